@@ -1,8 +1,9 @@
-// annotate: a text as a page that shows what each token cost and who gave it its probability.
+// annotate: writes a text as a page that shows each token's loss and the sources of its
+// probability.
 //
-// FILE: shards of tokens (man 5 shard) or texts, which a model scores, or without one what
-// `sample --cite --json` wrote; `-` or none is stdin. stdout: a page of HTML that needs no network,
-// with --json a line for each token.
+// FILE: shards of tokens (man 5 shard) or texts, which a model scores. Without a model: the output
+// of `sample --cite --json`. `-` or none is stdin. stdout: an HTML page that needs no network; with
+// --json a line for each token.
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
-// bm25-pack: an order of a shard's segments, documents or pairs in which neighbours resemble each
-// other.
+// bm25-pack: writes an order of a shard's segments, documents or pairs in which neighbours resemble
+// each other.
 //
 // FILE: shards of tokens or pairs, with their tokenizer. stdout: a shard of kind order (man 5
-// shard); with --dump text, a line a unit or a hit; with --part hits, for --hits. stderr: what the
-// order is worth.
+// shard). With --dump it is text, a line for each unit or hit. With --part it is hits, for --hits.
+// stderr: statistics of the order.
 
 #include <optional>
 #include <string>
@@ -63,7 +63,7 @@ passages::Found find_hits(const passages::PackingData& in, const passages::Bm25&
   return found;
 }
 
-// As lines, or as a part for --hits.
+// Writes hits as lines, or as a part for --hits.
 int write_hits(const passages::Found& found, const passages::PackingData& in,
                const Options& options, const cli::Context& context, cli::Summary& summary) {
   core::Output out(context.output);

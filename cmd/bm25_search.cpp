@@ -1,7 +1,7 @@
-// bm25-search: an index of a text's passages for BM25, and the passages that queries find there.
+// bm25-search: builds a BM25 index of a text's passages, and finds passages for queries.
 //
 // build: FILE: shards of tokens (man 5 shard), several as one; `-` or none is stdin. stdout, or -o:
-// the index. find: FILE: queries, one a line; `-` or none is stdin. stdout: a JSON line for each
+// the index. find: FILE: queries, one per line; `-` or none is stdin. stdout: a JSON line for each
 // hit.
 
 #include <string>

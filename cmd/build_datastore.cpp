@@ -1,8 +1,8 @@
-// build-datastore: a memory of a text that a model can search: the keys of every position, and the
-// tokens that followed.
+// build-datastore: builds a datastore of a text that a model can search: a key for each position
+// and the token that followed.
 //
 // FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
-// -m: a model's folder. -o, --append: the store (man 5 store). stdout: what it holds, a record.
+// -m: a model's folder. -o, --append: the store (man 5 store). stdout: a record of its contents.
 
 #include <string>
 #include <vector>
@@ -42,14 +42,14 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
   return build.fill(watch);
 }
 
-// A poor index is told, since all that reads it would seem poor.
+// Warns of an index with low recall, because it impairs all results that use it.
 void warn_of_recall(const cli::Context& context, const std::string& folder,
                     const store::Manifest& manifest) {
   if (const auto warning = store::recall_warning(folder, manifest); !warning.empty())
     cli::note(context, warning);
 }
 
-// Each of several processes stores a part, and the first merges them.
+// Each of several processes builds a part, and the first merges the parts.
 int build_together(const Options& options, const std::string& folder, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, folder);
   nn::set_local_rank(group->local());

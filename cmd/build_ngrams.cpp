@@ -1,7 +1,7 @@
-// build-ngrams: an index of a text's n-grams of every length: its suffixes in order.
+// build-ngrams: builds an index of a text's n-grams of every length: its sorted suffixes.
 //
-// FILE: texts, or shards of tokens (man 5 shard), several as one; `-` or none is stdin. -t: of
-// texts. -o: the index (man 5 ngrams). stdout: what it holds, a record.
+// FILE: texts, or shards of tokens (man 5 shard), several as one; `-` or none is stdin. -t:
+// tokenizer of texts. -o: the index (man 5 ngrams). stdout: a record of its contents.
 
 #include <string>
 #include <vector>

@@ -1,8 +1,9 @@
-// build-targets: what a datastore says of each token of the text that it was made of, for train
-// --targets.
+// build-targets: writes a datastore's prediction for each token of the text that it was built from,
+// for train --targets.
 //
 // FILE: shards of tokens, several as one; `-` or none is stdin. -d: a datastore (man 5 store) of
-// this very text. stdout: a shard of vectors (man 5 shard), one a token: words, then their shares.
+// exactly this text. stdout: a shard of vectors (man 5 shard), one per token: token ids, then their
+// probabilities.
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
-// clean-babistories: plain stories out of what a language model wrote.
+// clean-babistories: extracts plain stories from the output of a language model.
 //
 // FILE, or stdin: JSON lines (strings, objects with the story in --field, or the answers to a batch
-// of chat completions), or texts with --separator between them. --requests: the batch's requests,
-// of which answers may be the continuations. stdout, or -o: the stories that are kept, one a line,
-// as JSON strings or as text. stderr: how many were dropped and cut, and why; with --json one line.
+// of chat completions), or texts separated by --separator. --requests: the batch's requests;
+// answers may continue them. stdout, or -o: the stories kept, one per line, as JSON strings or as
+// text. stderr: counts of dropped and cut stories by reason; with --json one line.
 
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ struct Options {
   }
 };
 
-/// The files of stories; stdin is read by one of them or by --requests.
+/// Returns the files of stories. At most one of them and --requests reads stdin.
 std::vector<std::string> story_paths(const Options& options) {
   auto paths = core::input_paths(options.files);
   auto all = paths;

@@ -1,7 +1,7 @@
-// compare-ppl: is one model's perplexity lower than another's, or is it chance?
+// compare-ppl: tests whether one model's perplexity is significantly lower than another's.
 //
-// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin.
-// stdout: one record: losses in nats a token, their difference B - A with its interval and p.
+// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin. stdout: one
+// record: losses in nats per token, their difference B - A with its interval and p-value.
 
 #include <string>
 

@@ -1,7 +1,7 @@
-// eval-forecast: how well a model of vectors goes on, for every length of the context.
+// eval-forecast: measures the forecasts of a model of vectors for every length of the context.
 //
-// FILE: shards of vectors. stdout: a line a context: its rows, and the mean absolute error of the
-// rows that follow, each forecast fed back as if it had been seen.
+// FILE: shards of vectors. stdout: a line per context length: the number of rows, and the mean
+// absolute error of the following rows. Each forecast is fed back as if it had been observed.
 
 #include <string>
 #include <vector>

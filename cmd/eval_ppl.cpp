@@ -1,8 +1,8 @@
-// eval-ppl: the perplexity of a model, with its memories, on a text.
+// eval-ppl: measures the perplexity of a model, with its memories, on a text.
 //
 // FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
-// -m: a model's folder. stdout: one record of figures; with --by a table after it; with --tune
-// alone, a config file; with --part a JSON line for --sum, whose FILEs are such lines.
+// -m: a model's folder. stdout: one record of figures, followed by a table with --by. With --tune
+// alone it is a config file. With --part it is a JSON line for --sum, whose FILEs are such lines.
 
 #include <optional>
 #include <string>
@@ -41,11 +41,11 @@ struct Options {
   }
 };
 
-// Chooses on the validation shard, and writes what it chose to --tune-output, or to the output
-// itself where there is nothing else to write there.
+// Tunes on the validation shard. Writes the result to --tune-output, or to the output if nothing
+// else is written there.
 void tune(infer::Evaluation& evaluation, const Options& options, const cli::Context& context) {
   const shard::Dataset data = evaluation.open({options.tune.data});
-  std::optional<core::Output> out;  // opened first: a place that cannot be written is said at once
+  std::optional<core::Output> out;  // opened first: an unwritable path fails at once
   const std::string& place = options.tune.output;
   if (!place.empty() || options.tune.alone(options.files))
     out.emplace(place.empty() ? context.output : place);
@@ -77,7 +77,7 @@ int evaluate(const infer::Evaluation& evaluation, const Options& options,
   return static_cast<int>(options.reports.too_high(totals) ? core::Code::no : core::Code::ok);
 }
 
-// A line of what its part gives, for --sum.
+// Writes the results of a part as a line for --sum.
 int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
                   const cli::Context& context) {
   const shard::Dataset data = evaluation.open(options.files);
@@ -90,7 +90,7 @@ int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
   return 0;
 }
 
-// A part by each of several processes; the first has the figures of all.
+// Each of several processes evaluates a part; the first gets the figures of all.
 int evaluate_together(const Options& options, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, context.output);
   nn::set_local_rank(group->local());
@@ -119,7 +119,7 @@ int eval_ppl(const Options& options, const cli::Context& context) {
     core::fail(core::Code::usage, "--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
-  // What these have of each token, they have of tokens that do not count.
+  // These options report on every token, also on tokens that do not count.
   for (const char* const name : {"by", "per-token", "ablate", "retrieval-at"})
     if (options.evaluation.loss_on == "marked" && context.was_given(name))
       core::fail(core::Code::usage, "--{}: is of all tokens; leave --loss-on marked out", name);

@@ -1,7 +1,8 @@
-// eval-regbench: how well a model, or n-gram counts, follow the regular language of each sequence.
+// eval-regbench: measures how well a model, or n-gram counts, follow the regular language of each
+// sequence.
 //
-// FILE: a shard of gen-regbench; --automata: the file it wrote beside it. stdout: accuracy and
-// total variation, each convention under a name of its own.
+// FILE: a shard of gen-regbench. --automata: the file that gen-regbench wrote with it. stdout:
+// accuracy and total variation, each convention under its own name.
 
 #include <algorithm>
 #include <string>
@@ -44,7 +45,7 @@ struct Options {
 
 using Problems = std::vector<task::RegbenchProblem>;
 
-/// Adds problems [begin, end) as the model predicts them.
+/// Scores problems [begin, end) with the model's predictions.
 void score_with(nn::Model& model, const shard::Dataset& data, const Problems& problems,
                 std::size_t begin, std::size_t end, torch::Device device,
                 task::RegbenchScore& score) {

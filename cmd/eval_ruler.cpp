@@ -1,7 +1,7 @@
-// eval-ruler: whether a model's answers have what the problems of gen-ruler ask for.
+// eval-ruler: checks whether a model's answers contain what the problems of gen-ruler ask for.
 //
-// FILE: JSON lines of sample --json, with the ids of the problems. stdout: the share of the answers
-// that are there, in percent, of all and by task and length.
+// FILE: JSON lines of sample --json, with the ids of the problems. stdout: the percentage of
+// expected answers found, over all and by task and length.
 
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
-// gen-babistories-prompts: prompts that ask a language model for short stories that differ, or for
-// lists of the names and openings that make them differ.
+// gen-babistories-prompts: writes prompts that ask a language model for varied short stories, or
+// for lists of names and openings that vary them.
 //
-// stdout, or -o: one prompt a line: a JSON object with every part, the text alone, or a request of
-// a chat-completion batch file.
+// stdout, or -o: one prompt per line: a JSON object with every part, the text alone, or a request
+// of a chat-completion batch file.
 
 #include "cli/run.h"
 #include "core/io.h"

@@ -1,7 +1,8 @@
-// gen-induction: sequences in which what follows a symbol has to be looked up in the sequence.
+// gen-induction: writes sequences in which the token that follows a symbol must be looked up in the
+// sequence.
 //
-// stdout, or -o: a shard of tokens (man 5 shard) without a tokenizer, a document a sequence, whose
-// last token is the answer.
+// stdout, or -o: a shard of tokens (man 5 shard) without a tokenizer. Each document is a sequence;
+// its last token is the answer.
 
 #include <string>
 

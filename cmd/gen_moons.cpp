@@ -1,7 +1,7 @@
-// gen-moons: where three moons stand as time goes by, for models that forecast vectors.
+// gen-moons: writes the three-moons time series, for models that forecast vectors.
 //
-// stdout, or -o: a shard of vectors (man 5 shard), rows of 6: (sin, cos) of each moon; a document a
-// triple of periods.
+// stdout, or -o: a shard of vectors (man 5 shard), rows of 6: (sin, cos) of each moon. Each
+// document is a triple of periods.
 
 #include <string>
 #include <vector>

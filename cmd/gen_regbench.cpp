@@ -1,7 +1,8 @@
-// gen-regbench: sequences of random regular languages, each to be learned from the sequence itself.
+// gen-regbench: writes sequences of random regular languages, each to be learned from the sequence
+// itself.
 //
-// stdout, or -o: a shard of tokens (man 5 shard) of 20 types, a document a sequence.
-// --automata: JSON lines, the automaton behind each sequence.
+// stdout, or -o: a shard of tokens (man 5 shard) of 20 types, one document per sequence.
+// --automata: JSON lines, the automaton of each sequence.
 
 #include <functional>
 #include <optional>

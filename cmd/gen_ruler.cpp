@@ -1,7 +1,7 @@
-// gen-ruler: questions about long texts, whose answers stand somewhere in them.
+// gen-ruler: writes questions about long texts that contain the answers.
 //
-// stdout, or -o: JSON lines: a problem with its prompt and what is to be said, as sample(1) and
-// eval-ruler(1) read them; or the prompt with its answer, to train on.
+// stdout, or -o: JSON lines. A line is a problem with its prompt and its expected answers, for
+// sample(1) and eval-ruler(1), or the prompt with its answer, for training.
 
 #include <memory>
 #include <string>
@@ -52,7 +52,7 @@ struct Options {
   }
 };
 
-/// What a file of text holds, whether it is compressed or not.
+/// Returns the contents of a text file, compressed or not.
 std::string text_of(const std::string& path) {
   return core::read_utf8(*shard::open_unpacked(path));
 }
@@ -75,7 +75,7 @@ std::unique_ptr<task::RulerTask> task_of(const Options& options) {
       task::sentences_of(text_of(options.text), options.text));
 }
 
-/// As published, where nothing else is said.
+/// The published defaults.
 std::int64_t answer_tokens(const Options& options) {
   if (options.length.answer > 0) return options.length.answer;
   return options.task == "needles" ? 128 : options.task == "variables" ? 30 : 32;
@@ -84,7 +84,7 @@ std::int64_t answer_tokens(const Options& options) {
 core::OrderedJson line_of(const Options& options, const task::RulerLength& length,
                           std::int64_t number, const task::FittedProblem& made) {
   const auto& [prompt, answers] = made.problem;
-  // Of several right answers the first.
+  // If several answers are right, the first is used.
   const std::string answer =
       " " + (options.task == "documents" ? answers.front() : task::said(answers));
   if (options.form == "answered") return {{"text", prompt + answer}};

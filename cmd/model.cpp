@@ -1,9 +1,8 @@
-// model: look at, check, export, merge and import models.
+// model: inspects, checks, exports, merges and imports models.
 //
-// DIR: a model's folder (man 5 model), one of transformers, or a GGUF file.
-// FILE: a GGUF file, a checkpoint of torch.save, or its folder.
-// stdout: figures (info, verify), a record of what was written (export, merge, import); -o: a
-// folder, or a GGUF file.
+// DIR: a model's folder (man 5 model), a transformers folder, or a GGUF file. FILE: a GGUF file, a
+// checkpoint of torch.save, or its folder. stdout: figures (info, verify), a record of what was
+// written (export, merge, import). -o: a folder, or a GGUF file.
 
 #include <string>
 #include <vector>
@@ -97,7 +96,8 @@ void write_gguf(const model::Loaded& loaded, const model::ExportOptions& options
   cli::write_receipt(context, {{"model", context.output}, {"architecture", written.architecture}});
 }
 
-// What export_model() or merge_model() makes of a model and its adapter, or a GGUF file.
+// Writes a model and its adapter as a folder, with export_model() or merge_model(), or as a GGUF
+// file.
 int write_model(const Export& options, const cli::Context& context,
                 decltype(model::export_model)* make_folder) {
   expect_folder_to_write(context);

@@ -1,5 +1,5 @@
-// ngrams: looks into indices of n-grams: where a text stands, what a shard has in common with them,
-// whether every byte is right.
+// ngrams: searches and checks indices of n-grams: finds a text, compares a shard with them,
+// verifies every byte.
 //
 // -n: indices (man 5 ngrams). FILE: shards of tokens (man 5 shard); `-` or none is stdin. stdout:
 // records, with --json as JSON lines.

@@ -1,8 +1,10 @@
-// probe weights: the maps of a model that forecasts vectors, as moduli.
-// probe lambda: how slowly the leaky averages of a mosaic forget.
-// probe attention: what the last token of a text attends to, on average. FILE: shards of tokens.
+// probe weights: prints the maps of a model that forecasts vectors, as moduli.
 //
-// stdout: a line a number, after the names of the columns.
+// probe lambda: prints how slowly the leaky averages of a mosaic forget.
+//
+// probe attention: prints the mean attention of a text's last token. FILE: shards of tokens.
+//
+// stdout: a line per number, after the names of the columns.
 
 #include <cmath>
 #include <string>

@@ -1,7 +1,7 @@
 // sample: continues prompts, or translates sources, with a model and its memories.
 //
-// FILE: prompts, one a line, or JSON lines; `-` or none is stdin. -m: a model's folder.
-// stdout: the continuations as they are written, or JSON lines.
+// FILE: prompts, one per line, or JSON lines; `-` or none is stdin. -m: a model's folder. stdout:
+// the continuations as they are generated, or JSON lines.
 
 #include <signal.h>
 #include <unistd.h>
@@ -54,8 +54,8 @@ struct Options {
 volatile sig_atomic_t g_interrupted = 0;
 extern "C" void on_interrupt(int /*number*/) { g_interrupted = 1; }
 
-// A conversation typed at a terminal: the lines are turns of it, and Ctrl-C ends an answer, not the
-// program.
+// Whether a conversation is typed at a terminal. Each line is a turn, and Ctrl-C ends an answer
+// instead of the program.
 bool converses(const Options& options, const cli::Context& context) {
   return options.prompts.chat && options.prompts.file.empty() &&
          context.given.count("prompt") == 0 && !context.json && options.generator.samples == 1 &&
@@ -74,7 +74,7 @@ void converse(infer::PromptReader& prompts, infer::SampleWatch& watch) {
 }
 
 model::Loaded load(const Options& options, torch::Device device) {
-  // What is packed anyway need not be wide before that.
+  // Weights that will be packed need no float32 copy first.
   const bool wide = options.generator.weights == "float32";
   auto loaded = model::load(options.model, device,
                             wide ? std::optional(torch::kFloat32) : std::nullopt, options.adapter);

@@ -1,7 +1,8 @@
-// score: how probable texts, continuations and choices are to a model and its memories.
+// score: computes the probability of texts, continuations and choices under a model and its
+// memories.
 //
-// FILE: requests, one a line, of text or JSON; `-` or none is stdin. -m: a model's folder.
-// stdout: a JSON line for each request, in their order.
+// FILE: requests, one per line, as text or JSON; `-` or none is stdin. -m: a model's folder.
+// stdout: a JSON line for each request, in order.
 
 #include <fmt/format.h>
 

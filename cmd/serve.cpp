@@ -1,7 +1,7 @@
-// serve: answers completions over HTTP, as OpenAI's clients ask for them, with a model and its
+// serve: answers completion requests over HTTP, in the form of OpenAI's API, with a model and its
 // memories.
 //
-// -m: a model's folder. Nothing is read from stdin; stdout stays empty.
+// -m: a model's folder. Reads nothing from stdin and writes nothing to stdout.
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};  // how often it is seen whether a signal came
+constexpr std::chrono::milliseconds kLook{100};  // interval of checks for a signal
 constexpr std::size_t kMostKeyBytes = 4096;
 
 struct Options {

@@ -1,8 +1,8 @@
-// shard: look at, check, print, join and cut shards (tokens, orders, vectors, pairs); import and
-// export token files of other programs.
+// shard: inspects, checks, prints, merges and splits shards (tokens, orders, vectors, pairs), and
+// imports and exports token files of other programs.
 //
-// FILE: shards (man 5 shard), of import llm.c's, nanoGPT's, Megatron's and .npy files; `-` or none
-// is stdin. stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard
+// FILE: shards (man 5 shard); for import files of llm.c, nanoGPT or Megatron, or .npy files; `-` or
+// none is stdin. stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard
 // (merge, import), an array (export).
 
 #include <string>
@@ -24,7 +24,7 @@
 
 namespace {
 
-// FILEs, and what a verb adds to them.
+// FILEs and the options of a verb.
 template <class... More>
 struct Options : More... {
   std::vector<std::string> files;

@@ -1,7 +1,7 @@
-// store: looks into datastores and after them.
+// store: inspects and maintains datastores.
 //
-// STORE: a store's folder (man 5 store); of merge the parts of one. TEXT: of search, contexts;
-// none: the lines of stdin. stdout: records, with --json as JSON lines.
+// STORE: a store's folder (man 5 store); for merge the parts of a store. TEXT: contexts for search;
+// if none, the lines of stdin. stdout: records, with --json as JSON lines.
 
 #include <optional>
 #include <string>
@@ -30,7 +30,7 @@ using core::fail;
 template <class... More>
 using Options = store::FolderOptions<More...>;
 
-// What text(folder) says of each. The output comes first: it must not stand in a store.
+// Writes text(folder) of each folder. The output is opened first: it must not be inside a store.
 template <class Text>
 int say(const cli::Context& context, const std::vector<std::string>& folders, Text text) {
   core::Output out(context.output);
@@ -92,13 +92,13 @@ int remove_documents(const Options<store::RemovalOptions>& options, const cli::C
   core::Output out(context.output);
   std::optional<store::Removal> removal;
   cli::watched(context, "removing", "rows", [&](const auto& watch) {
-    // A signal that comes later finds the documents removed: the receipts are given first.
+    // The receipts are written first: a signal after that finds the documents removed.
     removal.emplace(options.store(), options.request(), watch, cli::catch_stop_signals);
   });
   if (removal->repeated()) cli::warn(context, removal->repetition());
   out.write(cli::format_table(context, store::describe(*removal)));
   out.commit();
-  removal->done();  // the receipts were given
+  removal->done();  // the receipts are written
   return 0;
 }
 

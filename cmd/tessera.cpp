@@ -1,9 +1,8 @@
 // tessera: one name for all programs.
 //
-// tessera PROGRAM ARGUMENT...: is replaced by that program, whose streams and exit status are its
-// own. It stands in libexec/tessera where this was installed, or beside it.
-// tessera help PROGRAM|PAGE: its manual, where man(1) is and there is one; else what its --help
-// says.
+// tessera PROGRAM ARGUMENT... is replaced by the program, which keeps its streams and exit status.
+// Programs are in libexec/tessera of the installation, or beside this program. tessera help
+// PROGRAM|PAGE shows the manual if man(1) and the page exist, else the text of --help.
 
 #include <unistd.h>
 
@@ -26,12 +25,12 @@ namespace {
 namespace fs = std::filesystem;
 using core::Code;
 
-// Where this program stands: in bin, in libexec/tessera among the others, or in a build beside
-// them. It may have been started by the C library of a tarball (packaging/tessera.sh), and starts
-// the others so then.
+// The location of this program: in bin, in libexec/tessera with the others, or beside them in a
+// build. A tarball's own C library may have started it (packaging/tessera.sh). It then starts the
+// other programs with that library too.
 struct Place {
-  fs::path top, folder;             // folder: where programs are, if not in libexec/tessera of top
-  std::vector<std::string> loader;  // stands before a program's arguments
+  fs::path top, folder;             // folder: programs, if not in libexec/tessera of top
+  std::vector<std::string> loader;  // precedes a program's arguments
 
   Place() {
     std::error_code error;
@@ -54,7 +53,8 @@ struct Place {
                (top / "libexec" / "tessera").string());
   }
 
-  // Of a program, of a format or of the whole; empty where none is installed.
+  // Returns the manual page of a program, a format or the whole, or an empty path if none is
+  // installed.
   std::string page(const std::string& name) const {
     for (const auto& manuals : {top / "share" / "man", top / "man"}) {
       for (const char* section : {"1", "5", "7"}) {
@@ -66,7 +66,7 @@ struct Place {
   }
 };
 
-// Comes back only where there is no such file.
+// Returns only if the file does not exist.
 void become(const std::string& file, std::vector<std::string> arguments) {
   std::vector<char*> pointers;
   for (auto& argument : arguments) pointers.push_back(argument.data());

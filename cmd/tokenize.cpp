@@ -1,8 +1,8 @@
-// tokenize: text into a shard of token ids, and back; makes and brings in tokenizers.
+// tokenize: converts text to a shard of token ids and back, and learns and imports tokenizers.
 //
-// FILE: text, JSON lines or lines, or these compressed by zstd, gzip, xz or bzip2; a shard with
-// --decode.
-// stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode the text.
+// FILE: text, JSON lines or lines, optionally compressed by zstd, gzip, xz or bzip2; with --decode
+// a shard. stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode
+// the text.
 
 #include <memory>
 #include <string>
@@ -107,7 +107,7 @@ int encode(const Options& options, const cli::Context& context) {
   return 0;
 }
 
-// Folders become the texts in them.
+// Replaces folders by the texts in them.
 void find_texts(Options& options, const cli::Context& context) {
   if (options.text.format != "text" || !options.text.document_separator.empty())
     core::fail(core::Code::usage,
@@ -121,7 +121,7 @@ void find_texts(Options& options, const cli::Context& context) {
   options.text.names = std::move(found.names);
 }
 
-// What of a line of JSON is learned.
+// Returns which parts of a JSON line are learned.
 text::LinePieces pieces_of(const Options& options) {
   if (options.loss_on == "completion") return text::completion_pieces();
   if (options.loss_on == "segments") return text::segment_pieces();
@@ -146,7 +146,7 @@ void learn_in_part(Options& options, const cli::Context& context) {
   text.format = "jsonl";
   text.loss_on = options.loss_on;
   text.pieces = pieces_of(options);
-  // A template writes turns with special tokens.
+  // A chat template writes turns with special tokens.
   if (options.loss_on == "assistant") text.special = true;
 }
 

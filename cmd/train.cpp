@@ -1,9 +1,9 @@
-// train: a language model from texts or shards of tokens, with TRIME's memories in the loss where
-// asked for.
+// train: trains a language model on texts or shards of tokens, optionally with TRIME's memories in
+// the loss.
 //
-// FILE: texts, or shards of tokens (man 5 shard), several are one; `-` or none is stdin.
-// With --loss clipped-mse: a memory unit that forecasts, from shards of vectors.
-// -o DIR: the model (man 5 model). stdout: nothing, or with --plan what the run would take.
+// FILE: texts, or shards of tokens (man 5 shard), several as one; `-` or none is stdin. With --loss
+// clipped-mse: trains a memory unit that forecasts, on shards of vectors. -o DIR: the model (man 5
+// model). stdout: nothing; with --plan the resources that the run needs.
 
 #include <memory>
 #include <optional>
@@ -84,8 +84,8 @@ std::unique_ptr<train::Course> course_of(
   return std::make_unique<train::TokenCourse>(train::prepare(job), group);
 }
 
-// The tokenizer of the texts among the files: the one asked for, that of the model to start from,
-// or of a shard beside them; else one is learned of them.
+// Returns the tokenizer of the texts among the files: the requested one, that of the initial model,
+// or that of a shard among the files. Otherwise learns one from the texts.
 text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::string>& files,
                                  const cli::Context& context) {
   if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);
@@ -107,7 +107,7 @@ text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::
                                   {reading.counter(), learning.counter(), cli::noter(context)});
 }
 
-// Texts among the files are tokenized on the way.
+// Tokenizes texts among the files on the fly.
 void read_texts(const Options& options, const std::vector<std::string>& files,
                 const cli::Context& context) {
   text::read_texts({[&options, files, &context] { return tokenizer_for(options, files, context); },

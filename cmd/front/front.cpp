@@ -1,5 +1,5 @@
-// What stands in bin for a program that links LibTorch: it answers --help, wrong flags and the like
-// at once, and loads libtessera.so, which has the program itself, where there is work. LibTorch
+// The executable of a program that links LibTorch. It handles --help, wrong options and the like at
+// once. It loads libtessera.so, which holds the program itself, only when there is work: LibTorch
 // takes a fifth of a second to load.
 
 #include <dlfcn.h>

@@ -1,18 +1,18 @@
 #pragma once
-// Between a program's front and libtessera.so.
+// The interface between a program's front and libtessera.so.
 
 namespace front {
 
-/// The front's own: the program's name, and what cli::offer_of() gives of it. Generated.
+/// Generated for each front: the program's name, and the text of cli::offer_of() for the program.
 extern const char* const kProgram;
 extern const char* const kOffer;
 
 using Main = int (*)(int, char**);
-/// The main of a program in libtessera.so, by its name there.
+/// Returns the main function of a program in libtessera.so, by the program's name.
 using MainOf = Main (*)(const char*);
 inline constexpr const char* kMainOf = "tessera_main_of";
 
-/// The offer of a program in libtessera.so as C++, in memory of malloc().
+/// Returns the offer of a program in libtessera.so as C++ source, allocated with malloc().
 using OfferOf = char* (*)(const char*);
 inline constexpr const char* kOfferOf = "tessera_offer_of";
 

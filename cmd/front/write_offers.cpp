@@ -1,5 +1,6 @@
-// write_offers LIBRARY FOLDER PROGRAM...: FOLDER/PROGRAM.cpp with what a program of libtessera.so
-// offers, for its front; for the build alone. A file that has its text already stays as it is.
+// write_offers LIBRARY FOLDER PROGRAM... writes FOLDER/PROGRAM.cpp with the offer of each program
+// of libtessera.so, for its front. Only the build uses it. A file that already has the right text
+// is not rewritten.
 
 #include <dlfcn.h>
 
@@ -36,5 +37,5 @@ int main(int argc, char** argv) {
     }
   }
   std::fflush(nullptr);
-  ::_Exit(0);  // what the libraries would end with takes longer than all this
+  ::_Exit(0);  // skips the libraries' destructors, which take longer than the work
 }

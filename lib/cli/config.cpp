@@ -9,9 +9,9 @@
 #include "core/plain_text.h"
 #include "core/printable.h"
 
-// The parser takes for granted what a file may break: it asserts that a key begins as one, and its
-// table of blanks calls some letters unreachable. Both are answers here, and then errors of its
-// own.
+// The parser makes assumptions that a file may violate: it asserts that a key begins as one, and
+// its table of blanks marks some letters as unreachable. Here both give answers, which become the
+// parser's own errors.
 #pragma push_macro("NDEBUG")
 #undef NDEBUG  // with NDEBUG, the compiler would assume what is asserted
 #define TOML_ASSERT(condition) static_cast<void>(0)
@@ -32,13 +32,13 @@ namespace {
 
 using core::Field;
 
-// toml++ takes a key apart at its dots into tables within tables, and frees them by recursion.
+// toml++ splits a key at its dots into nested tables and frees them by recursion.
 constexpr std::ptrdiff_t kMostDots = 10'000;
 
 constexpr const char* kNoValue =
     "takes a text in quotes, a number, true or false, or a list of these";
 
-// The table of a group's fields: "Memories" gives "memories", "Memory of layers"
+// Returns the table of a group's fields: "Memories" gives "memories", "Memory of layers" gives
 // "memory-of-layers".
 std::string table_of(const Field& field) {
   std::string name;
@@ -51,7 +51,7 @@ std::string table_of(const Field& field) {
   return name;
 }
 
-// A string of TOML. JSON's escapes are TOML's; TOML escapes DEL too.
+// Returns a TOML string. JSON's escapes are valid in TOML, but TOML must also escape DEL.
 std::string toml_string(const std::string& text) {
   std::string escaped;
   for (const char c : core::dump(core::Json(text))) {
@@ -116,8 +116,8 @@ class Setter {
                header, core::did_you_mean(header, headers));
   }
 
-  // `table`: where it stands, nothing above all tables. `values`: its texts, as core::assign takes
-  // them.
+  // `table` is the table of the key, or empty above all tables. `values` are its texts for
+  // core::assign.
   template <class Values>
   void set(const std::string& table, std::string key, const std::string& where,
            const Values& values) {

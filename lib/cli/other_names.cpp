@@ -8,8 +8,8 @@
 namespace cli {
 namespace {
 
-/// Options of these programs, the first that a program has; and the names elsewhere, with spaces
-/// between.
+/// Options of these programs, of which the first that a program has is suggested, and their names
+/// in other programs, separated by spaces.
 struct Names {
   std::vector<std::string_view> here;
   std::string_view elsewhere;

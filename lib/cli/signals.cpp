@@ -27,9 +27,8 @@ std::int64_t monotonic_ms() {
   return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
 }
 
-// Without catch_stop_signals() the program dies of it. With it, it dies of a second one; but those
-// that come at once are the same stop: a batch system sends one to the process and one to its
-// group.
+// Without catch_stop_signals() the signal ends the program. With it, a second signal does. Signals
+// in quick succession count as one: a batch system sends one to the process and one to its group.
 extern "C" void on_stop_signal(int number) {
   constexpr std::int64_t kSameStopMs = 1000;
   static std::atomic<std::int64_t> stopped_at{0};
@@ -46,8 +45,8 @@ extern "C" void on_stop_signal(int number) {
 // The reader of the output has exited; the program cannot treat this as a stop.
 extern "C" void on_broken_pipe(int number) { die_of(number); }
 
-// A file that may not grow (ulimit -f): the write fails, which is told as any other; the default
-// would be to die and to leave what is temporary.
+// A file that may not grow (ulimit -f). The write then fails with an ordinary error; the default
+// would end the process and leave temporary files.
 extern "C" void on_file_limit(int) {}
 
 // Keeps ignoring a signal that the caller of the program ignores.

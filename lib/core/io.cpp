@@ -64,7 +64,7 @@ std::string parent_of(const std::string& path) {
   return parent.empty() ? "." : parent.string();
 }
 
-// So that a name in the folder is there after a crash too. `name`: whom an error names.
+// Makes a name in the folder durable after a crash. Errors name `name`.
 void sync_folder_of(const std::string& folder, const std::string& name) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   // The folder may accept files although it cannot be listed.
@@ -237,7 +237,7 @@ void Output::commit() {
   forget_temporary(temporary_);
   temporary_.clear();
   owned_ = false;
-  ::close(fd_);  // and the lock with it; fsync has said what there was to say
+  ::close(fd_);  // and releases the lock; fsync has reported all errors
   sync_folder_of(parent_of(target_), name_);
 }
 

@@ -44,7 +44,7 @@ struct Field {
   char short_name = 0;                    ///< -x, or 0 for none
   bool positional = false;
   bool required = false;
-  Bounds bounds = {};  ///< of a number; of each number of a list
+  Bounds bounds = {};  ///< for a number, or for each number of a list
   /// The value is in bytes: K, M, G and T are powers of 1024. Otherwise they are powers of 1000.
   bool size = false;
   /// `auto` is accepted and lets the program choose. The struct then holds 0, never a text.

@@ -57,7 +57,7 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-// ORG/NAME of the hub's letters, and no path of a file that is only missing.
+// Whether the path is ORG/NAME in the hub's letters, and not just a missing file.
 bool looks_like_hub_id(const std::string& path) {
   const auto slash = path.find('/');
   if (slash == 0 || slash == path.npos || path.find('/', slash + 1) != path.npos) return false;

@@ -17,8 +17,8 @@ struct Character {
   enum { whole, unfinished, wrong } state;
 };
 
-// The character at the front of `text`, which is not empty. A wrong one: the bytes that could have
-// begun a character, or the one that could not (the Unicode Standard, table 3-7).
+// Returns the character at the front of a non-empty `text`. For an invalid one it returns the bytes
+// that could have begun a character, or the byte that could not (the Unicode Standard, table 3-7).
 Character first_character(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned lead = byte(0);

@@ -18,9 +18,10 @@ namespace forecast {
 namespace {
 
 constexpr float kClip = .5F;
-constexpr std::int64_t kUpdates = 500;  // the paper's, where --steps says nothing
+constexpr std::int64_t kUpdates = 500;  // the paper's number of steps, the default of --steps
 
-/// Flags of train that mean here what they mean there (core/options.h has the list's form).
+/// Options of train that have the same meaning here (core/options.h describes the form of the
+/// list).
 const std::set<std::string> kMeaningful = {"FILE",           "arch",         "heads",
                                            "beta",           "loss",         "segment",
                                            "batch",          "accumulate",   "steps",
@@ -35,7 +36,7 @@ const std::set<std::string> kMeaningful = {"FILE",           "arch",         "he
                                            "keep",           "max-time",     "plan",
                                            "bias-correction"};
 
-/// The documents that a window of so many rows fits in.
+/// Returns the documents with at least `window` rows.
 std::vector<Series::Span> long_enough(const Series& series, std::int64_t window) {
   std::vector<Series::Span> documents;
   for (const auto& document : series.documents)
@@ -46,7 +47,7 @@ std::vector<Series::Span> long_enough(const Series& series, std::int64_t window)
   return documents;
 }
 
-/// Each number is the mean of two that are uniform in +-1 / sqrt(width).
+/// Each number is the mean of two uniform numbers from +-1 / sqrt(width).
 torch::Tensor first_maps(const Shape& shape, std::uint64_t seed) {
   core::Rng rng(seed, train::kFirstMapsStream);
   auto maps = torch::empty({3, shape.points, shape.points, 2});
@@ -80,8 +81,8 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
   return model;
 }
 
-/// Sum over the rows of a window of their mean error; adds its gradient unless there is no place
-/// for it.
+/// Returns the sum over the rows of a window of their mean error. Adds its gradient to `gradient`
+/// unless that is null.
 double window_loss(MemoryUnit& unit, const Shape& shape, const float* x, std::int64_t steps,
                    const float* weights, float* gradient) {
   const auto width = static_cast<std::size_t>(shape.width());
@@ -120,7 +121,7 @@ class VectorCourse : public train::Course {
   train::Update update(std::int64_t step, std::int64_t data) override {
     const auto windows = draw(data);
     const auto n = static_cast<std::int64_t>(windows.size()), weights = model_.maps.numel();
-    // A gradient of its own for each window: the sum does not depend on the threads.
+    // Each window has its own gradient, so that the sum does not depend on the number of threads.
     const auto gradients = torch::zeros({n, weights});
     auto* const g = gradients.data_ptr<float>();
     train::Update update;
@@ -167,7 +168,7 @@ class VectorCourse : public train::Course {
   }
 
  private:
-  /// The windows of update `data`: micro-batch i is a function of (seed, i).
+  /// Returns the windows of step `data`. Micro-batch i is a function of (seed, i).
   std::vector<const float*> draw(std::int64_t data) const {
     const auto& batches = recipe_.batches;
     std::vector<const float*> windows;
@@ -183,7 +184,8 @@ class VectorCourse : public train::Course {
     return windows;
   }
 
-  /// Sum over the windows; adds window i's gradient to row i of `gradients`, unless that is null.
+  /// Returns the sum over the windows. Adds window i's gradient to row i of `gradients` unless that
+  /// is null.
   double loss_of(const std::vector<const float*>& windows, float* gradients) const {
     const auto* const weights = model_.maps.const_data_ptr<float>();
     const auto steps = recipe_.batches.segment;
@@ -207,11 +209,11 @@ class VectorCourse : public train::Course {
   std::vector<Series::Span> documents_;
   Series valid_;
   train::Schedule schedule_;
-  torch::Tensor gradient_;  // as the maps, whose gradients are its parts
+  torch::Tensor gradient_;  // same shape as the maps, whose gradients are its parts
   std::unique_ptr<train::Optimiser> optimiser_;
 };
 
-/// What the bytes of the model depend on.
+/// Returns the facts that determine the bytes of the model.
 core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& data,
                            const Series& valid, const std::string& from) {
   core::OrderedJson facts;
@@ -282,7 +284,7 @@ void refuse_meaningless(const core::FieldList& fields, const core::FieldList& de
     const auto& field = fields.all()[i];
     const auto value = core::to_strings(field);
     if (kMeaningful.count(field.name) || value == core::to_strings(defaults.all()[i])) continue;
-    // Vectors are learned on the CPU in float32, whatever is there.
+    // Vectors are trained on the CPU in float32, whatever the machine has.
     const std::vector<std::string> only = {field.name == "device"      ? "cpu"
                                            : field.name == "precision" ? "float32"
                                                                        : ""};

@@ -7,14 +7,14 @@
 namespace forecast {
 namespace {
 
-/// Sums of |error| of one sequence, a context each.
+/// Returns the sums of |error| of one sequence, one for each context.
 std::vector<double> errors_of(MemoryUnit& unit, const Model& model, const float* x,
                               const Task& task) {
   const auto width = model.shape.width();
   const float* const weights = model.maps.const_data_ptr<float>();
   std::vector<double> errors;
   std::vector<float> guess(static_cast<std::size_t>(width));
-  std::int64_t known = 0;  // rows whose keys and values are those of the truth
+  std::int64_t known = 0;  // rows with observed keys and values
   for (std::int64_t context = 1; context + task.horizon <= task.length; context += task.every) {
     for (std::int64_t t = known; t < context; ++t) {
       unit.set_key(t, x + t * width, weights);
@@ -30,7 +30,7 @@ std::vector<double> errors_of(MemoryUnit& unit, const Model& model, const float*
       unit.set_value(t, guess.data(), weights);
       unit.set_key(t + 1, guess.data(), weights);
     }
-    // The value of the last known row was that of a forecast: the next context sets it anew.
+    // The last known row has the value of a forecast. The next context replaces it.
     errors.push_back(sum);
   }
   return errors;

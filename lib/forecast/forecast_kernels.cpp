@@ -68,9 +68,9 @@ void MemoryUnit::set_value(std::int64_t step, const float* next_x, const float* 
   for (std::int64_t c = 0; c < shape_.width(); ++c) channel(values_, c)[step] = v[c];
 }
 
-// The loops over earlier steps take a point, two channels, at a time: profiled, they are bound by
-// instructions, not by memory (a head's channels stay in the first-level cache), so that each fuses
-// what it can.
+// The loops over earlier steps process one point (two channels) at a time and fuse operations.
+// Profiles show that instructions bound them, not memory: a head's channels stay in the first-level
+// cache.
 
 void MemoryUnit::score(std::int64_t step, std::int64_t head) {
   float* const p = scores_.data();

@@ -25,7 +25,7 @@ constexpr std::int64_t kMostRank = std::int64_t{1} << 24;
 constexpr std::string_view kBase = "base_model.model.";
 constexpr std::string_view kWeight = ".weight";
 
-// Keys that change nothing of what a trained adapter computes, or that are read below.
+// Keys that do not change the function of a trained adapter, or that the code below reads.
 constexpr std::array kKnown = {"peft_type",
                                "task_type",
                                "auto_mapping",
@@ -60,8 +60,8 @@ bool is_set(const core::Json& value) {
   return value.is_number() || !value.empty();
 }
 
-// A pattern of whole names, without the anchors that it has anyway: what looks behind is refused
-// (text::Regex), so that matches() looks at where a match begins.
+// Compiles a pattern for whole names, without its redundant anchors. text::Regex refuses
+// lookbehind, so matches() may start at the beginning of a match.
 text::Regex whole_pattern(const std::string& before, std::string pattern, const std::string& key,
                           const std::string& origin) {
   if (pattern.starts_with('^')) pattern.erase(0, 1);
@@ -73,7 +73,7 @@ text::Regex whole_pattern(const std::string& before, std::string pattern, const 
   }
 }
 
-// The whole name, or behind a dot.
+// Matches the whole name or its part after a dot.
 text::Regex ending(const std::string& pattern, const std::string& key, const std::string& origin) {
   return whole_pattern(R"((?:.*\.)?)", pattern, key, origin);
 }
@@ -91,7 +91,7 @@ bool ends_with_module(const std::string& name, const std::string& module) {
                             name[name.size() - module.size() - 1] == '.');
 }
 
-// Of a list, modules by the ends of their names; of a text, those whose whole name it matches.
+// Selects modules: a list holds ends of names, a text is a pattern for the whole name.
 struct Modules {
   std::vector<std::string> ends;
   std::optional<text::Regex> whole;
@@ -114,7 +114,7 @@ Modules modules_of(const core::Json& config, const char* key, const ConfigKeys& 
   return modules;
 }
 
-// A number for the modules that a pattern matches: the first that does.
+// A value for the modules that a pattern matches. The first matching pattern applies.
 struct Pattern {
   text::Regex module;
   double value;
@@ -151,7 +151,7 @@ std::vector<std::int64_t> layers_of(const core::Json& config, const ConfigKeys& 
   return layers;
 }
 
-// The number behind the first name that may hold layers; -1: none.
+// Returns the number after the first name in `holders`, or -1 if there is none.
 std::int64_t layer_of(const std::string& module, const std::vector<std::string>& holders) {
   std::string before;
   for (std::size_t begin = 0; begin < module.size();) {
@@ -177,7 +177,7 @@ void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
   if (keys.text("bias", "none") != "none")
     keys.unsupported("bias", '"' + keys.text("bias", "none") + '"');
   if (keys.has("init_lora_weights") && config["init_lora_weights"].is_string()) {
-    // Others take their first term out of the model's own matrices.
+    // Other initialisations subtract their first term from the model's own matrices.
     const auto first = config["init_lora_weights"].get<std::string>();
     if (first != "gaussian" && first != "eva" && first != "orthogonal")
       fail(Code::bad_config,
@@ -210,9 +210,9 @@ std::string shown(torch::IntArrayRef shape) {
   return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
 }
 
-// A matrix of the model's files, as adapters name it.
+// A matrix of the model's files, with the names that adapters use.
 struct Place {
-  std::size_t weight;  // of StoredWeights
+  std::size_t weight;  // index in StoredWeights
   Piece piece;
   std::vector<std::int64_t> shape;  // (out, in)
   bool embedding, linear;
@@ -237,7 +237,8 @@ std::map<std::string, Place> places_of(const Config& config, const StoredWeights
   return places;
 }
 
-// "model.layers.0.self_attn.q_proj" and ".lora_A.weight" of a tensor of an adapter.
+// The two parts of a tensor's name in an adapter, for example "model.layers.0.self_attn.q_proj" and
+// ".lora_A.weight".
 struct Named {
   std::string module, kind;
 };
@@ -419,7 +420,7 @@ void Adapter::apply(const std::vector<Change>& changes, const torch::Tensor& wei
     if (change.a.empty()) continue;
     auto term = low_rank_term(read(change.a, found), read(change.b, found), change.scale);
     if (change.embedding) term = term.t();
-    // (out, in), as the weight is; only heads may stand in another order.
+    // Both are (out, in); only heads may have another order.
     rows.add_(piece.layout == Layout::by_head ? piece.here(term) : term);
   }
 }

@@ -26,7 +26,7 @@ std::vector<Carried::File> files_of_folder(const std::string& folder) {
   return files;
 }
 
-// What a folder of transformers has beside the model.
+// Returns the files that a transformers folder has besides the model.
 std::vector<Carried::File> files_of_gguf(const GgufFile& file) {
   std::vector<Carried::File> files;
   if (const auto special = gguf_special_tokens(file); !special.empty()) {
@@ -70,7 +70,7 @@ Carried carried_of(const Loaded& loaded) {
   for (const char* key : kIds) {
     const auto found = loaded.config.find(key);
     if (found == loaded.config.end()) continue;
-    // Without a tokenizer nobody knew the ids; with the one that it gets there are some.
+    // Without a tokenizer the ids were unknown. The tokenizer in the folder now defines them.
     if (!found->is_null() || !loaded.tokenizer.empty()) carried.ids[key] = *found;
   }
   for (const char* key : kTypeKeys)

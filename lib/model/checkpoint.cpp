@@ -31,7 +31,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-/// N of "step-N", or none.
+/// Returns N of "step-N", or nothing.
 std::optional<std::int64_t> step_of(const std::string& name) {
   if (name.rfind(kPrefix, 0) != 0) return std::nullopt;
   const std::string_view digits = std::string_view(name).substr(kPrefix.size());
@@ -54,12 +54,13 @@ std::vector<std::string> names_in(const std::string& folder) {
   return names;
 }
 
-/// A name that no other process takes.
+/// Returns a name that no other process uses.
 std::string temporary(const std::string& path) {
   return path + std::string(kTemporary) + std::to_string(::getpid());
 }
 
-/// A name of temporary() of a checkpoint, or of one that goes or is replaced.
+/// Whether the name comes from temporary(), for a checkpoint or for one that is being removed or
+/// replaced.
 bool is_temporary(const std::string& name) {
   const auto mark = name.rfind(kTemporary);
   if (mark == std::string::npos ||
@@ -70,13 +71,13 @@ bool is_temporary(const std::string& name) {
       .has_value();
 }
 
-/// A folder with nothing in it but what save_checkpoint() puts there.
+/// Whether the folder holds only files of save_checkpoint().
 bool is_own(const std::string& path) {
   return core::holds_only(
       path, [](std::string_view name) { return name == kCheckpointTensors || name == kFactsFile; });
 }
 
-/// Where something else stands there, that stays: Error{cannot_create}.
+/// Throws Error{cannot_create} if the path exists and is no checkpoint; its files are kept.
 void expect_own(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && !is_own(path))
     fail(Code::cannot_create, "{}: cannot create: there are other files in it; move it away", path);
@@ -88,7 +89,7 @@ void remove_folder(const std::string& path) {
   if (error) fail(Code::io, "{}: cannot remove: {}", path, error.message());
 }
 
-/// Gives `from` the name `to`; what had it is gone afterwards.
+/// Renames `from` to `to` and removes a previous `to`.
 void replace_folder(const std::string& from, const std::string& to) {
   std::error_code error;
   if (!fs::exists(to, error)) return core::rename_durably(from, to);
@@ -98,7 +99,7 @@ void replace_folder(const std::string& from, const std::string& to) {
     return remove_folder(from);
   }
 #endif
-  // A file system that cannot exchange: for a moment neither stands there, never half of one.
+  // The file system cannot exchange names: for a moment neither exists, but never half of one.
   const std::string old = temporary(to + std::string(kOld));
   expect_own(old), remove_folder(old);
   core::rename_durably(to, old);

@@ -1,4 +1,4 @@
-// Parts of a checkpoint: weights, States, generators.
+// Save and load the parts of a checkpoint: weights, States, generators.
 
 #include <ATen/Generator.h>
 

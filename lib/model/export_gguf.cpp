@@ -20,8 +20,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-// The family to write: the one asked for, the model's own, else the first that has an architecture
-// and the model's shape.
+// Returns the family to write: the requested one, the model's own, or the first family that has a
+// GGUF architecture and the model's shape.
 const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
   const std::string type = asked.empty() ? loaded.family : asked;
   if (!type.empty()) {
@@ -48,13 +48,13 @@ const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
                                                  : "F32");
 }
 
-// As llama.cpp numbers what most tensors of a file are.
+// Returns llama.cpp's number for the type of most tensors of a file.
 std::uint32_t file_type(const GgufType& type) {
   return type.name == "F16" ? 1 : type.name == "Q8_0" ? 7 : type.name == "BF16" ? 32 : 0;
 }
 
-// What the keys say must be what the model does. A file of their size, with the tensors whose
-// presence or numbers are read, is read back.
+// Checks that the keys describe the model's function. It writes a file with these keys and the
+// tensors whose presence or values are read, and reads it back.
 void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const Family& family,
                  const GgufMetadata& keys, std::vector<GgufNewTensor> tensors,
                  const std::vector<float>& factors, const std::string& name) {
@@ -94,7 +94,7 @@ GgufIds ids_of(const Loaded& loaded) {
   return {id("bos_token_id"), id("pad_token_id"), end_tokens(loaded.folder, loaded.config)};
 }
 
-// The numbers of a tensor as the file has them, before they are packed.
+// Returns a tensor's numbers in the order of the file, before they are packed.
 std::vector<float> numbers_of(const torch::Tensor& weight, const GgufPlace& place,
                               std::int64_t head_width) {
   auto values = weight.detach().to(torch::kCPU, torch::kFloat32);

@@ -27,7 +27,8 @@ void set_biases(nn::TransformerOptions& options, unsigned kinds) {
     if (kinds >> i & 1) options.bias_of.emplace_back(kBiases[i]);
 }
 
-// With the fewest biases more than there are that make the options the family's; else as they are.
+// Adds the smallest set of biases that makes the options the family's. Returns the options
+// unchanged if no set does.
 nn::ModelOptions with_biases(const Family& family, const nn::ModelOptions& options) {
   unsigned there = 0;
   for (std::size_t i = 0; i < kBiases.size(); ++i)
@@ -50,7 +51,8 @@ bool holds_exactly(const nn::Model& model, torch::Dtype type) {
   return true;
 }
 
-// What a stopped export of another model left: it would be read as a part of this one.
+// Removes what an interrupted export of another model left, which would be read as a part of this
+// model.
 void remove_others(const std::string& folder, const std::string& tokenizer,
                    const Carried& carried) {
   const auto remove = [&](std::string_view name) {
@@ -94,7 +96,7 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
   for (const auto& [weight, values] : made->named_weights()) {
     const auto found = weights.find(weight);
     if (found == weights.end())
-      torch::Tensor(values).zero_();  // a bias
+      torch::Tensor(values).zero_();  // a missing bias is zero
     else
       torch::Tensor(values).copy_(found->second);
   }
@@ -119,7 +121,8 @@ void expect_no_other_model(const std::string& folder) {
       if (const std::string file(name); there(file.c_str())) refuse_folder(folder, file.c_str());
     return;
   }
-  // Of an export or import, finished or stopped; a training has more.
+  // The folder comes from an export or import, complete or interrupted. A training run has more
+  // files.
   const bool own = core::read_json(folder + "/config.json", kMostConfigBytes).contains("tessera");
   if (!own || there("metrics.jsonl")) refuse_folder(folder, "a model");
 }

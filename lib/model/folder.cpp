@@ -53,7 +53,7 @@ void write_weights(core::ByteSink& sink, const nn::Model& model, const core::Ord
                     {{kFingerprintKey, fingerprint(model).hex()}});
 }
 
-// Compares what is written to it with a file.
+// Compares the bytes written to it with a file.
 class ComparedFile : public core::ByteSink {
  public:
   explicit ComparedFile(const std::string& path) : file_(core::open_source(path)) {}
@@ -66,7 +66,7 @@ class ComparedFile : public core::ByteSink {
       in = in.subspan(some.size());
     }
   }
-  /// Whether the file has exactly these bytes.
+  /// Returns whether the file has exactly the bytes written.
   bool equal() { return equal_ && file_->read(std::span(buffer_).first(1)) == 0; }
 
  private:
@@ -154,8 +154,8 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 
 namespace {
 
-// A complete folder, with the adapter (null: none) added to its weights; `own` becomes the
-// fingerprint without it.
+// Loads a complete folder and adds the adapter (null: none) to its weights. `own` receives the
+// fingerprint without the adapter.
 Loaded load_folder(const std::string& folder, torch::Device device,
                    std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own) {
   StoredConfig stored = read_config(folder);
@@ -179,7 +179,7 @@ Loaded load_folder(const std::string& folder, torch::Device device,
   return loaded;
 }
 
-// The terms of a run of train --lora, on the model that it trains them of.
+// Loads the model that a run of train --lora adapts and adds the run's terms.
 Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
                     const std::string& which, torch::Device device,
                     std::optional<torch::Dtype> dtype) {
@@ -294,7 +294,7 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
          "{}: made with tokenizer {}, but {} was trained with {}; "
          "tokenize the text with the model's",
          name, theirs, loaded.folder, own);
-  // A model may have more rows than its tokenizer has types: GPT-2's 50,257 padded to 50,304.
+  // A model may have more rows than its tokenizer has tokens: GPT-2's 50,257 padded to 50,304.
   const bool padded = !own.empty() && own == theirs;
   const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)

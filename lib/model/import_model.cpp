@@ -35,7 +35,7 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
   }
 }
 
-// Checked before memory for the model is taken: a file of a few bytes may ask for much.
+// Checks sizes before memory for the model is allocated: a file of a few bytes may ask for much.
 void expect_weights(const ImportedModel& read, const std::string& origin) {
   expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
@@ -68,7 +68,7 @@ std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary)
   return tokenizer->json();
 }
 
-// The file itself, or what a trainer left in its folder.
+// Returns the file itself, or the checkpoint that a trainer wrote into the folder.
 std::string checkpoint_at(const std::string& path) {
   if (core::path_kind(path) == core::PathKind::hub_id) core::refuse_hub_id(path);
   if (!std::filesystem::is_directory(path)) return path;

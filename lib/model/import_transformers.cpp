@@ -20,7 +20,7 @@ constexpr std::size_t kPickledIndexBytes = std::size_t{1} << 26;
 constexpr const char* kPickled = "/pytorch_model.bin";
 constexpr const char* kPickledIndex = "/pytorch_model.bin.index.json";
 
-// The files, each with the tensors that an index says are in it.
+// Returns the files, each with its tensors according to the index.
 std::map<std::string, std::set<std::string>> pickled_files(const std::string& folder) {
   if (core::exists(folder + kPickled)) return {{folder + kPickled, {}}};
   const std::string index = folder + kPickledIndex;
@@ -31,7 +31,7 @@ std::map<std::string, std::set<std::string>> pickled_files(const std::string& fo
   return files;
 }
 
-// Masks and the like stay behind: some are not of floating point.
+// Buffers such as masks are skipped; some have integer types.
 NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
   std::map<std::string, torch::Tensor> tensors;
   for (const auto& [path, expected] : pickled_files(folder)) {

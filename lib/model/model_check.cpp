@@ -19,7 +19,7 @@ namespace {
 
 using core::Code;
 
-// Runs parts of a check and keeps what they throw.
+// Runs the parts of a check and records the errors that they throw.
 class Check {
  public:
   explicit Check(ModelVerdict& verdict) : verdict_(verdict) {}

@@ -20,11 +20,11 @@ constexpr const char* kJointTemperature = "joint_temperature";
 constexpr const char* kFamily = "family";
 constexpr std::int64_t kConfigVersion = 1;
 constexpr double kMostTypes = 4e9;
-/// What only training looks at.
+/// Fields that only training reads.
 constexpr std::array<std::string_view, 6> kTrainingOnly = {
     "dropout", "attention_dropout", "activation_dropout", "head_dropout", "tail_dropout", "init"};
 
-/// core::get, but what is wrong is the configuration.
+/// Like core::get, but errors are Error{bad_config}.
 template <class T>
 T get(const core::Json& object, const char* key, const std::string& origin) {
   try {
@@ -34,7 +34,7 @@ T get(const core::Json& object, const char* key, const std::string& origin) {
   }
 }
 
-/// Numbers that no model has would only show as a failed allocation.
+/// Impossible numbers would otherwise only show as a failed allocation.
 void expect_within_bounds(const core::FieldList& fields, const std::string& origin) {
   try {
     core::expect_within_bounds(fields);
@@ -77,7 +77,7 @@ TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
   return facts;
 }
 
-/// What "tessera" says must be what transformers reads.
+/// Checks that "tessera" describes the same model as the keys that transformers reads.
 void expect_same(const Config& own, const core::Json& json, const std::string& origin) {
   std::int64_t vocabulary = 0;
   auto theirs = family_options(*own.family, json, origin, &vocabulary);
@@ -92,9 +92,9 @@ void expect_same(const Config& own, const core::Json& json, const std::string& o
   }
 }
 
-// Weights that are no floating-point numbers of their own: codes, scales, packed integers.
+// Refuses weights that are not plain floating-point numbers: codes, scales, packed integers.
 void refuse_quantized(const core::Json& json, const std::string& origin) {
-  // MLX's key; that of compressed-tensors of old; everybody's.
+  // The key of MLX, the old key of compressed-tensors, and the common key.
   for (const char* key : {"quantization", "compression_config", "quantization_config"}) {
     const auto found = json.find(key);
     if (found == json.end() || !found->is_object() || found->empty()) continue;
@@ -124,7 +124,7 @@ core::Json text_config(const core::Json& json) {
   if (!json.is_object() || !json.contains("text_config") || !json["text_config"].is_object() ||
       json.value("model_type", core::Json()) != "gemma3")
     return nullptr;
-  // What the released files leave to transformers' defaults.
+  // Values that the released files leave to transformers' defaults.
   core::Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 262208},
                      {"hidden_size", 2304},         {"intermediate_size", 9216},
                      {"num_hidden_layers", 26},     {"num_attention_heads", 8},

@@ -24,7 +24,7 @@ std::string folder_of(const std::string& file) {
   return slash == file.npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
 }
 
-// Folders in it that are models: a trainer's checkpoint-500.
+// Returns the folders inside that are models, for example a trainer's checkpoint-500.
 std::string model_inside(const std::string& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -66,7 +66,7 @@ std::string gguf_inside(const std::string& folder) {
   fail(Code::no_input, "{}: {}{}", path, kNone, model_inside(path));
 }
 
-// A file that stands for its folder; throws for any other.
+// Returns the folder that a file represents; throws for any other file.
 std::string folder_of_file(const std::string& path, PathKind kind, Beside beside) {
   const std::string name = path.substr(path.rfind('/') + 1);
   const std::string folder = folder_of(path);

@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::string_view kLayers = ".h.";
 
-// "transformer.h.3.attn.c_attn.weight": "transformer.h.attn"; "lm_head.weight": "lm_head".
+// Maps "transformer.h.3.attn.c_attn.weight" to "transformer.h.attn" and "lm_head.weight" to
+// "lm_head".
 std::string part_of(const std::string& weight) {
   const auto at = weight.find(kLayers);
   if (at == std::string::npos) return weight.substr(0, weight.rfind('.'));
@@ -43,7 +44,7 @@ core::OrderedJson types_of(const TensorFiles& files) {
   return types;
 }
 
-// Bytes that a stream carries, in float32.
+// Returns the bytes of State per stream, in float32.
 core::OrderedJson state_of(const nn::ModelOptions& options) {
   const auto carried = nn::carried_state(options);
   core::OrderedJson state = {{"bytes", carried.bytes(0)},

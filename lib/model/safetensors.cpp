@@ -22,7 +22,7 @@ using core::fail;
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
 constexpr const char* kMetadata = "__metadata__";
-/// No file of today holds more; keeps products of dimensions inside 64 bits.
+/// More than any file of today holds. The bound keeps products of dimensions within 64 bits.
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 53;
 constexpr std::uint64_t kMostBytes = 8 * kMostElements;
 constexpr std::size_t kMostDimensions = 32;
@@ -65,7 +65,7 @@ std::span<std::byte> bytes_of(const torch::Tensor& contiguous) {
   return {static_cast<std::byte*>(contiguous.data_ptr()), contiguous.nbytes()};
 }
 
-/// What stands before a tensor's bytes in the digest.
+/// Returns the bytes that precede a tensor's data in the digest.
 std::string digest_line(const std::string& name, std::string_view dtype,
                         std::span<const std::int64_t> shape) {
   return fmt::format("{}\n{}\n[{}]\n", name, dtype, fmt::join(shape, ","));
@@ -108,7 +108,7 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
   entry.dtype = dtype_of(json["dtype"].get_ref<const std::string&>(), origin, name);
   if (json["shape"].size() > kMostDimensions)
     fail(Code::bad_data, "{}: tensor {}: {} dimensions", origin, name, json["shape"].size());
-  std::uint64_t extent = 1;  // with dimensions of 0 counted as 1: bounds the strides too
+  std::uint64_t extent = 1;  // dimensions of 0 count as 1, which bounds the strides too
   bool none = false;
   for (const auto& item : json["shape"]) {
     const std::uint64_t n = as_unsigned(item, origin, name);
@@ -129,7 +129,7 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
   return entry;
 }
 
-/// The entries must cover all bytes from `data_start` to `size` without overlap or hole.
+/// Checks that the entries cover all bytes from `data_start` to `size` without overlap or gap.
 void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries,
                   const std::string& origin, std::uint64_t data_start, std::uint64_t size) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
@@ -185,7 +185,7 @@ core::Digest tensors_digest(const NamedTensors& tensors) {
 
 core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
                                Metadata metadata) {
-  // Wide elements first, so that each tensor is aligned for those who map the file.
+  // Wide elements come first, so that each tensor is aligned in a memory-mapped file.
   NamedTensors ordered = tensors;
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
     return a.second.element_size() > b.second.element_size();

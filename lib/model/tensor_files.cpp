@@ -16,7 +16,7 @@ using core::fail;
 constexpr std::size_t kIndexBytes = std::size_t{1} << 26;
 constexpr const char* kMap = "weight_map";
 
-// A file of the folder itself: no way out of it.
+// Whether the name is a file in the folder itself and cannot lead out of it.
 bool stays_inside(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos && name != "." && name != "..";

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What stands before the names of a checkpoint's tensors (train/candidates.h, train/learner.h).
+// Prefixes of the names of a checkpoint's tensors (train/candidates.h, train/learner.h).
 constexpr const char* kKept = "candidate.";
 constexpr const char* kTerms = "lora.";
 
@@ -28,7 +28,7 @@ bool is_run(const std::string& folder) {
          json["tessera"].contains("training");
 }
 
-// How many weights were added up under "candidate."; 0: the best ones stand there, or none.
+// Returns how many weights were summed under "candidate."; 0: it holds the best weights, or none.
 std::int64_t summed(const Checkpoint& checkpoint) {
   return core::get<std::int64_t>(checkpoint.facts, "summed", checkpoint.origin);
 }
@@ -68,7 +68,7 @@ std::optional<UnfinishedRun> unfinished_run(const std::string& path) {
 ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
                           std::string& which) {
   const torch::NoGradGuard no_grad;
-  const nn::NoFirstValues unset;  // torch's generator stays as it is
+  const nn::NoFirstValues unset;  // torch's generator is not advanced
   const auto checkpoint = load_checkpoint(run.checkpoint);
   const auto step = core::get<std::int64_t>(checkpoint.facts, "step", checkpoint.origin);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);

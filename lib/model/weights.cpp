@@ -26,7 +26,7 @@ std::string print(torch::IntArrayRef shape) {
   return fmt::format("({})", fmt::join(shape.begin(), shape.end(), ", "));
 }
 
-/// What throws inside torch when options are absurd becomes the Error of a bad configuration.
+/// Turns an exception that absurd options cause inside torch into Error{bad_config}.
 template <class Make>
 auto made(const std::string& origin, const Make& make) {
   try {
@@ -43,11 +43,11 @@ auto made(const std::string& origin, const Make& make) {
 
 bool is_finite(const torch::Tensor& tensor) {
   if (tensor.numel() == 0) return true;
-  const auto [least, most] = tensor.aminmax();  // NaN stays NaN; no copy is made
+  const auto [least, most] = tensor.aminmax();  // NaN propagates; no copy is made
   return torch::isfinite(least).item<bool>() && torch::isfinite(most).item<bool>();
 }
 
-/// The fingerprint of weights that are added in the order of their names, as float32.
+/// The fingerprint of weights. Weights must be added as float32 in the order of their names.
 class WeightsDigest {
  public:
   void add(const std::string& name, const torch::Tensor& values) {
@@ -68,7 +68,7 @@ class WeightsDigest {
   core::Hasher weights_;
 };
 
-/// 0 to n - 1 in the order of their names.
+/// Returns 0 to n - 1 in the order of their names.
 std::vector<std::size_t> by_name(std::size_t n,
                                  const std::function<std::string(std::size_t)>& name) {
   std::vector<std::size_t> order(n);
@@ -77,7 +77,8 @@ std::vector<std::size_t> by_name(std::size_t n,
   return order;
 }
 
-// Throws Error{bad_data} where the files have fewer tensors than there are experts.
+// Returns the layout of the experts' tensors. Throws Error{bad_data} if the files have fewer
+// tensors than there are experts.
 ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   const auto& options = config.options;
   const auto count = options.transformer.experts.count;
@@ -116,7 +117,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
 void StoredWeights::find_names() {
   const Family& family = *config_.family;
   if (config_.part) find_names_of_part();
-  // Some files leave out what every name begins with.
+  // Some files leave out the prefix that all names share.
   const auto first = std::find_if(weights_.begin(), weights_.end(), [&](const Weight& weight) {
     const auto& name = weight.pieces[0].tensor;
     return files_.has(name) || files_.has(bare_name(family, name));
@@ -124,14 +125,14 @@ void StoredWeights::find_names() {
   if (first != weights_.end() && !files_.has(first->pieces[0].tensor))
     for (auto& weight : weights_)
       for (auto& piece : weight.pieces) piece.tensor = bare_name(family, piece.tensor);
-  // Of two tensors that are one, safetensors' save_model keeps the name that comes first.
+  // Of two tensors that share memory, safetensors' save_model keeps the first name.
   auto& embedding = weights_[0].pieces[0].tensor;
   const auto head = head_name(family, config_.options);
   if (config_.options.vocabulary.tied && !files_.has(embedding) && files_.has(head))
     embedding = head;
 }
 
-// What stands before the names of the text's part of a model of several.
+// Finds the prefix of the names of the text part of a multimodal model.
 void StoredWeights::find_names_of_part() {
   const auto& base = config_.family->base;
   for (const std::string before : {"language_model.", "model.language_model."}) {
@@ -200,7 +201,7 @@ void StoredWeights::check_others(const FaultFound& found) const {
                         name, print(files_.entry(name).shape)));
       continue;
     }
-    // transformers ties the head to the embedding whatever the file has for it.
+    // transformers ties the head to the embedding even if the file has a head.
     const auto& embedding = weights_[0].pieces[0].tensor;
     if (!files_.has(embedding)) continue;
     if (files_.entry(name).shape != files_.entry(embedding).shape ||
@@ -222,7 +223,7 @@ void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
     const std::string& name = piece.tensor;
     const torch::Tensor target = weight.narrow(0, piece.begin, piece.rows);
     if (piece.layout == Layout::as_is && files_.entry(name).dtype == target.scalar_type()) {
-      files_.read_into(name, target);  // without a copy: embeddings are large
+      files_.read_into(name, target);  // no copy, because embeddings are large
     } else {
       target.copy_(piece.here(files_.read(name)));
     }
@@ -271,7 +272,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   std::vector<std::vector<Adapter::Change>> changes(stored.size());
   if (adapter != nullptr) changes = adapter->changes(config, stored);
   const torch::NoGradGuard no_grad;
-  const nn::NoFirstValues unset;  // torch's generator stays as it is
+  const nn::NoFirstValues unset;  // torch's generator is not advanced
   const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();

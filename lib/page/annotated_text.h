@@ -23,7 +23,7 @@ struct StoredContext {
 /// An AnnotatedToken is one token and its figures. Texts are arbitrary bytes; output replaces what
 /// is not UTF-8 by U+FFFD.
 struct AnnotatedToken {
-  /// The text it prints; a character of several tokens belongs to the last of them.
+  /// The text of the token. A character of several tokens belongs to the last of them.
   std::string text;
   bool begins_document = false;
   double nats = kUnknown;    ///< -log p; NaN: not scored

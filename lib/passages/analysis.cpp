@@ -15,9 +15,9 @@ namespace passages {
 namespace {
 
 constexpr std::uint32_t kStopped = 0xFFFFFFFF;            // a word that is no term
-constexpr std::size_t kWordsKept = std::size_t{1} << 20;  // a bound of the memory for words
+constexpr std::size_t kWordsKept = std::size_t{1} << 20;  // bounds the memory of cached words
 
-constexpr std::size_t kNotStemmed = 2;  // characters; as Porter's own program, else "s" would be ""
+constexpr std::size_t kNotStemmed = 2;  // characters; as in Porter's program, else "s" would be ""
 
 constexpr std::string_view kStopWords[] = {
     "a",   "an",    "and",  "are",   "as",    "at",   "be",   "but", "by",  "for",  "if",
@@ -66,8 +66,8 @@ bool joins(std::uint32_t c, Part part) {
   return false;
 }
 
-// The end of the word that starts at p (whose part is no mark); `text_in_it`: is it more than
-// connectors?
+// Returns the end of the word that starts at p (whose part is no mark). `text_in_it` is set to
+// whether it holds more than connectors.
 const char* word_end(const char* p, const char* end, bool& text_in_it) {
   core::Char at = core::decode_char(p, end);
   Part before = part_of(at.code_point);

@@ -9,7 +9,7 @@ namespace {
 // Prefetch postings this many terms ahead; half of their cost is the latency of the first ones.
 constexpr std::size_t kAhead = 6;
 
-// Whatever is added to it, no other is lower.
+// A score that no sum can raise above any other.
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 }  // namespace
@@ -72,8 +72,8 @@ void BlockSearcher::score(const BlockView& block, std::span<Query> queries) {
     select(block, std::span(highest_[q], tiles), &scores_[q * BlockView::kUnits], queries[q]);
 }
 
-// As long as there is no better bound: the `top` best of all are not below those of the tiles'
-// best.
+// Without a better bound, the `top` best scores of all are at least the `top` best of the tiles'
+// maxima.
 void BlockSearcher::select(const BlockView& block, std::span<const float> highest,
                            const float* scores, Query& query) {
   float least = std::max(query.threshold, std::numeric_limits<float>::min());

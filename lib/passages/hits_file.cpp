@@ -101,7 +101,7 @@ void HitsOptions::fields(core::FieldList& f) {
 void HitsOptions::check(bool searches) const {
   if (queries > 0 && dump != "hits") fail(Code::usage, "--queries goes with --dump hits");
   if (!core::is_part(part) && !joins()) return;
-  core::part(part);  // is one
+  core::part(part);  // throws if it is invalid
   if (core::is_part(part) && joins())
     fail(Code::usage, "--hits: are of all parts; leave --part out");
   const char* const mine = joins() ? "hits" : "part";

@@ -136,7 +136,7 @@ std::vector<UnitRange> units_of_same_documents(const shard::Dataset& data,
   std::vector<UnitRange> same(n);
   for (std::uint32_t i = 0; i < n; ++i) same[i] = {i, i + 1};
   if (unit.name != "segment" && unit.name != "passage") return same;
-  std::uint32_t first = 0;  // the first unit that has a token of the document, and what follows
+  std::uint32_t first = 0;  // first unit that has a token of the document or of what follows
   std::uint64_t begin = 0;
   for (const auto end : ends) {
     if (end == begin) continue;

@@ -11,7 +11,7 @@
 namespace passages {
 namespace {
 
-constexpr std::size_t kTogether = 4096;  // queries
+constexpr std::size_t kTogether = 4096;  // queries per batch
 
 std::vector<std::uint32_t> parse_ids(std::string_view line, std::size_t types,
                                      const std::string& origin) {

@@ -18,7 +18,7 @@ using core::fail;
 
 constexpr std::uint64_t kPieceTokens = std::uint64_t{1} << 20;
 
-// The tokens as they stand, and a hash of each document's.
+// Writes the tokens. Returns a hash of each document's tokens.
 std::vector<std::uint64_t> write_tokens(const shard::Dataset& data, PackWriter& out) {
   const auto& ends = data.documents().end;
   std::vector<std::uint64_t> hashes;

@@ -1,5 +1,5 @@
-// path_cover(): greedy edges, then local search. Paths lie one after the other in a ring of
-// all units; what joins two of them is an edge of weight 0, so a heavier ring is a heavier cover.
+// path_cover() takes greedy edges and then searches locally. Paths are adjacent in a ring of all
+// units. An edge of weight 0 joins two paths, so a heavier ring is a heavier cover.
 
 #include <algorithm>
 #include <array>
@@ -12,15 +12,15 @@
 namespace passages {
 namespace {
 
-constexpr std::size_t kTried = 12;          // neighbours of a unit that moves go along
+constexpr std::size_t kTried = 12;          // nearest neighbours that a unit is moved next to
 constexpr std::uint32_t kLongest = 3;       // most units that Or-opt moves at once
-constexpr std::uint32_t kFarthest = 25000;  // units that a move may turn round, a bound of its cost
+constexpr std::uint32_t kFarthest = 25000;  // most units that a move reverses; bounds its cost
 constexpr float kLeastGain = 1e-3f;  // smaller gains could be rounding errors and cause endless
                                      // moves
 
 constexpr std::uint32_t kNone = 0xFFFFFFFF;
 
-// Paths by the heaviest edge first, as up to two neighbours of each unit.
+// Builds paths from the heaviest edge on, as up to two neighbours of each unit.
 class GreedyEdges {
  public:
   explicit GreedyEdges(const HitGraph& graph)
@@ -74,7 +74,8 @@ class Ring {
     for (std::uint32_t i = 0; i < n_; ++i) place_[order_[i]] = i;
   }
 
-  // What a move turns round gets other moves without being queued again, hence one more pass.
+  // Units that a move reverses get other moves without being queued again, so another pass is
+  // needed.
   void improve() {
     if (n_ < 8) return;
     for (bool moved = true; moved;) {
@@ -184,13 +185,13 @@ class Ring {
     return false;
   }
 
-  // The run first ... last (in the ring's direction) goes between c and d, `a` (one of its ends)
-  // beside c; d comes after c if `after`. By reversals of it and of what lies between.
+  // Inserts the run first ... last (in the ring's direction) between c and d, with its end `a` next
+  // to c. d comes after c if `after`. It reverses the run and the units between.
   void insert(std::uint32_t first, std::uint32_t last, std::uint32_t c, std::uint32_t d, bool after,
               std::uint32_t a) {
     const std::uint32_t low = after ? c : d, high = after ? d : c;  // the gap is low-high
     const std::uint32_t behind = next(last), before = previous(first);
-    // first..last behind..low high: swap the two runs.
+    // The order is first..last behind..low high: swap the two runs.
     if (distance(last, low) <= distance(high, first)) {
       reverse_within(first, low);
       reverse_within(low, behind);
@@ -200,7 +201,7 @@ class Ring {
       reverse_within(last, first);
       reverse_within(before, high);
     }
-    // Now low first..last high.
+    // Now the order is low first..last high.
     const bool a_first = a == first, c_low = after;
     if (a_first != c_low) reverse_within(first, last);
   }

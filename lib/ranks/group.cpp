@@ -121,7 +121,7 @@ std::vector<Tensor> Group::gather(Transport& by, const Tensor& own) const {
   const torch::NoGradGuard no_grad;
   const auto n = static_cast<std::size_t>(size_);
   if (own.numel() == 0) return std::vector<Tensor>(n, own);
-  // As bytes: not every backend knows every dtype.
+  // Gathers bytes, because not every backend supports every dtype.
   const Tensor bytes = own.contiguous().view({-1}).view(torch::kUInt8);
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < n; ++i) all.push_back(torch::empty_like(bytes));
@@ -195,7 +195,7 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
       heart.end();
       gloo_->tell(kFailed, static_cast<std::int64_t>(error.code()));
     } catch (const std::exception&) {
-      // They are gone too; what failed first counts.
+      // The other ranks are lost too; the first error counts.
     }
     throw;
   }
@@ -214,7 +214,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
   constexpr auto kStopped = static_cast<std::int64_t>(core::Code::stopped);
   const auto asked = [&] { return stopped && stopped(); };
   interrupted_ = false;
-  // In rounds that all take part in, until nobody is at work any more.
+  // All ranks exchange their states in rounds until no rank is at work.
   const auto say = [this](std::int64_t own) {
     std::vector<std::int64_t> all;
     for (const auto& state : gather(*gloo_, torch::tensor({own}, torch::kInt64)))
@@ -242,7 +242,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
     try {
       heart.end();
     } catch (const core::Error&) {
-      // Work that was in vain says less of why than what made it so.
+      // Loss of a rank explains more than the error of the work that it caused.
       if (!failure || failure->code() == core::Code::rank_lost) throw;
     }
   }

@@ -29,9 +29,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What rank 0 says first: these bytes and a nonce. A rank answers with the same bytes, its nonce,
-// its number and its proof; rank 0 with its own proof. Then requests follow: a letter, the lengths
-// of key and value, both; an answer is a length and a value.
+// The protocol. Rank 0 first sends these bytes and a nonce. A rank answers with the same bytes, its
+// nonce, its number and its proof. Rank 0 answers with its own proof. Requests follow: a letter,
+// the lengths of key and value, both. An answer is a length and a value.
 constexpr std::string_view kGreeting = "TESSERA1";
 constexpr std::size_t kNonceBytes = 16, kNumberBytes = sizeof(std::uint32_t);
 constexpr std::size_t kGreetingBytes = kGreeting.size() + kNonceBytes;
@@ -39,7 +39,7 @@ constexpr std::size_t kHelloBytes = kGreetingBytes + kNumberBytes + kProofBytes;
 constexpr std::size_t kHeaderBytes = 1 + 2 * kNumberBytes;
 constexpr char kSet = 'S', kGet = 'G';
 
-constexpr std::ptrdiff_t kMostStrangers = 64;  // connections without a proof
+constexpr std::ptrdiff_t kMostStrangers = 64;  // unproven connections
 constexpr std::chrono::seconds kProofTime{10};
 constexpr std::size_t kMostKeyBytes = 1024;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10U;
@@ -86,7 +86,7 @@ class Socket {
 
 [[noreturn]] void fail_to_meet(const std::string& what) { throw std::runtime_error(what); }
 
-// What both sides prove that they know.
+// The secret that both sides prove they know.
 struct Run {
   explicit Run(const core::Launch& launch)
       : key(launch.key), name(fmt::format("{}/{}", launch.size, launch.name)) {}
@@ -112,15 +112,15 @@ struct Address {
   }
 };
 
-// The system keeps one such name for each network namespace, as it does for ports, and frees it
-// when the process ends.
+// The name is unique within a network namespace, like a port. The system frees it when the process
+// ends.
 Address local_address(const core::Launch& launch) {
   const std::string name = fmt::format("tessera-ranks-{}-{}-{}", ::geteuid(), launch.port,
                                        core::hash128(launch.name).hex());
   Address address;
   auto* const local = reinterpret_cast<sockaddr_un*>(&address.storage);
   local->sun_family = AF_UNIX;
-  name.copy(local->sun_path + 1, sizeof(local->sun_path) - 1);  // behind a zero: abstract
+  name.copy(local->sun_path + 1, sizeof(local->sun_path) - 1);  // the zero before it: abstract
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return address;
 }
@@ -159,8 +159,9 @@ Socket listener_at(const Address& address, const core::Launch& launch) {
   return Socket();
 }
 
-// On the addresses of MASTER_ADDR that this machine has. A machine whose name means the loopback to
-// itself alone, or that others reach by an address which it does not have, listens on all it has.
+// Listens on those addresses of MASTER_ADDR that this machine has. It listens on all addresses if
+// the name means the loopback only on this machine, or if others reach the machine by an address
+// that it does not have.
 std::vector<Socket> listeners_of(const core::Launch& launch) {
   std::vector<Socket> sockets;
   const auto listen = [&](const std::vector<Address>& addresses) {
@@ -182,7 +183,8 @@ std::vector<Socket> listeners_of(const core::Launch& launch) {
   return sockets;
 }
 
-// Of the process at the other end of a Unix socket; always of TCP, which does not tell.
+// Whether the other end of a Unix socket is a process of the same user. Always true for TCP, which
+// does not tell.
 bool is_same_user(int fd, bool local) {
   ucred other{};
   socklen_t length = sizeof(other);
@@ -197,7 +199,7 @@ int wait_ms(Clock::time_point until) {
 
 }  // namespace
 
-/// Rank 0's: a thread that serves all connections.
+/// Rank 0's server: a thread that serves all connections.
 class Meeting::Server {
  public:
   explicit Server(const core::Launch& launch)
@@ -237,7 +239,7 @@ class Meeting::Server {
  private:
   struct Peer {
     Socket socket;
-    Clock::time_point until;  // without a proof
+    Clock::time_point until;  // deadline of its proof
     std::string nonce, in, out;
     std::optional<std::size_t> rank{};
     std::optional<std::string> awaited{};
@@ -246,7 +248,7 @@ class Meeting::Server {
 
   void wake() const { ::eventfd_write(wake_.fd(), 1); }
 
-  // Under mutex_. Keeps the first value of a key.
+  // Stores the first value of a key. The caller must hold mutex_.
   bool store(std::size_t rank, const std::string& key, const std::string& value) {
     auto& [keys, bytes] = used_[rank];
     bytes += value.size();
@@ -315,7 +317,7 @@ class Meeting::Server {
     if (peer.in.size() > kPieceBytes + kMostKeyBytes + most_bytes(size_)) peer.gone = true;
   }
 
-  // Takes the proof of a rank, if all of it is there.
+  // Checks the proof of a rank once it is complete.
   void welcome(Peer& peer) {
     const auto start = std::string_view(peer.in).substr(0, kGreeting.size());
     if (start != kGreeting.substr(0, start.size())) peer.gone = true;
@@ -333,7 +335,7 @@ class Meeting::Server {
     peer.out += run_.of_first(nonces, rank);
   }
 
-  // Takes the next request, if it is there.
+  // Handles the next request if it is complete.
   bool request(Peer& peer) {
     if (peer.in.size() < kHeaderBytes) return false;
     const char what = peer.in[0];
@@ -376,13 +378,13 @@ class Meeting::Server {
   const bool local_;
   std::vector<Socket> listeners_;
   Socket wake_;
-  std::vector<Peer> peers_;  // of the thread alone; oldest first
-  std::mutex mutex_;         // of what follows
+  std::vector<Peer> peers_;  // used by the thread only; oldest first
+  std::mutex mutex_;         // guards the members below
   std::condition_variable stored_;
   bool end_ = false;
   std::map<std::string, std::string> values_;
   std::vector<std::pair<std::size_t, std::size_t>> used_;  // keys and bytes of each rank
-  std::thread thread_;                                     // last: it uses the others
+  std::thread thread_;                                     // last: it uses the other members
 };
 
 /// Another rank's connection to rank 0.
@@ -459,7 +461,7 @@ class Meeting::Client {
       if (Clock::now() > until) fail_to_meet("another rank did not come in time");
   }
 
-  // Less than `n` bytes where the other end has closed.
+  // Returns fewer than `n` bytes if the other end has closed.
   std::string receive_or_nothing(std::size_t n, Clock::time_point until) const {
     std::string bytes(n, '\0');
     for (std::size_t done = 0; done < n;) {

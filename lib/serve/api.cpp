@@ -33,8 +33,8 @@ std::string host_name(std::string_view host) {
   return std::string(host.substr(0, host.find(']')));
 }
 
-// Names other than localhost can be bound to this machine by whoever owns them: 127.example.org
-// too.
+// The owner of a name other than localhost can bind it to this machine, for example
+// 127.example.org.
 bool is_this_machine(std::string_view host) {
   const auto name = host_name(host);
   try {
@@ -53,7 +53,7 @@ bool same_secret(std::string_view a, std::string_view b) {
   return different == 0;
 }
 
-// A text that grows; passes on whole characters.
+// Buffers a growing text and passes on whole characters.
 struct Streamed {
   std::string held;
   bool begun = false;

@@ -188,7 +188,7 @@ std::size_t ArrayReader::read(std::span<float> out) {
 
 namespace {
 
-// What stands before the elements.
+// Returns the bytes before the elements.
 core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t elements) {
   core::Bytes start;
   if (format == ArrayFormat::npy) {

@@ -88,8 +88,8 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
   for (std::uint64_t part = 1; done < n; ++part) {
     std::size_t next = done + 1;
     if (cut.parts > 0) {
-      // To the document that reaches this part's share, but a document must remain for each part
-      // that is still to come.
+      // Advances to the document that reaches this part's share. At least one document must remain
+      // for each later part.
       const double share =
           static_cast<double>(total) * static_cast<double>(part) / static_cast<double>(cut.parts);
       const std::size_t most = n - static_cast<std::size_t>(cut.parts - part);

@@ -10,8 +10,8 @@ namespace {
 
 constexpr const char* kPart = "part";
 
-// Where each part of one command is among the files; none if they are not parts of one, or one is
-// twice there. `twice`: the first file that is.
+// Finds each part of a command among the files. Empty if they are not parts of one command or a
+// part occurs twice. `twice` is the first file of a repeated part.
 struct Found {
   std::map<std::int64_t, std::size_t> place;  // by part
   std::int64_t count = 0;

@@ -36,8 +36,8 @@ std::optional<Progress> read_progress(const std::string& folder);
 /// Writes building.json through core::Output.
 void write_progress(const std::string& folder, const Progress& progress);
 void remove_progress(const std::string& folder);
-/// Throws Error{usage} if the receipts of an earlier removal have not been delivered, unless it
-/// removes exactly the documents `but`.
+/// Throws Error{usage} if the receipts of an earlier removal have not been delivered, unless that
+/// removal has exactly the documents `but`.
 void expect_no_removal(const std::string& folder, const std::vector<std::int64_t>& but = {});
 
 }  // namespace store

@@ -67,8 +67,8 @@ std::string option_change(const std::string& name, const Json& before, const Jso
   return fmt::format("{}, now it is {}", was, open(now) ? "none" : text_of(now));
 }
 
-// What a command that was begun had otherwise, in the words of one who gives options; `plan` is
-// `now`, with names.
+// Describes how a command in progress differs from this one, in terms of options. `plan` is `now`
+// with names.
 std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   const auto differs = [&](const char* key) { return begun.value(key, Json()) != now.at(key); };
   if (differs("data")) return "another FILE than " + plan.data_name;
@@ -224,7 +224,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
 
 void Builder::expect_new_text() const {
   Source planned{.data = plan_.data, .rows = 1, .windows = plan_.windows, .shards = plan_.shards};
-  for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // none or some
+  for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // or fewer
   for (const Source& source : base_.sources)
     if (source.rows > 0 && overlap(planned, source))
       fail(Code::usage, "{}: it holds text of {} already; its entries would count twice", folder_,
@@ -268,7 +268,7 @@ void Builder::go_on() {
   keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows,
                 projection_.any() ? base_.width : plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
-  if (!plan_.leaves_out) base_.places_file.clear();  // of a store without a row
+  if (!plan_.leaves_out) base_.places_file.clear();  // the store has no rows
   if (!plan_.leaves_out) return;
   if (base_.places_file.empty()) base_.places_file = "places.npy";
   const std::string places = folder_ + "/" + base_.places_file;
@@ -386,8 +386,8 @@ std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> firs
   return found;
 }
 
-// The plan's shards with the rows of their documents. `first`: the first row of each document, of
-// all that were added, up to `end`.
+// Returns the plan's shards with the numbers of rows of their documents. `first` holds the first
+// row of each added document, up to `end`.
 std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
                                          std::uint64_t end) const {
   auto shards = plan_.shards;

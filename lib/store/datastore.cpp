@@ -44,7 +44,7 @@ void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
   }
 }
 
-// The first row from which each has the place behind that of the one before, up to `row`.
+// Returns the first row of the contiguous run of places that ends at `row`.
 std::int64_t unbroken(std::span<const std::int64_t> places, std::int64_t first, std::int64_t row) {
   const auto place = [&](std::int64_t of) {
     return static_cast<std::uint64_t>(places[static_cast<std::size_t>(of)]);

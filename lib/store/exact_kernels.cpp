@@ -20,8 +20,8 @@ inline void push(Top& top, float& threshold, float score, std::uint32_t row) {
   if (top.size == top.capacity) cut(top, threshold);
 }
 
-// kTile keys and kPanel queries: 24 (or 12) sums in registers, fed by one load of each query's
-// coordinate and one broadcast of each key's.
+// Scores kTile keys and kPanel queries with 24 (or 12) sums in registers. Each step loads one
+// coordinate of the queries and broadcasts one of each key.
 template <bool kL2>
 void score_tile(const float* panel, const float* keys, std::size_t n, std::size_t width,
                 const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops) {
@@ -57,13 +57,13 @@ void score_tile(const float* panel, const float* keys, std::size_t n, std::size_
   }
 }
 
-// Sums over the coordinates of kLanes rows, q.k and |k|^2, with their terms in the order in which
-// score_tile adds them: what a key scores has the same bits in either.
+// Sums q.k and |k|^2 over the coordinates of kLanes rows. Terms are added in score_tile's order, so
+// that a key's score has the same bits in both.
 template <bool kScores, bool kNorms>
 struct RowSums {
   Floats scores{}, norms{};
 
-  // Adds the first n coordinates of the transposed ones.
+  // Adds the first n transposed coordinates.
   void add(const Floats* coordinates, const float* query, std::size_t n) {
     for (std::size_t j = 0; j < n; ++j) {
       const Floats x = coordinates[j];
@@ -73,7 +73,7 @@ struct RowSums {
   }
 };
 
-// Of `kLanes` rows from `keys` on, of which n are there. query: unused without kScores.
+// Sums over kLanes rows from `keys` on, of which n exist. query is unused without kScores.
 template <bool kScores, bool kNorms>
 void sum_rows(const float* query, const Half* keys, std::size_t n, std::size_t width,
               RowSums<kScores, kNorms>& sums) {

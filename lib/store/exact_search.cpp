@@ -22,9 +22,8 @@ using exact::kBlock;
 using exact::kPanel;
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
-constexpr std::size_t kBatch = 4096;  // queries whose hits are in memory together
-constexpr std::size_t kFewest = 4;  // fewer queries run one by one, because a panel would be mostly
-                                    // empty
+constexpr std::size_t kBatch = 4096;  // queries with hits in memory at once
+constexpr std::size_t kFewest = 4;    // fewer run singly: a panel would be mostly empty
 constexpr std::size_t kProductsPerThread = 1 << 20;  // of coordinates; less is not worth a thread
 constexpr std::size_t kSample = 4'096, kLargestSample = 65'536;
 
@@ -32,8 +31,8 @@ std::size_t sample_size(std::size_t rows) {
   return std::min(std::max(kSample, rows / 64), kLargestSample);
 }
 
-// The best first. By the digits of the scores, 11 bits at a time, which takes a fifth of the time
-// of std::sort; then runs of equal scores by row.
+// Sorts hits, best first. A radix sort of the scores, 11 bits at a time, takes a fifth of the time
+// of std::sort. Runs of equal scores are then sorted by row.
 void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
   constexpr int kBits = 11, kDigits = 3;
   constexpr std::size_t kValues = 1 << kBits;
@@ -60,8 +59,8 @@ void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
   }
 }
 
-// body(0) .. body(n - 1), each on a thread of its own as far as the system gives them. Throws what
-// one of them threw.
+// Runs body(0) .. body(n - 1), each on its own thread as far as the system allows. Rethrows an
+// exception of a body.
 template <class Body>
 void parallel(std::size_t n, const Body& body) {
   std::vector<std::exception_ptr> errors(n);
@@ -99,7 +98,7 @@ class Job {
     tops_.resize(padded, {nullptr, 0, 1, 1});
   }
 
-  // queries: those of the whole batch; keys: those of the whole store.
+  // queries and keys are those of the whole batch and the whole store.
   void run(const float* queries, const Half* keys, std::size_t width, bool l2) {
     queries += first_query * width;
     keys += first_row_ * width;
@@ -129,7 +128,7 @@ class Job {
     }
   }
 
-  // Of the query at `q` from the job's first.
+  // Returns the hits of query `q`, counted from the job's first query.
   std::span<const Hit> hits(std::size_t q) const { return {tops_[q].hits, tops_[q].size}; }
 
   const std::size_t first_query, n;
@@ -141,8 +140,8 @@ class Job {
   std::vector<float> thresholds_;
 };
 
-// Hits of each query among all keys, in no order: those above its threshold, at most its best
-// `keep` and some more.
+// Returns the unordered hits of each query among all keys. These are the hits above its threshold:
+// the best `keep` and some more.
 std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std::size_t rows,
                           std::size_t width, bool l2, std::size_t keep, const float* thresholds,
                           std::size_t threads) {
@@ -204,8 +203,9 @@ const std::vector<Half>& ExactSearch::sample() const {
   return sample_;
 }
 
-// Below the k-th best score of nearly every query: the sample's best whose expected number is k,
-// and four standard deviations more. None where that saves nothing.
+// Returns thresholds below the k-th best score of nearly every query. Each is the sample's score
+// whose expected rank is k, lowered by four standard deviations. Returns none if thresholds save
+// nothing.
 std::vector<float> ExactSearch::sampled_thresholds(std::span<const float> queries, std::size_t k,
                                                    std::size_t threads) const {
   const std::size_t size = sample_size(rows_);

@@ -11,11 +11,11 @@ namespace store {
 
 std::string default_index(std::uint64_t rows, std::uint64_t width) {
 #ifdef TESSERA_FAISS
-  // Up to here looking at all keys costs no more than a few hundred microseconds a query, or the
-  // training of lists would want more rows than there are.
+  // Up to this size an exact search costs at most a few hundred microseconds per query, or the
+  // training of lists needs more rows than exist.
   constexpr std::uint64_t kFew = 65'536;
   if (rows <= kFew) return "exact";
-  // Lists: about 2 sqrt(N), as a power of 2. Codes: 4 bits for 4 coordinates, where the width
+  // Lists: about 2 sqrt(N), rounded to a power of 2. Codes: 4 bits for 4 coordinates if the width
   // allows.
   std::uint64_t lists = 256;
   while (lists * lists * 4 <= rows * 4 && lists < 65'536) lists *= 2;
@@ -166,9 +166,9 @@ void expect_checkable(const faiss::Index& index, const std::string& factory) {
   }
 }
 
-// Where k is above 20 FAISS gathers a 4-bit index's hits in reservoirs, which end the program by an
-// assertion when more rows are equally near than fit (1.7.3: partitioning.cpp, n_eq == 0). Its
-// heaps take any rows; 12 names them for blocks of 32 codes, 10 and 14 for others.
+// For k above 20 FAISS gathers a 4-bit index's hits in reservoirs. These abort the program by an
+// assertion if more rows are equally near than fit (1.7.3: partitioning.cpp, n_eq == 0). Heaps
+// accept any rows: 12 selects them for blocks of 32 codes, 10 and 14 for other sizes.
 void keep_in_heaps(faiss::Index* index) {
   if (auto* lists = dynamic_cast<faiss::IndexIVFFastScan*>(index))
     lists->implem = lists->bbs == 32 ? 12 : 10;
@@ -297,7 +297,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
     ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
   keep_in_heaps(searched);
   try {
-    // By its name: FAISS's header of graphs wants OpenMP's, which clang may lack.
+    // Compares the type's name, because FAISS's graph header needs OpenMP's, which clang may lack.
     if (std::strstr(typeid(*searched).name(), "HNSW") != nullptr)
       faiss::ParameterSpace().set_index_parameter(&index, "efSearch",
                                                   static_cast<double>(std::max(k, nprobe)));

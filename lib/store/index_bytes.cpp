@@ -20,7 +20,7 @@ constexpr std::uint64_t kMostTable = std::uint64_t{1} << 28;  // floats FAISS co
 constexpr float kMostRefined = 64;                            // most hits refined per requested hit
 constexpr std::uint64_t kNoCodeSize = ~std::uint64_t{0};
 
-// The position of a vector's elements in the file.
+// The elements of a vector within the file.
 template <class T>
 struct Array {
   const std::byte* data = nullptr;
@@ -38,8 +38,8 @@ struct Header {  // common to all indices
   std::int32_t metric = 0;
 };
 
-// Code sizes of faiss::ScalarQuantizer::QuantizerType, in bits a coordinate, and whether it learns
-// a range for each coordinate (2), for all (1) or none (0).
+// faiss::ScalarQuantizer::QuantizerType: bits per coordinate, and whether ranges are learned for
+// each coordinate (2), for all together (1) or not (0).
 struct ScalarType {
   std::uint64_t bits, ranges;
 };
@@ -147,8 +147,8 @@ class Parser {
   std::span<const std::byte> bytes_;
   const std::string& origin_;
   std::uint64_t at_ = 0;
-  std::uint64_t distances_ = 0;  // of the last codebooks: parts * 4^bits
-  bool untrained_ = false;       // of the last transformations: some are not learned yet
+  std::uint64_t distances_ = 0;  // size of the last codebooks' tables: parts * 4^bits
+  bool untrained_ = false;       // whether one of the last transformations is untrained
 };
 
 Header Parser::index(int depth) {
@@ -157,7 +157,7 @@ Header Parser::index(int depth) {
   if (name == "IxPq") return product();
   if (name == "IPfs") return fast_product();
   if (name == "IxSQ") return scalar();
-  // The nesting that FAISS's factory makes: refinement, transformation, lists, graph.
+  // The nesting that FAISS's factory builds: refinement, transformation, lists, graph.
   if (depth < 4) {
     if (name == "IHNf" || name == "IHNp" || name == "IHNs") return graph(depth + 1, name);
     if (name == "IwFl" || name == "IwPQ" || name == "IwPf" || name == "IwSq")
@@ -237,8 +237,8 @@ Header Parser::scalar() {
   return h;
 }
 
-// Levels count from 1: a row of level l has neighbours on levels 0 .. l - 1, those of level i in
-// [offset + before[i], offset + before[i + 1]).
+// Levels count from 1. A row of level l has neighbours on levels 0 .. l - 1. Neighbours of level i
+// are in [offset + before[i], offset + before[i + 1]).
 void Parser::links(std::uint64_t rows) {
   const auto chances = vector<double>("levels");
   expect(chances.size >= 1, "levels");
@@ -347,7 +347,8 @@ void Parser::blocks(std::uint64_t n_lists, std::uint64_t block_rows, std::uint64
 
 Header Parser::lists(int depth, std::string_view name) {
   const Header h = header();
-  // A trained one has a centre of each list, which are bytes; one that is not has none yet.
+  // A trained index stores the centre of each list, which bounds the number of lists. An untrained
+  // index stores none.
   const auto n_lists =
       number<std::uint64_t>(1, h.trained ? left() : kMostUntrainedLists, "the number of lists");
   read<std::uint64_t>("nprobe");  // every search sets nprobe
@@ -389,7 +390,7 @@ Header Parser::lists(int depth, std::string_view name) {
   return h;
 }
 
-// Of vectors of `width`, which becomes that of what comes out.
+// Reads a transformation of vectors of `width`. `width` becomes the output width.
 void Parser::transform(std::uint64_t& width) {
   const std::string_view name = type();
   std::uint64_t in = width, out = width;
@@ -423,7 +424,7 @@ void Parser::transform(std::uint64_t& width) {
     const bool bias = flag("a transformation");
     const auto matrix = vector<float>("a matrix"), shift = vector<float>("a matrix");
     out = sizes();
-    // Untrained: there are no data.
+    // An untrained transformation has no data.
     const bool learned = matrix.size > 0 || shift.size > 0;
     expect(!learned || (matrix.size == in * out && (!bias || shift.size == out)),
            "the size of a matrix");

@@ -112,12 +112,12 @@ class Growth {
     if (const auto* product = dynamic_cast<const faiss::IndexIVFPQ*>(&ivf)) of_product(product->pq);
     if (const auto* scalar = dynamic_cast<const faiss::IndexIVFScalarQuantizer*>(&ivf))
       add(ranges_of(scalar->sq, width) * sizeof(float));
-    add(ivf.nlist * sizeof(std::uint64_t));  // lengths of the lists
+    add(ivf.nlist * sizeof(std::uint64_t));  // lengths of lists
     add(rows * (ivf.code_size + sizeof(std::int64_t)));
   }
 
-  // A row of level l has 2 M neighbours below and M on each level above, which it reaches with the
-  // chance 1 / M.
+  // A row of level l has 2 M neighbours on level 0 and M on each level above. It reaches each
+  // further level with probability 1 / M.
   void of_graph(const faiss::HNSW& graph) {
     const auto below = static_cast<std::uint64_t>(graph.nb_neighbors(0)),
                above = static_cast<std::uint64_t>(graph.nb_neighbors(1));

@@ -56,7 +56,7 @@ OrderedJson to_json(const Source& source) {
   return json;
 }
 
-// Together they are the source.
+// The shards add up to the source.
 std::vector<SourceShard> shards_from(const Json& json, const Source& source,
                                      const std::string& origin) {
   std::vector<SourceShard> shards;
@@ -147,7 +147,7 @@ std::string Manifest::fingerprint() const {
 
 bool overlap(const Source& a, const Source& b) {
   if (a.data.empty() || a.data != b.data) return share_shard(a, b) || share_shard(b, a);
-  // Rows of other windows are others': they say nothing of where the parts lie.
+  // Rows of other windows are different rows, so their ranges do not compare.
   if (!a.part || !b.part || a.windows != b.windows) return true;
   return a.part->begin < b.part->end && b.part->begin < a.part->end;
 }

@@ -97,8 +97,8 @@ Plan plan_of(const Datastore& part, const std::string& index) {
   return plan;
 }
 
-// All rows of the parts that the builder does not have yet. A part is committed once its rows have
-// the digest that they should have.
+// Copies all rows of the parts that the builder does not have yet. A part is committed once the
+// digest of its rows is correct.
 void copy(const Parts& parts, Builder& builder, const Watch& watch) {
   const std::uint64_t rows = source_of(*parts.rbegin()->second).part->end;
   shard::Chain digest;
@@ -120,7 +120,7 @@ void copy(const Parts& parts, Builder& builder, const Watch& watch) {
   }
 }
 
-// Of each document in the whole: it is as far from the front as it is in all parts together.
+// Returns the first row of each document in the whole: the sum of its first rows in the parts.
 std::vector<std::int64_t> first_rows(const Parts& parts) {
   std::vector<std::int64_t> first(parts.begin()->second->documents().size());
   for (const auto& [number, part] : parts)

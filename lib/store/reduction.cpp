@@ -13,7 +13,7 @@
 namespace store {
 namespace {
 
-constexpr std::uint64_t kRowsTogether = 4096;  // projected, searched or copied at once
+constexpr std::uint64_t kRowsTogether = 4096;  // rows projected, searched or copied at once
 constexpr std::uint64_t kMergeNeighbours = 8;  // default of --prune merge
 constexpr std::uint64_t kMostCount = 65'535;   // limit of dimensions and neighbours
 

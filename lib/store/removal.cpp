@@ -37,8 +37,8 @@ Range rows_of(const Datastore& store, std::size_t document) {
   return {static_cast<std::size_t>(first[document]), static_cast<std::size_t>(end)};
 }
 
-// That of sources, or of shards, of which a document is; null: none. Its number becomes that
-// within.
+// Returns the source or shard that holds the document, or null. `document` becomes the number
+// within it.
 template <class Of>
 Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
   for (Of& one : all) {
@@ -268,7 +268,8 @@ void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
     if (before_commit) before_commit();
     write_manifest(folder_, next);
   } catch (...) {
-    // It failed and says so: unless it is committed nothing happened, and nothing is to go on.
+    // The error is reported. If the removal is not committed, the store is unchanged and nothing is
+    // left to resume.
     if (read_manifest(folder_).generation < next.generation) {
       remove_progress(folder_);
       remove_stale_files(folder_, old.manifest());

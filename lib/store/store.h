@@ -60,7 +60,7 @@ class Store {
   /// Returns the context of a row that a search found, with at most `most` preceding labels.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
-  /// Throws Error{usage} if after() and score() would.
+  /// Throws Error{usage} if the rows are not available locally, as after() and score() do.
   virtual void expect_followable() const;
   /// Returns the next row in the row's document; -1 if there is none. Throws Error{usage} if the
   /// rows are not available locally.

@@ -14,8 +14,8 @@
 namespace store {
 namespace {
 
-// FAISS's: passes over the sample that learning lists and codebooks makes, and rows that a centroid
-// of a codebook learns from at most.
+// FAISS's training: passes over the sample for lists and codebooks, and the most rows per centroid
+// of a codebook.
 constexpr double kListPasses = 10, kCodePasses = 25;
 constexpr std::uint64_t kRowsOfCentroid = 256;
 
@@ -23,8 +23,8 @@ struct Products {
   double train = 0, fill = 0, query = 0;
 };
 
-// Products of numbers: of rows with the centres of lists and of codes, and of a query with what it
-// looks at. A look-up of a code counts as one.
+// Counts multiplications: of rows with the centres of lists and codes, and of a query with the
+// visited keys. A look-up of a code counts as one.
 Products products_of(const PlanOptions& options, const IndexSize& size) {
   const auto n = static_cast<double>(options.entries), d = static_cast<double>(options.width);
   const auto lists = static_cast<double>(size.lists), codes = static_cast<double>(size.centroids);

@@ -48,7 +48,7 @@ Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n) {
         if (std::abs(a[p * n + q]) <= kSmall * largest) continue;
         turned = true;
         const Rotation r = rotation_of(a[p * n + p], a[p * n + q], a[q * n + q]);
-        turn(a + p * n, a + q * n, n, r);  // rows; then columns, which are those of the turned rows
+        turn(a + p * n, a + q * n, n, r);  // rows first, then columns of the result
         for (std::size_t i = 0; i < n; ++i) {
           const double x = a[i * n + p], y = a[i * n + q];
           a[i * n + p] = r.c * x - r.s * y;

@@ -12,8 +12,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kQueries = 1024;   // searched together
-constexpr double kShareRounding = 1e-4;  // of a sum of shares in float32
+constexpr std::size_t kQueries = 1024;   // queries searched together
+constexpr double kShareRounding = 1e-4;  // of a sum of probabilities in float32
 
 // Returns the first row and first document of a text in the store.
 struct Stretch {
@@ -96,7 +96,7 @@ std::vector<std::int64_t> rows_of(const Datastore& store, const shard::Dataset& 
     const std::uint64_t to = i + 1 < ends.size()
                                  ? static_cast<std::uint64_t>(store.documents()[document + 1])
                                  : first_row + source->rows;
-    // The first token of a stream may have no context, and then has no entry.
+    // The first token of a stream may have no context and then no entry.
     if (to < from || to - from > ends[i] - begin || ends[i] - begin - (to - from) > 1) damaged();
     tokens.resize(to - from);
     data.read(ends[i] - tokens.size(), std::span(tokens));

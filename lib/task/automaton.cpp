@@ -16,8 +16,8 @@ constexpr std::uint64_t kLeastAlphabet = 4, kMostEdges = 3;
 
 using Classes = std::vector<std::uint8_t>;
 
-/// What tells a state from others, given the classes so far: its class, letters and their targets'
-/// classes.
+/// Returns what distinguishes a state, given the classes so far: its class, its letters and their
+/// targets' classes.
 std::vector<std::uint8_t> signature(const Automaton& automaton, std::size_t state,
                                     const Classes& classes) {
   std::vector<std::uint8_t> parts = {classes[state]};
@@ -28,7 +28,8 @@ std::vector<std::uint8_t> signature(const Automaton& automaton, std::size_t stat
   return parts;
 }
 
-/// Classes of states with the same words (Moore 1956: refined until nothing changes).
+/// Returns the classes of states that accept the same words (Moore 1956: refined until nothing
+/// changes).
 Classes equivalent_states(const Automaton& automaton) {
   Classes classes(automaton.states.size(), 0);
   for (std::size_t count = 1;;) {
@@ -62,7 +63,7 @@ Automaton random_automaton(core::Rng& rng) {
   std::array<std::uint8_t, kLetters> letters;
   for (std::size_t i = 0; i < letters.size(); ++i) letters[i] = static_cast<std::uint8_t>(i + 1);
   std::array<std::uint8_t, kMostStates> others{};
-  // The first `count` of `items` become a random choice of its first `from`.
+  // Makes the first `count` of `items` a random choice from its first `from`.
   const auto choose = [&](auto& items, std::uint64_t count, std::uint64_t from) {
     for (std::uint64_t i = 0; i < count; ++i) std::swap(items[i], items[i + rng.below(from - i)]);
   };
@@ -85,7 +86,7 @@ Automaton random_automaton(core::Rng& rng) {
 
 Automaton minimal(const Automaton& automaton) {
   const auto classes = equivalent_states(automaton);
-  std::vector<int> number(automaton.states.size(), -1);  // of a class
+  std::vector<int> number(automaton.states.size(), -1);  // of each class
   std::vector<std::size_t> walked = {0};                 // a state of each numbered class
   number[classes[0]] = 0;
   Automaton smallest;

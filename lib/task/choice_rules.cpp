@@ -13,7 +13,7 @@ std::size_t best(const std::vector<ChoiceScore>& choices, Value value) {
       choices.begin());
 }
 
-// Of something that may be nothing at all.
+// Returns the mean, or 0 for no items.
 double each(double sum, std::int64_t n) {
   return sum / static_cast<double>(std::max<std::int64_t>(1, n));
 }

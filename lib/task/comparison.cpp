@@ -13,8 +13,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-// Few cosines are robust to dependence, many give a shorter interval: 12 are used where 512 tokens
-// and more can be spared for none, fewer for shorter texts and more for longer ones.
+// Few cosines are robust to dependence; many give a shorter interval. There is one for each 64
+// tokens up to 12, and more than 12 if each can have 256 tokens, up to 60.
 constexpr std::uint64_t kTokensACosine = 64, kTokensAFurtherCosine = 256;
 constexpr std::uint64_t kFewCosines = 12, kMostCosines = 60;
 
@@ -42,7 +42,7 @@ Sums sums_of(const std::vector<ScoreBlock>& given) {
   return sums;
 }
 
-// What a block's difference is above that of as many average tokens.
+// Returns a block's difference minus that of the same number of average tokens.
 double residual(const ScoreBlock& block, double difference) {
   return block.b - block.a - difference * static_cast<double>(block.tokens);
 }
@@ -110,8 +110,8 @@ Comparison compare_documents(const std::vector<ScoreBlock>& given, double confid
          "--block document: the lengths differ so much that the {} documents are worth {:.1f} of "
          "one length, a comparison takes {:.0f} at least; use --block auto",
          sums.blocks.size(), effective, kLeastEffectiveDocuments);
-  // Tokens of variance 1 that do not depend on each other: the trace of the estimate's quadratic
-  // form is the number of tokens, the trace of its square is `squared`.
+  // For independent tokens of variance 1, the trace of the estimate's quadratic form is the number
+  // of tokens. The trace of its square is `squared`.
   const auto tokens = static_cast<double>(sums.all.tokens);
   double variance = 0, squared = 0, crossed = 0;
   for (const ScoreBlock& block : sums.blocks) {

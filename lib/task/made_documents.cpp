@@ -1,4 +1,4 @@
-// Documents about what never was: a line a fact, each with its question.
+// Documents of invented facts: one fact per line, each with its question.
 
 #include <array>
 #include <span>
@@ -11,7 +11,7 @@ namespace {
 
 enum class Drawn { name, year, count, trade };
 
-/// {} is the document's subject, [] what is drawn: it is the answer.
+/// {} is the document's subject. [] is drawn and is the answer.
 struct Fact {
   Drawn what;
   std::string_view sentence, question;  ///< no question: every subject shares too few answers
@@ -70,7 +70,7 @@ struct Document {
   std::vector<std::pair<std::string, std::string>> asked;  ///< questions, answers
 };
 
-/// Names that no other document has.
+/// Draws names that no other document has.
 class Names {
  public:
   explicit Names(core::Rng& rng) : rng_(rng) {}

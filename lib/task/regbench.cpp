@@ -28,7 +28,7 @@ void judge(const Automaton& automaton, int state, std::span<const float> p, Regb
 }  // namespace
 
 Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape, core::Rng& rng) {
-  // High bits times n: biased by n / 2^32, and four times as fast as Rng::below.
+  // Multiplies the high bits by n: biased by n / 2^32, and four times as fast as Rng::below.
   const auto draw = [&](std::uint64_t n) { return (rng.next() >> 32) * n >> 32; };
   const auto words = shape.least_words + static_cast<std::int64_t>(draw(static_cast<std::uint64_t>(
                                              shape.most_words - shape.least_words + 1)));
@@ -87,7 +87,7 @@ Predictions ngram_predictions(std::span<const std::uint8_t> sequence, std::int64
   Predictions predictions;
   std::vector<std::uint64_t> contexts;  // of length 0, 1, ... up to the word's beginning
   const auto next_contexts = [&](std::uint8_t token) {
-    if (token == kSeparator) contexts.assign(1, 0);  // the word before is not seen
+    if (token == kSeparator) contexts.assign(1, 0);  // the previous word has no influence
     std::vector<std::uint64_t> longer = {0};
     for (const auto context : contexts) {
       if (static_cast<std::int64_t>(longer.size()) >= order) break;

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kShotFilling = 5;
 constexpr std::uint64_t kShots = std::uint64_t{1} << 62;  // first number of the solved examples
 
-/// Solved, one after the other.
+/// Returns solved examples in sequence.
 std::string shots(const RulerTask& task, std::int64_t count, std::uint64_t seed,
                   std::uint64_t number) {
   std::string text;

@@ -23,7 +23,7 @@ core::Json object_of(std::string_view line, const std::string& origin) {
   return json;
 }
 
-// As text; a number that no integer holds with all its digits.
+// Returns the id as text. A number that no integer type holds keeps all its digits.
 std::string id_of(const core::Json& json, std::string_view line) {
   const auto& id = json["id"];
   return id.is_number_float() ? *core::member_text(line, "id") : core::dump(id);

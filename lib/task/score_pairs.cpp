@@ -31,7 +31,8 @@ void join(std::vector<ScoreBlock>& blocks, std::uint64_t times) {
   blocks = std::move(joined);
 }
 
-// Blocks of the length that fits the text, of the finer ones of a length not known beforehand.
+// Joins blocks to the length that fits the text. The length was unknown when the finer blocks were
+// counted.
 void choose_blocks(ScorePairs& pairs) {
   const auto times = std::max<std::uint64_t>(1, block_for(pairs.tokens) / pairs.block);
   join(pairs.by_tokens, times);

@@ -74,7 +74,7 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
   } catch (const core::Error& error) {
     request.error = error.what();
     if (request.id) return request;
-    // Of a line that is nearly JSON.
+    // Reads the id of a line that is nearly JSON.
     const std::string mended = core::mend_json(line).text;
     if (const Json json = Json::parse(mended, nullptr, false); json.is_object())
       request.id = core::member_text(mended, "id");
@@ -96,7 +96,7 @@ bool ScoreRequestReader::open() {
   return true;
 }
 
-// Of a file of empty lines alone they are texts.
+// In a file of empty lines only, the lines are texts.
 std::optional<ScoreRequest> ScoreRequestReader::next() {
   for (;;) {
     if (jsonl_ && !waiting_.empty()) {

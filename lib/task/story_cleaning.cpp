@@ -18,8 +18,8 @@
 namespace task {
 namespace {
 
-// What stands after a story. Those that end with a colon count at the start of a line or a
-// sentence, the others only if nothing but punctuation and white space follows on their line.
+// Texts that follow a story. Those with a colon count at the start of a line or a sentence. The
+// others count only if nothing but punctuation and white space follows on their line.
 constexpr std::array<std::string_view, 26> kMarkers = {
     "moral:",         "the moral:",     "moral of the story:", "the moral of the story:",
     "lesson:",        "the lesson:",    "lesson learned:",     "moral value:",
@@ -38,7 +38,7 @@ bool begins_with(std::string_view text, std::string_view start) {
                                                    [](char a, char b) { return a == lower(b); });
 }
 
-/// "user 3:", "user:" at the start of `text`.
+/// Returns "user 3:" or "user:" at the start of `text`.
 std::optional<std::string> turn_at(std::string_view text) {
   if (!begins_with(text, "user")) return std::nullopt;
   std::size_t at = 4;
@@ -60,13 +60,14 @@ std::optional<std::string> marker_at(std::string_view text) {
   return turn_at(text);
 }
 
-/// A letter or a digit, of whatever alphabet; punctuation beyond ASCII is none.
+/// Whether the text begins with a letter or digit of any alphabet. General punctuation of Unicode
+/// does not count.
 bool begins_with_word(std::string_view text) {
   return !text.empty() && !text.starts_with("\xE2\x80") && is_of_word(text.front());
 }
 
-/// Where a line or a sentence begins: at the front, after a newline, after white space that follows
-/// a full stop, an exclamation mark, a question mark or a closing quotation mark.
+/// Whether a line or a sentence begins at `at`: at the front, after a newline, or after white space
+/// that follows a full stop, an exclamation mark, a question mark or a closing quotation mark.
 bool begins_sentence(std::string_view text, std::size_t at) {
   std::size_t before = at;
   while (before > 0 && is_space(text[before - 1])) {
@@ -77,7 +78,7 @@ bool begins_sentence(std::string_view text, std::size_t at) {
                                             std::string_view::npos);
 }
 
-/// White space of any length becomes one space, none at the ends.
+/// Replaces runs of white space by one space and removes them at the ends.
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text) {
@@ -90,7 +91,8 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-/// White space of any length is alike; what follows the opening may not go on with its last word.
+/// Whether the text begins with the opening. Runs of white space are equal, and the opening's last
+/// word must end there.
 bool repeats(std::string_view text, const std::string& opening) {
   const auto start = one_line(opening), line = one_line(text);
   return line.starts_with(start) &&
@@ -98,8 +100,8 @@ bool repeats(std::string_view text, const std::string& opening) {
           std::isalnum(static_cast<unsigned char>(line[start.size()])) == 0);
 }
 
-/// 's, 't, 're and the like at the front of `text`, which begins with an apostrophe; or one that
-/// closes what was said.
+/// Whether `text`, which begins with an apostrophe, begins with 's, 't, 're or a similar ending, or
+/// with a closing quotation mark.
 bool ends_a_word(std::string_view text) {
   constexpr std::array<std::string_view, 8> kEndings = {"", "s", "t", "re", "ll", "ve", "d", "m"};
   return std::any_of(kEndings.begin(), kEndings.end(), [&](std::string_view ending) {
@@ -108,7 +110,8 @@ bool ends_a_word(std::string_view text) {
   });
 }
 
-/// Does what follows an opening lack the space between? Servers may cut it off an answer.
+/// Whether the text after an opening lacks the space before it, which a server may remove from an
+/// answer.
 bool lacks_space(std::string_view opening, std::string_view text) {
   constexpr std::array<std::string_view, 13> kJoined = {
       ".", ",", ";", ":", "!", "?", ")", "-", "\u2019", "\u201d", "\u2026", "\u2013", "\u2014"};
@@ -146,7 +149,7 @@ CleanStory clean_story(std::string_view answer, const StoryQuestion& question,
   CleanStory story;
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (std::string_view("mtlnapcdfbiewquMTLNAPCDFBIEWQU").find(text[at]) == std::string_view::npos)
-      continue;  // no marker begins so
+      continue;  // no marker begins this way
     if (!begins_sentence(text, at)) continue;
     if (const auto marker = marker_at(text.substr(at))) {
       story.cut = *marker;
@@ -236,7 +239,7 @@ CleanStory clean_json(const std::string& line, const StoryFile& file, const std:
   return clean_story(story, question, file.least_words);
 }
 
-// A line of the answers to a batch of chat completions; a request that failed is dropped.
+// Cleans a line of the answers to a batch of chat completions. A failed request is dropped.
 CleanStory clean_answer(const std::string& line, const StoryFile& file,
                         const AnswerOpenings& openings, const std::string& origin) {
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");

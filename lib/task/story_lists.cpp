@@ -1,4 +1,4 @@
-// Lists that prompts for stories are drawn from, as files have them and as models answer.
+// Reads the lists from which prompts for stories are drawn, from files and from answers of models.
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ constexpr std::size_t kLongestName = 7;
 constexpr std::size_t kMostWords = 12;
 constexpr std::string_view kBlanks = " \t\r";
 
-/// Without white space at its ends.
+/// Returns the line without white space at its ends.
 std::string_view trimmed(std::string_view line) {
   const auto first = line.find_first_not_of(kBlanks);
   if (first == line.npos) return {};
@@ -42,8 +42,8 @@ void each_line(std::string_view text, const Take& take) {
   }
 }
 
-/// Bytes of "12. " or "12) ", or 0. The space may be missing where no digit follows: 3.5 numbers
-/// nothing.
+/// Returns the length of "12. " or "12) ", or 0. The space may be missing if no digit follows: 3.5
+/// is no number of an item.
 std::size_t number_length(std::string_view line) {
   const auto digits = line.find_first_not_of("0123456789");
   if (digits == 0 || digits == line.npos || (line[digits] != '.' && line[digits] != ')')) return 0;
@@ -53,7 +53,7 @@ std::size_t number_length(std::string_view line) {
   return digit_follows ? 0 : end;
 }
 
-/// One more opens in what stands between two of them.
+/// Returns whether a further pair opens inside a pair.
 bool opens_within(std::string_view inner, std::string_view open) {
   const auto in_word = [&](std::size_t i) { return i < inner.size() && is_of_word(inner[i]); };
   for (auto at = inner.find(open); at != inner.npos; at = inner.find(open, at + open.size())) {
@@ -63,7 +63,7 @@ bool opens_within(std::string_view inner, std::string_view open) {
   return false;
 }
 
-/// Without the quotation marks and the asterisks of Markdown in which a model puts a whole item.
+/// Removes quotation marks and Markdown's asterisks around a whole item.
 std::string_view unwrapped(std::string_view item) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPairs = {
       {{"**", "**"},
@@ -78,16 +78,16 @@ std::string_view unwrapped(std::string_view item) {
     const auto& [open, close] = kPairs[i++];
     if (item.size() < open.size() + close.size()) continue;
     const auto inner = item.substr(open.size(), item.size() - open.size() - close.size());
-    // Where one more opens inside, the two at the ends belong to different ones.
+    // If a further pair opens inside, the marks at the ends belong to different pairs.
     if (!item.starts_with(open) || !item.ends_with(close) || opens_within(inner, open)) continue;
     item = trimmed(inner);
-    i = 0;  // what was in one pair may be in another
+    i = 0;  // other pairs may enclose the rest
   }
   return item;
 }
 
-/// The items of a list, without numbers. Where most lines have one, the others are what a model
-/// says before and behind its list.
+/// Returns the items of a list without numbers. If most lines have a number, the others are the
+/// model's text before and after its list.
 std::vector<std::string_view> items_of(std::string_view text) {
   std::vector<std::string_view> all, numbered;
   each_line(text, [&](std::string_view line, std::size_t) {
@@ -109,7 +109,7 @@ std::string without_stops(std::string_view line) {
   return kept;
 }
 
-/// The words that may be an opening's, a space behind each.
+/// Returns the words that may belong to an opening, each followed by a space.
 std::string first_words(std::string_view line) {
   std::string kept;
   std::size_t begin = 0;

@@ -8,7 +8,7 @@
 namespace task {
 namespace {
 
-/// Bytes of the words that both lines begin with.
+/// Returns the length of the words that both lines begin with.
 std::size_t common_words(std::string_view a, std::string_view b) {
   const auto common = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
   return a.substr(0, static_cast<std::size_t>(common)).rfind(' ') + 1;  // npos + 1 is 0
@@ -22,7 +22,7 @@ StoryOpenings::StoryOpenings(std::vector<std::string> lines) : lines_(std::move(
     const std::string_view line = lines_[i];
     const auto [at, fresh] = before.insert(line);
     if (!fresh) continue;
-    // No line before has more words in common with it than its neighbours in alphabetical order.
+    // No earlier line has more words in common with it than its neighbours in alphabetical order.
     std::size_t known = 0;
     if (at != before.begin()) known = common_words(line, *std::prev(at));
     if (std::next(at) != before.end()) known = std::max(known, common_words(line, *std::next(at)));

@@ -1,4 +1,4 @@
-// The lists that prompts for stories are drawn from where no others are given.
+// The default lists from which prompts for stories are drawn.
 
 #include "task/story_prompts.h"
 

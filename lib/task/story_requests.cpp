@@ -33,8 +33,8 @@ core::OrderedJson StoryRequest::json() const {
   body["model"] = model;
   body["messages"] = {{{"role", "user"}, {"content", instruction}}};
   if (!begun.empty()) {
-    // Servers that go on with an unfinished message want to be told both: not to end it, and to
-    // begin no other.
+    // Servers that continue an unfinished message need both settings: do not end it, and do not
+    // begin another.
     body["messages"].push_back({{"role", "assistant"}, {"content", begun}});
     body["continue_final_message"] = true;
     body["add_generation_prompt"] = false;

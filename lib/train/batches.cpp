@@ -13,7 +13,7 @@ namespace {
 
 std::int64_t parts(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 
-// Segments of L of a stream with n targets.
+// Segments of `length` tokens of a stream with `targets` targets.
 struct Segments {
   std::int64_t targets, length;
   std::int64_t count() const { return parts(targets, length); }
@@ -24,7 +24,7 @@ struct Segments {
   }
 };
 
-// What the orders that cut the stream every L tokens share.
+// Base of the orders that cut the stream every L tokens.
 class SegmentOrder : public Order {
  public:
   SegmentOrder(Segments segments, std::int64_t batch) : segments_(segments), batch_(batch) {}
@@ -142,7 +142,7 @@ class Documents : public Order {
     lay_out(index / batches_per_epoch());
     const std::int64_t begin = index % batches_per_epoch() * batch_,
                        end = std::min(begin + batch_, segments_);
-    // The document that holds the epoch's segment number `begin`.
+    // Finds the document that holds segment `begin` of the epoch.
     auto at = std::upper_bound(first_.begin(), first_.end(), begin) - first_.begin() - 1;
     std::vector<Row> rows;
     for (std::int64_t i = begin; i < end; ++i) {
@@ -160,9 +160,9 @@ class Documents : public Order {
  private:
   struct Document {
     std::uint64_t begin;
-    std::int64_t targets, segment;  // how many; the number of its first segment
+    std::int64_t targets, segment;  // count; index of its first segment
   };
-  // first_: for each document in the epoch's order, how many segments stand before it.
+  // first_[i] is the number of segments before the epoch's i-th document.
   void lay_out(std::int64_t epoch) {
     if (epoch == epoch_) return;
     first_.clear();
@@ -203,7 +203,7 @@ class Columns : public Order {
   }
 
  private:
-  // Lengths of columns differ by one at most.
+  // The lengths of columns differ by at most one.
   std::int64_t begin(std::int64_t column) const {
     const std::int64_t whole = targets_ / columns_, rest = targets_ % columns_;
     return column * whole + std::min(column, rest);
@@ -314,7 +314,7 @@ MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
 
 namespace {
 
-// Of rows that are consecutive tokens of the text.
+// Keeps only the marked targets, for rows of consecutive tokens of the text.
 void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
   for (std::int64_t row = 0; row < batch.weight.size(0); ++row) {
     const auto n = batch.place.run[row].ge(0).sum().item<std::int64_t>();

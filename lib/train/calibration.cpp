@@ -13,9 +13,9 @@ namespace {
 using torch::Tensor;
 
 constexpr std::int64_t kBatches = 8;
-constexpr std::int64_t kQueries = 512;  // whose scores exist at once
+constexpr std::int64_t kQueries = 512;  // queries whose scores exist at once
 
-// Sums of weight * nll at each temperature: (n), float64 on the CPU.
+// Returns the sums of weight * nll at each temperature: (n), float64 on the CPU.
 Tensor nats_of(nn::Model& model, const nn::Batch& batch, const nn::MemoryRule& rule,
                const std::vector<double>& temperatures) {
   const nn::Hidden hidden = model.architecture->forward(batch, nullptr);

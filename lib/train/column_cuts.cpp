@@ -7,7 +7,7 @@
 namespace train {
 namespace {
 
-constexpr double kHalved = 0.05;  // share of the segments that are about half as long
+constexpr double kHalved = 0.05;  // share of segments with half the mean length
 constexpr std::int64_t kLeast = 5;
 
 }  // namespace

@@ -28,7 +28,7 @@ class Course {
     std::string counted = "tokens";  ///< unit over which the loss is averaged
     bool nats = true;                ///< the loss is in nats: its exp is a perplexity
     bool has_valid = false;          ///< validate() may be asked for
-    double scored = 0;               ///< of what is counted, in all updates together
+    double scored = 0;               ///< counted units, over all steps
     std::int64_t state_bytes = 0;    ///< that a stream carries after a segment; 0: nothing
     bool shard_optimiser = false;    ///< see ThriftOptions
     std::optional<double> epochs{};  ///< times through the data, if that is how they are taken

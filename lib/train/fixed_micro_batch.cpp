@@ -9,7 +9,7 @@ torch::Tensor ranks(const torch::Tensor& ids) {
   return std::get<1>(at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true));
 }
 
-// 0, 1, ... as they first come.
+// Numbers ids 0, 1, ... in the order of their first appearance.
 torch::Tensor by_appearance(const torch::Tensor& ids) {
   const auto number = ranks(ids);
   const auto first = torch::full({ids.numel()}, INT64_MAX, torch::kInt64)
@@ -17,9 +17,9 @@ torch::Tensor by_appearance(const torch::Tensor& ids) {
   return first.argsort().argsort().index({number});
 }
 
-// The same places with numbers that do not tell which batch of the data it is: runs as they come,
-// of which none sees another, a run's segments by their order, positions from the first of their
-// run.
+// Renumbers the places, so that they do not depend on the batch's position in the data. Runs are
+// numbered in order and no run sees another. A run's segments are numbered in order. Positions
+// count from the first of the run.
 nn::Place own_numbers(const nn::Place& place) {
   const auto run = by_appearance(place.run);
   const auto first = torch::full({run.numel()}, INT64_MAX, torch::kInt64)

@@ -50,7 +50,7 @@ GradientSum::GradientSum(const NamedWeights& weights, std::int64_t own, ranks::G
 }
 
 std::int64_t GradientSum::held(std::int64_t own, ranks::Sum how) {
-  std::int64_t branches = 1;  // of 1, 2, 4, ... blocks, and a leaf
+  std::int64_t branches = 1;  // one for 1, 2, 4, ... blocks each, and a leaf
   if (how == ranks::Sum::tree)
     for (; own % 2 == 0; own /= 2) ++branches;
   return branches;
@@ -75,7 +75,7 @@ void GradientSum::add(const torch::Tensor& nats, std::int64_t scored) {
   tree_[level] = std::move(branch);
 }
 
-// The gradients of a block, off the weights; where nothing is to be added to them they stay.
+// Moves the gradients of a block off the weights. If nothing will be added to them, they stay.
 GradientSum::Branch GradientSum::take() {
   Branch branch;
   branch.nats = std::exchange(nats_, torch::Tensor());
@@ -157,7 +157,7 @@ void GradientSum::sum_over_ranks(Branch& all) {
     group_.sum(flat, how_);
     return;
   }
-  // One copy each way, and through memory that the device reaches by itself.
+  // Copies once in each direction, through pinned memory that the device accesses directly.
   const bool pinned = flat.is_cuda();
   auto host = torch::empty({n}, options.device(torch::kCPU).pinned_memory(pinned));
   host.copy_(flat);

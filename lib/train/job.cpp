@@ -17,11 +17,11 @@
 namespace train {
 namespace {
 
-// Options of the model that another may differ in: they only work in training.
+// Model options that may differ from the loaded model's: they only affect training.
 const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "activation-dropout",
                                              "head-dropout", "tail-dropout"};
 
-// The model of --from, with the dropouts that were asked for.
+// The model of --from, with the dropout rates of the command line.
 struct From {
   std::shared_ptr<nn::Model> model;
   std::string fingerprint, family;
@@ -52,7 +52,7 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
   return {model, loaded.fingerprint.hex(), loaded.family, model::carried_of(loaded)};
 }
 
-// A shape that cannot be is here the fault of a flag, not of a model's config.json.
+// Reports an impossible shape as an error of a flag instead of a model's config.json.
 std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64_t vocabulary) {
   try {
     return std::make_shared<nn::Model>(options, vocabulary);
@@ -62,7 +62,7 @@ std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64
   }
 }
 
-// A vocabulary that the head and all ids of the data share.
+// Checks that the validation data have the vocabulary of the training data.
 void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name,
                        const shard::Header& valid) {
   shard::expect_kind(valid, {data.header().kind}, valid_name);
@@ -77,7 +77,8 @@ void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name
 
 bool reads_pairs(const Run& run) { return run.data->header().kind == shard::Kind::pairs; }
 
-// Pairs begin as they are written: a target stands after the end of its source.
+// Returns the rules of a row's first token. For pairs the text gives it: a target follows the end
+// of its source.
 TokenRules rules_of(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.recipe.batches;
@@ -93,7 +94,7 @@ void add_note(Run& run, const std::string& line) {
   run.note += run.note.empty() ? line : "; " + line;
 }
 
-// What of marked data is learned.
+// Selects the targets of marked data.
 void choose_targets(Run& run) {
   const std::string& loss_on = run.recipe.batches.loss_on;
   const auto& data = *run.data;
@@ -125,7 +126,7 @@ void choose_targets(Run& run) {
 
 core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
   core::OrderedJson training;
-  // The data first: where they differ, other things differ because of them.
+  // The data come first: if they differ, other values differ as a consequence.
   training["data"] = run.data->fingerprint().hex();
   training["tokenizer"] = model::tokenizer_fingerprint(run.data->header().tokenizer);
   training["valid"] = run.valid ? run.valid->fingerprint().hex() : "";
@@ -144,7 +145,7 @@ core::OrderedJson training_facts(const Job& job, const Run& run, const std::stri
   return training;
 }
 
-// Opens the data, the order and the shard to validate on, and settles what the recipe leaves open.
+// Opens the data, the order and the validation shard, and resolves what the recipe leaves open.
 void open_data(const Job& job, Run& run) {
   run.data = std::make_unique<shard::Dataset>(job.shards);
   const auto& header = run.data->header();
@@ -160,7 +161,7 @@ void open_data(const Job& job, Run& run) {
                run.data->name());
   if (!batches.order.empty()) {
     run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
-    // The order's own segment is as good as a default.
+    // The order's own segment length is the default.
     if (!job.given.count("segment") && run.order_shard->header().unit_length > 0)
       batches.segment = static_cast<std::int64_t>(run.order_shard->header().unit_length);
   }
@@ -201,7 +202,7 @@ void open_targets(Run& run) {
   run.targets = std::make_unique<TargetShard>(path, *run.data);
 }
 
-// "training" of the config.json of a run that began from a model; null: there is none.
+// Returns "training" of the config.json of a run that began from a model, or null.
 core::Json begun_training(const std::string& folder) {
   const std::string path = folder + "/config.json";
   if (folder.empty() || !core::exists(path)) return nullptr;
@@ -212,8 +213,8 @@ core::Json begun_training(const std::string& folder) {
   return from ? training : nullptr;
 }
 
-// The rate and the length of a new model's training harm one that has learned. A run that was begun
-// with other defaults keeps them.
+// Sets the learning rate and the number of steps for fine-tuning. The defaults for a new model harm
+// a trained one. A run that began with other defaults keeps them.
 void settle_fine_tuning(const Job& job, Run& run) {
   if (job.from.empty()) return;
   auto& recipe = run.recipe;
@@ -224,7 +225,7 @@ void settle_fine_tuning(const Job& job, Run& run) {
   std::vector<std::string> taken, flags;
   if (recipe.optimiser.lr == 0) {
     const bool nag = recipe.optimiser.optimiser == "nag";
-    // Terms that begin at 0 take longer steps than weights that have learned.
+    // LoRA terms begin at 0 and need larger steps than trained weights.
     recipe.optimiser.lr = nag ? 2e-3 : recipe.lora.any() ? 2e-4 : 2e-5;
     if (kept("lr"))
       recipe.optimiser.lr = begun["lr"].get<double>();
@@ -245,7 +246,7 @@ void settle_fine_tuning(const Job& job, Run& run) {
                            flags.size() > 1 ? "set others" : "sets another");
 }
 
-// The terms that are trained in the place of the model's weights.
+// Adds the LoRA terms that are trained instead of the model's weights.
 void add_terms(const Job& job, const From& from, Run& run) {
   const auto expect = [](bool holds, const char* what) {
     if (!holds) core::fail(core::Code::usage, "--lora: {}", what);
@@ -278,7 +279,7 @@ void describe(const Job& job, const From& from, Run& run) {
   run.facts["memory"] = nn::MemoryRule::parse(objective.memory).name();
   run.facts["memory_temperature"] = objective.memory_temperature;
   run.facts["segment"] = run.recipe.batches.segment;
-  // It stays of its family, also where another one comes first that has its shape.
+  // The model keeps its family, even if an earlier family has the same shape.
   const auto* const family = model::family_of(run.model->options);
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
     run.facts["family"] = from.family;

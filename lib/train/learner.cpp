@@ -36,7 +36,7 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
                batches.accumulate, who, shares);
 }
 
-// Rows [begin, end), padded as all of them are.
+// Returns rows [begin, end), padded like the whole batch.
 MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64_t end) {
   const auto rows = [&](const torch::Tensor& tensor) {
     return tensor.defined() ? tensor.slice(0, begin, end).contiguous() : tensor;
@@ -147,14 +147,14 @@ MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t lane) const {
   if (team_.size() == 1) return micro;
   const std::int64_t begin = team_.begin(rows), end = team_.end(rows);
   if (begin < end) return rows_of_batch(micro, begin, end);
-  // Fewer rows than members: this one computes what counts for nothing.
+  // There are fewer rows than members: this member computes a row of weight 0.
   MicroBatch idle = rows_of_batch(micro, 0, 1);
   idle.batch.weight = torch::zeros_like(idle.batch.weight);
   idle.tokens = 0;
   return idle;
 }
 
-// Adds the rows' gradient, returns their nats.
+// Adds the gradient of the rows and returns their nats.
 torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& rows,
                                 std::int64_t lane) {
   const std::int64_t drawn = carries_ ? micro.index * recipe_.batches.lanes + first_lane_ + lane
@@ -179,7 +179,8 @@ torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, cons
   return loss;
 }
 
-// The rule is another one from the end of the warm-up on.
+// Whether the batch can use the recorded sequence. The memory's rule changes at the end of the
+// warm-up.
 bool Learner::is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batch& batch) {
   return fixed_ && !rows.teachers.any() && (step >= plain_steps_ || !memory_.any()) &&
          fixed_->takes(batch);

@@ -17,7 +17,7 @@
 namespace train {
 namespace {
 
-// Bytes of the lines that stay.
+// Returns the number of bytes of the lines to keep.
 std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::string& path) {
   std::size_t at = 0;
   for (std::int64_t number = 1;; ++number) {
@@ -34,7 +34,7 @@ std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::s
 
 Log::Log(const std::string& path, std::int64_t through) : path_(path) {
   core::refuse_input(path);
-  constexpr int kOwn = O_NOFOLLOW | O_NONBLOCK;  // a link or a pipe is not the run's
+  constexpr int kOwn = O_NOFOLLOW | O_NONBLOCK;  // a link or a pipe is not the run's file
   fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | kOwn, 0666);
   if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path + ": cannot create", errno);
   try {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMatrix = ".weight";
 
-// Linear layers alone: no table of tokens or positions, no head, no experts, which peft does not
-// find by name either.
+// Whether the weight is of a linear layer. Tables of tokens or positions, heads and experts are
+// excluded; peft does not find experts by name either.
 bool is_linear(const std::string& weight, const torch::Tensor& values) {
   const auto ends = [&](const char* end) { return weight.ends_with(end); };
   return values.dim() == 2 && ends(".weight") && !ends(".wte.weight") && !ends(".wpe.weight") &&
@@ -32,7 +32,7 @@ model::AdapterRules rules_of(const LoraOptions& options) {
   return {config, "--lora-targets"};
 }
 
-// "q_proj" of "model.layers.0.self_attn.q_proj".
+// Maps "model.layers.0.self_attn.q_proj" to "q_proj".
 std::string last_part(const std::string& module) { return module.substr(module.rfind('.') + 1); }
 
 }  // namespace

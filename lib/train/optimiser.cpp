@@ -21,7 +21,7 @@ bool fusable(const torch::Tensor& tensor) {
          tensor.is_contiguous();
 }
 
-// Who updates a weight: a loop on the CPU, a kernel on a GPU, or torch's operators.
+// What updates a weight: a loop on the CPU, a kernel on a GPU, or torch's operators.
 enum class By { loop, kernel, operators };
 By chosen(const torch::Tensor& w, const torch::Tensor& g) {
   if (fusable(w) && fusable(g)) return By::loop;
@@ -48,7 +48,8 @@ AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
   if (o.optimiser == "adamw" || o.optimiser == "muon")
     return {lr / correct1, 1 / correct2, o.epsilon};
   if (o.optimiser == "adam") return {lr * correct2 / correct1, 1, o.epsilon};
-  // What the variance of the early steps calls for; no division by the root until it is known.
+  // RAdam's rectification for the variance of early steps. Until it is defined, the step does not
+  // divide by the root.
   const double most = 2 / (1 - o.beta2) - 1, length = most - 2 * t * fade2 / (1 - fade2);
   if (length < 5) return {lr / correct1, 0, 1};
   const double rectified =
@@ -125,7 +126,7 @@ class Adam : public Optimiser {
   }
 
  protected:
-  /// Of weight i; `factor` is `scale` in float32.
+  /// Updates weight i. `factor` is `scale` in float32.
   virtual void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
                        const torch::Tensor& factor) {
     auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
@@ -190,7 +191,7 @@ class Muon : public Adam {
     } else {
       ahead = u * options_.momentum;
     }
-    constexpr double kAdamsLength = 0.2;  // root mean square of an update of AdamW, about
+    constexpr double kAdamsLength = 0.2;  // approximate root mean square of AdamW's update
     const auto larger = static_cast<double>(std::max(w.size(0), w.size(1)));
     w.mul_(1 - lr * decay_of(i)).sub_(orthogonalised(ahead), lr * kAdamsLength * std::sqrt(larger));
   }
@@ -262,10 +263,10 @@ class Nag : public Optimiser {
   }
 
  private:
-  double lr_before_ = -1;  // no update yet
+  double lr_before_ = -1;  // -1: no step yet
 };
 
-// Names of the moments that a weight has.
+// Returns the names of a weight's moments.
 std::vector<std::string> moments_of(const OptimiserOptions& options, const std::string& name,
                                     const torch::Tensor& weight) {
   const bool velocity =
@@ -349,7 +350,7 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
 
 torch::Tensor gradient_norm(const NamedWeights& weights) {
   const torch::NoGradGuard no_grad;
-  constexpr std::int64_t kBlock = 1 << 15;  // partial sums of fixed blocks, added in their order
+  constexpr std::int64_t kBlock = 1 << 15;  // partial sums of fixed blocks, added in order
   torch::Tensor total;
   std::vector<torch::Tensor> on_device;
   double sum = 0;
@@ -378,7 +379,7 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
     });
     for (const double block : partial) sum += block;
   }
-  if (!on_device.empty()) {  // a few launches for all of them
+  if (!on_device.empty()) {  // a few launches for all gradients
     const auto norms = torch::stack(at::_foreach_norm(on_device, 2)).to(torch::kFloat64);
     const auto square = norms.square().sum();
     total = total.defined() ? total + square : square;

@@ -1,5 +1,5 @@
 #pragma once
-// Optimisers: from gradients to new weights, a tensor a pass.
+// Optimisers: they update weights from gradients, in one pass per tensor.
 
 #include <cstdint>
 #include <map>
@@ -15,30 +15,31 @@ namespace train {
 
 using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 
-/// With g = gradient * scale, and a weight first shrunk by (1 - lr * weight_decay) where it decays:
+/// Update rules. g = gradient * scale. A weight with decay is first multiplied by (1 - lr *
+/// weight_decay).
 ///   adamw  m = b1 m + (1-b1) g,  v = b2 v + (1-b2) g^2
 ///          w -= lr (m / (1-b1^t)) / (sqrt(v / (1-b2^t)) + epsilon)
 ///          Loshchilov & Hutter 2019; torch.optim.AdamW
-///   adam   the same, but epsilon stands beside sqrt(v):
+///   adam   the m and v of adamw; epsilon is added to sqrt(v) without bias correction:
 ///          w -= lr (sqrt(1-b2^t) / (1-b1^t)) m / (sqrt(v) + epsilon)
-///          fairseq's "adam", whose decay is decoupled too
-///   radam  as adam with its step times sqrt((r-4) (r-2) R / ((R-4) r)), where
+///          fairseq's "adam", whose weight decay is decoupled too
+///   radam  adam's step times sqrt((r-4) (r-2) R / ((R-4) r)), where
 ///          R = 2 / (1-b2) - 1,  r = R - 2 t b2^t / (1-b2^t);
 ///          while r is below 5:  w -= lr m / (1-b1^t)
 ///          Liu et al. 2020, algorithm 2
-/// Without bias_correction (of adamw and adam) the powers b1^t and b2^t are 0: as MLX's AdamW is by
+/// Without bias_correction, adamw and adam replace b1^t and b2^t by 0, as MLX's AdamW does by
 /// default.
-///   nag    c = lr / (the lr of the update before)
+///   nag    c = lr / (the lr of the previous step)
 ///          w += momentum^2 c u - (1 + momentum) lr g
 ///          u = momentum c u - lr g
-///          Nesterov in the form of Bengio et al. 2013, the velocity u corrected when the rate
-///          changes: fairseq's "nag"
-///   muon   of the matrices that is_hidden_matrix() names (Jordan et al. 2024), in the form of Liu
+///          Nesterov momentum in the form of Bengio et al. 2013; c corrects the velocity u when the
+///          rate changes: fairseq's "nag"
+///   muon   for matrices that is_hidden_matrix() selects (Jordan et al. 2024), in the form of Liu
 ///          et al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
 ///          M = momentum M + g
 ///          w -= lr 0.2 sqrt(max(rows, columns)) orthogonalised(g + momentum M)
-///          of all other weights adamw
-/// A weight without gradient is one with gradient 0. Weights are float32 and changed in place. Not
+///          all other weights use adamw
+/// A weight without a gradient has gradient 0. Weights are float32 and are updated in place. Not
 /// thread safe.
 ///
 /// A row of a memory layer's table (is_memory_table()) whose gradient is all zeros in an update is
@@ -47,21 +48,22 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 /// update before. So an update costs what its tokens read.
 class Optimiser {
  public:
-  /// `own`: which of the weights it steps and keeps moments of; empty: all.
+  /// `own` selects the weights that this object updates and keeps moments for; empty: all.
   Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own = {});
   virtual ~Optimiser() = default;
 
-  /// One update. `scale` multiplies the gradients and is a scalar tensor on their device, so that
-  /// clipping needs no synchronisation. Gradients are left as they are.
+  /// Makes one step. `scale` multiplies the gradients. It is a scalar tensor on their device, so
+  /// that clipping needs no synchronisation. Gradients are not changed.
   virtual void step(double lr, const torch::Tensor& scale) = 0;
 
-  /// Moments by name: "KIND.WEIGHT"; restore() throws Error{bad_data} if one is missing or has
+  /// Moments by name "KIND.WEIGHT". restore() throws Error{bad_data} if one is missing or has
   /// another shape.
   const std::map<std::string, torch::Tensor>& tensors() const { return tensors_; }
   void restore(const std::map<std::string, torch::Tensor>& tensors);
-  /// The names of the moments of a weight, whoever keeps them. Each has the weight's shape.
+  /// Returns the names of a weight's moments, also of a weight that another rank owns. Each moment
+  /// has the weight's shape.
   std::vector<std::string> moment_names(std::size_t weight) const;
-  /// Numbers that go with them, as float64 so that they survive JSON exactly.
+  /// Scalars of the optimiser's state. They are float64, so that JSON stores them exactly.
   virtual std::vector<double> numbers() const = 0;
   virtual void set_numbers(const std::vector<double>& numbers) = 0;
 
@@ -77,7 +79,7 @@ class Optimiser {
   std::map<std::string, torch::Tensor> tensors_;
 };
 
-/// Throws Error{usage} for muon where no weight is a hidden matrix.
+/// Throws Error{usage} for muon if no weight is a hidden matrix.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
                                           std::vector<bool> own = {});
 
@@ -85,9 +87,9 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
 /// scalar on their device; the same for any number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
-/// Whether muon makes a weight's steps orthogonal: a matrix that layers multiply their inputs by.
-/// It is one of two dimensions, called "weight..." (torch's LSTM has several) as Linear calls its
-/// own, and not of an embedding, of positions, of a head or of a convolution.
+/// Returns whether muon orthogonalises a weight's steps: whether it is a matrix that a layer
+/// multiplies its input by. Such a matrix has two dimensions and a name "weight..." as in Linear
+/// and torch's LSTM. Embeddings, positions, heads and convolutions are excluded.
 bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
 
 /// Returns whether a weight is the table of a memory layer, (rows, d), of which a step reads few

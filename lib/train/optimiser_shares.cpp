@@ -10,7 +10,7 @@
 namespace train {
 namespace {
 
-// One after the other, on the CPU.
+// Concatenates the flattened tensors on the CPU.
 torch::Tensor laid_flat(const std::vector<torch::Tensor>& tensors) {
   std::vector<torch::Tensor> parts{torch::empty({0}, torch::kFloat32)};
   for (const auto& tensor : tensors) parts.push_back(tensor.detach().flatten().to(torch::kCPU));

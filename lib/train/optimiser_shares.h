@@ -12,25 +12,25 @@
 
 namespace train {
 
-/// Which process keeps the moments of which weight, and steps it. Weights are given away whole, the
-/// largest first, each to the process that has the fewest numbers by then; so a process has more
-/// than its share by at most the largest weight. Every process holds all weights and gradients. Not
-/// thread safe.
+/// Distributes the optimiser's moments and steps over the processes. Weights are assigned whole,
+/// the largest first, each to the process with the fewest elements so far. A process therefore
+/// exceeds its share by at most the largest weight. Every process holds all weights and gradients.
+/// Not thread safe.
 class OptimiserShares {
  public:
   OptimiserShares(const NamedWeights& weights, std::shared_ptr<ranks::Group> group);
 
-  /// Of the weights, this process's.
+  /// Returns which weights this process owns.
   std::vector<bool> own() const;
-  /// After a step: every process gets what the others stepped. All processes at once.
+  /// Sends the updated weights to all processes. All processes must call it after each step.
   void spread(const NamedWeights& weights) const;
-  /// What put_optimiser() leaves out on rank 0, as it is named there: the other processes' moments.
-  /// All processes at once.
+  /// Adds the moments of the other processes, which put_optimiser() leaves out on rank 0, under the
+  /// names they would have there. All processes must call it together.
   void put(model::Checkpoint& checkpoint, const Optimiser& optimiser) const;
 
  private:
   std::shared_ptr<ranks::Group> group_;
-  std::vector<std::int64_t> owner_;  // of each weight, a rank
+  std::vector<std::int64_t> owner_;  // the rank of each weight's owner
 };
 
 }  // namespace train

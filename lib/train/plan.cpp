@@ -14,7 +14,7 @@
 namespace train {
 namespace {
 
-constexpr int kTimed = 3;  // updates, after one that is not timed
+constexpr int kTimed = 3;  // timed steps, after one that is not timed
 
 }  // namespace
 
@@ -56,7 +56,7 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   report["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024 + best;
   const std::int64_t checkpoint = weights + moments + best;
   report["checkpoint_bytes"] = checkpoint;
-  // While one is written the one before it is still there.
+  // While a checkpoint is written, the previous one still exists.
   report["disk_bytes"] = weights + checkpoint * (std::max<std::int64_t>(keep.keep, 1) + 1);
   report["update_s"] = rounded(update_s);
   report[terms.counted + "_per_s"] = rounded(an_update / update_s);

@@ -25,7 +25,7 @@ Prefetch::~Prefetch() {
 }
 
 void Prefetch::begin(std::int64_t index) {
-  // Without a thread to be had it is read when it is asked for.
+  // If no thread can start, the batch is read when it is needed.
   ahead_ = std::async(std::launch::async | std::launch::deferred, [this, index] {
     const auto rows = order_.rows(index);
     auto micro = read_batch(data_, rows, index);
@@ -51,7 +51,8 @@ MicroBatch Prefetch::next() {
   if (ahead.copied) {
     const auto stream = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
     ahead.copied->block(stream);
-    // Their memory is the other stream's, which may write there again once this one has read.
+    // The tensors belong to the other stream. record_stream() keeps their memory until this stream
+    // has read them.
     const auto& batch = ahead.micro.batch;
     for (const auto& tensor : {batch.inputs, batch.targets, batch.weight, batch.source})
       if (tensor.defined()) tensor.record_stream(stream);

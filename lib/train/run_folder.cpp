@@ -20,9 +20,9 @@ namespace {
 namespace fs = std::filesystem;
 constexpr const char* kSpool = "stdin.shard.zst";
 constexpr const char* kConfig = "config.json";
-constexpr const char* kForCommand = "valid.tmp.";  // and the process's number
+constexpr const char* kForCommand = "valid.tmp.";  // followed by the process id
 
-// Compares stdin with the copy, a piece at a time.
+// Compares stdin with the copy, block by block.
 void expect_same_bytes(core::ByteSource& source, const std::string& path) {
   const core::RandomFile copy(path);
   core::Bytes here(1 << 18), there(1 << 18);
@@ -58,8 +58,9 @@ std::string text_of(const core::Json& object, const std::string& key) {
   return object.contains(key) ? core::dump(object[key]) : "nothing";
 }
 
-// What a run was begun with and now is not: "without --valid, now it is v.shard.zst". Of files the
-// configuration knows fingerprints, which say nothing to a reader: those of now are named.
+// Formats what has changed since a run began, for example "no --valid, now it is v.shard.zst". The
+// configuration holds fingerprints of files, which mean nothing to a reader, so the current file is
+// named.
 std::string difference(const core::Json& before, const core::Json& now, const std::string& key,
                        const FileNames& files) {
   const std::string a = text_of(before, key), b = text_of(now, key);
@@ -84,7 +85,7 @@ bool RunFolder::finished() const { return has_model(path_); }
 std::vector<std::string> RunFolder::spool_stdin(std::vector<std::string> paths) const {
   if (paths.empty()) paths.push_back("-");
   const auto dash = std::find(paths.begin(), paths.end(), "-");
-  // The data of a finished run are only compared: shard::Dataset keeps them in a temporary file.
+  // A finished run only compares its data: shard::Dataset keeps them in a temporary file.
   if (dash == paths.end() || finished()) return paths;
   const std::string path = file(kSpool);
   const auto source = core::open_source("-");
@@ -127,7 +128,7 @@ std::string RunFolder::model_for_command() const {
 bool RunFolder::expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
                                      const FileNames& files) const {
   const std::string path = file(kConfig);
-  // A run that saved nothing has nothing to go on from: another may begin.
+  // A run without a checkpoint cannot resume: another run may begin.
   const bool begun = finished() || !model::checkpoints(path_).empty();
   core::Json own = core::Json::object();
   if (fs::exists(path)) {
@@ -153,7 +154,7 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
   }
   if (!begun) {
     core::write_file(path, core::dump_pretty(config) + "\n");
-    // Who looks at a run that is not finished needs it.
+    // Programs that read an unfinished run need the tokenizer.
     if (!tokenizer.empty()) core::write_file(file("tokenizer.json"), tokenizer + "\n");
     return false;
   }

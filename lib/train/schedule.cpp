@@ -23,8 +23,8 @@ double Schedule::restarts(double since) const {
   const double m = options_.t_mult;
   double i = std::floor(since / period_), begin = period_ * i, period = period_;
   if (m > 1) {
-    // Periods before the i-th take period (m^i - 1) / (m - 1); the small term keeps a restart at
-    // its own step.
+    // The periods before the i-th take period (m^i - 1) / (m - 1). The small term assigns a restart
+    // to its own step.
     i = std::floor(std::log(1 + since / period_ * (m - 1)) / std::log(m) + 1e-12);
     period = period_ * std::pow(m, i);
     begin = (period - period_) / (m - 1);

@@ -1,6 +1,6 @@
 #pragma once
-// Random streams of a run's seed, so that different uses draw independent numbers. Uses with an
-// index (an epoch, a micro-batch) add it.
+// Random streams of a run's seed, so that different uses draw independent numbers. A use with an
+// index (an epoch, a micro-batch) adds the index to its stream.
 
 #include <cstdint>
 

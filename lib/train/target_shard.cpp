@@ -12,7 +12,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-// Of which text they say they are; empty: of none.
+// Returns the text that the targets say they are for, or an empty string.
 std::string text_of(const shard::Dataset& targets) {
   std::string text;
   for (const auto& entry : targets.provenance())

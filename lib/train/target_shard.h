@@ -21,7 +21,7 @@ class TargetShard {
   TargetShard(const std::string& path, const shard::Dataset& data);
 
   /// Returns the distributions for the rows' targets, padded to `steps` for each row. Throws
-  /// Error{bad_data} for an invalid distribution over the data's words.
+  /// Error{bad_data} for an invalid distribution over the data's vocabulary.
   nn::Teachers read(const std::vector<Row>& rows, std::int64_t steps) const;
   core::Digest fingerprint() const { return targets_.fingerprint(); }
 

@@ -97,7 +97,7 @@ TensorBoardLog::TensorBoardLog(const std::string& folder) {
   const auto open_new = [&] {
     return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   };
-  // In a container a process may have the number of the run before, and a clock may go back.
+  // In a container a process may have the id of the previous run, and a clock may go back.
   for (int more = 1; (fd_ = open_new()) < 0 && errno == EEXIST; ++more)
     path_ = fmt::format("{}.{}", name, more);
   if (fd_ < 0) core::fail_errno(core::Code::cannot_create, path_ + ": cannot create", errno);

@@ -68,7 +68,7 @@ std::optional<double> TokenCourse::calibrated() {
 
 void TokenCourse::put(model::Checkpoint& checkpoint) const {
   learner_.put(checkpoint);
-  if (run_.lora) checkpoint.facts["base"] = run_.from;  // where its terms find their model
+  if (run_.lora) checkpoint.facts["base"] = run_.from;  // the model that its terms belong to
 }
 
 void TokenCourse::take_model(const std::string& folder) {

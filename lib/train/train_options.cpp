@@ -170,7 +170,7 @@ void expect(bool holds, const char* flag, const char* what) {
   if (!holds) core::fail(core::Code::usage, "--{}: {}", flag, what);
 }
 
-// What relates two options.
+// Checks options that depend on each other.
 void check(const Recipe& recipe) {
   const auto& batches = recipe.batches;
   const auto& objective = recipe.objective;
@@ -232,8 +232,7 @@ void resolve_batches(Recipe& recipe, bool pairs) {
 }
 
 void resolve_steps(Recipe& recipe, std::int64_t batches_per_epoch) {
-  // Left to itself a run sees the data ten times, but takes no more than 2,000 updates and no less
-  // than 100.
+  // By default a run reads the data ten times, but makes at most 2,000 and at least 100 steps.
   constexpr double kEpochs = 10, kMost = 2000, kLeast = 100;
   const double per_epoch =
       static_cast<double>(batches_per_epoch) / static_cast<double>(recipe.batches.accumulate);

@@ -42,7 +42,7 @@ struct ObjectiveOptions {
   double drop_local = 0.9;     ///< ext: probability that a micro-batch hides the own segments
   double plain_warmup = 0.05;  ///< initial steps without memory: a fraction below 1, else a number
   double label_smoothing = 0;  ///< probability mass of each target that is spread over all other
-                               ///< words
+                               ///< tokens
   std::string targets;         ///< path of a teacher's targets for the data (build-targets)
   double targets_share = 0.5;  ///< weight of the divergence from the teacher in the loss
   void fields(core::FieldList& f);

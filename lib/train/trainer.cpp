@@ -34,7 +34,7 @@ std::int64_t peak_bytes() {
   return static_cast<std::int64_t>(usage.ru_maxrss) * 1024;
 }
 
-// What each of several processes was told.
+// Returns the settings on which all processes must agree.
 core::OrderedJson told(const Course& course, const KeepOptions& keep) {
   const auto& terms = course.terms();
   core::OrderedJson told{{"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion,
@@ -172,12 +172,12 @@ class Trainer {
     scored_ += update.scored;
     logged_scored_ += update.scored;
     last_ = update;
-    if (update.norm.is_cpu()) return;  // descend() has looked
+    if (update.norm.is_cpu()) return;  // descend() has checked
     const auto bad = update.norm.isfinite().logical_not().to(torch::kInt64);
     not_finite_ = not_finite_.defined() ? not_finite_ + bad : bad;
   }
 
-  // A device counts; it is asked where it is waited for anyway.
+  // A device counts non-finite gradients. The count is read where the host waits anyway.
   void expect_finite() {
     if (not_finite_.defined() && not_finite_.item<std::int64_t>() > 0)
       core::fail(core::Code::bad_data,
@@ -232,8 +232,8 @@ class Trainer {
     waited_s_ = waited_s;
   }
 
-  // False: the command was stopped, and a checkpoint is there from which it will be run again, as
-  // it is if the command failed.
+  // Returns false if the command was stopped. Then, and if the command fails, a checkpoint is
+  // saved, from which the command runs again.
   bool validate_if_due() {
     if (validated_ == step_ || !has_validation() ||
         (step_ % recipe_.valid_every != 0 && step_ != recipe_.steps))
@@ -256,7 +256,7 @@ class Trainer {
                group_.rank(), group_.size());
   }
 
-  // How a validation ended, or the code of the command's error.
+  // The result of a validation, or the code of the command's error.
   enum End : std::int64_t { kScored = 0, kStopped = -1 };
 
   std::int64_t validate() {
@@ -297,7 +297,7 @@ class Trainer {
     group_.first_does([&] {
       auto& facts = checkpoint.facts;
       facts["step"] = step_;
-      // The part of a log window that lies before the checkpoint.
+      // The part of a log window before the checkpoint.
       facts["window_nats"] = window_loss_.defined() ? window_loss_.item<double>() : 0.0;
       facts["window_tokens"] = window_scored_;
       facts["validated"] = validated_;
@@ -365,11 +365,11 @@ class Trainer {
   std::optional<TensorBoardLog> tensorboard_;
   std::int64_t step_ = 0, scored_ = 0, logged_scored_ = 0, window_scored_ = 0;
   torch::Tensor window_loss_;  // sum over the log's window, float64 scalar
-  torch::Tensor not_finite_;  // updates since it was looked at whose gradient was not finite, int64
+  torch::Tensor not_finite_;   // steps with a non-finite gradient since the last check, int64
   Update last_;
-  bool told_ = false;  // metrics of this update were written
+  bool told_ = false;  // metrics of this step were written
   std::optional<double> loss_, valid_loss_;
-  std::int64_t validated_ = 0;  // the last update that was
+  std::int64_t validated_ = 0;  // the last validated step
   Clock::time_point logged_at_, started_ = Clock::now();
   double waited_s_ = 0;
   std::exception_ptr command_failure_;

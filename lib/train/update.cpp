@@ -14,7 +14,7 @@ namespace train {
 void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step) {
   const torch::NoGradGuard no_grad;
   const auto device = update.loss.device();
-  // Where every target is unscored there is nothing to learn.
+  // If no target is scored, nothing is learned.
   const double share = 1 / static_cast<double>(std::max<std::int64_t>(1, update.scored));
   update.norm = gradient_norm(optimiser.weights()).to(device) * share;
   if (nn::in_host_memory(update.loss) && !std::isfinite(update.norm.item<double>()))

@@ -27,9 +27,9 @@ namespace train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kPollMs = 100, kClosedPollMs = 10;  // while its stdout is open, and then
+constexpr int kPollMs = 100, kClosedPollMs = 10;  // while its stdout is open, and after
 constexpr std::chrono::seconds kGrace{10};        // between SIGTERM and SIGKILL
-constexpr std::size_t kTail = 1 << 16;            // of stdout, in which the last number stands
+constexpr std::size_t kTail = 1 << 16;            // bytes of stdout that may hold the last number
 
 std::string quoted(const std::string& text) {
   std::string out = "'";
@@ -47,7 +47,7 @@ std::string with_folder(const std::string& command, const std::string& folder) {
   return out;
 }
 
-// The reading end of a pipe, and the process whose stdout is the other.
+// A process and the reading end of the pipe that is its stdout.
 class Child {
  public:
   Child(const std::string& command, const std::string& folder) {
@@ -89,7 +89,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // Waits a moment, reads what is there; the status of wait() once it has ended.
+  // Waits briefly and reads the available output. Returns the status of wait() once the process has
+  // ended.
   std::optional<int> poll() {
     pollfd ready{fd_, POLLIN, 0};
     ::poll(&ready, open_ ? 1 : 0, open_ ? kPollMs : kClosedPollMs);

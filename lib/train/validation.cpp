@@ -14,7 +14,7 @@
 namespace train {
 namespace {
 
-// As many segments back as a token sees in training.
+// Returns as many earlier segments as a token sees in training.
 std::string reach(const Recipe& recipe) {
   const auto& batches = recipe.batches;
   const std::int64_t segments = batches.batches == "columns" ? recipe.objective.memory_previous + 1

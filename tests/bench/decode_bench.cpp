@@ -1,6 +1,6 @@
-// decode/ARCH: tokens a second of one row of text, head included, of each architecture's own loops
-// beside its modules, in float32, bfloat16 and int8 (modules: float32), behind a context of 256
-// tokens. Turn by turn, best of five.
+// decode/ARCH: tokens per second for one row of text, head included, of each architecture's
+// decoding loops and of its modules. Weights are float32, bfloat16 and int8 (modules: float32),
+// after a context of 256 tokens. Runs alternate; the best of five counts.
 //
 // usage: bench_decode [ARCH...]; prints JSON lines
 
@@ -25,7 +25,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{"d256", 4, 256, 4}, {"d768", 12, 768, 12}};
 
-/// Seconds of kTokens tokens, one after the other.
+/// Returns the seconds for kTokens tokens in sequence.
 double seconds_of_tokens(infer::Engine& engine) {
   const torch::NoGradGuard no_gradient;
   std::vector<std::int64_t> prompt;

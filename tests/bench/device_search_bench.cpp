@@ -1,6 +1,6 @@
-// search/*: queries a second of exact search on a device, random keys, beside the loops of this
-// machine's processors: with the keys there, and with those that come from the host for each
-// search. Ends with 1 where the two find other scores.
+// search/*: queries per second of exact search on a device with random keys, compared with the CPU
+// loops. The keys are on the device, or are copied from the host for each search. Exits with 1 if
+// the scores differ.
 //
 // usage: bench_device_search [DEVICE [ROWS [WIDTH [K [QUERIES]]]]]; prints JSON lines
 
@@ -22,9 +22,9 @@
 
 namespace {
 
-constexpr std::int64_t kCompared = 64;  // queries, of which the processors take their time
+constexpr std::int64_t kCompared = 64;  // queries to compare, because the CPU is slow
 
-// Of float16 in [0.5, 1) and [-1, -0.5): four of each number drawn.
+// Returns float16 numbers in [0.5, 1) and [-1, -0.5), four for each number drawn.
 std::vector<store::Half> random_keys(std::int64_t n) {
   core::Rng rng(1);
   std::vector<store::Half> keys(static_cast<std::size_t>(n));
@@ -52,7 +52,7 @@ struct Problem {
     return found;
   }
   double per_s(const store::KeySearch& by, std::int64_t n) const {
-    search(by, std::min(n, kCompared));  // memory and threads
+    search(by, std::min(n, kCompared));  // warms up memory and threads
     return static_cast<double>(n) / bench::seconds_of([&] { search(by, n); });
   }
 };

@@ -1,10 +1,10 @@
-// eval/datastore: tokens a second of evaluation with a datastore (joint and interpolated, one
-// search for both), beside the same model without one, turn by turn. 8 layers, d 512, 32,768 words,
-// windows of 512 advancing by 256; 2 M random keys, the index that build-datastore chooses, k 1024,
-// nprobe 32.
+// eval/datastore: tokens per second of evaluation with a datastore (joint and interpolated, one
+// search for both), compared with the same model without one. Runs alternate. The model has 8
+// layers, d 512 and 32,768 tokens; windows of 512 advance by 256. The store has 2 M random keys and
+// the index that build-datastore chooses; k is 1024, nprobe 32.
 //
-// usage: bench_eval_datastore [ROWS [FOLDER]]; prints a JSON line. Making the store takes minutes
-// and 2.5 GB; a FOLDER keeps it for the next time.
+// usage: bench_eval_datastore [ROWS [FOLDER]]; prints a JSON line. Building the store takes minutes
+// and 2.5 GB; FOLDER keeps it for the next run.
 
 #include <fmt/format.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-// eval/gated: tokens a second of evaluation with a datastore whose share a gate gives, and which is
-// searched for the half of the tokens that the gate gives most, beside a constant share and a
-// search for every token, turn by turn. Model and store are eval_datastore's: words and keys are
-// random, so that the best share is about none, and the gate knows it.
+// eval/gated: tokens per second of evaluation with a gated datastore that is searched for the half
+// of the tokens with the highest gate weight. It is compared with a constant weight and a search
+// for every token. Runs alternate. Model and store are those of eval_datastore: tokens and keys are
+// random, so the best weight is about zero, and the gate learns this.
 //
-// usage: bench_eval_gated [ROWS [FOLDER]]; prints a JSON line, and the losses on stderr. Making the
-// store takes minutes and 2.5 GB; a FOLDER, which may be eval_datastore's, keeps it for the next
-// time.
+// usage: bench_eval_gated [ROWS [FOLDER]]; prints a JSON line, and the losses on stderr. Building
+// the store takes minutes and 2.5 GB; FOLDER, which may be eval_datastore's, keeps it for the next
+// run.
 
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ using namespace random_store;  // NOLINT: a program of one file
 
 constexpr int kTurns = 3;
 
-// The share of the stores that half of the tokens are given, before a search.
+// Returns the median of the stores' weight before a search.
 double median_share(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows,
                     infer::MemoryPlan plan) {
   std::vector<double> shares;

@@ -1,7 +1,7 @@
 // gla/KIND-step-T: a training step (forward, loss, backward) with the delta rule or with RetNet's
-// decays beside that of gated linear attention, same shape, by the clock and in seconds of CPU,
-// turn by turn; the spread of the turns' ratios stands with the peer. gla/delta-scan: the rule in
-// chunks beside the recurrence of gla.
+// decays, compared with gated linear attention of the same shape, in wall-clock and CPU seconds.
+// Runs alternate. The peer's name has the spread of the ratios. gla/delta-scan: the delta rule in
+// chunks compared with gla's recurrence.
 //
 // usage: bench_gla [TURNS]; prints JSON lines
 

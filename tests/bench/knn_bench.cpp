@@ -47,7 +47,7 @@ Problem make_problem(std::int64_t rows) {
   return p;
 }
 
-// n queries at once, or one by one.
+// Searches n queries at once, or one by one.
 using Search = std::function<void(std::span<const float> queries)>;
 
 double batch_ms(Problem& p, const Search& search) {
@@ -108,7 +108,7 @@ int main(int argc, char** argv) {
   const Search faiss =
       run([&](auto q, auto ids, auto scores) { flat->search(q, kNeighbours, 1, ids, scores); });
   std::map<std::string, std::vector<double>> times;
-  single_ms(p, ours), single_ms(p, faiss);  // pages and threads
+  single_ms(p, ours), single_ms(p, faiss);  // warms up pages and threads
   bool python = true;
   for (int turn = 0; turn < kTurns; ++turn) {
     times["ours batch"].push_back(batch_ms(p, ours));

@@ -1,7 +1,7 @@
-// loss/memory and loss/time: the blocked loss, with a plain and an adaptive softmax, beside the
-// same loss with whole matrices, and beside torch's linear + cross_entropy and
-// AdaptiveLogSoftmaxWithLoss. Targets follow Zipf's law. Each variant runs in a process of its own,
-// so that its peak memory is its own.
+// loss/memory and loss/time: the blocked loss with a plain and an adaptive softmax, compared with
+// the loss with whole matrices and with torch's linear + cross_entropy and
+// AdaptiveLogSoftmaxWithLoss. Targets follow Zipf's law. Each variant runs in its own process,
+// which gives its own peak memory.
 //
 // usage: bench_loss [TOKENS]; prints JSON lines
 
@@ -28,7 +28,7 @@ using torch::Tensor;
 
 struct Shape {
   std::int64_t tokens, segment, vocabulary, width,
-      memories;                       // memories: entries a token may see before its segment
+      memories;                       // memories: entries visible to a token before its segment
   std::vector<std::int64_t> cutoffs;  // empty: plain softmax
 };
 
@@ -87,7 +87,8 @@ void blocked(Problem& p) {
   nn::joint_loss(p.f, p.g, p.batch, *p.head, p.rule, entries).backward();
 }
 
-// Scores of the targets and log-sum-exps of the first level, every matrix whole.
+// Returns the scores of the targets and the log-sum-exps of the first level, computed with whole
+// matrices.
 std::pair<Tensor, Tensor> scores_whole(Problem& p, const Tensor& f, const Tensor& targets) {
   const auto weights = p.head->weights();
   const auto bands = static_cast<std::size_t>(p.bands.count());
@@ -143,7 +144,7 @@ void torch_loss(Problem& p) {
       .backward();
 }
 
-// Best of three in a child; memory above what the problem itself takes.
+// Returns the best of three in a child process. Memory excludes the problem itself.
 Measured measure(const Shape& shape, const std::function<void(Problem&)>& run) {
   return bench::in_child([&] {
     nn::start(2, 1);
@@ -160,7 +161,7 @@ void print(const char* name, double value, const char* unit, const std::string& 
   bench::print(name, value, unit, peer, other, other / value);
 }
 
-// Ours beside the materialised one and, without memories, beside torch's.
+// Compares the blocked loss with the materialised loss and, without memories, with torch's.
 void compare(const Shape& shape) {
   const Measured ours = measure(shape, blocked), materialised = measure(shape, whole);
   const bool adaptive = !shape.cutoffs.empty();

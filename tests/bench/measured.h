@@ -1,5 +1,5 @@
 #pragma once
-// What a benchmark runs in a process of its own, so that its peak memory is its own.
+// Runs a part of a benchmark in its own process, which gives its own peak memory.
 
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -23,8 +23,9 @@ double seconds_of(const F& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// In a child: prepares, which gives what to measure: a function whose result is its seconds.
-/// Bytes: what the process grew by in that function. Ends this process where the child fails.
+/// Runs `prepare` in a child process and measures the function that it returns, whose result is its
+/// seconds. Bytes are the growth of the process during that function. Ends this process if the
+/// child fails.
 template <class Prepare>
 Measured in_child(const Prepare& prepare) {
   int ends[2];
@@ -48,7 +49,7 @@ Measured in_child(const Prepare& prepare) {
   return found;
 }
 
-/// A figure as a JSON line.
+/// Prints a figure as a JSON line.
 inline void print(const std::string& name, double value, const char* unit, const std::string& peer,
                   double other, double ratio) {
   std::printf(

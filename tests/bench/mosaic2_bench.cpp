@@ -1,9 +1,8 @@
-// mosaic2/step-T and mosaic2/read-T: tokens a second of a Memory Mosaics v2 in training and where a
-// text is read without gradient, beside a transformer of the same number of parameters (rotary
-// positions, RMSNorm, gated feed-forward networks, no biases) and beside a mosaic; and
-// mosaic2/next-T, tokens a second where one token at a time follows T others. Turn by turn, best of
-// five by the clock, and by the time of all threads (cpu); the first line of a name has the slowest
-// turn too.
+// mosaic2/step-T and mosaic2/read-T: tokens per second of Memory Mosaics v2 in training and in
+// reading without gradient. It is compared with a transformer of equal parameters (rotary
+// positions, RMSNorm, gated feed-forward networks, no biases) and with a mosaic. mosaic2/next-T:
+// tokens per second of decoding after T tokens. Runs alternate; the best of five counts, by the
+// clock and by the time of all threads (cpu). The first line of a name also has the slowest run.
 //
 // usage: bench_mosaic2 [step] [read] [next]; prints JSON lines
 
@@ -34,14 +33,15 @@ nn::Batch batch_of(std::int64_t rows, std::int64_t steps, bool fresh) {
   return batch;
 }
 
-/// mosaic2, its twin and the mosaic: the same width and, but for a thousandth, parameters.
+/// Returns mosaic2, its twin and the mosaic, with equal widths and numbers of parameters that
+/// differ by at most a thousandth.
 std::vector<std::shared_ptr<nn::Model>> models() {
   nn::ModelOptions mosaic2;
   mosaic2.arch = "mosaic2";
   mosaic2.shape.layers = 2;
   mosaic2.shape.d_model = 768;
   mosaic2.shape.heads = 12;
-  mosaic2.shape.d_ff = 2304;  // three times the width, as the paper's smaller model
+  mosaic2.shape.d_ff = 2304;  // three times the width, as in the paper's smaller model
   mosaic2.shape.dropout = 0;
   auto twin = mosaic2, mosaic = mosaic2;
   twin.arch = "transformer";
@@ -52,14 +52,14 @@ std::vector<std::shared_ptr<nn::Model>> models() {
   twin.transformer.activation = "silu";
   twin.transformer.bias = false;
   mosaic.arch = "mosaic";
-  mosaic.mosaic.persistent_slots = 5 * 768;  // 15 d^2 numbers a layer, as the others
+  mosaic.mosaic.persistent_slots = 5 * 768;  // 15 d^2 parameters per layer, as in the others
   std::vector<std::shared_ptr<nn::Model>> made;
   for (const auto* const options : {&mosaic2, &twin, &mosaic})
     made.push_back(std::make_shared<nn::Model>(*options, kVocabulary));
   return made;
 }
 
-/// Of one turn: by the clock, and of all threads together.
+/// Seconds of one run: by the clock, and of all threads together.
 struct Turn {
   double clock, cpu;
 };
@@ -70,7 +70,7 @@ Turn turn_of(const std::function<void()>& run) {
   return {clock, static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC};
 }
 
-/// Tokens a second of the first beside those of each other.
+/// Prints the speed of the first model relative to each other one.
 void print_speeds(const std::string& name, std::int64_t tokens,
                   const std::vector<std::vector<Turn>>& turns, double Turn::*kind) {
   const auto speeds = [&](std::size_t i) {

@@ -1,17 +1,17 @@
-// mosaic/unit-T and mosaic/step-T: a contextual memory unit beside the attention layer of its width
-// (q, k, v, o; no biases), forward and backward; and a training step of a mosaic beside that of its
-// GPT-2 twin with the same parameters, on the twin's fused blocks and on its plain modules, without
-// dropout and with 0.05 on attention's weights.
+// mosaic/unit-T and mosaic/step-T: a contextual memory unit compared with the attention layer of
+// its width (q, k, v, o; no biases), forward and backward. A training step of a mosaic is compared
+// with its GPT-2 twin of equal parameters, on the twin's fused blocks and on its plain modules,
+// without dropout and with 0.05 on attention weights.
 //
-// attention/operation-T: attention alone in tiles of our own beside torch's, forward and backward,
-// and forward.
+// attention/operation-T: tiled attention compared with torch's, forward and backward, and forward.
 //
-// dropout/WHAT-T: what dropout on attention's weights costs, forward and backward: both memory
-// units, the attention layer, a block of the GPT-2 twin and relative attention, each beside itself
-// without; the operation alone beside torch's own without and with dropout.
+// dropout/WHAT-T: the cost of dropout on attention weights, forward and backward. Both memory
+// units, the attention layer, a block of the GPT-2 twin and relative attention are compared with
+// themselves without dropout. The operation alone is compared with torch's without and with
+// dropout.
 //
-// Turn by turn. Seconds of processor time, the ratio of medians, the lowest and the highest ratio
-// of a round; and the ratio of medians by the clock.
+// Runs alternate. The output has CPU seconds, the ratio of medians, the lowest and highest ratio of
+// a round, and the ratio of medians by the clock.
 //
 // usage: bench_mosaic [unit] [step] [attention] [dropout]; prints JSON lines
 
@@ -65,14 +65,14 @@ double seconds(const std::function<void()>& run) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// Seconds of rounds in order, of one or of two side by side.
+/// Seconds of rounds in order, for one or for two alternating functions.
 struct Rounds {
   std::vector<double> seconds;
   void add(double s) { seconds.insert(std::upper_bound(seconds.begin(), seconds.end(), s), s); }
   double middle() const { return seconds[seconds.size() / 2]; }
 };
 
-/// `rounds` runs of both, turn by turn; prints the medians.
+/// Runs both `rounds` times alternately and prints the medians.
 void compare(const std::string& name, const std::function<void()>& run, const std::string& peer,
              const std::function<void()>& other, std::size_t rounds) {
   run(), other();
@@ -101,7 +101,7 @@ void initialise(torch::nn::Module& module) {
   module.train();
 }
 
-/// Forward and backward, by the gradient of the sum.
+/// Forward and backward, with the gradient of the sum.
 std::function<void()> attention_pass(std::shared_ptr<nn::Attention> layer, Tensor x,
                                      const nn::Batch& batch) {
   initialise(*layer);
@@ -166,7 +166,7 @@ void bench_steps(std::size_t rounds) {
     twin.transformer.bias = false;
     twin.transformer.context = 2048;
     nn::ModelOptions plain = twin;
-    plain.transformer.activation = "gelu-exact";  // which the fused block does not know
+    plain.transformer.activation = "gelu-exact";  // the fused block does not support it
     for (const std::int64_t steps : {512, 2048}) {
       const auto batch = batch_of(4096 / steps, steps);
       const auto of = [&](const nn::ModelOptions& options) {
@@ -180,7 +180,7 @@ void bench_steps(std::size_t rounds) {
   }
 }
 
-/// One attention, forward and, where asked, backward, of (B, 12, T, 64).
+/// One attention over (B, 12, T, 64), forward and optionally backward.
 std::function<void()> operation(std::int64_t steps, bool ours, double dropout,
                                 bool backward = true) {
   std::vector<Tensor> in;
@@ -203,7 +203,7 @@ void bench_attention(std::size_t rounds) {
   }
 }
 
-/// The same with relative positions.
+/// Attention with relative positions.
 std::function<void()> relative(std::int64_t steps, double dropout) {
   const auto rows = 4096 / steps;
   std::vector<Tensor> in{

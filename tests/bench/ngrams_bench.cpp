@@ -91,7 +91,7 @@ void write_shard(const std::string& path, const Tokens& tokens, std::uint32_t ty
   out.commit();
 }
 
-// The same, with a mark behind each document, as 16-bit numbers.
+// Writes 16-bit numbers with a mark after each document.
 void write_raw(const std::string& path, const Tokens& tokens, std::uint32_t types) {
   std::ofstream out(path, std::ios::binary);
   std::vector<std::uint16_t> document;
@@ -108,10 +108,10 @@ void write_raw(const std::string& path, const Tokens& tokens, std::uint32_t type
 struct Asked {
   double per_second = 0;
   std::vector<Tokens> suffixes;
-  std::vector<std::uint64_t> counts;  // of what follows
+  std::vector<std::uint64_t> counts;  // of next tokens
 };
 
-// All of a text; the second time counts.
+// Asks for the whole text. The second run counts.
 Asked ask(const std::shared_ptr<const ngrams::Index>& index, const Tokens& text) {
   Asked asked;
   ngrams::NextTokens next(index);

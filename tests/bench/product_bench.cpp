@@ -1,7 +1,7 @@
-// product/*: the process's matrix products beside those of the BLAS that torch brings, on one
-// thread: a layer's three (forward, gradient of the weights, gradient of the input), and with many
-// words. Seconds of both are the best of rounds that alternate. Where the BLAS does them itself the
-// ratio is 1.
+// product/*: the process's matrix products compared with those of LibTorch's BLAS on one thread: a
+// layer's three (forward, gradient of the weights, gradient of the input), and a large vocabulary.
+// Seconds are the best of alternating rounds. If the BLAS computes a product itself, the ratio is
+// 1.
 //
 // usage: bench_product [all]; prints JSON lines; all: of many shapes, as GFLOP/s
 #include <algorithm>

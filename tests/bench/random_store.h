@@ -1,6 +1,6 @@
 #pragma once
-// A model and a text of random words, and a store of random keys, for benchmarks of evaluation: 8
-// layers, d 512, 32,768 words.
+// A model, a text of random tokens and a store of random keys, for benchmarks of evaluation: 8
+// layers, d 512, 32,768 tokens.
 
 #include <string>
 #include <vector>
@@ -39,7 +39,7 @@ inline void write_text(const std::string& path, std::uint64_t seed = 1) {
   out.commit();
 }
 
-/// Goes on where it stopped.
+/// Resumes an interrupted write.
 inline void write_store(const std::string& folder, std::uint64_t rows) {
   store::Plan plan;
   plan.width = kWidth, plan.vocabulary = kWords, plan.data = "random";

@@ -1,5 +1,5 @@
-// srupp/recurrence: the share of a training step that the recurrence takes at d 768, beside its
-// bound of 15 %; srupp/scan: the fused recurrence beside the same loop in torch's operators.
+// srupp/recurrence: the share of a training step that the recurrence takes at d 768, compared with
+// its bound of 15 %. srupp/scan: the fused recurrence compared with the loop in torch's operators.
 //
 // prints JSON lines
 

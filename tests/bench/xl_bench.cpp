@@ -1,10 +1,11 @@
-// xl/memory and xl/time: the first table of Rae & Razavi (2020), 24 layers of which 24, 12, 4, 1
-// or 0 (interleaved) have a long memory, in training: bytes that the process grew by beyond the
-// weights and their gradients (as in the table, whose 0.2 GB for no long memory holds no 277M
-// parameters), and time a token of forward and backward, beside a plain implementation of the same.
-// The ratios of 24 to 4 long memories stand beside the published ones, 3.1 (memory) and 2.1 (time),
-// and beside plain's: scores (T, S) a head are what a plain implementation holds for backward, so
-// that they make most of its ratio; blocks of queries hold none, and have less to gain.
+// xl/memory and xl/time: the first table of Rae & Razavi (2020) in training: 24 layers, of which
+// 24, 12, 4, 1 or 0 (interleaved) have a long memory. Memory is the growth of the process beyond
+// the weights and their gradients (as in the table, whose 0.2 GB for no long memory cannot hold
+// 277M parameters). Time is that of forward and backward per token. Both are compared with a plain
+// implementation. The ratios of 24 to 4 long memories are printed with the published ratios, 3.1
+// (memory) and 2.1 (time), and with the plain implementation's. A plain implementation stores
+// scores (T, S) per head for the backward pass, which dominate its ratio. Blocks of queries store
+// none and have less to gain.
 //
 // usage: bench_xl [SCALE]; SCALE (1) multiplies width and lengths; prints JSON lines
 
@@ -37,7 +38,7 @@ struct Shape {
   }
 };
 
-// A step of training on a segment: what is carried is kept inside.
+// A training step on a segment. The step keeps the carried state.
 using Step = std::function<void(const Tensor& ids, bool gradient)>;
 
 nn::ModelOptions options_of(const Shape& shape, const std::string& pattern) {
@@ -67,7 +68,7 @@ Step ours(const Shape& shape, const std::string& pattern) {
   };
 }
 
-// As the formula is usually written: whole score matrices, shifted by padding and copying.
+// The usual implementation of the formula: whole score matrices, shifted by padding and copying.
 struct Plain {
   std::int64_t d, heads;
   std::vector<std::int64_t> lengths;
@@ -142,15 +143,15 @@ Step plain(const Shape& shape, const std::string& pattern) {
   return [model](const Tensor& ids, bool gradient) { model->step(ids, gradient); };
 }
 
-// In a child: the best of three steps once the memories are full, a token, and how much they made
-// it grow.
+// Returns, from a child process, the best time per token of three steps with full memories, and the
+// growth of the process.
 Measured measure(const Shape& shape, std::int64_t n,
                  Step (*make)(const Shape&, const std::string&)) {
   return bench::in_child([&] {
     nn::start(2, 1);
     const auto step = make(shape, shape.pattern(n));
     const auto ids = torch::randint(kVocabulary, {kRows, shape.segment}, torch::kInt64);
-    step(ids.narrow(1, 0, 1), true);  // room for the gradients
+    step(ids.narrow(1, 0, 1), true);  // allocates the gradients
     return [&shape, step, ids] {
       for (std::int64_t filled = 0; filled < shape.far; filled += shape.segment) step(ids, false);
       step(ids, true);
@@ -165,7 +166,8 @@ Measured measure(const Shape& shape, std::int64_t n,
 }  // namespace
 
 int main(int argc, char** argv) {
-  // The paper's proportions (d 1024, 8 heads, segment 384, memories of 2304 and 128), a quarter.
+  // The paper's proportions (d 1024, 8 heads, segment 384, memories of 2304 and 128), divided by
+  // four.
   const std::int64_t scale = argc > 1 ? std::atoll(argv[1]) : 1;
   const Shape shape{256 * scale, 8, 96 * scale, 576 * scale, 32 * scale};
   Measured all{}, four{}, plain_all{}, plain_four{};

@@ -5,7 +5,7 @@
 
 namespace {
 
-// c = keep c + scale a b of column-major matrices, for the CPU's twin: here is no BLAS.
+// c = keep c + scale a b for column-major matrices, for the CPU's version: no BLAS is linked here.
 template <class Float>
 void plain_product(bool a_turned, bool b_turned, int m, int n, int k, Float scale, const Float* a,
                    int a_stride, const Float* b, int b_stride, Float keep, Float* c, int c_stride) {
@@ -50,7 +50,7 @@ struct Numbers {
   Floats o, d_q, d_k, d_v, d_beta, d_log_decay;
 };
 
-// Keys of length `length`; decays from e^-strength to 1.
+// Returns random numbers with keys of length `length` and decays from e^-strength to 1.
 Numbers numbers_of(const Shape& size, float length, float strength) {
   const auto [rows, steps, heads, d_key, d_value] = size;
   const auto all = std::size_t(rows * steps * heads), keys = all * std::size_t(d_key),
@@ -78,7 +78,7 @@ Numbers numbers_of(const Shape& size, float length, float strength) {
   return x;
 }
 
-// state and d_state become the last state and the first one's gradient.
+// state becomes the last state, and d_state the gradient of the first state.
 void on_host(const Shape& size, Numbers& x) {
   for (std::int64_t row = 0; row < size.rows; ++row)
     for (std::int64_t head = 0; head < size.heads; ++head) {
@@ -105,7 +105,7 @@ void on_host(const Shape& size, Numbers& x) {
     }
 }
 
-// A head's matrices after each other: `at` of `of`, the others no numbers.
+// Embeds a head's matrix at index `at` of `of`. The other matrices are NaN.
 Floats among(const Floats& x, std::int64_t size, std::int64_t of, std::int64_t at) {
   Floats all(x.size() * std::size_t(of), NAN);
   for (std::int64_t i = 0; i < std::ssize(x) / size; ++i)

@@ -1,5 +1,5 @@
-// The emulation itself, and what only it can show: that no kernel depends on whose turn it is, and
-// that every barrier is needed.
+// Tests of the emulation, and tests that only the emulation allows: no kernel depends on the order
+// of threads, and every barrier is needed.
 
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ const std::vector<Schedule>& schedules() {
   return all;
 }
 
-// Sets the schedule, and a barrier to leave out, until it goes.
+// Sets the schedule and a barrier to leave out during its lifetime.
 class Under {
  public:
   explicit Under(const Schedule& schedule, const std::string& skip = "") {
@@ -39,7 +39,7 @@ class Under {
   Under& operator=(const Under&) = delete;
 };
 
-// out[block * threads + i] is what the thread behind it, in the block, wrote to shared memory.
+// out[block * threads + i] is the number that the next thread of the block wrote to shared memory.
 __global__ void turn_around(const int* in, int* out) {
   __shared__ int kept[64];
   const unsigned i = threadIdx.x, n = blockDim.x, at = blockIdx.x * n;
@@ -74,7 +74,7 @@ __global__ void sums(const float* in, float* out) {
   out[threadIdx.x] = sum + 1000 * most;
 }
 
-// Largest gap of a block's sums and maxima, as kernel_cases.h has it.
+// Returns the largest gap of a block's sums and maxima, as in kernel_cases.h.
 double sums_gap() {
   auto in = cuda_test::random_floats(128, 1);
   in[77] = 3;
@@ -145,7 +145,7 @@ DOCTEST_TEST_CASE("no kernel depends on whose turn it is") {
   }
 }
 
-// Each __syncthreads that any kernel comes to is left out, once: some kernel must go wrong then.
+// Leaves each __syncthreads of the kernels out once: some kernel must then fail.
 DOCTEST_TEST_CASE("race: every barrier of every kernel is needed") {
   emulated::take_barriers();
   auto kernels = cuda_test::kernel_cases();

@@ -1,6 +1,6 @@
 #pragma once
-// Every kernel of lib/nn/kernels/*.cu against its twin on the CPU, whose own tests hold it to the
-// formulas. Sizes are odd, so that the last block, warp and step are not whole.
+// Compares every kernel of lib/nn/kernels/*.cu with its CPU version, which other tests compare with
+// the formulas. Sizes are odd, so that the last block, warp and step are incomplete.
 
 #include <functional>
 #include <string>
@@ -10,7 +10,7 @@ namespace cuda_test {
 
 struct KernelCase {
   std::string name;
-  /// Runs both; the largest gap between them in units of what is allowed: below 1 is right.
+  /// Runs both versions. Returns the largest gap in units of the tolerance: below 1 passes.
   std::function<double()> run;
 };
 

@@ -1,5 +1,5 @@
-// The kernels of lib/nn/kernels/*.cu: on a GPU where one is, and, compiled as C++ with
-// tests/cuda/emulated, on the CPU.
+// The kernels of lib/nn/kernels/*.cu, on a GPU if there is one, or compiled as C++ with
+// tests/cuda/emulated on the CPU.
 
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <cuda_runtime.h>

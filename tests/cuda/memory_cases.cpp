@@ -7,7 +7,7 @@ namespace {
 
 using Ids = std::vector<std::int64_t>;
 
-// Where tokens stand: runs of `run` tokens in segments of `segment`, every 37th is padding.
+// Positions of tokens: runs of `run` tokens in segments of `segment`; every 37th token is padding.
 struct Places {
   Ids run, segment, position;
 
@@ -37,7 +37,7 @@ Ids labels_of(std::int64_t n, std::int64_t factor) {
   return labels;
 }
 
-// Written out, in double, pair by pair.
+// The formulas in double, pair by pair.
 struct Expected {
   Floats maxima, exp, sum_all, sum_positive, d;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What tests of kernels share: memory of the device, random numbers, gaps. Host code alone.
+// Helpers of kernel tests: device memory, random numbers, gaps. Host code only.
 
 #include <cuda_runtime.h>
 
@@ -26,7 +26,7 @@ inline void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-/// Memory of the device, with what a vector holds.
+/// Device memory with the contents of a vector.
 template <class T>
 class OnDevice {
  public:
@@ -36,7 +36,7 @@ class OnDevice {
                                      cudaMemcpyHostToDevice) == cudaSuccess,
             "a copy to the device");
   }
-  /// Not a number: what a kernel leaves out is seen.
+  /// Fills memory with NaN, so that elements that a kernel leaves out are detected.
   static OnDevice unwritten(std::size_t n) { return OnDevice(std::vector<T>(n, T(NAN))); }
   ~OnDevice() { cudaFree(data_); }
   OnDevice(const OnDevice&) = delete;
@@ -56,7 +56,7 @@ class OnDevice {
   std::size_t size_;
 };
 
-/// The largest |a - b| / (1 + |b|); infinity where one is not a number and the other is.
+/// Returns the largest |a - b| / (1 + |b|), or infinity if only one of the two is NaN.
 inline double gap(const Floats& a, const Floats& b) {
   require(a.size() == b.size(), "vectors of two lengths");
   double most = 0;

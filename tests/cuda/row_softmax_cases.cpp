@@ -9,7 +9,7 @@ double softmax_gap(std::int64_t rows, std::int64_t n, std::int64_t stride) {
   const auto scores = random_floats(std::size_t(rows * stride), 1, -20, 20);
   std::vector<std::int64_t> targets;
   for (std::int64_t r = 0; r < rows; ++r) targets.push_back((r * 7 + n - 1) % n);
-  // Written out, in double.
+  // The formulas in double.
   Floats exp = scores, sum, log_z, log_prob;
   for (std::int64_t r = 0; r < rows; ++r) {
     float* const row = exp.data() + r * stride;

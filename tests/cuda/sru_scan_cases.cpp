@@ -28,7 +28,7 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
                                 lengths.empty() ? nullptr : steps_at};
   };
 
-  // What no step comes to stays as it was.
+  // Elements that no step reaches keep their values.
   Floats cells(cells_n, NAN), h(cells_n, NAN), last(channels_n, NAN), d_gates(3 * cells_n, NAN),
       d_x(cells_n, NAN), d_start(channels_n, NAN), d_weights(4 * channels_n, NAN);
   const auto in =

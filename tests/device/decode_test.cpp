@@ -1,4 +1,4 @@
-// Decoding on a device that sees what is waited for, and what would be recorded.
+// Decoding on a device that reports what the host waits for and what could not be recorded.
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kWords = 37;
 
-// Twice the same model: here and on the device.
+// Two copies of a model: on the CPU and on the device.
 struct Models {
   nn::Model here, there;
   explicit Models(const std::function<void(nn::ModelOptions&)>& change)
@@ -24,7 +24,7 @@ struct Models {
   }
 };
 
-// A token a row, then a piece, a selection, tokens again.
+// Feeds a token per row, a piece, a selection, then tokens again.
 std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
   core::Rng rng(3);
   const auto words = [&](std::size_t n) {

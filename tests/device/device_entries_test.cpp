@@ -1,5 +1,5 @@
-// The rows of a store from a device that sees what is waited for: the CPU's, with a wait a block,
-// also after stops.
+// Store rows computed on a device that reports what the host waits for: they equal the CPU's, with
+// one wait per block, also after stops.
 
 #include <doctest/doctest.h>
 
@@ -36,8 +36,8 @@ class Making {
     windows_.batch_tokens = c.pairs ? 16 : 32;
   }
 
-  /// What was waited for. Killed: while the third block after a commit is stored, of which there is
-  /// one a block.
+  /// Returns what the host waited for. A killed run ends while the third block after a commit is
+  /// stored; there is one commit per block.
   std::vector<std::string> run(const std::string& folder, torch::Device device,
                                Stops stops = Stops::never) const {
     nn::Model model = tiny::model_of(case_.arch, "sinusoidal");
@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE(
     const auto events = std::count(waits.begin(), waits.end(), "an event");
     DOCTEST_CHECK(events == making.blocks());
     DOCTEST_CHECK(events > 2);
-    if (!c.carried) DOCTEST_CHECK(std::ssize(waits) == events);  // else State is saved
+    if (!c.carried) DOCTEST_CHECK(std::ssize(waits) == events);  // otherwise the State is saved too
     for (const auto stops : {Stops::after_blocks, Stops::killed}) {
       const auto name = std::to_string(static_cast<int>(stops));
       making.run(folder / name, device, stops);

@@ -1,5 +1,5 @@
-// Exact search by torch's operators, on the CPU and on a device that sees what is waited for,
-// against the loops of the CPU and against a sort of all scores.
+// Exact search by torch's operators, on the CPU and on a device that reports waits, compared with
+// the CPU loops and with a sort of all scores.
 #include "infer/stores/device_search.h"
 
 #include <doctest/doctest.h>
@@ -134,7 +134,7 @@ DOCTEST_TEST_CASE("a key that is no number is nobody's neighbour, and 0 is not a
   Problem problem(40, 1, 2, 40);
   problem.queries = {1, -1};
   std::fill(problem.keys.begin(), problem.keys.end(), Half{0});
-  for (const std::size_t row : {3, 17}) problem.keys[row] = 0x7e00;  // not a number
+  for (const std::size_t row : {3, 17}) problem.keys[row] = 0x7e00;  // NaN
   for (const std::size_t row : {1, 30}) problem.keys[row] = 0x8000;  // -0
   for (const auto device : devices())
     for (const std::int64_t blocks : {1L, 1L << 30}) {

@@ -1,4 +1,4 @@
-// Texts drawn on a device that sees what is waited for.
+// Texts drawn on a device that reports what the host waits for.
 
 #include <doctest/doctest.h>
 

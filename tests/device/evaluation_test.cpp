@@ -1,5 +1,5 @@
-// Scoring and the making of a store on a device that sees what is waited for: the CPU's figures,
-// and a wait a batch of windows.
+// Scoring and building a store on a device that reports waits: figures equal the CPU's, with one
+// wait per batch of windows.
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ struct Case {
   std::string combine = "joint";
 };
 
-// In float64, of which there are no kernels: a figure that differs is not rounding.
+// float64 has no kernels: a figure that differs is not due to rounding.
 nn::Model model_of(const std::string& arch, const Case& c) {
   const auto type = c.kernels ? torch::kFloat32 : torch::kFloat64;
   nn::Model model = tiny::model_of(arch, "sinusoidal", kWords, type);
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
       DOCTEST_CHECK(tiny::largest_difference(here.log_probs, there.log_probs) < most);
       DOCTEST_CHECK(there.batches == here.batches);
       DOCTEST_CHECK(there.batches > 3);
-      // With stores: the queries, and what each of two finds.
+      // With stores: the queries, and the results of both stores.
       std::string waits;
       for (const auto& wait : there.waits) waits += wait + "; ";
       DOCTEST_CAPTURE(waits);

@@ -1,4 +1,4 @@
-// Updates whose micro-batches are recorded: the same bytes as those of updates that are not.
+// Steps with recorded micro-batches give the same bytes as steps without recording.
 
 #include <doctest/doctest.h>
 
@@ -17,8 +17,7 @@ struct Case {
   bool padded = false;
 };
 
-// Segments of random places, as shuffled batches have them. Number 5 has two that follow each
-// other.
+// Segments at random places, as in shuffled batches. Batch 5 has two consecutive segments.
 train::MicroBatch micro_batch(std::int64_t index, std::int64_t rows, bool padded) {
   train::MicroBatch micro;
   micro.index = index;
@@ -43,7 +42,7 @@ struct Trained {
   bool recorded;
 };
 
-// Six updates, the fifth one's batches smaller.
+// Trains six steps; the fifth step's batches are smaller.
 Trained trained(const Case& test, bool record) {
   const TemporaryFolder folder;
   auto job = tiny::job(folder);
@@ -65,7 +64,7 @@ Trained trained(const Case& test, bool record) {
   options.transformer.positions = test.positions;
   const auto device = pretend::device();
   nn::CudaKernels kernels = pretend::recording_kernels();
-  kernels.adam = [](const nn::AdamSpan& span, void*) {  // many times as fast as emulated
+  kernels.adam = [](const nn::AdamSpan& span, void*) {  // much faster than the emulated kernel
     nn::adam_cpu(span, 0, span.n);
     return 0;
   };
@@ -90,7 +89,7 @@ Trained trained(const Case& test, bool record) {
   return trained;
 }
 
-// Whether it was recorded.
+// Returns whether a recording was made and the bytes are equal.
 bool same_bytes(const Case& test) {
   const auto recorded = trained(test, true), plain = trained(test, false);
   DOCTEST_CHECK_FALSE(plain.recorded);

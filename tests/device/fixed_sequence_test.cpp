@@ -1,4 +1,4 @@
-// Work that is recorded once and started as one, and work that cannot be.
+// Work that is recorded once and replayed, and work that cannot be recorded.
 
 #include "nn/base/fixed_sequence.h"
 
@@ -79,7 +79,7 @@ DOCTEST_TEST_CASE("what waits, is told something new, or fails runs as it comes"
   DOCTEST_CHECK_FALSE(runs([&] { there.on(torch::full({2}, i)); }));
   DOCTEST_CHECK_FALSE(runs([&] { x.copy_(torch::ones({30}).pin_memory(), true); }));
   nn::FixedSequence waiting(there.device);
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {  // what was not recorded has drawn nothing
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {  // work that was not recorded has drawn nothing
     torch::Tensor mask;
     torch::manual_seed(seed);
     waiting.run([&] { mask = torch::dropout(x, 0.5, true), x.sum().item<float>(); });

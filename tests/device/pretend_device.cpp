@@ -21,12 +21,12 @@ namespace {
 
 using torch::Tensor;
 
-// A kind of device that LibTorch has a place for, and no code of its own. Not the one that is meant
-// for newcomers: torch::nn::Module cannot be moved there.
+// A device type that LibTorch defines without code. The type for out-of-tree backends is
+// unsuitable: torch::nn::Module cannot be moved there.
 constexpr auto kType = c10::DeviceType::HPU;
 const c10::DispatchKeySet kKeys(c10::DispatchKey::HPU);
 
-std::atomic<bool> g_there{false};  // somebody has asked for it
+std::atomic<bool> g_there{false};  // whether the device has been requested
 std::mutex g_mutex;
 std::vector<std::string> g_waits;
 Copies g_copies;
@@ -34,16 +34,16 @@ thread_local int t_inside =
     0;  // an operator of the CPU's, whose copies are the device's own affair
 thread_local c10::StreamId t_stream = 0;
 
-// What graphs() records.
+// A recording of graphs().
 struct Recording {
   std::vector<std::function<void()>> work;
-  bool done = true;  // by the recording itself
-  // Draws from then on are the first replay's; where there is none nothing was drawn.
+  bool done = true;  // false: the recording did not run it
+  // State of the generator at the first draw, from which the first replay draws.
   Tensor generator = at::globalContext().defaultGenerator(torch::kCPU).get_state();
 };
 std::atomic<Recording*> g_recording{nullptr};
 
-// What is on another stream, as a batch that is brought beside, is not recorded.
+// Work on another stream, such as the copy of the next batch, is not recorded.
 bool records() { return g_recording != nullptr && t_stream == 0; }
 
 void note_work(std::function<void()> work) {
@@ -67,16 +67,16 @@ class Inside {
   Inside& operator=(const Inside&) = delete;
 };
 
-// Blocks of the pinned allocator, which is the only one that remembers them.
+// Blocks of the pinned allocator, the only allocator that remembers its blocks.
 std::set<const void*> g_pinned;
 
-// Copies to pinned memory that are under way: nothing has arrived until an event behind them is
-// waited for, or all of the device.
+// Pending copies to pinned memory. The data arrive when the host waits for a later event or for the
+// whole device.
 struct Late {
   Tensor to, from;
 };
-std::vector<Late> g_late;                // goes before g_pinned, which its blocks are in
-std::size_t g_arrived = 0, g_asked = 0;  // counted over all
+std::vector<Late> g_late;                // destroyed before g_pinned, which has its blocks
+std::size_t g_arrived = 0, g_asked = 0;  // total numbers of copies
 
 void arrive(std::size_t before) {
   std::vector<Late> now;
@@ -93,7 +93,7 @@ void arrive(std::size_t before) {
 void arrive_all() { arrive(g_asked); }
 
 void free_block(void* block) { std::free(block); }
-// What is recorded uses its memory again.
+// Recorded work uses its memory again.
 void keep_block(void* block) {
   static std::vector<void*> kept;
   const std::lock_guard lock(g_mutex);
@@ -144,7 +144,7 @@ struct Hooks : at::HPUHooksInterface {
   }
 };
 
-// One device, whose streams run at once: what a stream is told is done before the host goes on.
+// One device whose streams run at once: work is done before the host continues.
 struct Guard : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return kType; }
   c10::Device exchangeDevice(c10::Device) const override { return {kType, 0}; }
@@ -160,7 +160,7 @@ struct Guard : c10::impl::DeviceGuardImplInterface {
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
   void record(void** event, const c10::Stream&, c10::DeviceIndex, c10::EventFlag) const override {
-    *event = reinterpret_cast<void*>(1 + g_asked);  // anything but null
+    *event = reinterpret_cast<void*>(1 + g_asked);  // any value except null
   }
   void block(void*, const c10::Stream&) const override {}
   bool queryEvent(void*) const override { return true; }
@@ -197,14 +197,14 @@ Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
                                            c10::dtype_or_default(type));
 }
 
-// The same elements for the CPU's operators.
+// Returns a view for the CPU's operators.
 Tensor as_cpu(const Tensor& x) {
   return torch::from_blob(x.data_ptr(), x.sizes(), x.strides(), x.options().device(torch::kCPU));
 }
 
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   if (to.is_cpu() && non_blocking && t_inside == 0 && to.is_pinned()) {
-    std::memset(to.data_ptr(), 0xff, to.nbytes());  // no number, until it has arrived
+    std::memset(to.data_ptr(), 0xff, to.nbytes());  // NaN until the data arrive
     const std::lock_guard lock(g_mutex);
     g_late.push_back({to, as_cpu(from).clone()});
     ++g_asked;
@@ -235,7 +235,7 @@ Tensor& copy(Tensor& to, const Tensor& from, bool non_blocking) {
   return to;
 }
 
-// Only what is empty is given another size: a result to be filled.
+// Resizes only empty tensors, which are results to be filled.
 const Tensor& resized(const Tensor& x, at::IntArrayRef sizes, std::optional<at::MemoryFormat>) {
   if (x.sizes() == sizes) return x;
   TORCH_CHECK(x.numel() == 0, "a tensor of this device keeps its size");
@@ -255,7 +255,7 @@ at::Scalar fetch(const Tensor& x) {
   return as_cpu(x).item();
 }
 
-// Whether the size of the result depends on numbers.
+// Returns whether the size of the result depends on values.
 bool must_wait(const std::string& name, const torch::jit::Stack& inputs) {
   static const std::set<std::string> all = {
       "aten::nonzero",  "aten::masked_select",     "aten::_unique",
@@ -270,14 +270,14 @@ bool must_wait(const std::string& name, const torch::jit::Stack& inputs) {
   return false;
 }
 
-// What CUDA has no way of doing the same each time.
+// Refuses operators that CUDA cannot compute deterministically.
 void expect_deterministic(const std::string& name, const torch::jit::Stack& inputs) {
   static const std::set<std::string> all = {"aten::cumsum", "aten::cumprod", "aten::put_"};
   if (all.count(name) > 0 && inputs.at(0).isTensor() && inputs[0].toTensor().is_floating_point())
     at::globalContext().alertNotDeterministic(name);
 }
 
-// What an operator made goes where it made it before.
+// Copies the result of an operator to where the recording put it.
 void put_again(const c10::IValue& from, const c10::IValue& to) {
   if (to.isTensor()) {
     const Tensor &made = from.toTensor(), &there = to.toTensor();
@@ -307,7 +307,7 @@ void on_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
 
 void record_stream(Tensor&, at::Stream) {}
 
-// All of attention's operators, none of its kernels.
+// Selects attention's plain operators instead of its kernels.
 std::int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&,
                               const std::optional<Tensor>&, double, bool, std::optional<double>,
                               bool) {

@@ -1,5 +1,5 @@
 #pragma once
-// A table of kernels with which the pretended device records what it is told.
+// A table of kernels with which the pretended device records calls.
 
 #include "device/pretend_device.h"
 #include "nn/base/cuda.h"
@@ -17,7 +17,7 @@ struct Noted<int (*)(Arguments...)> {
   }
 };
 
-/// The emulated ones, as part of what graphs() records.
+/// Returns the emulated kernels as parts of a recording of graphs().
 inline nn::CudaKernels recording_kernels() {
   nn::CudaKernels kernels = nn::linked_cuda_kernels();
   kernels.graphs = graphs();

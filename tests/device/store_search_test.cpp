@@ -1,4 +1,4 @@
-// A context's neighbours with the model and the store's keys on a device.
+// Neighbours of a context, with the model and the store's keys on a device.
 
 #include "infer/stores/store_search.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kWords = 23;
 
-// A store of the model's that is searched for two contexts.
+// A store of the model's keys, searched for two contexts.
 class Searched {
  public:
   explicit Searched(const std::string& index) {
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("a context's neighbours are found on a device, unless the stor
     DOCTEST_CHECK(there.rows == here.rows);
     for (std::size_t i = 0; i < here.scores.size(); ++i)
       DOCTEST_CHECK(there.scores[i] == doctest::Approx(here.scores[i]).epsilon(1e-4));
-    // Of each context the key, and what was found for it where that was there.
+    // For each context, the key and the result, if the device has it.
     DOCTEST_CHECK(std::count(there.waits.begin(), there.waits.end(), "copy to the host") ==
                   (exact ? 4 : 2));
   }

@@ -1,4 +1,4 @@
-// What timings.jsonl says of a run on a device.
+// timings.jsonl of a run on a device.
 
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ DOCTEST_TEST_CASE("timings tell whether the device's work is recorded, and its p
   job.device = pretend::device();
   nn::CudaKernels kernels = pretend::recording_kernels();
   kernels.peak_memory = [](int device) { return std::int64_t{12345} + device; };
-  kernels.adam = [](const nn::AdamSpan& span, void*) {  // many times as fast as emulated
+  kernels.adam = [](const nn::AdamSpan& span, void*) {  // much faster than the emulated kernel
     nn::adam_cpu(span, 0, span.n);
     return 0;
   };

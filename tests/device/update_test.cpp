@@ -1,6 +1,6 @@
-// An update on a device waits for nothing: no number is fetched, no size depends on one, nothing is
-// copied that the host stands still for. Every architecture, memory and head, on a device that sees
-// all of this (tests/device).
+// A training step on a device waits for nothing: no value is read, no size depends on a value, and
+// no copy blocks the host. All architectures, memories and heads are tested on a device that
+// reports waits (tests/device).
 
 #include <doctest/doctest.h>
 
@@ -24,7 +24,7 @@ struct Case {
   nn::GlaOptions gla = {};
 };
 
-// Three rows of consecutive tokens. Where no row is carried on, the last ends in padding.
+// Returns three rows of consecutive tokens. If rows are not carried, the last row ends in padding.
 train::MicroBatch micro_batch(std::int64_t index, const Case& test) {
   train::MicroBatch micro;
   micro.index = index;
@@ -66,7 +66,7 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
   return std::make_shared<nn::Model>(options, kVocabulary);
 }
 
-// What two updates waited for, and their losses.
+// Returns what two steps waited for, and their losses.
 std::vector<std::string> waits_of(const Case& test) {
   const TemporaryFolder folder;
   const auto job = tiny::job(folder);

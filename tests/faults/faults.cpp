@@ -1,19 +1,19 @@
-// A library to preload: the n-th call of a kind fails, or the process dies there.
+// A library to preload. The n-th call of a kind fails, or the process dies there.
 //
-//   FAULT_CALL   write, fsync, rename, open, create (an open that may make a file), mmap, read,
-//                truncate, mkdir, unlink, exit (behind main); or several with commas
+//   FAULT_CALL   write, fsync, rename, open, create (an open that may create a file), mmap, read,
+//                truncate, mkdir, unlink, exit (after main); or several with commas
 //   FAULT_AT     which call of those kinds, from 1; 0 or none: only count; `3+`: all from the third
 //                on, as on a disk that stays full
 //   FAULT_ERRNO  the number the call fails with [5, EIO]; `kill`: SIGKILL, after half of a write;
-//                `stop`: SIGSTOP before the call, which works once the process goes on;
+//                `stop`: SIGSTOP before the call, which succeeds once the process continues;
 //                `kill-after`, `term-after`, `int-after`, `usr1-after`: that signal once the call
-//                has done its work (not of mmap and read)
-//   FAULT_THERE  a path that access() finds, whether it is there or not
+//                has done its work (not for mmap and read)
+//   FAULT_THERE  a path that access() reports as existing
 //   FAULT_COUNT  a file to which the number of calls is written when the process ends
 //
-// Calls count from just before main on; files of the system (/proc, /usr, ...), standard streams
-// and devices are left alone. What the C library does within itself (stdio, malloc, the loader)
-// does not pass here.
+// Calls count from just before main. System files (/proc, /usr, ...), standard streams and devices
+// are not affected. Calls within the C library (stdio, malloc, the loader) do not pass through this
+// library.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -57,11 +57,11 @@ struct Plan {
   unsigned kinds = 0;
   long at = 0;
   int error = EIO;
-  int after = 0;  // the signal that the call's end brings; 0: none
+  int after = 0;  // the signal to raise after the call; 0: none
   const char* count_file = nullptr;
 };
 Plan g_plan;
-thread_local bool g_due = false;  // the call that is being made brings it
+thread_local bool g_due = false;  // the current call raises it
 std::atomic<long> g_calls{0};
 
 const char* variable(const char* name) {
@@ -99,7 +99,7 @@ struct Ending {
   g_plan.on = true;
 }
 
-// True if this call, which is of these kinds, is the one that fails.
+// Returns true if this call, of these kinds, is the one that fails.
 bool strikes(unsigned kinds) {
   if (!g_plan.on || (g_plan.kinds & kinds) == 0) return false;
   const long call = ++g_calls;
@@ -114,14 +114,14 @@ bool strikes(unsigned kinds) {
   for (;;) ::pause();
 }
 
-// What the struck call returns.
+// Returns the result of the failing call.
 long fail() {
   if (g_plan.kill) die();
   errno = g_plan.error;
   return -1;
 }
 
-// The result of a call that has done its work.
+// Returns the result of a completed call, after raising the signal.
 template <class Result>
 Result after(Result result) {
   if (!g_due) return result;
@@ -150,7 +150,7 @@ bool of_system(const char* path) {
   return false;
 }
 
-// None of ours: standard streams, devices, and what libraries read in /proc and /sys.
+// Returns false for standard streams, devices, and files in /proc and /sys that libraries read.
 bool ours(int fd) {
   struct stat info;
   struct statfs system;

@@ -1,5 +1,5 @@
-// How many threads a process has when MKL first looks at the processor, which two must not do at
-// once (nn/base/runtime.cpp): in the file that FIRST_LOOK names, where one does.
+// Writes to the file named by FIRST_LOOK how many threads the process has when MKL first detects
+// the processor. Two threads must not do that at once (nn/base/runtime.cpp).
 
 #include <dlfcn.h>
 
@@ -22,7 +22,7 @@ bool write_threads() {
 
 }  // namespace
 
-// MKL's own, which each of its functions of a vector calls.
+// MKL's function, which each of its vector functions calls.
 extern "C" int mkl_vml_serv_cpu_detect() {
   [[maybe_unused]] static const bool written = write_threads();
   return reinterpret_cast<int (*)()>(::dlsym(RTLD_NEXT, "mkl_vml_serv_cpu_detect"))();

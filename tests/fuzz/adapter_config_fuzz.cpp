@@ -1,4 +1,4 @@
-// Whatever adapter_config.json says, it is rules of an adapter, or refused with an Error.
+// Any adapter_config.json gives rules of an adapter or an Error.
 
 #include <cmath>
 #include <cstdint>

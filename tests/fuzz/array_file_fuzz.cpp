@@ -1,5 +1,5 @@
-// Whatever the bytes are, a token file of another program (.npy, llm.c's or nanoGPT's .bin) gives
-// numbers or an Error{bad_data}, the same however it is cut into calls.
+// A token file of another program (.npy, llm.c's or nanoGPT's .bin) with any bytes gives numbers or
+// an Error{bad_data}. The result does not depend on the division into calls.
 
 #include <cstdint>
 #include <cstdlib>
@@ -24,7 +24,7 @@ bool read_all(shard::ArrayReader& reader, std::size_t piece, std::vector<T>& all
   return true;
 }
 
-// The bytes of all numbers; none if the file was refused.
+// Returns the bytes of all numbers, or nothing if the file is refused.
 std::optional<std::vector<double>> numbers(std::span<const std::byte> bytes,
                                            std::optional<shard::ArrayFormat> format,
                                            std::size_t piece) {

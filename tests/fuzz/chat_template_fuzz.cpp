@@ -1,5 +1,5 @@
-// Whatever a chat template is, it gives a text within its bounds or an Error; what stands behind a
-// NUL are its variables.
+// Any chat template gives a text within its bounds or an Error. The bytes after a NUL are its
+// variables.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// A line of sample --cite --json: a page, or refused with an Error of what a user would be told.
+// Any line of sample --cite --json gives a page or an Error for the user.
 
 #include <cstdint>
 #include <cstdlib>

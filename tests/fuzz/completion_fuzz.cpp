@@ -1,4 +1,4 @@
-// Whatever a client sends as a body is a request within the limits, or refused with 400.
+// Any body from a client is a request within the limits, or is refused with 400.
 
 #include <cstdint>
 #include <cstdlib>

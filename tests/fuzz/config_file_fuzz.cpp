@@ -1,5 +1,5 @@
-// Whatever the bytes are, a --config file sets options or is refused with an Error{bad_config};
-// what it set and --print-config printed sets the same.
+// Any --config file sets options or gives an Error{bad_config}. The output of --print-config then
+// sets the same options.
 
 #include <cstdint>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// One of each type.
+// An option of each type.
 struct Options {
   bool flag = false;
   std::int64_t size = 4;

@@ -1,5 +1,4 @@
-// Whatever config.json says, it is understood, or refused with an Error; and a model is not made of
-// it before the weights agree.
+// Any config.json is understood or gives an Error. No model is made before the weights agree.
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Whatever the bytes are, lines are gates or are refused with an Error{usage}; what was read and
-// written again is the same.
+// Lines of any bytes are gates or give an Error{usage}. Writing and reading a gate again preserves
+// it.
 
 #include <cstdint>
 #include <cstdlib>

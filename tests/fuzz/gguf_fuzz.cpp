@@ -1,5 +1,4 @@
-// Whatever the bytes are, a GGUF file gives a model and a tokenizer or an Error, and memory follows
-// from its size.
+// A GGUF file of any bytes gives a model and a tokenizer or an Error. Memory follows from its size.
 
 #include <cstdint>
 #include <cstdio>
@@ -19,7 +18,7 @@
 
 namespace {
 
-/// Most bytes of tensors: blocks of 2 bits become 32, and checks need copies.
+/// Limits of bytes of tensors: 2-bit numbers become 32-bit, and checks need copies.
 constexpr std::int64_t kMostTimes = 64, kAlways = std::int64_t{1} << 20;
 
 void read_model_of(std::span<const std::byte> bytes) {

@@ -1,5 +1,5 @@
-// Whatever the bytes are, a file of hits gives hits that a search can find or is refused; what was
-// read and written again is the same.
+// A file of hits with any bytes gives valid hits or is refused. Writing and reading it again
+// preserves it.
 
 #include "core/error.h"
 #include "core/hash.h"
@@ -15,7 +15,7 @@
 
 namespace {
 
-// What the corpus is of.
+// The search of the corpus.
 const passages::SearchOf kSearch{"0123", "document", 0, 9, 3, 0.9, 0.4};
 
 core::Part read(std::span<const std::byte> bytes, passages::Hits& all) {

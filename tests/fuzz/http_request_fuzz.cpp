@@ -1,5 +1,4 @@
-// Whatever a client sends as a head is a request in which nothing stands that may not, or is
-// refused with a status.
+// Any head from a client is a valid request, or is refused with a status.
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whatever the bytes are, a checkpoint of another program's trainer gives a model or an Error, and
-// memory follows from its size. An input that begins with { is a line of config.json, then
+// A checkpoint of another program's trainer with any bytes gives a model or an Error, and memory
+// follows from its size. An input that begins with { is a line of config.json, then
 // pytorch_model.bin. tests/unit/model/small_checkpoints.h makes the corpus.
 
 #include <algorithm>
@@ -22,8 +22,9 @@
 
 namespace {
 
-/// Most bytes of tensors: a multiple of the file and a constant. model/imports allows 16 times the
-/// file and 16 MiB for what is computed; the model is a copy of that, and checks need copies too.
+/// Limits of bytes of tensors: a multiple of the file's size and a constant. model/imports allows
+/// 16 times the file and 16 MiB for computed tensors; the model copies them, and checks need copies
+/// too.
 constexpr std::int64_t kMostTimes = 64, kAlways = std::int64_t{96} << 20;
 
 bool is_of_input(const core::Error& error) {
@@ -39,7 +40,7 @@ void import_folder(std::string_view bytes) {
   model::load_pickled(folder.path);
 }
 
-// The configuration that would be written is one that can be read.
+// Checks that the configuration that would be written can be read.
 void expect_readable(const model::ImportedModel& read) {
   core::OrderedJson facts = {{"memory", "none"}};
   facts.update(read.facts);

@@ -1,5 +1,5 @@
-// Whatever the bytes are, reading them as documents (text with a separator, lines, JSON lines)
-// gives texts or an Error{bad_data}; encoded in pieces they are what they are as a whole.
+// Documents of any bytes (text with a separator, lines, JSON lines) give texts or an
+// Error{bad_data}. Encoding in pieces gives the ids of the whole.
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ std::string folder_file() {
   return std::string(folder ? folder : "/tmp") + "/jsonl_fuzz." + std::to_string(::getpid());
 }
 
-// All documents, each followed by a byte that ends it.
+// Returns all documents, each followed by a terminating byte.
 std::string read_all(const std::string& path, text::DocumentOptions options, bool may_fail = true) {
   std::string all;
   try {
@@ -42,7 +42,7 @@ std::string read_all(const std::string& path, text::DocumentOptions options, boo
   return all;
 }
 
-// Bad lines are left out or mended, and bytes that are not UTF-8 replaced, without an error.
+// Checks that bad lines are left out or repaired, and invalid UTF-8 replaced, without an error.
 void mend_all(const std::string& path, const std::string& all) {
   text::DocumentOptions mending;
   mending.rules.invalid = text::Invalid::replace;
@@ -70,13 +70,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   read_all(path, {text::Format::jsonl, "text", ""});
   mend_all(path, all);
-  // What stands between separators, with the separators, is the text itself.
+  // The documents joined with their separators are the text itself.
   std::string joined = read_all(path, {text::Format::text, "text", "ab"});
   const bool ends = all.empty() || all.ends_with("ab");
   if (joined != (ends ? all : all + "ab")) std::abort();
   ::unlink(path.c_str());
 
-  // Pre-tokens cover the text, and a cut leaves them as they are.
+  // Pre-tokens cover the text, and a cut does not change them.
   const char* const begin = all.data();
   const char* const end = begin + all.size();
   std::vector<const char*> whole, parts;

@@ -1,6 +1,6 @@
-// Whatever the bytes are, an index of Megatron's and the ids beside it give documents or an
-// Error{bad_data}, the same however they are cut into calls. An input is the index's size (u32),
-// the index, the ids.
+// An index of Megatron's and its ids with any bytes give documents or an Error{bad_data}. The
+// result does not depend on the division into calls. An input is the index's size (u32), the index,
+// the ids.
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,7 +17,7 @@ namespace {
 
 using Numbers = std::vector<std::uint64_t>;
 
-// The ids of all documents, each with its length before it; none if the pair was refused.
+// Returns the ids of all documents, each preceded by its length, or nothing if the pair is refused.
 std::optional<Numbers> pair_numbers(std::span<const std::byte> index_bytes,
                                     std::span<const std::byte> ids, std::size_t piece) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// Inputs made of a corpus: the same number of the same seed is the same input, everywhere.
+// Makes inputs from a corpus. Equal seed and number give the same input on every machine.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace fuzz {
 using Bytes = std::vector<std::byte>;
 
 /// Changes files of a corpus in one to four places: bits, bytes, little-endian numbers, words of
-/// text formats, pieces cut out, doubled or taken from another file.
+/// text formats, and pieces that are removed, repeated or taken from another file.
 class Mutator {
  public:
-  /// `corpus` is not empty and outlives the mutator.
+  /// `corpus` must not be empty and must outlive the mutator.
   explicit Mutator(const std::vector<Bytes>& corpus) : corpus_(corpus) {}
 
   Bytes make(std::uint64_t seed, std::uint64_t number) const {
@@ -59,7 +59,7 @@ class Mutator {
     }
   }
 
-  // The front of `bytes` and the end of any file of the corpus.
+  // Joins the front of `bytes` with the end of any file of the corpus.
   void splice(Bytes& bytes, core::Rng& rng) const {
     const Bytes& other = any_file(rng);
     bytes.resize(rng.below(bytes.size() + 1));
@@ -67,7 +67,7 @@ class Mutator {
     bytes.insert(bytes.end(), other.begin() + from, other.end());
   }
 
-  // A length or an offset, if one lies there, set to an extreme or moved by a little.
+  // Sets a number, possibly a length or an offset, to an extreme or changes it by a little.
   static void number(Bytes& bytes, std::size_t at, core::Rng& rng) {
     const std::size_t width = std::size_t{1} << rng.below(4);
     if (rng.below(2) == 0) at -= at % width;
@@ -85,7 +85,7 @@ class Mutator {
     std::memcpy(&bytes[at], &value, n);
   }
 
-  // In place of a number or a letter, what a text format gives a meaning.
+  // Replaces a number or a letter by a token with a meaning in a text format.
   static void word(Bytes& bytes, std::size_t at, core::Rng& rng) {
     constexpr std::string_view words[] = {"0",
                                           "-1",
@@ -112,7 +112,7 @@ class Mutator {
     const auto is_digit = [&](std::size_t i) {
       return i < bytes.size() && bytes[i] >= std::byte{'0'} && bytes[i] <= std::byte{'9'};
     };
-    // The next number, if one is near.
+    // The next number nearby, if there is one.
     std::size_t first = at;
     while (first < bytes.size() && first < at + 64 && !is_digit(first)) ++first;
     if (!is_digit(first)) first = at;
@@ -126,7 +126,7 @@ class Mutator {
     bytes.insert(hole, data, data + text.size());
   }
 
-  // A piece cut out, or put in once more, here or elsewhere.
+  // Removes a piece, or repeats it at the same or another place.
   static void move(Bytes& bytes, std::size_t at, core::Rng& rng) {
     const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(at);
     const auto n =

@@ -1,5 +1,5 @@
-// A whole index of n-grams, its files one behind the other: opened and asked, or refused with an
-// Error of what a user would be told.
+// A whole index of n-grams, its files concatenated, is opened and queried, or gives an Error for
+// the user.
 
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ namespace {
 
 PackedFiles files_of(std::string_view text) { return unpack(text, ngrams::is_index_file); }
 
-// All that can be asked; answers may be wrong where suffixes are damaged, but are answers.
+// Calls all queries. Answers may be wrong if suffixes are damaged, but they must be answers.
 void ask(const std::shared_ptr<const ngrams::Index>& index) {
   const auto folder = index->folders()[0];
   const auto types = static_cast<std::uint32_t>(folder->manifest().vocabulary);
@@ -47,7 +47,7 @@ void ask(const std::shared_ptr<const ngrams::Index>& index) {
 
 }  // namespace
 
-// The hash that ngrams.json carries of itself, those of the arrays, and that of the tokenizer.
+// Repairs ngrams.json's hash of itself, and the hashes of the arrays and the tokenizer.
 void repair(std::vector<std::byte>& bytes) {
   PackedFiles files = files_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto json = core::parse_json(files["ngrams.json"], "");
@@ -83,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data && error.code() != core::Code::no_input) std::abort();
   }
-  try {  // of an index that is not complete
+  try {  // the index may be incomplete
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     ngrams::manifest_from(core::parse_json(text, "fuzz"), "fuzz", /*complete=*/false);
   } catch (const core::Error& error) {

@@ -1,6 +1,6 @@
 #pragma once
-// A folder as a fuzzer's input: for each file a line "NAME BYTES" and that many bytes;
-// tests/fuzz/pack_store makes one of a folder.
+// A folder as a fuzzer's input: for each file a line "NAME BYTES" and that number of bytes.
+// tests/fuzz/pack_store makes an input from a folder.
 
 #include <charconv>
 #include <cstddef>
@@ -17,7 +17,7 @@
 
 using PackedFiles = std::map<std::string, std::string>;
 
-/// What lies beyond the names that are the folder's own is left out.
+/// Ignores files whose names the folder does not use.
 inline PackedFiles unpack(std::string_view text,
                           const std::function<bool(const std::string& name)>& own) {
   PackedFiles files;
@@ -45,7 +45,7 @@ inline void pack(const PackedFiles& files, std::vector<std::byte>& bytes) {
 
 /// One folder for the whole run.
 struct FuzzedFolder : TemporaryFolder {
-  /// Has these files and no others.
+  /// Makes the folder hold exactly these files.
   void hold(const PackedFiles& files) const {
     for (const auto& entry : std::filesystem::directory_iterator(path))
       std::filesystem::remove(entry.path());

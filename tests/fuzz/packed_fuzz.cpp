@@ -1,5 +1,5 @@
-// Whatever the bytes are, a file that may be compressed gives bytes or an Error{bad_data}, the same
-// in pieces of any size.
+// A possibly compressed file of any bytes gives bytes or an Error{bad_data}, equal for pieces of
+// any size.
 
 #include <algorithm>
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace {
 
-// The first bytes that it holds, and whether it has an error in them.
+// Returns the first decompressed bytes, or that they contain an error.
 std::string unpack(const std::string& file, std::size_t piece) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   constexpr std::uint64_t kMemory = std::uint64_t{4} << 20;
@@ -38,7 +38,7 @@ std::string unpack(const std::string& file, std::size_t piece) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string file(reinterpret_cast<const char*>(data), size);
   const std::string whole = unpack(file, 1 << 16), pieces = unpack(file, 97);
-  // A damaged file may give an error before or behind the bytes that were asked for.
+  // A damaged file may give an error before or after the requested bytes.
   if (whole != pieces && whole != "an error" && pieces != "an error") std::abort();
   return 0;
 }

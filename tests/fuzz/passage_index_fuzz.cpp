@@ -1,4 +1,4 @@
-// Whatever the bytes are, an index of passages answers or is refused.
+// An index of passages with any bytes answers or is refused.
 
 #include <algorithm>
 #include <cmath>
@@ -40,7 +40,7 @@ void ask(const passages::PassageIndex& index) {
 
 }  // namespace
 
-// The hashes of the arrays, and that of the facts.
+// Repairs the hashes of the arrays and of the facts.
 void repair(std::vector<std::byte>& bytes) {
   if (bytes.size() < kTail) return;
   const std::size_t tail = bytes.size() - kTail;
@@ -68,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> lines(size / 64 + 1);  // as a mapping lies
+  std::vector<Line> lines(size / 64 + 1);  // aligned like a mapping
   std::memcpy(lines.data(), data, size);
   try {
     ask(passages::PassageIndex(std::span(lines[0].bytes, size), "fuzz"));

@@ -1,5 +1,5 @@
-// Whatever the bytes are, a file of torch.save gives values, tensors that lie within it and perhaps
-// a model's weights, or an Error; nothing of it is run, and memory follows from its size.
+// A file of torch.save with any bytes gives values, tensors within the file and perhaps a model's
+// weights, or an Error. Nothing in it is run, and memory follows from its size.
 
 #include <cstdint>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Runs `body`; whether it threw an Error that says what is wrong with the input.
+// Runs `body`. Returns whether it throws an Error about the input.
 template <class Body>
 bool refuses(const Body& body) {
   try {
@@ -28,7 +28,7 @@ bool refuses(const Body& body) {
 }
 
 void read_all(const model::TorchFile& file, std::size_t size) {
-  std::size_t budget = 100;  // tensors; one may be there many times
+  std::size_t budget = 100;  // tensors; one may occur many times
   file.pickle().each([&](const model::PickleValue& value) {
     if (budget == 0 || !model::TorchFile::is_tensor(value)) return;
     --budget;

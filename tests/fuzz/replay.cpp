@@ -1,14 +1,14 @@
-// NAME FILE|FOLDER...: runs a fuzz target on each file named, then on inputs made of them: a
-// libFuzzer's main without libFuzzer. Every second input made has its checksums made right again,
-// where the target says how (repair.h).
+// NAME FILE|FOLDER...: runs a fuzz target on each named file, then on inputs made from them. It is
+// a libFuzzer main without libFuzzer. If the target can repair checksums (repair.h), it does so for
+// every second input made.
 //
-//   TESSERA_ATTACK_RUNS=N    inputs made [5000]
-//   TESSERA_ATTACK_FIRST=N   the number of the first [0]
-//   TESSERA_ATTACK_SEED=N    of which series [1]
+//   TESSERA_ATTACK_RUNS=N    number of inputs made [5000]
+//   TESSERA_ATTACK_FIRST=N   number of the first input [0]
+//   TESSERA_ATTACK_SEED=N    seed of the series [1]
 //
-// An input fails if the target aborts, crashes or lets an exception out, or if it takes more than
-// 30 seconds of processor time or 1 GiB more memory than there was in use before. The last line
-// then says how to run it again.
+// An input fails if the target aborts, crashes or throws an exception, if it takes more than 30
+// seconds of CPU time, or if memory grows by more than 1 GiB. The last line then says how to run
+// the input again.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -32,7 +32,7 @@
 #include "fuzz/repair.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
-// A sanitizer's, where one is linked.
+// A sanitizer's function, if one is linked.
 extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 
 namespace {
@@ -42,8 +42,8 @@ namespace fs = std::filesystem;
 constexpr int kMostSeconds = 30;
 constexpr long kMostKiB = 1 << 20;
 
-char where[4200];  // the input in work, for who dies of it
-// How the process would die by itself, of each signal that a fault ends in.
+char where[4200];  // the current input, for a crash message
+// The default actions of the signals of faults.
 std::pair<int, struct sigaction> actions[] = {{SIGSEGV, {}}, {SIGBUS, {}},  {SIGFPE, {}},
                                               {SIGILL, {}},  {SIGABRT, {}}, {SIGPROF, {}}};
 
@@ -58,7 +58,7 @@ void say_where() {
   static_cast<void>(written);
 }
 
-// Says where, then lets happen what would have.
+// Prints the input, then lets the default action happen.
 void die(int number) {
   if (number == SIGPROF) std::strcat(where, " (too slow)");
   if (__sanitizer_set_death_callback == nullptr) say_where();
@@ -67,13 +67,13 @@ void die(int number) {
 }
 
 void watch() {
-  static std::vector<char> stack(64 << 10);  // for who dies of a full one
+  static std::vector<char> stack(64 << 10);  // for a signal handler after a stack overflow
   const stack_t other{stack.data(), 0, stack.size()};
   ::sigaltstack(&other, nullptr);
   if (__sanitizer_set_death_callback != nullptr) {
     __sanitizer_set_death_callback(say_where);
   } else {
-    // What asks for a terabyte is told that there is none, and does not take the machine down.
+    // An allocation of a terabyte fails instead of exhausting the machine.
     const rlimit limit{4 * kMostKiB * 1024, 4 * kMostKiB * 1024};
     ::setrlimit(RLIMIT_DATA, &limit);
   }
@@ -110,7 +110,7 @@ std::vector<fs::path> files_of(int argc, char** argv) {
       paths.emplace_back(argv[i]);
     }
   }
-  // In an order of their own, not the folder's, nor with the folders that lead there.
+  // Sorts by file name, independent of the order in the folder and of parent folders.
   std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) {
     return std::pair(a.filename(), a) < std::pair(b.filename(), b);
   });
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
     if (repair != nullptr && number % 2 == 1) {
       try {
         repair(bytes);
-      } catch (const core::Error&) {  // so far and no further
+      } catch (const core::Error&) {  // the rest stays unrepaired
       }
     }
     run(bytes);

@@ -1,5 +1,5 @@
-// Whatever the bytes are, problems and answers come out of them with a score of 0 to 100, or it is
-// said what is wrong. The lines before the first empty one are problems, the others answers.
+// Problems and answers of any bytes give a score of 0 to 100 or an Error. The lines before the
+// first empty line are problems, the others answers.
 
 #include <cmath>
 #include <cstdint>

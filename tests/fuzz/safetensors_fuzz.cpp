@@ -1,5 +1,5 @@
-// Whatever the bytes are, a safetensors file gives tensors or an Error{bad_data}; what was read and
-// written again is the same.
+// A safetensors file of any bytes gives tensors or an Error{bad_data}. Writing and reading it again
+// preserves it.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +39,7 @@ void read_and_write(std::unique_ptr<core::RandomSource> source) {
 
 }  // namespace
 
-// The digest in the metadata, of the tensors that are there now.
+// Repairs the digest in the metadata for the current tensors.
 void repair(std::vector<std::byte>& bytes) {
   const model::SafetensorsReader reader(std::make_unique<core::RandomMemory>(bytes));
   const auto digest = reader.metadata().find(model::kDigestKey);

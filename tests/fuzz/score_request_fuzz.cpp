@@ -1,5 +1,4 @@
-// Whatever the bytes are, requests come out of them, or what is wrong with a line; and a request
-// has what its kind needs.
+// Any bytes give requests or an error in a line. A request has the members of its kind.
 
 #include <cstdint>
 #include <cstdlib>

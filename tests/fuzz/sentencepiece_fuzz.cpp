@@ -1,5 +1,4 @@
-// Whatever bytes a tokenizer.model has, it is a tokenizer that comes back from its own JSON, or
-// refused with an Error.
+// A tokenizer.model of any bytes gives a tokenizer that its own JSON restores, or an Error.
 
 #include "text/formats/sentencepiece.h"
 

@@ -1,4 +1,4 @@
-// Whatever the bytes are, a shard's readers give elements or an Error{bad_data}, in little memory.
+// A shard of any bytes gives elements or an Error{bad_data} with little memory.
 
 #include <xxhash.h>
 
@@ -56,7 +56,7 @@ void set(std::span<std::byte> bytes, std::size_t at, const auto& value) {
   std::memcpy(&bytes[at], &value, sizeof value);
 }
 
-// The size of a skippable frame or of what there is of it; its last 8 bytes are the hash.
+// Returns the size of a skippable frame, or of its available part. Its last 8 bytes are the hash.
 std::size_t skippable_size(std::span<const std::byte> in) {
   return std::min<std::size_t>(in.size(), 8ull + layout::get<std::uint32_t>(in, 4));
 }
@@ -66,7 +66,7 @@ void seal(std::span<std::byte> frame) {
   set(frame, frame.size() - 8, core::hash64(frame.first(frame.size() - 8)));
 }
 
-// zstd's own checksum, of what the frame gives without one.
+// Repairs zstd's own checksum from the decompressed bytes of the frame.
 void seal_zstd(std::span<std::byte> frame, std::size_t raw_bytes) {
   constexpr std::byte kHasChecksum{4};  // in the byte after the magic
   if (frame.size() < 10 || (frame[4] & kHasChecksum) == std::byte{0}) return;
@@ -77,7 +77,7 @@ void seal_zstd(std::span<std::byte> frame, std::size_t raw_bytes) {
     set(frame, frame.size() - 4, static_cast<std::uint32_t>(XXH64(raw.data(), n, 0)));
 }
 
-// What the trailer says of the boundaries, and its hashes.
+// Repairs the trailer's digests of the boundaries, and its hashes.
 void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
                   const core::Digest& file_hash) {
   set(frame, 72, file_hash.low), set(frame, 80, file_hash.high);
@@ -99,7 +99,7 @@ void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
                                          .low = layout::get<std::uint64_t>(frame, 40)});
       const auto fingerprint = shard::fingerprint(header, content);
       set(frame, 56, fingerprint.low), set(frame, 64, fingerprint.high);
-    } catch (const core::Error&) {  // the boundaries are refused before the fingerprint counts
+    } catch (const core::Error&) {  // the boundaries are refused before the fingerprint is checked
     }
   }
   seal(frame);
@@ -107,7 +107,8 @@ void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
 
 }  // namespace
 
-// Frame by frame from the front, as shard/layout.h draws them; the seek table is made anew.
+// Repairs frame by frame from the front, in the layout of shard/layout.h, and rebuilds the seek
+// table.
 void repair(std::vector<std::byte>& bytes) {
   const std::span all(bytes);
   if (all.size() < 40) return;
@@ -138,7 +139,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   bool streamed = false, opened = false;
   const auto a = read_through(bytes, streamed), b = read_at_random(bytes, opened);
-  // What the stream takes, random access takes too, with the same elements.
+  // Random access must accept what the stream accepts, with equal elements.
   if (streamed && (!opened || a != b)) std::abort();
   return 0;
 }

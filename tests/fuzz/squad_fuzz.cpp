@@ -1,5 +1,4 @@
-// Whatever the bytes are, questions with answers about documents come out of them, or it is said
-// what is wrong.
+// Any bytes give questions with answers about documents, or an Error.
 
 #include <cstdint>
 #include <cstdlib>

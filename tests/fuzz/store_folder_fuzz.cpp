@@ -1,5 +1,4 @@
-// A whole store, its files one behind the other: opened and searched, or refused with an Error of
-// what a user would be told.
+// A whole store, its files concatenated, is opened and searched, or gives an Error for the user.
 
 #include <cstdint>
 #include <cstdlib>
@@ -44,7 +43,7 @@ void search(const store::Datastore& opened) {
 
 }  // namespace
 
-// The hashes that store.json carries, of the files and of itself.
+// Repairs the hashes in store.json, of the files and of itself.
 void repair(std::vector<std::byte>& bytes) {
   PackedFiles files = files_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto json = core::parse_json(files["store.json"], "");

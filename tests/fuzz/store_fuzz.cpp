@@ -1,4 +1,4 @@
-// Any bytes as the front of a .npy file and as store.json: an answer or an Error{bad_data}.
+// Any bytes as the front of a .npy file and as store.json give a result or an Error{bad_data}.
 
 #include <cstdint>
 #include <cstdlib>
@@ -19,7 +19,7 @@ void expect_bad_data(const core::Error& error) {
 
 }  // namespace
 
-// The hash that store.json carries of itself.
+// Repairs store.json's hash of itself.
 void repair(std::vector<std::byte>& bytes) {
   auto json = core::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "");
   if (!json.is_object()) return;
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto header = store::parse_npy_header(bytes, "fuzz");
     if (header.data_offset > size) __builtin_trap();
-    // What this program writes of it, it reads again.
+    // A header that this program writes can be read again.
     const auto again = store::format_npy_header(header.descr, header.shape);
     if (again.size() == store::kNpyHeaderBytes &&
         store::parse_npy_header(std::as_bytes(std::span(again)), "again").shape != header.shape)

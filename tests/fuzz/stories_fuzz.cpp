@@ -1,5 +1,5 @@
-// Whatever the bytes are, stories, openings of answers and lists come out of them, or it is said
-// what is wrong; a story that is kept is one line of words without markup.
+// Any bytes give stories, openings of answers and lists, or an Error. A story that is kept is one
+// line of words without markup.
 
 #include <cstdint>
 #include <cstdlib>
@@ -21,7 +21,7 @@ void expect_plain(const task::CleanStory& story) {
   if (story.text.find("  ") != std::string::npos) std::abort();
 }
 
-/// `read` may refuse the bytes, in no other way than as bad data.
+/// `read` may refuse the bytes only as bad data.
 template <class Read>
 void try_to(const Read& read) {
   try {

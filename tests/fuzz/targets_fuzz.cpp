@@ -1,4 +1,4 @@
-// Whatever numbers a file of targets has, what is taken for a distribution is one.
+// For any numbers in a file of targets, what is accepted as a distribution is one.
 
 #include "store/targets.h"
 

@@ -1,5 +1,4 @@
-// Whatever model.safetensors.index.json says, it names files of its own folder, or is refused with
-// an Error.
+// Any model.safetensors.index.json names files of its own folder or gives an Error.
 
 #include <cstdint>
 #include <cstdlib>

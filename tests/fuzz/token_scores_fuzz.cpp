@@ -1,5 +1,5 @@
-// Whatever the bytes are, a --per-token file gives scores or an Error{bad_data}; what was read and
-// written again is the same.
+// A --per-token file of any bytes gives scores or an Error{bad_data}. Writing and reading it again
+// preserves it.
 
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Whatever the bytes are, reading a tokenizer (tokenizer.json and the files of --import) gives one
-// or an Error{bad_data}; one that was read encodes, decodes, and is the same after it is written.
+// A tokenizer of any bytes (tokenizer.json and the files of --import) is read or gives an
+// Error{bad_data}. A tokenizer that was read encodes, decodes, and is equal after it is written.
 
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace {
 
-// In pieces the ids are those of the whole.
+// Encoding in pieces gives the ids of the whole.
 void stream(const text::TokenizerPtr& tokenizer, std::string_view text) {
   std::vector<std::uint32_t> whole, pieces;
   tokenizer->encode(text, whole);
@@ -36,7 +36,7 @@ void use(const text::TokenizerPtr& tokenizer) {
     for (int i = 0; i < 12; ++i)
       text += "A word's 12 \u4E00\xff\r\n  <x> and\tmore e\u0301 <tool_call> \xE2\x96\x81 ";
     stream(tokenizer, text);
-    // Long runs: what they give is bounded, or refused.
+    // Long runs give a bounded result or are refused.
     std::string runs = "x";
     for (const char c : {'a', '1', ' ', 'x'}) runs.append(800, c);
     for (int i = 0; i < 400; ++i) runs += "\u0301\u0323";
@@ -44,7 +44,7 @@ void use(const text::TokenizerPtr& tokenizer) {
     tokenizer->encode(runs, many);
     if (many.size() > 5 * text::Normalizer::room_of(runs.size())) std::abort();
   } catch (const core::Error& error) {
-    // A pattern may take too many steps, a normalizer make too much.
+    // A pattern may take too many steps, or a normalizer make too much text.
     if (error.code() != core::Code::bad_data) std::abort();
   }
   for (const std::uint32_t id : ids)
@@ -66,7 +66,7 @@ void try_reading(Read read) {
 
 }  // namespace
 
-// The first byte says what the rest is; 0xff parts two files.
+// The first byte says what the rest is. 0xff separates two files.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string all(reinterpret_cast<const char*>(data + 1), size - 1);

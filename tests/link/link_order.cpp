@@ -1,6 +1,6 @@
-// Torch and FAISS in one process, linked as the programs are: one OpenMP runtime, and the matrix
-// product is the process's own (nn/product/sgemm.h), which hands on to torch's. (With OpenBLAS
-// first, torch's own product runs at a fifth of its speed.)
+// Torch and FAISS in one process, linked as the programs are: one OpenMP runtime, and the process's
+// own matrix product (nn/product/sgemm.h), which forwards to torch's. (With OpenBLAS first, torch's
+// own product runs at a fifth of its speed.)
 #include <dlfcn.h>
 #ifdef TESSERA_FAISS
 #include <faiss/IndexFlat.h>
@@ -28,7 +28,7 @@ std::string object_of(void* symbol) {
   return symbol != nullptr && dladdr(symbol, &info) != 0 ? info.dli_fname : "nothing";
 }
 
-// Files mapped into this process whose name is that of an OpenMP runtime.
+// Returns the files mapped into this process with the name of an OpenMP runtime.
 std::set<std::string> openmp_runtimes() {
   std::set<std::string> found;
   std::ifstream maps("/proc/self/maps");

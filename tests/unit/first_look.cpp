@@ -1,4 +1,4 @@
-// Of test binaries with torch: what nn::start does before a program has a second thread.
+// For test binaries with torch: does what nn::start does before a program has a second thread.
 #include "nn/base/torch.h"
 
 namespace {

@@ -1,3 +1,3 @@
-// The one main of every unit test binary.
+// The main function of every unit test binary.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>

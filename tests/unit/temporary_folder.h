@@ -1,5 +1,5 @@
 #pragma once
-// A folder for what a test writes.
+// A folder for a test's files.
 
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-/// Empty, and no other's; goes with the object, with all that is in it.
+/// An empty folder for this object alone, which is removed with its contents.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

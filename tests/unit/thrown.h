@@ -1,5 +1,5 @@
 #pragma once
-// The error that a body throws, for tests to look at.
+// Captures the error that a body throws.
 
 #include <functional>
 #include <string>

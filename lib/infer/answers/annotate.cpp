@@ -23,12 +23,12 @@ namespace {
 using core::Code;
 using core::fail;
 
-// What is annotated: tokens, and where documents end.
+// The stream to annotate: tokens and the ends of documents.
 struct Stream {
   std::vector<std::int64_t> tokens;
   std::vector<std::size_t> ends;
   WindowPlan windows;
-  shard::Fingerprints own;  // the data's; none: no store can hold it
+  shard::Fingerprints own;  // fingerprints of the data; empty: no store can hold them
 };
 
 bool of_shards(const AnnotateOptions& options, const std::vector<std::string>& files) {
@@ -90,7 +90,7 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   return stream;
 }
 
-// What tokens print, each character with the last of its bytes.
+// Decodes tokens. A character is printed with the token that holds its last byte.
 class Printer {
  public:
   explicit Printer(text::TokenizerPtr tokenizer) : tokenizer_(std::move(tokenizer)) {}
@@ -98,9 +98,9 @@ class Printer {
     decode(token, line_start_, held_);
     return core::take_characters(held_);
   }
-  /// What is left of a character at the end.
+  /// Returns the bytes of an incomplete last character.
   const std::string& rest() const { return held_; }
-  /// A token that stands for itself.
+  /// Returns the text of a token by itself.
   std::string alone(std::int64_t token) const {
     std::string text;
     bool line_start = false;

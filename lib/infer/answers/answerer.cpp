@@ -37,10 +37,10 @@ double log_sum_exp(const std::vector<double>& values) {
 
 }  // namespace
 
-// What a batch of requests comes to.
+// The passages and results of a batch of requests.
 struct Answerer::Batch {
   std::vector<Passage> passages;
-  std::vector<std::vector<TokenScores>> scores;  // of the passages
+  std::vector<std::vector<TokenScores>> scores;  // of each passage
 
   ScoredText scored(const Asked& asked) const {
     if (!asked.passage) return {asked.bytes, {}, {}};
@@ -185,7 +185,7 @@ std::string Answerer::cut_note() const {
       cut.cut, cut.contexts, windows_.window, cut.left_out, cut.tokens);
 }
 
-// Bytes of a token that a text of so many begins with.
+// Returns the bytes of a token that begins a text of `most` bytes.
 std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) const {
   bool line_start = true;
   std::string first;
@@ -193,7 +193,8 @@ std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) co
   return std::min(most, std::ssize(first));
 }
 
-// Of a conversation, and where it is asked for: what finds special tokens.
+// Returns the encoder of a request: one that finds special tokens for a conversation or on request,
+// else the plain one.
 text::Encoder& Answerer::encoder_for(const ScoreRequest& request) {
   if (!request.messages && !request.special.value_or(options_.special)) return *encoder_;
   if (!special_encoder_) {
@@ -210,7 +211,7 @@ void Answerer::look_at(const std::string& text, const ScoreRequest& request) {
     special_note_ = text::SpecialText::note(request.origin, found);
 }
 
-// A text without anything before it begins with a token that nothing predicts.
+// If no token precedes the text, its first token is not predicted.
 Answerer::Asked Answerer::ask_text(const ScoreRequest& request, Batch& batch) {
   const std::string& text = request.text;
   look_at(text, request);
@@ -232,8 +233,8 @@ Answerer::Asked Answerer::ask_text(const ScoreRequest& request, Batch& batch) {
   return asked;
 }
 
-// Continuations whose contexts have the same tokens, as all have but behind an empty one, go
-// together.
+// Groups continuations whose contexts have equal tokens. The tokens differ only with an empty
+// context.
 std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
                                            const std::vector<std::string>& continuations,
                                            const ScoreRequest& request, Batch& batch) {
@@ -250,7 +251,7 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     };
     if (tokens.continuation.empty())
       fail(Code::bad_data, "{}: continuation{} has no token", origin, which());
-    // A chat template has its own beginning.
+    // A chat template already gives a beginning.
     auto before = tokens.context.empty() ? empty_
                   : request.messages     ? tokens.context
                                          : joined(begin_, tokens.context);
@@ -285,7 +286,7 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
     context = chat_->prompt(text::parse_messages(*request.messages, request.origin),
                             options_.system, request.origin);
   }
-  std::vector<std::string> texts;  // of all choices, their synonyms one after the other
+  std::vector<std::string> texts;  // of all choices, with the synonyms of each adjacent
   std::vector<std::size_t> counts;
   for (const auto& choice : request.continuations) {
     const auto known = verbalizers_.find(choice);

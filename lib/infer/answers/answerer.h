@@ -38,7 +38,7 @@ struct AnswererOptions {
   std::string system;              ///< message before each conversation
   bool cite = false;
   std::int64_t cite_most = 3;
-  std::int64_t likely = 0;  ///< number of words in the details of score_tokens(); no flag
+  std::int64_t likely = 0;  ///< number of tokens in the details of score_tokens(); no flag
   WindowOptions windows;
   LayerReachOptions reach;
   RetrieveOptions retrieve;

@@ -29,7 +29,8 @@ std::size_t common_prefix(const std::vector<std::uint32_t>& a,
   return static_cast<std::size_t>(ends.first - a.begin());
 }
 
-// Of tokens behind others. A normalizer may have made them of other bytes: `most` are there.
+// Returns the bytes of tokens inside a text, at most `most`. A normalizer may have made the tokens
+// from other bytes.
 std::int64_t bytes_of(const text::Tokenizer& tokenizer, const std::vector<std::uint32_t>& tokens,
                       std::int64_t most) {
   bool line_start = false;

@@ -24,8 +24,8 @@ struct Passage {
 
 /// Additional information about a token.
 struct TokenDetails {
-  std::int64_t rank = 0;                                ///< number of words with higher probability
-  std::vector<std::pair<std::int64_t, double>> likely;  ///< most probable words, with
+  std::int64_t rank = 0;                                ///< number of more probable tokens
+  std::vector<std::pair<std::int64_t, double>> likely;  ///< most probable tokens, with
                                                         ///< log-probabilities
   std::vector<double> shares;                           ///< contributions to its probability, by
                                                         ///< source_names()
@@ -35,7 +35,7 @@ struct TokenDetails {
 struct TokenWants {
   const Citer* citer = nullptr;  ///< null: no citations
   bool details = false;
-  std::int64_t likely = 0;       ///< number of words in TokenDetails
+  std::int64_t likely = 0;       ///< number of tokens in TokenDetails
   bool hidden = false;           ///< returns f instead of scores
   shard::Fingerprints own = {};  ///< fingerprints of the text, whose datastore entries are excluded
 };
@@ -43,7 +43,7 @@ struct TokenWants {
 /// Scores of the tokens, in order.
 struct TokenScores {
   std::vector<double> log_prob;       ///< nats
-  std::vector<bool> best;             ///< no word had a higher probability
+  std::vector<bool> best;             ///< no token had a higher probability
   std::vector<CitedToken> cited;      ///< if requested
   std::vector<TokenDetails> details;  ///< if requested
   std::vector<torch::Tensor> hidden;  ///< f in pieces (n, d), if requested instead of scores

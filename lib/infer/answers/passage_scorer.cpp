@@ -66,7 +66,7 @@ void PassageScorer::score_beside(std::span<const Passage> passages,
   }
 }
 
-// Of a window, which may begin with a token of its own.
+// Returns the inputs of a window, which may begin with a special token.
 PassageScorer::Tokens PassageScorer::inputs(const Tokens& tokens, std::int64_t begin,
                                             std::int64_t end) const {
   Tokens fed(tokens.begin() + begin, tokens.begin() + end);
@@ -146,7 +146,7 @@ void PassageScorer::count_context(std::int64_t tokens, std::int64_t left_out) {
   cut_.left_out += static_cast<std::uint64_t>(left_out);
 }
 
-// What memories hold of the context before its token `start`.
+// Returns what memories hold of the context before token `start`.
 Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
   Window past;
   if (!scores_.remembers() || start == 0 || reach_ == 0) return past;
@@ -207,7 +207,7 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
       gather(passages[i], scores[i], works, stems);
     }
   }
-  // Those of about one length go together.
+  // Batches stems of similar length.
   std::vector<const Stems::value_type*> order;
   for (const auto& stem : stems) order.push_back(&stem);
   const auto length = [](const auto* stem) {
@@ -265,8 +265,8 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
     return windows;
   }
   Window past = work.past;
-  // Tokens of the stem that stand in the window of a continuation: where State is carried, what is
-  // before its last one is remembered.
+  // Number of the stem's tokens in the window of a continuation. With carried State only the last
+  // token is in the window; memories hold the tokens before it.
   const std::int64_t shown = whole_windows_ && !plan_.carried ? stem : 1;
   const auto& tokens = work.tree.stem;
   if (whole_windows_ && plan_.carried && stem > 1)

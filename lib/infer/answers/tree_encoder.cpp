@@ -59,8 +59,8 @@ bool TreeEncoder::fits(std::span<const TokenTree> trees, const TokenTree& one_mo
   return rows * longest <= plan_.batch_tokens;
 }
 
-// Rows of the engine go on with these tokens; null or empty: they stand still. Returns f and g of
-// each row's.
+// Feeds these tokens to the engine's rows. Rows with null or no tokens do not advance. Returns f
+// and g of each row.
 std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows) {
   std::int64_t longest = 0;
   for (const auto* row : rows)
@@ -91,7 +91,7 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
   return fed;
 }
 
-// A row of the engine each.
+// Each stem is a row of the engine.
 std::vector<nn::Hidden> TreeEncoder::encode_stems(std::span<const TokenTree> trees) {
   if (trees.size() == 1 && trees[0].stem == kept_) return {kept_hidden_};
   open(std::ssize(trees));
@@ -125,7 +125,7 @@ std::vector<EncodedTree> TreeEncoder::encode(std::span<const TokenTree> trees, b
       longest = std::max(longest, std::ssize(tree.stem) + std::ssize(tree.branches[j]));
     }
   }
-  // Copies of the rows of the stems, which stay in front while there are more to come.
+  // Copies the rows of the stems. The stems stay first until all branches are encoded.
   const auto together =
       std::max<std::int64_t>(1, plan_.batch_tokens / std::max<std::int64_t>(longest, 1));
   for (std::int64_t begin = 0; begin < std::ssize(branches); begin += together) {
@@ -151,7 +151,7 @@ std::vector<EncodedTree> TreeEncoder::encode(std::span<const TokenTree> trees, b
   return encoded;
 }
 
-// Each branch behind its own stem.
+// Encodes each branch together with its stem.
 std::vector<EncodedTree> TreeEncoder::encode_again(std::span<const TokenTree> trees) {
   std::vector<EncodedTree> encoded;
   for (const auto& tree : trees) {

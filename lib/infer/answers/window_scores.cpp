@@ -11,7 +11,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kBlockBytes = 64 << 20;  // of whole rows of log-probabilities
+constexpr std::int64_t kBlockBytes = 64 << 20;  // bytes of whole rows of log-probabilities
 
 std::int64_t block_of(std::int64_t numbers_a_row) {
   return std::max<std::int64_t>(1, kBlockBytes / (8 * numbers_a_row));
@@ -29,7 +29,7 @@ WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& w
       head_words_(model.vocabulary),
       wants_(wants) {}
 
-// log_probs (R, V), targets (R) on the CPU.
+// log_probs is (R, V). targets is (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
   const Tensor words = log_probs.slice(1, 0, words_);
   const Tensor own = log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
@@ -46,7 +46,7 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
   }
 }
 
-// Of rows that add() was given; shares (R, n).
+// Adds details of rows that add() received. shares is (R, n).
 void WindowScores::add_details(const Tensor& log_probs, const Tensor& targets, const Tensor& shares,
                                TokenScores& to) const {
   const Tensor words = log_probs.slice(1, 0, words_);
@@ -64,7 +64,7 @@ void WindowScores::add_details(const Tensor& log_probs, const Tensor& targets, c
   }
 }
 
-// The head's own, all rows together.
+// Scores with the head alone, all rows together.
 void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   std::vector<Tensor> f, targets;
   std::vector<TokenScores*> to;
@@ -78,7 +78,7 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   for (std::int64_t begin = 0; begin < rows.size(0); begin += block) {
     const std::int64_t end = std::min(begin + block, rows.size(0));
     const Tensor log_probs = head_.log_probs(rows.slice(0, begin, end), nullptr);
-    for (std::int64_t i = begin; i < end;) {  // a window at a time
+    for (std::int64_t i = begin; i < end;) {  // one window at a time
       std::int64_t next = i;
       TokenScores* const own = to[static_cast<std::size_t>(i)];
       while (next < end && to[static_cast<std::size_t>(next)] == own) ++next;
@@ -91,7 +91,7 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   }
 }
 
-// `asked`: of the batch, of which the window's scored rows are those from `offset` on.
+// `asked` is for the whole batch. The window's scored rows begin at `offset` in it.
 void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
                                      std::int64_t offset) {
   const auto remember = [&](const Window& window) {
@@ -132,7 +132,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
   remember(window);
 }
 
-// What the model's own words say of whether stores are searched, of all rows.
+// Returns the features of the model's own distribution that decide whether stores are searched, for
+// all rows.
 Tensor WindowScores::confidence(const std::vector<WindowToScore>& windows) {
   std::vector<Tensor> f, targets;
   for (const auto& of : windows) {

@@ -26,8 +26,8 @@ struct WindowToScore {
 /// Scores windows. Not thread safe.
 class WindowScores {
  public:
-  /// `words`: number of vocabulary words; the head's further rows are padding. All references must
-  /// outlive the object.
+  /// `words`: number of tokens of the vocabulary; the head's further rows are padding. All
+  /// references must outlive the object.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
                const MemoryPlan& memory, std::int64_t words, TokenWants wants);
 

@@ -8,11 +8,11 @@
 
 namespace infer {
 
-/// Deviation of the log-probabilities of every word after every token of a text, nats.
+/// Deviation of the log-probabilities of every token after each prefix of a text, nats.
 struct DecodeError {
   double rms = 0, max = 0;  ///< of the difference
   double divergence = 0;    ///< mean Kullback-Leibler divergence of `other` from `reference`
-  double same_best = 0;     ///< fraction of positions with equal best words
+  double same_best = 0;     ///< fraction of positions with equal best tokens
 };
 
 /// Feeds both engines the tokens one by one, as in decoding, and compares them. Overwrites the

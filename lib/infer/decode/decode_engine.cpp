@@ -20,7 +20,7 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
   std::size_t longest = 1;
   for (const auto& feed : feeds) longest = std::max(longest, feed.tokens.size());
   const auto steps = static_cast<std::int64_t>(longest);
-  nn::Batch batch;  // texts end together, padding stands before them
+  nn::Batch batch;  // texts end together; padding precedes them
   batch.inputs = torch::zeros({rows_, steps}, torch::kInt64);
   batch.weight = torch::zeros({rows_, steps});
   batch.place = {torch::full({rows_, steps}, -1, torch::kInt64),

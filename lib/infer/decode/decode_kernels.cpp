@@ -6,7 +6,7 @@
 #include <cstring>
 
 #ifdef __AVX512F__
-#if defined(__GNUC__) && !defined(__clang__)  // gcc 12 doubts its own header
+#if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
@@ -19,8 +19,8 @@
 namespace infer {
 namespace {
 
-// Sixteen floats, and how each kind of weight becomes them. With AVX-512 by its own instructions:
-// of vectors gcc 12 makes int8 sixteen times as slow.
+// Sixteen floats, with a conversion from each type of weight. AVX-512 uses intrinsics: gcc 12's
+// vector extensions make int8 sixteen times slower.
 #ifdef __AVX512F__
 struct Lanes {
   __m512 v = _mm512_setzero_ps();
@@ -58,7 +58,8 @@ struct Lanes {
 };
 #endif
 
-// The sums of four Lanes. One function, not inlined, so that the order of the additions is one.
+// Returns the sums of four Lanes. The function is not inlined, so that the order of the additions
+// is always the same.
 [[gnu::noinline]] void sums_of(const float (&lanes)[4][PackedMatrix::kLanes], float (&sums)[4]) {
   float half[4][8];
   for (int i = 0; i < 4; ++i)
@@ -68,8 +69,8 @@ struct Lanes {
               ((half[i][2] + half[i][6]) + (half[i][3] + half[i][7]));
 }
 
-// Four rows of weights, R of x: sums (R, 4). Each line of the panel after this one is asked for
-// while this one is computed with.
+// Multiplies four rows of weights by R rows of x: sums (R, 4). It prefetches the panel `ahead`
+// while it computes.
 template <int R, class Weight>
 inline void panel(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahead, const float* x,
                   std::int64_t ldx, float (&sums)[R][4]) {
@@ -108,7 +109,7 @@ inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, std::int
 
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // to even
+  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // round to even
 }
 
 float to_float(float x) { return x; }
@@ -299,7 +300,7 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
                             std::int64_t ldy) const {
   for (std::int64_t p = begin; p < end; ++p) {
     const Weight* w[4];
-    for (std::int64_t i = 0; i < kPanel; ++i)  // beyond the last output: computed and dropped
+    for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
       w[i] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
     const std::int64_t ahead = kPanel * (p + 2) <= out_ ? kPanel * stride_ : 0;
     const auto put = [&](std::int64_t i, std::int64_t r, float sum) {

@@ -33,7 +33,7 @@ std::int64_t shared_beginning(const std::vector<std::vector<std::int64_t>>& prom
 
 }  // namespace
 
-// A model whose rows are the same texts; it remembers nothing but its State.
+// Another model of the ensemble. Its rows hold the same texts; its only memory is its State.
 struct Session::Beside {
   Beside(const BesideModel& own, torch::Device device, Precision precision, bool record)
       : engine(make_engine(*own.loaded.model, device, precision, record)),
@@ -108,7 +108,8 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   keep_best();
 }
 
-// How many of `left` tokens go next, and what must go before them again.
+// Returns how many of `left` tokens to feed next. `feed` receives the tokens to feed again before
+// them.
 std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) const {
   if (left == 0) return 0;
   if (text.length == 0) feed.source = text.source;
@@ -218,7 +219,7 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
                   nn::Place{run, torch::zeros_like(run), position}.flatten());
 }
 
-// Scores the prompts' tokens, so that the weights fit them.
+// Scores the prompts' tokens to learn the weights of sources.
 void Session::learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t block =
@@ -245,7 +246,7 @@ void Session::learn_weights(const Fed& fed, const std::vector<std::vector<std::i
   }
 }
 
-// What comes before guesses.
+// Keeps the hidden states of the last token before the guesses, and those of the guesses.
 void Session::keep_last(const Fed& fed) {
   std::vector<Tensor> f, g;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
@@ -288,8 +289,8 @@ SearchCounts Session::searches() const {
   return counts;
 }
 
-// Guesses that there is room for behind one more token. Where the oldest tokens are dropped they
-// are dropped of all rows, so that none reads ahead once one of them is full.
+// Returns how many guesses fit after one more token. Old tokens are dropped in all rows at once, so
+// no row reads ahead once one row is full.
 std::int64_t Session::room(const Text& text) const {
   if (!engine_.takes_back()) return 0;
   if (carry_ == nn::Carry::constant) return kPiece - 1;
@@ -299,7 +300,7 @@ std::int64_t Session::room(const Text& text) const {
   return full ? 0 : std::max<std::int64_t>(0, window_ - text.seen - 1);
 }
 
-// Whether each of the tokens is what its text's guess was; then they are the last ones.
+// Returns whether each token equals its text's guess. The tokens then become the last ones.
 bool Session::came(const std::vector<std::int64_t>& tokens) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const auto& ahead = ahead_[i];
@@ -317,7 +318,7 @@ bool Session::came(const std::vector<std::int64_t>& tokens) {
   return true;
 }
 
-// The model has read what has come and no more.
+// Removes guesses that did not come from the model's State.
 void Session::take_back() {
   std::vector<std::int64_t> left;
   for (std::size_t i = 0; i < texts_.size(); ++i) {

@@ -36,7 +36,7 @@ class Session {
   /// token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
              const std::vector<std::vector<std::int64_t>>& sources = {});
-  /// Returns log p of every next word: (rows, V) float32, contiguous, on the model's device.
+  /// Returns log p of every next token: (rows, V) float32, contiguous, on the model's device.
   torch::Tensor log_probs_there();
   /// Returns log_probs_there() on the CPU.
   torch::Tensor log_probs() { return log_probs_there().cpu(); }

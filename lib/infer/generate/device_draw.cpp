@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-// (B, 2) float64: scale_of_draw(), 0 where the temperature is 0, and the number to draw by.
+// Returns (B, 2) float64: scale_of_draw(), or 0 for temperature 0, and the random number.
 Tensor told(const std::vector<RowDraw>& rows) {
   auto all = torch::empty({std::ssize(rows), 2}, torch::kFloat64);
   auto* to = all.data_ptr<double>();
@@ -23,14 +23,14 @@ Tensor told(const std::vector<RowDraw>& rows) {
   return all;
 }
 
-// (B, 1): the word at which the masses of those before it and its own pass number * all. `best` (B,
-// 1) is the highest log-probability of each row.
+// Returns (B, 1): the first token at which the cumulated mass exceeds number * all. `best` (B, 1)
+// is the highest log-probability of each row.
 Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best,
              const Tensor& scale, const Tensor& number) {
   const auto words = log_p.size(1);
   const bool counted = options.top_k > 0 && options.top_k < words;
   const auto most = counted ? options.top_k : words;
-  Tensor chosen = log_p, ids;  // undefined: all, by id
+  Tensor chosen = log_p, ids;  // undefined: all tokens, by id
   if (counted || options.top_p < 1) {
     const auto [sorted, order] = log_p.sort(/*stable=*/true, /*dim=*/1, /*descending=*/true);
     chosen = sorted.narrow(1, 0, most), ids = order;

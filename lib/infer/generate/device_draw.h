@@ -1,6 +1,6 @@
 #pragma once
-// Samples the next words on the device, so that only a few numbers for each word are copied to the
-// host.
+// Samples the next tokens on the device, so that only a few numbers for each token are copied to
+// the host.
 
 #include <cstdint>
 #include <vector>
@@ -17,13 +17,13 @@ struct RowDraw {
   double number = 0;
 };
 
-/// A word and its log-probability in nats.
+/// A token and its log-probability in nats.
 struct DrawnWord {
   std::int64_t token = 0;
   double log_prob = 0;
 };
 
-/// Samples a word from each row of log_p (B, V), nats, float32, with `options` and the row's
+/// Samples a token from each row of log_p (B, V), nats, float32, with `options` and the row's
 /// temperature. Results equal those of Draw, except for rounding. Synchronises once, for three
 /// numbers a row. Throws Error{bad_data} as Draw does.
 std::vector<DrawnWord> draw_there(const DrawOptions& options, const torch::Tensor& log_p,

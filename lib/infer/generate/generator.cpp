@@ -18,27 +18,27 @@ namespace {
 
 using core::Code;
 
-constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that is never full
+constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that never fills
 
 }  // namespace
 
-// A text that grows by drawing.
+// A text that is being sampled.
 struct Generator::Growing {
   core::Rng rng;
   StopText text;
   text::StreamDecoder decoder;
   Sample sample;
-  std::int64_t most;  // tokens
+  std::int64_t most;  // in tokens
   double temperature;
-  std::size_t told = 0;                 // bytes of the text that were told
-  std::vector<std::int64_t> span = {};  // what its last drawn word proposes next
-  std::int64_t trust = 1;  // how many guesses the model reads ahead: as many as came lately
+  std::size_t told = 0;                 // bytes of the text already reported
+  std::vector<std::int64_t> span = {};  // proposed continuation of its last sampled token
+  std::int64_t trust = 1;               // guesses to read ahead: as many as were right lately
 };
 
-// A word that follows.
+// The next token of a text.
 struct Generator::Word {
   DrawnWord drawn;
-  bool spanned = false;  // it is the next one of the text's span
+  bool spanned = false;  // whether it continues the text's span
 };
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
@@ -80,7 +80,7 @@ void Generator::remember_by(const MemoryOptions& memory) {
                    parse_precision(options_.weights), retrieve_, record_);
 }
 
-// An encoder-decoder translates, and nothing else does.
+// Checks that the model is an encoder-decoder if and only if the task is translation.
 void Generator::check_translation() const {
   const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
   if (reads && !options_.translation.source)
@@ -93,7 +93,7 @@ void Generator::check_translation() const {
     core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
 }
 
-// The tokenizer, what it begins a prompt with and what ends a text.
+// Reads the tokenizer, the beginning of prompts and the tokens that end a text.
 void Generator::read_tokenizer() {
   if (loaded_.tokenizer.empty())
     core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
@@ -109,7 +109,7 @@ void Generator::read_tokenizer() {
   if (begin.value_or(-1) >= 0) begin_ = {*begin};
 }
 
-// Spans come from stores, and several passages are mixed without any memory.
+// Checks that there are stores for spans, and that no memory is combined with several passages.
 void Generator::check_memories(const MemoryPlan& memories) const {
   if (options_.spans.longest > 0 && memories.lookup() == nullptr)
     core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
@@ -183,7 +183,7 @@ std::string Generator::engine_error(const Prompt& prompt) {
       options_.weights, error.rms, error.max, tokens.size(), 100 * error.same_best);
 }
 
-// What the options and the prompt say of its texts.
+// Sets the options of a start: the prompt's own, else the general ones.
 void Generator::set_own(Start& start, const Prompt& prompt) const {
   const auto refuse = [&](const char* member, const char* why) {
     core::fail(Code::bad_data, "{}: {}: {}; leave it out", prompt.origin, member, why);
@@ -199,7 +199,7 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
   start.stream = prompt.seed ? 0 : start.number << 32;
 }
 
-// In the order in which they are decoded.
+// Returns the starts in the order of decoding.
 std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
                                         const GeneratorWatch& watch) {
   std::vector<Start> starts;
@@ -227,7 +227,7 @@ std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
   return starts;
 }
 
-// Decodes what follows the start; a translation has nothing before it.
+// Returns a decoder for the text after the start. A translation has no text before it.
 text::StreamDecoder Generator::decoder_after(const Start& start) const {
   text::StreamDecoder decoder(tokenizer_);
   std::string before;
@@ -250,7 +250,7 @@ void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
   if (watch.progress) watch.progress(tokens_);
 }
 
-// Takes one more token of a text; tells how that ends it, or that it goes on.
+// Adds a token to a text. Returns why the token ends the text, or nothing if it does not.
 std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decoder,
                                       std::int64_t token) const {
   const auto id = static_cast<std::uint32_t>(token);
@@ -269,7 +269,7 @@ void Generator::note_passages(std::int64_t row, Sample& sample) const {
 }
 
 void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {
-  const auto each = options_.searches() ? options_.beam : options_.samples;  // rows of a prompt
+  const auto each = options_.searches() ? options_.beam : options_.samples;  // rows per prompt
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
   std::vector<Start> batch;
   const auto flush = [&] {
@@ -296,7 +296,7 @@ void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& wa
   flush();
 }
 
-// Samples [first, last) of each prompt.
+// Draws samples [first, last) of each prompt.
 void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
                      const GeneratorWatch& watch) {
   std::vector<Growing> texts;
@@ -343,8 +343,8 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
   }
 }
 
-// Of each text, a row each: of its span, or drawn. Spans look at whole rows, which are the host's
-// then.
+// Returns the next token of each row: the span's next token, or a sampled one. Spans need whole
+// rows on the host.
 std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
   std::vector<Word> words;
   const torch::Tensor there = session_->log_probs_there();
@@ -369,7 +369,7 @@ std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, 
   return words;
 }
 
-// The text in a row takes a word. None: it ends the text.
+// Appends a token to the text of a row. Returns nothing if it ends the text.
 std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, const Word& word,
                                             const GeneratorWatch& watch) {
   const auto [token, log_prob] = word.drawn;
@@ -406,7 +406,7 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   return std::nullopt;
 }
 
-// The span that begins with a word that was drawn, if any does.
+// Finds the span that begins with a sampled token, if there is one.
 void Generator::propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob) {
   text.span.clear();
   auto& sample = text.sample;

@@ -123,7 +123,7 @@ class Generator {
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
-  // Returns log p of the tokenizer's words; further words of the head are padding.
+  // Returns log p of the tokenizer's tokens; further rows of the head are padding.
   std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) const;
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;

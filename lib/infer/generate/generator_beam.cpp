@@ -41,11 +41,11 @@ double Beam::score(const Hypothesis& hypothesis) const {
 
 struct Beam::Step {
   std::vector<Hypothesis> live, ended;
-  std::vector<std::int64_t> parents;  // of those that live
+  std::vector<std::int64_t> parents;  // parents of the live hypotheses
 };
 
-// Of each hypothesis its `most` best words. None: those do not decide the step, because all of one
-// hypothesis are used and more may be needed.
+// Makes a step from the `most` best tokens of each hypothesis. Returns nothing if all of one
+// hypothesis's tokens are used and more may be needed.
 std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& rows,
                                      std::int64_t most, const Ends& ends) const {
   std::vector<Candidate> candidates;
@@ -55,7 +55,7 @@ std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& 
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
   Step made;
-  std::vector<std::int64_t> used(live_.size());  // words
+  std::vector<std::int64_t> used(live_.size());  // number of tokens used
   for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
     const auto& candidate = candidates[rank];
     const auto finish = ends(candidate.parent, candidate.word);
@@ -80,7 +80,7 @@ std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& 
 
 std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>>& rows,
                                         const Ends& ends) {
-  // Twice the width is enough while no more words than the width end a text.
+  // Twice the width is enough while at most as many tokens as the width end a text.
   auto most = 2 * static_cast<std::int64_t>(width_);
   auto made = step(rows, most, ends);
   while (!made) made = step(rows, most *= 4, ends);

@@ -20,11 +20,11 @@ struct Hypothesis {
   Finish finish = Finish::length;
 };
 
-/// Each step extends every live hypothesis by every word and ranks the results by log p. Hypotheses
-/// that end among the `width` best are set aside; the `width` best unfinished ones remain live. The
-/// search ends when `width` have ended or at `max_tokens`. The final ranking is by log p /
-/// tokens^length_penalty and includes live hypotheses if fewer than `width` have ended. Ties: the
-/// earlier hypothesis, then the lower word id, ranks first.
+/// Each step extends every live hypothesis by every token and ranks the results by log p.
+/// Hypotheses that end among the `width` best are set aside; the `width` best unfinished ones
+/// remain live. The search ends when `width` have ended or at `max_tokens`. The final ranking is
+/// by log p / tokens^length_penalty and includes live hypotheses if fewer than `width` have ended.
+/// Ties: the earlier hypothesis, then the lower token id, ranks first.
 class Beam {
  public:
   Beam(std::int64_t width, double length_penalty, std::int64_t max_tokens);
@@ -32,10 +32,10 @@ class Beam {
   /// Returns the live hypotheses, which need one row of log-probabilities each; initially one.
   const std::vector<Hypothesis>& live() const { return live_; }
   /// Returns how the hypothesis live()[parent] ends with `word`, or nullopt if it continues. May be
-  /// called repeatedly and for any words.
+  /// called repeatedly and for any tokens.
   using Ends = std::function<std::optional<Finish>(std::size_t parent, std::int64_t word)>;
-  /// Extends the search; rows[i] (V) is log p of the next word of live()[i]. Returns for each new
-  /// live hypothesis the index of its parent (its word is its last token); empty once done().
+  /// Extends the search; rows[i] (V) is log p of the next token of live()[i]. Returns for each new
+  /// live hypothesis the index of its parent (its last token is the new one); empty once done().
   std::vector<std::int64_t> advance(const std::vector<std::span<const float>>& rows,
                                     const Ends& ends);
   bool done() const { return done_; }

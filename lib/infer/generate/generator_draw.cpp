@@ -10,13 +10,13 @@
 namespace infer {
 namespace {
 
-constexpr std::int64_t kHeapLimit = 1024;   // more words are selected, not kept in a heap
-constexpr std::int64_t kFirstNucleus = 64;  // words looked at first for top_p
+constexpr std::int64_t kHeapLimit = 1024;   // for more tokens, selection replaces the heap
+constexpr std::int64_t kFirstNucleus = 64;  // number of best tokens first searched for top_p
 
 }  // namespace
 
 float scale_of_draw(double temperature) {
-  constexpr double kSharpest = 1e30;  // the best words alone, and no 0 times infinity for them
+  constexpr double kSharpest = 1e30;  // keeps only the best tokens, and avoids 0 times infinity
   return static_cast<float>(std::min(1 / temperature, kSharpest));
 }
 
@@ -45,7 +45,7 @@ std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t 
   if (n > kHeapLimit) {
     if (n < size) std::nth_element(words.begin(), words.begin() + n - 1, words.end(), better);
     words.resize(static_cast<std::size_t>(n));
-  } else if (n > 0) {  // the worst of those kept is on top
+  } else if (n > 0) {  // the worst token kept is on top
     std::make_heap(words.begin(), words.end(), better);
     for (std::int64_t i = n; i < size; ++i) {
       if (at(i) <= at(words.front())) continue;
@@ -113,7 +113,7 @@ std::int64_t Draw::operator()(std::span<const float> log_p, core::Rng& rng) {
   if (options_.temperature == 0) return best_word(log_p);
   prepare(log_p);
   double left = rng.uniform() * total_;
-  std::size_t last = 0;  // rounding may leave something beyond the last word that has a mass
+  std::size_t last = 0;  // rounding may leave mass beyond the last token
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     if (weights_[i] <= 0) continue;
     last = i;

@@ -1,5 +1,5 @@
 #pragma once
-// Samples the next word from a row of log-probabilities.
+// Samples the next token from a row of log-probabilities.
 
 #include <cstdint>
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace infer {
 
-/// Samples words with DrawOptions. Owns scratch memory: use one object for each thread.
+/// Samples tokens with DrawOptions. Owns scratch memory: use one object for each thread.
 class Draw {
  public:
   explicit Draw(const DrawOptions& options) : options_(options) {}
@@ -19,13 +19,13 @@ class Draw {
   /// Sets the temperature of the next draw.
   Draw& at(double temperature);
 
-  /// Samples a word; log_p (V) is in nats and need not be normalised. Uses one number of `rng`,
-  /// none at temperature 0. Throws Error{bad_data} if no word has a finite log-probability or one
+  /// Samples a token; log_p (V) is in nats and need not be normalised. Uses one number of `rng`,
+  /// none at temperature 0. Throws Error{bad_data} if no token has a finite log-probability or one
   /// is NaN.
   std::int64_t operator()(std::span<const float> log_p, core::Rng& rng);
 
-  /// Returns the sampling distribution as (word, probability): best first if the options exclude
-  /// words, else by id.
+  /// Returns the sampling distribution as (token, probability): best first if the options exclude
+  /// tokens, else by id.
   std::vector<std::pair<std::int64_t, double>> distribution(std::span<const float> log_p);
 
  private:
@@ -33,23 +33,23 @@ class Draw {
   void cut(std::span<const float> log_p, float best);
 
   DrawOptions options_;
-  std::vector<std::int64_t> words_;  // words of weights_; empty: all words, by id
+  std::vector<std::int64_t> words_;  // tokens of weights_; empty: all tokens, by id
   std::vector<float> weights_;       // not normalised
   double total_ = 0;
 };
 
 /// Returns the factor on log-probability differences to the maximum. It is finite for every
-/// temperature above 0, so that near 0 the best word is drawn.
+/// temperature above 0, so that near 0 the best token is drawn.
 float scale_of_draw(double temperature);
 
 /// Throws Error{bad_data} if `best`, the highest log-probability, is not finite.
 void expect_numbers(double best);
 
-/// Returns the word with the highest log-probability; ties go to the lowest id. Throws as Draw
+/// Returns the token with the highest log-probability; ties go to the lowest id. Throws as Draw
 /// does.
 std::int64_t best_word(std::span<const float> log_p);
 
-/// Returns the `n` words with the highest log-probabilities, best first; ties go to the lower id.
+/// Returns the `n` tokens with the highest log-probabilities, best first; ties go to the lower id.
 std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t n);
 
 }  // namespace infer

@@ -7,7 +7,7 @@
 namespace infer {
 namespace {
 
-constexpr std::int64_t kTranslationBeam = 4;  // where nothing says how to choose words
+constexpr std::int64_t kTranslationBeam = 4;  // if no option chooses a method
 
 }  // namespace
 

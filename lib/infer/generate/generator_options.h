@@ -15,11 +15,11 @@ namespace infer {
 constexpr std::int64_t kMostTokens = 1'000'000'000;  ///< maximum tokens of a text
 constexpr double kHottest = 1e6;                     ///< maximum temperature
 
-/// Options of sampling. Applies the temperature, then keeps the top_k best words, then the smallest
-/// set of best words with total probability top_p (nucleus sampling, Holtzman et al. 2020). Ties
-/// are broken by the lower token id.
+/// Options of sampling. Applies the temperature, then keeps the top_k best tokens, then the
+/// smallest set of best tokens with total probability top_p (nucleus sampling, Holtzman et al.
+/// 2020). Ties are broken by the lower token id.
 struct DrawOptions {
-  double temperature = 1;  ///< 0: always the best word
+  double temperature = 1;  ///< 0: always the best token
   std::int64_t top_k = 0;  ///< 0: all
   double top_p = 1;
   void fields(core::FieldList& f);
@@ -28,9 +28,9 @@ struct DrawOptions {
 /// Options of copied spans: spans of the datastores that continue a text while the model agrees
 /// (NEST, Li et al. 2024); see spans.h.
 struct SpanOptions {
-  std::int64_t longest = 0;  ///< maximum tokens copied after a sampled word; 0: none
-  double gamma = 0.3;        ///< minimum p of a copied token relative to the best word
-  double share = 0.5;        ///< minimum fraction of the sampled word's p from the datastores
+  std::int64_t longest = 0;  ///< maximum tokens copied after a sampled token; 0: none
+  double gamma = 0.3;        ///< minimum p of a copied token relative to the best token
+  double share = 0.5;        ///< minimum fraction of the sampled token's p from the datastores
   void fields(core::FieldList& f);
 };
 
@@ -67,7 +67,7 @@ struct GeneratorOptions {
 
   bool searches() const { return beam > 0; }
   /// Applies defaults that depend on the names of the `given` options: a translation uses a beam of
-  /// 4 unless an option selects how words are chosen. Throws Error{usage} for exclusive options.
+  /// 4 unless an option selects how tokens are chosen. Throws Error{usage} for exclusive options.
   void settle(const std::set<std::string>& given);
   /// Throws Error{usage} that names a flag with an invalid value.
   void check() const;

@@ -62,7 +62,7 @@ void SampleOutput::finished(const Sample& sample) {
   pass_on();
 }
 
-// Writes what is next, as far as it is there.
+// Writes the next samples as far as they are available.
 void SampleOutput::pass_on() {
   bool wrote = false;
   for (auto at = held_.find(next_); at != held_.end(); at = held_.find(next_)) {
@@ -84,7 +84,7 @@ void SampleOutput::cut() {
 }
 
 void SampleOutput::end() {
-  while (!held_.empty()) {  // a search may find fewer than were asked for
+  while (!held_.empty()) {  // a search may find fewer samples than requested
     next_ = held_.begin()->first;
     pass_on();
   }

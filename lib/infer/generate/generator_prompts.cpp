@@ -15,7 +15,7 @@
 namespace infer {
 namespace {
 
-// The member `key` by `read`; none where it is absent or null.
+// Reads the member `key` with `read`. Returns nothing if it is absent or null.
 template <class Read>
 auto member(const core::Json& line, const char* key, Read read)
     -> std::optional<decltype(read(line))> {
@@ -36,7 +36,7 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
   return stops;
 }
 
-// But for its text.
+// Reads everything except the text.
 Prompt prompt_of(const std::string& text, const core::Json& line, const std::string& origin) {
   const auto whole = [&](const char* key, std::int64_t least, std::int64_t most) {
     return [=, &origin](const core::Json& value) {
@@ -97,7 +97,7 @@ void PromptReader::say(Prompt& prompt, core::OrderedJson messages) const {
   prompt.whole = true;
 }
 
-// A JSON line.
+// Reads a JSON line.
 Prompt PromptReader::read(const std::string& line, const std::string& origin) const {
   std::vector<std::string_view> used = {field_, "stop"};
   if (chat_) used.emplace_back("messages");

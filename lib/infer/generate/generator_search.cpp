@@ -1,4 +1,4 @@
-// The best texts of each prompt by beam search, and the stored contexts behind them.
+// Beam search for the best texts of each prompt, and citation of the stored contexts behind them.
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace infer {
 
-// Hypotheses of one prompt.
+// The hypotheses of one prompt.
 struct Generator::Search {
   struct Text {
     StopText text;
@@ -15,7 +15,7 @@ struct Generator::Search {
   };
   std::uint64_t prompt;
   Beam beam;
-  Text start;               // what decoding continues
+  Text start;               // the state after the prompt
   std::vector<Text> texts;  // of the live hypotheses
 };
 
@@ -27,7 +27,7 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& w
         {start.number, Beam(options_.beam, options_.length_penalty, start.most), text, {text}});
   }
   open_rows(starts);
-  std::vector<Sample> found;  // held until they are cited
+  std::vector<Sample> found;  // kept until they are cited
   const auto tell = [&](const Search& search) {
     std::int64_t rank = 0;
     for (auto& hypothesis : search.beam.best(options_.samples)) {
@@ -55,7 +55,7 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& w
       std::vector<std::span<const float>> rows;
       const auto live = static_cast<std::int64_t>(search.beam.live().size());
       for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
-      best_word(rows[0]);  // throws if the model gives no numbers
+      best_word(rows[0]);  // throws if the model gives NaN
       const auto continued = search.beam.advance(
           rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Finish> {
             auto text = search.texts[parent];
@@ -87,9 +87,9 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& w
     if (watch.finished) watch.finished(sample);
 }
 
-// Writes the samples once more, word by word, and looks up what the stores gave of each.
+// Feeds the samples again, token by token, and looks up what the stores contributed to each token.
 void Generator::cite(const std::vector<Start>& starts, std::vector<Sample>& samples) {
-  std::vector<std::int64_t> rows;  // of the starts, then of the samples that go on
+  std::vector<std::int64_t> rows;  // first of the starts, then of the unfinished samples
   std::vector<Sample*> live;
   for (auto& sample : samples) {
     const auto start = std::find_if(starts.begin(), starts.end(), [&](const Start& candidate) {

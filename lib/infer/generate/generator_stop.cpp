@@ -27,7 +27,7 @@ bool StopText::push(std::string_view piece) {
 std::size_t StopText::settled() const {
   if (stopped_) return text_.size();
   const std::string_view text = text_;
-  std::size_t held = 0;  // the longest end of the text that is the start of a stop string
+  std::size_t held = 0;  // longest suffix of the text that begins a stop string
   for (const auto& stop : *stops_) {
     for (std::size_t n = std::min(stop.size() - 1, text.size()); n > held; --n) {
       if (text.substr(text.size() - n) != std::string_view(stop).substr(0, n)) continue;

@@ -30,7 +30,7 @@ class PrefixedRows {
   /// Returns f (texts, d_model) and g (texts, d_key) of each text's last token after its best
   /// passage.
   nn::Hidden best() const;
-  /// Returns log p of every word after each text, mixed over passages: (texts, V).
+  /// Returns log p of every token after each text, mixed over passages: (texts, V).
   torch::Tensor log_probs(nn::Head& head) const;
   /// Returns whether the last start() or advance() searched for passages.
   bool anew() const { return since_ == 0; }

@@ -42,7 +42,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
                          const SampleWatch& watch) {
   SampledTotals totals;
   GeneratorWatch inner;
-  std::string said;  // of the turn
+  std::string said;  // text of the turn
   inner.piece = [&](auto prompt, auto sample, auto piece) {
     if (prompts.conversing()) said += piece;
     output.piece(prompt, sample, piece);
@@ -64,7 +64,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   if (watch.warn && !generator.window_note().empty()) watch.warn(generator.window_note());
   const auto& options = generator.options();
   const bool source = options.translation.source;
-  std::uint64_t wanted = 0, found = 0;  // texts
+  std::uint64_t wanted = 0, found = 0;  // numbers of texts
   const auto most = static_cast<std::size_t>(options.batch) * (source ? kReadAhead : 1);
   for (auto batch = prompts.next(most); !batch.empty(); batch = prompts.next(most)) {
     if (watch.checked && totals.texts == 0 && !source)

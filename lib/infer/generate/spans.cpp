@@ -29,7 +29,7 @@ std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& 
     rows.push_back(row);
   if (rows.empty()) return std::nullopt;
   const std::vector<float> any(
-      static_cast<std::size_t>(store.query_width()));  // labels are asked for
+      static_cast<std::size_t>(store.query_width()));  // search() must return labels
   std::vector<float> scores(rows.size());
   std::vector<std::int32_t> labels(rows.size());
   store.score(any, rows, scores, labels);

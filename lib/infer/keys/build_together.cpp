@@ -25,7 +25,7 @@ void check(const SharedBuild& what) {
   ranks::expect_files(what.files);
 }
 
-// The parts of so many ranks, and nothing else, in a folder beside the store's.
+// A folder beside the store's that holds only the parts of `ranks` ranks.
 class PartsFolder {
  public:
   PartsFolder(std::string store, std::int64_t ranks) : ranks_(ranks) {
@@ -34,7 +34,7 @@ class PartsFolder {
   }
   std::string of(std::int64_t rank) const { return fmt::format("{}/{}", path_, rank + 1); }
 
-  /// Throws Error{cannot_create} for a folder of other things, a link or a file.
+  /// Throws Error{cannot_create} if the path is a link, a file or a folder of other things.
   void expect_own() const {
     const auto status = std::filesystem::symlink_status(path_);
     if (!std::filesystem::exists(status)) return;
@@ -50,12 +50,12 @@ class PartsFolder {
     }
   }
   void make() const { core::make_folder(path_); }
-  /// Where nothing is in it.
+  /// Removes the folder if it is empty.
   void remove_if_empty() const {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
-  /// Of a part only what a store has in it; a folder with more in it stays.
+  /// Removes the files of stores in each part. A part with other files stays.
   void remove() const {
     for (std::int64_t rank = 0; rank < ranks_; ++rank) store::remove_store(of(rank));
     remove_if_empty();
@@ -66,13 +66,14 @@ class PartsFolder {
   std::int64_t ranks_;
 };
 
-// Takes the folder away again where nothing was stored.
+// Removes the folder if nothing was stored.
 struct TidyParts {
   const PartsFolder& parts;
   ~TidyParts() { parts.remove_if_empty(); }
 };
 
-// Whether the store is there, from an earlier call. Throws if it is another, or something else is.
+// Returns whether an earlier call built the store. Throws if the folder holds another store or
+// something else.
 bool is_there(const SharedBuild& what) {
   if (!std::filesystem::exists(what.folder)) return false;
   if (!std::filesystem::is_directory(what.folder))
@@ -103,7 +104,7 @@ std::optional<store::Manifest> build_together(
       [&] {
         StoreBuildOptions own = what.options;
         own.part = fmt::format("{}/{}", group.rank() + 1, group.size());
-        own.index = "exact";  // the whole's is made of the whole's keys
+        own.index = "exact";  // the whole store's index is made from all keys
         parts.make();
         const TidyParts tidy{parts};
         StoreBuild build(own, what.files, parts.of(group.rank()), what.given);

@@ -19,7 +19,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kNeighbours = 1024, kProbes = 32;  // as programs search by default
+constexpr std::int64_t kNeighbours = 1024, kProbes = 32;  // defaults of search
 const std::vector<double> kJointSteps = {0.125, 0.25, 0.5, 0.7, 1, 1.4, 2, 2.8, 4, 8, 16},
                           kOwnSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.5, 2, 4},
                           kShares = {kLeastWorth, 0.05, 0.1, 0.2, 0.3, 0.5};
@@ -28,7 +28,8 @@ double to_four(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 double loss_of(const Tensor& log_prob) { return -log_prob.mean().item<double>(); }
 
-// The weight of `own` beside `model`, log p (R) each, in which the loss is convex; and the loss.
+// Returns the best weight of `own` against `model`, log p (R) each, and its loss. The loss is
+// convex in the weight.
 std::pair<double, double> best_weight(const Tensor& model, const Tensor& own) {
   const Tensor there = torch::where(own.isnan(), model, own);
   const auto loss_at = [&](double weight) {
@@ -42,7 +43,7 @@ std::pair<double, double> best_weight(const Tensor& model, const Tensor& own) {
   return {to_four((low + high) / 2), loss_at((low + high) / 2)};
 }
 
-// The bias with which entries have this share of the softmax on average.
+// Returns the bias that gives entries this average share of the softmax.
 double bias_for(double share, const Tensor& all, const Tensor& log_z) {
   const Tensor seen = all > nn::kUnseen / 2;
   if (!seen.any().item<bool>()) return 0;
@@ -62,7 +63,7 @@ Tensor positions_of(const Tensor& rows, std::span<const std::int64_t> places) {
   return all.index_select(0, rows.flatten().clamp_min(0)).view(rows.sizes());
 }
 
-// What was found without what stands near the queries, whose positions these are (R).
+// Removes neighbours near the queries, which have these positions (R).
 Neighbours without_near(const Neighbours& found, const Tensor& positions,
                         std::span<const std::int64_t> places) {
   const Tensor far =
@@ -96,7 +97,7 @@ store::Calibration calibrate(const CalibrationPiece& piece, double root_width, d
     const Tensor all = seen.all[0], positive = seen.positive[0];
     std::vector<double> biases;
     for (const double share : kShares) biases.push_back(bias_for(share, all, piece.log_z));
-    // As it is, where that leaves the store a share that could be.
+    // Also tries bias 0 if its share is within the range of kShares.
     if (biases.front() <= 0 && 0 <= biases.back()) biases.push_back(0);
     for (const double bias : biases) {
       const double loss =

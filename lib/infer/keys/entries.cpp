@@ -13,9 +13,9 @@ using core::Code;
 using core::fail;
 using torch::Tensor;
 
-// Elements at the front of a document without an entry: nothing stands before them. The stream's
-// first may be in a later document than the first, where that one is empty. `begin` of its elements
-// are those of the documents before it.
+// Returns the number of elements without an entry at the front of a document: no token precedes
+// them. The stream's first element may be in a later document if the first is empty. `begin` is the
+// number of elements in earlier documents.
 std::uint64_t silent(const WindowPlan& windows, std::uint64_t begin, std::uint64_t elements) {
   const bool starts = windows.by_document || begin == 0;
   return windows.beginning < 0 && starts ? std::min<std::uint64_t>(1, elements) : 0;

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kState = "carried";
 
-// The State is on disk before the rows that depend on it count; older ones go afterwards.
-// `entries`: that the walk has given.
+// Writes the State to disk before the rows that depend on it count. Older States are removed
+// afterwards. `entries` is the number of entries walked.
 void commit(store::Builder& builder, const EntryWalk& walk, const std::string& folder,
             std::uint64_t entries) {
   core::Json place = entries;
@@ -34,7 +34,8 @@ void add(store::Builder& builder, const torch::Tensor& keys, const torch::Tensor
               places);
 }
 
-// Those of a block, whose first entry is number `first`, to whose label the model gives no more.
+// Adds the entries of a block whose label has a model probability of at most `most_known`. `first`
+// is the number of the block's first entry.
 void add_unknown(store::Builder& builder, const EntryBlock& block, std::uint64_t first,
                  double most_known) {
   const torch::Tensor rows =
@@ -79,12 +80,12 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
     auto block = walk.next();
     if (!block) break;
     walked += static_cast<std::uint64_t>(block->labels.size(0));
-    arrive();  // while a device computes this one
+    arrive();  // while a device computes this block
     coming = std::move(block);
     if (device.is_cpu()) arrive();
     stopped = watch.stop && watch.stop();
     if (std::chrono::duration<double>(Clock::now() - last).count() > watch.commit_every_s) {
-      arrive();  // the walk's State is that behind it
+      arrive();  // the walk's State follows that block
       commit(builder, walk, folder, entries);
       committed = entries;
       last = Clock::now();

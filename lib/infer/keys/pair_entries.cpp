@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kForwards = 4;  // of a block: enough to find pairs of about one length
+constexpr std::int64_t kForwards = 4;  // forward passes per block: enough to group pairs by length
 
 std::int64_t length_of(const shard::Documents& documents, std::int64_t pair) {
   return target_of(documents, pair).length;
@@ -39,7 +39,7 @@ PairWalk::PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t ba
                data.name(), model.options.arch);
 }
 
-// One past the last pair of the block that begins with `first`.
+// Returns the end of the block of pairs that begins with `first`.
 std::int64_t PairWalk::block_end(std::int64_t first) const {
   const auto& documents = data_.documents();
   const auto count = static_cast<std::int64_t>(documents.size() / 2);

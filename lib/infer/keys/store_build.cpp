@@ -18,7 +18,7 @@
 namespace infer {
 namespace {
 
-// What the keys depend on beside model and data, for store.json.
+// Returns for store.json what the keys depend on besides model and data.
 core::Json key_options(const StoreBuildOptions& options, const WindowPlan& windows) {
   core::Json json = to_json(windows);
   json["precision"] = options.compute.precision;
@@ -35,8 +35,8 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.tokenizer = model::tokenizer_fingerprint(loaded.tokenizer);
   plan.width = static_cast<std::uint64_t>(loaded.model->architecture->d_key());
   plan.vocabulary = static_cast<std::uint64_t>(loaded.model->vocabulary);
-  // The keys of a model without training memory are near each other as points (Khandelwal et al.
-  // 2020); those of one with it were learned by their products (Zhong et al. 2022).
+  // Keys of a model without training memory are close as points (Khandelwal et al. 2020). Keys of a
+  // model trained with memory were learned by inner products (Zhong et al. 2022).
   const bool plain = !nn::MemoryRule::parse(loaded.facts.memory).any();
   plan.metric = options.metric != "auto" ? store::metric_from(options.metric, "--metric")
                 : plain                  ? store::Metric::l2
@@ -44,7 +44,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.index = options.index;
   plan.data = data.fingerprint().hex();
   plan.data_name = data.name();
-  // A pair is a document of the store, and two of the shard.
+  // A pair is one document of the store and two of the shard.
   const std::uint64_t each = windows.pairs ? 2 : 1;
   for (const auto& file : data.files())
     plan.shards.push_back({file.trailer().fingerprint.hex(), 0, file.content().documents / each});
@@ -91,7 +91,7 @@ void StoreBuildOptions::fields(core::FieldList& f) {
 
 std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
-  core::part(part);  // is one
+  core::part(part);  // throws if it is invalid
   if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
     core::fail(core::Code::usage, "--skip-known: is of a whole text; leave --part out");
@@ -137,7 +137,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
   if (append && given.count("key-scale") == 0)
     plan.key_scale = store::read_manifest(folder).key_scale;
-  store::expect_possible(plan);  // refused now, not after the rows
+  store::expect_possible(plan);  // refuse now rather than after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;
   was_complete_ = builder_->complete();
@@ -146,8 +146,8 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   appends_ = append;
 }
 
-// What is added to a store that leaves positions out says not which of all they are: what the store
-// was calibrated to stays.
+// If data are added to a store that leaves positions out, the positions of its rows among all texts
+// are unknown. The store then keeps its calibration.
 void StoreBuild::calibrate(store::Manifest& manifest, const store::Watch& watch) {
   if (!calibrates_ || (appends_ && !manifest.whole()) || manifest.sources.empty()) return;
   if (was_complete_ && manifest.calibration) return;

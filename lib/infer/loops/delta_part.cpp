@@ -54,7 +54,7 @@ void DeltaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
   project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
 }
 
-// One head of a row's tokens, one after the other.
+// Computes one head of a row's tokens in order.
 void DeltaPart::head(const Run& run, std::int64_t head) {
   Kept& kept = kept_[run.row];
   float* const state = kept.state.data() + head * d_key_ * d_value_;

@@ -10,9 +10,9 @@
 namespace infer {
 namespace {
 
-constexpr std::int64_t kLeast = 64;  // slots
+constexpr std::int64_t kLeast = 64;  // in slots
 
-constexpr std::int64_t kNumbers = 3;  // of a row, beside those of its tokens
+constexpr std::int64_t kNumbers = 3;  // numbers per row besides those of its tokens
 
 nn::RingDecoder* decoder_of(const nn::Model& model) {
   auto* const decoder = dynamic_cast<nn::RingDecoder*>(model.architecture.get());
@@ -84,7 +84,7 @@ void DeviceEngine::start_rows(const std::vector<Feed>& feeds) {
   keep(made);
 }
 
-// Slots for so many tokens more of every row.
+// Makes room for `steps` more tokens in every row.
 void DeviceEngine::make_room(std::int64_t steps) {
   std::int64_t slots = ring_.slots(), needed = 0;
   std::vector<std::int64_t> last;
@@ -98,8 +98,9 @@ void DeviceEngine::make_room(std::int64_t steps) {
   ring_.grow(slots, nn::upload(torch::tensor(last, torch::kInt64).unsqueeze(1), device_));
 }
 
-// What the device is told of a call, (B, 3 T + 3) int64: ids, positions, slots, the row's newest
-// and oldest position, its tokens of the call. The rows hold the tokens from here on.
+// Returns the arguments of a call on the device, (B, 3 T + 3) int64: ids, positions, slots, then
+// the row's newest position, its oldest position and its number of tokens. From here on the rows
+// count the tokens.
 torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t steps) {
   const auto context = model_.architecture->context();
   auto all = torch::zeros({std::ssize(feeds), 3 * steps + kNumbers}, torch::kInt64);

@@ -62,7 +62,7 @@ void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::in
   project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
 }
 
-// One head of a row's tokens, one after the other.
+// Computes one head of a row's tokens in order.
 void GlaPart::head(const Run& run, std::int64_t head) {
   float* const state = states_[run.row].data() + head * d_key_ * d_value_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d_key_)));

@@ -24,7 +24,7 @@ void LayeredEngine::open(std::int64_t rows) {
   for (auto& step : layered_.steps) step.part->open(rows);
 }
 
-// Row i becomes what row rows[i] was, those that mark() kept among them.
+// Row i becomes a copy of row rows[i], including the rows that mark() saved.
 void LayeredEngine::choose(const std::vector<std::int64_t>& rows) {
   lengths_ = chosen(lengths_, rows);
   for (auto& step : layered_.steps) step.part->select(rows);
@@ -71,7 +71,7 @@ void LayeredEngine::take_back(const std::vector<std::int64_t>& tokens) {
 nn::Hidden LayeredEngine::feed(const std::vector<Feed>& feeds) {
   if (marked_) *marked_ = feeds;
   std::vector<std::int64_t> ids;
-  std::vector<Run> runs;  // one a row, places counted over all chunks
+  std::vector<Run> runs;  // one per row; positions count over all chunks
   for (std::size_t row = 0; row < feeds.size(); ++row) {
     if (feeds[row].fresh) {
       lengths_[row] = 0;
@@ -120,7 +120,7 @@ void LayeredEngine::run(float* f, float* g) {
   steps({omp_get_thread_num(), omp_get_num_threads()}, f, g);
 }
 
-// The chunk through all steps, by each thread of a team.
+// Runs the chunk through all steps. Each thread of a team calls it.
 void LayeredEngine::steps(TeamShare share, float* f, float* g) {
   auto& own = own_[static_cast<std::size_t>(share.thread)];
   const auto n = chunk_.n, first = share.begin(n), last = share.end(n);

@@ -1,4 +1,4 @@
-// What each architecture is in parts. Adding one is a line in kLayered and its function.
+// The parts of each architecture. To add one, add a line to kLayered and its function.
 
 #include "infer/loops/layered_models.h"
 

@@ -71,7 +71,7 @@ void Mosaic2Part::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
 
-// One head of a row's tokens, one after the other.
+// Computes one head of a row's tokens in order.
 void Mosaic2Part::head(const Run& run, std::int64_t head, float* scores) {
   const Head& of = of_head_[static_cast<std::size_t>(head)];
   Kept& kept = kept_[run.row];
@@ -95,7 +95,7 @@ void Mosaic2Part::head(const Run& run, std::int64_t head, float* scores) {
     std::copy_n(next, width_, value);
     const auto begin =
         reach.farthest > 0 ? std::max(oldest, position - reach.farthest + 1) : oldest;
-    const auto end = position + 2 - reach.nearest;  // behind the newest pair in reach
+    const auto end = position + 2 - reach.nearest;  // after the newest pair in reach
     if (begin >= end) {
       std::fill_n(out, width_, 0.0f);
       continue;

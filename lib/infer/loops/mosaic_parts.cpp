@@ -65,7 +65,7 @@ void ContextualPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, 
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
 
-// One head of a row's tokens, one after the other.
+// Computes one head of a row's tokens in order.
 void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
   Kept& kept = kept_[run.row];
   const auto at = head * width_;

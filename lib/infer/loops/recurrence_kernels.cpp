@@ -9,7 +9,7 @@
 namespace infer {
 namespace {
 
-// As sigmoid, where loops see through it.
+// A sigmoid that loops can vectorise.
 inline float logistic(float x) { return 1.0f / (1.0f + nn::vec::exp(-x)); }
 
 float factor_to_length(const float* x, std::int64_t n, float length) {
@@ -51,7 +51,7 @@ void mixed_value(const float* before, const float* after, std::int64_t n, float 
 }
 
 void gla_decays(float* x, std::int64_t n) {
-  constexpr float kSmall = -80;  // below it logistic(x) is e^x, which a float would lose
+  constexpr float kSmall = -80;  // below it logistic(x) is e^x, which float32 would lose
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float root = std::sqrt(std::sqrt(std::sqrt(std::sqrt(logistic(x[i])))));

@@ -11,7 +11,8 @@
 namespace infer {
 namespace {
 
-// The bits of a row of a product depend on how many rows there are: so many together, always.
+// The bits of a row of a product depend on the number of rows. Always computing this number makes
+// them reproducible.
 constexpr std::int64_t kDistancesTogether = 64;
 
 }  // namespace
@@ -57,7 +58,7 @@ void RelativePart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, st
   project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
 }
 
-// One head of a row's tokens.
+// Computes one head of a row's tokens.
 void RelativePart::attend(const Run& run, std::int64_t head, float* scores) {
   const auto at = head * width_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width_)));

@@ -80,7 +80,7 @@ void SruppPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
       sru_step(gates_.row(i), x[i], cell_, d_, first, last, cells_[run.row].data(), y + i * ldy);
 }
 
-// One head of a row's tokens.
+// Computes one head of a row's tokens.
 void SruppPart::attend(const Run& run, std::int64_t head, float* scores) {
   const auto width = width_ / heads_, at = head * width;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));

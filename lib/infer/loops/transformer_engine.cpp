@@ -19,7 +19,7 @@
 namespace infer {
 namespace {
 
-// Of a parameter that must be there.
+// Checks the sizes of a required parameter.
 void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
   if (!weight.defined() || weight.sizes() != sizes)
     core::fail(core::Code::bug, "a block has a weight of [{}] where one of [{}] belongs",
@@ -115,7 +115,7 @@ Affine TransformerEngine::affine(const torch::Tensor& weight, const torch::Tenso
           bias.defined() ? values(bias, out) + first : nullptr};
 }
 
-// As float32.
+// Returns the weight as float32.
 const float* TransformerEngine::values(const torch::Tensor& weight, std::int64_t size) {
   expect_sizes(weight, {size});
   return vectors_.emplace_back(weight.detach().to(torch::kFloat32)).const_data_ptr<float>();
@@ -127,7 +127,7 @@ LayerNormed TransformerEngine::norm(const torch::Tensor& factors, const torch::T
           norm_kind_ != nn::NormKind::layer};
 }
 
-// None where there is none; one of heads is as wide as a head.
+// Returns nothing if the model has no such norm. A norm of heads is as wide as a head.
 std::optional<LayerNormed> TransformerEngine::norm(const nn::LayerNorm* of) {
   if (of == nullptr) return std::nullopt;
   return norm(of->factors(), of->bias, of->weight.numel());
@@ -167,7 +167,7 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
   return hidden;
 }
 
-// Gives the token its position and a slot that no other row reads.
+// Assigns the token its position and a slot that no other row reads.
 void TransformerEngine::place(Token& token) {
   token.position = slots_.append(token.row);
   if (position_table_.defined() && token.position >= position_table_.size(0))
@@ -175,7 +175,7 @@ void TransformerEngine::place(Token& token) {
                token.position + 1, position_table_.size(0));
 }
 
-// Working memory for these tokens, and their embeddings in the residual stream.
+// Allocates working memory for these tokens and puts their embeddings into the residual stream.
 void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
@@ -232,7 +232,7 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   }
 }
 
-// Tokens through all layers: f and g (n, d).
+// Runs tokens through all layers. Returns f and g (n, d).
 void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g) {
 #pragma omp parallel num_threads(at::get_num_threads())
   {
@@ -251,7 +251,8 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
   }
 }
 
-// One layer, a thread's share. g, if not null, receives what the feed-forward network reads.
+// Computes a thread's share of one layer. g, if not null, receives the input of the feed-forward
+// network.
 void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share,
                               float* g) {
   const Layer& layer = layers_[index];
@@ -294,7 +295,7 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   if (place_ == nn::NormPlace::post) normalise_stream(layer.norm2, share);
 }
 
-// The thread's share of what the last matrix of the feed-forward network reads.
+// Computes the thread's share of the input of the feed-forward network's last matrix.
 void TransformerEngine::feed_forward(const Layer& layer, const float* fed, TeamShare share) {
   const auto stride = work_.inner_stride;
   multiply(layer.expand, fed, work_.stride, share, work_.inner.data(), stride);
@@ -307,7 +308,8 @@ void TransformerEngine::feed_forward(const Layer& layer, const float* fed, TeamS
   }
 }
 
-// The whole stream normalised, in the thread's own memory: less work than to wait for a share.
+// Normalises the whole stream into the thread's own memory, which is faster than waiting for
+// shares.
 const float* TransformerEngine::normed(const LayerNormed& norm, TeamShare share) {
   auto& out = work_.own[static_cast<std::size_t>(share.thread)].normed;
   for (std::int64_t i = 0; i < work_.n; ++i)
@@ -315,14 +317,14 @@ const float* TransformerEngine::normed(const LayerNormed& norm, TeamShare share)
   return out.data();
 }
 
-// The thread's outputs of an affine map, bias included.
+// Computes the thread's outputs of an affine map with its bias.
 void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t ldx,
                                  TeamShare share, float* y, std::int64_t ldy) const {
   map.multiply(x, work_.n, ldx, share, y, ldy);
 }
 
-// The outputs that this thread has `made` go into the residual stream; normalised before that,
-// where there is a norm for it, when all threads have made theirs.
+// Adds the outputs of this thread to the residual stream. If a norm precedes the addition, the
+// thread first waits for the outputs of all threads.
 void TransformerEngine::add_to_stream(TeamShare share, const Affine& made,
                                       const std::optional<LayerNormed>& out) {
   if (out) {
@@ -348,8 +350,8 @@ void TransformerEngine::normalise_stream(const LayerNormed& norm, TeamShare shar
 #pragma omp barrier
 }
 
-// Normalises and turns the token's queries and keys where the model does that, and puts keys and
-// values in their slot.
+// Normalises and rotates the token's queries and keys if the model does, and stores keys and values
+// in their slot.
 void TransformerEngine::remember(std::int64_t index, const Token& token, std::size_t layer) {
   float* const q = work_.qkv.data() + index * heads_.d_all();
   float* const k = q + heads_.d_query();
@@ -371,8 +373,8 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(token.row, token.position, layer, 1));
 }
 
-// softmax(q k^T / sqrt(width)) v over the positions that the row holds and the layer's window,
-// up to the token's own.
+// softmax(q k^T / sqrt(width)) v over the positions in the row and the layer's window, up to the
+// token's own position.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
                                const float* q, float* out, std::vector<float>& scores) const {
   const auto window = layers_[layer].window;

@@ -1,5 +1,5 @@
-// What TransformerEngine makes of sources: encoded once, by the model's own modules, and read by
-// every token of their rows. Rows of one source share what was made of it.
+// The sources of TransformerEngine. The model's own modules encode each source once, and every
+// token of its rows reads the result. Rows with one source share the result.
 
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
   }
 }
 
-// Attention over the sources, a thread's share; a row without one is left as it is.
+// Computes a thread's share of the attention over the sources. A row without a source is unchanged.
 void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>& tokens,
                                      TeamShare share) {
   const Cross& cross = *layers_[index].cross;

@@ -27,8 +27,8 @@ std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
   return text;
 }
 
-// The document's name and the line of the token there: behind the newlines of all tokens before it.
-// (The first token of a text may be no row of a store.)
+// Returns the document's name and the token's line: the newlines of all tokens before it, plus one.
+// (The first token of a text may have no row in a store.)
 std::string Citer::source_of(const Evidence::Context& context) const {
   if (context.name.empty() || !context.since_start) return context.name;
   if (newlines_.empty())

@@ -8,7 +8,7 @@ namespace {
 
 using torch::Tensor;
 
-// (R) bool: rows in which a source sees something. log_prob (R) or (R, V).
+// Returns (R) bool: the rows in which a source has entries. log_prob is (R) or (R, V).
 Tensor seen_rows(const Tensor& log_prob) {
   return ~(log_prob.dim() == 2 ? log_prob.select(1, 0) : log_prob).isnan();
 }
@@ -55,14 +55,14 @@ MixtureWeights Mixture::weights(const GateInputs& inputs) const {
   if (!gates_.any()) return weights;
   gates_.expect_fitted();
   const Tensor log_shares = gate_log_shares(gates_.gate, inputs);
-  Tensor left;  // log of what a gated source by bucket leaves
+  Tensor left;  // log of what a source weighted by bucket leaves
   for (std::size_t i = 0; i < size(); ++i) {
     if (!gated(i)) continue;
     const auto row = std::find(gates_.sources.begin(), gates_.sources.end(), kind(i));
     weights.own[i].log_rows = log_shares.select(1, row - gates_.sources.begin() + 1);
     if (by_bucket(i)) left = torch::log1p(-weights.own[i].log_rows.exp());
   }
-  // Those without a gate keep their proportions within the rest.
+  // Sources without a gate keep their proportions within the rest.
   const double rest = 1 - gates_.gate.inner();
   const auto within = [&](Weight& weight) {
     if (weight.constant > 0)

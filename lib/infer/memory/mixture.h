@@ -10,7 +10,7 @@
 namespace infer {
 
 /// Distributions of the joint softmax and of the sources, float64 on the CPU, (R) for targets or
-/// (R, V) for all words.
+/// (R, V) for all tokens.
 struct Components {
   torch::Tensor joint;  ///< log p, (R) or (R, V)
   std::vector<torch::Tensor> own =

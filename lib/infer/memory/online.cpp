@@ -8,7 +8,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kFirstHead = 0.05;  // of the head, of what is the joint softmax's first
+constexpr double kFirstHead = 0.05;  // first weight of the head within the joint softmax
 constexpr double kMostRate = 0.5;
 constexpr double kLeastProbability = 1e-300;
 
@@ -29,7 +29,7 @@ std::vector<double> first_weights(const Mixture& mixture) {
   return first;
 }
 
-// (R) float64 as numbers; those of another where this is NaN.
+// Returns probabilities (R) as float64. NaN is replaced by `otherwise`.
 std::vector<double> numbers(const Tensor& log_prob, const Tensor& otherwise) {
   const Tensor p = torch::where(log_prob.isnan(), otherwise, log_prob)
                        .to(torch::kCPU, torch::kFloat64)
@@ -65,7 +65,7 @@ TokenWeights OnlineWeights::weights(std::int64_t bucket) const {
   const double alone = 1 / (1 + std::exp(log_learned_ - log_alone_));
   const double of_bucket =
       bucket < 0 ? 0 : (1 - alone) * buckets_[static_cast<std::size_t>(bucket)].weights()[1];
-  const double learned = 1 - alone - of_bucket, rest = 1 - of_bucket;  // of the whole
+  const double learned = 1 - alone - of_bucket, rest = 1 - of_bucket;  // shares of the whole
   const auto inner = inner_.weights();
   TokenWeights weights;
   weights.head = (alone + learned * inner[0]) / rest;

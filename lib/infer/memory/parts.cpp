@@ -31,7 +31,7 @@ Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
 Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places,
                      const std::vector<bool>* kept) const {
   Components at;
-  JointMasses seen, own;  // of all parts, and of those that the model was trained with
+  JointMasses seen, own;  // of all parts, and of the parts trained with the model
   at.gates.confidence = confidence;
   const auto kinds = plan.kinds();
   for (std::size_t i = 0; i < sources.size(); ++i) {

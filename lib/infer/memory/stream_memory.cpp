@@ -15,7 +15,7 @@ torch::Dtype memory_dtype(const nn::Model& model) {
   return dtype == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
 }
 
-// Components (R, V) at tokens (R).
+// Selects the components (R, V) at tokens (R).
 Components at_tokens(const Components& components, const Tensor& tokens) {
   return taken(components, [&](const Tensor& words) {
     return words.gather(1, tokens.to(words.device()).unsqueeze(1)).squeeze(1);
@@ -100,7 +100,7 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
     rows.confidence = confidence_of(rows.head).to(torch::kCPU, torch::kFloat64);
   Components components{rows.head};
   components.gates.confidence = rows.confidence;
-  Tensor seen, own;  // log-masses in the head's softmax; of parts that the model was trained with
+  Tensor seen, own;  // log-masses in the softmax: all parts; trained parts
   const auto add = [](Tensor& sum, const Tensor& more) {
     sum = sum.defined() ? torch::logaddexp(sum, more) : more;
   };
@@ -125,7 +125,7 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
   if (seen.defined()) {
     const Tensor mass = seen.logsumexp(1, /*keepdim=*/true);
     const Tensor all = torch::logaddexp(log_z, mass);
-    const Tensor divisor =  // of what sources give; where they give nothing it is the whole
+    const Tensor divisor =  // normaliser of the sources' masses; the whole if they have none
         plan_.released() ? torch::where(mass > nn::kUnseen / 2, mass, all) : all;
     components.joint = torch::logaddexp(rows.head + (log_z - all), seen - divisor);
     components.head = rows.head;
@@ -141,8 +141,8 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
   return mixture_.mix(mixed_.components, mixed_.weights);
 }
 
-// Of a window's rows, each of which is learned from before the next; of streams' next tokens, those
-// that they have.
+// Returns the weights for a window's rows, where each row is learned before the next. For the next
+// tokens of streams it returns each stream's weights.
 MixtureWeights StreamMemory::weights_for(const Components& components, const WordRows& rows) {
   if (online_.empty()) return mixture_.weights(components.gates);
   if (rows.window != nullptr)
@@ -165,7 +165,7 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
     mixed_.given = mixture_.given(mixed_.components, mixed_.weights);
     mixed_.log_z = mixed_.log_z.to(torch::kCPU, torch::kFloat64);
   }
-  std::vector<Tensor> log_z;  // less the bias of each part
+  std::vector<Tensor> log_z;  // minus the bias of each part
   for (const auto& part : plan_.joint(*plan_.kinds()[source]))
     log_z.push_back(mixed_.log_z - part.bias);
   const auto first = mixed_.given.begin() + 1;
@@ -206,7 +206,7 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
   const Tensor log_prob = log_probs.to(torch::kCPU, torch::kFloat64).contiguous();
   const Tensor targets =
       window.targets.slice(0, begin, begin + rows).to(torch::kCPU, torch::kInt64).contiguous();
-  std::vector<Tensor> shares{torch::ones({rows}, torch::kFloat64)};  // the vocabulary's: the rest
+  std::vector<Tensor> shares{torch::ones({rows}, torch::kFloat64)};  // the vocabulary has the rest
   for (std::size_t i = 0; i < sources_.size(); ++i)
     for (auto& own : sources_[i]->shares(window, begin, targets, log_prob, weights_of(i))) {
       shares[0] = shares[0] - own;
@@ -219,7 +219,7 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
 void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) {
   for (const auto& source : sources_) source->read(row, tokens);
   if (online_.empty() || !plan_.weights_follow || !mixed_.components.joint.defined()) return;
-  // The label of the row that log_probs() gave last.
+  // Learns from the label of the row that log_probs() returned last.
   const auto own = taken_rows(mixed_.components,
                               [row](const Tensor& rows) { return rows.slice(0, row, row + 1); });
   online_[static_cast<std::size_t>(row)].learn(
@@ -243,7 +243,7 @@ void StreamMemory::select(const Tensor& rows) {
     online.push_back(online_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
   online_ = std::move(online);
   if (!plan_.weights_follow || !mixed_.components.joint.defined()) return;
-  mixed_.components =  // of the tokens that come next
+  mixed_.components =  // for the next tokens
       taken_rows(mixed_.components,
                  [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
 }

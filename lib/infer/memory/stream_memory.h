@@ -50,12 +50,12 @@ class StreamMemory {
   /// learn from the rows; `fresh`: they begin anew before them.
   torch::Tensor mix(const Parts& parts, bool fresh);
 
-  /// Returns log p of every word by the mixture, (R, V) float32 or float64, for positions with
+  /// Returns log p of every token by the mixture, (R, V) float32 or float64, for positions with
   /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
   /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
                           const nn::Place& place, const std::vector<torch::Tensor>& beside = {});
-  /// Returns log p of every word at rows [begin, end) of a window. Stores no positions;
+  /// Returns log p of every token at rows [begin, end) of a window. Stores no positions;
   /// token-reading sources read the targets, so that rows must come in order from the first scored
   /// one. `asked`: results of ask() for the batch, in which row `begin` is row `offset`; null:
   /// searches here.

@@ -14,7 +14,7 @@ using core::Code;
 using core::fail;
 using torch::Tensor;
 
-constexpr std::int64_t kPiece = 128;  // tokens of each row that go forward together
+constexpr std::int64_t kPiece = 128;  // tokens of each row per forward pass
 
 nn::WatchedAttention& watched(nn::Model& model) {
   auto* const attention = dynamic_cast<nn::WatchedAttention*>(model.architecture.get());
@@ -35,7 +35,7 @@ void check(const nn::Model& model, const shard::Dataset& data, const AttendedOpt
          data.size(), options.window + 1);
 }
 
-/// Columns [begin, end) of a batch.
+/// Returns columns [begin, end) of a batch.
 nn::Batch columns(const nn::Batch& batch, std::int64_t begin, std::int64_t end) {
   const auto cut = [&](const Tensor& x) { return x.slice(1, begin, end); };
   nn::Batch part;
@@ -47,7 +47,7 @@ nn::Batch columns(const nn::Batch& batch, std::int64_t begin, std::int64_t end) 
   return part;
 }
 
-/// Sum over the batch's rows of what the last token attends to: (layers, heads, window).
+/// Returns the attention of the last token, summed over the batch's rows: (layers, heads, window).
 Tensor attended(nn::Model& model, const nn::Batch& batch, torch::Device device) {
   const auto window = batch.steps();
   auto& attention = watched(model);

@@ -1,5 +1,5 @@
 #pragma once
-// Breaks the loss down by word frequency, by position in the document, or by document.
+// Breaks the loss down by token frequency, by position in the document, or by document.
 
 #include <memory>
 #include <string>
@@ -15,7 +15,7 @@ namespace infer {
 /// Sums of the scores passed to add(), by bucket.
 class Breakdown {
  public:
-  /// Buckets by frequency: words with 0, 1-9, 10-99, ... occurrences in `counts` (for example, the
+  /// Buckets by frequency: tokens with 0, 1-9, 10-99, ... occurrences in `counts` (for example, the
   /// training data). Throws Error{bad_data} if its tokenizer differs from that of `data`.
   static Breakdown by_frequency(const shard::Dataset& data, const shard::Dataset& counts);
   /// Buckets by position: tokens 1, 2-3, 4-7, ... of their document (from 0, the first token).

@@ -9,10 +9,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kLeastLog = -690;  // of a probability that is 0
+constexpr double kLeastLog = -690;  // logarithm used for probability 0
 
 struct Scale {
-  Tensor mean, deviation;  // (F); where all are alike the deviation is 0
+  Tensor mean, deviation;  // (F); the deviation is 0 if all values are equal
 };
 
 Scale scale_of(const Tensor& features) {

@@ -8,9 +8,9 @@
 namespace infer {
 namespace {
 
-constexpr std::size_t kMemory = 10;      // steps that shape the next one
-constexpr double kDescent = 1e-4;        // share of the slope's promise that a step must keep
-constexpr double kLeastGradient = 1e-9;  // its largest part, where it stops
+constexpr std::size_t kMemory = 10;      // number of stored steps
+constexpr double kDescent = 1e-4;        // least decrease relative to the slope's prediction
+constexpr double kLeastGradient = 1e-9;  // stops when no component exceeds it
 constexpr int kHalvings = 40;
 
 double dot(const Numbers& a, const Numbers& b) {
@@ -24,11 +24,11 @@ Numbers sum(const Numbers& a, double scale, const Numbers& b) {
 }
 
 struct Step {
-  Numbers moved, turned;  // of the point, of the gradient
-  double product;         // of both: above 0
+  Numbers moved, turned;  // changes of the point and of the gradient
+  double product;         // inner product of the two, above 0
 };
 
-// The gradient times what the steps say of the inverse Hessian.
+// Multiplies the gradient by the approximate inverse Hessian of the stored steps (L-BFGS).
 Numbers direction_of(const Numbers& gradient, const std::deque<Step>& steps) {
   Numbers q = gradient, alpha;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
@@ -69,7 +69,7 @@ double minimise(const Smooth& function, Numbers& at, int most_steps) {
     }
     if (!found) {
       if (steps.empty()) break;
-      steps.clear();  // the steepest way, from here
+      steps.clear();  // restart with steepest descent
       continue;
     }
     Step step{sum(next, -1, at), sum(next_gradient, -1, gradient), 0};

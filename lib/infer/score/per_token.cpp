@@ -10,7 +10,7 @@ namespace infer {
 
 namespace {
 
-// One for each kind of source that has one.
+// Returns a column for each kind of source that has one.
 std::vector<std::string> columns_of_kinds() {
   std::vector<std::string> names;
   for (const auto* const kind : source_kinds())
@@ -33,7 +33,7 @@ PerToken::PerToken(const std::string& path, const shard::Dataset& data, const Me
 void PerToken::add(const Scored& scored) {
   const auto targets = scored.targets.accessor<std::int64_t, 1>();
   const Components at = scored.parts.at(memory_);
-  std::vector<torch::Tensor> sources;  // of several weights of a kind, what these give together
+  std::vector<torch::Tensor> sources;  // a kind with several weights has their sum
   for (const auto* const kind : source_kinds()) {
     if (kind->column().empty()) continue;
     torch::Tensor& together = sources.emplace_back();

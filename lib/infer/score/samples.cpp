@@ -16,19 +16,19 @@ namespace {
 using torch::Tensor;
 
 constexpr double kLeastLeft =
-    1e-9;                         // of the joint softmax: more than sums of shares are rounded by
-constexpr double kTiny = 1e-300;  // keeps the logarithm of a probability that underflowed finite
+    1e-9;                         // of the joint softmax; it is above the rounding errors of sums
+constexpr double kTiny = 1e-300;  // keeps the logarithm of an underflowed probability finite
 constexpr std::int64_t kMostCombinations = 1 << 18;
 
-// Six digits are what a signature says.
+// A signature has six digits.
 double quoted(double share) { return std::stod(fmt::format("{:.6g}", share)); }
 
-// exp of a source's log p; joint's where it sees nothing.
+// Returns exp of a source's log p, or joint where the source has no entries.
 Tensor probability(const Tensor& log_prob, const Tensor& joint) {
   return torch::where(log_prob.isnan(), joint, log_prob.exp());
 }
 
-// What the sources gave at a point; the one by bucket apart.
+// Returns the probabilities of the sources at a point, with the source weighted by bucket apart.
 ShareProblem problem_of(const Components& at, const Mixture& mixture, std::int64_t run) {
   const Tensor joint = at.joint.exp();
   std::vector<Tensor> sources = {joint};
@@ -59,7 +59,7 @@ Places all_places(const Grid& grid) {
   return all;
 }
 
-// With the biases of the point.
+// Returns the parts with the biases of the point.
 Components parts_at(const Parts& parts, MemoryPlan memory, const Grid& grid,
                     const std::vector<std::size_t>& places) {
   for (const auto& axis : memory.axes())
@@ -68,8 +68,8 @@ Components parts_at(const Parts& parts, MemoryPlan memory, const Grid& grid,
   return parts.at(memory, places);
 }
 
-// Shares of the joint softmax, then of the others, whose values are given, a row a combination:
-// (L, sources).
+// Returns all combinations of shares (L, sources). The joint softmax comes first; the other shares
+// take the given values.
 Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
   std::vector<std::vector<double>> rows = {{1}};
   for (std::size_t i = 0; i < others; ++i) {
@@ -93,8 +93,8 @@ Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
       .view({std::ssize(rows), static_cast<std::int64_t>(others) + 1});
 }
 
-// The share of each bucket that is best for it; where no token was of it, that of the one before it
-// in its run. sums (B + 1, K).
+// Returns the best share of each bucket. A bucket without tokens takes the share of the previous
+// bucket in its run. sums is (B + 1, K).
 std::vector<double> best_of_buckets(const Tensor& sums, const std::vector<double>& tried,
                                     std::int64_t run) {
   std::vector<double> best;
@@ -106,7 +106,7 @@ std::vector<double> best_of_buckets(const Tensor& sums, const std::vector<double
   return best;
 }
 
-// Weights in the order of the plan, of shares (joint's first) and those by bucket.
+// Returns weights in the order of the plan from shares (joint's first) and the shares by bucket.
 std::vector<std::vector<double>> in_order(const Mixture& mixture, const std::vector<double>& shares,
                                           const std::vector<double>& outer) {
   std::vector<std::vector<double>> weights;
@@ -122,8 +122,8 @@ std::int64_t run_of(const MemoryPlan& memory) {
   return 1;
 }
 
-// log p of the rest and of each source with a gate, (N, 1 + S); where one sees nothing, the joint
-// softmax's. `rest`: constants of those without a gate.
+// Returns log p (N, 1 + S) of the rest and of each source with a gate. Where a source has no
+// entries it is the joint softmax's. `rest` holds the constants of sources without a gate.
 Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWeights& rest,
                   const std::vector<std::size_t>& gated) {
   Tensor others = rest.joint.of(at.joint);
@@ -144,7 +144,7 @@ Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWei
   return torch::stack(all, 1);
 }
 
-// (R, 1), 1 on average.
+// Returns the weights as (R, 1) with mean 1.
 Tensor weight_column(const Tensor& weight) {
   return weight.defined() ? even(weight).unsqueeze(1) : weight;
 }
@@ -158,7 +158,8 @@ void divide(MixtureWeights& weights, double by) {
   for (auto& weight : weights.own) weight.constant /= by;
 }
 
-// Whether to look: the share of a source beside all others together, which keep their constants.
+// Fits the gate that decides whether to search: the share of a source against all others together,
+// which keep their constants.
 GateRow fit_search(const Components& at, const Mixture& mixture, std::size_t source,
                    const Tensor& weight) {
   MixtureWeights rest = mixture.constant(at.gates);
@@ -204,7 +205,7 @@ void Samples::add(Parts parts) {
     thin();
 }
 
-// Every second of what is kept.
+// Keeps every second sample.
 void Samples::thin() {
   const std::int64_t half = (kept_ + 1) / 2;
   for (auto& [width, values] : columns_) {
@@ -243,7 +244,7 @@ std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, 
                                   const Places& asked) {
   const Mixture mixture(memory);
   std::vector<TunePoint> points;
-  FittedShares best;  // of the point before: near
+  FittedShares best;  // of the previous point, as a start
   for (const auto& places : asked.empty() ? all_places(grid) : asked) {
     ShareProblem problem =
         problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
@@ -282,7 +283,7 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
       double nats = 0;
       if (!problem.outer.defined()) {
         nats = -log_of(rest).sum().item<double>();
-      } else {  // the best of each bucket does not depend on the other buckets'
+      } else {  // the best share of a bucket is independent of other buckets
         const Tensor sums =
             torch::zeros({problem.buckets + 1, std::ssize(lambdas)}, torch::kFloat64);
         for (std::size_t k = 0; k < lambdas.size(); ++k) {

@@ -23,7 +23,7 @@ namespace infer {
 struct ReportOptions {
   std::string per_token;    ///< output file; empty: none
   std::string by = "none";  ///< frequency, position or document
-  std::string counts;       ///< shard whose word counts `frequency` uses
+  std::string counts;       ///< shard whose token counts `frequency` uses
   bool ablate = false;      ///< reports the effect of each source
   std::vector<std::int64_t> retrieval_at;
   double fail_above = 0;     ///< maximum perplexity; 0: none

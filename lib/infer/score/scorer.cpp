@@ -23,10 +23,10 @@ using core::Code;
 using core::fail;
 using torch::Tensor;
 
-constexpr std::uint64_t kFirstLook = 1024;  // tokens
+constexpr std::uint64_t kFirstLook = 1024;  // in tokens
 
-// Evaluation mode and no gradient while it lives. (Not InferenceMode: tables that a model makes on
-// first use must serve training afterwards.)
+// Enables evaluation mode and disables gradients during its lifetime. (InferenceMode is unsuitable:
+// tables that a model makes on first use must also serve training later.)
 class Evaluating {
  public:
   explicit Evaluating(nn::Model& model) : model_(model), training_(model.is_training()) {
@@ -42,7 +42,7 @@ class Evaluating {
   torch::NoGradGuard no_gradient_;
 };
 
-// Source bytes and words of what is scored; see Totals.
+// Counts source bytes and words of the scored text; see Totals.
 void count_text(Totals& totals, const shard::Dataset& data, const WindowPlan& windows) {
   const auto& documents = data.documents();
   const auto shares = scored_shares(windows, documents, data.size());
@@ -52,14 +52,14 @@ void count_text(Totals& totals, const shard::Dataset& data, const WindowPlan& wi
   }
 }
 
-// The batches that a part goes through, [first, ...) up to groups [begin, end), which are its own.
+// The batches of a part: it runs from batch `first` on and scores groups [begin, end).
 struct Stretch {
   std::int64_t first = 0, begin = 0, end = std::numeric_limits<std::int64_t>::max();
-  std::int64_t groups = 0;  // of all parts; of the whole they are not counted
+  std::int64_t groups = 0;  // over all parts; not counted for the whole
 };
 
-// Those before its own as far back as memories `reach`, in the stream that its first window goes
-// on.
+// Returns the batches of a part. It begins earlier than the part's own batches, as far back as
+// memories `reach` in the stream of its first window.
 Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>& batches,
                    std::int64_t reach) {
   Stretch stretch;
@@ -70,8 +70,8 @@ Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>&
   stretch.begin = part.begin(groups);
   stretch.end = part.end(groups);
   struct Before {
-    std::int64_t tokens;  // new ones
-    std::int64_t stream;  // that begins in it last, or -1
+    std::int64_t tokens;  // new tokens
+    std::int64_t stream;  // the last stream that begins in it, or -1
   };
   std::vector<Before> before;
   for (auto all = batches(); const auto batch = all.next();) {
@@ -95,7 +95,7 @@ Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>&
   return stretch;
 }
 
-// Windows that went through the model and the head; their memories come next.
+// Windows after the forward pass and the head. Their memories come next.
 struct Forwarded {
   std::vector<Span> spans;
   nn::Batch host, batch;
@@ -103,10 +103,10 @@ struct Forwarded {
   HeadRows head;                                 // of the new rows of all spans
   StreamMemory::Asked asked;                     // of the same rows
   std::vector<StreamMemory::Recalled> recalled;  // of each span
-  nn::Download come;                             // results(), on their way to the host
-  bool own = true;                               // of the part; else they are only remembered
+  nn::Download come;                             // results() in transfer to the host
+  bool own = true;                               // false: the part only remembers these windows
 
-  /// What was computed where the model is, in the order of the download.
+  /// Returns the results on the model's device, in the order of the download.
   std::vector<Tensor*> results() {
     std::vector<Tensor*> all{&head.log_prob, &head.log_z, &head.confidence};
     for (auto& of : recalled)
@@ -126,15 +126,15 @@ struct Forwarded {
     auto tensor = all.begin();
     for (Tensor* const result : results()) *result = *tensor++;
   }
-  /// Whether a source is still looking.
+  /// Returns whether a source is still searching.
   bool looking() const {
     return std::any_of(asked.begin(), asked.end(),
                        [](const auto& found) { return found != nullptr; });
   }
 };
 
-// Of windows that several passages were prepended to: the mixture of what each of them gives,
-// with the log-sum-exp of the first.
+// Returns the rows of windows with several passages: the mixture over the passages, with the
+// log-sum-exp of the first.
 HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets& targets,
                     const PrefixedBatch& prefixed, const std::vector<Span>& spans) {
   std::vector<Tensor> f, labels, host_labels;
@@ -211,7 +211,7 @@ class Walk {
   }
 
  private:
-  // What was scored in the order of the lengths, in that of the stream.
+  // Reports in the order of the stream what was scored in the order of the lengths.
   void give_kept() {
     std::sort(kept_.begin(), kept_.end(),
               [](const Scored& a, const Scored& b) { return a.first < b.first; });
@@ -219,8 +219,8 @@ class Walk {
     kept_.clear();
   }
 
-  // One forward for all windows and one call of the head; the stores are searched meanwhile and
-  // while the next windows go forward.
+  // Runs one forward pass for all windows and one call of the head. Stores are searched meanwhile
+  // and during the next windows' forward pass.
   Forwarded forward(std::vector<Span> spans, bool own) {
     Forwarded done;
     done.own = own;
@@ -264,7 +264,7 @@ class Walk {
     return prefixes;
   }
 
-  // What memories keep and ask with is what the best passage makes of a window.
+  // Memory keys and queries come from the windows encoded after their top passage.
   void encode_behind(const std::vector<Prefixes>& prefixes, Forwarded& done) {
     std::vector<std::int64_t> lengths;
     for (const Span& span : done.spans) lengths.push_back(span.length);
@@ -275,7 +275,7 @@ class Walk {
       done.head = mixed_rows(*model_.head, hidden, targets_of(done), prefixed, done.spans);
   }
 
-  // Each window is a stretch.
+  // Each window is one stretch.
   void ask(Forwarded& done, const Tensor& queries) {
     Ask ask{queries, scored_rows(done.host.targets, done.spans), {}, done.head.confidence, own_};
     for (const Span& span : done.spans) ask.lengths.push_back(span.length - span.first_scored);
@@ -283,8 +283,8 @@ class Walk {
     done.asked = memory_.ask(ask);
   }
 
-  // Where a search is under way, or a device computes, these windows wait until the next went
-  // forward.
+  // If a search is under way or a device computes, these windows wait until the next windows'
+  // forward pass.
   void pass(Forwarded done) {
     if (!done.own) return;
     if (!done.looking() && device_.is_cpu()) {
@@ -299,7 +299,7 @@ class Walk {
     if (auto last = std::exchange(waiting_, std::nullopt)) score(*last);
   }
 
-  // In the order of the stream.
+  // Scores windows in the order of the stream.
   void score(Forwarded& done) {
     done.receive();
     for (const auto& found : done.asked)
@@ -335,8 +335,8 @@ class Walk {
     return {read.begin(), read.end()};
   }
 
-  // Tokens before the window's first scored target that sources have not read: from where they are;
-  // of a part's first window as far back as these matter.
+  // Returns the tokens before the window's first scored target that sources have not read. For a
+  // part's first window it returns as many earlier tokens as sources need.
   std::vector<std::int64_t> before(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     const std::uint64_t end = span.target + static_cast<std::uint64_t>(span.first_scored);
@@ -365,7 +365,7 @@ class Walk {
     return *totals_.gates;
   }
 
-  // The nats of the same tokens at constant shares, where these are known.
+  // Returns the nats of the same tokens at constant shares if these are known.
   double compare(const Scored& scored, double counted) {
     GateTotals& gates = gate_totals();
     gates.compared = !plan_.gates.skips();
@@ -393,7 +393,7 @@ class Walk {
                    window.place.slice(span.first_new, span.length));
   }
 
-  // What the memories have for a window, which they then remember.
+  // Returns what the memories have for a window. The memories then store the window.
   StreamMemory::Recalled recall(const Forwarded& done, std::int64_t row) {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear_sources();
@@ -402,7 +402,7 @@ class Walk {
     return memory_.recall(window, scored_targets(done, row));
   }
 
-  // 1 for tokens that the text's marks say, else 0.
+  // Returns weight 1 for tokens that the text's marks select, else 0.
   Tensor learned(std::uint64_t first, std::int64_t n) const {
     Tensor weight = torch::zeros({n}, torch::kFloat64);
     for (const auto& mark :
@@ -458,18 +458,18 @@ class Walk {
   nn::Model& model_;
   const shard::Dataset& data_;
   const WindowPlan& windows_;
-  shard::Fingerprints own_;  // the data's
+  shard::Fingerprints own_;  // of the data
   MemoryPlan plan_;
   torch::Device device_;
   const Watch& watch_;
   bool mixed_, carried_, sorted_;
   StreamMemory memory_;
-  std::optional<std::uint64_t> read_;  // by sources: elements of the stream up to this
+  std::optional<std::uint64_t> read_;  // end of the elements that sources have read
   nn::State state_;
   std::optional<WindowPrefixes> prefixes_;
   Totals totals_;
   std::vector<Scored> kept_;
-  std::optional<Forwarded> waiting_;  // last: what it asked uses the others
+  std::optional<Forwarded> waiting_;  // last: its searches use the other members
 };
 
 Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,

@@ -11,8 +11,8 @@ namespace {
 using torch::Tensor;
 using ShareNumbers = std::vector<double>;
 
-constexpr double kLeastMixed = 1e-300;  // keeps the logarithm of a p that underflowed finite
-constexpr double kShareGap = 1e-9;      // nats
+constexpr double kLeastMixed = 1e-300;  // keeps the logarithm of an underflowed probability finite
+constexpr double kShareGap = 1e-9;      // in nats
 constexpr int kShareSteps = 100, kShareSweeps = 1000, kShareHalvings = 40, kShareTurns = 100;
 
 Tensor numbers_tensor(const ShareNumbers& values) { return torch::tensor(values, torch::kFloat64); }
@@ -21,10 +21,10 @@ double loss_of(const Tensor& mixed, const Tensor& weight) {
   return -weighted(mixed.clamp_min(kLeastMixed).log(), weight).mean().item<double>();
 }
 
-// (R): each target's p under shares of the sources.
+// Returns (R): each target's probability under the sources' shares.
 Tensor mix(const Tensor& p, const ShareNumbers& shares) { return p.t().mv(numbers_tensor(shares)); }
 
-// min 1/2 x'Hx + b'x over x >= 0, one number after the other. H (S, S), row after row.
+// Minimises 1/2 x'Hx + b'x over x >= 0 by coordinate descent. H is (S, S), row-major.
 void descend(const ShareNumbers& curvature, const ShareNumbers& linear, ShareNumbers& x) {
   const std::size_t n = x.size();
   for (int sweep = 0; sweep < kShareSweeps; ++sweep) {
@@ -41,14 +41,15 @@ void descend(const ShareNumbers& curvature, const ShareNumbers& linear, ShareNum
   }
 }
 
-// -mean log(x p) + sum x: its least value over x >= 0 has the sum 1, so that it needs no such rule.
+// -mean log(x p) + sum x. Its minimum over x >= 0 has sum 1, so the constraint on the sum is not
+// needed.
 double free_loss(const Tensor& p, const Tensor& weight, const ShareNumbers& x) {
   double sum = 0;
   for (const double one : x) sum += one;
   return loss_of(mix(p, x), weight) + sum;
 }
 
-// Shares of (S, R) from `at` on.
+// Fits shares of the sources (S, R), starting from `at`.
 void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
   const auto n = at.size();
   const auto targets = static_cast<double>(p.size(1));
@@ -57,7 +58,7 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
     const Tensor counted = weighted(ratio, weight);
     const Tensor gains = counted.mean(1), products = counted.mm(ratio.t()) / targets;
     const ShareNumbers gain(gains.const_data_ptr<double>(), gains.const_data_ptr<double>() + n);
-    // The loss is convex: no shares are better than these by more than this.
+    // The loss is convex: this bounds how much better any other shares can be.
     if (*std::max_element(gain.begin(), gain.end()) - 1 <= kShareGap) return;
     const ShareNumbers curvature(products.const_data_ptr<double>(),
                                  products.const_data_ptr<double>() + n * n);
@@ -77,19 +78,19 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
       for (std::size_t i = 0; i < n; ++i) next[i] = at[i] + length * (aim[i] - at[i]);
       lower = free_loss(p, weight, next) < value + 0.1 * length * slope;
     }
-    if (!lower) return;  // rounding is all that is left
+    if (!lower) return;  // only rounding is left
     double sum = 0;
     for (const double one : next) sum += one;
     for (std::size_t i = 0; i < n; ++i) at[i] = next[i] / sum;
   }
 }
 
-// Of each bucket the share x that makes sum log(rest + x (outer - rest)) largest: Newton between
-// bounds that close in on the place where the slope is 0.
+// Finds for each bucket the share x that maximises sum log(rest + x (outer - rest)). It is Newton's
+// method within bounds that converge to the zero of the slope.
 void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& at) {
   const Tensor more = problem.outer - rest;
   const auto buckets = at.size();
-  ShareNumbers low(buckets, -1), high(buckets, 2);  // beyond what a share may be: not looked at yet
+  ShareNumbers low(buckets, -1), high(buckets, 2);  // outside [0, 1]: not tried yet
   for (int step = 0; step < kShareSteps; ++step) {
     ShareNumbers shares = at;
     shares.push_back(0);
@@ -120,7 +121,7 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
   }
 }
 
-// (R): what the source by bucket gets of each target.
+// Returns (R): the share of the source weighted by bucket for each target.
 Tensor outer_shares(const ShareProblem& problem, const ShareNumbers& outer) {
   ShareNumbers shares = outer;
   shares.push_back(0);
@@ -139,7 +140,7 @@ double share_loss(const ShareProblem& problem, const FittedShares& shares) {
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) {
   const std::int64_t sources = problem.p.size(0);
   const bool outer = problem.outer.defined();
-  // p_joint's least share is a part of every other source, so that these are free from 0 to 1.
+  // Mixes p_joint's least share into every source, so that the shares are free from 0 to 1.
   const Tensor p = kLeastJointShare * problem.p[0] + (1 - kLeastJointShare) * problem.p;
   FittedShares fitted = start;
   ShareNumbers& at = fitted.shares;

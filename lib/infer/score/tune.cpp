@@ -17,8 +17,8 @@
 namespace infer {
 namespace {
 
-// Nats a token: by as much a pass over what is beyond an edge must be better, to be taken and to be
-// followed by another.
+// Nats per token. A pass beyond an edge must improve by this much to be taken and to be followed by
+// another.
 constexpr double kWorthAPass = 1e-4;
 
 std::string flag_of(const std::string& axis) {
@@ -28,15 +28,15 @@ std::string flag_of(const std::string& axis) {
   return {};
 }
 
-constexpr const char* kShared = "temperature";  // the axis of what has no temperature of its own
+constexpr const char* kShared = "temperature";  // the axis of sources without their own temperature
 
-// Whether each part of the joint softmax gets a temperature of its own: several things are divided
-// by one, and no points of that one are given.
+// Whether each part of the joint softmax gets its own temperature: several sources share one
+// temperature whose points are not given.
 bool tempers_apart(const MemoryPlan& memory, const TuneOptions& options) {
   return options.of(kShared).empty() && memory.joint().size() + memory.interpolated() > 1;
 }
 
-// A bias that is looked for: one point of the grid, to which others come.
+// Whether a bias is searched: its axis begins with one point, and the search adds others.
 bool is_open(const PlanAxis& axis, const TuneOptions& options) {
   return !axis.bias_of.empty() && options.of(kShared).empty() && options.of(axis.name).empty();
 }
@@ -63,7 +63,8 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   return grid;
 }
 
-// Values of the best point at the edge of what was tried; of shares where they were of a list.
+// Returns the values of the best point that are at an edge of the grid. Shares count if they were
+// given as a list.
 std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options) {
   std::vector<std::string> edges;
   const auto& points = tuned.points;
@@ -86,8 +87,9 @@ std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options
   return edges;
 }
 
-// Of values in their order with the best at an edge: the two there and four beyond, as far apart as
-// these two, but 1.3 to 2 times. False where it is at none, or nothing is beyond.
+// If the best of the ordered values is at an edge, replaces them by the two values at that edge and
+// four beyond. Their ratio is that of the two values, limited to 1.3 to 2. Returns false if the
+// best value is at no edge or no value beyond is allowed.
 bool go_beyond(std::vector<double>& values, double chosen) {
   if (values.size() < 2 || (chosen != values.front() && chosen != values.back())) return false;
   const bool down = chosen == values.front();
@@ -103,7 +105,7 @@ bool go_beyond(std::vector<double>& values, double chosen) {
   return values.size() > 2;
 }
 
-// The same of each value that gives anything and whose points were not given.
+// Does this for each axis of an active source whose points were not given.
 bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
   MemoryPlan memory = tuned.memory;
   bool any = false;
@@ -114,7 +116,7 @@ bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
   return any;
 }
 
-// The gates, at the best point.
+// Fits the gates at the best point.
 void fit_gates_of(Tuned& tuned, const Parts& parts) {
   const auto fitted = fit_gates(parts, tuned.memory, tuned.best.places);
   tuned.memory.gates.gate = fitted.gate;
@@ -122,8 +124,8 @@ void fit_gates_of(Tuned& tuned, const Parts& parts) {
   tuned.totals.nats = fitted.loss * static_cast<double>(tuned.totals.tokens);
 }
 
-// Looks for the best point on what one pass gave. The numbers of the joint softmax are tried part
-// by part, each with the rest at its best: every combination would be too many.
+// Finds the best point from the results of one pass. The axes of the joint softmax are searched
+// part by part, each with the others at their best: all combinations would be too many.
 class PointSearch {
  public:
   PointSearch(const Parts& parts, const MemoryPlan& memory, Grid grid, const TuneOptions& options)
@@ -164,9 +166,9 @@ class PointSearch {
 
  private:
   struct Part {
-    std::size_t bias = 0, tempered = 0;  // axes
-    std::size_t start = 0;               // the place of its temperature
-    bool open = false;                   // any bias
+    std::size_t bias = 0, tempered = 0;  // indices of axes
+    std::size_t start = 0;               // index of its temperature
+    bool open = false;                   // whether any bias is searched
   };
   static constexpr int kRounds = 4;
   static constexpr double kFirstStep = 2, kLastStep = 0.25, kWorthAStep = 1e-6;  // of a bias
@@ -183,7 +185,8 @@ class PointSearch {
     });
   }
 
-  // Every combination of what is of no part, these at the plan's own numbers.
+  // Returns all combinations of the axes outside the joint softmax, with the joint softmax at the
+  // plan's values.
   Places product() const {
     Grid free = grid_;
     for (std::size_t i = 0; i < free.axes.size(); ++i)
@@ -196,7 +199,7 @@ class PointSearch {
     return all;
   }
 
-  // The least loss. Points that were tried before are not computed again.
+  // Returns the least loss of these points. Points already tried are not computed again.
   double try_all(const Places& places) {
     double least = HUGE_VAL;
     Places fresh;
@@ -227,7 +230,7 @@ class PointSearch {
     return places;
   }
 
-  // All other values of an axis.
+  // Returns the points with all other values of an axis.
   Places along(const std::vector<std::size_t>& from, std::size_t axis) const {
     Places all;
     for (std::size_t k = 0; k < grid_.axes[axis].values.size(); ++k)
@@ -235,7 +238,7 @@ class PointSearch {
     return all;
   }
 
-  // Begins without any part and adds each: beside one that is too heavy no other shows its worth.
+  // Begins without any part and adds each: beside a part with too much weight no other part helps.
   void try_one_by_one() {
     const std::size_t whole = best_;
     auto none = points_[best_].places;
@@ -246,7 +249,7 @@ class PointSearch {
     if (points_[whole].loss <= points_[best_].loss) best_ = whole;
   }
 
-  // At each of its temperatures the best bias; and without it.
+  // Finds the best bias at each temperature of a part, and tries the point without the part.
   void try_part(const Part& part) {
     const auto from = points_[best_].places;
     Places starts = along(from, part.tempered);
@@ -263,7 +266,7 @@ class PointSearch {
       try_all({moved(points_[best_].places, part.bias, place_of(part.bias, -HUGE_VAL))});
   }
 
-  // Uphill from the bias of a point.
+  // Searches from the bias of a point in the direction that improves.
   void climb(const std::vector<std::size_t>& from, std::size_t axis) {
     const auto loss_at = [&](double bias) {
       return std::abs(bias) > kMostBias ? HUGE_VAL
@@ -283,7 +286,7 @@ class PointSearch {
     }
   }
 
-  // Of a value that may be new.
+  // Returns the index of a value, which may be new.
   std::size_t place_of(std::size_t axis, double value) {
     auto& values = grid_.axes[axis].values;
     const auto found = std::find(values.begin(), values.end(), value);
@@ -298,11 +301,11 @@ class PointSearch {
   const TuneOptions& options_;
   std::vector<Part> joint_;
   std::vector<TunePoint> points_;
-  std::map<std::vector<std::size_t>, double> losses_;  // the least of each place
+  std::map<std::vector<std::size_t>, double> losses_;  // least loss of each point
   std::size_t best_ = 0;
 };
 
-// The best of a grid, in one pass of the model.
+// Returns the best point of a grid from one pass of the model.
 Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
               const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
               torch::Device device, const std::function<void(std::uint64_t)>& progress) {
@@ -410,7 +413,7 @@ Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
     Tuned beyond = pass(tuned.at(tuned.best, memory));
     beyond.tried += tuned.tried;
     if (beyond.best.loss > tuned.best.loss - kWorthAPass) {
-      // Nothing is there, unless farther still.
+      // There is no improvement, unless even farther away.
       tuned.tried = beyond.tried;
       tuned.edges = beyond.edges;
       break;

@@ -66,13 +66,13 @@ void CompleterOptions::fields(core::FieldList& f) {
   compute.fields(f);
 }
 
-// One prompt of a job, and its texts.
+// One prompt of a job and its texts.
 struct Completer::Text {
   serve::JobPtr job;
   std::int64_t first = 0;  // index of its first choice
   Prompt prompt;
-  std::vector<std::int64_t> tokens;  // of the prompt, with what stands before it
-  std::int64_t before = 0;           // of them, tokens that are no text of the prompt
+  std::vector<std::int64_t> tokens;  // of the prompt and what precedes it
+  std::int64_t before = 0;           // number of them before the prompt's own text
   std::map<std::int64_t, Sample> samples = {};
 };
 
@@ -120,7 +120,7 @@ bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
   return false;
 }
 
-// Its prompts become texts, or it is told why not.
+// Adds the job's prompts as texts, or reports an error to the job.
 void Completer::open(const serve::JobPtr& job, std::vector<Text>& texts) {
   const auto& request = job->request;
   std::vector<Text> own;
@@ -199,8 +199,8 @@ std::string Completer::text_of(std::int64_t token) const {
   return text;
 }
 
-// Tokens from `from` on of a text that was scored. Of the first of all nothing is known, and the
-// scores begin behind it.
+// Returns the tokens from `from` on of a scored text. The first token has no score, and the scores
+// begin after it.
 std::vector<serve::CompletionToken> Completer::tokens_of(const std::vector<std::int64_t>& all,
                                                          std::int64_t from,
                                                          const TokenScores& scores,
@@ -222,7 +222,8 @@ std::vector<serve::CompletionToken> Completer::tokens_of(const std::vector<std::
   return made;
 }
 
-// The tokens of a text's own part: without the end, and those of which only a stop string is left.
+// Returns the tokens of a text's visible part: without the end token and without tokens of a stop
+// string.
 std::vector<std::int64_t> Completer::shown_tokens(const Sample& sample) const {
   auto tokens = sample.tokens;
   if (sample.finish == Finish::end) tokens.pop_back();
@@ -242,9 +243,9 @@ std::string Completer::echo_of(const Text& text) const {
   return echo;
 }
 
-// Tells each text's choices, with what the model thinks of the tokens where that was asked for.
+// Reports each text's choices, with the tokens' log-probabilities if requested.
 void Completer::tell_choices(std::vector<Text>& texts) {
-  std::vector<std::vector<std::int64_t>> all;  // of each choice whose tokens are asked for
+  std::vector<std::vector<std::int64_t>> all;  // of each choice that requests tokens
   for (const auto& text : texts) {
     if (!text.job->request.logprobs) continue;
     for (std::int64_t i = 0; i < text.job->request.n; ++i) {

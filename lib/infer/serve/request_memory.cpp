@@ -14,7 +14,7 @@ using core::Code;
 using core::fail;
 using core::Json;
 
-// Options whose values are names of files, or were read from files.
+// Whether an option's values are names of files or were read from files.
 bool names_files(const core::Field& field) {
   return std::holds_alternative<std::vector<std::string>*>(field.target);
 }

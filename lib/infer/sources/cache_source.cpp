@@ -1,4 +1,4 @@
-// The continuous cache: softmax of theta f.f over the last positions (Grave et al. 2017).
+// The continuous cache: a softmax of theta f.f over the last positions (Grave et al. 2017).
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Local and long: positions of the window, and those before it, joined with the head's softmax or
-// a distribution of their own.
+// Local and long memory: positions of the window and before it. They are joined with the head's
+// softmax, or form a distribution of their own.
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ using torch::Tensor;
 constexpr const char* kDefaultReach = "4seg";
 constexpr std::int64_t kMostReach = 1'000'000'000;
 
-// "12288" tokens, or "4seg", "4segments" of so many tokens.
+// Parses "12288" tokens, or "4seg" or "4segments" of `segment` tokens each.
 std::int64_t reach_of(const std::string& text, std::int64_t segment) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const std::string unit = text.substr(digits);
@@ -37,7 +37,7 @@ std::int64_t reach_of(const std::string& text, std::int64_t segment) {
   fail(Code::usage, "--long: '{}' is no number of tokens (12288) or segments (4seg)", text);
 }
 
-// Which of local and long: as asked for, else as the model was trained with.
+// Returns the requested memories, or those the model was trained with.
 nn::MemoryRule asked_rule(const MemoryOptions& options, const model::TrainingFacts& facts) {
   if (options.memory.empty()) {
     nn::MemoryRule rule = nn::MemoryRule::parse(facts.memory);
@@ -52,7 +52,7 @@ nn::MemoryRule asked_rule(const MemoryOptions& options, const model::TrainingFac
   return rule;
 }
 
-// What the rule shows where blocks have no context of their own: local is a reach too.
+// Returns what the rule shows if blocks have no context of their own: local becomes a reach too.
 nn::MemoryRule streamed(nn::MemoryRule rule, const StreamShape& shape) {
   if (!shape.streaming) return rule;
   rule.reach = std::max(rule.far ? rule.reach : 0, rule.local ? shape.window : 0);
@@ -121,7 +121,7 @@ class ContextSource : public RingSource {
     return parts;
   }
 
-  // Local and long, each position once: long has what local does not show.
+  // Returns local and long as disjoint parts: long has the positions that local does not show.
   static std::vector<Part> apart(const MemoryPlan& plan, const StreamShape& shape,
                                  const Grid& grid) {
     std::vector<Part> parts;
@@ -151,7 +151,8 @@ class ContextSource : public RingSource {
     });
   }
 
-  // What is summed by itself: both together where nothing tells them apart.
+  // Returns the parts that are summed separately. Local and long are one part if nothing
+  // distinguishes them.
   static std::vector<Part> summed(const MemoryPlan& plan, const StreamShape& shape,
                                   const Grid& grid) {
     const auto parts = asked(plan);
@@ -163,7 +164,7 @@ class ContextSource : public RingSource {
     return {{streamed(plan.rule, shape), temperatures.values}};
   }
 
-  std::vector<Part> named_;  // local, long, as far as they are asked for
+  std::vector<Part> named_;  // local and long, as requested
   bool alone_;
   std::vector<std::size_t> axes_;
 };

@@ -32,7 +32,7 @@ Tensor confidence_here(const Tensor& log_probs) {
 Tensor confidence_of(const Tensor& log_probs) {
   if (nn::in_host_memory(log_probs) && log_probs.scalar_type() == torch::kFloat32)
     return confidence_here(log_probs);
-  constexpr double kFinite = -1e30;  // a word that cannot be adds nothing
+  constexpr double kFinite = -1e30;  // replaces -inf: an impossible token adds nothing
   const Tensor p = log_probs.exp();
   const Tensor entropy = -(p * log_probs.clamp_min(kFinite)).sum(1);
   const Tensor top = log_probs.amax(1);

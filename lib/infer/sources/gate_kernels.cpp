@@ -7,8 +7,8 @@
 namespace infer {
 
 RowConfidence row_confidence(const float* log_probs, std::int64_t words) {
-  constexpr std::int64_t kPart = 4096;  // words whose sum float32 holds well
-  constexpr float kNone = -87;          // below it e^x x is nothing
+  constexpr std::int64_t kPart = 4096;  // tokens whose sum float32 holds precisely
+  constexpr float kNone = -87;          // below it e^x x is 0
   float top = -std::numeric_limits<float>::infinity();
   double entropy = 0;
   for (std::int64_t begin = 0; begin < words; begin += kPart) {

@@ -5,7 +5,7 @@
 
 namespace infer {
 
-/// Confidence of one row of log-probabilities; -inf marks impossible words.
+/// Confidence of one row of log-probabilities; -inf marks impossible tokens.
 struct RowConfidence {
   double entropy;  ///< nats
   double top;      ///< the highest log-probability

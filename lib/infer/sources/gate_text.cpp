@@ -1,4 +1,4 @@
-// Gates as texts.
+// Text form of gates.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,7 +14,7 @@ namespace infer {
 namespace {
 
 constexpr const char* kSearch = "search";
-constexpr double kMostWeight = 1e12;  // what is beyond it was not fitted
+constexpr double kMostWeight = 1e12;  // a fit gives no larger weight
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   const std::string shown = text.size() > 40 ? text.substr(0, 40) + "…" : text;
@@ -46,7 +46,7 @@ const GateKind* kind_of(const std::string& source) {
   return nullptr;
 }
 
-// Names of what a row has weights of; empty for a source that there is not.
+// Returns the names of a row's weights, or none for an unknown source.
 std::vector<std::string> weights_of(const std::string& source) {
   const GateKind* const kind = kind_of(source);
   if (kind == nullptr && source != kSearch) return {};

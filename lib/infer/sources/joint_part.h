@@ -1,5 +1,5 @@
 #pragma once
-// Parts of the joint softmax: entries beside the head's words. Each kind has its own temperature
+// Parts of the joint softmax: entries beside the head's tokens. Each kind has its own temperature
 // and log-weight.
 
 #include <string>

@@ -24,7 +24,7 @@ void check_temperature(const char* flag, double temperature) {
          temperature);
 }
 
-// The constants of gates that are fitted.
+// Copies the constants of fitted gates into the plan.
 void give_constants(MemoryPlan& plan) {
   if (plan.gates.gate.rows.empty()) return;
   for (const auto& weight : plan.weights())
@@ -46,8 +46,9 @@ void check_shares(const MemoryPlan& plan) {
   if (sum >= 1) fail(Code::usage, "{}: are shares, below 1 together", fmt::join(flags, ", "));
 }
 
-// Whether weights are learned: as asked for, else where no share is given or tuned and a source is
-// there that the model was not trained with. Pairs of sentences are no stream to learn from.
+// Returns whether weights are learned online. By default they are if no share is given or tuned and
+// there is a source that the model was not trained with. Pairs of sentences are no stream to learn
+// from.
 bool learns(const MemoryOptions& o, const PlanContext& context) {
   const bool pairs = nn::arch_facts(context.model.options.arch).reads_source;
   if (o.weights == "online" && pairs)

@@ -144,7 +144,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        std::vector<std::shared_ptr<const BesideModel>> beside = {},
                        const StoreOpener& open = nullptr);
 
-/// What is open of a model's memories: opened once, however often the memories are planned.
+/// A model's open memories. They are opened once, even if the memories are planned several times.
 struct OpenMemories {
   std::vector<std::shared_ptr<const BesideModel>> beside;  ///< see open_beside()
   std::shared_ptr<const Stores> stores;                    ///< null: not open yet

@@ -1,5 +1,5 @@
-// Further models: each a distribution of its own, the softmax of a model that reads the same text
-// beside the model.
+// Other models of an ensemble. Each is a distribution of its own, the softmax of a model that reads
+// the same text.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -74,7 +74,7 @@ class ModelSource : public Source {
   WithPlan plan_;
   std::int64_t gated_;
   std::optional<WithScores> scores_;
-  std::vector<Tensor> words_;  // of the last words()
+  std::vector<Tensor> words_;  // of the last call of words()
 };
 
 class ModelKind : public SourceKind {

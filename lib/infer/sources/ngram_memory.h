@@ -75,7 +75,7 @@ class NgramMemory {
   /// Replaces row i by the former row rows[i].
   void select(const torch::Tensor& rows);
 
-  /// Returns log p of every word by the counts of the R contexts, (R, V) float64; -inf if p is 0,
+  /// Returns log p of every token by the counts of the R contexts, (R, V) float64; -inf if p is 0,
   /// NaN if there is no continuation.
   torch::Tensor words(const std::vector<NgramContext>& contexts, std::int64_t words);
   /// Returns the contribution to a token's probability under `weight`; nullopt if the token never

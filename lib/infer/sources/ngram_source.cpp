@@ -1,5 +1,5 @@
-// N-grams of other texts: a distribution of their own, whose weight depends on the suffix that they
-// have.
+// N-grams of other texts: a distribution of its own, whose weight depends on the length of the
+// matched suffix.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -109,7 +109,7 @@ class NgramSource : public Source {
   }
   NgramPlan plan_;
   NgramMemory memory_;
-  std::vector<NgramContext> contexts_;  // of the last words()
+  std::vector<NgramContext> contexts_;  // of the last call of words()
 };
 
 class NgramKind : public SourceKind {

@@ -46,7 +46,7 @@ RingSource::RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring
   if (ring) ring_.emplace(*ring);
 }
 
-// Positions of the ring that stand in the window are the window's.
+// Positions of the ring that are also in the window count as the window's.
 nn::Entries RingSource::before(const Window& window) const {
   if (!ring_ || ring_->size() == 0) return {{}, {}, nn::Place::empty()};
   const auto newest = ring_->view(0, 1).place.position.item<std::int64_t>();
@@ -54,7 +54,7 @@ nn::Entries RingSource::before(const Window& window) const {
   return ring_->view(std::max<std::int64_t>(0, newest - first + 1));
 }
 
-// Of entries in the ring and in the window together.
+// Returns what the entries of the ring and the window give together.
 std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*targets*/) {
   const Tensor keys = (of_f_ ? window.f : window.g).to(dtype_);
   std::vector<nn::Entries> places{{keys, window.targets, window.place}};

@@ -34,7 +34,7 @@ class RingSource : public Source {
   RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
              torch::Dtype dtype);
 
-  /// Returns a part's log-masses of every word, (R, V).
+  /// Returns a part's log-masses of every token, (R, V).
   torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
   /// Log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at the first
   /// temperature.
@@ -56,7 +56,7 @@ class RingSource : public Source {
 /// Returns log p of a separate distribution from log-masses: -inf if p is 0, NaN if no entry is
 /// visible.
 torch::Tensor alone(const torch::Tensor& positive, const torch::Tensor& all);
-/// Returns log p of every word, (R, V).
+/// Returns log p of every token, (R, V).
 torch::Tensor alone(const torch::Tensor& masses);
 /// Returns exp(mass - all); 0 if no entry is visible.
 torch::Tensor part_of(const torch::Tensor& mass, const torch::Tensor& all);

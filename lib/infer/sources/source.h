@@ -67,7 +67,7 @@ struct SourceScores {
   std::shared_ptr<const Neighbours> found = {};  ///< neighbours that the source looked up
 };
 
-/// Scores of all words for R rows, at the plan's parameters, on the model's device.
+/// Scores of all tokens for R rows, at the plan's parameters, on the model's device.
 struct SourceWords {
   std::vector<torch::Tensor> masses = {};    ///< (R, V) log-masses to join, as SourceScores::joined
   std::vector<torch::Tensor> own = {};       ///< (R, V) log p
@@ -100,8 +100,8 @@ struct Found {
   virtual std::optional<SearchCounts> counts() { return {}; }
 };
 
-/// R rows whose words are scored: positions with unknown labels, one for each stream, or rows
-/// [begin, end) of a window of one stream.
+/// R rows for which all tokens are scored: positions with unknown labels, one for each stream, or
+/// rows [begin, end) of a window of one stream.
 struct WordRows {
   torch::Tensor f, g;                        ///< (R, d_model), (R, d_key)
   nn::Place place;                           ///< (R)
@@ -168,7 +168,8 @@ class Source {
                              const std::vector<torch::Tensor>& recalled, Found* found,
                              std::int64_t offset, std::uint64_t first) = 0;
 
-  /// Scores all words of the rows; the calls below refer to the last call of words().
+  /// Scores all tokens of the vocabulary for the rows; the calls below refer to the last call of
+  /// words().
   virtual SourceWords words(const WordRows& rows) = 0;
   /// Returns the datastore entries labelled `token` that contributed to the row's p(token), with
   /// their shares.

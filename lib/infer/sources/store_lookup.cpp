@@ -56,7 +56,7 @@ Neighbours find(const StorePlan& stores, const Tensor& queries, const Tensor& al
   return found;
 }
 
-// All stretches side by side: their first tokens, their second tokens ...
+// Searches all stretches in parallel: their first tokens, their second tokens, and so on.
 Neighbours find(const StorePlan& stores, const Ask& ask, const Tensor& allowed, std::int64_t nprobe,
                 SearchCounts& counts) {
   if (stores.follow == 0)

@@ -1,5 +1,5 @@
-// Datastores: their nearest entries, joined with the head's softmax (TRIME), a distribution of
-// their own (kNN-LM), or both of one search.
+// Datastores. Their nearest entries are joined with the head's softmax (TRIME), form a distribution
+// of their own (kNN-LM), or both, with one search.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,14 +22,14 @@ namespace {
 
 using torch::Tensor;
 
-// A default leaves room for the defaults of other sources.
+// Leaves room for the default shares of other sources.
 constexpr double kMostCalibratedShare = 0.35;
 
-// What was found for a batch, one for each nprobe.
+// The results of a batch, one for each nprobe.
 struct FoundEntries : Found {
   struct Result {
     std::vector<Neighbours> found;
-    SearchCounts counts;  // of the first
+    SearchCounts counts;  // of the first nprobe
   };
   std::future<Result> coming;
   std::optional<Result> result;
@@ -64,11 +64,11 @@ class StoreSource : public Source {
     const Tensor allowed = allowed_by(ask.confidence);
     auto found = std::make_unique<FoundEntries>();
     found->counted = gates_.has("datastore") || plan_.follow > 0;
-    // Without a thread to be had the search is made when its result is asked for.
+    // If no thread can start, the search runs when its result is needed.
     const auto policy =
         ask.beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
     found->coming = std::async(policy, [this, ask, allowed] {
-      if (ask.beside) at::init_num_threads();  // as many here as everywhere
+      if (ask.beside) at::init_num_threads();  // sets the usual number of threads
       FoundEntries::Result result;
       for (const std::int64_t nprobe : nprobes_) {
         SearchCounts counts;
@@ -199,7 +199,7 @@ class StoreSource : public Source {
   SearchCounts searches() const override { return searches_; }
 
  private:
-  // (R) bool: whether the gate lets them be searched; undefined: it leaves out none.
+  // Returns (R) bool: the rows whose gate allows a search. Undefined: all.
   Tensor allowed_by(const Tensor& confidence) const {
     if (!gates_.skips()) return {};
     gates_.expect_fitted();
@@ -213,8 +213,8 @@ class StoreSource : public Source {
   std::vector<double> joint_, own_;  // divisors of scores
   std::vector<std::int64_t> nprobes_;
   std::vector<std::size_t> axes_;
-  Neighbours found_;                // of the last words()
-  std::vector<Pointers> pointers_;  // of each stream after them, where rows are followed
+  Neighbours found_;                // of the last call of words()
+  std::vector<Pointers> pointers_;  // pointers of each stream after found_, if rows are followed
   SearchCounts searches_;
 };
 
@@ -256,7 +256,7 @@ class StoreKind : public SourceKind {
                  "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
   }
 
-  // Where neither an option nor a tuned file says it, one store is used as it was calibrated.
+  // Uses a single store as it was calibrated, unless an option or a tuned file says otherwise.
   static void use_calibration(const MemoryOptions& o, MemoryPlan& plan) {
     StorePlan& to = plan.stores;
     if (!to.any() || to.opened->size() != 1 || !o.tuned_on.empty()) return;

@@ -19,7 +19,7 @@ std::string tokenizer_of(const model::Loaded& loaded) {
   return written.empty() ? model::tokenizer_fingerprint(loaded.tokenizer) : written;
 }
 
-// Models without tokenizers have the same if they have as many words.
+// Models without tokenizers match if their vocabularies have equal sizes.
 void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) {
   const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
   if (!own.empty() && !theirs.empty() && own != theirs)
@@ -30,7 +30,7 @@ void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) 
          with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
 }
 
-// A protocol that leaves tokens out leaves out others in windows of another length.
+// A protocol may leave out other tokens if windows have another length.
 void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
                         const WindowOptions& windows) {
   const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);

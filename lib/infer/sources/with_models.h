@@ -50,8 +50,8 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     const WindowOptions& windows, torch::Device device,
     std::optional<torch::Dtype> dtype = torch::kFloat32);
 
-/// Converts log-probabilities (R, V) to a head of `words` words, with the type and device of
-/// `like`; words outside the model's vocabulary get probability 0.
+/// Converts log-probabilities (R, V) to a head of `words` tokens, with the type and device of
+/// `like`; tokens outside the model's vocabulary get probability 0.
 torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,
                         const torch::Tensor& like);
 

@@ -12,7 +12,7 @@
 namespace infer {
 namespace {
 
-// "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate"; a folder may have a colon in its name too.
+// "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate". A folder's name may contain a colon too.
 struct WithText {
   std::string folder;
   std::optional<double> lambda;

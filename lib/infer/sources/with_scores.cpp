@@ -16,7 +16,7 @@ using torch::Tensor;
 
 class WithScores::Walk {
  public:
-  // `gated`: how sure the model is is asked for too.
+  // `gated`: also computes the model's confidence.
   Walk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data, bool gated)
       : with_(std::move(with)),
         gated_(gated),
@@ -25,7 +25,7 @@ class WithScores::Walk {
         windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
         batches_(windows_, data) {}
 
-  // log p (n, 1), and behind it the confidence where it is asked for.
+  // Returns log p (n, 1), followed by the confidence if requested.
   Tensor at(std::uint64_t first, std::int64_t n) {
     if (!begun_) skip_to(first);
     const std::uint64_t end = first + static_cast<std::uint64_t>(n);
@@ -43,10 +43,10 @@ class WithScores::Walk {
   }
 
  private:
-  // Elements that follow each other.
+  // Consecutive elements.
   struct Block {
     std::uint64_t first;
-    Tensor rows;  // as of at()
+    Tensor rows;  // as returned by at()
     std::uint64_t end() const { return first + static_cast<std::uint64_t>(rows.size(0)); }
   };
 
@@ -54,7 +54,7 @@ class WithScores::Walk {
     return static_cast<std::int64_t>(to - from);
   }
 
-  // Leaves out the batches before the one that scores `first`, but for those whose State it needs.
+  // Skips the batches before the one that scores `first`, except those whose State it needs.
   void skip_to(std::uint64_t first) {
     begun_ = true;
     std::int64_t number = 0, start = 0;
@@ -97,7 +97,7 @@ class WithScores::Walk {
   WindowPlan windows_;
   WindowBatches batches_;
   nn::State state_;
-  std::deque<Block> blocks_;  // in their order
+  std::deque<Block> blocks_;  // in order
   bool begun_ = false, done_ = false;
 };
 

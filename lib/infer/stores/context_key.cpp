@@ -12,8 +12,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-// Before the text stands what was said then, else its end-of-document token where it ends
-// documents.
+// Returns the token before the text: the one recorded for the store, or the end-of-document token
+// if documents end with it.
 std::int64_t beginning_of(const store::Datastore& store, const core::Json& windows,
                           const model::Loaded& loaded) {
   if (loaded.tokenizer.empty()) return -1;
@@ -29,7 +29,7 @@ std::int64_t beginning_of(const store::Datastore& store, const core::Json& windo
   return marked ? static_cast<std::int64_t>(*mark) : -1;
 }
 
-// Row 0, tokens [begin, end) of a stream.
+// Returns a batch of one row with tokens [begin, end) of a stream.
 nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
                         std::int64_t end, std::int64_t number) {
   nn::Batch batch;

@@ -16,17 +16,17 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kGroup = 16;  // rows
+constexpr std::int64_t kGroup = 16;  // rows per group
 constexpr std::int64_t kHitsBytes = 1
                                     << 30;  // of the queries that keys are looked at for in one go
-constexpr std::int64_t kBytesPerScore = 6;  // with those of groups
-constexpr std::int64_t kBytesPerRow = 64;   // that is looked at: its number, its hit on the way
+constexpr std::int64_t kBytesPerScore = 6;  // including those of groups
+constexpr std::int64_t kBytesPerRow = 64;   // per row examined: its number and its hit
 constexpr std::int64_t kLowHalf = 0xffffffff;  // the numbers of rows, so that the smaller is more
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-// A hit, int64: the score's order in the high half, ~row in the low one; of two the better is the
-// larger. The order is the score's bits, those below the sign turned round where it is negative;
-// and back the same way.
+// A hit as an int64: the order of the score in the high half, ~row in the low half. The better of
+// two hits is the larger. The order is the score's bits, with all bits except the sign inverted if
+// it is negative. The same operation restores the score.
 std::int32_t turned(std::int32_t bits) { return bits < 0 ? bits ^ 0x7fffffff : bits; }
 std::int64_t no_hit() { return turned(std::bit_cast<std::int32_t>(kNoScore)) * (kLowHalf + 1); }
 float score_of_hit(std::int64_t hit) {
@@ -34,7 +34,7 @@ float score_of_hit(std::int64_t hit) {
 }
 std::int64_t row_of_hit(std::int64_t hit) { return kLowHalf - (hit & kLowHalf); }
 
-// scores, of these rows (int64), in any shapes that go together.
+// Returns the hits of scores for these rows (int64), with broadcasting.
 Tensor hits_of(const Tensor& scores, const Tensor& rows) {
   const Tensor bits = (scores + 0.0F).view(torch::kInt32);  // -0 is 0
   const Tensor order = bits.bitwise_xor(bits.bitwise_right_shift(31).bitwise_and_(0x7fffffff));
@@ -45,7 +45,7 @@ Tensor largest(const Tensor& hits, std::int64_t k) {
   return std::get<0>(hits.topk(k, 1, /*largest=*/true, /*sorted=*/false));
 }
 
-// The best of `hits` (n, k) and of the scores (n, M) of rows first, first + 1, ...: (n, k).
+// Returns the best k (n, k) of `hits` (n, k) and the scores (n, M) of rows first, first + 1, ...
 Tensor better(const Tensor& hits, Tensor scores, std::int64_t first) {
   const std::int64_t k = hits.size(1), groups = (scores.size(1) + kGroup - 1) / kGroup;
   if (const auto rest = groups * kGroup - scores.size(1); rest > 0)
@@ -98,12 +98,12 @@ DeviceSearch::DeviceSearch(std::span<const store::Half> keys, std::int64_t width
       block_bytes_(room.blocks),
       few_(room.few),
       here_(keys, width, metric) {
-  const std::int64_t fit = block_bytes_ / (8 * width);  // half of it, as float32
+  const std::int64_t fit = block_bytes_ / (8 * width);  // half of the budget, as float32
   block_rows_ = std::max<std::int64_t>(1, fit / kGroup) * kGroup;
   if (std::ssize(keys) * 2 > room.keys) return;
   try {
     there_ = torch::empty(keys_.sizes(), keys_.options().device(device));
-  } catch (const c10::OutOfMemoryError&) {  // somebody else has it
+  } catch (const c10::OutOfMemoryError&) {  // other processes use the memory
     return;
   }
   std::int64_t first = 0;
@@ -130,7 +130,7 @@ void DeviceSearch::for_each_block(
   for (std::int64_t first = 0; first < rows; first += block_rows_) body(first, blocks.next());
 }
 
-// queries (n, width) -> hits (n, k), the best first.
+// Returns the best k hits (n, k) of queries (n, width), best first.
 Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
   const std::int64_t n = queries.size(0);
   Tensor hits = torch::full({n, k}, no_hit(), queries.options().dtype(torch::kInt64));

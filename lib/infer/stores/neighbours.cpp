@@ -10,7 +10,7 @@ namespace {
 
 using torch::Tensor;
 
-// Scores below each row's largest, which is taken out so that exp() cannot overflow.
+// Scores minus each row's maximum, so that exp() cannot overflow.
 struct Shifted {
   Tensor scores, largest;  // (R, k), (R, 1)
   explicit Shifted(const Tensor& all)
@@ -48,7 +48,7 @@ Tensor Neighbours::logits(double divisor) const {
 
 Tensor Neighbours::rank_of(const Tensor& targets) const {
   const Tensor match = labels == targets.unsqueeze(1);
-  const Tensor first = match.to(torch::kUInt8).argmax(1);  // the first of equals
+  const Tensor first = match.to(torch::kUInt8).argmax(1);  // the first among equals
   return torch::where(match.any(1), first, torch::full_like(first, labels.size(1)));
 }
 

@@ -41,7 +41,7 @@ struct StoreMasses {
 };
 StoreMasses store_masses(const Neighbours& found, const torch::Tensor& targets,
                          std::span<const double> divisors);
-/// Returns the log-mass of every word, (R, vocabulary) float32, kUnseen if no neighbour has the
+/// Returns the log-mass of every token, (R, vocabulary) float32, kUnseen if no neighbour has the
 /// label.
 torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);
 

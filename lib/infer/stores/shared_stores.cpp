@@ -39,13 +39,13 @@ core::OrderedJson describe(const store::Store& store) {
   return {{"name", store.name()}, {"manifest", store::to_json(store.manifest())}};
 }
 
-// What each store found for a rank, from row `begin` on.
+// What each store found for a rank; the rank's rows begin at `begin`.
 struct Found {
   std::shared_ptr<const std::vector<store::Hits>> stores;
   std::int64_t begin = 0;
 };
 
-// The first n rows of it, (stores, n, k).
+// Returns the first n rows, (stores, n, k).
 template <class T>
 Tensor rows_of(const Found& found, std::vector<T> store::Hits::*what, std::int64_t n) {
   std::vector<Tensor> parts;
@@ -57,7 +57,7 @@ Tensor rows_of(const Found& found, std::vector<T> store::Hits::*what, std::int64
 
 }  // namespace
 
-// What a rank wants to know; n < 0: nothing more.
+// A rank's request; n < 0: it has no more.
 struct SharedStores::Asked {
   std::int64_t n = -1;
   store::SearchOptions options;
@@ -95,8 +95,8 @@ std::vector<store::Hits> SharedStores::search_own(const Tensor& queries,
   return found;
 }
 
-// Everybody's queries go to everybody, each searches its stores for all of them, together for those
-// who want as many neighbours, and what it found for a rank goes back there.
+// All ranks exchange their queries. Each rank searches its stores for all of them, grouped by the
+// number of neighbours, and returns each rank's results.
 std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
                                               std::span<const float> queries) const {
   std::int64_t longest = 0;
@@ -111,7 +111,7 @@ std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
   Tensor padded = torch::zeros({longest, width()});
   std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
   auto all = group_->gather(padded);
-  std::map<std::int64_t, std::vector<std::size_t>> ranks_of;  // of k
+  std::map<std::int64_t, std::vector<std::size_t>> ranks_of;  // by k
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (asked[rank].n < 0) asked[rank] = {0, first->options};
     all[rank] = all[rank].narrow(0, 0, asked[rank].n);
@@ -134,7 +134,7 @@ std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
 
   const auto own = static_cast<std::size_t>(group_->rank());
   const std::int64_t n = asked[own].n, k = asked[own].options.k;
-  // For each rank, from its stores: (stores, n, k).
+  // Returns to each rank the results of this rank's stores: (stores, n, k).
   const auto come_back = [&](auto what, torch::ScalarType type) {
     std::vector<Tensor> out, in;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {

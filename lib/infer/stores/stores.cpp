@@ -23,7 +23,7 @@ constexpr std::int64_t kMostHits = 1 << 24;  // of a search for more neighbours
 // [begin, end), ascending.
 using RowRanges = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-// Rows of a store that are of one of these texts or shards.
+// Returns the rows of a store that belong to one of these texts or shards.
 RowRanges rows_of(const store::Manifest& manifest, const shard::Fingerprints& texts) {
   RowRanges found;
   const auto take = [&](std::int64_t begin, std::uint64_t rows) {
@@ -54,8 +54,8 @@ std::int64_t size_of(const RowRanges& ranges) {
   return rows;
 }
 
-// Whether entries of these texts may have been merged with those of other shards of their source,
-// so that rows_of() does not tell them.
+// Returns whether entries of these texts may have been merged with entries of other shards, so that
+// rows_of() cannot tell them apart.
 bool has_merged(const store::Manifest& manifest, const shard::Fingerprints& texts) {
   const auto of_texts = [&](const auto& one) { return texts.contains(one.data); };
   return manifest.weighted() &&
@@ -65,14 +65,14 @@ bool has_merged(const store::Manifest& manifest, const shard::Fingerprints& text
          });
 }
 
-// Hit i of `from` becomes hit `at` of `to`, which may be the same.
+// Copies hit i of `from` to hit `at` of `to`, which may be the same object.
 void put_hit(store::Hits& to, std::size_t at, const store::Hits& from, std::size_t i) {
   to.ids[at] = from.ids[i], to.scores[at] = from.scores[i], to.labels[at] = from.labels[i];
   if (!to.weights.empty()) to.weights[at] = from.weights[i];
 }
 
-// Takes hidden rows out of what was found for each query; the others move up. Returns the queries
-// that have fewer than k others, of which a search for more neighbours may find more.
+// Removes hidden rows from each query's hits and closes the gaps. Returns the queries with fewer
+// than k hits left, for which a search for more neighbours may find more.
 std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, std::int64_t k) {
   const auto shown = [&](std::int64_t row) {
     return row >= 0 && std::none_of(hidden.begin(), hidden.end(), [row](const auto& range) {
@@ -97,7 +97,7 @@ std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, 
   return lacking;
 }
 
-// Queries (n, width), some of them.
+// Returns some of the queries (n, width).
 std::vector<float> chosen(std::span<const float> queries, std::size_t width,
                           std::span<const std::int64_t> which) {
   std::vector<float> some;
@@ -108,7 +108,7 @@ std::vector<float> chosen(std::span<const float> queries, std::size_t width,
   return some;
 }
 
-// The best k of each row; of equals the first stays first.
+// Returns the best k of each row. Ties keep their order.
 Neighbours best(const Neighbours& all, std::int64_t k) {
   const Tensor order =
       std::get<1>(torch::sort(all.scores, /*stable=*/true, 1, true)).slice(1, 0, k);
@@ -117,7 +117,7 @@ Neighbours best(const Neighbours& all, std::int64_t k) {
           all.log_weights.defined() ? take(all.log_weights) : Tensor()};
 }
 
-// Of what two stores found; undefined where neither has any.
+// Returns the weights of what two stores found, or undefined if neither has weights.
 Tensor both_weights(const Neighbours& a, const Neighbours& b) {
   if (!a.log_weights.defined() && !b.log_weights.defined()) return {};
   const auto of = [](const Neighbours& one) {
@@ -211,7 +211,7 @@ store::Hits Stores::search_one(std::size_t store, std::span<const float> queries
   return stores_[store]->search(queries, options);
 }
 
-// Where hidden rows took places, twice as many neighbours are looked for, and so on.
+// If hidden rows took places, the search is repeated with twice as many neighbours, and so on.
 void Stores::hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
                   store::SearchOptions options, store::Hits& hits) const {
   const RowRanges hidden = rows_of(stores_[store]->manifest(), own);
@@ -278,7 +278,7 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
     auto* label = all.labels.data_ptr<std::int64_t>() + i * all.labels.size(1);
     auto* row = all.rows.data_ptr<std::int64_t>() + i * all.rows.size(1);
     auto* of = all.stores.data_ptr<std::int64_t>() + i * all.stores.size(1);
-    // Rows of one store that stand together are scored together.
+    // Adjacent rows of one store are scored together.
     for (std::size_t begin = 0, end = 0; begin < some.size(); begin = end) {
       ids.clear();
       for (; end < some.size() && some[end].store == some[begin].store; ++end) {

@@ -10,7 +10,7 @@ namespace {
 using core::Code;
 using core::Error;
 
-// What the first of them says where none has such memory.
+// Sets it where a model has such a memory. If none has, reports the first model's reason.
 void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
   std::string refused;
   bool taken = false;

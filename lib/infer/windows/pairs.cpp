@@ -44,7 +44,7 @@ void check_pairs(const shard::Dataset& data) {
       core::fail(core::Code::bad_data,
                  "{}: pair {} has an empty {}; tokenize with an end-of-document token", data.name(),
                  i / 2, i % 2 == 0 ? "source" : "target");
-  if (data.header().tokenizer.empty()) return;  // read_pairs sees that all end alike
+  if (data.header().tokenizer.empty()) return;  // read_pairs checks that all pairs end alike
   const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
   const auto mark = text::end_of_document_of(data, *tokenizer);
   if (!mark || read(data, document_of(documents, 0)).back() != *mark)

@@ -16,7 +16,7 @@ std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document
   return document == 0 ? 0 : documents.end[document - 1];
 }
 
-// Copies the first `length` steps of row i of rows (R, T) to row `to` of `out`, behind `before`
+// Copies the first `length` steps of row i of rows (R, T) to row `to` of `out`, after `before`
 // steps.
 void put(const Tensor& rows, std::int64_t i, std::int64_t before, std::int64_t length, Tensor& out,
          std::int64_t to) {
@@ -116,7 +116,7 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
   const auto first_rows = [&](const Tensor& rows) {
     Tensor out = rows.new_zeros({windows, steps, rows.size(2)});
     for (std::size_t row = prefixed.window.size();
-         row-- > 0;) {  // the first of a window comes last
+         row-- > 0;) {  // so that the first of a window is copied last
       const auto window = prefixed.window[row];
       const auto length = lengths[static_cast<std::size_t>(window)];
       out[window]

@@ -7,8 +7,8 @@
 namespace infer {
 namespace {
 
-// The page "Perplexity of fixed-length models" of transformers' manual, since 4.47. Before it had
-// the mean of the windows' means (4.28 to 4.46).
+// The page "Perplexity of fixed-length models" of transformers' manual, since version 4.47.
+// Versions 4.28 to 4.46 used the mean of the windows' means.
 Protocol hf() {
   Protocol protocol;
   protocol.name = "hf";

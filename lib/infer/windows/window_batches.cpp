@@ -5,8 +5,8 @@
 namespace infer {
 namespace {
 
-// Pairs are sorted within so many batches: enough that little of a batch is padding, and few enough
-// that memory does not grow with the data. (Where stores are searched, that takes the time.)
+// Pairs are sorted within this number of batches: enough for little padding, few enough for bounded
+// memory. (With stores, the search takes most of the time.)
 constexpr std::int64_t kSortedBatches = 16;
 
 std::uint64_t length_of(const std::vector<Span>& stream) {
@@ -48,7 +48,7 @@ void WindowBatches::fill() {
   }
 }
 
-// Streams of about one length go through the model together: sorted within a few batches.
+// Sorts streams within a few batches, so that streams of similar length share a forward pass.
 void WindowBatches::sort_some() {
   std::vector<std::vector<Span>> streams;
   std::int64_t tokens = 0;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kDefaultWindow = 512;
 
-// Data that begin with what the template says need it no second time.
+// Data that already begin with the template's beginning do not get it again.
 void choose_beginning(const WindowOptions& options, const shard::Dataset& data, WindowPlan& plan) {
   text::TokenizerPtr tokenizer;
   if (!data.header().tokenizer.empty())

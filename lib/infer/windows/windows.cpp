@@ -20,7 +20,7 @@ void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Datase
                data.name(), largest, vocabulary);
 }
 
-// The documents before the spans' own: (rows, S), -1 is padding.
+// Returns the documents before the spans' own: (rows, S), where -1 is padding.
 torch::Tensor sources_of(const std::vector<Span>& spans, const shard::Dataset& data,
                          std::int64_t vocabulary) {
   std::vector<std::vector<std::uint32_t>> sources;
@@ -64,7 +64,7 @@ bool Windows::next_stream() {
   return false;
 }
 
-// The stream's next window, if there is one: inputs [begin, end) of it.
+// Sets the stream's next window, if there is one: inputs [begin, end) of the stream.
 bool Windows::lay(Span& span) const {
   const WindowLayout& layout = plan_.layout;
   const std::int64_t inputs = plan_.inputs();

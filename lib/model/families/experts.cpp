@@ -1,6 +1,5 @@
-// Llama's relatives with experts in the place of the feed-forward network of every layer: Mixtral,
-// Qwen 3's and OLMoE. Keys that only training reads (the loss that spreads tokens over the experts,
-// noise of the router) are left aside.
+// Relatives of Llama whose feed-forward networks are experts in every layer: Mixtral, Qwen 3 MoE
+// and OLMoE. Keys that only training reads (load-balancing loss, router noise) are ignored.
 
 #include <fmt/format.h>
 
@@ -27,7 +26,7 @@ nn::ModelOptions with_experts(const ConfigKeys& keys, const GatedDefaults& defau
   return options;
 }
 
-// "num_experts", which transformers 5 also writes under its other name.
+// Reads "num_experts", which transformers 5 also writes under another name.
 std::int64_t experts_of(const ConfigKeys& keys) {
   return keys.has("num_experts") ? keys.required("num_experts")
                                  : keys.required("num_local_experts");
@@ -61,8 +60,8 @@ void put_experts(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["norm_topk_prob"] = transformer.experts.normalised;
 }
 
-// Its layers may also have networks without experts, and windows from one on; no model that was
-// released has.
+// The format also allows layers without experts, and windows from a layer on. No released model has
+// either.
 nn::ModelOptions qwen3_moe_options(const ConfigKeys& keys) {
   auto options = with_experts(keys, kQwen3, experts_of(keys), keys.whole("num_experts_per_tok", 8),
                               keys.truth("norm_topk_prob", false));
@@ -80,7 +79,7 @@ void qwen3_moe_keys(const nn::ModelOptions& options, core::OrderedJson& config) 
   put_gated(options, config, kQwen3);
   put_experts(options, config);
   config["num_local_experts"] = options.transformer.experts.count;
-  config["intermediate_size"] = options.shape.ffn_width();  // of layers that there are none of
+  config["intermediate_size"] = options.shape.ffn_width();  // required, although no layer uses it
   config["decoder_sparse_step"] = 1;
   config["mlp_only_layers"] = core::OrderedJson::array();
   config["use_sliding_window"] = false;
@@ -101,7 +100,7 @@ void olmoe_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   put_experts(options, config);
 }
 
-// With the experts' matrices in the place of mlp's.
+// Replaces mlp's matrices by the experts' matrices.
 Family expert_family(std::string_view type, std::string_view architecture,
                      nn::ModelOptions (*options)(const ConfigKeys&),
                      void (*keys)(const nn::ModelOptions&, core::OrderedJson&),

@@ -29,7 +29,7 @@ const std::vector<const Family*>& families() {
   return all;
 }
 
-// What the function of a model without memories depends on.
+// Returns the options that determine the function of a model without memories.
 core::OrderedJson function_of(const nn::ModelOptions& options) {
   const nn::ModelOptions usual;
   nn::ModelOptions kept;
@@ -62,7 +62,7 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   return core::fields_to_json(all);
 }
 
-// The number in "...h.N..." and "N" in its place.
+// Splits "...h.3..." into "...h.N..." and "3".
 std::pair<std::string, std::string> numbered(const std::string& name) {
   const auto at = name.find(".h.");
   if (at == std::string::npos) return {name, ""};
@@ -71,7 +71,7 @@ std::pair<std::string, std::string> numbered(const std::string& name) {
   return {name.substr(0, begin) + "N" + name.substr(end), name.substr(begin, end - begin)};
 }
 
-// `number` where `name` has `letter` as a part.
+// Replaces the part `letter` of `name` by `number`.
 std::string with_number(std::string_view name, const std::string& number, char letter = 'N') {
   std::string out(name);
   if (const auto at = out.find(std::string{'.', letter, '.'}); at != std::string::npos)
@@ -118,7 +118,7 @@ std::string unlike(const Family& family, const nn::ModelOptions& options) {
   try {
     said = family_options(family, config, std::string(family.type), &vocabulary);
   } catch (const core::Error& error) {
-    return error.what();  // what the family's own reader refuses, it does not describe
+    return error.what();  // the family's own reader refuses these options
   }
   const auto asked = function_of(options), given = function_of(said);
   std::vector<std::string> different;

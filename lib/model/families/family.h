@@ -34,8 +34,8 @@ struct ModuleNames {
   std::string_view ours;
   std::vector<std::string_view> theirs;
   Layout layout = Layout::as_is;
-  /// Of experts: the one tensor that the weight is in files that transformers 5 writes as its
-  /// modules have them (save_original_format=False); empty: no other than `theirs`.
+  /// For experts: the tensor that holds all experts' weights in files that transformers 5 writes
+  /// with save_original_format=False; empty: only `theirs`.
   std::string_view stacked = {};
 };
 

@@ -1,7 +1,6 @@
-// Gemma 1 to 3: as Llama, with norms times 1 + weight, GELU, embeddings times the square root of
-// the width; from the second on norms before and after each sub-layer and windows of every other
-// layer, in the second bounded scores, in the third norms of queries and keys and two bases of
-// angles.
+// Gemma 1 to 3. Gemma is Llama with norms times 1 + weight, GELU, and embeddings times the square
+// root of the width. Gemma 2 and 3 have norms before and after each sub-layer and windows in some
+// layers. Gemma 2 caps scores. Gemma 3 normalises queries and keys and has two rotary bases.
 
 #include <cmath>
 
@@ -34,8 +33,8 @@ void gemma1_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = options.transformer.has_bias("qkv");
 }
 
-// What the second and the third share. `slides`: whether layer i has a window where no layer_types
-// say.
+// Reads what Gemma 2 and 3 share. `slides` returns whether layer i has a window if there are no
+// layer_types.
 nn::ModelOptions windowed(const ConfigKeys& keys, const GatedDefaults& defaults,
                           bool (*slides)(std::int64_t)) {
   auto options = gemma_shape(keys, defaults);
@@ -69,7 +68,7 @@ core::OrderedJson cap_or_null(double cap) {
   return cap > 0 ? core::OrderedJson(cap) : core::OrderedJson(nullptr);
 }
 
-// "softcapping" keys whose absence and whose null mean different things.
+// Reads a "softcapping" key. An absent key and a null have different meanings.
 double cap_of(const ConfigKeys& keys, const char* key, double otherwise) {
   return keys.is_null(key) ? 0 : keys.number(key, otherwise);
 }
@@ -113,7 +112,7 @@ void gemma3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["final_logit_softcapping"] = cap_or_null(options.vocabulary.logit_cap);
 }
 
-// With norms before and after each sub-layer.
+// Describes a family with norms before and after each sub-layer.
 Family sandwiched(std::string_view type, std::string_view architecture,
                   nn::ModelOptions (*options)(const ConfigKeys&),
                   void (*keys)(const nn::ModelOptions&, core::OrderedJson&)) {

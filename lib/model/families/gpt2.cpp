@@ -1,4 +1,5 @@
-// GPT-2: learned positions, norms before each sub-layer, biases everywhere, matrices as (in, out).
+// GPT-2: learned positions, norms before each sub-layer, biases everywhere, matrices stored as (in,
+// out).
 
 #include "model/families/family.h"
 
@@ -58,7 +59,7 @@ const Family& gpt2_family() {
                   same("transformer.h.N.mlp.c_fc", Layout::transposed),
                   same("transformer.h.N.mlp.c_proj", Layout::transposed), same("transformer.ln_f"),
                   same("lm_head")},
-      .buffers = {".attn.bias", ".attn.masked_bias"},  // the triangular masks of older versions
+      .buffers = {".attn.bias", ".attn.masked_bias"},  // causal masks, saved by older versions
       .options = gpt2_options,
       .keys = gpt2_keys};
   return family;

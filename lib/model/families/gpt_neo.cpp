@@ -1,13 +1,13 @@
-// GPT-Neo: as GPT-2, with matrices as (out, in), queries, keys and values apart and without biases,
-// windows of every other layer, and scores that nothing scales.
+// GPT-Neo: like GPT-2, with matrices stored as (out, in), separate queries, keys and values without
+// biases, windows in every other layer, and unscaled scores.
 
 #include "model/families/family.h"
 
 namespace model {
 namespace {
 
-// "attention_layers": a kind a layer; else "attention_types", [[["global", "local"], 12]]: the list
-// so many times, then the next.
+// "attention_layers" lists a kind per layer. "attention_types", for example [[["global", "local"],
+// 12]], lists kinds with the number of repetitions.
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
                                      std::int64_t window) {
   const bool plain = keys.has("attention_layers");

@@ -5,7 +5,7 @@
 namespace model {
 namespace {
 
-constexpr std::int64_t kMostLayers = 1 << 14;  // more are refused elsewhere
+constexpr std::int64_t kMostLayers = 1 << 14;  // more layers are refused elsewhere
 
 }  // namespace
 

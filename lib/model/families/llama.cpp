@@ -1,5 +1,5 @@
-// Llama and those that differ from it in a few keys: RMSNorm, rotary positions, gated feed-forward
-// networks, heads of keys and values for several of queries.
+// Llama and the families that differ from it in a few keys: RMSNorm, rotary positions, gated
+// feed-forward networks, grouped-query attention.
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace model {
 namespace {
 
-// Qwen's: a window for the layers that "layer_types" names, else for those from a number on.
+// Reads Qwen's windows: of the layers that "layer_types" names, or of all layers from a number on.
 std::vector<std::int64_t> qwen_windows(const ConfigKeys& keys, std::int64_t layers) {
   if (!keys.truth("use_sliding_window", false) || !keys.has("sliding_window")) return {};
   const auto from = keys.whole("max_window_layers", 28);
@@ -50,7 +50,7 @@ nn::ModelOptions mistral_options(const ConfigKeys& keys) {
   return options;
 }
 
-// Ministral 3: Mistral with YaRN, and queries that grow with their place
+// Ministral 3: Mistral with YaRN and queries that grow with their position
 // (RopeOptions::query_growth).
 nn::ModelOptions ministral3_options(const ConfigKeys& keys) {
   if (!keys.has("rope_parameters") && !keys.has("rope_scaling"))
@@ -108,7 +108,7 @@ void olmo2_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = options.transformer.has_bias("qkv");
 }
 
-// Olmo 3: Olmo 2 with a window in three of four layers, whose angles nothing scales.
+// Olmo 3: Olmo 2 with a window in three of four layers; their rotary angles are not scaled.
 nn::ModelOptions olmo3_options(const ConfigKeys& keys) {
   auto options = olmo2_options(keys);
   auto& transformer = options.transformer;
@@ -121,14 +121,14 @@ nn::ModelOptions olmo3_options(const ConfigKeys& keys) {
 
 void olmo3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   auto bare = options;
-  bare.transformer.rope.local_theta = 0;  // it has no key of its own
+  bare.transformer.rope.local_theta = 0;  // the format has no key for it
   olmo2_keys(bare, config);
   const auto window = widest(options.transformer.attention_window);
   config["sliding_window"] = window > 0 ? window : 4096;
   config["layer_types"] = layer_types(options.transformer.attention_window, options.shape.layers);
 }
 
-// SmolLM 3: some layers turn nothing, each fourth unless a list says others.
+// SmolLM 3: some layers have no rotary positions, every fourth unless a list names them.
 nn::ModelOptions smollm3_options(const ConfigKeys& keys) {
   auto options = gated_options(keys, {.context = 32768, .tied = true});
   auto& rope = options.transformer.rope;
@@ -167,8 +167,8 @@ void smollm3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   put_windows(options, config);
 }
 
-// Granite: Llama with four factors. A row of embeddings times m that is normed before each
-// sub-layer is the row with an epsilon of 1 / m^2 and outputs of the sub-layers over m.
+// Granite: Llama with four factors. Multiplying embeddings by m before the norms of the sub-layers
+// equals an epsilon of 1 / m^2 and sub-layer outputs divided by m.
 struct GraniteFactors {
   double embedding, residual, logits;
   explicit GraniteFactors(const ConfigKeys& keys)
@@ -226,7 +226,7 @@ void phi3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   const auto& rope = options.transformer.rope;
   config["original_max_position_embeddings"] =
       rope.scaling == "longrope" ? rope.trained : options.transformer.context;
-  config["pad_token_id"] = nullptr;  // else an id that a small vocabulary does not have
+  config["pad_token_id"] = nullptr;  // the default id is outside a small vocabulary
 }
 
 }  // namespace
@@ -255,7 +255,7 @@ std::vector<const Family*> llama_families() {
     made.factors = granite_factors;
     return made;
   }();
-  // Phi-3's matrices stand together as Tessera's do.
+  // Phi-3 fuses the matrices that Tessera fuses.
   static const Family phi3 = [] {
     Family made = gated_family("phi3", "Phi3ForCausalLM", phi3_options, phi3_keys);
     for (auto& names : made.modules) {

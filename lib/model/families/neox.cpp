@@ -1,5 +1,5 @@
-// GPT-NeoX, as Pythia: norms before both sub-layers, which are added together, a share of each head
-// turned; queries, keys and values of each head stand together.
+// GPT-NeoX and Pythia: norms before both sub-layers, which run in parallel, and partial rotary
+// positions. The fused matrix holds queries, keys and values head by head.
 
 #include "model/families/family.h"
 #include "model/families/rope_keys.h"

@@ -1,5 +1,5 @@
-// OPT: as GPT-2, with ReLU, matrices as (out, in), and a table of positions that begins with two
-// rows for padding.
+// OPT: like GPT-2, with ReLU, matrices stored as (out, in), and a table of positions that begins
+// with two rows for padding.
 
 #include "model/families/family.h"
 

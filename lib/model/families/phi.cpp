@@ -1,5 +1,5 @@
-// Phi 1 to 2: one norm before both sub-layers, which are added together, a share of each head
-// turned, biases everywhere, the softmax's scores too.
+// Phi 1 to 2: one norm before both sub-layers, which run in parallel, partial rotary positions, and
+// biases everywhere, in the head too.
 
 #include "model/families/family.h"
 #include "model/families/rope_keys.h"

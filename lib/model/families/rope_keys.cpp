@@ -11,16 +11,16 @@ namespace {
 constexpr const char* kLocalTheta = "rope_local_base_freq";
 constexpr const char* kQueryGrowth = "llama_4_scaling_beta";
 
-// What yarn multiplies turned queries and keys by, where no key says it: of two weights of its
-// logarithm the quotient (DeepSeek-V2), where both are there and not 0.
+// Returns yarn's factor of rotated queries and keys if no key gives it. If two non-zero weights of
+// its logarithm are given, it is their quotient (DeepSeek-V2).
 double yarn_length(const ConfigKeys& scaling, double factor) {
   const auto of = [&](double weight) { return 1 + weight * std::log(factor) / 10; };
   const double above = scaling.number("mscale", 0), below = scaling.number("mscale_all_dim", 0);
   return above != 0 && below != 0 ? of(above) / of(below) : of(1);
 }
 
-// LongRoPE (Ding et al. 2024). What turned queries and keys are multiplied by follows, where no key
-// says it, from how many times as long as in training a row may be.
+// Reads LongRoPE (Ding et al. 2024). If no key gives the factor of rotated queries and keys, it
+// follows from the ratio of the longest row to the trained length.
 void read_longrope(const ConfigKeys& scaling, std::int64_t context, nn::RopeOptions& rope) {
   const double times =
       scaling.number("factor", static_cast<double>(context) / static_cast<double>(rope.trained));
@@ -55,7 +55,7 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   rope.theta = scaling.number("rope_theta", keys.number("rope_theta", theta));
   rope.share = scaling.number("partial_rotary_factor", keys.number("partial_rotary_factor", share));
   auto type = scaling.text("rope_type", scaling.text("type", "default"));
-  if (type == "su") type = "longrope";  // as Phi-3's first files call it
+  if (type == "su") type = "longrope";  // the name in Phi-3's first files
   if (type == "default") return rope;
   if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn" &&
       type != "longrope")
@@ -64,7 +64,7 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   if (type != "longrope") rope.factor = scaling.number("factor", rope.factor);
   if (type == "linear") return rope;
   if (type == "dynamic") {
-    rope.trained = context;  // transformers takes no other length for it
+    rope.trained = context;  // transformers uses no other length
     return rope;
   }
   rope.trained = scaling.whole("original_max_position_embeddings",

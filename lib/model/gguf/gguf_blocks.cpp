@@ -16,8 +16,8 @@ static_assert(std::endian::native == std::endian::little, "numbers are read as t
 using Byte = std::uint8_t;
 constexpr int kSmall = 32, kLarge = 256;  // elements of a block
 
-// Every product below is exact: a float16 has 11 bits, a scale at most 8, a number at most 8, and
-// no product takes more than 24. So a fused multiply and add gives the same bits.
+// All products below are exact: a float16 has 11 bits, a scale at most 8, a number at most 8, and
+// no product needs more than 24. A fused multiply-add therefore gives the same bits.
 
 float half(std::uint16_t bits) {
   const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
@@ -46,21 +46,21 @@ void unpack_bf16(const Byte* in, float* out) {
   *out = std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// d, 32 numbers of 8 bits.
+// Layout: d, 32 numbers of 8 bits.
 void unpack_q8_0(const Byte* in, float* out) {
   const float d = half_at(in);
   for (int i = 0; i < kSmall; ++i)
     out[i] = static_cast<float>(static_cast<std::int8_t>(in[2 + i])) * d;
 }
 
-// d, 16 bytes: the low halves are the first 16 numbers.
+// Layout: d, 16 bytes. The low halves are the first 16 numbers.
 void unpack_q4_0(const Byte* in, float* out) {
   const float d = half_at(in);
   for (int i = 0; i < kSmall; ++i)
     out[i] = d * static_cast<float>(nibble(in + 2 + i % 16, i / 16) - 8);
 }
 
-// d, m, then as Q4_0.
+// Layout: d, m, then like Q4_0.
 void unpack_q4_1(const Byte* in, float* out) {
   const float d = half_at(in), m = half_at(in + 2);
   for (int i = 0; i < kSmall; ++i)
@@ -71,7 +71,7 @@ int five_bits(const Byte* high, const Byte* low, int i) {
   return nibble(low + i % 16, i / 16) | (high[i / 8] >> i % 8 & 1) << 4;
 }
 
-// d, a fifth bit of each number, then as Q4_0.
+// Layout: d, the fifth bit of each number, then like Q4_0.
 void unpack_q5_0(const Byte* in, float* out) {
   const float d = half_at(in);
   for (int i = 0; i < kSmall; ++i)
@@ -93,10 +93,11 @@ void unpack_iq4_nl(const Byte* in, float* out) {
         d * static_cast<float>(kValues[static_cast<std::size_t>(nibble(in + 2 + i % 16, i / 16))]);
 }
 
-// Number i of 256 with 2 bits: 32 bytes hold 128 of them, the lowest bits the first 32.
+// Returns number i of 256 numbers of 2 bits. 32 bytes hold 128 of them; the lowest bits are the
+// first 32.
 int two_bits(const Byte* in, int i) { return in[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3; }
 
-// 16 scales and minima of 4 bits, 64 bytes of numbers, d, dmin.
+// Layout: 16 scales and minima of 4 bits, 64 bytes of numbers, d, dmin.
 void unpack_q2_k(const Byte* in, float* out) {
   const Byte* const numbers = in + 16;
   const float d = half_at(in + 80), least = half_at(in + 82);
@@ -108,7 +109,7 @@ void unpack_q2_k(const Byte* in, float* out) {
   }
 }
 
-// 32 bytes of third bits, 64 bytes of numbers, 16 scales of 6 bits, d.
+// Layout: 32 bytes of third bits, 64 bytes of numbers, 16 scales of 6 bits, d.
 void unpack_q3_k(const Byte* in, float* out) {
   const Byte *const high = in, *const numbers = in + 32, *const scales = in + 96;
   const float d = half_at(in + 108);
@@ -123,7 +124,7 @@ void unpack_q3_k(const Byte* in, float* out) {
   }
 }
 
-// The scale and the minimum of each 32 numbers, 6 bits each, in 12 bytes.
+// The scale and the minimum of 32 numbers, packed in 6 bits each: eight pairs in 12 bytes.
 struct ScaleAndMinimum {
   int scale, minimum;
 };
@@ -133,7 +134,7 @@ ScaleAndMinimum scale_at(const Byte* in, int part) {
   return {(in[8 + i] & 15) | (in[i] >> 2 & 48), in[8 + i] >> 4 | (in[4 + i] >> 2 & 48)};
 }
 
-// d, dmin, scales, for Q5_K 32 bytes of fifth bits, 128 bytes of numbers.
+// Layout: d, dmin, scales, 32 bytes of fifth bits (Q5_K only), 128 bytes of numbers.
 void unpack_k(const Byte* in, const Byte* high, const Byte* numbers, float* out) {
   const float d = half_at(in), least = half_at(in + 2);
   for (int part = 0; part < kLarge / 32; ++part) {
@@ -151,7 +152,7 @@ void unpack_k(const Byte* in, const Byte* high, const Byte* numbers, float* out)
 void unpack_q4_k(const Byte* in, float* out) { unpack_k(in, nullptr, in + 16, out); }
 void unpack_q5_k(const Byte* in, float* out) { unpack_k(in, in + 16, in + 48, out); }
 
-// 128 bytes of low bits, 64 of the two high ones, 16 scales of 8 bits, d.
+// Layout: 128 bytes of low bits, 64 bytes of the two high bits, 16 scales of 8 bits, d.
 void unpack_q6_k(const Byte* in, float* out) {
   const Byte *const high = in + 128, *const scales = in + 192;
   const float d = half_at(in + 208);
@@ -164,14 +165,14 @@ void unpack_q6_k(const Byte* in, float* out) {
   }
 }
 
-// As IEEE 754 rounds; too large becomes infinity.
+// Rounds as IEEE 754 does. Numbers that are too large become infinity.
 std::uint16_t to_half(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
   constexpr std::uint32_t kInfinite = 0x7C00, kLeastNormal = 0x38800000, kTooLarge = 0x477FF000;
   if (size >= kTooLarge) return static_cast<std::uint16_t>(sign | kInfinite);
   if (size < kLeastNormal) {
-    // The step between numbers from 1/2 on is that of float16's smallest.
+    // Floats from 1/2 to 1 are spaced by float16's smallest number.
     const float moved = std::bit_cast<float>(size) + 0.5F;
     return static_cast<std::uint16_t>(
         sign | (std::bit_cast<std::uint32_t>(moved) - std::bit_cast<std::uint32_t>(0.5F)));

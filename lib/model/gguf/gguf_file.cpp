@@ -43,7 +43,7 @@ enum : std::uint32_t {
   kF64,
   kTypesEnd
 };
-// Bytes of an element; 0: it says itself how many.
+// Bytes of an element by type; 0: the element holds its own length.
 constexpr std::array<std::uint64_t, kTypesEnd> kBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 template <class T>
@@ -53,7 +53,8 @@ T element(std::span<const std::byte> bytes, std::size_t i) {
   return value;
 }
 
-// The number that is written shortest of those that a float32 is: 1e-05, not 9.99999975e-06.
+// Returns the double with the shortest text among those that round to the float32: 1e-05 instead of
+// 9.99999975e-06.
 double shortest(float value) {
   if (!std::isfinite(value)) return value;
   return std::strtod(fmt::format("{}", value).c_str(), nullptr);
@@ -91,7 +92,7 @@ std::optional<double> number_at(std::uint32_t type, std::span<const std::byte> b
 
 }  // namespace
 
-// Takes what is at the front of the rest of the file.
+// Reads from the front of the rest of the file.
 class GgufFile::Cursor {
  public:
   Cursor(std::span<const std::byte> bytes, const std::string& name) : bytes_(bytes), name_(name) {}
@@ -122,7 +123,7 @@ class GgufFile::Cursor {
            at_);
     return std::string(found);
   }
-  // Passes over n elements of a type.
+  // Skips n elements of a type.
   void skip(std::uint32_t type, std::uint64_t n, int depth, const std::string& key) {
     if (type >= kTypesEnd)
       fail(Code::bad_data, "{}: {}: damaged: no type {} of metadata", name_, core::printable(key),

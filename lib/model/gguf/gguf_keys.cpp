@@ -23,7 +23,7 @@ Json scaling_of(const Json& config) {
   return found == config.end() || !found->is_object() ? Json::object() : *found;
 }
 
-// Which layers have a window: true where all but each n-th do, and that n.
+// Returns n if all layers but each n-th have a window.
 std::uint32_t period_of(const std::vector<bool>& windows) {
   for (std::size_t n = 2; n <= windows.size() + 1; ++n) {
     bool holds = true;

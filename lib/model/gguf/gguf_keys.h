@@ -37,7 +37,7 @@ struct GgufIds {
   std::vector<std::int64_t> ends = {};  ///< the first three are written
 };
 
-/// Returns the keys of a tokenizer for a model of `rows` words; `json` is canonical. Throws
+/// Returns the keys of a tokenizer for a model of `rows` tokens; `json` is canonical. Throws
 /// Error{bad_config} that names a property which llama.cpp cannot represent: each candidate is read
 /// back and must split, merge and number texts identically. `remark` receives what is omitted.
 GgufMetadata gguf_tokenizer_keys(const std::string& json, std::int64_t rows, const GgufIds& ids,

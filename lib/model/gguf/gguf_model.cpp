@@ -19,7 +19,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-// What changes a model's function, and the value at which it does nothing.
+// A key that changes a model's function, and the value at which it has no effect.
 struct Switch {
   const char* key;
   double off;
@@ -37,13 +37,13 @@ constexpr std::array kSwitches = {
     Switch{"rope.scaling.yarn_log_multiplier", 0},
 };
 
-// Tokens behind which llama.cpp stops, whatever the metadata say.
+// Tokens at which llama.cpp stops, whatever the metadata say.
 constexpr std::array kEnds = {"<|endoftext|>",   "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
                               "<|end_of_text|>", "<end_of_turn>", "<|end|>"};
 
 constexpr std::int64_t kMostHeadWidth = 1 << 16;
 
-// The keys of an architecture.
+// Reads the keys of an architecture.
 class Keys {
  public:
   explicit Keys(const GgufFile& file) : file_(file), architecture_(architecture_of(file)) {}
@@ -115,10 +115,10 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
       fail(Code::bad_config, "{}: {}: angles of LongRoPE are not supported", file.name(), name);
 }
 
-// Llama 3's scaling, of the divisors of the angles that llama.cpp keeps of it.
+// Computes Llama 3's rope scaling from llama.cpp's divisors of the angles.
 core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double theta,
                           std::int64_t width) {
-  constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // of all Llamas from 3.1 on
+  constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // values of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
     fail(Code::bad_data, "{}: tensor {} is not of {} numbers", file.name(), kGgufRopeFactors,
@@ -174,7 +174,8 @@ void put_rope(const GgufFile& file, const Keys& keys, std::int64_t width, core::
   config["rope_scaling"] = scaling_of(file, keys, theta, turned);
 }
 
-// Which layers of Gemma 3 have a window: a flag each, or all but each n-th.
+// Returns which layers of Gemma 3 have a window. The key is a flag per layer, or n if all but each
+// n-th layer have one.
 core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t layers) {
   constexpr const char* kPattern = "attention.sliding_window_pattern";
   auto types = core::Json::array();
@@ -194,7 +195,7 @@ core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t l
   return types;
 }
 
-// The keys that one architecture has.
+// Reads the keys of a single architecture.
 void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, core::Json& config) {
   const auto window = keys.whole("attention.sliding_window", 0);
   const auto has_bias = [&](const char* module) {
@@ -219,7 +220,8 @@ void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, cor
   put_cap("attn_logit_softcapping", second ? 50 : 0);
   put_cap("final_logit_softcapping", second ? 30 : 0);
   config["sliding_window"] = keys.required("attention.sliding_window");
-  // The largest of each divides by the root of another width than a head's; no key says so.
+  // The largest model of each version does not divide by the root of a head's width. No key says
+  // so.
   const auto layers = keys.required("block_count"), heads = keys.required("attention.head_count");
   const bool largest = layers == (second ? 46 : 62);
   config["query_pre_attn_scalar"] = largest ? keys.required("embedding_length") / heads : width;
@@ -236,7 +238,7 @@ std::optional<std::int64_t> token_id(const GgufFile& file, const char* name) {
 
 std::vector<std::int64_t> ends_of(const GgufFile& file) {
   constexpr double kControl = 3, kUserDefined = 4;
-  std::vector<std::int64_t> ids;  // as the file has them, then those that it does not name
+  std::vector<std::int64_t> ids;  // ids that keys name, then tokens of kEnds
   const auto add = [&](std::int64_t id) {
     if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
   };
@@ -261,7 +263,7 @@ void put_tokens(const GgufFile& file, Json& config) {
   if (const auto ends = ends_of(file); !ends.empty()) config["eos_token_id"] = ends;
 }
 
-// The family's name; empty: it has none.
+// Returns the family's name for a tensor, or an empty string.
 std::string family_name(const GgufArchitecture& architecture, const std::string& name) {
   const auto dot = name.rfind('.');
   if (dot == std::string::npos) return {};
@@ -337,7 +339,7 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
   const auto width = head_width(keys);
   std::map<std::string, GgufWeight> weights;
   for (const auto& [name, tensor] : file.tensors()) {
-    if (name == kGgufRopeFactors) continue;  // gguf_config() has it
+    if (name == kGgufRopeFactors) continue;  // gguf_config() reads it
     const auto renamed = family_name(architecture, name);
     GgufWeight weight{&tensor};
     const bool turned = renamed.ends_with("q_proj.weight") || renamed.ends_with("k_proj.weight") ||

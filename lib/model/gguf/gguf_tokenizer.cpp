@@ -25,15 +25,15 @@ constexpr const char* kScores = "tokenizer.ggml.scores";
 constexpr const char* kMerges = "tokenizer.ggml.merges";
 constexpr std::string_view kMark = "\xE2\x96\x81";
 
-// Kinds of tokens.
+// Types of tokens.
 constexpr double kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
-// How a text is split before the merges, of llama.cpp's names for it.
+// How llama.cpp splits a text before the merges, by its name for the method.
 struct Way {
   std::string_view name = {};
-  std::vector<std::string> patterns = {};  // one after the other, each splits what is left
-  bool whole_words = false;  // a piece that is a token stays one, whatever the merges are
-  bool begins = false;       // with the bos token where the metadata do not say
+  std::vector<std::string> patterns = {};  // applied in order; each splits the pieces so far
+  bool whole_words = false;                // a piece that is a token is not merged
+  bool begins = false;                     // add the BOS token if the metadata do not say
 };
 
 std::string pattern(text::Split::Kind kind) { return std::string(text::pattern_of(kind)); }
@@ -96,7 +96,7 @@ const Way& way_of(const GgufFile& file) {
        core::printable(name));
 }
 
-// The lists of the metadata, of the same length.
+// The lists of the metadata, which have equal lengths.
 struct Tokens {
   std::vector<std::string_view> texts;
   std::vector<double> types;
@@ -127,14 +127,14 @@ OrderedJson added_tokens(const Tokens& tokens) {
   return added;
 }
 
-// Names to ids. Added tokens behind all others are not the model's, as in Hugging Face's files.
+// Maps names to ids. Added tokens after all others are not the model's, as in Hugging Face's files.
 OrderedJson vocabulary_of(const GgufFile& file, const Tokens& tokens, bool with_unused,
                           bool with_added) {
   std::size_t end = 0;
   for (std::size_t id = 0; id < tokens.texts.size(); ++id)
     if (with_added || !is_added(tokens.types[id]))
       if (with_unused || tokens.types[id] != kUnused) end = id + 1;
-  // Not by the object's own insertion, which looks at all keys each time.
+  // The object's own insertion would compare with all keys each time.
   std::unordered_map<std::string_view, std::size_t> ids;
   auto vocabulary = OrderedJson::object();
   auto& object = vocabulary.get_ref<OrderedJson::object_t&>();
@@ -147,7 +147,7 @@ OrderedJson vocabulary_of(const GgufFile& file, const Tokens& tokens, bool with_
   return vocabulary;
 }
 
-// The tokens around a text.
+// Returns the template of tokens around a text.
 OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins) {
   const auto token = [&](const char* name, bool asked) -> OrderedJson {
     const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
@@ -218,7 +218,7 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
             {"merges", std::move(merges)}}}};
 }
 
-// Pairs of tokens that are a token together, the best token first.
+// Returns all pairs of tokens that concatenate to a token, by the token's score, best first.
 OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   const auto scores = file.numbers(kScores);
   if (scores.size() != tokens.texts.size())

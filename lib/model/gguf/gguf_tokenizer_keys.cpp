@@ -1,4 +1,4 @@
-// A tokenizer.json as the metadata of a GGUF file.
+// Converts a tokenizer.json into the metadata of a GGUF file.
 
 #include <algorithm>
 #include <set>
@@ -18,7 +18,7 @@ using core::fail;
 using core::OrderedJson;
 
 constexpr const char* kWho = "tokenizer.json";
-// Kinds of tokens.
+// Types of tokens.
 constexpr std::int32_t kPlainToken = 1, kUnknownToken = 2, kMarkToken = 3, kOwnToken = 4,
                        kUnusedToken = 5, kByteToken = 6;
 
@@ -67,7 +67,8 @@ std::pair<std::string, std::string> sides(const OrderedJson& merge) {
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-// Merged first, scored best: the token of each rank has minus the rank.
+// Returns the scores of tokens: minus the rank of the merge, so that the first merge has the
+// highest score.
 std::vector<float> scores_of(const OrderedJson& json, const Listed& list) {
   std::unordered_map<std::string, std::size_t> ranks;
   std::size_t rank = 0;
@@ -102,8 +103,8 @@ text::TokenizerPtr read_again(const GgufMetadata& keys) {
   return text::parse_tokenizer(gguf_tokenizer(file), kWho);
 }
 
-// Whether each token is what the merges make of its characters: then a piece that is a token is
-// that one anyway, and it does not matter whether the merges are asked.
+// Returns whether the merges build each token from its characters. If they do, it does not matter
+// whether a piece that is a token is merged.
 bool merges_make_all(const OrderedJson& json) {
   std::unordered_map<std::string, std::size_t> ranks;  // "left right": a name has no space
   for (const auto& merge : json["model"]["merges"]) {
@@ -136,15 +137,15 @@ bool merges_make_all(const OrderedJson& json) {
   return true;
 }
 
-// Llama.cpp's name for how the text is split; empty: it has none.
+// Returns llama.cpp's name for the method that splits the text, or an empty string.
 std::string split_of(const OrderedJson& json) {
   const auto parts = [](const OrderedJson& of) {
     return std::pair(of["pre_tokenizer"].dump(), of["model"].value("ignore_merges", false));
   };
   const auto asked = parts(json);
-  std::string alike;  // but for whether a piece that is a token stays one
+  std::string alike;  // differs only in whether a piece that is a token is merged
   for (const auto& name : gguf_splits()) {
-    // With a merge: what splits nothing that is merged is not written.
+    // The vocabulary has a merge, because no split is written if nothing is merged.
     const auto tried =
         with_split({{"tokenizer.ggml.model", std::string("gpt2")},
                     {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "ab"}},
@@ -157,7 +158,7 @@ std::string split_of(const OrderedJson& json) {
   return !alike.empty() && merges_make_all(json) ? alike : "";
 }
 
-// Spaces, numbers, letters of many scripts, signs: where two ways to split part.
+// Texts on which two splitting methods differ: spaces, numbers, letters of many scripts, signs.
 const std::vector<std::string>& test_texts() {
   static const std::vector<std::string> texts = {
       "Hello, world! It's 12345 o'clock; they'll've WON'T I'd.",
@@ -197,8 +198,8 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
     why = "the tokens around a text";
 }
 
-// The ends of a text in their order, behind the token that a text ends with; llama.cpp has keys for
-// three.
+// Writes the ids of the tokens that end a text: first the template's token, then the others.
+// llama.cpp has keys for three.
 void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
              std::string& remark) {
   const auto& around = own.text_template();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kStep = 32;
 
-// The numbers of types of metadata (gguf_file.cpp).
+// Returns the number of a metadata type (gguf_file.cpp).
 template <class T>
 constexpr std::uint32_t type_number() {
   if constexpr (std::is_same_v<T, bool>) return 7;

@@ -1,6 +1,7 @@
 // fairseq's transformer_lm, as kNN-LM and TRIME released it: {"args": Namespace, or "cfg", "model":
-// weights by name}. Adaptive input and softmax, tied or not, or plain ones; norms before each
-// sub-layer. Positions begin at 2, behind the padding's: tables of sines become learned ones.
+// weights by name}. The embedding and the softmax are adaptive (tied or not) or plain. Norms are
+// before each sub-layer. Positions begin at 2, after the padding's. Sinusoidal tables become
+// learned ones.
 
 #include <algorithm>
 
@@ -18,7 +19,7 @@ constexpr std::int64_t kUsualContext = 1024;
 const std::string kTokens = "decoder.embed_tokens.";
 const std::string kSoftmax = "decoder.adaptive_softmax.";
 
-// The options of the model: "args", or "model" of "cfg".
+// Returns the options of the model: "args", or "model" in "cfg".
 const PickleValue* settings_of(const PickleValue& root) {
   if (const auto* const args = root.find("args"); args != nullptr && args->kind != PickleKind::none)
     return args;
@@ -50,7 +51,7 @@ void expect_supported(const Settings& args, std::int64_t width) {
   if (key != "last_ffn_input" && key != "model_output") args.unsupported("knn_keytype", key);
 }
 
-// Where each of our bands stands: its vectors and their projection.
+// Returns where fairseq stores a band: its vectors and their projection.
 std::string band(std::int64_t i, const char* part) {
   return kTokens + "embeddings." + std::to_string(i) + "." + part + ".weight";
 }
@@ -58,7 +59,7 @@ std::string tail(std::int64_t i, const char* part) {
   return kSoftmax + "tail." + std::to_string(i - 1) + "." + part + ".weight";
 }
 
-// A matrix of the head that may be the embedding's own: whether it is; else it is taken.
+// Returns whether a matrix of the head is the embedding's. `own` receives the matrix.
 bool shares(StateDict& weights, const std::string& name, const std::string& embedding,
             torch::Tensor& own) {
   own = weights.take(name);
@@ -106,14 +107,14 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
   }
 }
 
-// One band is no band: its projection goes into the embedding.
+// A single band has no projection: the embedding is multiplied by it.
 void read_one_band(StateDict& weights, ImportedModel& model) {
   const auto table = weights.take(band(0, "0")), projection = weights.take(band(0, "1"));
   model.weights["transformer.wte.weight"] = weights.product(table, projection, band(0, "0"));
   const bool shared = weights.has(kSoftmax + "head.word_proj.weight");
   model.weights["lm_head.weight"] =
       weights.take(kSoftmax + (shared ? "head.word_proj.weight" : "head.weight"));
-  if (shared) weights.take(kSoftmax + "head.class_proj.weight");  // of no classes
+  if (shared) weights.take(kSoftmax + "head.class_proj.weight");  // there are no classes
   model.options.vocabulary.tied = false;
 }
 

@@ -16,16 +16,16 @@ using core::Code;
 using core::fail;
 
 constexpr std::size_t kKeysShown = 6, kKeyBytesShown = 40;
-constexpr std::size_t kMostTensorNameBytes = std::size_t{1} << 10;  // of a tensor
-// Bytes of the file, so many times. What is taken: twice for a matrix that is shared and read under
-// both names. What is read of a file for it: columns of a matrix lie as far apart as its rows.
+constexpr std::size_t kMostTensorNameBytes = std::size_t{1} << 10;  // bytes of a tensor's name
+// Limits as multiples of the file's size. Taken bytes count twice for a shared matrix read under
+// two names. Read bytes are more: a column-major matrix is read with its row stride.
 constexpr std::uint64_t kMostTaken = 4, kMostRead = 16;
-// What is computed: a vocabulary's vectors that go through a projection become as wide as the
-// model, four times as wide in any model that was trained, and a table of positions is smaller than
-// the layers that it is for. The constant is for models of a few rows.
+// Limit of computed bytes. Embedding vectors that go through a projection become as wide as the
+// model, at most four times as wide in any trained model. A table of positions is smaller than its
+// layers. The constant is for models of a few rows.
 constexpr std::uint64_t kMostMade = 16, kAlwaysMade = std::uint64_t{1} << 24;
 constexpr std::int64_t kRowsAtOnce = 1 << 10;
-constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // as a configuration's
+constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // limits of a configuration
 constexpr std::string_view kNamespace = "argparse Namespace";
 
 const std::vector<const ImportMap*>& maps() {

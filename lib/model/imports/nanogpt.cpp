@@ -1,5 +1,5 @@
-// nanoGPT's ckpt.pt, and nanoMosaics' beside it: {"model": weights by name, "model_args": options,
-// "iter_num": updates, ...}.
+// The checkpoint ckpt.pt of nanoGPT and of nanoMosaics: {"model": weights by name, "model_args":
+// options, "iter_num": steps, ...}.
 
 #include "core/error.h"
 #include "model/imports/import_map.h"
@@ -12,15 +12,15 @@ using core::Code;
 constexpr const char* kGpt = "transformer.";
 constexpr const char* kMosaic = "mosaic.";
 constexpr const char* kHead = "lm_head.weight";
-// e^5 is the most that either program multiplies a key by; for the persistent units' keys theirs
-// bounds the square, ours what is squared. Numbers a head are stored divided by 10.
+// Both programs multiply a key by at most e^5. For the keys of persistent units nanoMosaics bounds
+// the squared scale, and Tessera the scale itself. Numbers per head are stored divided by 10.
 constexpr double kMostPersistentScale = 0.25;
 
 bool is_nanogpt(const PickleValue& root) {
   return root.find("model") != nullptr && root.find("model_args") != nullptr;
 }
 
-// What the two have in common.
+// Reads the options common to both programs.
 nn::ModelOptions shape_of(const Settings& args) {
   nn::ModelOptions options;
   options.shape.layers = args.whole("n_layer");
@@ -42,7 +42,7 @@ void take_head(StateDict& weights, const std::string& embedding, ImportedModel& 
   if (!tied) model.weights[kHead] = head;
 }
 
-// nn::Transformer's modules have these names.
+// nn::Transformer's modules have the same names.
 void read_gpt(StateDict& weights, const Settings& args, ImportedModel& model) {
   auto& options = model.options;
   options.arch = "transformer";
@@ -55,7 +55,7 @@ void read_gpt(StateDict& weights, const Settings& args, ImportedModel& model) {
     if (name.starts_with(kGpt)) model.weights[name] = weights.take(name);
 }
 
-// A number a head, of any shape.
+// Returns a number per head, from any shape.
 torch::Tensor per_head(StateDict& weights, const std::string& name) {
   return weights.take(name).flatten();
 }
@@ -68,7 +68,7 @@ void read_unit(StateDict& weights, const std::string& theirs, const std::string&
   out[ours + ".c_proj.weight"] = weights.take(theirs + ".c_proj.weight");
 }
 
-// A unit's pairs, behind a dimension of the units added together and one of rows.
+// Returns a unit's pairs. Two leading dimensions of size 1 are for units and rows.
 torch::Tensor pairs(StateDict& weights, const std::string& name) {
   const auto tensor = weights.take(name);
   if (tensor.dim() != 5 || tensor.size(0) != 1 || tensor.size(1) != 1)

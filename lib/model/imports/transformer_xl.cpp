@@ -1,10 +1,10 @@
-// Transformer-XL's model.pt (Dai et al. 2019, the PyTorch code): the module itself, pickled.
+// Transformer-XL's model.pt (Dai et al. 2019, the PyTorch code): the pickled module.
 //
 // Its names: word_emb.emb_layers.I.weight (band, width), word_emb.emb_projs.I (d_model, width),
 // r_w_bias, r_r_bias (heads, width), layers.I.dec_attn.{qkv_net, r_net, o_net, layer_norm},
 // layers.I.pos_ff.{CoreNet.0, CoreNet.3, layer_norm}, crit.out_layers.I.{weight, bias},
-// crit.out_projs.I, crit.cluster_weight (slots, width of band 0), crit.cluster_bias. Of the slots
-// the last is that of the first band of rarer words. With div_val 1 all words are in one table.
+// crit.out_projs.I, crit.cluster_weight (slots, width of band 0), crit.cluster_bias. The last slot
+// belongs to the first band of rarer tokens. With div_val 1 all tokens are in one table.
 
 #include "core/error.h"
 #include "model/imports/import_map.h"
@@ -20,7 +20,7 @@ using torch::Tensor;
 constexpr const char* kOurs = "transformer-xl.";
 
 const PickleValue& without_wrapper(const PickleValue& root) {
-  const auto* const inner = submodule(root, "module");  // DataParallel's
+  const auto* const inner = submodule(root, "module");  // DataParallel wraps the model
   return inner == nullptr ? root : *inner;
 }
 
@@ -65,8 +65,8 @@ class Reader {
   StateDict weights_;
   Settings own_, embedding_, attention_;
   ImportedModel model_;
-  std::vector<std::int64_t> cutoffs_;     // of bands, as ours
-  std::map<std::string, Tensor> tables_;  // what several bands have a part in, taken once
+  std::vector<std::int64_t> cutoffs_;     // bounds of bands, as in Tessera
+  std::map<std::string, Tensor> tables_;  // tensors that several bands share, taken once
   std::int64_t div_val_ = 1;
 };
 
@@ -97,7 +97,7 @@ void Reader::shape() {
 void Reader::bands() {
   model_.vocabulary = embedding_.whole("n_token");
   cutoffs_ = embedding_.numbers("cutoffs");
-  if (!cutoffs_.empty()) cutoffs_.pop_back();  // the vocabulary's size
+  if (!cutoffs_.empty()) cutoffs_.pop_back();  // it is the vocabulary's size
   div_val_ = embedding_.whole("div_val", 1);
   auto& words = model_.options.vocabulary;
   words.cutoffs = cutoffs_;
@@ -114,7 +114,7 @@ void Reader::bands() {
   }
 }
 
-// A band's rows of a list of layers, of which there is one where all bands have one width.
+// Returns a band's rows of a list of layers. The list has one layer if all bands have one width.
 Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* end) {
   if (!one_table()) return weights_.take(list + "." + std::to_string(band) + end);
   auto& all = tables_[list + end];
@@ -125,7 +125,8 @@ Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* en
   return all.narrow(0, begin(band), this->end(band) - begin(band));
 }
 
-// A band's, or that of all; none: the band is as wide as the model.
+// Returns the projection of a band, or the common one. Undefined if the band is as wide as the
+// model.
 Tensor Reader::projection(const char* list, std::size_t band) {
   const auto name = [&](std::size_t i) { return std::string(list) + "." + std::to_string(i); };
   const auto found = weights_.has(name(band)) ? band : 0;
@@ -139,7 +140,7 @@ Tensor Reader::projection(const char* list, std::size_t band) {
 Tensor Reader::identity() {
   auto& matrix = tables_["identity"];
   const auto width = model_.options.shape.d_model;
-  weights_.expect_makes(width, width, "a band's projection");  // each has one of its own
+  weights_.expect_makes(width, width, "a band's projection");  // each band gets one
   if (!matrix.defined()) matrix = torch::eye(width);
   return matrix;
 }
@@ -149,7 +150,7 @@ void Reader::input() {
     const auto number = std::to_string(band);
     const auto table = rows_of("word_emb.emb_layers", band, ".weight");
     auto wider = projection("word_emb.emb_projs", band);
-    if (cutoffs_.empty()) {  // ours has no projection: what it makes of the words
+    if (cutoffs_.empty()) {  // Tessera has no projection here: apply it
       out(std::string(kOurs) + "wte.weight") =
           wider.defined() ? weights_.product(table, wider, "word_emb.emb_layers") : table;
       return;
@@ -160,7 +161,8 @@ void Reader::input() {
   }
 }
 
-// Ours has a projection for band 0 where that is narrow only: elsewhere the words go through it.
+// Tessera has a projection for band 0 only if the band is narrow. Otherwise the table is multiplied
+// by the projection.
 void Reader::head() {
   auto& words = model_.options.vocabulary;
   words.tied = words.tied_projections = false;
@@ -171,7 +173,7 @@ void Reader::head() {
     auto narrower = projection("crit.out_projs", band);
     biases.push_back(rows_of("crit.out_layers", band, ".bias"));
     Tensor slots;
-    if (band == 0 && !cutoffs_.empty())  // the last is that of band 1
+    if (band == 0 && !cutoffs_.empty())  // the last slot is band 1's
       slots = weights_.take("crit.cluster_weight").flip(0);
     const bool narrow = words.d_embedding != 0 && words.d_embedding != model_.options.shape.d_model;
     if (band == 0 && !narrow && narrower.defined()) {

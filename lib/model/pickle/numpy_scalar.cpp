@@ -17,11 +17,12 @@ bool is_text(const PickleValue* value) {
   return value != nullptr && value->kind == PickleKind::text;
 }
 
-// Bytes of the widest number, and of its text in UTF-8. What is longer is not copied: one text may
-// be given to many calls.
+// Limits: bytes of the widest number, and of its text in UTF-8. Longer texts are not copied,
+// because one text may be an argument of many calls.
 constexpr std::size_t kMostBytes = 8, kMostEncoded = 2 * kMostBytes;
 
-// dtype("i8", ...) with the state (version, byte order, ...): "i8"; empty: another.
+// Returns "i8" for dtype("i8", ...) with the state (version, byte order, ...), or an empty string
+// for any other type.
 std::string_view type_of(const PickleValue* dtype) {
   if (dtype == nullptr) return {};
   const auto* const name = item(dtype->arguments_of("numpy dtype"), 0);
@@ -30,7 +31,8 @@ std::string_view type_of(const PickleValue* dtype) {
   return name->text;
 }
 
-// As they are; before protocol 3 encode(text, "latin1"), whose text has a character a byte.
+// Returns the bytes. Before protocol 3 they are the call encode(text, "latin1"), where a character
+// is a byte.
 std::optional<std::string> bytes_of(const PickleValue* value) {
   if (value == nullptr) return std::nullopt;
   if (value->kind == PickleKind::bytes && value->text.size() <= kMostBytes) return value->text;
@@ -76,7 +78,7 @@ std::optional<PickleValue> numpy_scalar(const PickleValue& callee, const PickleV
   } else if (type[0] == 'i' || type[0] == 'u' || type[0] == 'b') {
     const auto unused = 64 - 8 * static_cast<int>(bytes->size());
     number.integer = static_cast<std::int64_t>(bits);
-    if (type[0] == 'i')  // the sign
+    if (type[0] == 'i')  // extend the sign
       number.integer = static_cast<std::int64_t>(bits << unused) >> unused;
     if (type[0] == 'u' && number.integer < 0) return std::nullopt;
   } else {

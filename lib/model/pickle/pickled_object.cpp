@@ -6,19 +6,19 @@ namespace model {
 namespace {
 
 constexpr int kDeepest = 32;
-// Of one walk. A module that many others hold is walked once for each way that leads to it, so that
-// the looks at elements are counted, not the modules. A model of 100 layers takes some 100,000.
+// Limits of one walk. A shared module is visited once per path to it, so the limit counts visited
+// elements, not modules. A model of 100 layers takes about 100,000.
 constexpr std::size_t kMostLooks = std::size_t{1} << 22;
 constexpr std::size_t kMostModuleNameBytes = std::size_t{1} << 24;
 
-// The dict of a module's attribute, as _parameters; null: it is none.
+// Returns the dict of a module's attribute such as _parameters, or null if it is no dict.
 const PickleValue* dict_of(const PickleValue& module, const char* name) {
   const auto* const attributes = attributes_of(module);
   const auto* const found = attributes == nullptr ? nullptr : attributes->find(name);
   return found != nullptr && found->kind == PickleKind::dict ? found : nullptr;
 }
 
-// Collects weights below a module, within the bounds of one walk.
+// Collects the weights below a module within the limits of one walk.
 class Collector {
  public:
   explicit Collector(std::string origin) : origin_(std::move(origin)) {}
@@ -37,7 +37,7 @@ class Collector {
   std::map<std::string, const PickleValue*> all() && { return std::move(all_); }
 
  private:
-  // Of a module's dict of that name, each value with its whole name.
+  // Visits each value of a module's dict with its full name.
   template <class Visit>
   void each(const PickleValue& module, const char* kind, const std::string& prefix,
             const Visit& visit) {

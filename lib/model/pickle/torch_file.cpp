@@ -43,7 +43,7 @@ constexpr std::array kStorageTypes = {
     StorageType{"torch BoolStorage", torch::kBool},
 };
 
-// Of a tuple; null: it has fewer.
+// Returns an item of a tuple, or null if the tuple is shorter.
 const PickleValue* item(const PickleValue& tuple, std::size_t i) {
   return tuple.kind == PickleKind::tuple && i < tuple.items.size() ? tuple.items[i] : nullptr;
 }
@@ -52,7 +52,7 @@ bool is_whole(const PickleValue* value) {
   return value != nullptr && value->kind == PickleKind::integer;
 }
 
-// The tensor that a parameter is made of, itself otherwise.
+// Returns the tensor of a parameter, or the value itself.
 const PickleValue& without_parameter(const PickleValue& value) {
   const auto* const arguments = value.arguments_of(kParameter);
   const auto* const data = arguments == nullptr ? nullptr : item(*arguments, 0);
@@ -64,8 +64,8 @@ const PickleValue* tensor_arguments(const PickleValue& value) {
   return now == nullptr ? value.arguments_of(kOldTensor) : now;
 }
 
-// ("storage", TYPE, KEY, DEVICE, ELEMENTS), and of a stream a view: None, or (KEY, OFFSET,
-// ELEMENTS).
+// Returns ("storage", TYPE, KEY, DEVICE, ELEMENTS). In a stream a view follows: None, or (KEY,
+// OFFSET, ELEMENTS).
 const PickleValue* storage_id(const PickleValue* value) {
   if (value == nullptr || value->kind != PickleKind::persistent) return nullptr;
   const PickleValue& id = *value->items[0];
@@ -162,7 +162,7 @@ void TorchFile::open_stream() {
     fail(Code::bad_data, "{}: written on a machine of the other byte order", name());
   pickle_ = unpickle(*source_, machine.end(), size);
   const Pickle keys = unpickle(*source_, pickle_.end(), size);
-  // Only the values that refer to a storage say how wide its elements are.
+  // Only the values that refer to a storage give the width of its elements.
   std::map<std::string, std::size_t, std::less<>> widths;
   pickle_.each([&](const PickleValue& value) {
     const auto* const id = storage_id(&value);
@@ -226,7 +226,7 @@ void TorchFile::check_inside(const TensorPlace& place, const std::string& what) 
     fail(Code::bad_data, "{}: does not lie within its storage of {} elements", what, there);
   };
   if (place.offset < 0 || place.offset > there) outside();
-  // As if empty dimensions were of 1: bounds the product of the others too.
+  // Dimensions of 0 count as 1, which bounds the product of the others too.
   std::int64_t extent = 1;
   bool empty = false;
   for (const auto n : place.shape) {

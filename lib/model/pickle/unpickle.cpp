@@ -73,9 +73,9 @@ enum Op : std::uint8_t {
   kByteArray8,
 };
 
-constexpr std::size_t kMostNameBytes = std::size_t{1} << 24;  // of names of classes
+constexpr std::size_t kMostNameBytes = std::size_t{1} << 24;  // bytes of all class names
 
-// Reads forward, a block at a time.
+// Reads forward in blocks.
 class Cursor {
  public:
   Cursor(const core::RandomSource& source, std::uint64_t begin, std::uint64_t end)
@@ -127,7 +127,7 @@ class Cursor {
 
 }  // namespace
 
-// The machine that a pickle is a program for: a stack, marks on it, a memo.
+// The stack machine that executes a pickle: a stack, marks on it, a memo.
 class Unpickler {
  public:
   Unpickler(const core::RandomSource& source, std::uint64_t begin, std::uint64_t end)
@@ -305,7 +305,7 @@ class Unpickler {
         const auto *const name = pop(), *const module = pop();
         if (name->kind != PickleKind::text || module->kind != PickleKind::text)
           in_.fail("a class whose name is no text");
-        // A text may be named by a few bytes again and again.
+        // A few bytes can name one text again and again.
         names_ += module->text.size() + name->text.size();
         if (names_ > kMostNameBytes)
           in_.fail("names of classes of more than {} bytes", kMostNameBytes);
@@ -319,7 +319,7 @@ class Unpickler {
         return true;
       }
       case kNewObjEx: {
-        pop();  // arguments by name
+        pop();  // keyword arguments
         const auto* const arguments = pop();
         call(pop(), arguments);
         return true;
@@ -340,10 +340,10 @@ class Unpickler {
   }
 
   void call(const Value* callee, const Value* arguments) {
-    // Pairs given to an OrderedDict's constructor, as Python 2 wrote them.
+    // Pairs passed to OrderedDict's constructor, as Python 2 wrote them.
     if (callee->is_global(kOrderedDict) && arguments->kind == PickleKind::tuple) {
       Value& dict = make(PickleKind::dict);
-      // One list may be given to many dicts, and many times to one: every look counts.
+      // A list may be passed to many dicts, and many times to one, so every visit counts.
       for (const auto* pairs : arguments->items) {
         bound(++looks_);
         for (const auto* pair : pairs->items) {
@@ -369,7 +369,7 @@ class Unpickler {
     std::uint64_t n = 0;
     for (std::size_t i = 0; i < bytes.size(); ++i)
       n |= std::uint64_t{static_cast<std::uint8_t>(bytes[i])} << (8 * i);
-    // Two's complement of that many bytes.
+    // Extends the sign of a two's complement number of `length` bytes.
     if (length > 0 && length < 8 && n >> (8 * length - 1) & 1)
       n |= ~std::uint64_t{0} << (8 * length);
     make(PickleKind::integer).integer = static_cast<std::int64_t>(n);
@@ -380,7 +380,7 @@ class Unpickler {
     make(kind).text = in_.text(length);
   }
 
-  // Into the list, set, dict or object below, so many values at a time.
+  // Adds the items, `width` values at a time, to the list, set, dict or object below.
   void add(const std::vector<const Value*>& items, std::size_t width) {
     Value* const target = top();
     const bool pairs = width == 2;
@@ -437,8 +437,8 @@ class Unpickler {
   Pickle pickle_;
   std::vector<Value*> stack_;
   std::vector<std::size_t> marks_;
-  std::size_t looks_ = 0;  // at elements that an OrderedDict is given
-  std::size_t names_ = 0;  // bytes
+  std::size_t looks_ = 0;  // visits of elements passed to an OrderedDict
+  std::size_t names_ = 0;  // bytes of class names
   std::unordered_map<std::uint64_t, Value*> memo_;
 };
 

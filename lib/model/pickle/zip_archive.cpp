@@ -10,17 +10,17 @@ namespace {
 
 using core::Code;
 
-// All numbers are little-endian, behind a signature of four bytes.
+// All numbers are little-endian and follow a signature of four bytes.
 constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50,
                         kEnd64 = 0x06064b50, kLocator64 = 0x07064b50;
 constexpr std::size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56,
                       kLocator64Bytes = 20;
 constexpr std::uint64_t kMostComment = 0xffff;
 constexpr std::uint64_t kMostDirectoryBytes = std::uint64_t{1} << 28;
-constexpr std::uint64_t kIn64 = 0xffffffff;  // what 32 bits do not hold stands elsewhere
+constexpr std::uint64_t kIn64 = 0xffffffff;  // the value is in a 64-bit field elsewhere
 constexpr std::uint16_t kExtra64 = 1, kEncrypted = 1, kStored = 0;
 
-// Bytes of the archive in memory.
+// Bytes of the archive that are in memory.
 struct Part {
   core::Bytes bytes;
   std::uint64_t number(std::size_t at, int width) const {
@@ -67,7 +67,7 @@ Directory find_directory(const core::RandomSource& source) {
   malformed(source, "no end of a directory");
 }
 
-// Fields that 32 bits do not hold, in this order.
+// Reads the 64-bit values of fields that do not fit 32 bits, in this order.
 void read_extra64(const core::RandomSource& source, const Part& directory, std::size_t at,
                   std::size_t end, std::initializer_list<std::uint64_t*> fields) {
   while (end - at >= 4) {
@@ -87,7 +87,7 @@ void read_extra64(const core::RandomSource& source, const Part& directory, std::
   }
 }
 
-// Of the file whose local header is at `header`.
+// Returns where the data of the file with this local header begins.
 std::uint64_t data_begin(const core::RandomSource& source, std::uint64_t header) {
   const Part local = read_part(source, header, kLocalBytes);
   if (local.number(0, 4) != kLocal) malformed(source, "no file where one should be");

@@ -8,7 +8,7 @@
 namespace nn {
 namespace {
 
-/// `tensor`'s dimension `dim` filled up with zeros to `size`.
+/// Pads dimension `dim` of `tensor` with zeros to `size`.
 torch::Tensor padded(const torch::Tensor& tensor, std::int64_t dim, std::int64_t size) {
   if (tensor.size(dim) == size) return tensor;
   auto sizes = tensor.sizes().vec();
@@ -16,8 +16,8 @@ torch::Tensor padded(const torch::Tensor& tensor, std::int64_t dim, std::int64_t
   return torch::cat({tensor, torch::zeros(sizes, tensor.options().requires_grad(false))}, dim);
 }
 
-/// Rows `rows` of what the State has of `name` become `fresh`; all others keep theirs, and are
-/// empty if they have none.
+/// Replaces rows `rows` of the State's tensor `name` by `fresh`. Other rows keep their values, or
+/// are empty if the State has no such tensor.
 void put_rows(State& state, const std::string& name, const torch::Tensor& rows,
               const torch::Tensor& fresh, std::int64_t dim, std::int64_t all) {
   if (fresh.size(0) == all) {
@@ -77,7 +77,7 @@ void EncoderDecoder::read_source(const Batch& batch, State& sources) {
 
 Hidden EncoderDecoder::forward(const Batch& batch, State* state) {
   KvCache cache(batch, state, context());
-  State alone;  // where nothing is kept every row is fresh
+  State alone;  // without a State every row is fresh
   Batch all = batch;
   if (state == nullptr) all.fresh.reset();
   State& sources = state != nullptr ? *state : alone;

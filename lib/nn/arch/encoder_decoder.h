@@ -10,10 +10,10 @@
 
 namespace nn {
 
-/// A decoder with cross-attention, and an encoder with an equal number of layers; wte has the words
-/// of both sides. Reads batch.source for all rows or, with a State, for the fresh ones. The State
-/// holds "source" (B, S) bool on the CPU, true at tokens, and "h.N.cross.k" and "h.N.cross.v" (B,
-/// heads, S, width) for each layer. Rows without a source skip cross-attention.
+/// A decoder with cross-attention, and an encoder with an equal number of layers; wte has the
+/// tokens of both sides. Reads batch.source for all rows or, with a State, for the fresh ones. The
+/// State holds "source" (B, S) bool on the CPU, true at tokens, and "h.N.cross.k" and "h.N.cross.v"
+/// (B, heads, S, width) for each layer. Rows without a source skip cross-attention.
 class EncoderDecoder : public DecoderStack {
  public:
   /// Throws Error{bad_config} that names the option.

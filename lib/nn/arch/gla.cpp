@@ -93,7 +93,7 @@ Hidden Gla::run(const torch::Tensor& ids, const GlaCall& rows) {
   return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
-// Each head has a matrix of half the width by its whole width.
+// Each head has a matrix of half its width by its full width.
 CarriedState Gla::carried_state(const ModelOptions& options) {
   const std::int64_t d = options.shape.d_model;
   std::int64_t a_layer = d / 2 * (d / options.shape.heads);

@@ -18,7 +18,8 @@ Tensor of_length_one(const Tensor& x) {
   return x * (x.square().sum(-1, /*keepdim=*/true) + GatedDelta::kLengthEpsilon).rsqrt();
 }
 
-/// A state of tokens at places 0 to count - 1 (n: all) as that of tokens before place 0.
+/// Shifts the positions of a state's tokens from 0 .. count - 1 to the positions before 0. If count
+/// is undefined, every row has `steps` tokens.
 Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps) {
   const auto places = count.defined() ? count.unsqueeze(1) : torch::full({1, 1}, steps);
   const Rotation by(-places, state.size(2), {}, state.options().requires_grad(false));
@@ -126,7 +127,7 @@ void GatedDelta::first_values() {
   if (!a_log_.defined()) return;
   a_log_.uniform_(1, kMostFading).log_();
   const auto rate = a_bias_.uniform_(std::log(kLeastRate), std::log(kMostRate)).exp();
-  a_bias_.copy_(rate.expm1().log());  // softplus of it is the rate
+  a_bias_.copy_(rate.expm1().log());  // its softplus is the rate
 }
 
 Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::string& name) {

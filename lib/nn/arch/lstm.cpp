@@ -38,7 +38,7 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
                  state->tensors["h"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
-  // Padding behind a row's tokens changes only cells, which nobody reads where none are kept.
+  // Padding after a row's tokens changes only cells, and without a State no later call reads them.
   const bool behind = state == nullptr &&
                       !(real.slice(1, 1) & real.slice(1, 0, -1).logical_not()).any().item<bool>();
   return advance(ids, dense || behind ? torch::Tensor() : upload(real, device), state);
@@ -82,7 +82,7 @@ torch::Tensor Lstm::run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor&
 
 torch::Tensor Lstm::run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
                                torch::Tensor& c) {
-  // A step at a time: padding leaves the cells as they were.
+  // Runs one step at a time: padding leaves the cells unchanged.
   std::vector<torch::Tensor> out;
   for (std::int64_t t = 0; t < x.size(1); ++t) {
     auto next_h = h, next_c = c;

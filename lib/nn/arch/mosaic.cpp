@@ -44,7 +44,7 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
     call.pairs = rows.pairs().contiguous();
     if (state != nullptr) state->reset(batch.fresh);
   } else {
-    cache.emplace(rows.slots(), state);  // resets fresh rows
+    cache.emplace(rows.slots(), state);  // this resets fresh rows
     call.cache = &*cache;
     const auto floats = wte_->parameters()[0].options().requires_grad(false);
     const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats);
@@ -67,7 +67,7 @@ Hidden Mosaic::decode(const Tensor& ids, KvRing& ring, State& kept) {
 
 Hidden Mosaic::run(const Tensor& ids, const MosaicCall& call) {
   const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };
-  auto x = wte_->forward(ids);  // without dropout, as the authors have it
+  auto x = wte_->forward(ids);  // no dropout, as in the authors' code
   Tensor g;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];

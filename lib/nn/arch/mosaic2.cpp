@@ -46,7 +46,7 @@ std::int64_t Mosaic2::delay() const {
 
 Hidden Mosaic2::forward(const Batch& batch, State* state) {
   const MosaicRows rows(batch, state, /*may_open=*/true);
-  KvCache cache(rows.slots(), state);  // resets fresh rows
+  KvCache cache(rows.slots(), state);  // this resets fresh rows
   auto call = rows.call(state);
   call.cache = &cache;
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
@@ -89,7 +89,7 @@ void Mosaic2::forget(State& state, std::int64_t keep) {
   KvCache::forget(state, std::max<std::int64_t>(keep - 1, 0));
 }
 
-// Each layer has the keys and values of its contextual memory, and the sums of both memories.
+// Each layer has the keys and values of its contextual memory and the sums of both memories.
 CarriedState Mosaic2::carried_state(const ModelOptions& options) {
   const std::int64_t d = options.shape.d_model, layers = options.shape.layers;
   return {layers * 2 * (2 * d + options.shape.heads), layers * 2 * 2 * d};

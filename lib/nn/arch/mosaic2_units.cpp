@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-/// (B, T, d) -> (B, heads, T, d / heads), a view.
+/// Returns x (B, T, d) as a view (B, heads, T, d / heads).
 Tensor heads_apart(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
@@ -21,18 +21,18 @@ torch::TensorOptions of_counts(const torch::TensorOptions& queries) {
   return queries.dtype(queries.dtype() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32);
 }
 
-/// 1, 2, ..., n: (1, n, 1).
+/// Returns 1, 2, ..., n as (1, n, 1).
 Tensor counted_up(std::int64_t n, const torch::TensorOptions& floats) {
   return torch::arange(1, n + 1, floats).view({1, n, 1});
 }
 
-/// Whether a pair so far from a query is in reach.
+/// Returns whether pairs at these distances from a query are in reach.
 Tensor in_reach(const Tensor& distance, const PairReach& reach) {
   const auto visible = distance >= reach.nearest - 1;
   return reach.farthest > 0 ? visible & (distance < reach.farthest) : visible;
 }
 
-/// Of what is visible (B or 1, T, S) and what is not.
+/// Builds the sight from a visibility mask (B or 1, T, S).
 PairSight masked(const Tensor& visible, const torch::TensorOptions& queries) {
   PairSight made;
   made.slots = visible.size(2);
@@ -44,7 +44,7 @@ PairSight masked(const Tensor& visible, const torch::TensorOptions& queries) {
   return made;
 }
 
-/// Every pair in reach is told apart from the others by a mask.
+/// Uses a mask that shows only the pairs in reach.
 PairSight masked_sight(const KvCache& cache, const PairReach& reach,
                        const torch::TensorOptions& queries) {
   const auto device = queries.device();
@@ -52,7 +52,7 @@ PairSight masked_sight(const KvCache& cache, const PairReach& reach,
                   upload(cache.position(), device).unsqueeze(1);  // (B or 1, T, S)
   if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
   auto visible = in_reach(distance, reach);
-  if (!cache.all_valid())  // a token that completes no pair sees none
+  if (!cache.all_valid())  // a token that completes no pair sees nothing
     visible = visible & upload(cache.valid(), device).unsqueeze(1) &
               upload(cache.real(), device).unsqueeze(2);
   return masked(visible, queries);
@@ -64,9 +64,9 @@ PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int
                           bool opening, const torch::TensorOptions& queries) {
   const auto slots = cache.slots();
   PairSight made;
-  if (opening) {  // a triangle, or a band of it where the oldest are out of reach
+  if (opening) {  // a triangle, or a band if the oldest pairs are out of reach
     made.skipped = std::min(reach.nearest, tokens);
-    made.begin = slots - (tokens - 1);  // what a State held before is not seen
+    made.begin = slots - (tokens - 1);  // entries of an earlier State are invisible
     made.slots = tokens - made.skipped;
     made.sight.causal = true;
     made.counts = counted_up(made.slots, of_counts(queries));
@@ -76,7 +76,7 @@ PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int
     }
     return made;
   }
-  if (tokens == 1 && cache.all_valid()) {  // one query sees a range
+  if (tokens == 1 && cache.all_valid()) {  // one query sees a contiguous range
     const auto end = std::max<std::int64_t>(0, slots - (reach.nearest - 1));
     made.begin = reach.farthest > 0 ? std::max<std::int64_t>(0, slots - reach.farthest) : 0;
     made.slots = std::max<std::int64_t>(0, end - made.begin);
@@ -167,7 +167,7 @@ Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tens
   const auto nothing = [&](std::int64_t n) {
     return torch::zeros({rows, n, d}, keys.options().requires_grad(false));
   };
-  if (call.opening && steps == 1) return nothing(1);  // no pair yet
+  if (call.opening && steps == 1) return nothing(1);  // no pair is complete yet
   const auto k = call.cache->extend(name + ".k", heads_apart(pair_keys, heads_));
   const auto v = call.cache->extend(name + ".v", heads_apart(values, heads_));
   const auto asking = steps - sight.skipped;

@@ -72,7 +72,7 @@ Hidden MosaicRows::in_order(const Hidden& hidden) const {
 
 MosaicCall call_in_ring(KvRing& ring, State& state) {
   auto place = ring.place();
-  place.first = place.first + 1;  // the oldest token completes a pair that is gone, or none
+  place.first = place.first + 1;  // the oldest token completes no pair that is still held
   ring.place(place);
   MosaicCall call;
   call.state = &state;

@@ -12,8 +12,8 @@ namespace {
 
 using torch::Tensor;
 
-constexpr double kFaster = 10;       // scalars are stored divided by it
-constexpr double kMostLogScale = 5;  // of keys
+constexpr double kFaster = 10;       // scalars are stored divided by this factor, to train faster
+constexpr double kMostLogScale = 5;  // limit of the keys' log scale
 constexpr Scores kUnscaled{1, 0};
 
 Tensor decay_of(const Tensor& stored) { return (-(stored * kFaster).abs()).exp(); }
@@ -34,7 +34,7 @@ void fill(const UnitScalars& scalars) {
   scalars.value_scale.fill_(-.05);
 }
 
-/// (B, T, d) -> (B, heads, T, d / heads), a view.
+/// Returns x (B, T, d) as a view (B, heads, T, d / heads).
 Tensor by_head(const Tensor& x, std::int64_t heads) {
   return x.view({x.size(0), x.size(1), heads, x.size(2) / heads}).transpose(1, 2);
 }
@@ -109,7 +109,7 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
     return torch::zeros({rows, 1, d}, keys.options().requires_grad(false));
   };
   if (call.bound.slots > 0) return read_bounded(keys, pair_keys, values, call, name);
-  if (call.opening && steps == 1) return first();  // no pair yet
+  if (call.opening && steps == 1) return first();  // no pair is complete yet
   const auto k = call.cache->extend(name + ".k", by_head(pair_keys, heads_));
   const auto v = call.cache->extend(name + ".v", by_head(values, heads_));
   const auto dropout = is_training() ? dropout_ : 0.0;
@@ -180,7 +180,7 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
   Tensor y;  // (B, T, d)
   if (dropout == 0 && attend_slots_fits(made.keys, memory_keys_)) {
     y = attend_slots(made.keys, memory_keys_, memory_values_);
-  } else {  // all rows share the slots: one long row of queries
+  } else {  // all rows share the slots: treat them as one row of queries
     const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
     y = attend(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, dropout,
                kUnscaled)

@@ -1,4 +1,4 @@
-// How each architecture is made. Adding one is its maker here, its facts in arch_facts.cpp and its
+// Makers of all architectures. To add one, add its maker here, its facts in arch_facts.cpp and its
 // options in model_options.h.
 
 #include "core/error.h"

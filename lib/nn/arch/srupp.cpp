@@ -30,7 +30,7 @@ void check(const ModelOptions& options) {
 
 bool attends(const ModelOptions& options, std::int64_t layer) {
   const auto& o = options.srupp;
-  const auto above = options.shape.layers - layer;  // this one included
+  const auto above = options.shape.layers - layer;  // this layer included
   if (o.attention_last > 0) return above <= o.attention_last;
   return o.attention_every > 0 && (above - 1) % o.attention_every == 0;
 }

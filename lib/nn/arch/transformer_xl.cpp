@@ -88,7 +88,7 @@ Hidden TransformerXl::run(const torch::Tensor& ids, LayerPast& memory) {
   const bool keep_keys = !is_training() && !torch::GradMode::is_enabled();
 
   const auto name = [](std::size_t layer) { return "h." + std::to_string(layer); };
-  torch::Tensor far;  // of the layer that remembers most; the others take the last rows
+  torch::Tensor far;  // for the longest memory; other layers use its last rows
   if (!keep_keys) {
     std::int64_t most = 0;
     for (std::size_t i = 0; i < blocks_.size(); ++i)
@@ -124,7 +124,7 @@ torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOp
                      table_.device() != options.device();
   if (other) positions_.assign(blocks_.size(), {});
   if (other || table_.size(0) < slots) {
-    // Room to grow, since a text may come token by token.
+    // Rounds the size up to a power of two, since text may arrive token by token.
     const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
     table_ = upload(distance_vectors(room, clamp_, shape_.d_model), options);
   }
@@ -142,7 +142,7 @@ torch::Tensor TransformerXl::kept_positions(std::size_t layer, std::int64_t slot
 
 void TransformerXl::train(bool on) {
   Architecture::train(on);
-  table_ = torch::Tensor();  // the positions too: weights may change before they are wanted again
+  table_ = torch::Tensor();  // the cached positions too: weights may change before the next use
 }
 
 void TransformerXl::set_reach(const LayerReach& reach) {

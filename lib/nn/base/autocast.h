@@ -1,5 +1,5 @@
 #pragma once
-// Products in another type than that of the weights.
+// Computes products in another type than that of the weights.
 
 #include <ATen/autocast_mode.h>
 
@@ -7,8 +7,8 @@
 
 namespace nn {
 
-/// While it lives, and where it is `on`, products on the device are computed in `type`; weights and
-/// sums stay float32.
+/// During its lifetime, if `on`, products on the device are computed in `type`. Weights and sums
+/// stay float32.
 class Autocast {
  public:
   Autocast(bool on, torch::Device device, torch::ScalarType type = torch::kBFloat16)

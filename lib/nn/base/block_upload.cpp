@@ -33,7 +33,7 @@ void BlockUpload::send(std::int64_t block) {
     slot.there = torch::empty(sizes, rows_.options().device(device_));
     slot.copied.emplace(device_.type());
     slot.used.emplace(device_.type());
-    slot.used->record(current());  // by who had this memory before
+    slot.used->record(current());  // after earlier uses of this memory
   }
   const Tensor from = rows_.slice(0, block * block_rows_, (block + 1) * block_rows_);
   const Tensor pinned = slot.pinned.slice(0, 0, from.size(0));

@@ -16,7 +16,7 @@ namespace {
 
 const CudaKernels* g_kernels = nullptr;
 const CudaKernels* g_kernels_before = nullptr;
-std::optional<torch::DeviceType> g_as_device;  // AsDevice
+std::optional<torch::DeviceType> g_as_device;  // set by AsDevice
 
 void* open_library(const char* name, const char* meaning) {
   void* const library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);

@@ -1,5 +1,6 @@
-// libtessera_cuda.so: the kernels of nn/kernels/*.cu, and what is known of a GPU there alone. The
-// only file that sees CUDA's headers and LibTorch's; no part of lib/nn (cmake/Cuda.cmake).
+// Source of libtessera_cuda.so: the kernels of nn/kernels/*.cu and the functions that need CUDA's
+// API. This is the only file that includes both CUDA's and LibTorch's headers. It is not part of
+// lib/nn (cmake/Cuda.cmake).
 
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAEvent.h>
@@ -37,13 +38,13 @@ std::int64_t peak_memory(int device) {
   const auto stats =
       c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
   constexpr auto kAll =
-      static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);  // of all its pools
+      static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);  // sum over all pools
   return stats.allocated_bytes[kAll].peak;
 }
 
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
 
-// What of several things can be done; what was done before, or never begun, throws.
+// Runs all parts and ignores exceptions: a part throws if it was already done or never begun.
 template <class... F>
 void each_as_far_as_it_goes(const F&... parts) {
   const auto attempt = [](const auto& part) {
@@ -55,8 +56,8 @@ void each_as_far_as_it_goes(const F&... parts) {
   (attempt(parts), ...);
 }
 
-// The generator's state in another place: where a recording fails, that of some LibTorches goes on
-// taking what is drawn for a part of it.
+// Replaces the generator's state object. Some LibTorch versions leave the old object in recording
+// mode after a recording fails.
 void renew_generator(c10::DeviceIndex device) {
   at::Generator own = at::cuda::detail::getDefaultCUDAGenerator(device),
                 fresh = at::cuda::detail::createCUDAGenerator(device);
@@ -66,7 +67,7 @@ void renew_generator(c10::DeviceIndex device) {
   own.graphsafe_set_state(fresh);
 }
 
-// Pools of pinned memory, which LibTorch has from 2.11 on.
+// Calls for pools of pinned memory, which LibTorch has since 2.11.
 namespace host_calls {
 
 template <class Host>
@@ -81,13 +82,13 @@ void release(Host* host, c10::MempoolId_t pool) {
 
 }  // namespace host_calls
 
-// Of what is started in a stream of its own, since the default one cannot be recorded. Other
-// threads go on with theirs: a copy of the next batch, say. What is drawn is recorded by LibTorch,
-// with the device's generator: its seed and offset are read anew by each replay.
+// Records work in its own stream, because CUDA cannot record the default stream. Other threads keep
+// using their streams, for example to copy the next batch. LibTorch records random operations with
+// the device's generator: each replay reads its seed and offset anew.
 class Graph {
  public:
-  // What is cached is given back first: while something is recorded the allocator frees no cached
-  // block, and the recording's own pool needs as much once more.
+  // Frees the allocator's cache first. During a recording the allocator frees no cached block, and
+  // the recording's own pool needs the same amount of memory again.
   explicit Graph(int device) : device_(static_cast<c10::DeviceIndex>(device)) {
     const c10::cuda::CUDAGuard on(device_);
     c10::cuda::device_synchronize();
@@ -108,14 +109,14 @@ class Graph {
   }
   ~Graph() {
     if (!open_) return;
-    each_as_far_as_it_goes([&] { graph_.capture_end(); });  // which throws where it failed before
+    each_as_far_as_it_goes([&] { graph_.capture_end(); });  // throws if it failed before
     leave_pool();
     each_as_far_as_it_goes([&] { renew_generator(device_); });
     static_cast<void>(cudaGetLastError());
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
-  // Where it throws, ~Graph puts in order what is left.
+  // If it throws, ~Graph cleans up.
   void end() {
     graph_.capture_end();
     open_ = false;
@@ -124,16 +125,16 @@ class Graph {
   void replay() { graph_.replay(); }
 
  private:
-  // The allocators believe in a recording until they are told of its end, and keep its pool until
-  // it is released. LibTorch does both after a recording that succeeded; of one that did not, some
-  // versions do the first, none the second.
+  // The allocators stay in recording mode until endAllocateToPool() and keep the pool until it is
+  // released. LibTorch does both after a successful recording. After a failed recording some
+  // versions do only the first; no version does the second.
   void leave_pool() {
     const auto host = [] { return at::getHostAllocator(at::kCUDA); };
     each_as_far_as_it_goes(
         [&] { c10::cuda::CUDACachingAllocator::endAllocateToPool(device_, pool_); },
         [&] { host_calls::end(host(), pool_); });
     try {
-      graph_.pool();  // throws where the graph will not release it
+      graph_.pool();  // throws if the graph will not release it
     } catch (const std::exception&) {
       each_as_far_as_it_goes([&] { c10::cuda::CUDACachingAllocator::releasePool(device_, pool_); },
                              [&] { host_calls::release(host(), pool_); });

@@ -27,7 +27,7 @@ void FixedSequence::run(const std::function<void()>& work) {
   calls->replay(recording_.get());
 }
 
-// What is wrong with work that fails here shows where it runs as it comes.
+// An error in the work itself shows when the work runs without a recording.
 void FixedSequence::record(const GraphCalls& calls, const std::function<void()>& work) {
   try {
     const std::shared_ptr<void> recording(calls.begin(std::max<int>(0, device_.index())),

@@ -36,7 +36,7 @@ struct Targets {
   }
 };
 
-/// A softmax over the vocabulary. Beside memories, the score of word w is log p(w) + log_z (TRIME
+/// A softmax over the vocabulary. Beside memories, the score of token w is log p(w) + log_z (TRIME
 /// joins the memories at the first level of the adaptive softmax; each cluster keeps its own
 /// normaliser).
 class Head : public torch::nn::Module {

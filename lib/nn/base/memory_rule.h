@@ -1,5 +1,5 @@
 #pragma once
-// Memories: entries (key, label) that add probability mass to words, and the visibility rules.
+// Memories: entries (key, label) that add probability mass to tokens, and the visibility rules.
 
 #include <cstdint>
 #include <string>

@@ -7,7 +7,7 @@
 namespace nn {
 namespace {
 
-// More than any machine holds; products of two stay within 63 bits.
+// Larger than any machine can hold; the product of two limits fits in 63 bits.
 constexpr double kMostWidth = 16e6, kMostTokens = 16e6, kMostTypes = 4e9;
 
 }  // namespace

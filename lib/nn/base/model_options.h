@@ -34,7 +34,7 @@ struct VocabularyOptions {
   bool tied_projections = true;
   double tail_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
-  bool head_bias = false;       ///< adds a bias for each word, and for each slot of an adaptive
+  bool head_bias = false;       ///< adds a bias for each token, and for each slot of an adaptive
                                 ///< softmax
   double logit_cap = 0;         ///< softcap c: scores s become c tanh(s / c) (Gemma 2); 0: none
   void fields(core::FieldList& f);
@@ -64,7 +64,7 @@ struct RopeOptions {
   void fields(core::FieldList& f);
 };
 
-/// Feed-forward networks of which each token is given to a few; see nn/layers/experts.h.
+/// Options of mixtures of experts; see nn/layers/experts.h.
 struct ExpertOptions {
   std::int64_t count = 0;  ///< in each layer; 0: one network, which reads all tokens
   std::int64_t per_token = 2;

@@ -1,15 +1,15 @@
 #pragma once
-// Memory for time: blocks that are computed again in the backward pass.
+// Recomputes blocks in the backward pass, which trades time for memory.
 
 namespace nn {
 
-/// What an architecture also is if it is made of blocks that can be computed again.
+/// Additional interface of architectures whose blocks can be recomputed.
 class RecomputingBlocks {
  public:
   virtual ~RecomputingBlocks() = default;
-  /// From the next forward on: in training with gradients only a block's input is kept, and the
-  /// rest is computed again in the backward pass, with the same dropout. All blocks but a stack's
-  /// last, whose backward pass comes first. No gradient goes through the State then.
+  /// Takes effect at the next forward. In training with gradients only a block's input is kept; the
+  /// rest is recomputed in the backward pass with the same dropout. A stack's last block is not
+  /// recomputed, because its backward pass comes first. No gradient flows through the State then.
   virtual void recompute_blocks(bool on) = 0;
 };
 

@@ -30,7 +30,7 @@ namespace {
 std::function<void(const std::string&)> g_say;
 std::optional<std::int64_t> g_local_rank;
 
-// That of this process, made the current one.
+// Returns this process's device and makes it the current device.
 torch::Device own_device(torch::Device asked) {
   if (!g_local_rank && !asked.has_index()) return asked;
   const auto count = static_cast<std::int64_t>(torch::cuda::device_count());
@@ -51,18 +51,18 @@ void say(const std::string& text) {
 void start(std::int64_t threads, std::uint64_t seed, std::function<void(const std::string&)> say) {
   g_say = std::move(say);
   expect_torch(core::build::kTorch, loaded_torch());
-  // MKL looks at the processor when it is first asked for a function of a vector, and writes down
-  // two answers, of which the second is right: a thread that reads the first takes a function of
-  // half the digits, or another processor's. Here there is one thread.
+  // MKL detects the processor on the first call of a vector function and stores the result in two
+  // steps. A thread that reads the first result gets a function of half the precision or for
+  // another processor. This call runs while the process has one thread.
   torch::ones({1}).exp();
-  // Page faults cost a training step 12 to 19 %: large blocks stay in the heap, which is not
-  // trimmed.
+  // Page faults cost a training step 12 to 19 %. These settings keep large blocks in the heap and
+  // never trim it.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 30);
   ::mallopt(M_TRIM_THRESHOLD, 2'000'000'000);
   ::mallopt(M_TOP_PAD, 64 << 20);
-  at::globalContext().setFlushDenormal(true);  // denormals make a step six times slower
+  at::globalContext().setFlushDenormal(true);  // denormals slow a step down six times
   at::set_num_threads(static_cast<int>(threads));
-  // Not torch::manual_seed, which asks for CUDA devices: cuda.h.
+  // torch::manual_seed would initialise CUDA devices; see cuda.h.
   auto generator = at::globalContext().defaultGenerator(torch::kCPU);
   const std::lock_guard lock(generator.mutex());
   generator.set_current_seed(seed);
@@ -112,9 +112,9 @@ torch::Device device(const std::string& name) {
 void set_deterministic(bool on) {
   auto& context = at::globalContext();
   context.setDeterministicAlgorithms(on, /*warn_only=*/false);
-  context.setDeterministicFillUninitializedMemory(false);  // we do not read what we did not write
+  context.setDeterministicFillUninitializedMemory(false);  // no code reads uninitialised memory
   context.setDeterministicCuDNN(on);
-  // cuBLAS reads it where it makes its first workspace.
+  // cuBLAS reads the variable when it creates its first workspace.
   if (on) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 

@@ -23,12 +23,13 @@ Version version_of(const std::string& text) {
 
 }  // namespace
 
-// By name: a LibTorch that does not have the function is to be told of, not to stop the loader.
+// Looks the function up by name, so that a LibTorch without it gives an error message instead of a
+// loader failure.
 std::string loaded_torch() {
   using AbiVersion = std::uint64_t (*)();
   const auto abi = reinterpret_cast<AbiVersion>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
   if (abi == nullptr) return "";
-  const std::uint64_t version = abi();  // a byte each: major, minor, patch
+  const std::uint64_t version = abi();  // one byte each: major, minor, patch
   return fmt::format("{}.{}.{}", version >> 56U, version >> 48U & 0xffU, version >> 40U & 0xffU);
 }
 

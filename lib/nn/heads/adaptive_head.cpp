@@ -10,12 +10,12 @@
 namespace nn {
 namespace {
 
-/// The rows of a block whose targets are in one band.
+/// The rows of a block with targets in one band.
 struct Tail {
-  std::int64_t band, begin;  // begin: the band's first word
-  torch::Tensor rows;        // (n) int64: in the block
-  torch::Tensor targets;     // (n): in the band
-  torch::Tensor keep;        // (n, width): dropout's factors, undefined without dropout
+  std::int64_t band, begin;  // begin: the band's first token
+  torch::Tensor rows;        // (n) int64: indices in the block
+  torch::Tensor targets;     // (n): indices in the band
+  torch::Tensor keep;        // (n, width): dropout factors; undefined: no dropout
   torch::Tensor hidden;      // (n, width): after dropout
   RowSoftmax softmax;
 };
@@ -25,12 +25,12 @@ struct Parts {
   const std::vector<torch::Tensor>& tables;
   const std::vector<torch::Tensor>& projections;
   const torch::Tensor& slots;
-  const torch::Tensor& bias;  // of words; undefined: none
+  const torch::Tensor& bias;  // per token; undefined: none
   const torch::Tensor& slot_bias;
 };
 
-/// Of each band, the rows whose targets (R) int64 on the CPU are in it, in order: (n) int64 on
-/// `device`, which gets all in one copy.
+/// Returns for each band the ordered indices (n) int64 on `device` of the rows with a target in the
+/// band. `targets` is (R) int64 on the CPU. One copy transfers all indices.
 std::vector<torch::Tensor> rows_of_bands(const Bands& bands, const torch::Tensor& targets,
                                          torch::Device device) {
   const auto whole = targets.contiguous();
@@ -82,7 +82,7 @@ class AdaptiveBlock : public HeadBlock {
     if (narrow)
       d_f = through(projections_.back(), f_, d_f, gradients[bands + projections_.size()])
                 .to(d_f.scalar_type());
-    const auto of_words = bands + projections_.size() + 1;  // where there are biases
+    const auto of_words = bands + projections_.size() + 1;  // if there are biases
     if (bias_.defined()) {
       auto first = gradients[of_words].narrow(0, 0, tables_[0].size(0));
       row_bias_backward(first_, 0, choice_, d_log_prob, d_log_z, first);
@@ -107,7 +107,7 @@ class AdaptiveBlock : public HeadBlock {
   }
 
  private:
-  /// Backward of f P (R, width): adds to d_projection, returns f's.
+  /// Backward of f P (R, width). Adds to d_projection and returns the gradient of f.
   static torch::Tensor through(const torch::Tensor& projection, const torch::Tensor& f,
                                const torch::Tensor& d, torch::Tensor& d_projection) {
     const auto narrow = d.to(projection.scalar_type());
@@ -157,8 +157,8 @@ class AdaptiveBlock : public HeadBlock {
 
   std::vector<torch::Tensor> tables_, projections_;
   torch::Tensor slots_, bias_, slot_bias_;
-  torch::Tensor f_, first_f_;  // first_f_: what the first level reads, f' of the header
-  torch::Tensor choice_;       // (R): the target's column at the first level
+  torch::Tensor f_, first_f_;  // first_f_: input of the first level, f' in the header
+  torch::Tensor choice_;       // (R): column of the target at the first level
   RowSoftmax first_;
   std::vector<Tail> tails_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 // Adaptive softmax (Grave et al. 2017; Baevski & Auli 2019). The first level contains frequent
-// words and one slot for each band of rarer words; the second level contains the words of a band.
+// tokens and one slot for each band of rarer tokens; the second level contains the tokens of a
+// band.
 
 #include <memory>
 #include <vector>
@@ -11,12 +12,12 @@
 namespace nn {
 
 /// Computes log p(w) = log p(slot of w's band) + log p(w in its band). First level: f' E_0^T for
-/// the words of band 0, then f' C^T for the slots of bands 1, 2, ...; f' = f P_0 if the width of
+/// the tokens of band 0, then f' C^T for the slots of bands 1, 2, ...; f' = f P_0 if the width of
 /// band 0 is not d_model, else f. log_z is the log-sum-exp of the first level. Band i is a separate
 /// softmax over dropout(f P_i) E_i^T. Tables E_i (size of band, width) are shared with a tied
 /// embedding; projections P_i (d_model, width) are shared too if `tied_projections`. The slots' C
 /// (bands - 1, width of band 0) always belong to the head. `bias` adds a bias to the score of each
-/// word and each slot.
+/// token and each slot.
 class AdaptiveHead : public Head {
  public:
   /// `tied` null: the head owns all weights.
@@ -25,7 +26,7 @@ class AdaptiveHead : public Head {
 
   std::int64_t vocabulary() const override { return bands_.vocabulary; }
   /// Returns the tables of all bands, the slots, the projections of bands 1, 2, ..., then that of
-  /// band 0 if present; with biases, also those of words (V) and of slots.
+  /// band 0 if present; with biases, also those of tokens (V) and of slots.
   std::vector<torch::Tensor> weights() override;
   std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
                                    bool gradient) override;

@@ -5,7 +5,7 @@
 namespace nn {
 namespace {
 
-/// f W^T, capped: (R, V) in the type that scores are added up in.
+/// Returns the capped scores f W^T (R, V) in the accumulation type.
 torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight, double cap) {
   const auto plain = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
   return plain.div_(cap).tanh_().mul_(cap);
@@ -26,7 +26,8 @@ class CappedBlock : public HeadBlock {
   torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
                          std::vector<torch::Tensor>& gradients) override {
     const torch::NoGradGuard no_grad;
-    // d/d score_j: d_log_prob [j = target] + (d_log_z - d_log_prob) p_j, then through the cap.
+    // d/d score_j = d_log_prob [j = target] + (d_log_z - d_log_prob) p_j, followed by the gradient
+    // of the cap.
     auto d = (scores_ - log_z.unsqueeze(1)).exp_().mul_((d_log_z - d_log_prob).unsqueeze(1));
     d.scatter_add_(1, targets_, d_log_prob.unsqueeze(1).to(d.scalar_type()));
     d.mul_(1 - (scores_ / cap_).square_());

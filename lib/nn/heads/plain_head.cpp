@@ -6,7 +6,7 @@
 namespace nn {
 namespace {
 
-/// (R, V) in the type that scores are added up in.
+/// Returns scores (R, V) in the accumulation type.
 torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight,
                         const torch::Tensor& bias) {
   auto scores = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));

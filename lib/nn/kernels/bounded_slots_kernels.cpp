@@ -9,7 +9,7 @@
 namespace nn {
 namespace {
 
-/// The slot that goes.
+/// Returns the slot to evict.
 std::int64_t victim(const SlotMarks& marks, std::int64_t slots, bool lru) {
   std::int64_t at = 0;
   const auto rank = [&](std::int64_t s) {
@@ -20,7 +20,7 @@ std::int64_t victim(const SlotMarks& marks, std::int64_t slots, bool lru) {
   return at;
 }
 
-/// p (n) = softmax of q . k_s, keys (width, slots).
+/// Writes p (n) = softmax of q . k_s. keys is (width, slots).
 template <class Real>
 void weigh(const SlotShape& shape, const Real* q, const Real* keys, std::int64_t n, Real* p) {
   std::fill(p, p + n, Real(0));

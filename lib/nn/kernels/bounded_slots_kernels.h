@@ -1,5 +1,5 @@
 #pragma once
-// A contextual memory of bounded size: one head of one row, a step after the other.
+// The recurrent loop of a contextual memory of bounded size, for one head of one row.
 
 #include <cstdint>
 
@@ -7,21 +7,22 @@ namespace nn {
 
 struct SlotShape {
   std::int64_t slots, width;
-  std::int64_t stride;  ///< between steps of queries, pairs and y
-  bool lru;             ///< who goes: the least recently attended; else the oldest
+  std::int64_t stride;  ///< distance between steps of queries, pairs and y
+  bool lru;             ///< true: evict the least recently attended pair; false: the oldest
 };
 
-/// Numbers of pairs, from 1 on; 0: the slot is empty. Both (slots).
+/// Bookkeeping of the slots. Pairs are numbered from 1; 0 marks an empty slot. Both arrays have
+/// shape (slots).
 struct SlotMarks {
-  std::int64_t* born;      ///< the pair's own number
-  std::int64_t* attended;  ///< the newest pair when this one was last attended
+  std::int64_t* born;      ///< number of the pair in the slot
+  std::int64_t* attended;  ///< number of the newest pair when this pair was last attended
 };
 
-/// At each step with pairs[t] a pair goes into an empty slot, or into that of the pair that goes;
-/// then y_t = sum over slots of softmax_s(q_t . k_s) v_s, 0 where there is none. A read attends to
-/// the slots that get more than an even share of it. Of pairs that were attended at the same time
-/// the oldest goes. queries, pair_keys, pair_values, y (steps, width); keys, values (width, slots),
-/// which hold the slots in use at the front.
+/// Runs `steps` steps. At each step with pairs[t] the new pair enters an empty slot or replaces the
+/// evicted pair. Then y_t = sum over slots of softmax_s(q_t . k_s) v_s, or 0 if all slots are
+/// empty. A read attends to the slots whose weight exceeds 1 / (number of slots in use). Among
+/// pairs attended at the same time the oldest is evicted. Shapes: queries, pair_keys, pair_values,
+/// y (steps, width); keys, values (width, slots), with the used slots first.
 template <class Real>
 void read_slots(const SlotShape& shape, std::int64_t steps, const bool* pairs, const Real* queries,
                 const Real* pair_keys, const Real* pair_values, Real* keys, Real* values,

@@ -1,5 +1,6 @@
 #pragma once
-// The table by which a program reaches the kernels of libtessera_cuda.so, which it does not link.
+// Table of functions through which a program calls the kernels of libtessera_cuda.so. Programs load
+// that library at run time and do not link it.
 
 #include <cstdint>
 
@@ -13,22 +14,22 @@
 
 namespace nn {
 
-/// Recordings of what is started on a device (CUDA graphs). They throw where CUDA refuses. What is
-/// drawn goes on from the seed and offset that LibTorch's generator of the device has at each
-/// replay: masks are those that the same operators would draw then. It is not to be seeded while it
-/// is recorded.
+/// Functions that record and replay the work of a device (CUDA graphs). They throw if CUDA refuses.
+/// At each replay random numbers continue from the seed and offset of LibTorch's generator of the
+/// device, so the masks equal those of the same operators run without a graph. The generator must
+/// not be seeded during a recording.
 struct GraphCalls {
-  void* (*begin)(int device);   ///< from here on it is recorded and not done
-  void (*end)(void* graph);     ///< up to here
-  void (*replay)(void* graph);  ///< in LibTorch's current stream
-  void (*free)(void* graph);    ///< before end() too
+  void* (*begin)(int device);   ///< starts recording; recorded work is not run
+  void (*end)(void* graph);     ///< ends the recording
+  void (*replay)(void* graph);  ///< runs in LibTorch's current stream
+  void (*free)(void* graph);    ///< may be called before end()
 };
 
 struct CudaKernels {
-  const char* build;                   ///< version and revision; the program's own
-  void* (*stream)(int device);         ///< LibTorch's current stream there, a cudaStream_t
-  std::int64_t (*memory)(int device);  ///< bytes that it has, 0 if that is not known
-  GraphCalls graphs;                   ///< null where nothing can be recorded
+  const char* build;                   ///< version and revision, which must equal the program's
+  void* (*stream)(int device);         ///< LibTorch's current stream of the device, a cudaStream_t
+  std::int64_t (*memory)(int device);  ///< memory of the device in bytes, 0 if unknown
+  GraphCalls graphs;                   ///< null if graphs cannot be recorded
   decltype(&delta_forward_cuda) delta_forward;
   decltype(&delta_backward_cuda) delta_backward;
   decltype(&gated_keys_forward_cuda) gated_keys_forward;
@@ -44,11 +45,12 @@ struct CudaKernels {
   decltype(&seen_differentiate_cuda) seen_differentiate;
   decltype(&sru_forward_cuda) sru_forward;
   decltype(&sru_backward_cuda) sru_backward;
-  std::int64_t (*peak_memory)(int device);  ///< the most bytes that tensors had there at once
-  const char* (*error_text)(int error);     ///< of a cudaError_t
+  std::int64_t (*peak_memory)(int device);  ///< peak memory of tensors on the device in bytes
+  const char* (*error_text)(int error);     ///< text of a cudaError_t
 };
 
-/// The table of whoever links the kernels, without a build and what only a GPU has.
+/// Returns the table for a program that links the kernels. It has no build and no functions that
+/// need a GPU.
 inline CudaKernels linked_cuda_kernels() {
   return {.build = nullptr,
           .stream = nullptr,
@@ -75,5 +77,5 @@ inline CudaKernels linked_cuda_kernels() {
 
 }  // namespace nn
 
-/// What libtessera_cuda.so exports.
+/// Exported by libtessera_cuda.so. Returns its table.
 extern "C" [[gnu::visibility("default")]] const nn::CudaKernels* tessera_cuda_kernels();

@@ -7,15 +7,16 @@
 #include "nn/kernels/float_product.h"
 #include "nn/kernels/row_math.h"
 
-// Within a chunk of n steps, with S the state before it, b_t the sum of the log decays from its
-// first step to t, fade_ts = e^{b_t - b_s} for s <= t (else 0), fade* without its diagonal:
+// Notation within a chunk of n steps: S is the state before the chunk. b_t is the sum of the log
+// decays from the first step to t. fade_ts = e^{b_t - b_s} for s <= t, else 0. fade* is fade
+// without its diagonal:
 //
-//   z_t = v_t - e^{b_t} S^T k_t - sum over s < t of P_ts u_s    P = K K^T fade*,  u_t = beta_t z_t
-//   o_t = e^{b_t} S^T q_t + sum over s <= t of A_ts u_s         A = Q K^T fade
-//   S'  = e^{b_n} S + sum over s of k_s (e^{b_n - b_s} u_s)^T
+//  z_t = v_t - e^{b_t} S^T k_t - sum over s < t of P_ts u_s    P = K K^T fade*,  u_t = beta_t z_t
+//  o_t = e^{b_t} S^T q_t + sum over s <= t of A_ts u_s         A = Q K^T fade
+//  S'  = e^{b_n} S + sum over s of k_s (e^{b_n - b_s} u_s)^T
 //
-// z is found by forward substitution: U = T diag(beta) (V - diag(e^b) K S) with T = (I + diag(beta)
-// P)^-1, the WY form (Yang et al. 2024). b is summed in double, and no exponent is above 0.
+// Forward substitution gives z: U = T diag(beta) (V - diag(e^b) K S) with T = (I + diag(beta)
+// P)^-1, the WY form (Yang et al. 2024). b is summed in double. No exponent is above 0.
 
 namespace nn {
 namespace {
@@ -33,7 +34,8 @@ class Chunks {
       keys->resize(n * static_cast<std::size_t>(head.d_key));
   }
 
-  /// The chunk that begins at step `begin`: writes o unless it is null, and z (n, d_value).
+  /// Computes the chunk that begins at step `begin`. Writes z (n, d_value), and o unless it is
+  /// null.
   void forward(std::int64_t begin, Float* state, Float* o, Float* z) {
     enter(begin);
     MatrixOf<Float> s = matrix_of(state), rest(z, n_, head_.d_value);
@@ -52,8 +54,8 @@ class Chunks {
     multiply<Float>(k_, Read::turned, values(u_), Read::as_is, s, Into::sum);
   }
 
-  /// `before` and `after`: the states around the chunk. d_state: the gradient of the one after,
-  /// becomes that of the one before.
+  /// `before` and `after` are the states around the chunk. On entry d_state is the gradient of
+  /// `after`, on return the gradient of `before`.
   void backward(std::int64_t begin, const Float* before, const Float* after, const Float* z,
                 Float* d_state, const DeltaGradients<Float>& g) {
     enter(begin);
@@ -66,12 +68,12 @@ class Chunks {
     multiply<Float>(q_, Read::as_is, k_, Read::turned, square(a_));
     faded(a_, /*diagonal=*/true);
 
-    // u's gradient, by what o and the last state have of it.
+    // The gradient of u from o and from the chunk's last state.
     multiply<Float>(k_, Read::as_is, d_s, Read::as_is, d_z);
     for (std::int64_t t = 0; t < n_; ++t) vec::scale(d_z.row(t), head_.d_value, to_end_[t]);
     multiply<Float>(square(a_), Read::turned, d_o, Read::as_is, d_z, Into::sum);
     substitute_back(d_z);
-    for (std::int64_t t = 0; t < n_; ++t) {  // d_z: of u_t -> of z_t, which is v's
+    for (std::int64_t t = 0; t < n_; ++t) {  // d_z: from the gradient of u_t to that of z_t and v_t
       const auto gate = (begin + t) * head_.gate_stride;
       g.d_beta[gate] = vec::dot(d_z.row(t), z + t * head_.d_value, head_.d_value);
       vec::scale(d_z.row(t), head_.d_value, beta(t));
@@ -86,7 +88,7 @@ class Chunks {
         vec::dot(after, static_cast<const Float*>(d_state), head_.d_key * head_.d_value);
     const MatrixOf<Float> d_q(g.d_q + begin * head_.key_stride, n_, head_.d_key, head_.key_stride),
         d_read(keys(d_read_)), d_written(keys(d_written_));
-    // k as what is read with, then as what is written under.
+    // First the gradient of k in reads of the state, then the gradient of k in writes to it.
     for (std::int64_t t = 0; t < n_; ++t)
       scaled_row(u_row(t), head_.d_value, to_end_[t], other.row(t));
     multiply<Float>(other, Read::as_is, d_s, Read::turned, d_written);
@@ -130,7 +132,7 @@ class Chunks {
     faded(p_, /*diagonal=*/false);
   }
 
-  /// Times fade or fade*.
+  /// Multiplies by fade or fade*.
   void faded(std::vector<Float>& of, bool diagonal) {
     const auto size = n_ * n_;
     Float* const x = of.data();
@@ -141,7 +143,7 @@ class Chunks {
     for (std::int64_t t = 0; t < n_; ++t) x[t * n_ + t] = 0;
   }
 
-  /// Rows of V - diag(e^b) K S become those of z; writes u.
+  /// Turns the rows of V - diag(e^b) K S into z and writes u.
   void substitute(const MatrixOf<Float>& z) {
     for (std::int64_t t = 0; t < n_; ++t) {
       Float* const row = z.row(t);
@@ -151,7 +153,7 @@ class Chunks {
     }
   }
 
-  /// Rows of u's gradient, which did not know that later rows read u.
+  /// Adds to the gradient of u what comes from later rows, which read u.
   void substitute_back(const MatrixOf<Float>& d_u) {
     for (std::int64_t t = n_ - 1; t >= 0; --t) {
       const Float* const p = p_.data() + t * n_;
@@ -174,8 +176,9 @@ class Chunks {
     multiply<Float>(square(a_), Read::as_is, values(u_), Read::as_is, out, Into::sum);
   }
 
-  // b_t appears as e^{b_t} with what is read at t and as e^{-b_t} with what is written there, and
-  // the last one with the state after the chunk: log_decay's gradient is the sum from t on.
+  // b_t is a factor e^{b_t} of what step t reads and e^{-b_t} of what step t writes. The last b is
+  // also a factor of the state after the chunk. The gradient of log_decay_t is therefore a sum over
+  // the steps from t on.
   void write_key_gradients(std::int64_t begin, Float across, const MatrixOf<Float>& d_q,
                            const DeltaGradients<Float>& g) {
     Float sum = across;

@@ -3,13 +3,13 @@
 #include "nn/kernels/launch.h"
 #include "nn/kernels/reduce.h"
 
-// The formulas of delta_scan_kernels.cpp, the substitution being a product too:
+// The formulas of delta_scan_kernels.cpp, with the substitution as a product:
 //
-//   M = (I + P diag(beta))^-1      Z = M (V - diag(e^b) K S),  U = diag(beta) Z
-//   d_Z = M^T diag(beta) d_U,      d_U being what o and the last state have of it
+//  M = (I + P diag(beta))^-1      Z = M (V - diag(e^b) K S),  U = diag(beta) Z
+//  d_Z = M^T diag(beta) d_U,      where d_U is the gradient from o and from the last state
 //
-// P, A and M of all chunks are made at once. What then goes from chunk to chunk is a block's for 32
-// of the values' channels, which know nothing of each other; the other gradients are a chunk's own.
+// P, A and M of all chunks are computed at once. The loop over chunks runs in a block per 32
+// channels of the values, which are independent. The other gradients are computed per chunk.
 
 namespace nn {
 namespace {
@@ -17,13 +17,13 @@ namespace {
 constexpr int kTile = 32, kThreads = 256, kWarps = kThreads / kWarp, kOwn = kTile / kWarps;
 static_assert(kDeltaChunk == kTile && kWarp == kTile);
 
-// A thread has element (row(r), lane()) of a tile, for r < kOwn.
+// A thread holds the elements (row(r), lane()) of a tile, for r < kOwn.
 __device__ inline int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 __device__ inline int row(int r) { return static_cast<int>(threadIdx.x) / kWarp + r * kWarps; }
 
-// Factors of products: element (i, j), for element r of what a warp reads together, which is a row
-// or a column.
-struct Matrix {  // in memory; 0 outside
+// Factors of products. Each gives element (i, j) for element r of a row or column that a warp reads
+// together.
+struct Matrix {  // in memory; 0 outside its bounds
   static constexpr bool kByRow = true;
   const float* data;
   std::int64_t rows, columns, stride;
@@ -44,7 +44,7 @@ struct Turned {
   __device__ float operator()(int, std::int64_t i, std::int64_t j) const { return of(j, i); }
 };
 template <bool kRows>
-struct Elements {  // the threads' own, of a tile or of a turned one
+struct Elements {  // elements held by the threads, of a tile or its transpose
   static constexpr bool kByRow = kRows;
   const float (&of)[kOwn];
   __device__ float operator()(int r, std::int64_t, std::int64_t) const { return of[r]; }
@@ -60,12 +60,12 @@ struct Tiles {
   float b[kTile][kTile + 1];
 };
 
-// sum[r] += the sum over i < depth of a(row(r), i) b(i, lane()). All threads of a block call it.
+// sum[r] += sum over i < depth of a(row(r), i) b(i, lane()). All threads of a block must call it.
 template <class A, class B>
 __device__ void add_product(Tiles& tiles, std::int64_t depth, const A& a, const B& b,
                             float (&sum)[kOwn]) {
   for (std::int64_t begin = 0; begin < depth; begin += kTile) {
-    __syncthreads();  // whoever still reads the tiles before
+    __syncthreads();  // threads may still read the previous tiles
     for (int r = 0; r < kOwn; ++r) {
       const int a_row = A::kByRow ? row(r) : lane(), a_column = A::kByRow ? lane() : row(r),
                 b_row = B::kByRow ? row(r) : lane(), b_column = B::kByRow ? lane() : row(r);
@@ -88,10 +88,10 @@ __device__ inline void scale(float (&x)[kOwn], const float (&by)[kOwn]) {
   for (int r = 0; r < kOwn; ++r) x[r] *= by[r];
 }
 
-// Steps of a head of a row. Those behind the last one change nothing.
+// The steps of a chunk of one head of one row. Steps beyond the last step have no effect.
 struct Chunk {
   const DeltaInputs& in;
-  std::int64_t first, n;  // (row, step, head) of its first step, how many
+  std::int64_t first, n;  // (row, step, head) of its first step; number of steps
   __device__ Chunk(const DeltaInputs& inputs, std::int64_t head, std::int64_t chunk) : in(inputs) {
     const std::int64_t begin = chunk * kTile, left = in.steps - begin;
     first = (head / in.heads * in.steps + begin) * in.heads + head % in.heads;
@@ -111,7 +111,7 @@ struct Chunk {
   }
 };
 
-// P, A and M.
+// The matrices P, A and M of a chunk.
 struct Squares {
   Matrix p, a, m;
   __device__ Squares(const float* of, std::int64_t item)
@@ -121,13 +121,13 @@ struct Squares {
   }
 };
 
-// Of the thread's own rows: e^{b_t}, e^{b_n - b_t} and fade_ts, s being lane(); e^{b_n}, n being
-// the chunk's last step.
+// The factors of the thread's rows: e^{b_t}, e^{b_n - b_t}, and fade_ts with s = lane(). `whole` is
+// e^{b_n}, where n is the chunk's last step.
 struct Fades {
   float from_start[kOwn], to_end[kOwn], fade[kOwn], whole;
   __device__ explicit Fades(const Chunk& chunk) {
     const float own = chunk.gate(chunk.in.log_decay, lane());
-    double b = 0;  // of step lane()
+    double b = 0;  // up to step lane()
     for (int s = 0; s < kTile; ++s) {
       const float x = __shfl_sync(0xffffffffu, own, s);
       if (s <= lane()) b += static_cast<double>(x);
@@ -143,7 +143,7 @@ struct Fades {
   }
 };
 
-// A block a chunk of a head.
+// Computes P, A and M, one block per chunk of a head.
 __global__ void weigh(DeltaInputs in, float* squares) {
   __shared__ Tiles tiles;
   __shared__ float written[kTile][kTile + 1], inverse[kTile][kTile + 1];  // P diag(beta), M
@@ -164,7 +164,7 @@ __global__ void weigh(DeltaInputs in, float* squares) {
   }
   __syncthreads();
   if (threadIdx.x >= kTile) return;
-  for (int t = 0; t < kTile; ++t) {  // a column a thread
+  for (int t = 0; t < kTile; ++t) {  // each thread solves a column
     float x = t == lane() ? 1.0f : 0.0f;
     for (int s = 0; s < t; ++s) x -= written[t][s] * inverse[s][lane()];
     inverse[t][lane()] = x;
@@ -172,8 +172,8 @@ __global__ void weigh(DeltaInputs in, float* squares) {
   }
 }
 
-// What goes through the chunks of all heads: (B, heads, n, d_key, d_value), n being 1 where a
-// chunk's takes the place of the one before.
+// States of all heads along the chunks: (B, heads, n, d_key, d_value). n is 1 if each chunk
+// overwrites the state before it.
 struct States {
   float* data;
   std::int64_t n;
@@ -185,7 +185,7 @@ struct States {
   }
 };
 
-// A block's channels of the values of a head.
+// The channels of a head's values that a block computes.
 struct Channels {
   std::int64_t head, first;
   __device__ explicit Channels(const DeltaInputs& in) {
@@ -195,7 +195,7 @@ struct Channels {
   }
 };
 
-// The thread's own of 32 keys from `key` on.
+// Stores the thread's elements of the 32 keys from `key` on.
 __device__ inline void put(const float (&x)[kOwn], const DeltaInputs& in, std::int64_t key,
                            std::int64_t channel, float* to) {
   for (int r = 0; r < kOwn; ++r)
@@ -203,7 +203,7 @@ __device__ inline void put(const float (&x)[kOwn], const DeltaInputs& in, std::i
       to[(key + row(r)) * in.d_value + channel] = x[r];
 }
 
-// From the first chunk to the last. o or z may be null.
+// Loops from the first chunk to the last. o or z may be null.
 __global__ void read_and_write(DeltaInputs in, const float* squares, States states, float* o,
                                float* z) {
   __shared__ Tiles tiles;
@@ -240,7 +240,7 @@ __global__ void read_and_write(DeltaInputs in, const float* squares, States stat
   }
 }
 
-// From the last chunk to the first: v's gradient, that of u and those of the states.
+// Loops from the last chunk to the first. Computes the gradients of v, u and the states.
 __global__ void back_in_time(DeltaInputs in, DeltaRoom room, DeltaGradients<float> g) {
   __shared__ Tiles tiles;
   const Channels own(in);
@@ -277,14 +277,14 @@ __global__ void back_in_time(DeltaInputs in, DeltaRoom room, DeltaGradients<floa
   }
 }
 
-// Of a warp's rows, in every lane.
+// Returns the dot product of row t of x and y, in every lane of the warp.
 __device__ inline float row_dot(const Matrix& x, const Matrix& y, int t) {
   float sum = 0;
   for (std::int64_t j = lane(); j < x.columns; j += kWarp) sum += x(t, j) * y(t, j);
   return warp_sum(sum);
 }
 
-// A block a chunk of a head: the gradients of q, k and the gates.
+// Computes the gradients of q, k and the gates, one block per chunk of a head.
 __global__ void share_out(DeltaInputs in, DeltaRoom room, DeltaGradients<float> g) {
   __shared__ Tiles tiles;
   __shared__ float gates[kTile], parts[kWarps];
@@ -333,7 +333,7 @@ __global__ void share_out(DeltaInputs in, DeltaRoom room, DeltaGradients<float> 
   float across = 0;
   for (std::int64_t j = threadIdx.x; j < in.d_key * in.d_value; j += kThreads)
     across += after.data[j] * d_after.data[j];
-  across = block_sum(across, parts);  // behind its barriers all gates are there
+  across = block_sum(across, parts);  // its barriers make all gates visible
   if (threadIdx.x > 0) return;
   for (std::int64_t t = chunk.n - 1; t >= 0; --t) {
     across += gates[t];

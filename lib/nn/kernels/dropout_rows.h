@@ -1,6 +1,6 @@
 #pragma once
-// A row of attention weights with dropout, forward and backward. Files that include this are built
-// as vector_math.h says.
+// Forward and backward of one row of attention weights with dropout. Files that include this header
+// need the compiler options of vector_math.h.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@
 
 namespace nn::vec {
 
-/// What a row's slots from `first` on are multiplied with: 0, or `kept`.
+/// The factors of a row's slots from `first` on: each is 0 or `kept`.
 struct RowDropout {
   DropoutStream::Row stream;
   std::uint32_t first;
@@ -24,8 +24,7 @@ inline RowDropout row_dropout(const DropoutStream& stream, std::uint64_t head, s
           stream.scale()};
 }
 
-/// x becomes e^(x - max), those dropped 0 and the others kept; returns the sum of all as it was
-/// before dropout.
+/// Replaces x by e^(x - max) times its dropout factor. Returns the sum before dropout.
 inline float exponentiate_dropping(float* x, std::int64_t n, float max, const RowDropout& dropout) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -42,9 +41,9 @@ inline void drop(float* x, std::int64_t n, const RowDropout& dropout) {
   for (std::int64_t i = 0; i < n; ++i) x[i] *= dropout(i);
 }
 
-/// A row of dropout(softmax(scale s)) v: p comes as scale s and becomes what the values are
-/// weighted with, d comes as the gradient of that and becomes dL/ds. `log_sum`: softmax's; `dot`:
-/// output . dL/d output.
+/// Backward of a row of dropout(softmax(scale s)) v. On entry p is scale s and d is the gradient of
+/// the dropped weights. On return p is the dropped weights and d is dL/ds. `log_sum` is the
+/// log-sum-exp of the row; `dot` is output . dL/d output.
 inline void softmax_backward_dropping(float* p, float* d, std::int64_t n, float log_sum, float dot,
                                       float scale, const RowDropout& dropout) {
 #pragma omp simd

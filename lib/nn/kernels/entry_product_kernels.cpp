@@ -8,7 +8,7 @@
 namespace nn {
 namespace {
 
-// Terms of a sum that are done at once: so many rows of a factor stay in the second-level cache.
+// Terms of a sum computed at once: this number of rows of a factor fits the second-level cache.
 constexpr std::int64_t kDepth = 256;
 
 std::vector<float> room(std::int64_t rows, std::int64_t columns) {
@@ -48,7 +48,8 @@ void add_query_gradients(const Matrix& d, const Matrix& keys, std::int64_t begin
 
 void add_entry_gradients(const Matrix& d, const Matrix& queries, std::int64_t begin,
                          std::int64_t end, const MatrixOut& d_keys) {
-  // A tile of d lies dense: columns of the whole are too far apart for the first-level cache.
+  // A tile of d is copied to contiguous memory: its rows in d are too far apart for the first-level
+  // cache.
   auto dense = room(queries.rows, kEntryTile);
   for (std::int64_t tile = begin; tile < end; tile += kEntryTile) {
     const std::int64_t n = std::min(kEntryTile, end - tile);

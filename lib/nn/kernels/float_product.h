@@ -1,5 +1,5 @@
 #pragma once
-// Matrix products as gemm.h has them, for kernels that are written once for float and double.
+// Matrix products like those of gemm.h, for kernels that are templates over float and double.
 
 #include <cstdint>
 #include <type_traits>
@@ -13,15 +13,14 @@ extern "C" void dgemm_(const char* transpose_a, const char* transpose_b, const i
 
 namespace nn {
 
-/// How a factor of a product is read.
+/// Whether a product transposes its factor.
 enum class Read { as_is, turned };
 
-/// scale A B goes into C, or is added to what is there. A (m, k), B (k, n), C (m, n), after the
-/// factors are turned.
+/// C = scale A B, or C += scale A B. After transposition A is (m, k) and B (k, n); C is (m, n).
 template <class Float>
 void multiply(const MatrixOf<const Float>& a, Read read_a, const MatrixOf<const Float>& b,
               Read read_b, const MatrixOf<Float>& c, Into into = Into::fresh, Float scale = 1) {
-  // A column-major C is C^T = B^T A^T, and the factors are seen turned too.
+  // The BLAS is column-major: it computes C^T = B^T A^T, with transposed factors.
   const char turn_a = read_a == Read::turned ? 'T' : 'N',
              turn_b = read_b == Read::turned ? 'T' : 'N';
   const int m = static_cast<int>(c.rows), n = static_cast<int>(c.columns),

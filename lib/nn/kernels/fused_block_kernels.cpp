@@ -10,10 +10,10 @@
 namespace nn {
 namespace {
 
-// Rows of the FFN at a time: 128 x inner floats stay in the second-level cache.
+// Rows of the FFN computed at once: 128 x inner floats fit the second-level cache.
 constexpr std::int64_t kChunk = 128;
 
-// y = x W^T + bias: x (n, in), W (out, in), y (n, out); bias (out) may be null.
+// y = x W^T + bias with x (n, in), W (out, in), y (n, out). bias (out) may be null.
 void affine(const Matrix& x, const Matrix& w, const float* bias, const MatrixOut& y) {
   for (std::int64_t i = 0; i < y.rows; ++i) {
     if (bias != nullptr) {
@@ -25,7 +25,8 @@ void affine(const Matrix& x, const Matrix& w, const float* bias, const MatrixOut
   product(x, transposed(w), y, Into::sum);
 }
 
-// dW += dy^T x: x (n, in), dy (n, out), dW (out, in); d_bias (out), if not null, gains dy's sums.
+// dW += dy^T x with x (n, in), dy (n, out), dW (out, in). If d_bias (out) is not null, the column
+// sums of dy are added to it.
 void affine_weights_backward(const Matrix& x, const Matrix& dy, const MatrixOut& dw,
                              float* d_bias) {
   product(transposed(dy), x, dw, Into::sum);
@@ -33,8 +34,8 @@ void affine_weights_backward(const Matrix& x, const Matrix& dy, const MatrixOut&
     vec::add(dy.row(i), dy.columns, d_bias);
 }
 
-// Of a sequence's residual stream, at one of its two sites. The seed's complement keeps its masks
-// apart from those of attention's weights.
+// Dropout of a sequence's residual stream at one of its two sites. It uses the complement of the
+// seed, so that its masks are independent of those of the attention weights.
 struct Dropout {
   DropoutStream::Row row;
   float scale;
@@ -45,7 +46,7 @@ struct Dropout {
 };
 constexpr std::uint64_t kAttentionSite = 0, kFeedForwardSite = 1;
 
-// y = x + dropout(y), n elements, the first of which is number `first` of the sequence.
+// y = x + dropout(y) for n elements; element 0 has number `first` in the sequence.
 void add_residual(const float* x, std::int64_t n, std::int64_t first, float dropout,
                   const Dropout& keep, float* y) {
   if (dropout > 0) {
@@ -58,7 +59,8 @@ void add_residual(const float* x, std::int64_t n, std::int64_t first, float drop
   }
 }
 
-// dL/d y of add_residual from dL/d its result; `room` (n) is for it where there is dropout.
+// Returns the gradient of add_residual's y from the gradient d of its result. With dropout the
+// result is written to `room` (n).
 const float* residual_backward(const float* d, std::int64_t n, std::int64_t first, float dropout,
                                const Dropout& keep, float* room) {
   if (dropout == 0) return d;
@@ -68,7 +70,7 @@ const float* residual_backward(const float* d, std::int64_t n, std::int64_t firs
   return room;
 }
 
-// An activation's value, and its slope.
+// An activation, with its value and its derivative.
 struct Gelu {
   static float at(float v) { return vec::gelu(v); }
   static float at(float v, float& slope) {
@@ -94,7 +96,7 @@ struct Silu {
   }
 };
 
-// a = activation(h), or of h's first half times its second.
+// a = activation(h), or a = activation(first half of h) * second half if gated.
 template <class Activation>
 void activate_row(const float* h, std::int64_t inner, bool gated, float* a) {
   if (gated) {
@@ -106,7 +108,8 @@ void activate_row(const float* h, std::int64_t inner, bool gated, float* a) {
   }
 }
 
-// a as activate_row gives it, again; the first `inner` of d, dL/da, become dL/dh.
+// Recomputes a as activate_row does. The first `inner` elements of d are dL/da on entry; d is dL/dh
+// on return.
 template <class Activation>
 void activate_row_backward(const float* h, std::int64_t inner, bool gated, float* a, float* d) {
   if (gated) {
@@ -164,7 +167,7 @@ TiledAttention::Inputs SequenceKernel::inputs(const float* qkv, std::uint64_t ro
   return in;
 }
 
-// Queries and keys, which lie side by side; or back, their gradients.
+// Rotates queries and keys, which are adjacent; with `back`, rotates their gradients back.
 void SequenceKernel::turn(const SequenceInput& in, float* qkv, bool back) const {
   const std::int64_t pairs = shape_.turned;
   if (pairs == 0) return;
@@ -193,7 +196,7 @@ void SequenceKernel::normalise(const Matrix& x, const float* weight, const float
   }
 }
 
-// dx += gradient through normalise; d_weight, d_bias gain their sums. `d` is dL/dy.
+// Adds the gradient through normalise to dx, d_weight and d_bias. `d` is dL/dy.
 void SequenceKernel::normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
                                         const MatrixOut& dx, float* d_weight, float* d_bias) const {
   for (std::int64_t i = 0; i < x.rows; ++i) {
@@ -242,7 +245,8 @@ void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const Seq
   add_residual(in.x, t * d, 0, shape_.dropout, keep, saved.middle);
 }
 
-// y = middle + dropout(reduce(activation(expand(norm2(middle))))), a chunk of rows at a time.
+// y = middle + dropout(reduce(activation(expand(norm2(middle))))), computed a chunk of rows at a
+// time.
 void SequenceKernel::feed_forward(const Weights& w, std::uint64_t row, const SequenceSaved& saved,
                                   float* y, float* ffn_input) {
   const std::int64_t d = shape_.width, inner = shape_.inner, wide = shape_.expanded();
@@ -267,7 +271,7 @@ void SequenceKernel::forward(const SequenceInput& in, const Weights& w, const Se
   feed_forward(w, in.row, saved, y, ffn_input);
 }
 
-// dx = dL/d middle, a chunk of rows at a time.
+// Writes dx = dL/d middle, a chunk of rows at a time.
 void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
                                            const SequenceSaved& saved, const float* dy,
                                            const float* d_ffn_input, float* dx,
@@ -284,8 +288,8 @@ void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
         d_input(d_normed_.data(), n, width);
     std::copy(dy + begin * width, dy + (begin + n) * width, into.data);
 
-    // d_input holds the dropped gradient first, then that of the FFN's input; the front of d_hidden
-    // that of the activated first.
+    // d_input holds first the gradient through dropout, then the gradient of the FFN's input. The
+    // front of d_hidden holds first the gradient of the activations.
     const Matrix d_out(residual_backward(dy + begin * width, n * width, begin * width,
                                          shape_.dropout, keep, d_input.data),
                        n, width);
@@ -301,7 +305,7 @@ void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
   }
 }
 
-// dx comes as dL/d middle and becomes dL/dx.
+// dx is dL/d middle on entry and dL/dx on return.
 void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
                                      const SequenceSaved& saved, float* dx,
                                      const SequenceWeights<float>& d) {

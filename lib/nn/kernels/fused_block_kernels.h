@@ -8,19 +8,19 @@
 
 namespace nn {
 
-/// Of the FFN; gelu is its tanh form.
+/// Activation of the FFN; gelu is the tanh approximation.
 enum class InnerActivation { gelu, relu, silu };
 
-/// T steps, of width d.
+/// Sizes and options of a block over T steps of width d.
 struct SequenceShape {
   std::int64_t steps, width;
-  std::int64_t heads, kv_heads;  ///< of queries; of keys and of values, which divides them
+  std::int64_t heads, kv_heads;  ///< query heads; key and value heads, a divisor of heads
   std::int64_t head_width;
-  float scale;          ///< of products of queries and keys
-  std::int64_t turned;  ///< pairs of a head's query and key that rotary positions turn
+  float scale;          ///< scale of attention scores
+  std::int64_t turned;  ///< pairs per head that rotary positions rotate
   std::int64_t inner;
-  bool gated;  ///< expand gives twice as much: activation(first half) * second half is reduced
-  bool rms;    ///< RMS norms, else layer norms
+  bool gated;  ///< expand has 2 inner rows; reduce takes activation(first half) * second half
+  bool rms;    ///< true: RMS norms; false: layer norms
   InnerActivation activation;
   float epsilon;
   float dropout;
@@ -33,8 +33,8 @@ struct SequenceShape {
   std::int64_t expanded() const { return gated ? 2 * inner : inner; }
 };
 
-/// The twelve tensors of a block in BlockWeights' order; a null bias counts as zero. As gradients,
-/// sums are added.
+/// The twelve tensors of a block in BlockWeights' order. A null bias counts as zero. As gradients,
+/// the kernel adds to these buffers.
 template <class Float>
 struct SequenceWeights {
   Float *norm1, *norm1_bias;      // (d)
@@ -45,32 +45,32 @@ struct SequenceWeights {
   Float *reduce, *reduce_bias;    // (d, inner), (d)
 };
 
-/// A sequence in a batch.
+/// One sequence of a batch.
 struct SequenceInput {
   const float* x;          ///< (T, d)
-  const float *cos, *sin;  ///< (T, turned): of rotary positions; not read where none is turned
-  std::uint64_t row;       ///< its number in the batch, for its dropout masks
+  const float *cos, *sin;  ///< (T, turned): rotary positions; not read if turned is 0
+  std::uint64_t row;       ///< index in the batch, which selects the dropout masks
 };
 
-/// What forward keeps of one sequence for backward.
+/// Activations of one sequence that the forward pass saves for the backward pass.
 struct SequenceSaved {
-  float* qkv;       // (T, d_all): queries and keys as they were turned
+  float* qkv;       // (T, d_all): queries and keys after rotation
   float* attended;  // (T, d_query)
   float* log_sums;  // (heads, T)
   float* middle;    // (T, d): the residual stream between attention and FFN
   float* hidden;    // (T, expanded): before the activation
 };
 
-/// One a thread.
+/// Computes sequences one at a time. Not thread safe: use one object per thread.
 class SequenceKernel {
  public:
   using Weights = SequenceWeights<const float>;
 
   explicit SequenceKernel(const SequenceShape& shape);
-  /// y, ffn_input (T, d); ffn_input may be null.
+  /// Writes y and ffn_input (T, d). ffn_input may be null.
   void forward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved, float* y,
                float* ffn_input);
-  /// dy, d_ffn_input, dx (T, d); d_ffn_input may be null. Overwrites dx.
+  /// Overwrites dx (T, d). dy and d_ffn_input are (T, d); d_ffn_input may be null.
   void backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
                 const float* dy, const float* d_ffn_input, float* dx,
                 const SequenceWeights<float>& d);
@@ -90,9 +90,9 @@ class SequenceKernel {
                           const MatrixOut& dx, float* d_weight, float* d_bias) const;
   void activate(const Matrix& hidden, const MatrixOut& active) const;
   void activate_backward(const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const;
-  /// What the h-th head of a row reads.
+  /// Returns the attention inputs of head h of a row.
   TiledAttention::Inputs inputs(const float* qkv, std::uint64_t row, std::int64_t h) const;
-  /// q, k and v of the h-th head of queries, or their gradients: each (T, head_width).
+  /// Return q, k and v, or their gradients, of query head h, each (T, head_width).
   template <class Float>
   MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
   template <class Float>

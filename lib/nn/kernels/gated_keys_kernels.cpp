@@ -18,7 +18,7 @@ void forward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std
   for (std::int64_t t = 0; t < in.steps; ++t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h;
-      Real* const sum = sums.data() + h * w;  // (width), as x and key
+      Real* const sum = sums.data() + h * w;  // (width), like x and key
       const Real* const x = in.x + row * in.x_row + t * in.x_step + h * w;
       Real* const key = out.keys + head * w;
       const Real faded = levels[h] + in.decay[head];
@@ -42,13 +42,13 @@ void forward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std
 template <class Real>
 void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
                   const GatedGradients<Real>& g, std::int64_t row) {
-  // sums_t = keys_t norm_t; d_sum below is dL/d sums_t.
+  // sums_t = keys_t norm_t. d_sum below is dL/d sums_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
   std::vector<Real> carried(static_cast<std::size_t>(d), Real(0));
   for (std::int64_t t = in.steps - 1; t >= 0; --t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h, at = head * w;
-      Real* const d_sum = carried.data() + h * w;  // (width), as all that follows of a head
+      Real* const d_sum = carried.data() + h * w;  // (width), like the pointers below
       const Real* const x = in.x + row * in.x_row + t * in.x_step + h * w;
       Real* const dx = g.dx + at;
       const Real own = made.own[head], kept = made.kept[head];

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// One head of one sequence, the steps in turn: its levels, and the shares that make a sum.
+// A thread computes the levels and the factors of one head of one sequence, step by step.
 __global__ void weigh(GatedInputs<float> s, GatedOutputs<float> out) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= s.rows * s.heads) return;
@@ -24,7 +24,8 @@ __global__ void weigh(GatedInputs<float> s, GatedOutputs<float> out) {
   }
 }
 
-// One channel of one sequence, the steps in turn: neighbours in a warp read neighbours in memory.
+// A thread computes one channel of one sequence, step by step, so that the reads of a warp are
+// coalesced.
 __global__ void add_up(GatedInputs<float> s, GatedOutputs<float> out) {
   const std::int64_t d = s.heads * s.width, b = blockIdx.y,
                      i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -37,7 +38,7 @@ __global__ void add_up(GatedInputs<float> s, GatedOutputs<float> out) {
   }
 }
 
-// A warp a head of a step: in place, sums become keys.
+// Turns sums into keys in place, one warp per head of a step.
 __global__ void normalise(GatedInputs<float> s, GatedOutputs<float> out) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (item >= s.rows * s.steps * s.heads) return;
@@ -49,7 +50,8 @@ __global__ void normalise(GatedInputs<float> s, GatedOutputs<float> out) {
   if (threadIdx.x % kWarp == 0) out.norms[item] = norm;
 }
 
-// A warp a head of a step: what keys and sums give the step's own sum goes to dx.
+// Writes to dx the gradient of each step's sum from the keys and the sums, one warp per head of a
+// step.
 __global__ void through_norm(GatedInputs<float> s, GatedOutputs<float> made,
                              GatedGradients<float> g) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
@@ -68,8 +70,8 @@ __global__ void through_norm(GatedInputs<float> s, GatedOutputs<float> made,
   }
 }
 
-// One channel of one sequence, from the last step to the first: dx of a step goes on to those
-// before.
+// A thread computes one channel of one sequence, from the last step to the first. It adds to dx of
+// a step the gradient from the next step.
 __global__ void back_in_time(GatedInputs<float> s, GatedOutputs<float> made,
                              GatedGradients<float> g) {
   const std::int64_t d = s.heads * s.width, b = blockIdx.y,
@@ -85,14 +87,15 @@ __global__ void back_in_time(GatedInputs<float> s, GatedOutputs<float> made,
   g.d_before[b * d + i] = carried;
 }
 
-// A warp a head of a step: what its sum's gradient in dx gives x, gate and decay.
+// Distributes the gradient of each step's sum, in dx, to x, gate and decay, one warp per head of a
+// step.
 __global__ void share_out(GatedInputs<float> s, GatedOutputs<float> made, GatedGradients<float> g) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (item >= s.rows * s.steps * s.heads) return;
   const std::int64_t d = s.heads * s.width, head = item % s.heads, step = item / s.heads,
                      b = step / s.steps, t = step % s.steps, at = item * s.width;
   const float own = made.own[item];
-  // The sum before, as a vector and its length.
+  // The previous sum, as a vector and its norm.
   const float* const before = t > 0 ? made.keys + at - d : s.before + b * d + head * s.width;
   const float length = t > 0 ? made.norms[item - s.heads] : 1.0f;
   const float* const x = s.x + b * s.x_row + t * s.x_step + head * s.width;

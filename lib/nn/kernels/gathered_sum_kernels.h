@@ -1,10 +1,11 @@
 #pragma once
-// Weighted sums of rows of a large table, and their gradients, which touch the rows used alone.
+// Weighted sums of rows of a large table, and their gradients, which touch only the rows that are
+// used.
 //
-//   y_t = sum over j < entries of weights_tj values_{rows_tj}
+//  y_t = sum over j < entries of weights_tj values_{rows_tj}
 //
-// Everything is contiguous. Each loop does a part of the work, and gives the same bits however the
-// parts are cut.
+// All arrays are contiguous. Each function computes a part. The partition does not change the
+// result bits.
 
 #include <cstdint>
 
@@ -14,16 +15,16 @@ template <class Real>
 struct GatheredSum {
   std::int64_t entries, width;
   const Real* values;        // (N, width)
-  const std::int64_t* rows;  // (T, entries): 0 to N - 1
+  const std::int64_t* rows;  // (T, entries), each in [0, N)
   const Real* weights;       // (T, entries)
 };
 
-/// Sums [begin, end) of y (T, width).
+/// Writes the sums [begin, end) of y (T, width).
 template <class Real>
 void gathered_sum_forward(const GatheredSum<Real>& in, std::int64_t begin, std::int64_t end,
                           Real* y);
 
-/// d_y (T, width): the same sums' part of d_weights (T, entries).
+/// Writes the part [begin, end) of d_weights (T, entries) from d_y (T, width).
 template <class Real>
 void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, std::int64_t begin,
                                   std::int64_t end, Real* d_weights);

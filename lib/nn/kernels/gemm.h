@@ -1,6 +1,6 @@
 #pragma once
-// Row-major single precision matrix product on the BLAS that torch brings. Inside a parallel region
-// it runs on one thread, so that loops over sequences can call it.
+// Row-major float32 matrix product on LibTorch's BLAS. In a parallel region it runs on one thread,
+// so that loops over sequences can call it.
 
 #include <cstdint>
 #include <type_traits>
@@ -11,7 +11,7 @@ extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const i
 
 namespace nn {
 
-/// A matrix (rows, columns) where it lies: row i begins at data + i * stride.
+/// A view of a matrix (rows, columns); row i begins at data + i * stride.
 template <class Float>
 struct MatrixOf {
   Float* data;
@@ -19,10 +19,10 @@ struct MatrixOf {
 
   MatrixOf(Float* first, std::int64_t n_rows, std::int64_t n_columns, std::int64_t row_stride)
       : data(first), rows(n_rows), columns(n_columns), stride(row_stride) {}
-  /// Row after row.
+  /// A contiguous matrix.
   MatrixOf(Float* first, std::int64_t n_rows, std::int64_t n_columns)
       : MatrixOf(first, n_rows, n_columns, n_columns) {}
-  /// What may be written may be read.
+  /// Converts a writable view into a read-only view.
   template <class Other>
   requires(std::is_const_v<Float>&& std::is_same_v<const Other, Float>)
       MatrixOf(const MatrixOf<Other>& m)
@@ -36,7 +36,7 @@ struct MatrixOf {
 using Matrix = MatrixOf<const float>;
 using MatrixOut = MatrixOf<float>;
 
-/// A factor of a product: a matrix, or transposed(it).
+/// A factor of a product: a matrix, or transposed(matrix).
 struct Factor {
   Matrix matrix;
   bool turned = false;
@@ -46,11 +46,11 @@ struct Factor {
 };
 inline Factor transposed(const Matrix& m) { return {m, true}; }
 
-/// scale A B goes into C, or is added to what is there. A (m, k), B (k, n), C (m, n).
+/// C = scale A B, or C += scale A B for Into::sum. Shapes: A (m, k), B (k, n), C (m, n).
 enum class Into { fresh, sum };
 inline void product(const Factor& a, const Factor& b, const MatrixOut& c, Into into = Into::fresh,
                     float scale = 1) {
-  // A column-major C is C^T = B^T A^T, and the factors are seen turned too.
+  // The BLAS is column-major: it computes C^T = B^T A^T, with transposed factors.
   const char turn_a = a.turned ? 'T' : 'N', turn_b = b.turned ? 'T' : 'N';
   const int m = static_cast<int>(c.rows), n = static_cast<int>(c.columns),
             k = static_cast<int>(a.turned ? a.matrix.rows : a.matrix.columns),

@@ -37,10 +37,10 @@ void gla_forward(const GlaHead<Float>& head, Float* state, Float* o) {
   }
 }
 
-// d_q needs the states in their order, d_k and d_v the gradients of the states in the other; no
-// state is stored. With b_t = sum of the log decays to t, q appears with e^b, k with e^-b and the
-// last state with e^b, so that d log decay_t = sum over s >= t of (q d_q - k d_k)_s + rows of
-// (S_T d_S_T) (Yang et al. 2023, section 4).
+// d_q needs the states in the order of steps, d_k and d_v need the gradients of the states in
+// reverse order; no state is stored. With b_t = sum of the log decays to t, q has the factor e^b, k
+// has e^-b and the last state has e^b. Hence d log decay_t = sum over s >= t of (q d_q - k d_k)_s +
+// rows of (S_T d_S_T) (Yang et al. 2023, section 4).
 template <class Float>
 void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Float* work,
                   const GlaGradients<Float>& g) {

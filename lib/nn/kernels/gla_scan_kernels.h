@@ -5,8 +5,8 @@
 
 namespace nn {
 
-/// Pointers to a head's part of one row of T steps. Steps of q, k, decay and their gradients are
-/// `key_stride` apart, those of v, o and theirs `value_stride`.
+/// Pointers to one head of one row of T steps. The step stride is `key_stride` for q, k, decay and
+/// their gradients, `value_stride` for v, o and their gradients.
 template <class Float>
 struct GlaHead {
   std::int64_t steps, d_key, d_value, key_stride, value_stride;
@@ -14,8 +14,8 @@ struct GlaHead {
   const Float* v;              // (T, d_value)
 };
 
-/// `state` (d_key, d_value) goes from before the first step to behind the last; writes o (T,
-/// d_value).
+/// Writes o (T, d_value). Advances `state` (d_key, d_value) from before the first step to after the
+/// last step.
 template <class Float>
 void gla_forward(const GlaHead<Float>& head, Float* state, Float* o);
 
@@ -25,8 +25,9 @@ struct GlaGradients {
   Float *d_q, *d_k, *d_log_decay, *d_v;  // written
 };
 
-/// `state` (d_key, d_value): before the first step, spent. `d_state`: the gradient of the last
-/// state, becomes that of the first. `work`: d_key floats.
+/// Computes all gradients. `state` (d_key, d_value) is the state before the first step and is
+/// overwritten. `d_state` is the gradient of the last state and becomes the gradient of the first
+/// state. `work` holds d_key floats.
 template <class Float>
 void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Float* work,
                   const GlaGradients<Float>& g);

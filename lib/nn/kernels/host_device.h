@@ -1,5 +1,5 @@
 #pragma once
-// Inline functions that run on the CPU and inside CUDA kernels: TESSERA_BOTH before their result.
+// TESSERA_BOTH declares an inline function that runs on the CPU and inside CUDA kernels.
 
 #ifdef __CUDACC__
 #define TESSERA_BOTH __host__ __device__

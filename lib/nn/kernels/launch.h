@@ -1,14 +1,14 @@
 #pragma once
-// How a .cu file starts its kernels: in plain C++, so that a compiler without CUDA takes the file
-// too, with a cuda_runtime.h that runs kernels on the CPU (tests/cuda/emulated).
+// Launches the kernels of a .cu file in plain C++. A compiler without CUDA can therefore build the
+// file with the cuda_runtime.h of tests/cuda/emulated, which runs kernels on the CPU.
 
 #include <cuda_runtime.h>
 
 namespace nn {
 
-/// kernel<<<grid, threads, 0, stream>>>(arguments...); a cudaError_t. A grid without blocks is no
-/// error: there is nothing to do. An error is told here alone: the runtime's last error, which
-/// LibTorch's own launches look at, is none afterwards.
+/// Runs kernel<<<grid, threads, 0, stream>>>(arguments...) and returns a cudaError_t. A grid
+/// without blocks is no error and does nothing. The function clears the runtime's last error, so
+/// that LibTorch's own checks do not report it again.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
            const Arguments&... arguments) {

@@ -17,7 +17,7 @@ void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int
   for (std::int64_t t = 0; t < in.steps; ++t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h;
-      Real* const sum = sums.data() + h * w;  // (width), as x and key
+      Real* const sum = sums.data() + h * w;  // (width), like x and key
       const Real* const x = in.x + row * in.x_row + t * in.x_step + h * w;
       Real* const key = keys + head * w;
       const Real keep = in.decay[h];
@@ -38,7 +38,7 @@ void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int
 template <class Real>
 void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
                    const LeakyGradients<Real>& g, std::int64_t row) {
-  // sums_t = keys_t norm_t / scale; d_sum below is dL/d sums_t, which is dL/d x_t too.
+  // sums_t = keys_t norm_t / scale. d_sum below is dL/d sums_t, which equals dL/d x_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
   const Real* const before = in.before == nullptr ? nullptr : in.before + row * d;
   Real *const d_decay = g.d_decay + row * in.heads, *const d_scale = g.d_scale + row * in.heads;
@@ -48,7 +48,7 @@ void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* no
   for (std::int64_t t = in.steps - 1; t >= 0; --t) {
     for (std::int64_t h = 0; h < in.heads; ++h) {
       const std::int64_t head = (row * in.steps + t) * in.heads + h, at = head * w;
-      Real* const d_sum = carried.data() + h * w;  // (width), as all that follows of a head
+      Real* const d_sum = carried.data() + h * w;  // (width), like the pointers below
       Real* const out = g.dx + at;
       const Real keep = in.decay[h], inverse_scale = 1 / in.scale[h];
       if (g.d_sums != nullptr) {

@@ -8,7 +8,8 @@ namespace {
 
 constexpr int kThreads = 128;
 
-// One channel of one sequence, the steps in turn: neighbours in a warp read neighbours in memory.
+// A thread computes one channel of one sequence, step by step, so that the reads of a warp are
+// coalesced.
 __global__ void add_up(LeakyInputs<float> s, float* sums) {
   const std::int64_t d = s.heads * s.width, b = blockIdx.y,
                      i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -21,7 +22,7 @@ __global__ void add_up(LeakyInputs<float> s, float* sums) {
   }
 }
 
-// A warp a head of a step: in place, sums become keys.
+// Turns sums into keys in place, one warp per head of a step.
 __global__ void normalise(LeakyInputs<float> s, float* keys, float* norms) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (item >= s.rows * s.steps * s.heads) return;
@@ -34,8 +35,8 @@ __global__ void normalise(LeakyInputs<float> s, float* keys, float* norms) {
   if (threadIdx.x % kWarp == 0) norms[item] = norm;
 }
 
-// A warp a head of a step: what keys and sums give the step's own sum goes to dx, what they give
-// the scale to work.
+// One warp per head of a step. Writes the gradient of the step's sum from the keys and the sums to
+// dx, and the gradient of the scale to work.
 __global__ void through_norm(LeakyInputs<float> s, const float* keys, const float* norms,
                              LeakyGradients<float> g) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
@@ -56,8 +57,8 @@ __global__ void through_norm(LeakyInputs<float> s, const float* keys, const floa
   if (threadIdx.x % kWarp == 0) g.work[item] = along * inverse;
 }
 
-// A block a head of a sequence, from the last step to the first: dx of a step goes on to those
-// before.
+// One block per head of a sequence, from the last step to the first. It adds to dx of a step the
+// gradient from the next step.
 __global__ void back_in_time(LeakyInputs<float> s, const float* keys, const float* norms,
                              LeakyGradients<float> g) {
   __shared__ float parts[kThreads / kWarp];
@@ -70,7 +71,7 @@ __global__ void back_in_time(LeakyInputs<float> s, const float* keys, const floa
     for (std::int64_t t = s.steps - 1; t >= 0; --t) {
       const std::int64_t step = b * s.steps + t, at = step * d + i;
       const float d_sum = carried + g.dx[at];
-      float sum = s.before == nullptr ? 0.0f : s.before[b * d + i];  // of the step before
+      float sum = s.before == nullptr ? 0.0f : s.before[b * d + i];  // of the previous step
       if (t > 0) sum = keys[at - d] * norms[(step - 1) * s.heads + head] * inverse;
       d_decay += d_sum * sum;
       g.dx[at] = d_sum;

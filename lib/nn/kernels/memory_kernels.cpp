@@ -28,8 +28,8 @@ void SeenScores::mask(std::int64_t query, const Tile& tile, bool* visible) const
     visible[j - tile.begin] = sees(rule, asking, entries.at(j));
 }
 
-// whole(begin, end), part(begin, end, visible) or hidden(begin, end) for each tile; neighbours of a
-// kind are one call.
+// Calls whole(begin, end), part(begin, end, visible) or hidden(begin, end) for each tile. Adjacent
+// tiles of one kind are one call.
 template <class Whole, class Part, class Hidden>
 void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& part,
                            const Hidden& hidden) const {
@@ -87,7 +87,7 @@ void SeenScores::raise(const float* scores, float scale, std::int64_t begin, std
   }
 }
 
-// Scores that are const keep their value.
+// Const scores are not changed.
 template <class Score>
 void SeenScores::exponentiate_row(std::int64_t query, Score* row, float scale, float max,
                                   const std::int32_t* labels, std::int32_t target, float* sum_all,

@@ -15,7 +15,8 @@ __global__ void tile_ranges(PlaceIds entries, PlaceRange* tiles) {
     tiles[i] = range_of(entries, begin, end < entries.size ? end : entries.size);
 }
 
-// One query: a tile is settled at once where it can be, which is the same for all of a warp.
+// A query. It decides visibility of a whole tile at once if possible; the decision is equal for all
+// threads of a warp.
 struct Asking {
   PlaceRange range;
   TokenPlace place;
@@ -27,7 +28,7 @@ struct Asking {
   }
 };
 
-// A block a row in all of them.
+// In this kernel and those below a block computes a row.
 __global__ void seen_raise(SeenRows s, float* maxima) {
   __shared__ float parts[kThreads / kWarp];
   const std::int64_t r = blockIdx.x;

@@ -1,7 +1,7 @@
 #pragma once
-// The arithmetic of nn::MemoryBlock on raw float32 memory: who sees whom is settled for tiles of 64
-// entries at once, so that what a query does not see costs nothing and what it sees whole is a
-// plain loop. SeenScores does it on the CPU, seen_..._cuda on a GPU.
+// The arithmetic of nn::MemoryBlock on raw float32 memory. Visibility is decided for tiles of 64
+// entries at once. A tile that a query does not see costs nothing; a tile that it sees completely
+// is a plain loop. SeenScores runs on the CPU, the functions seen_..._cuda on a GPU.
 
 #include <cstdint>
 #include <span>
@@ -11,38 +11,39 @@
 
 namespace nn {
 
-constexpr std::int64_t kSeenTile = 64;  // entries
-/// How many tiles so many entries have.
+constexpr std::int64_t kSeenTile = 64;  // entries per tile
+/// Returns the number of tiles of `entries` entries.
 constexpr std::int64_t seen_tiles(std::int64_t entries) {
   return (entries + kSeenTile - 1) / kSeenTile;
 }
 
-/// The scores of R queries against M entries, rows contiguous. The pointers must outlive it. A
-/// call works on the rows [begin, end): threads share one object and cut the rows among them.
+/// The scores of R queries against M entries, with contiguous rows. The pointers must outlive the
+/// object. A call computes rows [begin, end), so that threads share one object.
 class SeenScores {
  public:
   SeenScores(const PlaceIds& queries, const PlaceIds& entries, const SightRule& rule);
 
-  /// row[j] tells whether the query sees entry j.
+  /// Sets row[j] to whether the query sees entry j.
   void visible(std::int64_t query, bool* row) const;
 
-  /// maxima[r] becomes the larger of itself and the visible scale * scores of row r.
+  /// maxima[r] = max(maxima[r], scale * score of each visible entry of row r).
   void raise(const float* scores, float scale, std::int64_t begin, std::int64_t end,
              float* maxima) const;
 
-  /// scores -> exp(scale * score - maxima[r]), 0 where unseen (and where float32 cannot hold it);
-  /// their sums, and those of the entries whose label is the row's target, are added.
+  /// Replaces scores by exp(scale * score - maxima[r]), with 0 for invisible entries and for
+  /// float32 underflow. Adds each row's sum to one output, and the sum over entries labelled with
+  /// the row's target to the other.
   void exponentiate(float* scores, float scale, const float* maxima, const std::int32_t* labels,
                     const std::int32_t* targets, std::int64_t begin, std::int64_t end,
                     float* sum_all, float* sum_positive) const;
 
-  /// The sums of exponentiate() at each of `scales`, without the scores being changed; `maxima` are
-  /// of the scores themselves. Those of scale i are added to sum_all[i * stride + r].
+  /// Computes the sums of exponentiate() for each of `scales` without changing the scores. `maxima`
+  /// are maxima of the unscaled scores. The sums of scale i are added to sum_all[i * stride + r].
   void sum(const float* scores, std::span<const float> scales, const float* maxima,
            const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin,
            std::int64_t end, float* sum_all, float* sum_positive, std::int64_t stride) const;
 
-  /// exp -> exp * (every[r] + [label is the row's target] matching[r]).
+  /// Replaces exp by exp * (every[r] + [label is the row's target] matching[r]).
   void differentiate(float* exp, const std::int32_t* labels, const std::int32_t* targets,
                      const float* every, const float* matching, std::int64_t begin,
                      std::int64_t end) const;
@@ -66,25 +67,26 @@ class SeenScores {
   std::vector<Tile> tiles_;
 };
 
-/// The same on a GPU, whose pointers these are: a block a row, sums in a fixed order.
+/// The GPU's counterpart of SeenScores. All pointers are device pointers. A block computes a row
+/// and adds in a fixed order.
 struct SeenRows {
   PlaceIds queries, entries;  // (R), (M)
-  const PlaceRange* tiles;    // (seen_tiles(M)): of the entries
+  const PlaceRange* tiles;    // (seen_tiles(M)): ranges of the entries
   SightRule rule;
   float* scores;  // (R, M)
   float scale;
   const std::int64_t *targets, *labels;  // (R), (M)
 };
 
-/// Each returns a cudaError_t, 0 if the launch went well; `stream` is a cudaStream_t.
-/// The ranges of the entries' tiles.
+/// Writes the range of ids of each tile of entries. This function and the next three take a
+/// cudaStream_t as `stream` and return a cudaError_t, 0 if the launch succeeds.
 int seen_tiles_cuda(const PlaceIds& entries, PlaceRange* tiles, void* stream);
-/// SeenScores::raise, of all rows.
+/// Computes SeenScores::raise for all rows.
 int seen_raise_cuda(const SeenRows& s, float* maxima, void* stream);
-/// SeenScores::exponentiate.
+/// Computes SeenScores::exponentiate for all rows.
 int seen_exponentiate_cuda(const SeenRows& s, const float* maxima, float* sum_all,
                            float* sum_positive, void* stream);
-/// SeenScores::differentiate; scores are what exponentiate left.
+/// Computes SeenScores::differentiate for all rows. scores must hold the result of exponentiate.
 int seen_differentiate_cuda(const SeenRows& s, const float* every, const float* matching,
                             void* stream);
 

@@ -1,25 +1,25 @@
 #pragma once
-// The optimisers' loops over n floats: one pass each.
+// The optimisers' loops over n floats, each in one pass.
 
 #include <cstdint>
 
 namespace nn {
 
-/// m = b1 m + rest1 g, v = b2 v + rest2 g^2, w = keep w - step m / (root sqrt(v) + epsilon), with g
-/// times *scale.
+/// m = b1 m + rest1 g, v = b2 v + rest2 g^2, w = keep w - step m / (root sqrt(v) + epsilon), where
+/// g is the gradient times *scale.
 struct AdamSpan {
   float *w, *m, *v;
   const float *g, *scale;
   std::int64_t n;
   float keep, b1, b2, rest1, rest2, step, root, epsilon;
 };
-/// Elements [begin, end).
+/// Updates elements [begin, end).
 void adam_cpu(const AdamSpan& span, std::int64_t begin, std::int64_t end);
-/// All of them, pointers being the device's (`scale` too). `stream` is a cudaStream_t. Returns a
-/// cudaError_t, 0 if the launch went well.
+/// Updates all elements. All pointers are device pointers, `scale` too. `stream` is a cudaStream_t.
+/// Returns a cudaError_t, 0 if the launch succeeds.
 int adam_cuda(const AdamSpan& span, void* stream);
 
-/// w = keep w + pull u - push g, u = fade u - lr g, with g times *scale.
+/// w = keep w + pull u - push g, u = fade u - lr g, where g is the gradient times *scale.
 struct NagSpan {
   float *w, *u;
   const float *g, *scale;

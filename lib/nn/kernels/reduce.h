@@ -1,6 +1,6 @@
 #pragma once
-// Sums and maxima over the threads of a warp or a block, in .cu files. In a fixed order: the same
-// bits each time, in every thread.
+// Sums and maxima over the threads of a warp or a block, for .cu files. The order of additions is
+// fixed: the result bits are reproducible and equal in all threads.
 
 #include <cuda_runtime.h>
 
@@ -19,10 +19,11 @@ __device__ inline float warp_max(float x) {
   return x;
 }
 
-/// For blocks of whole warps, which all call it. `parts` is shared: a float a warp.
+/// Returns the sum over a block of whole warps. All threads must call it. `parts` is shared memory
+/// with one float per warp.
 __device__ inline float block_sum(float x, float* parts) {
   x = warp_sum(x);
-  __syncthreads();  // whoever still reads parts of a call before
+  __syncthreads();  // threads may still read parts of the previous call
   if (threadIdx.x % kWarp == 0) parts[threadIdx.x / kWarp] = x;
   __syncthreads();
   float sum = parts[0];

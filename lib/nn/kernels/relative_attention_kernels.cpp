@@ -9,13 +9,13 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kRows = 64;  // 64 x S scores stay in the second-level cache up to S = 2,048
+constexpr std::int64_t kRows = 64;  // 64 x S scores fit the second-level cache up to S = 2,048
 
 void clear(const MatrixOut& m) {
   for (std::int64_t i = 0; i < m.rows; ++i) std::fill_n(m.row(i), m.columns, 0.0f);
 }
 
-// All of a row (n) but [begin, end).
+// Clears a row (n) outside [begin, end).
 void clear_outside(float* row, std::int64_t begin, std::int64_t end, std::int64_t n) {
   std::fill(row, row + begin, 0.0f);
   std::fill(row + end, row + n, 0.0f);
@@ -48,8 +48,9 @@ RelativeHead::Range RelativeHead::seen_by(const Block& block, std::int64_t a) co
   return {low(block.begin + a) - block.low, block.seen() - block.rows + a + 1};
 }
 
-// As many rows of r as of k are needed, from first_r on. scores_: rows of seen() scaled scores;
-// query a of the block finds its product with slot low + j at column j + rows - 1 - a of products_.
+// A block needs as many rows of r as of k, from first_r on. scores_ holds rows of seen() scaled
+// scores. The product of the block's query a with slot low + j is in column j + rows - 1 - a of
+// products_.
 void RelativeHead::score(const RelativeInputs& in, const Block& block) {
   const std::int64_t n = block.seen();
   // (rows, width) (width, n) -> (rows, n), both

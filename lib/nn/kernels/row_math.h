@@ -1,5 +1,6 @@
 #pragma once
-// What kernels do with one row of numbers. Files that include this are built as vector_math.h says.
+// Arithmetic on one row of numbers. Files that include this header need the compiler options of
+// vector_math.h.
 
 #include <cmath>
 #include <cstdint>
@@ -31,7 +32,7 @@ void scale(Real* x, std::int64_t n, Real factor) {
   for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
-/// The largest; -inf of none.
+/// Returns the maximum, or -inf if n is 0.
 template <class Real>
 Real max_of(const Real* x, std::int64_t n) {
   Real max = -std::numeric_limits<Real>::infinity();
@@ -40,7 +41,7 @@ Real max_of(const Real* x, std::int64_t n) {
   return max;
 }
 
-/// x becomes e^(x - max); returns the sum.
+/// Replaces x by e^(x - max). Returns the sum.
 template <class Real>
 Real exponentiate(Real* x, std::int64_t n, Real max) {
   Real sum = 0;
@@ -52,7 +53,7 @@ Real exponentiate(Real* x, std::int64_t n, Real max) {
   return sum;
 }
 
-/// x becomes its softmax; returns the log-sum-exp.
+/// Replaces x by its softmax. Returns the log-sum-exp.
 template <class Real>
 Real softmax(Real* x, std::int64_t n) {
   const Real max = max_of(x, n), sum = exponentiate(x, n, max);
@@ -60,8 +61,9 @@ Real softmax(Real* x, std::int64_t n) {
   return max + std::log(sum);
 }
 
-/// A row of softmax(scale s) v: p comes as scale s and becomes the weights, d comes as dL/d weights
-/// and becomes dL/ds. `log_sum`: softmax's result; `dot`: output . dL/d output.
+/// Backward of a row of softmax(scale s) v. On entry p is scale s and d is the gradient of the
+/// weights. On return p is the weights and d is dL/ds. `log_sum` is the log-sum-exp of the row;
+/// `dot` is output . dL/d output.
 inline void softmax_backward(float* p, float* d, std::int64_t n, float log_sum, float dot,
                              float scale) {
 #pragma omp simd
@@ -71,7 +73,7 @@ inline void softmax_backward(float* p, float* d, std::int64_t n, float log_sum, 
   }
 }
 
-/// What layer norm takes of a row.
+/// Statistics of a row for layer norm.
 struct Moments {
   float mean, scale;  // scale: 1 / sqrt(variance + epsilon)
 };
@@ -85,7 +87,7 @@ inline Moments moments(const float* x, std::int64_t n, float epsilon) {
   return {mean, 1 / std::sqrt(squares / static_cast<float>(n) + epsilon)};
 }
 
-/// y = (x - mean) / sqrt(variance + epsilon) weight + bias; bias may be null. y may be x.
+/// y = (x - mean) / sqrt(variance + epsilon) weight + bias. bias may be null. y may be x.
 inline void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
                        float epsilon, float* y) {
   const Moments of = moments(x, n, epsilon);
@@ -99,14 +101,14 @@ inline void layer_norm(const float* x, const float* weight, const float* bias, s
   }
 }
 
-/// y = x / sqrt(mean of x^2 + epsilon) weight; y may be x.
+/// y = x / sqrt(mean of x^2 + epsilon) weight. y may be x.
 inline void rms_norm(const float* x, const float* weight, std::int64_t n, float epsilon, float* y) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] = x[i] * scale * weight[i];
 }
 
-/// Pairs (x_i, x_{i + pairs}) turned by the angles of these cosines and sines.
+/// Rotates the pairs (x_i, x_{i + pairs}) by the angles with the given cosines and sines.
 inline void turn(const float* cos, const float* sin, std::int64_t pairs, float* x) {
 #pragma omp simd
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -116,7 +118,7 @@ inline void turn(const float* cos, const float* sin, std::int64_t pairs, float* 
   }
 }
 
-/// A gradient through turn(): its map turned over.
+/// Backward of turn(): the inverse rotation.
 inline void turn_back(const float* cos, const float* sin, std::int64_t pairs, float* d) {
 #pragma omp simd
   for (std::int64_t i = 0; i < pairs; ++i) {
@@ -126,7 +128,7 @@ inline void turn_back(const float* cos, const float* sin, std::int64_t pairs, fl
   }
 }
 
-/// dx and d_weight gain their gradients; d is dL/dy.
+/// Adds the gradients to dx and d_weight. d is dL/dy.
 inline void rms_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
                               float epsilon, float* dx, float* d_weight) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
@@ -141,7 +143,7 @@ inline void rms_norm_backward(const float* x, const float* d, const float* weigh
   }
 }
 
-/// dx, d_weight and, if not null, d_bias gain their gradients; d is dL/dy.
+/// Adds the gradients to dx, d_weight and, if not null, d_bias. d is dL/dy.
 inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
                                 float epsilon, float* dx, float* d_weight, float* d_bias) {
   const Moments of = moments(x, n, epsilon);

@@ -5,12 +5,13 @@
 #include <cmath>
 #include <limits>
 
-// Sums are taken as they stand here (CMakeLists.txt): exp_negative rounds by one.
+// CMakeLists.txt builds this file with -fno-associative-math: exp_negative relies on the order of
+// additions to round.
 
 namespace nn {
 namespace {
 
-constexpr std::int64_t kLanes = 32;  // independent sums, so that loops become vector instructions
+constexpr std::int64_t kLanes = 32;  // independent sums, so that loops vectorise
 
 /// e^x for x <= 0 to 2 units in the last place, without a branch: 2^n times a polynomial on
 /// [-ln2/2, ln2/2].
@@ -21,7 +22,7 @@ inline float exp_negative(float x) {
   const float shifted = x * 1.44269504F + kRound;
   const float n = shifted - kRound;
   const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  float p = 1.0F / 5040;  // Taylor's series: the remainder is below 2^-27 on this interval
+  float p = 1.0F / 5040;  // Taylor series: the remainder is below 2^-27 on this interval
   p = p * r + 1.0F / 720;
   p = p * r + 1.0F / 120;
   p = p * r + 1.0F / 24;
@@ -48,7 +49,7 @@ Real row_maximum(const Real* row, std::int64_t n) {
   return *std::max_element(lanes, lanes + kLanes);
 }
 
-/// row <- exp(row - maximum); returns the sum.
+/// Replaces the row by exp(row - maximum). Returns the sum.
 template <class Real>
 double exponentiate(Real* row, std::int64_t n, Real maximum) {
   Real lanes[kLanes] = {};

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 512;
 
-// A row is read twice and written once.
+// Reads each row twice and writes it once.
 __global__ void row_softmax(SoftmaxRows<float> s) {
   __shared__ float parts[kThreads / kWarp];
   const std::int64_t r = blockIdx.x;
@@ -15,7 +15,7 @@ __global__ void row_softmax(SoftmaxRows<float> s) {
   const float hit = threadIdx.x == 0 ? row[s.targets[r]] : 0.0f;
   float most = row[0];
   for (std::int64_t i = threadIdx.x; i < s.n; i += kThreads) most = fmaxf(most, row[i]);
-  most = block_max(most, parts);  // nobody writes before all have read
+  most = block_max(most, parts);  // a barrier: all reads precede the writes
   float sum = 0;
   for (std::int64_t i = threadIdx.x; i < s.n; i += kThreads) {
     const float e = expf(row[i] - most);

@@ -11,8 +11,8 @@ namespace {
 
 using thin::kLanes, thin::multiply, thin::padded_to_lanes, thin::transpose;
 
-// Two tiles of scores and the slots' keys, values and gradients fit into a megabyte at width 64;
-// whole numbers of kRowsAtOnce.
+// Multiples of kRowsAtOnce. At width 64, two tiles of scores and the keys, values and gradients of
+// a tile's slots fit into a megabyte.
 constexpr std::int64_t kRows = 48, kMostSlots = 384;
 
 std::int64_t tile_of(std::int64_t slots) {

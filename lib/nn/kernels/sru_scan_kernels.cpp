@@ -8,14 +8,14 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kChannels = 128;  // of a piece
+constexpr std::int64_t kChannels = 128;  // channels of a piece
 
 inline float sigmoid(float x) { return 1.0f / (1.0f + vec::exp(-x)); }
 inline double sigmoid(double x) { return 1.0 / (1.0 + std::exp(-x)); }
 
 std::int64_t pieces_of_row(std::int64_t d) { return (d + kChannels - 1) / kChannels; }
 
-// f(row, its steps, first channel, end of channels) for each piece.
+// Calls f(row, its steps, first channel, end of channels) for each piece.
 template <class Float, class F>
 void each_piece(const SruInputs<Float>& in, std::int64_t begin, std::int64_t end, const F& f) {
   const auto pieces = pieces_of_row(in.d);

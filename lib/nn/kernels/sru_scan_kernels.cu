@@ -9,7 +9,8 @@ constexpr int kThreads = 128;
 
 __device__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
-// One channel of one row, the steps in turn: neighbours in a warp read neighbours in memory.
+// A thread computes one channel of one row, step by step, so that the reads of a warp are
+// coalesced.
 __global__ void sru_forward(SruInputs<float> s, SruResults<float> out) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, b = blockIdx.y;
   if (i >= s.d) return;

@@ -1,31 +1,31 @@
 #pragma once
-// The recurrence of SRU++, forward and backward: on the CPU in pieces, each a row's range of
-// channels; on a GPU with a thread a channel of a row. See sru_scan.h for the formula.
+// The recurrence of SRU++, forward and backward. A CPU piece is a range of channels of one row. A
+// GPU thread computes one channel of one row. See sru_scan.h for the formula.
 
 #include <cstdint>
 
 namespace nn {
 
-/// B rows of T steps and d channels, contiguous. Row b runs for row_steps[b] of them.
+/// B rows of T steps and d channels, contiguous. Row b has row_steps[b] steps.
 template <class Float>
 struct SruInputs {
   std::int64_t rows, steps, d;
-  const Float *gates, *x;  // (B, T, 3 d): u0, u1, u2 of a step; (B, T, d)
+  const Float *gates, *x;  // (B, T, 3 d): u0, u1, u2 of each step; (B, T, d)
   const Float* start;      // (B, d): the cell before the first step
-  const Float* dropout;    // (B, d), or null: 1
+  const Float* dropout;    // (B, d), or null for 1
   const Float *forget, *highway, *forget_bias, *highway_bias;  // (d)
-  const std::int64_t* row_steps;                               // (B), or null: T each
+  const std::int64_t* row_steps;  // (B), or null for T steps in each row
 };
 
-/// Written up to each row's last step.
+/// Outputs. Only steps up to each row's last step are written.
 template <class Float>
 struct SruResults {
   Float *cells, *h;  // (B, T, d)
-  Float* last;       // (B, d): the cell behind the last step
+  Float* last;       // (B, d): the cell after the last step
 };
 
-/// d_weights (B, 4, d) is a row's part of forget, highway, forget_bias and highway_bias: the caller
-/// adds up.
+/// Gradients. d_weights (B, 4, d) holds forget, highway, forget_bias and highway_bias per row; the
+/// caller sums over B.
 template <class Float>
 struct SruGradients {
   const Float *d_h, *d_last;       // (B, T, d), (B, d) or null
@@ -33,10 +33,10 @@ struct SruGradients {
   Float* d_weights;
 };
 
-/// Pieces that a CPU's threads may share out among them.
+/// Returns the number of pieces that threads may compute independently.
 std::int64_t sru_pieces(std::int64_t rows, std::int64_t d);
 
-/// The pieces [begin, end).
+/// Compute the pieces [begin, end).
 template <class Float>
 void sru_forward_cpu(const SruInputs<Float>& in, const SruResults<Float>& out, std::int64_t begin,
                      std::int64_t end);
@@ -44,8 +44,8 @@ template <class Float>
 void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
                       std::int64_t begin, std::int64_t end);
 
-/// All of it, pointers being the device's. `stream` is a cudaStream_t. Return a cudaError_t, 0 if
-/// the launch went well.
+/// Compute all rows. All pointers are device pointers and `stream` is a cudaStream_t. Both return a
+/// cudaError_t, 0 if the launch succeeds.
 int sru_forward_cuda(const SruInputs<float>& in, const SruResults<float>& out, void* stream);
 int sru_backward_cuda(const SruInputs<float>& in, const float* cells, const SruGradients<float>& g,
                       void* stream);

@@ -7,7 +7,7 @@
 namespace nn {
 namespace {
 
-/// Step `t` of a row, of those before it where t < 0.
+/// Returns step `t` of a row. A negative t is a step of `past`.
 template <class Real>
 const Real* input(const SwishConvolution<Real>& in, std::int64_t row, std::int64_t t) {
   return t >= 0 ? in.x + row * in.x_row + t * in.x_step
@@ -26,7 +26,7 @@ void add_product(const Real* w, const Real* x, std::int64_t n, bool first, Real*
   }
 }
 
-/// What swish is taken of, at step t.
+/// z = the convolution at step t, the input of swish.
 template <class Real>
 void convolve(const SwishConvolution<Real>& in, std::int64_t row, std::int64_t t, Real* z) {
   for (std::int64_t j = 0; j < in.taps; ++j)
@@ -66,7 +66,7 @@ void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t r
       const auto from = t - before + j;
       Real* const dx =
           from >= 0 ? g.dx + (row * in.steps + from) * n : d_past + (before + from) * n;
-      // A step's own tap is the first that reaches it.
+      // The step's own tap is the first to write dx.
       add_product(in.weight + j * n, d_z, n, /*first=*/j == before, dx);
       add_product(input(in, row, from), d_z, n, /*first=*/false, d_weight + j * n);
     }

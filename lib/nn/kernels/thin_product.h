@@ -1,7 +1,8 @@
 #pragma once
-// Products of float32 matrices that are a head's width thin on one side. The BLAS packs both
-// factors each time, which costs as much as such a product; here B is read in place and rows of C
-// stay in registers. Files that include this are built as vector_math.h says.
+// Products of float32 matrices with one dimension as small as a head's width. A BLAS packs both
+// factors on each call, which costs as much as such a product. These functions read B in place and
+// keep rows of C in registers. Files that include this header need the compiler options of
+// vector_math.h.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Strided {
   std::int64_t row, column;
 };
 
-/// R rows and V vectors of C (+)= A B over `depth`.
+/// C = A B or C += A B for R rows and V vectors of C, over `depth`.
 template <int R, int V>
 void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t depth, bool add,
            float* c, std::int64_t c_row) {
@@ -59,7 +60,8 @@ void columns(std::int64_t m, Strided a, const float* b, std::int64_t b_row, std:
   if (i < m) panel<1, V>(from(i), b, b_row, depth, add, c + i * c_row, c_row);
 }
 
-/// C (m, n) (+)= A (m, depth) B (depth, n); n is a multiple of kLanes.
+/// C = A B, or C += A B if `add`. Shapes: C (m, n), A (m, depth), B (depth, n). n must be a
+/// multiple of kLanes.
 inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Strided& a,
                      const float* b, std::int64_t b_row, bool add, float* c, std::int64_t c_row) {
   std::int64_t j = 0;
@@ -68,7 +70,7 @@ inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const S
   for (; j < n; j += kLanes) columns<1>(m, a, b + j, b_row, depth, add, c + j, c_row);
 }
 
-/// rows (n, width) -> (width, padded), zero beyond n.
+/// Transposes rows (n, width) into out (width, padded), with zeros beyond n.
 inline void transpose(const float* rows, std::int64_t n, std::int64_t width, std::int64_t padded,
                       float* out) {
   for (std::int64_t c = 0; c < width; ++c) {

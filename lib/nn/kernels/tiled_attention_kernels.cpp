@@ -12,15 +12,15 @@ namespace {
 
 using thin::multiply, thin::padded_to_lanes;
 
-// At width 64 two tiles of scores and the slots' keys, values and gradients fit into a megabyte; a
-// whole number of thin::kRowsAtOnce.
+// Multiples of thin::kRowsAtOnce. At width 64, two tiles of scores and the keys, values and
+// gradients of a tile's slots fit into a megabyte.
 constexpr std::int64_t kRows = 48, kSlots = 384;
 
 std::size_t area(std::int64_t rows, std::int64_t columns) {
   return static_cast<std::size_t>(rows * columns);
 }
 
-// factor x -> (n, wide), zero beyond x's columns.
+// Packs factor * x into (n, wide), with zeros beyond x's columns.
 void pack(const Matrix& x, float factor, std::int64_t wide, float* out) {
   for (std::int64_t i = 0; i < x.rows; ++i, out += wide) {
     const float* const row = x.row(i);
@@ -30,7 +30,7 @@ void pack(const Matrix& x, float factor, std::int64_t wide, float* out) {
   }
 }
 
-// x (n, width) -> (width, stride), zero beyond n.
+// Packs the transpose of x (n, width) into (width, stride), with zeros beyond n.
 void pack_turned(const Matrix& x, std::int64_t stride, float* out) {
   for (std::int64_t c = 0; c < x.columns; ++c) {
     for (std::int64_t j = 0; j < x.rows; ++j) out[c * stride + j] = x.row(j)[c];
@@ -38,7 +38,7 @@ void pack_turned(const Matrix& x, std::int64_t stride, float* out) {
   }
 }
 
-// Rows of (n, wide) to where they belong.
+// Writes or adds rows of (n, wide) to `out`.
 void unpack(const float* x, std::int64_t wide, Into into, const MatrixOut& out) {
   for (std::int64_t i = 0; i < out.rows; ++i, x += wide) {
     if (into == Into::sum) {
@@ -80,7 +80,7 @@ void TiledAttention::each_block(const Tile& tile, F f) const {
   }
 }
 
-// scores_ (rows, stride_): the first `seen` columns.
+// Writes the first `seen` columns of scores_ (rows, stride_).
 void TiledAttention::score(const Inputs& in, const Tile& tile, const Block& b) {
   pack(in.q.block(b.begin, b.rows), shape_.scale, wide_, queries_.data());
   // (rows, width) (width, seen) -> (rows, seen)

@@ -1,6 +1,6 @@
 #pragma once
-// Attention of one head of one sequence, with dropout on its weights or without, on the CPU,
-// forward and backward, in tiles of queries x slots that stay in the second-level cache.
+// Attention of one head of one sequence on the CPU, forward and backward, with optional dropout on
+// the weights. It computes tiles of queries x slots that fit the second-level cache.
 
 #include <cstdint>
 #include <vector>
@@ -10,15 +10,15 @@
 
 namespace nn {
 
-/// T queries, S slots. Where causal, S >= T and query i sees the slots up to its own, S - T + i.
+/// T queries and S slots. If causal, S >= T and query i sees slots 0 to S - T + i.
 struct TiledAttentionShape {
   std::int64_t queries, slots, width;
-  float scale;  ///< of products of queries and keys
+  float scale;  ///< scale of attention scores
   bool causal;
 };
 
-/// o = dropout(softmax(scale q k^T + mask)) v. No (T, S) matrix: the backward pass computes the
-/// weights again. Not thread safe: one a thread.
+/// o = dropout(softmax(scale q k^T + mask)) v. No (T, S) matrix is stored: the backward pass
+/// recomputes the weights. Not thread safe: use one object per thread.
 class TiledAttention {
  public:
   TiledAttention(const TiledAttentionShape& shape, const DropoutStream& stream);
@@ -26,19 +26,19 @@ class TiledAttention {
   struct Inputs {
     Matrix q;     // (T, width)
     Matrix k, v;  // (S, width)
-    // Finite, added to the scores: row i at mask + i mask_row; or null.
+    // Added to the scores; null: no mask. Row i is at mask + i mask_row. All values must be finite.
     const float* mask = nullptr;
     std::int64_t mask_row = 0;
-    std::uint64_t head = 0;  // its number in the stream
+    std::uint64_t head = 0;  // index in the dropout stream
   };
-  /// Writes o (T, width) and each query's log-sum-exp (T), for backward.
+  /// Writes o (T, width) and each query's log-sum-exp (T) for the backward pass.
   void forward(const Inputs& in, const MatrixOut& o, float* log_sums);
 
   struct Gradients {
     Matrix o, d_o;            // (T, width)
     MatrixOut dq;             // (T, width), overwritten
     MatrixOut dk, dv;         // (S, width)
-    Into keys = Into::fresh;  // sum: dk and dv gain theirs
+    Into keys = Into::fresh;  // sum: add to dk and dv instead
   };
   void backward(const Inputs& in, const float* log_sums, const Gradients& g);
 
@@ -47,11 +47,11 @@ class TiledAttention {
   struct Tile {
     std::int64_t begin, size;
   };
-  // Queries [begin, begin + rows) and how many of a tile's slots the last of them sees.
+  // Queries [begin, begin + rows) and the number of slots of a tile that the last query sees.
   struct Block {
     std::int64_t begin, rows, seen;
   };
-  // f(block) for each block that sees of the tile, in order.
+  // Calls f(block), in order, for each block that sees a slot of the tile.
   template <class F>
   void each_block(const Tile& tile, F f) const;
   std::int64_t seen(const Tile& tile, std::int64_t query) const;
@@ -59,13 +59,13 @@ class TiledAttention {
 
   TiledAttentionShape shape_;
   DropoutStream stream_;
-  std::int64_t wide_;                               // a head's width, padded to whole lanes
-  std::int64_t stride_;                             // of a tile's rows of scores
+  std::int64_t wide_;                               // a head's width, padded to whole vectors
+  std::int64_t stride_;                             // row stride of scores of a tile
   std::vector<float> scores_, d_scores_;            // (rows of a block, slots of a tile)
   std::vector<float> queries_, d_o_;                // (rows of a block, wide): scaled queries
-  std::vector<float> turned_keys_, turned_values_;  // (width, slots of a tile)
+  std::vector<float> turned_keys_, turned_values_;  // (width, slots of a tile), transposed
   std::vector<float> keys_, values_;                // (slots of a tile, wide)
-  std::vector<float> dk_, dv_;                      // the same
+  std::vector<float> dk_, dv_;                      // (slots of a tile, wide)
   std::vector<float> out_;                          // (T, wide): o, or dq
   std::vector<float> max_, sum_, dots_;             // (T)
 };

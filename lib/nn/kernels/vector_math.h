@@ -1,15 +1,15 @@
 #pragma once
-// Functions that a compiler turns into vector code when they stand in a loop over floats.
-// Files that include this are built with -fno-math-errno -fno-trapping-math -fno-signed-zeros
-// -fassociative-math (cmake/Rooms.cmake, *_kernels.cpp).
+// Functions that a compiler vectorises in loops over floats. Files that include this header are
+// compiled with -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math
+// (cmake/Rooms.cmake, *_kernels.cpp).
 
 #include <bit>
 #include <cstdint>
 
 namespace nn::vec {
 
-/// Floats that the compiler keeps in vector registers, one or several: as many as the widest
-/// holds. A pointer to any float may be read as one of these.
+/// A float vector that the compiler keeps in one or several vector registers, as wide as the widest
+/// register. A pointer to any float may be read as a vector.
 using Floats16 = float __attribute__((vector_size(64), aligned(4), may_alias));
 using Floats8 = float __attribute__((vector_size(32), aligned(4), may_alias));
 #ifdef __AVX512F__
@@ -19,7 +19,7 @@ using Floats = Floats8;
 #endif
 inline constexpr int kFloats = sizeof(Floats) / sizeof(float);
 
-/// e^x to 2 units in the last place; inputs below -87 give about 1e-38, above 88 about 1e38.
+/// e^x to 2 units in the last place. Inputs below -87 give about 1e-38, inputs above 88 about 1e38.
 inline float exp(float x) {
   x = x < -87.0f ? -87.0f : x;
   x = x > 88.0f ? 88.0f : x;
@@ -37,13 +37,13 @@ inline float exp(float x) {
   return p * std::bit_cast<float>(exponent);
 }
 
-/// tanh by way of exp.
+/// tanh computed from exp.
 inline float tanh(float x) { return 1.0f - 2.0f / (exp(2.0f * x) + 1.0f); }
 
 inline constexpr float kGeluA = 0.7978845608028654f;  // sqrt(2 / pi)
 inline constexpr float kGeluB = 0.044715f;
 
-/// GELU in its tanh form (Hendrycks & Gimpel 2016).
+/// SiLU, and the tanh approximation of GELU (Hendrycks & Gimpel 2016).
 inline float silu(float x) { return x / (1.0f + exp(-x)); }
 inline float gelu(float x) { return 0.5f * x * (1.0f + tanh(kGeluA * (x + kGeluB * x * x * x))); }
 

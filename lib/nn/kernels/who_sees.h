@@ -1,6 +1,6 @@
 #pragma once
-// Who sees whom: of one pair, and of two ranges of tokens at once. Here and nowhere else, so that
-// loops on the CPU and kernels of CUDA cannot disagree.
+// Visibility of memory entries, for one pair and for two ranges of tokens. CPU loops and CUDA
+// kernels share these functions, so that they cannot disagree.
 
 #include <cstdint>
 
@@ -8,12 +8,12 @@
 
 namespace nn {
 
-/// Where one token stands, see nn::Place; run -1 is padding.
+/// Position of one token; see nn::Place. run -1 is padding.
 struct TokenPlace {
   std::int64_t run, segment, position;
 };
 
-/// Where N tokens stand, see nn::Place.
+/// Positions of N tokens; see nn::Place.
 struct PlaceIds {
   const std::int64_t *run, *segment, *position;
   std::int64_t size;
@@ -21,23 +21,24 @@ struct PlaceIds {
   TESSERA_BOTH TokenPlace at(std::int64_t i) const { return {run[i], segment[i], position[i]}; }
 };
 
-/// A sum of rules is a union: an entry counts once whatever rules show it.
-///   local  entries of the query's own run and segment, at earlier positions
-///   far    entries of the query's run, at earlier positions (own segment included), at most
-///          `reach` tokens back; everywhere but here it is called "long"
+/// A sum of rules is a union: an entry that several rules show counts once.
+///   local  entries of the query's run and segment at earlier positions
+///   far    entries of the query's run at earlier positions (own segment included), at most
+///          `reach` tokens back; called "long" everywhere but here
 ///   ext    entries of other runs
-/// Padding sees nothing and is seen by nobody.
+/// Padding sees nothing and is visible to no query.
 struct SightRule {
   bool local = false, far = false, ext = false;
-  /// Hide the query's own segment (TRIME's ext, a coin a micro-batch).
+  /// Hides the query's own segment. TRIME's ext draws this per micro-batch.
   bool drop_own_segment = false;
-  /// 0: no limit.
+  /// Maximum distance in tokens; 0: no limit.
   std::int64_t reach = 0;
 
   TESSERA_BOTH bool any() const { return local || far || ext; }
 };
 
-/// The truth table. Without branches, so that a loop over entries vectorises.
+/// Returns whether the query sees the entry. It has no branches, so that a loop over entries
+/// vectorises.
 TESSERA_BOTH inline bool sees(const SightRule& rule, const TokenPlace& query,
                               const TokenPlace& entry) {
   const bool real = (query.run >= 0) & (entry.run >= 0), same_run = entry.run == query.run;
@@ -49,12 +50,12 @@ TESSERA_BOTH inline bool sees(const SightRule& rule, const TokenPlace& query,
   return real & (within | (rule.ext & !same_run));
 }
 
-/// Smallest and largest ids of a range of tokens, padding left out.
+/// Minima and maxima of the ids of a range of tokens, without padding.
 struct PlaceRange {
   std::int64_t run_min = INT64_MAX, run_max = -1;
   std::int64_t segment_min = INT64_MAX, segment_max = -1;
   std::int64_t position_min = INT64_MAX, position_max = -1;
-  /// Some token of it is padding.
+  /// Whether the range contains padding.
   bool padded = false;
 
   TESSERA_BOTH bool empty() const { return run_max < 0; }
@@ -72,7 +73,7 @@ struct PlaceRange {
   }
 };
 
-/// Of tokens [begin, end).
+/// Returns the range of tokens [begin, end).
 TESSERA_BOTH inline PlaceRange range_of(const PlaceIds& ids, std::int64_t begin, std::int64_t end) {
   PlaceRange range;
   for (std::int64_t i = begin; i < end; ++i) range.add(ids.at(i));
@@ -81,7 +82,8 @@ TESSERA_BOTH inline PlaceRange range_of(const PlaceIds& ids, std::int64_t begin,
 
 enum class Seen { none, some, all };
 
-/// What `queries` see of `entries`. all and none hold for every pair; some promises nothing.
+/// Returns whether `queries` see `entries`. all and none hold for every pair; some promises
+/// nothing.
 TESSERA_BOTH inline Seen sight(const SightRule& rule, const PlaceRange& queries,
                                const PlaceRange& entries) {
   if (queries.empty() || entries.empty()) return Seen::none;

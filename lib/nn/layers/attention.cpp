@@ -11,24 +11,24 @@
 namespace nn {
 namespace {
 
-// Queries from which on turning the keys for tiles pays, where nothing is learned.
+// Number of queries from which transposing keys for tiles is faster if no gradient is needed.
 constexpr std::int64_t kWorthTiles = 16;
 
-// (1, heads, 1, 1) float64 where the options' device is; undefined without ALiBi.
+// Returns (1, heads, 1, 1) float64 on the options' device, or undefined without ALiBi.
 torch::Tensor slopes_of(Positions positions, std::int64_t heads,
                         const torch::TensorOptions& options) {
   if (positions != Positions::alibi) return {};
   return upload(alibi_slopes(heads).view({1, heads, 1, 1}), options.device());
 }
 
-// (B, heads, 1, …), one query a head, as (B, kv_heads, group, …): those that read the same keys are
-// rows of one product, and no key is copied for each.
+// Reshapes (B, heads, 1, ...), one query per head, to (B, kv_heads, group, ...). Queries that share
+// keys become rows of one product, so that no key is copied per query.
 torch::Tensor by_keys(const torch::Tensor& x, const HeadShape& heads) {
   return x.reshape({x.size(0), heads.kv_heads, heads.heads / heads.kv_heads, x.size(3)});
 }
 
 Sight by_keys(const Sight& sight, const HeadShape& heads) {
-  Sight grouped;  // the one query is the newest
+  Sight grouped;  // the one query is the newest token: no causal mask
   grouped.mask = sight.mask;
   if (sight.mask.defined() && sight.mask.size(1) > 1) grouped.mask = by_keys(sight.mask, heads);
   return grouped;
@@ -54,7 +54,7 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
   if (!cache.all_valid())
     visible = (visible & upload(cache.valid(), device).unsqueeze(1)) | slot.eq(query);
   if (narrow && cache.all_valid()) visible.logical_and_(slot.gt(query - window));
-  torch::Tensor distance;  // (B or 1, T, S), eight bytes each: only where slots do not tell it
+  torch::Tensor distance;  // (B or 1, T, S), eight bytes each; only if slots do not give it
   if (positions == Positions::alibi || (narrow && !cache.all_valid())) {
     distance =
         upload(cache.before(), device).unsqueeze(2) - upload(cache.position(), device).unsqueeze(1);
@@ -105,7 +105,7 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
         q, k, v, sight.mask,
         {by.scale_of(q.size(-1)), sight.causal, dropout, dropout > 0 ? draw_seed() : 0});
   }
-  // The CPU's of torch has no dropout.
+  // Torch's fused attention on the CPU has no dropout.
   if (by.cap == 0 && (dropout == 0 || !in_host_memory(q))) {
     std::optional<torch::Tensor> mask;
     if (sight.mask.defined()) mask = sight.mask;

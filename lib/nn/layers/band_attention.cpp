@@ -7,7 +7,7 @@ namespace {
 
 using torch::Tensor;
 
-/// What queries of a block see of the block before theirs and of their own: (window, 2 window).
+/// Mask (window, 2 window): what the queries of a block see of the previous block and of their own.
 Tensor two_blocks_mask(std::int64_t window, const torch::TensorOptions& options) {
   const auto places = torch::TensorOptions(torch::kInt64).device(options.device());
   const auto query = torch::arange(window, 2 * window, places).unsqueeze(1),
@@ -29,7 +29,7 @@ Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64
 
   const auto rows = q.size(0), heads = q.size(1), blocks = (steps + window - 1) / window,
              missing = blocks * window - steps;
-  const auto cut = [&](const Tensor& x) {  // -> (B, heads, blocks, window, width)
+  const auto cut = [&](const Tensor& x) {  // returns (B, heads, blocks, window, width)
     const auto whole = missing > 0 ? at::constant_pad_nd(x, {0, 0, 0, missing}) : x;
     return whole.reshape({rows, heads, blocks, window, x.size(3)});
   };

@@ -90,7 +90,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cac
   return after(*ln_2_, x + out(*ln_2_, ln_2_out_, second_->forward(read)));
 }
 
-// A block that could read a source, but has none before it, is as any other.
+// A block that can read a source behaves like any other block if there is no source.
 bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
                   const SourceView& source) const {
   const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;

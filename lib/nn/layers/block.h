@@ -26,21 +26,21 @@ struct CrossWeights {
   torch::Tensor project, project_bias;  ///< (d, d), (d)
 };
 
-/// What a block has in the place of its feed-forward network, and the submodule's name; null: the
+/// The network of a block's second sub-layer and its submodule's name. Null: a feed-forward
 /// network, "mlp".
 struct BlockNetwork {
   const char* name = "mlp";
   std::shared_ptr<TokenNetwork> network;
 };
 
-/// pre:       x += attn(ln_1(x)); x += mlp(ln_2(x))                  (GPT-2)
-/// post:      x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))            (Vaswani et al. 2017)
-/// sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
-/// sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
-/// parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX); if ln_2 is ln_1,
-///            "parallel-one"                                        (GPT-J, Phi)
-/// One that reads sources (pre or post) has ln_x and cross between the two, in the same form: x +=
-/// cross(ln_x(x)). What stands in mlp's place has its form.
+///  pre:       x += attn(ln_1(x)); x += mlp(ln_2(x))                  (GPT-2)
+///  post:      x = ln_1(x + attn(x)); x = ln_2(x + mlp(x))            (Vaswani et al. 2017)
+///  sublayer:  x += ln_1(attn(x)); x += ln_2(mlp(x))                  (OLMo 2)
+///  sandwich:  x += ln_1_out(attn(ln_1(x))); x += ln_2_out(mlp(ln_2(x)))  (Gemma 2)
+///  parallel:  x += attn(ln_1(x)) + mlp(ln_2(x))                      (GPT-NeoX); if ln_2 is ln_1,
+///             "parallel-one"                                        (GPT-J, Phi)
+/// A block that reads sources (pre or post) has ln_x and cross between the two, in the same form: x
+/// += cross(ln_x(x)). A network in place of mlp has mlp's form.
 class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,

@@ -19,7 +19,7 @@ namespace {
 // were, and no gradient goes to them.
 class KeptKeyValues : public KeyValues {
  public:
-  /// The first time: from now on they are the cache's too.
+  /// Called for the first forward pass: new keys and values also go to the cache.
   void first(KeyValues* cache) { cache_ = cache; }
   torch::Tensor extend(const std::string& name, const torch::Tensor& fresh) override {
     if (!keeps_) return fresh;
@@ -35,7 +35,7 @@ class KeptKeyValues : public KeyValues {
 
  private:
   bool keeps_;
-  KeyValues* cache_ = nullptr;  // null: the second time
+  KeyValues* cache_ = nullptr;  // null in the second forward pass
   std::map<std::string, torch::Tensor> earlier_;
 };
 
@@ -118,7 +118,7 @@ std::vector<Sight> BlockStack::sights(const KvRing& ring,
 template <class Cache>
 std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor& before,
                                          const torch::TensorOptions& options) const {
-  const auto turned = rotation(before, 0, options);  // but for layers with their own angles
+  const auto turned = rotation(before, 0, options);  // not for layers with their own angles
   std::map<std::pair<std::int64_t, bool>, Sight> of_kind;
   std::vector<Sight> sights;
   auto windows = options_.attention_window;

@@ -73,7 +73,7 @@ class BlockStack {
   std::vector<Sight> sights_of(const Cache& cache, const torch::Tensor& before,
                                const torch::TensorOptions& options) const;
 
-  /// Block i's output, of which only what it reads is kept.
+  /// Returns block i's output. Only the block's inputs are kept for the backward pass.
   torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x, const Sight& sight,
                                  KeyValues& cache, const SourceView& source) const;
 
@@ -83,8 +83,8 @@ class BlockStack {
   Positions positions_;
   std::shared_ptr<Embedding> wpe_;
   std::vector<std::shared_ptr<Block>> blocks_;
-  std::vector<std::shared_ptr<NgramMemory>> ngrams_;  // one a block, null: none; or empty
-  std::shared_ptr<ValuePool> pool_;                   // that blocks share; null: none
+  std::vector<std::shared_ptr<NgramMemory>> ngrams_;  // one per block (null: none), or empty
+  std::shared_ptr<ValuePool> pool_;                   // shared by blocks; null: none
   std::shared_ptr<LayerNorm> ln_f_;
   bool recompute_ = false;
 };

@@ -7,7 +7,7 @@
 namespace nn {
 namespace {
 
-// One a part; by unbind, whose gradient is one stack of all parts'.
+// Splits a stacked tensor into its parts. unbind's gradient is one stack of all parts' gradients.
 std::vector<torch::Tensor> parts_of(const torch::Tensor& stacked, std::int64_t count) {
   if (!stacked.defined()) return std::vector<torch::Tensor>(static_cast<std::size_t>(count));
   return stacked.unflatten(0, {count, -1}).unbind(0);
@@ -39,11 +39,12 @@ torch::Tensor Experts::forward(const torch::Tensor& x) const {
   const auto p = torch::softmax(scores, -1, wide ? torch::kFloat64 : torch::kFloat32);
   auto [weight, chosen] = p.topk(k, -1);  // (T, k)
   if (shape_.normalised) weight = weight / weight.sum(-1, /*keepdim=*/true);
-  // The T k pairs of a token and its expert, by expert: an expert reads its tokens at once.
+  // The T k pairs of a token and an expert, sorted by expert, so that an expert reads its tokens at
+  // once.
   const auto pairs = chosen.flatten();
   const auto order = pairs.argsort(/*stable=*/true, /*dim=*/0);
   const auto place = torch::empty_like(order).scatter_(
-      0, order, torch::arange(order.size(0), order.options()));  // of each pair in `order`
+      0, order, torch::arange(order.size(0), order.options()));  // position of each pair in `order`
   const auto counts = pairs.bincount({}, shape_.count).to(torch::kCPU);
   const auto read = rows.index_select(0, order.div(k, "floor"));  // (T k, d)
   const auto fc = parts_of(c_fc_->weight, shape_.count),

@@ -1,16 +1,15 @@
 #pragma once
-// Feed-forward networks of which a router chooses a few for each token: the sparse mixture of
-// experts of Shazeer et al. 2017, "Outrageously Large Neural Networks", without noise, as Mixtral
-// (Jiang et al. 2024), OLMoE (Muennighoff et al. 2024) and Qwen 3 have it.
+// Mixture of experts: a router chooses a few feed-forward networks for each token (Shazeer et al.
+// 2017, "Outrageously Large Neural Networks"). There is no noise, as in Mixtral (Jiang et al.
+// 2024), OLMoE (Muennighoff et al. 2024) and Qwen 3.
 //
 //   p = softmax(W_router x), over all experts
 //   C = the k experts with the largest p
 //   w_e = p_e / sum over C of p, which is the softmax over C alone;  not normalised: w_e = p_e
 //   y = sum over e of C of w_e expert_e(x)
 //
-// Each expert is a FeedForward. The gradient reaches the router through w, and the experts that
-// were chosen; those of others are zeros. Nothing is added to the loss that spreads the tokens over
-// the experts.
+// Each expert is a FeedForward. The gradient reaches the router through w, and the chosen experts;
+// the gradients of the others are zero. There is no load-balancing loss.
 
 #include <cstdint>
 #include <memory>
@@ -31,14 +30,14 @@ struct ExpertShape {
   bool bias;  ///< of the experts' matrices; the router has none
 };
 
-/// Parameters: router.weight (count, d); and all experts' one below the other, c_fc.weight
-/// (count * wide, d), its first rows those of the first expert, c_proj.weight (count * d, width),
-/// with biases of as many numbers.
+/// Parameters: router.weight (count, d), and the stacked matrices of all experts, the first expert
+/// first: c_fc.weight (count * wide, d), c_proj.weight (count * d, width), with biases of equal
+/// lengths.
 class Experts : public TokenNetwork, public OwnFirstValues {
  public:
   Experts(const ExpertShape& shape, const Inner& inner);
   torch::Tensor forward(const torch::Tensor& x) const override;
-  /// Matrices normal(0, columns^-0.5).
+  /// Draws matrices from normal(0, columns^-0.5).
   void first_values() override;
 
  private:

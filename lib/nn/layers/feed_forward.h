@@ -1,5 +1,5 @@
 #pragma once
-// The second sub-layer of a block: what is done to each token by itself.
+// The second sub-layer of a block, which processes each token independently.
 
 #include <cstdint>
 #include <memory>
@@ -10,22 +10,22 @@
 
 namespace nn {
 
-/// A feed-forward network, or what a block has in its place: experts, a memory.
+/// Base class of the second sub-layer: a feed-forward network, experts, or a memory.
 class TokenNetwork : public torch::nn::Module {
  public:
-  /// x (..., d) -> the same shape; no token depends on another.
+  /// Maps x (..., d) to the same shape. Tokens do not affect each other.
   virtual torch::Tensor forward(const torch::Tensor& x) const = 0;
 };
 
-/// Between the two matrices of a feed-forward network.
+/// The activation between the two matrices of a feed-forward network.
 struct Inner {
   Activation activation;
   bool gated;
   double dropout;
-  /// Columns that the first matrix gives for `width` that the second reads.
+  /// Returns the output width of the first matrix if the second matrix reads `width`.
   std::int64_t wide(std::int64_t width) const { return gated ? 2 * width : width; }
-  /// (..., wide(width)) -> (..., width): the activation; gated, activation(first half) * second
-  /// half (Shazeer 2020). Dropped out where `training`.
+  /// Maps (..., wide(width)) to (..., width) with the activation; if gated, with activation(first
+  /// half) * second half (Shazeer 2020). Applies dropout if `training`.
   torch::Tensor of(const torch::Tensor& x, bool training) const;
 };
 

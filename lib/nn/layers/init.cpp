@@ -18,18 +18,18 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// A row a word or a position.
+/// Whether the weight has a row per token or per position.
 bool is_table(const std::string& name) {
   return contains(name, ".table_") || ends_with(name, "wte.weight") ||
          ends_with(name, "wpe.weight") || ends_with(name, "lm_head.weight");
 }
 
-/// Named as torch's LSTM names them.
+/// Uses the names of torch's LSTM.
 bool is_recurrent(const std::string& name) {
   return contains(name, "_ih_l") || contains(name, "_hh_l");
 }
 
-/// N of what stands in "h.N", from 0; 0 outside of layers.
+/// Returns N from "h.N", counted from 0, or 0 outside of layers.
 std::int64_t layer_of(const std::string& name) {
   const auto path = "." + name;
   const auto at = path.find(".h.");

@@ -8,7 +8,7 @@
 
 namespace nn {
 
-/// Fills all parameters of `module` from torch's generator, in the order they were registered.
+/// Fills all parameters of `module` from torch's generator, in the order of registration.
 ///
 /// "gpt2": matrices and tables normal(0, .02), the projections back to the residual stream (c_proj)
 /// normal(0, .02 / sqrt(2 layers)).
@@ -18,13 +18,13 @@ namespace nn {
 /// "fan-in": tables normal(0, width^-0.5), matrices normal(0, columns^-0.5), the projections back
 /// to the residual stream divided by sqrt(layers).
 ///
-/// "depth": tables and matrices normal(0, (2 columns (l + 1))^-0.5) in layer l, from 0, what is
-/// further off than three times that being moved there; outside of layers l is 0 (Zhang and Bottou
-/// 2025, arXiv 2507.03285, table 6).
+/// "depth": tables and matrices normal(0, (2 columns (l + 1))^-0.5) in layer l, counted from 0,
+/// clipped to three standard deviations; outside of layers l is 0 (Zhang and Bottou 2025, arXiv
+/// 2507.03285, table 6).
 ///
 /// All: norms 1, biases 0, recurrent weights and biases uniform in +-1/sqrt(width of the cells).
-/// Then modules that are OwnFirstValues fill what is theirs, in the order they were registered.
-/// Throws Error{bad_config} for another scheme.
+/// Then the modules derived from OwnFirstValues fill their own parameters, in the order of
+/// registration. Throws Error{bad_config} for another scheme.
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
 
 /// A module that initialises some of its parameters itself.

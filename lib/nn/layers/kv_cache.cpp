@@ -7,17 +7,17 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kLeast = 64;  // slots of a new buffer
+constexpr std::int64_t kLeast = 64;  // least number of slots of a new buffer
 
-/// The first slot in [begin, end) that is valid in some row, or end.
+/// Returns the first slot in [begin, end) that is valid in at least one row, or end.
 std::int64_t first_used(const torch::Tensor& valid, std::int64_t begin, std::int64_t end) {
   if (begin == end) return end;
   const auto used = valid.narrow(1, begin, end - begin).any(0).nonzero();
   return used.size(0) == 0 ? end : begin + used[0].item<std::int64_t>();
 }
 
-/// `old`'s slots [begin, begin + length) at the front of a buffer of `capacity` slots along `dim`,
-/// the rest zero.
+/// Copies `old`'s slots [begin, begin + length) to the front of a buffer with `capacity` slots
+/// along `dim`. The other slots are zero.
 torch::Tensor relocated(const torch::Tensor& old, std::int64_t dim, std::int64_t begin,
                         std::int64_t length, std::int64_t capacity) {
   auto sizes = old.sizes().vec();
@@ -33,7 +33,7 @@ KvCache::KvCache(const Batch& batch, State* state, std::optional<std::int64_t> c
     : state_(state), steps_(batch.steps()) {
   real_ = batch.place.run >= 0;
   all_valid_ = real_.all().item<bool>();
-  // One row stands for all.
+  // If all rows are alike, one row is enough.
   const bool alike = all_valid_ && state_ == nullptr && real_.size(0) > 0;
   const auto counted = alike ? real_.narrow(0, 0, 1) : real_;
   before_ = counted.cumsum(1) - counted.to(torch::kInt64);

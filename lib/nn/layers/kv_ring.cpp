@@ -3,7 +3,8 @@
 namespace nn {
 namespace {
 
-// (B, C): positions up to `last` (B, 1), the newest that a ring of so many slots has in each.
+// Returns (B, C): the position that each slot of a ring of `slots` slots holds if `last` (B, 1) is
+// the newest position.
 torch::Tensor newest(const torch::Tensor& last, std::int64_t slots) {
   return last - (last - torch::arange(slots, last.options())).remainder(slots);
 }

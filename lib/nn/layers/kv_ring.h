@@ -14,8 +14,8 @@ namespace nn {
 /// Positions of a call's T tokens; int64 on the device. Rows with fewer tokens are padded at the
 /// end.
 struct RingPlace {
-  torch::Tensor position;  ///< (B, T): the row's tokens before it; of padding any
-  torch::Tensor slot;      ///< (B, T): where they are kept, those of a row one behind the other
+  torch::Tensor position;  ///< (B, T): number of earlier tokens of the row; any for padding
+  torch::Tensor slot;      ///< (B, T): their slots, consecutive within a row
   torch::Tensor last;   ///< (B, 1): position of the row's newest token, this call's too; -1: none
   torch::Tensor first;  ///< (B, 1): of the oldest one that is seen
   torch::Tensor count;  ///< (B, 1): the row's tokens of this call, those before its padding

@@ -8,7 +8,7 @@
 namespace nn {
 namespace {
 
-// Slots [begin[b], begin[b] + n) of each row of x (B, S, d); those before 0 are slot 0.
+// Returns slots [begin[b], begin[b] + n) of each row of x (B, S, d). Slots before 0 read slot 0.
 torch::Tensor slots(const torch::Tensor& x, const torch::Tensor& begin, std::int64_t n) {
   auto at = (begin.unsqueeze(1) + torch::arange(n, begin.options())).clamp_min(0);
   at = upload(at, x.device()).unsqueeze(2).expand({x.size(0), n, x.size(2)});
@@ -48,7 +48,7 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
     core::fail(core::Code::bug, "{}: a State of {} wide rows cannot go on with {}", name,
                memory.size(2), x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
-  // Row b's tokens end at slot before + count[b].
+  // Row b's tokens end before slot before + count[b].
   const auto keep = std::min(length, before + count().max().item<std::int64_t>());
   memory = dense() ? all.narrow(1, before + steps_ - keep, keep).clone()
                    : slots(all, count() + (before - keep), keep);
@@ -72,7 +72,7 @@ torch::Tensor FixedLayerPast::extend(const std::string& name, const torch::Tenso
 }
 
 torch::Tensor FixedLayerPast::first_valid(std::int64_t remembered) const {
-  const auto seen = place_.last + 1 - place_.count;  // (B, 1): before this call
+  const auto seen = place_.last + 1 - place_.count;  // (B, 1): number before this call
   return (remembered - seen).clamp_min(0).squeeze(1);
 }
 

@@ -1,14 +1,14 @@
 #pragma once
-// The past of each layer, a length of its own for each (Transformer-XL, SRU++): its inputs, or what
-// it made of them.
+// The past of each layer, with a separate length per layer (Transformer-XL, SRU++): its inputs, or
+// data computed from them.
 //
-// A call packs each row's real tokens to the front, so that layers see rows without gaps; a row's
-// padding then stands behind its tokens, where nothing looks.
+// A call packs each row's real tokens to the front, so that layers see rows without gaps. A row's
+// padding then follows its tokens and is never read.
 //
 //   State::tensors  "seen" (B) int64, on the CPU: tokens of the row since it was fresh
-//                   NAME + ".memory" (B, C, d): what extend was given, the newest last, C at most
-//                   the layer's length. A row that has seen fewer than C has them at the end; what
-//                   stands before them is finite and means nothing.
+//                   NAME + ".memory" (B, C, d): the arguments of extend(), the newest last. C is at
+//                   most the layer's length. A row that has seen fewer than C tokens has them at
+//                   the end; earlier values are finite and meaningless.
 
 #include <cstdint>
 #include <string>

@@ -48,7 +48,7 @@ std::vector<std::int64_t> parse_list(const std::vector<std::string>& words, std:
   return lengths;
 }
 
-// The layers that are long, by their number from the lowest.
+// Returns the indices of the long layers, from the lowest layer.
 std::vector<std::int64_t> places(const std::string& place, std::int64_t offset,
                                  std::int64_t layers) {
   const auto colon = place.find(':');

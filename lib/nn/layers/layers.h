@@ -57,10 +57,10 @@ enum class NormKind { layer, rms, rms_one };
 /// Parses the name. Throws Error{bad_config}.
 NormKind parse_norm_kind(const std::string& name);
 
-/// Over the last dimension (d), with weight and, if asked for, bias:
-///   layer  (x - mean) / sqrt(variance + epsilon) weight + bias
-///   rms    x / sqrt(mean of x^2 + epsilon) weight + bias (Zhang and Sennrich 2019)
-///   rms_one  the same with 1 + weight, which begins at 0 (Gemma)
+/// Normalises the last dimension (d), with weight and optional bias:
+///   layer    (x - mean) / sqrt(variance + epsilon) weight + bias
+///   rms      x / sqrt(mean of x^2 + epsilon) weight + bias (Zhang and Sennrich 2019)
+///   rms_one  rms with 1 + weight, where weight starts at 0 (Gemma)
 class LayerNorm : public torch::nn::Module, public OwnFirstValues {
  public:
   LayerNorm(std::int64_t d, double epsilon, bool bias, NormKind kind = NormKind::layer);

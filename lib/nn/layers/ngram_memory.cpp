@@ -11,9 +11,9 @@
 namespace nn {
 namespace {
 
-constexpr std::int64_t kBefore = 2;  // tokens of a triple before its last one
+constexpr std::int64_t kBefore = 2;  // tokens of a triple before its last token
 
-/// Output number `counter` of SplitMix64 begun at 0, made odd.
+/// Returns output number `counter` of SplitMix64 seeded with 0, with its lowest bit set.
 std::uint64_t multiplier(std::uint64_t counter) {
   std::uint64_t z = (counter + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
@@ -21,7 +21,7 @@ std::uint64_t multiplier(std::uint64_t counter) {
   return (z ^ (z >> 31)) | 1;
 }
 
-/// (heads) int64, whose bits are those of the multipliers of the i-th newest token.
+/// Returns (heads) int64 with the bits of the multipliers of the i-th newest token.
 torch::Tensor multipliers(const NgramShape& shape, std::int64_t n, std::int64_t i) {
   auto out = torch::empty({shape.heads}, torch::kInt64);
   auto* const to = out.data_ptr<std::int64_t>();

@@ -34,7 +34,7 @@ std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d) {
   std::vector<double> frequencies;
   for (std::int64_t i = 0; i < d / 2; ++i)
     frequencies.push_back(std::pow(rope.theta, -2 * static_cast<double>(i) / width));
-  // Share of what stays as it is.
+  // kept(i) is the share of frequency i that is not divided by the factor.
   const auto blend = [&](const auto& kept) {
     for (std::size_t i = 0; i < frequencies.size(); ++i) {
       const double share = std::clamp(kept(i), 0.0, 1.0);

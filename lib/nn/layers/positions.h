@@ -14,22 +14,23 @@ enum class Positions { learned, sinusoidal, rope, alibi, none };
 /// Parses the name. Throws Error{bad_config}.
 Positions parse_positions(const std::string& name);
 
-/// positions (…) int64 -> (…, d) float64: sin(p w_i) for i < d/2, then cos(p w_i), with
+/// Maps positions (...) int64 to (..., d) float64: sin(p w_i) for i < d/2, then cos(p w_i), with
 ///   w_i = 10000^(-i / (d/2 - 1))
 /// A last odd column is 0 (fairseq's table).
 torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d);
 
-/// What a token at position p turns its i-th pair by, divided by p: w_i for i < d/2, d even.
+/// Returns the angle of the i-th pair of a token at position p, divided by p: w_i for i < d/2, d
+/// even.
 ///   none    w_i = theta^(-2i/d)
 ///   linear  w_i / factor (Chen et al. 2023)
-///   dynamic w_i; a row of more than `trained` tokens would have others, which depend on its length
+///   dynamic w_i; a row of more than `trained` tokens would have values that depend on its length
 ///           (NTK-aware scaling), and is refused (BlockStack::context)
-///   llama3  w_i where it makes more than `high` turns in `trained` tokens, w_i / factor where
-///   fewer
-///           than `low`, between them a mean in proportion to the turns (Llama 3.1)
-///   yarn    the same in proportion to i, between the pairs that make `fast_beta` and `slow_beta`
-///           turns, rounded outwards (Peng et al. 2023)
-///   longrope  w_i / factors[i] in rows of up to `trained` tokens; a longer one would have
+///   llama3  w_i for pairs with more than `high` rotations in `trained` tokens, w_i / factor for
+///           pairs with fewer than `low`, between them an interpolation linear in the rotations
+///           (Llama 3.1)
+///   yarn    an interpolation linear in i, between the pairs with `fast_beta` and `slow_beta`
+///           rotations, rounded outwards (Peng et al. 2023)
+///   longrope  w_i / factors[i] in rows of up to `trained` tokens; a longer row would use
 ///           long_factors, and is refused (Ding et al. 2024)
 std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d);
 /// Returns whether layers with this window (0: full attention) have separate angles.
@@ -52,8 +53,9 @@ struct Rotation {
   torch::Tensor apply(const torch::Tensor& x) const;
 };
 
-/// Slopes of ALiBi (Press et al. 2022): (heads) float64, 2^(-8 (h + 1) / heads) for a power of two;
-/// else those of the power below, filled up with every other slope of the power above.
+/// Returns the slopes of ALiBi (Press et al. 2022): (heads) float64, 2^(-8 (h + 1) / heads) for a
+/// power of two. Otherwise they are the slopes of the next lower power, followed by every other
+/// slope of the next higher power.
 torch::Tensor alibi_slopes(std::int64_t heads);
 
 }  // namespace nn

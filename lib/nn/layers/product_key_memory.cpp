@@ -42,11 +42,11 @@ torch::Tensor ProductKeyMemory::forward(const torch::Tensor& x) const {
   const auto q = norm_q_->forward(c_q_->forward(x).reshape({-1, heads, shape_.d_key}))
                      .view({-1, heads, 2, shape_.d_key / 2})
                      .permute({1, 2, 0, 3});                                // (H, 2, T, d_key / 2)
-  const auto halves = q.matmul(keys_.to(q.scalar_type()).transpose(2, 3));  // (H, 2, T, n)
-  const auto [score, half] = halves.topk(k, -1);                            // (H, 2, T, k)
+  const auto halves = q.matmul(keys_.to(q.scalar_type()).transpose(2, 3));  // (heads, 2, T, n)
+  const auto [score, half] = halves.topk(k, -1);                            // (heads, 2, T, k)
   const auto pairs =
       (score.select(1, 0).unsqueeze(-1) + score.select(1, 1).unsqueeze(-2)).flatten(2);
-  const auto [best, pair] = pairs.topk(k, -1);  // (H, T, k), of (H, T, k k)
+  const auto [best, pair] = pairs.topk(k, -1);  // (heads, T, k), chosen from (heads, T, k k)
   const auto first = half.select(1, 0).gather(-1, pair.div(k, "floor")),
              second = half.select(1, 1).gather(-1, pair.remainder(k));
   const auto by_token = [&](const torch::Tensor& t) {

@@ -1,20 +1,19 @@
 #pragma once
-// A large table of values that a hidden vector reads a few rows of: the memory layer of Lample et
+// A large table of values, of which a hidden vector reads a few rows: the memory layer of Lample et
 // al. 2019, "Large Memory Layers with Product Keys", with the gate of Berges et al. 2024, "Memory
 // Layers at Scale" (Memory+).
 //
-// With n half keys there are n^2 values; value i n + j has the key (K1_i, K2_j). For each head h:
+// With n half keys there are n^2 values. Value i n + j has the key (K1_i, K2_j). For each head h:
 //
-//   q = RMSNorm(x W_h), cut into halves q1, q2
-//   I = the k best i by K1_i . q1,  J = the k best j by K2_j . q2
-//   P = the k best pairs of I x J by K1_i . q1 + K2_j . q2, which are the k best of all n^2
-//   w = softmax over P of these scores
+//  q = RMSNorm(x W_h), cut into halves q1, q2
+//  I = the k best i by K1_i . q1,  J = the k best j by K2_j . q2
+//  P = the k best pairs of I x J by K1_i . q1 + K2_j . q2, which are the k best of all n^2
+//  w = softmax over P of these scores
 //
-//   y = sum over heads, over P of w_p values_p
-//   gated: (y * silu(x W_gate)) W_out;  else y
+//  y = sum over heads, over P of w_p values_p
+//  gated: (y * silu(x W_gate)) W_out;  else y
 //
-// The keys are a head's own, the values are read by all heads, and by several layers where they
-// share a pool.
+// Each head has its own keys. All heads share the values; layers with a common pool share them too.
 
 #include <cstdint>
 #include <memory>
@@ -27,15 +26,15 @@
 namespace nn {
 
 struct ProductKeyShape {
-  std::int64_t d;  ///< of the vectors read and given
+  std::int64_t d;  ///< width of inputs and outputs
   std::int64_t heads;
-  std::int64_t keys;   ///< n, half keys of each of the two sides
+  std::int64_t keys;   ///< n, the number of half keys per half
   std::int64_t top_k;  ///< values that a head reads, at most n
   std::int64_t d_key;  ///< width of a whole key, even
   bool gated;
 };
 
-/// values (n^2, d), first normal(0, d^-0.5).
+/// The table of values (n^2, d), initialised from normal(0, d^-0.5).
 class ValuePool : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit ValuePool(const ProductKeyShape& shape);
@@ -45,12 +44,13 @@ class ValuePool : public torch::nn::Module, public OwnFirstValues {
 
 class ProductKeyMemory : public TokenNetwork, public OwnFirstValues {
  public:
-  /// `pool`: whose module somebody else registers; null: one of its own, "pool".
+  /// `pool` is registered as a module elsewhere. If it is null, the layer registers its own,
+  /// "pool".
   explicit ProductKeyMemory(const ProductKeyShape& shape,
                             std::shared_ptr<ValuePool> pool = nullptr);
-  /// x (..., d) -> the same shape.
+  /// Maps x (..., d) to the same shape.
   torch::Tensor forward(const torch::Tensor& x) const override;
-  /// Keys uniform in +-(width of half a key)^-0.5.
+  /// Draws keys uniformly from +-(width of half a key)^-0.5.
   void first_values() override;
 
  private:

@@ -5,7 +5,7 @@
 namespace nn {
 namespace {
 
-// x (B, T, ...) with each row's steps in the order (B, T).
+// Permutes the steps of each row of x (B, T, ...) by `order` (B, T).
 torch::Tensor permuted(const torch::Tensor& x, const torch::Tensor& order) {
   auto at = upload(order, x.device());
   while (at.dim() < x.dim()) at = at.unsqueeze(-1);

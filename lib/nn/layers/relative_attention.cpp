@@ -14,10 +14,10 @@ namespace {
 
 using torch::Tensor;
 
-// position (B, T, heads, width) . r (S, heads, width), moved to where the distance stands:
-// (B, heads, T, S). Products with r padded to S + 1 columns: read from column T - 1 on in rows of
-// S, row i begins i columns earlier, which is the relative shift. What lies behind a query's own
-// slot means nothing.
+// Returns position (B, T, heads, width) . r (S, heads, width) as (B, heads, T, S), shifted so that
+// each score is at the slot with its distance. The products with r are padded to S + 1 columns.
+// Reading them from column T - 1 in rows of S begins row i i columns earlier, which is the relative
+// shift. Values behind a query's own slot are meaningless.
 Tensor shifted_scores(const Tensor& position, const Tensor& r) {
   const auto rows = position.size(0), steps = position.size(1), heads = position.size(2),
              slots = r.size(0);
@@ -28,8 +28,8 @@ Tensor shifted_scores(const Tensor& position, const Tensor& r) {
       .view({rows, heads, steps, slots});
 }
 
-// For a device: the fused attention with the positions' part as its bias, the one thing that is
-// (B, heads, T, S).
+// The path for devices: fused attention with the positions' scores as its bias. The bias is the
+// only tensor of shape (B, heads, T, S).
 Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
                      const Tensor& r, const KeySight& sight, double scale, double dropout) {
   const auto hidden = sight.hidden(content.size(1), kv.size(1), content.device());

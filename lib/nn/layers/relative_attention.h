@@ -18,11 +18,11 @@ namespace nn {
 /// d) float64, sin(p w_i), then cos(p w_i), w_i = 10000^(-2i / d); a last odd column is 0.
 torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t d);
 
-/// softmax of the scores times v: content (q + u) and position (q + v), both (B, T, heads, width);
-/// kv (B, S, 2, heads, width): keys and values, r = W_r R (S, heads, width) for distances S - 1 to
-/// 0 -> (B, T, heads, width). Differentiable in all. On the CPU without dropout in blocks of
-/// queries; on a device torch's fused attention with a bias (B, heads, T, S); else with operators
-/// that hold such scores.
+/// Returns softmax(scores) v, (B, T, heads, width). content (q + u) and position (q + v) are (B, T,
+/// heads, width). kv (B, S, 2, heads, width) holds keys and values. r = W_r R (S, heads, width) is
+/// for distances S - 1 to 0. Differentiable in all inputs. The CPU computes blocks of queries
+/// without dropout. A device uses torch's fused attention with a bias (B, heads, T, S). All other
+/// cases use operators that store such scores.
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
                               const torch::Tensor& kv, const torch::Tensor& r,
                               const KeySight& sight, double dropout);

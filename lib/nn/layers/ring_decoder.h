@@ -14,12 +14,12 @@ class RingDecoder {
   virtual bool in_rings() const { return true; }
   /// Returns whether every token changes `kept`, so that tokens cannot be rolled back.
   virtual bool carries() const { return false; }
-  /// One call of ids (B, T), all of it where the ids are: what grows goes into the ring, whose
-  /// place is told, and what does not into `kept`, whose rows are zeros where a text begins. Not in
-  /// training.
+  /// Computes one call of ids (B, T), entirely on the ids' device. State that grows is written to
+  /// the ring at its current place. Other state is written to `kept`, whose rows are zero where a
+  /// text begins. Not for training.
   virtual Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) = 0;
-  /// Before the call in which rows where `fresh` (B) bool is true begin, whose rows of `kept` are
-  /// zeros: what an encoder reads of `source` (B, S) int64, -1 is padding; both on the CPU.
+  /// Encodes `source` (B, S) int64, where -1 is padding. Call it before the call in which the rows
+  /// with `fresh` (B) bool begin; their rows of `kept` must be zero. Both tensors are on the CPU.
   virtual void read_sources(const torch::Tensor& /*source*/, const torch::Tensor& /*fresh*/,
                             State& /*kept*/) {}
 };

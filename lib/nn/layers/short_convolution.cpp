@@ -28,7 +28,7 @@ torch::Tensor ShortConvolution::forward(const torch::Tensor& x, torch::Tensor& p
   const auto rows = x.size(0), steps = x.size(1), width = x.size(2),
              kept = (weight_.size(1) - 1) * apart_;
   if (!past.defined()) past = torch::zeros({rows, kept, width}, x.options().requires_grad(false));
-  // Taps that are apart are taps of every step, most of which are 0.
+  // A dilated kernel is a dense kernel with zeros between its taps.
   const auto weight = apart_ == 1 ? weight_
                                   : torch::constant_pad_nd(weight_.unsqueeze(2), {0, apart_ - 1})
                                         .flatten(1)

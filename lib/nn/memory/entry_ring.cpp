@@ -10,7 +10,8 @@ namespace {
 
 using torch::Tensor;
 
-// A ring begins small and doubles: how far it may reach says nothing of how long the text is.
+// The ring starts with this number of slots and doubles, because the text may be much shorter than
+// the capacity.
 constexpr std::int64_t kFirstSlots = 64;
 
 }  // namespace
@@ -29,7 +30,7 @@ std::int64_t EntryRing::slots() const {
   return found == state_.tensors.end() ? 0 : found->second.size(0);
 }
 
-// The steps held go to the front of buffers of so many.
+// Moves the stored steps to the front of buffers with `slots` slots.
 void EntryRing::resize(std::int64_t slots) {
   const std::int64_t begin = count("begin"), held = size();
   for (auto& [name, tensor] : state_.tensors) {
@@ -45,7 +46,7 @@ void EntryRing::resize(std::int64_t slots) {
 void EntryRing::append(const Tensor& keys, const Tensor& labels, const Place& place) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t given = labels.size(0), steps = std::min(given, capacity_);
-  // With so many slots, what is moved to the front does not overlap where it was.
+  // With this number of slots, steps that move to the front do not overlap their old place.
   const std::int64_t most = 2 * capacity_ - 1;
   const std::vector<std::pair<const char*, Tensor>> parts = {{"keys", keys},
                                                              {"labels", labels},

@@ -22,21 +22,22 @@ struct Problem {
   Place place;      // (N)
   Head* head;
   MemoryRule rule;
-  Entries entries;     // keys in the type of f; none without a memory
-  std::int64_t steps;  // T: rows [n T, (n + 1) T) are one row of the batch
+  Entries entries;     // keys have f's type; empty without a memory
+  std::int64_t steps;  // T: rows [n T, (n + 1) T) belong to one batch row
   LossWork work;
   bool gradient;
-  std::optional<Sighting> sighting;  // of all rows, where a device's kernels look at the memory
+  std::optional<Sighting> sighting;  // of all rows, if a device's kernels read the memory
   double smoothing = 0;
-  /// Weight of each word in the uniform part, on top of the target's own 1 - smoothing - share().
+  /// Weight of each token in the uniform part of label smoothing. The target also has 1 - smoothing
+  /// - share().
   double share() const {
     return smoothing == 0 ? 0 : smoothing / static_cast<double>(head->vocabulary() - 1);
   }
 };
 
-// Most rows of a block. The scores of a block against its own rows are half hidden, and more than
-// half where it holds several segments: small blocks waste less. A device's parts are cut finer
-// (MemoryBlock).
+// Maximum number of rows of a block. At least half of a block's scores against its own rows are
+// hidden, and more if it holds several segments, so small blocks waste less. MemoryBlock divides a
+// device's blocks further.
 constexpr std::int64_t kRows = 4096, kRowsWithMemory = 512, kRowsThere = 1 << 14;
 
 // Rows a block: as many as the budget allows, whole batch rows or equal parts of one, so that a
@@ -58,9 +59,10 @@ struct Sums {
   std::vector<Tensor> d_weights;
 };
 
-// The uniform part's sum over rows and words of weight * share * score, which is linear in the
-// scores f W^T: with s the weighted sum of the rows and c that of the words' vectors, s . c. No
-// score is needed for it, nor for its gradient: c to every row, s to every word.
+// Adds the uniform part's sum over rows and tokens of weight * share * score. The sum is linear in
+// the scores f W^T and equals s . c, where s is the weighted sum of the rows and c the sum of the
+// tokens' vectors. It needs no scores, and neither does its gradient: c for every row, s for every
+// token.
 void add_uniform_scores(const Tensor& f, const Problem& p, Sums& sums) {
   const torch::NoGradGuard no_grad;
   const Tensor words = p.head->weights()[0];
@@ -71,8 +73,8 @@ void add_uniform_scores(const Tensor& f, const Problem& p, Sums& sums) {
   sums.d_weights[0].sub_(s);
 }
 
-// Everything in one pass over blocks of rows: a block's scores exist once, and its gradient is
-// taken while they do.
+// Computes loss and gradients in one pass over blocks of rows. Each block's scores are computed
+// once, and its gradient is taken before they are freed.
 Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
   const Tf32 products(p.work.tf32 && !f.is_cpu());
   const bool memory = p.rule.any();
@@ -137,8 +139,7 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
     return sums.loss.to(f.scalar_type());
   }
 
-  // The gradients are there; they are scaled where they lie and handed over, so that they exist
-  // once.
+  // Scales the stored gradients in place and moves them out, so that only one copy exists.
   static variable_list backward(AutogradContext* context, const variable_list& d_loss) {
     const auto found = context->saved_data.find("gradients");
     if (found == context->saved_data.end())
@@ -150,7 +151,7 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
       if (gradient.defined()) gradient.mul_(d_loss[0].to(gradient.scalar_type()));
       gradients.push_back(gradient);
     }
-    gradients.emplace_back();  // problem
+    gradients.emplace_back();  // for the argument `problem`
     return gradients;
   }
 };
@@ -167,7 +168,7 @@ Problem problem_of(const Batch& batch, Head& head, const LossWork& work) {
   return problem;
 }
 
-// In the type of the head's weights; `g` is only looked at where the rule has a memory.
+// Computes in the type of the head's weights. `g` is read only if the rule has a memory.
 Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
   auto weights = problem.head->weights();
   const auto dtype = weights.at(0).scalar_type();

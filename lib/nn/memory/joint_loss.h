@@ -30,9 +30,9 @@ torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const B
                          const LossWork& work = {});
 
 /// Returns the loss of a softmax without memory and with label smoothing: a fraction E
-/// (`smoothing`) of each target's mass is distributed evenly over all other words (Szegedy et al.
+/// (`smoothing`) of each target's mass is distributed evenly over all other tokens (Szegedy et al.
 /// 2016; fairseq's label_smoothed_cross_entropy). With e = E / (V - 1), a row's loss is
-///   -(1 - E - e) log p(target) - e sum over all words w of log p(w).
+///   -(1 - E - e) log p(target) - e sum over all tokens w of log p(w).
 /// f, batch and the result are as in joint_loss. Throws Error{usage} for E > 0 and a head of
 /// several bands, whose scores do not sum in this way.
 torch::Tensor smoothed_loss(const torch::Tensor& f, const Batch& batch, Head& head,

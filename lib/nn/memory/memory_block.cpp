@@ -12,10 +12,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPart = 128;        // queries
-constexpr std::int64_t kPartThere = 1024;  // on a device, which takes its time to start
+constexpr std::int64_t kPart = 128;        // queries of a part
+constexpr std::int64_t kPartThere = 1024;  // on a device, where launches are costly
 
-// What is left to multiply once scores_of() is done.
+// Returns the factor that scores_of() leaves out.
 float factor_of(const MemoryRule& rule, double scale) {
   return rule.metric == Metric::ip ? static_cast<float>(scale) : 1.0F;
 }
@@ -25,7 +25,7 @@ double scale_of(const MemoryRule& rule, std::int64_t width) {
          (rule.temperature * (rule.scale_by_width ? std::sqrt(static_cast<double>(width)) : 1.0));
 }
 
-// (R, M) scores; for l2 with the scale applied, for ip without.
+// Returns the scores (R, M), multiplied by the scale for l2 but not for ip.
 Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double scale) {
   Tensor scores = entry_products(queries, keys);
   if (metric == Metric::ip) return scores;
@@ -34,26 +34,26 @@ Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double
   return scores.sub_(keys.square().sum(1).mul_(scale));
 }
 
-// Scores with the scale applied, kUnseen where the rule hides an entry.
+// Returns the scaled scores, kUnseen where the rule hides an entry.
 Tensor masked_scores(const Tensor& queries, const Place& place, const Tensor& keys,
                      const Place& entries, const MemoryRule& rule, double scale) {
   Tensor scores = products(queries, keys, rule.metric, scale);
   if (rule.metric == Metric::ip) scores.mul_(scale);
   const Tensor hidden = visibility(place, entries, rule).logical_not_();
   scores.masked_fill_(upload(hidden, scores.device()), kUnseen);
-  if (rule.top_k > 0 && scores.size(1) > rule.top_k) {  // ties with the k-th stay
+  if (rule.top_k > 0 && scores.size(1) > rule.top_k) {  // keeps all ties with the k-th score
     const Tensor least = std::get<0>(scores.topk(rule.top_k, 1)).select(1, rule.top_k - 1);
     scores.masked_fill_(scores < least.unsqueeze(1), kUnseen);
   }
   return scores;
 }
 
-// sum of exp -> log-mass, finite where nothing was seen.
+// Returns the log-mass of a sum of exponentials. It is finite if no entry was visible.
 Tensor log_mass(const Tensor& sum, const Tensor& max) {
   return torch::where(sum > 0, sum.log() + max, torch::full_like(sum, kUnseen));
 }
 
-// float32 on the CPU without top-k, whose masses SeenScores sums up.
+// Whether SeenScores computes the masses: float32 on the CPU without top-k.
 bool sums_seen(const Tensor& queries, const MemoryRule& rule) {
   return in_host_memory(queries) && queries.scalar_type() == torch::kFloat32 && rule.top_k == 0;
 }
@@ -65,7 +65,7 @@ struct SpanScores {
   Tensor scores;
 };
 
-// d / sum, 0 where nothing was seen.
+// Returns d / sum, or 0 if no entry was visible.
 Tensor share(const Tensor& d, const Tensor& sum) {
   return torch::where(sum > 0, d / sum, torch::zeros_like(sum));
 }
@@ -120,7 +120,7 @@ MemoryBlock::By MemoryBlock::chosen(const Tensor& queries, const MemoryRule& rul
   return cuda_kernels(queries) != nullptr && rule.top_k == 0 ? By::kernels : By::masks;
 }
 
-// What is left to multiply with is factor_of().
+// The caller must multiply by factor_of().
 Tensor MemoryBlock::scores(const Part& part, const Span& span) const {
   return products(queries_.slice(0, part.begin, part.end),
                   entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
@@ -191,7 +191,7 @@ void MemoryBlock::sum_there(Part& part) {
                  "seen_exponentiate");
 }
 
-// exp_scores becomes dL/d (q.k).
+// Replaces exp_scores by dL/d (q.k).
 void MemoryBlock::backward_masked(const Part& part, Span& span, const Tensor& every,
                                   const Tensor& matching) const {
   const Tensor all = every.slice(0, part.begin, part.end).unsqueeze(1),

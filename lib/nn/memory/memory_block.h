@@ -82,7 +82,7 @@ TemperedMasses tempered_masses(const torch::Tensor& queries, const Place& place,
                                const torch::Tensor& targets, const Entries& entries,
                                const MemoryRule& rule, const std::vector<double>& temperatures);
 
-/// Returns the log-mass of every word, (R, V), kUnseen if no visible entry has the label; for
+/// Returns the log-mass of every token, (R, V), kUnseen if no visible entry has the label; for
 /// sampling and beam search.
 torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place,
                                 const Entries& entries, const MemoryRule& rule,

@@ -12,9 +12,9 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr double kRounding = 1e-5;  // of a teacher's shares, which are float32
+constexpr double kRounding = 1e-5;  // of a teacher's probabilities, which are float32
 
-// Rows of the batch, flat.
+// Rows of the batch, flattened.
 struct TaughtRows {
   Tensor targets, weight, words, shares;
   double beta;
@@ -25,9 +25,9 @@ struct TaughtSums {
   Tensor loss, df, d_words;  // scalar double; (N, d); (V, d)
 };
 
-// One block of scores, which becomes its gradient where it lies: with T the words named, r the
-// rest,
-//   dL/ds_v = q_v - (1 - beta) [v = target] - beta (p_v + [v not in T] r q_v / sum of others' q).
+// Computes a block of scores and replaces it by its gradient in place. With T the tokens that the
+// teacher names and r the rest of its probability:
+//  dL/ds_v = q_v - (1 - beta) [v = target] - beta (p_v + [v not in T] r q_v / sum of others' q).
 void add_block(const Tensor& f, const Tensor& head, const TaughtRows& rows, std::int64_t begin,
                std::int64_t end, bool gradient, TaughtSums& sums) {
   const Tensor block = f.slice(0, begin, end);
@@ -43,11 +43,11 @@ void add_block(const Tensor& f, const Tensor& head, const TaughtRows& rows, std:
   const Tensor log_z = scores.logsumexp(1, /*keepdim=*/true);
   const Tensor log_q = scores.gather(1, words) - log_z;
   const Tensor seen = p > 0;
-  // The others' mass, by a sum without those that are named: 1 - theirs would lose what is small.
+  // The mass of all other tokens, summed directly: 1 - (mass of the named tokens) would cancel.
   const bool open = rest.gt(0).any().item<bool>();
   Tensor log_others = torch::zeros_like(log_z);
   if (open) {
-    // Places that are not used hold a word too, which is masked only where it is named.
+    // Unused places hold a token id too. The mask covers it only if it is named elsewhere.
     const Tensor mask = torch::zeros_like(scores).scatter_add_(1, words, seen.to(f.scalar_type()));
     log_others = scores.masked_fill(mask > 0, -HUGE_VAL).logsumexp(1, /*keepdim=*/true) - log_z;
   }
@@ -115,7 +115,7 @@ Tensor target_loss(const Tensor& f, const Batch& batch, Head& head, const Teache
   rows.words = teachers.words.flatten(0, 1).to(f.device());
   rows.shares = teachers.shares.flatten(0, 1).to(f.device());
   rows.beta = beta;
-  // Scores, the mask of named words, and what is without them.
+  // 12 bytes per score: the scores, the mask of named tokens, and the scores without them.
   rows.block = std::clamp<std::int64_t>(work.block_bytes / (12 * head.vocabulary()), 16, 4096);
   const Tensor flat = f.flatten(0, 1).to(words.scalar_type());
   if (!torch::GradMode::is_enabled() || !(flat.requires_grad() || words.requires_grad()))

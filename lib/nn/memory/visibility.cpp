@@ -11,7 +11,7 @@ namespace {
 
 static_assert(sizeof(PlaceRange) == 7 * sizeof(std::int64_t));
 
-// Of the host or of a device.
+// The pointers are in the memory of the host or of the device.
 PlaceIds ids_of(const Place& place) {
   return {place.run.const_data_ptr<std::int64_t>(), place.segment.const_data_ptr<std::int64_t>(),
           place.position.const_data_ptr<std::int64_t>(), place.size()};

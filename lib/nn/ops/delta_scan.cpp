@@ -51,7 +51,7 @@ void forward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& 
                "delta_forward");
 }
 
-// out: as DeltaScan::backward's. Returns the first state's gradient.
+// `out` has the layout of DeltaScan::backward's result. Returns the gradient of the first state.
 Tensor backward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& d_o,
                    const Tensor& d_state, const variable_list& out) {
   const auto inputs = inputs_of(in);
@@ -135,8 +135,8 @@ DeltaOutput delta_scan(const DeltaInput& in) {
   return {out[0], out[1]};
 }
 
-// The formulas of delta_scan_kernels.cpp for all chunks at once; what needs the state before a
-// chunk comes in turn: u = written - kept S.
+// The formulas of delta_scan_kernels.cpp for all chunks at once. Only the terms with the state
+// before a chunk are computed chunk by chunk: u = written - kept S.
 DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   constexpr std::int64_t kChunk = 64;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
@@ -144,7 +144,7 @@ DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   const auto type = in.q.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const auto cut = [&](const Tensor& x) { return in_chunks(x.to(type), kChunk); };
   const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), beta = cut(in.beta.unsqueeze(3));
-  // (B, heads, chunks, kChunk, 1), in double: what is left of two large sums is small.
+  // (B, heads, chunks, kChunk, 1). The sums are double, because differences of large sums cancel.
   const Tensor b = sums_so_far(in_chunks(in.log_decay.unsqueeze(3).to(torch::kFloat64), kChunk)),
                last = b.narrow(3, kChunk - 1, 1);
   const auto faded = [&](const Tensor& x) { return x.clamp_max(0).to(type).exp(); };
@@ -152,7 +152,7 @@ DeltaOutput delta_scan_chunks(const DeltaInput& in) {
              keep = faded(last);
   const auto strict = (beta * k.matmul(k.transpose(-1, -2)) * fade).tril(-1),
              attended = (q.matmul(k.transpose(-1, -2)) * fade).tril();
-  const auto solved = at::linalg_solve_triangular(  // (I + strict)^-1 of both
+  const auto solved = at::linalg_solve_triangular(  // (I + strict)^-1 applied to both
       strict, torch::cat({beta * v, beta * from_start * k}, -1), /*upper=*/false, /*left=*/true,
       /*unitriangular=*/true);
   const auto parts = solved.split_with_sizes({v.size(4), k.size(4)}, -1);

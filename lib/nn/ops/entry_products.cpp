@@ -8,7 +8,7 @@ namespace {
 
 using torch::Tensor;
 
-// What the kernels read: float32 on the CPU, rows dense.
+// Whether the kernels can read x: float32 on the CPU with contiguous rows.
 bool reads(const Tensor& x) {
   return in_host_memory(x) && x.scalar_type() == torch::kFloat32 && x.stride(1) == 1;
 }
@@ -23,7 +23,7 @@ MatrixOut write(const Tensor& x) {
   return {x.data_ptr<float>(), x.size(0), x.size(1), x.stride(0)};
 }
 
-// f(begin, end) of entries, cut at whole tiles.
+// Calls f(begin, end) for ranges of entries that begin at whole tiles.
 template <class F>
 void parts_of_entries(std::int64_t entries, F f) {
   const std::int64_t tiles = (entries + kEntryTile - 1) / kEntryTile;

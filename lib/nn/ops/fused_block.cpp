@@ -35,7 +35,7 @@ SequenceWeights<const float> pointers(const WeightList& list) {
   return pointers(p);
 }
 
-// Buffers of a batch, a sequence at a time.
+// Buffers of a batch; at() returns pointers to one sequence.
 struct Saved {
   Tensor qkv, attended, log_sums, middle, hidden;
   SequenceSaved at(std::int64_t row) const {
@@ -44,7 +44,8 @@ struct Saved {
   }
 };
 
-// Cosines and sines of a batch, a sequence at a time; undefined where nothing is turned.
+// Cosines and sines of a batch; at() returns pointers to one sequence. Undefined without rotary
+// positions.
 struct Turns {
   Tensor cos, sin;
   SequenceInput at(const Tensor& x, std::int64_t row) const {
@@ -57,7 +58,7 @@ struct Turns {
   }
 };
 
-// As autograd keeps it.
+// The shape as autograd saves it.
 std::vector<std::int64_t> numbers_of(const SequenceShape& s) {
   return {s.heads,
           s.kv_heads,
@@ -142,7 +143,7 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
         d_out.size() > 1 && d_out[1].defined() ? d_out[1].contiguous() : Tensor();
     const Tensor dx = torch::empty_like(x);
 
-    // Each thread adds to gradients of its own; they are summed in the order of the threads.
+    // Each thread adds to its own gradients. They are summed in the order of the threads.
     std::array<std::int64_t, kWeights + 1> offset{};
     for (std::size_t i = 0; i < kWeights; ++i)
       offset[i + 1] = offset[i] + (weights[i].numel() + 15) / 16 * 16;

@@ -14,9 +14,9 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr double kNoLevel = -1e30;  // of nothing: its e^level is 0
+constexpr double kNoLevel = -1e30;  // level of an empty sum: e^level is 0
 
-/// (B, d) and (B, heads), whatever is carried in.
+/// Returns the carried sums (B, d) and levels (B, heads), or their initial values.
 GatedSums carried_in(const Tensor& x, const Tensor& gate, const GatedSums& before) {
   const auto rows = x.size(0), heads = gate.size(2);
   if (!before.sums.defined())
@@ -89,19 +89,19 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
   static Real* data(const Tensor& t) {
     return t.defined() ? t.data_ptr<Real>() : nullptr;
   }
-  // made: keys, norms, levels, own, kept.
+  // `made` is keys, norms, levels, own, kept.
   template <class Real>
   static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
     return {data<Real>(made[0]), data<Real>(made[1]), data<Real>(made[2]), data<Real>(made[3]),
             data<Real>(made[4])};
   }
-  // of: d_keys, d_sums, dx, d_gate, d_decay, d_before.
+  // `of` is d_keys, d_sums, dx, d_gate, d_decay, d_before.
   template <class Real>
   static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
     return {data<Real>(of[0]), data<Real>(of[1]), data<Real>(of[2]),
             data<Real>(of[3]), data<Real>(of[4]), data<Real>(of[5])};
   }
-  // gate, or a tensor of its sizes where only these count.
+  // `gate` may be any tensor of its shape if only the shape is read.
   template <class Real>
   static GatedInputs<Real> inputs(const Tensor& x, const Tensor& gate, const Tensor& decay,
                                   const Tensor& sums, const Tensor& levels) {
@@ -113,8 +113,8 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
   }
 };
 
-/// Sums over the steps so far, in the last dimension, by shifts of 1, 2, 4, ...: CUDA's cumsum may
-/// give other bits each time.
+/// Cumulative sums along the last dimension by shifts of 1, 2, 4, ... CUDA's cumsum is not
+/// deterministic.
 Tensor running_sums(Tensor x) {
   for (std::int64_t shift = 1; shift < x.size(-1); shift *= 2)
     x = x + at::constant_pad_nd(x.narrow(-1, 0, x.size(-1) - shift), {shift, 0});
@@ -137,11 +137,11 @@ GatedKeys gated_keys(const Tensor& x, const Tensor& gate, const Tensor& decay,
   return {out[0], out[2], out[1]};
 }
 
-// Within a chunk, with D_t the sum of decay from the chunk's start to t, S and M the sums and level
-// before it:
+// Notation within a chunk: D_t is the sum of decay from the chunk's start to t. S and M are the
+// sums and the level before the chunk.
 //   level_t = max(M + D_t, max over s <= t of e_ts), e_ts = gate_s + D_t - D_s
 //   sums_t = e^{M + D_t - level_t} S + sum over s <= t of e^{e_ts - level_t} x_s
-// Levels are constants: no key depends on them.
+// Levels get no gradient: no key depends on them.
 GatedKeys gated_keys_chunks(const Tensor& x_in, const Tensor& gate_in, const Tensor& decay_in,
                             const GatedSums& before_in, bool want_sums) {
   constexpr std::int64_t kChunk = 64;

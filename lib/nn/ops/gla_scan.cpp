@@ -103,10 +103,10 @@ GlaOutput gla_scan(const GlaInput& in) {
   return {out[0], out[1]};
 }
 
-// Within a chunk, with b the sum of log_decay from the chunk's start on and S before it:
+// Notation within a chunk: b is the sum of log_decay from the chunk's start, S the state before it.
 //   o_t = (q_t e^{b_t})^T S + sum over s <= t of (q_t . k_s e^{b_t - b_s}) v_s
-// In parts of a chunk, so that no exponent is above 0: those before a part's start are taken from
-// there, those within it one by one.
+// The chunk is divided into parts, so that no exponent is above 0. Steps before a part use its
+// start as the reference; steps within it are computed one by one.
 GlaOutput gla_scan_chunks(const GlaInput& in) {
   constexpr std::int64_t kChunk = 64, kPart = 16;
   if (in.q.size(1) == 0) return {torch::zeros_like(in.v), in.start};

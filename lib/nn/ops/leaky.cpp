@@ -20,10 +20,10 @@ Real* mutable_data(const Tensor& t) {
   return t.defined() ? t.data_ptr<Real>() : nullptr;
 }
 
-/// Rows whose channels follow each other; a slice of a wider matrix product is one.
+/// Returns rows with contiguous channels. A slice of a wider matrix product already has them.
 Tensor with_dense_rows(const Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); }
 
-// f(begin, end) for ranges of rows, in all threads.
+// Calls f(begin, end) for ranges of rows in all threads.
 template <class F>
 void each_row(std::int64_t rows, const F& f) {
   at::parallel_for(0, rows, 1, f);
@@ -67,7 +67,7 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
     const auto rows = keys.size(0), heads = decay.size(0);
     const Tensor dx = torch::empty_like(keys);
     const Tensor d_before = before.defined() ? torch::empty_like(before) : Tensor();
-    // Rows have sums of their own, so that any number of threads gives the same bytes.
+    // Each row has its own sums, so that the number of threads does not change the result.
     const Tensor d_decay = torch::empty({rows, heads}, keys.options()),
                  d_scale = torch::empty({rows, heads}, keys.options());
     const Tensor out[] = {dx, d_before, d_decay, d_scale};
@@ -92,7 +92,7 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
   }
 
  private:
-  // out: dx, d_before, d_decay, d_scale.
+  // `out` is dx, d_before, d_decay, d_scale.
   template <class Real>
   static LeakyGradients<Real> gradients(const Tensor& d_keys, const Tensor& d_sums,
                                         const Tensor (&out)[4], const Tensor& work) {
@@ -100,7 +100,7 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
             mutable_data<Real>(out[1]), mutable_data<Real>(out[2]), mutable_data<Real>(out[3]),
             mutable_data<Real>(work)};
   }
-  // x (B, T, d), or keys where only its shape counts.
+  // x is (B, T, d). keys may replace it if only the shape is read.
   template <class Real>
   static LeakyInputs<Real> inputs(const Tensor& x, const Tensor& decay, const Tensor& scale,
                                   const Tensor& before) {
@@ -160,7 +160,7 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
   }
 
  private:
-  // x (B, T + 1, d).
+  // x is (B, T + 1, d).
   template <class Real>
   static MixedInputs<Real> inputs(const Tensor& x, const Tensor& mix, const Tensor& scale) {
     const auto heads = mix.size(0);
@@ -170,18 +170,18 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
   }
 };
 
-/// Whether the loops on the CPU take it: not in bfloat16.
+/// Whether the CPU loops support the type: bfloat16 is unsupported.
 bool loops_take(const Tensor& x) {
   return in_host_memory(x) &&
          (x.scalar_type() == torch::kFloat32 || x.scalar_type() == torch::kFloat64);
 }
 
-/// (heads) -> (d), each head's number for all its channels.
+/// Repeats each head's number for all its channels: (heads) -> (d).
 Tensor spread(const Tensor& by_head, std::int64_t d) {
   return by_head.repeat_interleave(d / by_head.size(0));
 }
 
-/// After the pass of distance 2^i, each place holds the sum of its last 2^(i+1) terms.
+/// After the pass with distance 2^i, each position holds the sum of its last 2^(i+1) terms.
 Tensor shifted_sums(const Tensor& x, const Tensor& decay, const Tensor& before) {
   auto sums = before.defined() ? torch::cat({before.unsqueeze(1), x}, 1) : x;
   auto factor = spread(decay, x.size(2));

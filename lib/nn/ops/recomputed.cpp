@@ -16,7 +16,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What torch's generators would draw next: the host's, and that of a CUDA device.
+// States of torch's generators, for the host and for a CUDA device.
 struct Draws {
   Tensor host, device;
 
@@ -41,7 +41,7 @@ struct Draws {
   }
 };
 
-// Draws as `then`; afterwards as if nothing had been drawn.
+// Restores the generators to `then` during its lifetime, and to their previous states afterwards.
 class DrawsAgain {
  public:
   DrawsAgain(torch::Device device, const Draws& then)
@@ -57,16 +57,16 @@ class DrawsAgain {
   Draws before_;
 };
 
-// What the second time needs beside the inputs.
+// What the second forward pass needs besides the inputs.
 struct Call : torch::CustomClassHolder {
   Compute compute;
-  std::size_t inputs = 0;  // the others that autograd is given are weights
+  std::size_t inputs = 0;  // further tensors given to autograd are weights
   Draws draws;
   bool casts = false;
   torch::ScalarType type = torch::kFloat32;
 };
 
-// Of which gradients end here.
+// Returns copies at which gradients end.
 std::vector<Tensor> cut_off(at::TensorList tensors) {
   std::vector<Tensor> leaves;
   for (const auto& tensor : tensors)
@@ -80,7 +80,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
                         const c10::intrusive_ptr<Call>& call) {
     context->save_for_backward(all.vec());
     context->saved_data["call"] = c10::IValue::make_capsule(call);
-    // With gradients, though none are kept: so that all takes the ways that it takes with them.
+    // Gradients are enabled although none are kept, so that both passes take the same code paths.
     const torch::AutoGradMode with_gradients(true);
     return call->compute(cut_off(all.slice(0, call->inputs)), /*again=*/false).detach();
   }
@@ -107,7 +107,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     std::size_t next = 0;
     for (const auto& tensor : all)
       gradients.push_back(tensor.requires_grad() ? found[next++] : Tensor());
-    gradients.emplace_back();  // of the call
+    gradients.emplace_back();  // for the argument `call`
     return gradients;
   }
 };

@@ -1,6 +1,6 @@
 #pragma once
-// What is computed a second time in the backward pass, so that nothing of it is kept until then
-// (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
+// Recomputes a function in the backward pass, so that its intermediate results are not stored (Chen
+// et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 
 #include <functional>
 #include <vector>
@@ -9,14 +9,15 @@
 
 namespace nn {
 
-/// A tensor from `inputs`. It is called once, and once more with `again` for each backward pass,
-/// when it must compute the same: what it changes outside it may change only the first time.
+/// A function that computes a tensor from `inputs`. It is called once, and with `again` for each
+/// backward pass. Both calls must compute equal results. The function may have side effects only in
+/// the first call.
 using Compute = std::function<torch::Tensor(const std::vector<torch::Tensor>& inputs, bool again)>;
 
-/// compute(inputs, false), of which only the inputs are kept. Differentiable in the inputs and in
-/// the `weights`, which are all leaves with gradient that `compute` reads; once, so no second
-/// derivatives. Torch's generators and autocast are the second time as they were the first, so that
-/// dropout's masks, and on one machine the values and gradients, are the same to the bit.
+/// Returns compute(inputs, false) and stores only the inputs. Differentiable once in the inputs and
+/// in the `weights`; `weights` must be all leaves with gradient that `compute` reads. Torch's
+/// generators and autocast are restored for the second call. Dropout masks are therefore
+/// bit-identical, and on one machine values and gradients too.
 torch::Tensor recomputed(const std::vector<torch::Tensor>& inputs,
                          const std::vector<torch::Tensor>& weights, Compute compute);
 

@@ -9,7 +9,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// One head of one row of (rows, n, heads, width), at its data: (n, width).
+// Returns one head (n, width) of one row of a tensor (rows, n, heads, width) with data `data`.
 template <class Float>
 MatrixOf<Float> head_at(Float* data, const Tensor& t, std::int64_t row, std::int64_t head) {
   return {data + row * t.stride(0) + head * t.size(-1), t.size(1), t.size(-1), t.stride(1)};
@@ -28,14 +28,14 @@ RelativeInputs inputs_of(const Tensor& content, const Tensor& position, const Te
           in_head(r.unsqueeze(0), 0, head)};
 }
 
-// What does not differ between heads.
+// Options common to all heads.
 struct InBlocksOptions {
   std::int64_t before;
   double scale, dropout;
   std::uint64_t seed;
 };
 
-// f(row, head, kernel) for all heads of all rows.
+// Calls f(row, head, kernel) for all heads of all rows.
 template <class F>
 void each_head(const Tensor& content, const Tensor& kv, const Tensor& first,
                const InBlocksOptions& options, F f) {
@@ -89,7 +89,7 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
     const auto heads = content.size(2), steps = content.size(1);
     const Tensor d_content = torch::empty_like(content), d_position = torch::empty_like(content),
                  d_kv = torch::empty_like(kv);
-    // A copy for each row, added up in their order.
+    // One copy per row; the copies are added in the order of rows.
     const Tensor d_r = torch::empty({kv.size(0), r.size(0), r.size(1), r.size(2)}, r.options());
     const auto reals = context->saved_data["reals"].toDoubleVector();
     const InBlocksOptions options{context->saved_data["before"].toInt(), reals[0], reals[1],

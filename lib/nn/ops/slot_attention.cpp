@@ -10,7 +10,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-constexpr std::int64_t kLeastQueries = 64;  // fewer are left to torch
+constexpr std::int64_t kLeastQueries = 64;  // for fewer queries torch's operators run instead
 constexpr std::int64_t kTogether = 512;     // queries of a task
 
 const float* from(const Tensor& x, std::int64_t offset) {

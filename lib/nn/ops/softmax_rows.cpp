@@ -66,7 +66,7 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
                                    const torch::Tensor& weight, std::int64_t from,
                                    const torch::Tensor& targets, const torch::Tensor& d_log_prob,
                                    const torch::Tensor& d_log_z, torch::Tensor& d_weight) {
-  // exp keeps its values: the factor of each row goes onto the (R, d) sides of both products.
+  // exp is not changed: each row's factor multiplies the (R, d) sides of both products instead.
   const auto type = weight.scalar_type();
   const auto part = softmax.exp.narrow(1, from, weight.size(0)).to(type);
   const auto scale = ((d_log_z - d_log_prob) / softmax.sum).unsqueeze(1);
@@ -79,11 +79,11 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
     d_weight.add_(part.t().mm(scaled));
 
   const auto inside = (targets >= from).logical_and_(targets < from + weight.size(0));
-  if (!in_host_memory(f)) {  // without asking which rows those are, which would wait for the device
+  if (!in_host_memory(f)) {  // asking for these rows would wait for the device
     const auto words = (targets - from).clamp(0, weight.size(0) - 1);
     const auto d_hit = torch::where(inside, d_log_prob, torch::zeros_like(d_log_prob)).unsqueeze(1);
     d_f.add_(weight.index_select(0, words).to(d_hit.scalar_type()) * d_hit);
-    // In a fixed order, unlike index_add_.
+    // The order of additions is fixed, unlike in index_add_.
     d_weight.index_put_({words}, (wide * d_hit).to(d_weight.scalar_type()), /*accumulate=*/true);
     return d_f;
   }

@@ -11,7 +11,7 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Contiguous arguments; dropout and steps may be undefined.
+// Contiguous arguments. dropout and steps may be undefined.
 struct Arguments {
   Tensor gates, x, start, forget, highway, forget_bias, highway_bias, dropout, steps;
 
@@ -33,11 +33,11 @@ struct Arguments {
   }
 };
 
-// An autograd function takes no undefined tensors; these stand for them.
+// Autograd functions take no undefined tensors; empty tensors replace them.
 Tensor or_empty(const Tensor& t) { return t.defined() ? t : torch::empty({0}); }
 Tensor if_any(const Tensor& t) { return t.numel() > 0 ? t : Tensor(); }
 
-// f(begin, end) for ranges of the kernel's pieces, in all threads.
+// Calls f(begin, end) for ranges of the kernel's pieces in all threads.
 template <class F>
 void each_piece(const Tensor& x, const F& f) {
   at::parallel_for(0, sru_pieces(x.size(0), x.size(2)), 1, f);
@@ -91,7 +91,7 @@ class SruScan : public torch::autograd::Function<SruScan> {
     const Arguments a{gates,        x,           start,        forget,
                       highway,      forget_bias, highway_bias, if_any(dropout),
                       if_any(steps)};
-    // Steps behind a row's last one are not computed.
+    // Steps after a row's last step are not computed.
     const Results r{torch::empty_like(x), a.steps.defined() ? x.clone() : torch::empty_like(x),
                     torch::empty_like(start)};
     if (const auto* const cuda = cuda_kernels(x))

@@ -10,7 +10,7 @@
 
 namespace nn {
 
-/// Weights, (d) each.
+/// Weights of the recurrence, each (d).
 struct SruWeights {
   torch::Tensor forget, highway;            ///< w_f, w_r
   torch::Tensor forget_bias, highway_bias;  ///< b_f, b_r

@@ -24,7 +24,7 @@ SwishConvolution<Real> convolution_of(const Tensor& x, const Tensor& past, const
           weight.const_data_ptr<Real>()};
 }
 
-/// f(row), in all threads.
+/// Calls f(row) for each row in all threads.
 template <class F>
 void each_row_of(const Tensor& x, const F& f) {
   at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -32,7 +32,7 @@ void each_row_of(const Tensor& x, const F& f) {
   });
 }
 
-// weight is (taps, width) here.
+// Here weight is (taps, width).
 class SwishConvolutionFunction : public torch::autograd::Function<SwishConvolutionFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& past,

@@ -14,7 +14,8 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// One head of one row of (B, heads, n, width), whose last dimension is dense: (n, width).
+// Returns one head (n, width) of one row of a tensor (B, heads, n, width) with a contiguous last
+// dimension.
 template <class Float>
 MatrixOf<Float> head_from(Float* data, const Tensor& t, std::int64_t row, std::int64_t head) {
   return {data + row * t.stride(0) + head * t.stride(1), t.size(2), t.size(3), t.stride(2)};
@@ -26,15 +27,15 @@ MatrixOut write_head(const Tensor& t, std::int64_t row, std::int64_t head) {
   return head_from(t.data_ptr<float>(), t, row, head);
 }
 
-// Like x (B, heads, n, width), in memory (B, n, heads, width): what the layers around make and
-// take.
+// Returns an empty tensor with x's shape (B, heads, n, width) in the memory order (B, n, heads,
+// width), which the neighbouring layers use.
 Tensor room_like(const Tensor& x) {
   return torch::empty({x.size(0), x.size(2), x.size(1), x.size(3)}, x.options()).transpose(1, 2);
 }
 
 Tensor dense_rows(const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(); }
 
-// f(row, head, kernel, inputs) for all heads of all rows; an empty mask is none.
+// Calls f(row, head, kernel, inputs) for all heads of all rows. An empty mask means no mask.
 template <class F>
 void each_head(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                const TiledAttend& o, F f) {

@@ -17,12 +17,12 @@ namespace {
 
 std::atomic<bool> taken = products_pay();
 
-// Below these packing costs more than it saves.
+// Below these sizes packing costs more than it saves.
 constexpr std::int64_t kLeastSide = 16, kLeastTerms = 16, kLeastWork = 1 << 15;
-// Multiplications that are worth a thread of their own.
+// Least number of multiplications that pays for a further thread.
 constexpr std::int64_t kWorkOfThread = 1 << 21;
 
-// Of the processor: those that AMD calls family 1Ah are Zen 5.
+// Whether the processor is a Zen 5: AMD's family 1Ah.
 bool is_zen_5() {
 #if defined(__x86_64__)
   unsigned highest = 0, b = 0, c = 0, d = 0, signature = 0;
@@ -41,7 +41,7 @@ bool pays(std::int64_t m, std::int64_t n, std::int64_t k) {
   return m >= kLeastSide && n >= kLeastSide && k >= kLeastTerms && m * n * k >= kLeastWork;
 }
 
-// A part of the rows, or of the columns, each thread.
+// Gives each thread a part of the rows or of the columns.
 void multiply_together(const SgemmProduct& all) {
   const bool by_rows = all.m >= all.n;
   const std::int64_t side = by_rows ? all.m : all.n, other = by_rows ? all.n : all.m,
@@ -78,7 +78,7 @@ decltype(&sgemm_) blas_sgemm() {
 
 }  // namespace nn
 
-// Columns lie one after the other: what is computed is C^T = B^T A^T, whose rows do.
+// BLAS matrices are column-major: this computes C^T = B^T A^T in row-major order.
 void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
             const int* k, const float* alpha, const float* a, const int* lda, const float* b,
             const int* ldb, const float* beta, float* c, const int* ldc) {

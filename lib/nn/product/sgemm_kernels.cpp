@@ -11,15 +11,15 @@ namespace {
 
 using Lanes = vec::Floats;
 constexpr bool kWide = vec::kFloats == 16;
-// A tile: its sums fill most of the registers.
+// Size of a tile, whose sums fill most of the registers.
 constexpr std::int64_t kVectors = kWide ? 4 : 2, kTileRows = kWide ? 6 : 4,
                        kTileColumns = kVectors * vec::kFloats;
-// Blocks: terms of a sum; rows of A (192 KiB) and columns of B (512 KiB).
+// Sizes of blocks: terms of a sum, rows of A (192 KiB), columns of B (512 KiB).
 constexpr std::int64_t kDepth = 256, kRows = 192, kColumns = 512;
 
 std::int64_t whole(std::int64_t n, std::int64_t of) { return (n + of - 1) / of * of; }
 
-// Floats at the start of a cache line.
+// A buffer of floats that begins at a cache line.
 class Room {
  public:
   float* of(std::int64_t n) {
@@ -34,7 +34,7 @@ class Room {
   std::vector<Line> lines_;
 };
 
-// Panels of kTileRows rows, in each a column after the other; rows that are not there are zero.
+// Packs panels of kTileRows rows, column by column. Missing rows are zero.
 void pack(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float scale, float* to) {
   for (std::int64_t i = 0; i < rows; i += kTileRows, to += kTileRows * depth) {
     const float* const from = a.at + i * a.row;
@@ -52,7 +52,7 @@ void pack(const SgemmFactor& a, std::int64_t rows, std::int64_t depth, float sca
   }
 }
 
-// Of each two lines of a square that are kStep apart, the halves that change places.
+// Exchanges halves of two lines of a square that are kStep apart.
 template <int kStep, std::size_t... kAt>
 void exchange(Lanes& low, Lanes& high, std::index_sequence<kAt...>) {
   const Lanes x = low, y = high;
@@ -69,7 +69,7 @@ void turn(Lanes (&square)[vec::kFloats]) {
   if constexpr (kStep > 1) turn<kStep / 2>(square);
 }
 
-// A square of B that lies turned: column c begins at from + c * stride.
+// Transposes a square of B. Column c begins at from + c * stride.
 void turn(const float* from, std::int64_t stride, float* to) {
   Lanes square[vec::kFloats];
 #pragma GCC unroll 16
@@ -81,8 +81,7 @@ void turn(const float* from, std::int64_t stride, float* to) {
     *reinterpret_cast<Lanes*>(to + k * kTileColumns) = square[k];
 }
 
-// Panels of kTileColumns columns, in each a row after the other; columns that are not there are
-// zero.
+// Packs panels of kTileColumns columns, row by row. Missing columns are zero.
 void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float* to) {
   for (std::int64_t j = 0; j < columns; j += kTileColumns, to += kTileColumns * depth) {
     const float* const from = b.at + j * b.column;
@@ -104,8 +103,8 @@ void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float*
   }
 }
 
-// One tile of C: kTileRows lines of A, of which `rows` count, each with an element every `step`
-// floats; and the first kWidth vectors of a panel of B.
+// Computes one tile of C from kTileRows lines of A and the first kWidth vectors of a panel of B.
+// Only `rows` lines count. Elements of a line are `step` floats apart.
 template <int kWidth>
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
           bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
@@ -138,7 +137,7 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
   }
 }
 
-// As wide as the columns that are there.
+// Chooses the narrowest tile that covers the columns.
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
           bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
   if (columns <= vec::kFloats) {
@@ -158,8 +157,8 @@ bool sgemm_is_wide() { return kWide; }
 
 void multiply(const SgemmProduct& p) {
   thread_local Room room_a, room_b;
-  // A need not be packed where a tile reads lines of it that lie in order, or the same few cache
-  // lines for some tiles that follow each other.
+  // A needs no packing if a tile reads contiguous lines of it, or if consecutive tiles read the
+  // same few cache lines.
   const bool as_it_is = p.scale == 1 && (p.a.column == 1 || p.a.column % 16 == 0);
   const std::int64_t most = std::min(kDepth, p.k);
   float* const packed_a =

@@ -271,7 +271,7 @@ class Lexer {
     tokens_.push_back({Token::What::text, line, std::move(text)});
   }
 
-  // The character behind a backslash; `at` stays on the last one taken.
+  // Reads the character after a backslash. `at` stays at the last character read.
   void escape(std::size_t& at, std::string& text) {
     static constexpr std::string_view kNames = "ntrbfav\\'\"", kMeanings = "\n\t\r\b\f\a\v\\'\"";
     const char c = text_[at];

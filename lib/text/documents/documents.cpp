@@ -142,7 +142,7 @@ class FileReader : public DocumentReader {
     return std::min(text.size(), std::max<std::size_t>(separator_.size(), 1) - 1);
   }
 
-  // Makes parts of bytes[0, size); before `from` stands no separator. Returns where the rest
+  // Makes parts of bytes[0, size). There is no separator before `from`. Returns where the rest
   // starts.
   std::size_t split(Batch& batch, std::size_t size, std::size_t from, bool at_end) {
     const std::string_view all(batch.bytes.data(), size);
@@ -374,7 +374,7 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
            "--part: {} is no plain file, of which parts are cut by its bytes; unpack it first",
            path == "-" ? "stdin" : path);
   const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
-  // With U+FFFD a text is longer than its files.
+  // With U+FFFD replacements a text is longer than its files.
   const bool last = part.index + 1 == part.count;
   return {static_cast<std::uint64_t>(part.begin(bytes)),
           last ? UINT64_MAX : static_cast<std::uint64_t>(part.end(bytes))};
@@ -404,7 +404,8 @@ struct PartTexts::Impl {
   simdjson::dom::parser parser;
   bool mended = false;  // the last line was mended
 
-  // Why a line has no text, or nothing; the text into `value`, which stays until the next line.
+  // Returns why a line has no text, or an empty string. `value` receives the text, which is valid
+  // until the next line.
   std::string read(std::string_view line, std::string_view& value);
   std::string text_of(simdjson::dom::element root, std::string_view& value) const;
 };

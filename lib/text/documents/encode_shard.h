@@ -31,7 +31,7 @@ struct TextOptions {
   std::string name;                     ///< see DocumentOptions
   bool special = false;                 ///< see parsing_special()
   std::vector<std::string> names = {};  ///< names of the files' documents; see FolderTexts
-  std::string loss_on;                  ///< what `pieces` learns; not a field here
+  std::string loss_on;                  ///< the parts that `pieces` learns; no option here
   LinePieces pieces = {};               ///< see EncodeOptions; the format is jsonl
   std::string part = core::kWholePart;  ///< the part of the documents to encode; see core::part()
   void fields(core::FieldList& f);

@@ -36,7 +36,7 @@ struct LeftOut {
   }
 };
 
-// Whether the file begins otherwise than texts do, unpacked; a NUL is in no text, as git has it.
+// Whether the unpacked file does not begin like a text. As in git, a NUL occurs in no text.
 bool begins_as_no_text(const std::string& path) {
   if (shard::is_shard(path)) return true;
   shard::UnpackedSource source(core::open_source(path));

@@ -178,7 +178,7 @@ class Importer {
       }
       close();
     }
-    reader.read(std::span(piece).first(1));  // nothing is behind them
+    reader.read(std::span(piece).first(1));  // checks for the end
     totals_.joined += index.sequences() - std::min(index.sequences(), index.documents());
     add_input(index.hash(), reader.format());
     add_input(reader.hash(), reader.format());

@@ -1,5 +1,5 @@
-// libtessera_parquet.so: texts of Parquet files by Apache Arrow. Loaded where a Parquet file is
-// read; nothing else knows Arrow.
+// libtessera_parquet.so: reads texts of Parquet files with Apache Arrow. It is loaded only when a
+// Parquet file is read. No other code uses Arrow.
 
 #include <arrow/array.h>
 #include <arrow/io/file.h>
@@ -136,7 +136,7 @@ bool holds_texts(const arrow::DataType& type) {
   }
 }
 
-// Threads decode row groups, thread g % threads the g-th; the groups are returned in order.
+// Thread g % threads decodes row group g. The groups are returned in order.
 class Column : public ParquetTexts {
  public:
   explicit Column(const ParquetRequest& request)

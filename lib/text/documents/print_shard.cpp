@@ -51,7 +51,7 @@ std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output&
   return rows;
 }
 
-// Of elements of type T.
+// Prints elements of type T.
 template <class T>
 void print_typed_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
   std::vector<T> elements;

@@ -7,8 +7,8 @@
 namespace text {
 namespace {
 
-// Bytes of the white space that begins at `at`, or 0. All of Unicode's in UTF-8, and the
-// separators 0x1c to 0x1f.
+// Returns the length of the white space character at `at`, or 0. White space is all of Unicode's in
+// UTF-8, and the separators 0x1c to 0x1f.
 std::size_t space_at(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0;
@@ -61,7 +61,7 @@ void close_up(std::string& text, char open, char close) {
   text = std::move(out.append(text, begin));
 }
 
-// "/' 5/": what the harness makes of it is not meant so, but its figures are made with it.
+// Replaces "/' 5/". The harness does this by mistake, but its figures include it.
 void replace_slashed_digit(std::string& text) {
   for (std::size_t at = 0; (at = text.find("/' ", at)) != text.npos; ++at)
     if (at + 4 < text.size() && text[at + 3] >= '0' && text[at + 3] <= '9' && text[at + 4] == '/')

@@ -60,8 +60,8 @@ Vocabulary read_ranks(const NamedText& file) {
   return vocabulary;
 }
 
-// The two tokens that ranks below `limit` leave of `token`, merged as tiktoken does: always the
-// neighbours whose joint token has the lowest rank. Nothing if they leave more than two.
+// Returns the two tokens that ranks below `limit` leave of `token`. Like tiktoken, it always merges
+// the neighbours whose joint token has the lowest rank. Returns nothing if more than two are left.
 std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabulary& vocabulary,
                                                                  std::string_view token,
                                                                  std::uint32_t limit) {
@@ -156,7 +156,8 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
     if (has(FileKind::ranks)) return import_tiktoken(files[0]);
     if (has(FileKind::counts)) return import_fairseq(files[0]);
   } else if (files.size() == 2) {
-    // Few codes may look like merges; with a vocabulary either reader says what is wrong in them.
+    // A short file of codes may look like merges. With a vocabulary, either reader reports what is
+    // wrong in them.
     for (const FileKind merges : {FileKind::merges, FileKind::codes})
       if (has(FileKind::json) && has(merges)) return import_gpt2(*of[FileKind::json], *of[merges]);
     if (has(FileKind::codes) && has(FileKind::counts))

@@ -19,7 +19,8 @@ Vocabulary fairseq_specials() {
   return vocabulary;
 }
 
-// The names of a dict.txt in order, each given to `take`, which says false if it knows it already.
+// Passes the names of a dict.txt to `take` in order. `take` returns false for a name that it
+// already has.
 template <class Take>
 void each_name(const NamedText& file, Take take) {
   Lines lines(file.text, file.name);

@@ -14,12 +14,14 @@ namespace {
 
 using simdjson::dom::element;
 
-// Each step goes through every text, and each token of a template is put around every text.
+// Limits: each step processes every text, and each token of a template is added to every text.
 constexpr std::size_t kMaxSteps = 256, kMaxTemplate = 1024;
-// Bytes of an added token: so much of a text is held in memory on both sides of a place for a cut.
+// Limit of the bytes of an added token: this much text is held in memory on both sides of a
+// possible cut.
 constexpr std::size_t kMaxAdded = std::size_t{1} << 20;
 
-// The steps of a part that may be a sequence of them, under `list`; none if it is null.
+// Returns the steps of a part that may be a sequence of steps under `list`. Returns none if it is
+// null.
 std::vector<element> steps_of(const TokenizerJson& file, std::string_view part,
                               std::string_view list) {
   std::vector<element> steps;

@@ -41,8 +41,8 @@ std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
   return any ? std::move(added) : std::vector<AddedToken>{};
 }
 
-// An added token that tokenizers would give another id: it numbers them on from the vocabulary's
-// size.
+// Describes an added token that tokenizers would give another id: they number added tokens from the
+// vocabulary's size on.
 std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t names) {
   std::size_t next = names;
   for (const AddedToken& token : added) {
@@ -103,7 +103,7 @@ std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary
   return *id;
 }
 
-// `convert(name)` makes a token from a name in the file, and nothing from an invalid name.
+// `convert(name)` makes a token from a name in the file, or nothing from an invalid name.
 template <class Convert>
 std::vector<Merge> read_merges(const TokenizerJson& file, element model,
                                const Vocabulary& vocabulary, Convert convert) {
@@ -241,7 +241,7 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
-// The pre-tokenizer that a normalizer has left nothing to do.
+// Reads a Unigram model, which must have no pre-tokenizer.
 NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string& remark) {
   if (file.find(file.root(), "pre_tokenizer"))
     file.refuse("Unigram with a pre-tokenizer is not supported (of a tokenizer.model it is none)");

@@ -103,7 +103,7 @@ void BpeLearner::merge(std::uint32_t left, std::uint32_t right, std::uint32_t re
         s[n++] = s[i++];
         continue;
       }
-      // s[n - 1] is the symbol before, as the merges so far left it; s[i + 2] the one behind.
+      // s[n - 1] is the previous symbol after the merges so far. s[i + 2] is the next symbol.
       change(left, right, -word.count, w);
       if (n > 0) {
         change(s[n - 1], left, -word.count, w);

@@ -150,7 +150,7 @@ void AddedMatcher::each(std::string_view text,
       found.push_back({at, &token});
     });
   std::size_t done = 0, next = 0;
-  std::size_t space_begin = 0, space_end = 0;  // white space that was looked at behind a token
+  std::size_t space_begin = 0, space_end = 0;  // white space after a token, if examined
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     if (it->at < next) continue;
     const AddedToken& token = *it->token;
@@ -177,7 +177,7 @@ void AddedMatcher::each(std::string_view text,
 
 bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
   if (!finds_) return false;
-  // A token that strips may reach the place over white space, and stand beyond the ends of `text`.
+  // A token that strips white space may match across the position, beyond the ends of `text`.
   std::size_t low = at, high = at;
   if (strips_right_ && (low = space_at_end(text.substr(0, at))) < std::min(at, longest_))
     return true;

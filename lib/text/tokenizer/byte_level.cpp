@@ -146,8 +146,9 @@ class BpeEncoder : public Encoder {
     }
   }
 
-  // Up to kWords pre-tokens: first all are split and their places in the cache asked for, then they
-  // are looked up, so that the waits for memory overlap. next(word) gives one, false at the end.
+  // Encodes up to kWords pre-tokens. It first splits all of them and prefetches their cache
+  // entries, then looks them up, so that the memory latencies overlap. next(word) returns false at
+  // the end.
   template <class Next>
   void encode_some(const char* end, Next next, std::vector<std::uint32_t>& out) {
     if (!cache_) {

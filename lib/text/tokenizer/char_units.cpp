@@ -74,7 +74,7 @@ void CharUnits::decode_token(std::uint32_t id, bool& line_start, std::string& ou
   const bool ends = special || unit.ends_with(kEndOfWord);
   if (ends && !special) unit.remove_suffix(kEndOfWord.size());
   out += unit;
-  // Within a word nothing stands before the next unit, as at the start of a text.
+  // Within a word, the next unit is decoded as at the start of a text.
   line_start = !ends;
 }
 

@@ -48,7 +48,7 @@ bool may_be_lower(std::uint32_t c) {
   return kind == LetterKind::lower || kind == LetterKind::either;
 }
 
-// The end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at p, or p.
+// Returns the end of (?i:'s|'t|'re|'ve|'m|'ll|'d) at p, or p.
 const char* any_case_contraction_end(const char* p, const Reader& text) {
   if (const char* found = contraction_end<true>(p, text.end); found != p) return found;
   if (text.end - p < 2 || *p != '\'') return p;
@@ -65,7 +65,7 @@ const char* number_end(const char* p, const Reader& text, int k) {
   return p;
 }
 
-// `\s*[\r\n]+|\s+(?!\S)|\s+` at p, which is white space.
+// Matches `\s*[\r\n]+|\s+(?!\S)|\s+` at white space p.
 const char* white_end(const char* p, const Reader& text) {
   const char* newline = nullptr;  // the end of the last one
   const char* q = p;
@@ -81,8 +81,8 @@ const char* white_end(const char* p, const Reader& text) {
   return last == p ? q : last;
 }
 
-// `\p{N}{1,k}| ?[^\s\p{L}\p{N}]+[\r\n]*|...white space` at p, no letter. `also`: a further
-// character of the tail of newlines.
+// Matches `\p{N}{1,k}| ?[^\s\p{L}\p{N}]+[\r\n]*|...white space` at p, which is no letter. `also` is
+// a further character of the tail of newlines.
 const char* not_word_end(const char* p, Char first, const Reader& text, int k, char also) {
   if (is_number(first.code_point)) return number_end(p, text, k);
   const char* other = first.code_point == ' ' ? p + 1 : p;
@@ -96,7 +96,8 @@ const char* not_word_end(const char* p, Char first, const Reader& text, int k, c
   return white_end(p, text);
 }
 
-// `U*D+|U+D*` at p, the first that there is; nullptr if it is neither. `lower` says which.
+// Returns the end of the first match of `U*D+|U+D*` at p, or nullptr. `lower` tells which of the
+// two it is.
 const char* cased_end(const char* p, const Reader& text, bool lower) {
   const char* upper_end = p;
   const char* last_either = nullptr;  // the end of the last character of U that is of D too
@@ -145,7 +146,7 @@ const char* digits_gpt2_pretoken_end(const char* p, const char* end, bool runs) 
   const Char first = text.at(p);
   if (is_number(first.code_point)) return runs ? text.run(p, is_number) : p + first.bytes;
   if (is_space(first.code_point)) {
-    // What stands before a number ends there: its white space stays together.
+    // Text before a number ends there, so its white space stays together.
     const char* const stop = text.run(p, is_space);
     if (stop < end && is_number(text.at(stop).code_point)) return stop;
   }

@@ -66,7 +66,7 @@ std::optional<DigitGroups> read_groups(std::string_view pattern, const DigitName
   if (groups.places) groups.size = again;
   if (again != groups.size) return std::nullopt;
   const std::string end[] = {no + "|$)", "$|" + no + ")"};
-  // A number that is no decimal may be no character of a word.
+  // A number that is no decimal digit may be outside \w.
   if (names.digits != DigitGroups::Digits::number && reader.take(R"(\b)")) {
     groups.word_border = true;
   } else if (!reader.take_one(
@@ -124,7 +124,7 @@ const char* DigitGroups::last_certain_end(const char* begin, const char* end) co
     p = before;
     return true;
   };
-  // The number that `end` may cut.
+  // Returns the number that `end` may cut.
   const char* p = end;
   while (p > begin && digit_before(p)) {
   }
@@ -137,7 +137,7 @@ const char* DigitGroups::last_certain_end(const char* begin, const char* end) co
     std::size_t n = 0;
     while (p > begin && digit_before(p)) ++n;
     const bool splits = stop < end && splits_at(stop, end);
-    // A cut behind a number would be a border of a word there.
+    // A cut after a number would create a word boundary.
     if (!places && (splits || (others && !word_border))) return stop < end ? stop : nullptr;
     if (places && splits && n >= size) {
       const char* const last = skip(p, stop, n - size);

@@ -33,7 +33,7 @@ const char* skip_ascii_letters(const char* p, const char* end, const char* cap) 
   return p;
 }
 
-// The end of the run of one class from p on; it ends at the latest at the first border from cap on.
+// Returns the end of the run of one class from p on, at the latest the first border from cap on.
 template <CharClass kClass>
 const char* run_end(const char* p, const char* end, const char* cap) {
   while (p < end && p < cap) {
@@ -72,8 +72,8 @@ CharClass class_at(const char* p, const char* end) {
   return c < 128 ? kAsciiClass[c] : class_of(decode_char(p, end).code_point);
 }
 
-// White space at p that no word takes: \s+(?!\S) leaves the last one to what follows, if anything
-// does; a single one stands alone.
+// Returns the end of white space at p that belongs to no word. \s+(?!\S) leaves the last space to
+// the following text, if there is any. A single space is a piece of its own.
 const char* space_end(const char* p, const char* end, const char* cap) {
   const char* q = run_end<CharClass::space>(p, end, cap);
   if (q == end || q >= cap) return q;
@@ -98,7 +98,7 @@ const char* gpt2_pretoken_end(const char* p, const char* end) {
 }
 
 const char* gpt2_last_cut(const char* begin, const char* end) {
-  // The class of the last characters may depend on bytes that follow: they stay out of it.
+  // The class of the last characters may depend on later bytes, so they are excluded.
   if (end - begin < 8) return nullptr;
   const char* p = end - 4;
   while (p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80) --p;
@@ -107,7 +107,7 @@ const char* gpt2_last_cut(const char* begin, const char* end) {
   while (p > begin) {
     const char* before = previous_char(begin, p);
     const CharClass left = class_at(before, p);
-    // A space may belong to the word behind it; a contraction runs from ' into letters.
+    // A space may belong to the next word. A contraction extends from ' into letters.
     if (left != right && left != CharClass::space &&
         !(right == CharClass::letter && *before == '\''))
       return p;

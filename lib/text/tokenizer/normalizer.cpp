@@ -67,10 +67,10 @@ const char* skip_ascii(const char* p, const char* end) {
   return p;
 }
 
-// NFC or NFKC of `text`. Only runs of characters that may change, with the character before each,
-// which marks may join, are looked at closely; false if there was none.
+// Converts `text` to NFC or NFKC. Only runs of characters that may change are examined, with the
+// character before each run, which marks may join. Returns false if there is no such run.
 bool to_form(std::string_view text, bool compatible, std::string& out) {
-  // Below these bytes begin characters that are what they are.
+  // Characters that begin with a smaller byte never change.
   const unsigned char quick = compatible ? 0x80 : 0xCC;
   const char* const end = text.data() + text.size();
   const char* copied = text.data();
@@ -186,7 +186,7 @@ class StepRun {
     return false;
   }
 
-  // Whatever goes on behind a cut begins behind no space.
+  // A text continued after a cut never begins with a space.
   static bool trim(std::string_view text, bool begins, std::string& out) {
     const auto size = text.size();
     while (begins && text.starts_with(' ')) text.remove_prefix(1);
@@ -242,8 +242,8 @@ Normalizer::Normalizer(std::vector<NormalStep> steps)
 
 bool Normalizer::is_inert(std::uint32_t code_point) {
   if (code_point < 0xA0 || code_point == Char::kInvalid) return true;
-  // Chinese characters, kana and syllables of Hangul are many and stay as they are; parts of
-  // syllables join.
+  // Chinese characters, kana and Hangul syllables are frequent and never change. Parts of syllables
+  // combine.
   if (code_point >= 0x4E00 && code_point <= 0x9FFF) return true;
   if (code_point >= 0x1100 && code_point <= 0x11FF) return false;
   if (code_point >= 0xAC00 && code_point <= 0xD7A3) return true;

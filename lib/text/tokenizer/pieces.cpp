@@ -33,7 +33,7 @@ class PiecesEncoder : public Encoder {
         [&](std::uint32_t id) { out.push_back(id); });
   }
 
-  // The piece with its spaces as marks, and the prefix.
+  // Returns the piece with spaces as marks and with the prefix.
   std::string_view marked(std::string_view piece, TextSteps::Place place) {
     const auto& [mark, prepend, _] = tokenizer_.parts().metaspace;
     if (mark.empty()) return piece;
@@ -68,7 +68,7 @@ class PiecesEncoder : public Encoder {
     }
   }
 
-  // One pre-token; `text` holds it.
+  // Encodes one pre-token; `text` contains it.
   void words(std::string_view piece, std::string_view text, std::vector<std::uint32_t>& out) {
     if (tokenizer_.parts().whole_words) {
       if (const auto id = tokenizer_.id_of(piece)) {
@@ -185,7 +185,7 @@ bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
                           ? small_[l * kSmall + r]
                           : pairs_.count(static_cast<std::uint64_t>(left) << 32 | right) > 0;
   if (merged || parts_.byte_fallback) return merged;
-  // Characters that are dropped let their neighbours meet; unknown ones may be one together.
+  // If characters are dropped, their neighbours meet. Adjacent unknown characters may be one token.
   if (unknown_ == kNone) return !is_known(left) || !is_known(right);
   return parts_.fuse_unknown && !is_known(left) && !is_known(right);
 }

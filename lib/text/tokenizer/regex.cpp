@@ -141,13 +141,13 @@ struct Matcher {
   }
 };
 
-// A border of characters at or a few bytes before `p`, which lies in the text.
+// Returns a border of characters at `p` or a few bytes before. `p` is within the text.
 const char* border(const char* begin, const char* p) {
   const char* start = p;
   for (int i = 0; i < 3 && start > begin && (static_cast<unsigned char>(*start) & 0xC0) == 0x80;
        ++i)
     --start;
-  // Behind four bytes that begin no character there is a border too.
+  // After four bytes that begin no character there is a border too.
   return (static_cast<unsigned char>(*start) & 0xC0) == 0x80 ? p : start;
 }
 
@@ -202,7 +202,8 @@ std::optional<Regex::Match> Regex::find(const char* begin, const char* from, con
                                         MatchBudget& budget, bool certain) const {
   thread_local const Matcher matcher;
   const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
-  // In a part of the text first: it holds nearly every match and all that the match depends on.
+  // Searches a part of the text first. It contains nearly every match and all that the match
+  // depends on.
   while (from < end) {
     const bool part = end - from > kQuickBytes;
     const char* const stop = part ? border(from, from + kQuickBytes) : end;

@@ -15,7 +15,7 @@ struct Known {
   Split::Kind kind;
   std::string_view pattern;
 };
-// The first of a kind is the canonical one.
+// The first pattern of each kind is the canonical one.
 constexpr Known kKnown[] = {
     {Split::Kind::gpt2,
      R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
@@ -37,8 +37,8 @@ struct Span {
   bool match;
 };
 
-// The matches of a pattern in a piece, in order. An empty match splits the piece too, but one at
-// the end of the match before is none (as Hugging Face's tokenizers have it).
+// The matches of a pattern in a piece, in order. An empty match splits the piece too, except at the
+// end of the previous match (as in Hugging Face's tokenizers).
 class Matches {
  public:
   Matches(const SplitStep& step, const char* begin, const char* end)
@@ -47,7 +47,7 @@ class Matches {
   std::optional<Regex::Match> next(MatchBudget& budget, bool certain = false) {
     while (from_ < end_) {
       const auto found = step_.regex->find(begin_, from_, end_, budget, certain);
-      // A match may begin behind its end: \K in what is looked at.
+      // A match may begin after its end, if a lookaround contains \K.
       if (!found || found->begin > found->end) break;
       if (found->begin < found->end || found->end != last_) {
         from_ = last_ = found->end;
@@ -248,7 +248,7 @@ const char* Split::cut(const char* begin, const char* end) const {
     return found != nullptr ? found : forced_cut(begin, end);
   }
   if (end - begin < 8) return nullptr;
-  // The class of the last characters may depend on bytes that follow: they stay out of it.
+  // The class of the last characters may depend on later bytes, so they are excluded.
   const char* p = end - 4;
   while (p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80) --p;
   if (p <= begin) return nullptr;
@@ -269,11 +269,11 @@ bool Split::parts(std::uint32_t left, std::uint32_t right) const {
   if (kind_ == Kind::none) return true;  // there are no merges
   if (kind_ == Kind::steps) return false;
   const CharClass l = class_of(left), r = class_of(right);
-  // No pre-token goes from what is no white space on to a space.
+  // No pre-token continues from a character that is not white space to a space.
   if (l == CharClass::space) return false;
   if (right == ' ') return true;
   if (l == CharClass::other) return false;
-  // Behind letters and numbers only marks and, in o200k, contractions go on.
+  // After letters and numbers only marks and, in o200k, contractions continue a pre-token.
   return r == CharClass::space ||
          (r == CharClass::other && right != '\'' && letter_kind_of(right) == LetterKind::none);
 }
@@ -285,10 +285,10 @@ const char* Split::last_certain_end(const char* begin, const char* end) const {
   if ((first.what != SplitStep::What::pattern && !groups) ||
       first.behaviour > SplitStep::Behaviour::removed)
     return nullptr;
-  // The last character may not be whole.
+  // The last character may be incomplete.
   end = end - begin > 4 ? end - 4 : begin;
   while (end > begin && (static_cast<unsigned char>(*end) & 0xC0) == 0x80) --end;
-  // What a match has seen lies before `end`; what stands before a match is a piece with it.
+  // The match and its lookaround end before `end`. Text before a match is a piece too.
   if (groups) return first.groups.last_certain_end(begin, end);
   MatchBudget budget;
   budget.add(static_cast<std::size_t>(end - begin));

@@ -43,7 +43,7 @@ void append_normal_step(JsonText& json, const NormalStep& step) {
   json.close('}');
 }
 
-// The special tokens of a template around the sequence A, and B behind it in a pair.
+// Writes a template's special tokens around the sequence A, and around B in a pair.
 void append_sequence(JsonText& json, const Tokenizer& tokenizer, bool pair) {
   const auto& around = tokenizer.text_template();
   const auto tokens = [&](const std::vector<std::uint32_t>& ids, int type) {

@@ -18,14 +18,14 @@ std::string_view view(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// The start of the character that holds the byte at p.
+// Returns the start of the character that contains the byte at p.
 const char* char_start(const char* begin, const char* p) {
   for (int i = 0; i < 3 && p > begin && (static_cast<unsigned char>(*p) & 0xC0) == 0x80; ++i) --p;
   return p;
 }
 
-// A part of a text, normalised; nothing if it would be too long for a whole text. The text may be
-// not.
+// Normalises a part of a text. Returns nothing if the normalizer refuses the part as too long; the
+// whole text may still be valid.
 std::optional<std::string_view> normal_part(const Normalizer& normalizer, std::string_view part,
                                             std::string& buffer) {
   try {
@@ -120,7 +120,7 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
                         std::ptrdiff_t& work) const {
   ++work;
   if (!is_inert_at(at, end)) return false;
-  // A space, or what may become one.
+  // A space, or a character that may become one.
   const auto before = static_cast<unsigned char>(at[-1]);
   if (normalizer_.counts_spaces() && (before <= ' ' || before >= 0x80)) return false;
   const char* from = at - std::min(at - begin, reach_);

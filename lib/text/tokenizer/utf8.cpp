@@ -70,8 +70,8 @@ std::uint8_t look_up_both(std::uint32_t code_point) {
                                    static_cast<unsigned>(look_up_letter(code_point)) << 2);
 }
 
-// Classes of 4,096 code points each, filled when first asked for: a text needs a few blocks, and a
-// program that starts should not pay for all 272. Never freed.
+// Classes of 4,096 code points each, computed on first use. A text needs a few blocks, and starting
+// a program must not cost all 272. They are never freed.
 using Block = std::array<std::uint8_t, kBlock>;
 std::atomic<const Block*> g_blocks[kBlocks];
 
@@ -125,7 +125,7 @@ bool is_word_char(std::uint32_t code_point) {
     case UTF8PROC_CATEGORY_PC:
       return true;
     default:
-      // Join controls, and the symbols that are alphabetic.
+      // Join controls, and alphabetic symbols.
       return code_point == 0x200C || code_point == 0x200D ||
              (code_point >= 0x24B6 && code_point <= 0x24E9) ||
              (code_point >= 0x1F130 && code_point <= 0x1F149) ||

@@ -1,12 +1,12 @@
 #pragma once
-// CUDA for a compiler without CUDA, as far as lib/nn/kernels/*.cu and their tests use it: a kernel
-// runs on the CPU, a block at a time, its threads in turn. A thread runs until it waits for others
-// (__syncthreads, a shuffle), so that what a kernel computes may depend on whose turn it is only
-// where the kernel has a race: emulated::schedule chooses the turns, emulated::skip leaves a
-// barrier out. Under ThreadSanitizer each thread is one of its own, ordered by barriers alone, and
-// memory is malloc's, so that AddressSanitizer sees what lies outside.
+// CUDA for a compiler without CUDA, as far as lib/nn/kernels/*.cu and their tests use it. A kernel
+// runs on the CPU, one block at a time, its threads in turn. A thread runs until it waits for
+// others (__syncthreads, a shuffle). The result of a kernel may therefore depend on the order of
+// threads only if the kernel has a race: emulated::schedule chooses the order, and emulated::skip
+// leaves a barrier out. Under ThreadSanitizer each thread is a separate thread, ordered by barriers
+// alone. Memory comes from malloc, so AddressSanitizer detects accesses outside.
 //
-// Not checked: races between blocks, other than that schedules run blocks in another order.
+// Not checked: races between blocks, except that schedules run blocks in different orders.
 
 #include <cmath>
 #include <cstddef>
@@ -42,7 +42,7 @@ constexpr int warpSize = 32;
 
 namespace emulated {
 
-/// Whose turn it is, of threads that can run, and of blocks.
+/// The order of runnable threads and of blocks.
 enum class Turns { forward, backward, random };
 struct Schedule {
   Turns turns = Turns::forward;
@@ -50,7 +50,7 @@ struct Schedule {
 };
 extern Schedule schedule;
 
-/// A file is named as the compiler was given it, which differs between objects that include it.
+/// The compiler's name of a file differs between objects that include it, so folders are removed.
 constexpr const char* without_folders(const char* name) {
   const char* rest = name;
   for (; *name != '\0'; ++name)
@@ -58,17 +58,18 @@ constexpr const char* without_folders(const char* name) {
   return rest;
 }
 
-/// The barriers that kernels have come to since the last call, as file:line.
+/// Returns the barriers that kernels have reached since the last call, as file:line.
 std::set<std::string> take_barriers();
-/// The one that lets everybody pass.
+/// The barrier that is left out.
 extern std::string skip;
 
-/// Runs `thread` for every thread of every block. Throws std::logic_error where threads wait for
-/// ones that never come: at another barrier, or gone.
+/// Runs `thread` for every thread of every block. Throws std::logic_error if threads wait for
+/// threads that never arrive: they wait at another barrier or have ended.
 void run(dim3 grid, dim3 block, const std::function<void()>& thread);
 
 void wait_for_block(const char* barrier);
-/// The bits that lane `from` of this thread's warp gives; all lanes of the warp call it.
+/// Returns the bits that lane `from` of this thread's warp passed. All lanes of the warp must call
+/// it.
 std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned from);
 unsigned lane();
 
@@ -129,6 +130,6 @@ inline cudaError_t cudaFree(void* data) {
   return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
-  if (bytes > 0) std::memcpy(to, from, bytes);  // of an empty vector both are null
+  if (bytes > 0) std::memcpy(to, from, bytes);  // both are null for an empty vector
   return cudaSuccess;
 }

@@ -54,7 +54,7 @@ struct Outcome {
   std::string said;  // stdout and stderr
 };
 
-// What `call` does with the words, and what it writes.
+// Returns what `call` does with the words and what it writes.
 template <class Call>
 Outcome of(std::vector<std::string> words, Call call) {
   words.insert(words.begin(), "program");
@@ -77,7 +77,7 @@ Outcome of(std::vector<std::string> words, Call call) {
   return outcome;
 }
 
-// The front says what the program says, and hands over what the program would do.
+// Checks that the front prints what the program prints and passes on what the program would do.
 void expect_same(int (*main)(int, char**), const std::vector<std::string>& words) {
   DOCTEST_CAPTURE(words);
   const std::string offer = cli::offer_of(main);

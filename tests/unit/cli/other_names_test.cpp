@@ -1,4 +1,4 @@
-// Names of options elsewhere: the hint names one that the program has.
+// Options' names in other programs: the hint names an option of the program.
 
 #include "cli/other_names.h"
 
@@ -20,7 +20,7 @@ DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
   DOCTEST_CHECK(hint("--max-tokens") == "; did you mean --batch-tokens?");
   DOCTEST_CHECK(hint("--dataset") == "; files are given without an option");
   DOCTEST_CHECK(cli::hint_for_other_name("--dataset", train, false).empty());
-  DOCTEST_CHECK(hint("--num-beams").empty());  // an option that this program has not
+  DOCTEST_CHECK(hint("--num-beams").empty());  // an option that this program lacks
   DOCTEST_CHECK(hint("--nonsense").empty());
   DOCTEST_CHECK(hint("--").empty());
   DOCTEST_CHECK(cli::hint_for_other_name("--max-new-tokens", {"--max-tokens"}, true) ==

@@ -1,4 +1,4 @@
-// The line that says how far something is.
+// The progress line.
 #include "cli/progress.h"
 
 #include <doctest/doctest.h>

@@ -53,7 +53,7 @@ Outcome run(const std::vector<std::string>& words) {
   return run(words, [] { return 0; });
 }
 
-// What a program says whose body throws an error with this text.
+// Returns the message of a program whose body throws an error with this text.
 std::string complaint(const std::string& text) {
   std::FILE* const file = std::tmpfile();
   std::fflush(nullptr);

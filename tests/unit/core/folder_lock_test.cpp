@@ -1,4 +1,4 @@
-// One writer of a folder at a time.
+// A folder has one writer at a time.
 
 #include "core/folder_lock.h"
 

@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("where an output goes") {
   fs::create_symlink(link, folder.path / "chain");
   DOCTEST_CHECK(core::destination_of(real).path == real);
   DOCTEST_CHECK(core::destination_of(folder.path / "chain").path ==
-                real);  // though it is not there
+                real);  // although it does not exist
   core::write_file(folder.path / "chain", "through");
   DOCTEST_CHECK(core::read_text(real) == "through");
   DOCTEST_CHECK(fs::is_symlink(link));

@@ -1,4 +1,4 @@
-// Lines as they arrive, and members of JSON objects as they stand there.
+// Reading lines as they arrive, and members of JSON objects in their original text.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ DOCTEST_TEST_CASE("lines have no newline, the last may lack it, and a byte order
   DOCTEST_CHECK(lines.ready());
   DOCTEST_CHECK(*lines.next() == "");
   DOCTEST_CHECK(lines.origin() == "memory:2");
-  DOCTEST_CHECK(!lines.ready());  // whether the last line is whole is not known yet
+  DOCTEST_CHECK(!lines.ready());  // the last line may be incomplete
   DOCTEST_CHECK(*lines.next() ==
                 "\xEF\xBB\xBF"
                 "b");

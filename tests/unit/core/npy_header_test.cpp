@@ -12,7 +12,7 @@ std::span<const std::byte> bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-// A file of version `major` with this text behind its length.
+// Returns a file of version `major` with this text after its length.
 std::string file(int major, const std::string& dict) {
   std::string out = "\x93NUMPY";
   out += {static_cast<char>(major), '\0'};

@@ -1,4 +1,4 @@
-// Text in UTF-8 and what is none; lines that are nearly JSON.
+// UTF-8 and other text; lines that are nearly JSON.
 #include "core/plain_text.h"
 
 #include <doctest/doctest.h>
@@ -39,7 +39,7 @@ DOCTEST_TEST_CASE("what is UTF-8, what could become it, and what is written for 
       {"a\xe9", 1, 1, "a" + u, 1},
       {"a\xe9z", 1, 0, "a" + u + "z", 1},
       {"12345678\xff", 8, 0, "12345678" + u, 1},
-      {"\xc0\xaf", 0, 0, u + u, 2},          // a form that is too long
+      {"\xc0\xaf", 0, 0, u + u, 2},          // an overlong form
       {"\xed\xa0\x80", 0, 0, u + u + u, 3},  // a surrogate
       {"\xf4\x90\x80\x80", 0, 0, u + u + u + u, 4},
       {"\xf0\x9f\x98", 0, 3, u, 1},
@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE("files that are no text are known by their beginning, texts ar
 
 DOCTEST_TEST_CASE("lines that are nearly JSON are mended, and it is told what of them") {
   const auto mended = [](const std::string& line) { return core::mend_json(line).text; };
-  // What is JSON stays as it is, and so does what nobody can mend.
+  // Valid JSON is not changed, and neither is text that cannot be repaired.
   for (
       const std::string line :
       {R"({"a": [1, -0.5e-3, 18446744073709551615, -9223372036854775808], "b": "\ud83d\ude00\\u"})",

@@ -1,4 +1,4 @@
-// SeparatedPieces of a stream, however it arrives.
+// SeparatedPieces does not depend on how a stream arrives.
 
 #include "core/separated_pieces.h"
 
@@ -11,7 +11,7 @@
 
 namespace {
 
-// Gives a few bytes at a time.
+// Returns a few bytes at a time.
 class Drops : public core::ByteSource {
  public:
   Drops(std::string text, std::size_t most) : text_(std::move(text)), most_(most) {}
@@ -28,7 +28,7 @@ class Drops : public core::ByteSource {
   std::size_t most_, at_ = 0;
 };
 
-// All at once.
+// Splits the whole text at once.
 std::vector<std::string> plain(const std::string& text, const std::string& separator) {
   std::vector<std::string> pieces;
   std::size_t begin = 0;

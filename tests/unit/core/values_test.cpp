@@ -314,7 +314,7 @@ DOCTEST_TEST_CASE("what a terminal would obey is written as bytes") {
                 "plain \u00e9 \u4e2d \U0001f600");
   DOCTEST_CHECK(core::printable("a\tb\n\x1b[1m\x7f") == "a\\x09b\\x0a\\x1b[1m\\x7f");
   DOCTEST_CHECK(core::printable("\xc2\x9b\xc2\xa0") == "\\xc2\\x9b\xc2\xa0");
-  // A byte alone, too long a form, a surrogate, cut short.
+  // A lone byte, an overlong form, a surrogate, a truncated character.
   DOCTEST_CHECK(core::printable("\x9b \xc0\x80 \xed\xa0\x80 \xe4\xb8") ==
                 "\\x9b \\xc0\\x80 \\xed\\xa0\\x80 \\xe4\\xb8");
   DOCTEST_CHECK(core::printable("").empty());

@@ -1,5 +1,5 @@
-// A run on vectors goes as one on tokens does: stopped and continued it ends in the same bytes,
-// keeps the best by validation, starts from another's maps.
+// A run on vectors works like a run on tokens. If stopped and resumed, it ends in the same bytes.
+// It keeps the best weights by validation and can start from another run's maps.
 
 #include "forecast/forecast_course.h"
 
@@ -18,7 +18,7 @@ namespace {
 using train::KeepOptions;
 using train::Outcome;
 
-/// Three points that circle, a series for each phase.
+/// Writes three points on circles, a series for each phase.
 void write_moons(const std::string& path, const std::vector<double>& phases, std::int64_t rows) {
   shard::Header header;
   header.kind = shard::Kind::vectors;
@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is t
   const TemporaryFolder folder;
   auto job = job_in(folder);
   job.valid = folder / "valid";
-  job.recipe.optimiser.lr = 0.7;  // goes past what is best
+  job.recipe.optimiser.lr = 0.7;  // overshoots the optimum
   job.recipe.optimiser.clip = 0;
   job.recipe.schedule.schedule = "constant";
   learn(folder / "run", job);
@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is t
   const auto best = *std::min_element(losses.begin(), losses.end());
   DOCTEST_REQUIRE(losses.size() == 4);
   DOCTEST_REQUIRE(best < losses.back());
-  // The two windows of 24 that 50 rows have.
+  // 50 rows have two windows of 24.
   const auto model = forecast::load(folder / "run");
   const auto series = forecast::read_series({folder / "valid"});
   forecast::MemoryUnit unit(model.shape, 24);

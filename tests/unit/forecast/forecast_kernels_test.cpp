@@ -1,4 +1,4 @@
-// The unit that forecasts vectors, against complex arithmetic straight from its formula.
+// The unit that forecasts vectors, compared with complex arithmetic from its formula.
 
 #include <doctest/doctest.h>
 
@@ -29,7 +29,7 @@ Problem problem_of(std::int64_t heads) {
   return p;
 }
 
-/// Row `i` of map `map` times the points x.
+/// Returns row `i` of map `map` times the points x.
 Point mapped(const std::vector<double>& w, int map, int i, const Point* x) {
   Point sum = 0;
   for (int j = 0; j < 3; ++j) {
@@ -39,7 +39,7 @@ Point mapped(const std::vector<double>& w, int map, int i, const Point* x) {
   return sum;
 }
 
-/// Sum of direction times forecasts, in double precision.
+/// Returns the sum of direction times forecasts in double precision.
 double plain(const Problem& p, const std::vector<double>& w, std::vector<double>* forecasts) {
   const auto row = [&](std::int64_t t) {
     std::vector<Point> points;

@@ -1,4 +1,4 @@
-// What last tokens attend to on average, against whole windows one at a time.
+// Mean attention of last tokens, compared with whole windows one at a time.
 
 #include <doctest/doctest.h>
 
@@ -14,7 +14,7 @@ namespace {
 
 using torch::Tensor;
 
-/// (layers, heads, window) of the one sequence whose first target is element `target`.
+/// Returns (layers, heads, window) for the sequence whose first target is element `target`.
 Tensor alone(nn::Model& model, const shard::Dataset& data, std::uint64_t target,
              std::int64_t window) {
   const torch::NoGradGuard no_gradient;
@@ -32,7 +32,7 @@ Tensor alone(nn::Model& model, const shard::Dataset& data, std::uint64_t target,
 }  // namespace
 
 DOCTEST_TEST_CASE("mean attention is that of whole windows, on average") {
-  constexpr std::int64_t kWindow = 150;  // more than a piece
+  constexpr std::int64_t kWindow = 150;  // longer than a piece
   const tiny::Shard text(tiny::text_of({100, kWindow + 2 - 100}));
   for (const auto& [arch, positions] :
        {std::pair{"transformer", "rope"}, {"transformer", "alibi"}, {"mosaic", "learned"}}) {
@@ -44,7 +44,7 @@ DOCTEST_TEST_CASE("mean attention is that of whole windows, on average") {
     const auto mean = infer::mean_attention(model, text.data(), options, torch::kCPU);
     const auto first = alone(model, text.data(), 1, kWindow);
     const auto second = alone(model, text.data(), 2, kWindow);
-    // Of ten sequences n begin at the first token, the others at the second.
+    // n of ten sequences begin at the first token, the others at the second.
     const auto apart = first - second;
     const auto share = ((mean - second) * apart).sum() / apart.square().sum();
     const double n = 10 * share.item<double>();

@@ -1,4 +1,4 @@
-// What stands before a text.
+// The tokens before a text.
 
 #include "infer/windows/begin.h"
 
@@ -42,7 +42,7 @@ DOCTEST_TEST_CASE("--begin auto is what the tokenizer's template says, for data 
   DOCTEST_CHECK(plan("auto").beginning == *mark);
   DOCTEST_CHECK(plan("auto").begin == "<|begin_of_text|>");
   DOCTEST_CHECK(plan("none").beginning == -1);
-  DOCTEST_CHECK(plan("none").begin.empty());  // as it is without a template
+  DOCTEST_CHECK(plan("none").begin.empty());  // unchanged without a template
   text.documents[0].insert(text.documents[0].begin(), *mark);
   DOCTEST_CHECK(plan("auto").beginning == -1);
   DOCTEST_CHECK(plan("<|begin_of_text|>").beginning == *mark);

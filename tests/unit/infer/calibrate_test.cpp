@@ -1,4 +1,4 @@
-// What a store is worth to its model, against plain loops in float64.
+// Calibration of a store, compared with plain loops in float64.
 #include "infer/keys/calibrate.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kLabels = 11, kFound = 6, kQueries = 60;
 
-// A model that is sure of nothing, and neighbours of which the near ones are right.
+// A model with a uniform distribution, and neighbours of which the near ones are right.
 infer::CalibrationPiece piece_of(double right) {
   torch::manual_seed(4);
   infer::CalibrationPiece piece;
@@ -33,14 +33,14 @@ infer::CalibrationPiece piece_of(double right) {
   found.labels = torch::randint(kLabels, {kQueries, kFound}, torch::kInt64);
   const Tensor good = torch::rand({kQueries}) < right;
   found.labels.select(1, 0).copy_(torch::where(good, piece.labels, found.labels.select(1, 0)));
-  found.scores[7].fill_(-HUGE_VAL), found.labels[7].fill_(-1);  // nothing was found
+  found.scores[7].fill_(-HUGE_VAL), found.labels[7].fill_(-1);  // no neighbours
   return piece;
 }
 
 double value(const Tensor& of, std::int64_t i) { return of[i].item<double>(); }
 
-// Nats a token with entries at a temperature; `share` of a distribution of their own, or in the
-// softmax with a bias.
+// Returns the nats per token with entries at a temperature: with weight `share` as their own
+// distribution, or in the softmax with a bias.
 double plain_loss(const infer::CalibrationPiece& piece, double divisor, double share, double bias,
                   bool joint) {
   double nats = 0;
@@ -77,7 +77,7 @@ DOCTEST_TEST_CASE("what a store is calibrated to is the best of a fine grid, by 
         DOCTEST_CHECK(own < plain_loss(piece, step * root, share, 0, false) + 0.01);
     for (double step = 0.125; step <= 16; step *= 1.5)
       for (double bias = -1; bias < 6; bias += 0.25) {
-        // Only such as leave the store a share.
+        // Only if the store keeps a share.
         double mean = 0;
         for (std::int64_t i = 0; i < kQueries; ++i) {
           double all = 0;

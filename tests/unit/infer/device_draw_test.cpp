@@ -1,4 +1,4 @@
-// Words drawn by a device's operators beside those that the host draws.
+// Tokens drawn by a device's operators, compared with tokens drawn on the host.
 #include "infer/generate/device_draw.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ infer::DrawOptions options_of(double temperature, std::int64_t top_k, double top
   return options;
 }
 
-// Few values, so that many words are equally good; some are impossible.
+// Few different values, so that many tokens are equally good; some tokens are impossible.
 Tensor rows_of(std::int64_t rows, std::int64_t words) {
   const Tensor coarse = (torch::randn({rows, words}) * 4).round() / 2;
   return coarse.masked_fill(torch::rand({rows, words}) < 0.1, -HUGE_VALF);
@@ -43,7 +43,7 @@ DOCTEST_TEST_CASE(
         std::vector<infer::RowDraw> by;
         std::vector<infer::DrawnWord> expected;
         for (std::int64_t row = 0; row < 16; ++row) {
-          const double own = row % 5 == 4 ? 0 : temperature;  // texts side by side
+          const double own = row % 5 == 4 ? 0 : temperature;  // texts in parallel
           core::Rng same = rng;
           by.push_back({own, own > 0 ? same.uniform() : 0});
           infer::Draw draw(options);

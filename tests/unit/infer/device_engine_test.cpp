@@ -1,4 +1,4 @@
-// Models decoded in rings, as on a device, beside the loops of the CPU and the modules.
+// Decoding in rings, as on a device, compared with the CPU loops and the modules.
 #include "infer/loops/device_engine.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// Rows fed at random, some of it taken back, rows chosen, the oldest forgotten.
+// Feeds rows at random, takes tokens back, selects rows and forgets the oldest tokens.
 void expect_same(nn::Model& model, infer::Engine& expected, infer::Engine& got) {
   const bool forgets = model.architecture->carry() == nn::Carry::forget,
              reads = nn::arch_facts(model.options.arch).reads_source;

@@ -1,5 +1,5 @@
 #pragma once
-// Two engines of one model, fed the same.
+// Two engines of one model with equal inputs.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -27,7 +27,7 @@ inline double difference(const torch::Tensor& a, const torch::Tensor& b) {
   return a.numel() == 0 ? 0 : (a - b).abs().max().item<double>();
 }
 
-// Pieces of random length for some of the rows; `sources` for most of those that start.
+// Returns pieces of random length for some of the rows, and `sources` for most rows that start.
 inline std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, std::size_t longest,
                                              std::uint64_t words, bool sources) {
   std::vector<infer::Feed> feeds(rows);
@@ -44,7 +44,7 @@ inline std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, s
   return feeds;
 }
 
-/// What `loops` gives is what the model's modules give, through random calls.
+/// Checks through random calls that `loops` gives the results of the model's modules.
 inline void expect_modules(nn::Model& model, infer::Engine& loops) {
   infer::ModuleEngine modules(model, torch::kCPU);
   const bool reads = nn::arch_facts(model.options.arch).reads_source;

@@ -1,4 +1,4 @@
-// A store of a text: which entries, whose keys, and going on after a stop.
+// The store of a text: its entries, their keys, and resuming after a stop.
 #include "infer/keys/entries.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct Walked {
   Tensor keys, labels;
 };
 
-// All keys and labels, walked through.
+// Returns all keys and labels of a walk.
 Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows) {
   infer::WindowWalk walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
@@ -36,7 +36,7 @@ Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::Windo
   return {torch::cat(keys), torch::cat(labels)};
 }
 
-// The forward of one row of tokens [begin, end).
+// Returns the keys of one row of tokens [begin, end).
 Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::int64_t begin,
                std::int64_t end) {
   const torch::NoGradGuard no_gradient;
@@ -67,7 +67,7 @@ store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::s
     watch.stop = stop;
     if (!infer::fill_store(builder, *walk, walk->range_of({}), folder, torch::kCPU, watch))
       continue;
-    if (stop && !killed) {  // with all rows there, before the store is whole
+    if (stop && !killed) {  // all rows are there, but the store is incomplete
       killed = true;
       continue;
     }

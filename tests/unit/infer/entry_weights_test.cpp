@@ -1,4 +1,4 @@
-// Entries that stand for several: as if each of these stood there itself.
+// An entry that represents several gives the results of that number of entries.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -12,7 +12,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kRows = 5, kFound = 7, kVocabulary = 4;
 
-// Scores, labels and weights of what was found; of the last row nothing but two.
+// Scores, labels and weights of the neighbours; the last row has only two.
 struct Found {
   infer::Neighbours weighted, repeated;
   Tensor weights;
@@ -31,7 +31,7 @@ Found found() {
   one.rows = torch::arange(kRows * kFound).view({kRows, kFound});
   one.stores = torch::zeros_like(one.rows);
   one.log_weights = all.weights.to(torch::kFloat32).log();
-  // Each entry nine times, those beyond its weight with nothing.
+  // Repeats each entry nine times, and removes copies beyond its weight.
   auto& many = all.repeated;
   many = {one.scores.repeat({1, 9}), one.labels.repeat({1, 9}), one.rows.repeat({1, 9}),
           one.stores.repeat({1, 9})};
@@ -58,7 +58,7 @@ DOCTEST_TEST_CASE("an entry's weight counts its kernel so often, in sums and of 
     const Tensor words = infer::store_word_masses(all.weighted, divisors[d], kVocabulary);
     DOCTEST_CHECK(torch::allclose(
         words, infer::store_word_masses(all.repeated, divisors[d], kVocabulary), 1e-5, 1e-5));
-    // And as the formula has it: log of the sum of weight times exp(score / divisor).
+    // The formula gives the same: log of the sum of weight times exp(score / divisor).
     for (std::int64_t row = 0; row < kRows; ++row) {
       double sum = 0;
       for (std::int64_t i = 0; i < kFound; ++i)

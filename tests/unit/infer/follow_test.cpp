@@ -1,4 +1,5 @@
-// Following neighbours instead of searching, against a plain loop over all entries of a store.
+// Following neighbours instead of searching, compared with a plain loop over all entries of a
+// store.
 #include "infer/sources/store_lookup.h"
 
 #include <doctest/doctest.h>
@@ -18,11 +19,11 @@ using torch::Tensor;
 
 constexpr std::int64_t kWordTypes = 5, kStoreRows = 60;
 
-// What was found for a token, and what came next.
+// The neighbours of a token and the next token.
 struct Token {
   std::uint64_t at;
   std::int64_t target;
-  std::vector<std::pair<double, std::int64_t>> entries;  // score, row; the best first
+  std::vector<std::pair<double, std::int64_t>> entries;  // score, row; best first
 };
 
 struct Followed {
@@ -45,7 +46,7 @@ struct Followed {
         std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
                                               model.architecture->d_key(), kWordTypes));
   }
-  // Window by window.
+  // One window at a time.
   std::vector<std::vector<Token>> found() {
     std::vector<std::vector<Token>> all;
     infer::Watch watch;
@@ -102,7 +103,7 @@ DOCTEST_TEST_CASE("followed rows and searches are those of a plain loop") {
           pointers.clear();
           for (const auto& [score, row] : expected)
             if (of.entries[static_cast<std::size_t>(row)].label == found[w][i].target &&
-                row + 1 < kStoreRows && row + 1 != kStoreRows / 2)  // of the same document
+                row + 1 < kStoreRows && row + 1 != kStoreRows / 2)  // in the same document
               pointers.push_back(row + 1);
         }
       }
@@ -140,7 +141,7 @@ DOCTEST_TEST_CASE("token by token the same is followed as in a window") {
     const Tensor words = memory.log_probs(*of.model.head, both(hidden.f), both(hidden.g),
                                           {torch::arange(2), zeros, zeros + i});
     const auto target = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i) + 1]);
-    // Rows in another order, as a beam has them.
+    // Rows in another order, as in a beam.
     const Tensor own = words.select(1, target);
     DOCTEST_CHECK(std::abs(own[i % 2].item<double>() - expected[i].item<double>()) < 1e-5);
     if (i > 0) memory.select(torch::tensor({1, 0}, torch::kInt64));

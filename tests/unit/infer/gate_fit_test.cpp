@@ -1,4 +1,4 @@
-// The fit of gates: values and gradients against plain loops, and what it finds.
+// The fit of gates: values and gradients compared with plain loops, and the result.
 #include "infer/score/gate_fit.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-// Sources of which one is right where its first feature is above 0.
+// Sources of which one is right if its first feature is above 0.
 infer::GateProblem problem_of(std::int64_t tokens, std::vector<std::int64_t> features,
                               bool holes = false) {
   core::Rng rng(11);
@@ -102,7 +102,7 @@ DOCTEST_TEST_CASE("the fit ends where no slope is left, and finds the feature th
     DOCTEST_CHECK(row.weights[0] > 0.2);
     DOCTEST_CHECK(std::abs(row.weights[1]) < 0.1);
   }
-  // In the features as they came its loss is the one it says.
+  // The reported loss holds for the unscaled features too.
   infer::Numbers at;
   double squares = 0;
   for (const auto& row : fitted.rows) {
@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("the fit ends where no slope is left, and finds the feature th
   }
   DOCTEST_CHECK(plain_objective(problem, at) - squares / 8000 ==
                 doctest::Approx(fitted.loss).epsilon(1e-9));
-  // A feature that never changes gets nothing.
+  // A constant feature gets weight 0.
   problem.features[0].select(1, 1).fill_(7);
   DOCTEST_CHECK(infer::fit_gate(problem).rows[0].weights[1] == 0);
 }
@@ -135,7 +135,7 @@ DOCTEST_TEST_CASE("the minimum of a bowl and of a bent valley") {
 }
 
 DOCTEST_TEST_CASE("samples are thinned evenly where there is no room for all") {
-  infer::Samples samples(8 * 3 * 20);  // 20 tokens of 3 numbers, at most
+  infer::Samples samples(8 * 3 * 20);  // at most 20 tokens of 3 numbers
   const auto parts_of = [](std::int64_t begin, std::int64_t end) {
     infer::Parts parts;
     parts.head = torch::arange(begin, end, torch::kFloat64);

@@ -1,4 +1,4 @@
-// Gates: their texts, the shares they give, and the mixture by them, against plain loops.
+// Gates: their texts, their weights, and the mixture, compared with plain loops.
 #include "infer/sources/gate.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kTypes = 23;
 
-// A model with a cache, a store and n-grams, each of which has a gate.
+// A model with a cache, a store and n-grams, each with a gate.
 struct Gated {
   nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
   TemporaryFolder folder;
@@ -53,7 +53,7 @@ struct Gated {
     for (const auto& kind : infer::gate_kinds())
       if (sources.contains(kind.name)) plan.gates.sources.push_back(kind.name);
   }
-  // A gate with these constants, and weights that differ, or zeros.
+  // Sets a gate with these constants and different weights, or with zero weights.
   void fit(double size) {
     infer::Gate& gate = plan.gates.gate;
     double weight = size;
@@ -84,9 +84,9 @@ std::vector<infer::Scored> scored_of(Gated& of) {
 
 double value(const Tensor& tensor, std::int64_t i) { return tensor[i].item<double>(); }
 
-// log p of the i-th target: scores, shares and sources one by one.
+// Returns log p of the i-th target, from scores, weights and sources one by one.
 double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::MemoryPlan& plan) {
-  const infer::Components at = scored.parts.at(plan);  // of a cache, a store and n-grams
+  const infer::Components at = scored.parts.at(plan);  // with a cache, a store and n-grams
   const double joint = std::exp(value(at.joint, i));
   const double cache_log = value(at.own[0], i), stores_log = value(at.own[1], i);
   const double cache = std::isnan(cache_log) ? joint : std::exp(cache_log);
@@ -125,7 +125,7 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
                  (has("datastore") ? 0 : l_s * stores)) /
                 left;
   double p = mass[""] / all * rest;
-  // What sees nothing gives its share to joint.
+  // The weight of a source without entries goes to joint.
   if (has("cache")) p += mass["cache"] / all * cache;
   if (has("datastore")) p += mass["datastore"] / all * stores;
   if (has("ngrams")) return std::log(p + mass["ngrams"] / all * ngrams);
@@ -196,7 +196,8 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
   DOCTEST_CHECK(x[0][1].item<double>() == doctest::Approx(0.5));
   DOCTEST_CHECK(x[0][2].item<double>() == doctest::Approx(std::log(0.5)));
   DOCTEST_CHECK(x[1][0].item<double>() == 0);
-  // Two found of five: the others do not count; nothing found is no number.
+  // Two of five neighbours were found: the others do not count. Without neighbours the result is
+  // NaN.
   infer::Neighbours few;
   few.scores = torch::tensor({{3.F, 1.F, -HUGE_VALF}, {-HUGE_VALF, -HUGE_VALF, -HUGE_VALF}});
   few.labels = torch::tensor({{4, 4, -1}, {-1, -1, -1}}, torch::kInt64);

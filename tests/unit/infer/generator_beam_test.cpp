@@ -1,4 +1,4 @@
-// Beam search beside one that keeps every hypothesis in a list.
+// Beam search, compared with a search that keeps every hypothesis in a list.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,11 +17,11 @@ using infer::Hypothesis;
 using Tokens = std::vector<std::int64_t>;
 
 constexpr std::int64_t kWords = 5, kEnd = 0;
-using Ends = std::set<std::int64_t>;  // words that end a text, as a list of eos_token_id
+using Ends = std::set<std::int64_t>;  // tokens that end a text, as in a list eos_token_id
 const Ends kOneEnd = {kEnd};
 constexpr std::array kPenalties = {-1.0, 0.0, 0.6, 1.0, 2.0};
 
-// A language model that remembers all: log p of the next word after any tokens.
+// A language model with unlimited context: log p of the next token after any tokens.
 std::vector<float> row_after(const Tokens& tokens, std::uint64_t seed) {
   std::uint64_t hash = seed;
   for (const auto token : tokens) hash = hash * 1000003 + static_cast<std::uint64_t>(token) + 1;
@@ -50,7 +50,7 @@ double score(const Tokens& tokens, std::uint64_t seed, double penalty) {
   return log_prob_of(tokens, seed) / std::pow(static_cast<double>(tokens.size()), penalty);
 }
 
-// The search as it is defined, with all extensions of all hypotheses ranked at each step.
+// The definition of the search: at each step all extensions of all hypotheses are ranked.
 std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t most,
                                  std::uint64_t seed, const Ends& ends) {
   std::vector<Tokens> live{{}}, ended;
@@ -118,7 +118,7 @@ DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds")
       DOCTEST_CHECK((found[i].finish == Finish::end) == ends.contains(expected[i].back()));
     }
   };
-  // Where most words end a text, the words that go on are far down in a hypothesis's list.
+  // If most tokens end a text, the tokens that continue are far down in a hypothesis's list.
   for (const Ends& ends : {kOneEnd, Ends{0, 3}, Ends{0, 1, 3}, Ends{0, 1, 2, 3}})
     for (std::uint64_t seed = 1; seed <= 30; ++seed)
       for (const std::int64_t width : {1, 2, 3, 4})
@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds")
 
 DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    std::vector<Tokens> texts{{}};  // all of three words, none of which ends them
+    std::vector<Tokens> texts{{}};  // all texts of three tokens, none of which ends them
     for (int length = 0; length < 3; ++length) {
       std::vector<Tokens> longer;
       for (const auto& text : texts) {
@@ -161,7 +161,7 @@ namespace {
 
 constexpr std::int64_t kSteps = 5;
 
-// Every text of kSteps words, or fewer that end, with its log p.
+// Returns every text of kSteps tokens, or fewer if it ends, with its log p.
 std::vector<std::pair<Tokens, double>> all_texts(std::uint64_t seed, const Ends& ends) {
   std::vector<std::pair<Tokens, double>> all;
   const std::function<void(const Tokens&, double)> extend = [&](const Tokens& text, double sum) {
@@ -211,7 +211,7 @@ DOCTEST_TEST_CASE("a beam that prunes nothing ranks all texts of five steps as b
 }
 
 DOCTEST_TEST_CASE("where many words end a text as many hypotheses go on as the beam is wide") {
-  // By log p: word 7 goes on, words 0 to 6 end the text, words 8 to 11 go on.
+  // By log p: token 7 continues the text, tokens 0 to 6 end it, tokens 8 to 11 continue it.
   std::vector<float> row(12);
   for (std::size_t w = 0; w < row.size(); ++w) row[w] = -2 - static_cast<float>(w);
   row[7] = -1;

@@ -1,4 +1,4 @@
-// From which words the next is drawn, by hand; stop strings; prompts; beam search.
+// The tokens from which the next is drawn, by hand; stop strings; prompts; beam search.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -53,13 +53,13 @@ DOCTEST_TEST_CASE("temperature, top-k and top-p leave the words they should, by 
   check_same(draw_of(1, 0, 0.66).distribution(row),
              {{1, 0.4 / 0.85}, {3, 0.25 / 0.85}, {4, 0.2 / 0.85}});
   check_same(draw_of(1, 0, 1e-9).distribution(row), {{1, 1}});
-  // top-p counts within the top-k: 0.4 of 0.65 is more than 0.6.
+  // top-p applies after top-k: 0.4 of 0.65 is more than 0.6.
   check_same(draw_of(1, 2, 0.6).distribution(row), {{1, 1}});
   // p^(1/T), T = 1/2: squares.
   const double squares = 0.16 + 0.0625 + 0.04;
   check_same(draw_of(0.5, 3).distribution(row),
              {{1, 0.16 / squares}, {3, 0.0625 / squares}, {4, 0.04 / squares}});
-  // More than there are: all of them.
+  // A number above the vocabulary size keeps all tokens.
   check_same(draw_of(1, 99).distribution(row), draw_of(1).distribution(row));
 }
 
@@ -157,7 +157,7 @@ DOCTEST_TEST_CASE("a text stops where it would stop byte by byte, however it is 
       at += n;
       DOCTEST_REQUIRE(stopped == pieces.stopped());
       const std::string settled = pieces.text().substr(0, pieces.settled());
-      DOCTEST_REQUIRE(settled.starts_with(told));  // nothing told is taken back
+      DOCTEST_REQUIRE(settled.starts_with(told));  // reported text is never withdrawn
       told = settled;
     }
     DOCTEST_REQUIRE(pieces.stopped() == whole.stopped());

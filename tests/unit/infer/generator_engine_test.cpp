@@ -1,4 +1,4 @@
-// The decoder's own loops beside the model's modules.
+// The decoding loops, compared with the model's modules.
 #include <doctest/doctest.h>
 
 #include "core/error.h"
@@ -107,7 +107,7 @@ DOCTEST_TEST_CASE(
   const torch::NoGradGuard no_gradient;
   for (const auto precision :
        {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
-    for (const std::int64_t d : {32, 24}) {  // rows that can be borrowed, and that cannot
+    for (const std::int64_t d : {32, 24}) {  // rows that can be used in place, and rows that cannot
       nn::Model narrow = engine_model(
           [d](nn::ModelOptions& o) {
             o.shape.d_model = d, o.shape.heads = 2, o.vocabulary.scale_embedding = true;

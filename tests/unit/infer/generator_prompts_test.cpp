@@ -1,4 +1,4 @@
-// Prompts out of lines and JSON lines.
+// Prompts from lines and JSON lines.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// All prompts of a file with this content.
+// Returns all prompts of a file with this content.
 Texts prompts(const std::string& content, const std::string& format, std::size_t most = 3,
               const std::string& suffix = "") {
   const std::string path = "/tmp/tessera-prompts." + std::to_string(::getpid()) + suffix;
@@ -26,7 +26,7 @@ Texts prompts(const std::string& content, const std::string& format, std::size_t
   return all;
 }
 
-// The one prompt of a JSON line.
+// Returns the prompt of a JSON line.
 infer::Prompt prompt_of(const std::string& line) {
   const std::string path = "/tmp/tessera-prompt." + std::to_string(::getpid());
   std::ofstream(path) << line;

@@ -1,4 +1,5 @@
-// Translations beside a plain beam search over a model that reads its source anew at each step.
+// Translations, compared with a plain beam search over a model that encodes its source anew at each
+// step.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using Key = std::pair<std::uint64_t, std::int64_t>;
 
 constexpr std::int64_t kSentenceEnd = 256;
 
-/// The tokens are the 256 bytes and an end, which is likely enough to be met.
+/// The tokens are the 256 bytes and an end token, which is likely enough to occur.
 model::Loaded translator(const std::string& positions = "sinusoidal") {
   model::Loaded loaded;
   loaded.folder = "tiny";
@@ -50,7 +51,7 @@ Tokens source_of(const model::Loaded& loaded, const std::string& line) {
   return source;
 }
 
-// What the model makes of the last token of a translation, all of it encoded again: (1, d) each.
+// Returns the hidden state of the last token of a translation, encoded from scratch: (1, d) each.
 nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
                    Tokens inputs = {kSentenceEnd}) {
   const torch::NoGradGuard no_gradient;
@@ -67,7 +68,7 @@ nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
   return {hidden.f[0].slice(0, n - 1), hidden.g[0].slice(0, n - 1)};
 }
 
-// log p of the word that follows.
+// Returns log p of the next token.
 Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
                  const Tokens& inputs = {kSentenceEnd}) {
   return model.head->log_probs(last_of(model, source, tokens, inputs).f)[0];
@@ -182,7 +183,7 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
     memory.joint_temperature = 0.8;
     memory.stores.folders = {store}, memory.stores.combine = combine, memory.stores.k = 6;
     memory.stores.lambda = 0.4, memory.stores.temperature = 2;
-    // p of every word, and the stores' part of it.
+    // Returns p of every token and the stores' part of it.
     const auto both = [&, metric = metric, combine = combine](const Tokens& source,
                                                               const Tokens& tokens) {
       const auto hidden = last_of(model, source, tokens);
@@ -251,7 +252,7 @@ DOCTEST_TEST_CASE("an empty line stays empty; one too long is named, or cut with
   DOCTEST_CHECK(cut.at({0, 0}).tokens == cut.at({1, 0}).tokens);
   DOCTEST_REQUIRE(warnings.size() == 1);
   DOCTEST_CHECK(warnings[0].find("line 2") != std::string::npos);
-  // Learned positions bound the source too: those of tiny::model_of are 96.
+  // Learned positions limit the source too: tiny::model_of has 96.
   options = beam_options(2);
   const auto long_line = std::string(96, 'x');
   DOCTEST_CHECK(thrown([&] { translate(translator("learned"), options, {long_line}); }).code == 65);
@@ -267,6 +268,6 @@ DOCTEST_TEST_CASE("sources are for an encoder-decoder, which takes nothing else"
   auto other = loaded;
   other.model = std::make_shared<nn::Model>(tiny::model_of("lstm", "learned", kSentenceEnd + 1));
   DOCTEST_CHECK(thrown([&] { translate(other, options, {"a"}); }).code == 64);
-  loaded.tokenizer = text::load_tokenizer("bytes")->json();  // has no end
+  loaded.tokenizer = text::load_tokenizer("bytes")->json();  // has no end token
   DOCTEST_CHECK(thrown([&] { translate(loaded, options, {"a"}); }).code == 65);
 }

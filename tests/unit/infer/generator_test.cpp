@@ -1,4 +1,4 @@
-// Texts that a model writes, beside what whole re-encoding says.
+// Generated texts, compared with re-encoding the whole text.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::map<Key, infer::Sample> samples(const model::Loaded& loaded,
   return samples_of(loaded, options, memory, infer::PromptReader(texts).next(texts.size()));
 }
 
-// log p of the next word after tokens, encoded whole.
+// Returns log p of the next token after tokens, encoded as a whole.
 Tensor next_word(nn::Model& model, const Tokens& tokens) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
@@ -175,7 +175,8 @@ DOCTEST_TEST_CASE(
     DOCTEST_REQUIRE(sample.tokens.size() == 2);
     ++counts[{sample.tokens[0], sample.tokens[1]}];
   }
-  // (word, probability): the four best, of these until 0.9 of their sum is reached, p^(1 / T).
+  // Returns (token, probability): the four best tokens, of these the fewest with 0.9 of their sum,
+  // with p^(1 / T).
   const auto drawn_from = [&](const Tokens& text) {
     const Tensor row = next_word(*loaded.model, text).to(torch::kFloat64);
     std::vector<std::pair<double, std::int64_t>> words;
@@ -264,7 +265,7 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
     infer::MemoryOptions options = tiny::memory_of("local,long", 6);
     options.combine = combine, options.cache = 4, options.joint_temperature = 0.7;
     const auto memory = infer::plan_memory(options, tiny::windows_of(8, 8), model);
-    // The State holds all, so that encoding whole is the reference.
+    // The State holds all tokens, so encoding the whole text is the reference.
     infer::TransformerEngine engine(model, infer::Precision::float32);
     infer::Session session(engine, model, 64, memory, torch::kCPU);
     std::vector<Tokens> texts{bytes_of("abcabcabcab"), bytes_of("x"), bytes_of("hello he")};
@@ -284,7 +285,8 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
         const auto hidden = model.architecture->forward(batch, nullptr);
         Tensor z;
         const Tensor words = model.head->log_probs(hidden.f[0].slice(0, n - 1), &z)[0].exp();
-        // Mass of every word: a loop over what came before. Local reaches the window, 64.
+        // Returns the mass of every token by a loop over the earlier tokens. Local reaches back by
+        // the window, 64.
         const auto masses = [&](const Tensor& keys, std::int64_t reach, double scale) {
           Tensor sums = torch::zeros({256}, torch::kFloat64);
           for (std::int64_t i = std::max<std::int64_t>(0, n - 1 - reach); i + 1 < n; ++i) {
@@ -306,7 +308,7 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
         DOCTEST_CHECK(
             (p[static_cast<std::int64_t>(row)].exp() - expected).abs().max().item<double>() < 1e-5);
       }
-      if (step == 5) {  // rows part and swap
+      if (step == 5) {  // rows separate and swap
         session.select({2, 0, 2, 1});
         texts = {texts[2], texts[0], texts[2], texts[1]};
       }

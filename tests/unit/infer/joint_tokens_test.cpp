@@ -1,4 +1,4 @@
-// Where a continuation begins, with a tokenizer whose merges cross the joint.
+// The boundary of a continuation, with a tokenizer whose merges cross it.
 #include "infer/answers/joint_tokens.h"
 
 #include <doctest/doctest.h>
@@ -48,7 +48,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK((empty.context.empty() && empty.continuation == Tokens{4} && empty.bytes == 2));
   const auto blank = joint("  ", "c");
   DOCTEST_CHECK((blank.context.empty() && blank.continuation == Tokens{3, 5} && blank.bytes == 3));
-  // What was two tokens alone became one: there is nothing more.
+  // Two tokens became one: the continuation is empty.
   DOCTEST_CHECK(joint("a", "b").continuation.empty());
   DOCTEST_CHECK(joint("a", "bc").continuation == Tokens{2});
 }
@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE("a continuation may begin where the context alone and the whol
   const auto prefix = [](const std::string& context, const std::string& continuation) {
     return joint(context, {continuation}, Boundary::prefix)[0];
   };
-  // Nothing joins: the same as by count.
+  // Nothing merges: the result equals that of counting.
   const auto plain = prefix("a ", "c");
   DOCTEST_CHECK(
       (plain.context == Tokens{0} && plain.continuation == Tokens{5} && plain.bytes == 2));
@@ -69,13 +69,13 @@ DOCTEST_TEST_CASE("a continuation may begin where the context alone and the whol
   DOCTEST_CHECK((all.context.empty() && all.continuation == Tokens{4} && all.bytes == 2));
   DOCTEST_CHECK(prefix("a", "").continuation.empty());
   DOCTEST_CHECK(joint("ca", {}, Boundary::prefix).empty());
-  // The choices of one context follow the same tokens, those that join it and those that do not.
+  // The choices of one context follow the same tokens, whether they merge with it or not.
   const auto choices = joint("ca", {"c", "b", " c"}, Boundary::prefix);
   for (const auto& choice : choices) DOCTEST_CHECK(choice.context == Tokens{2});
   DOCTEST_CHECK((choices[0].continuation == Tokens{0, 2} && choices[0].bytes == 2));
   DOCTEST_CHECK((choices[1].continuation == Tokens{4} && choices[1].bytes == 2));
   DOCTEST_CHECK((choices[2].continuation == Tokens{0, 5} && choices[2].bytes == 3));
-  // By count each has its own tokens, and none of "b".
+  // By counting, each choice has its own tokens, and "b" has none.
   const auto counted = joint("ca", {"c", "b"}, Boundary::count);
   DOCTEST_CHECK((counted[0].continuation == Tokens{2} && counted[1].continuation.empty()));
 }
@@ -85,6 +85,6 @@ DOCTEST_TEST_CASE("white space at a text's end, as Python's strings have it") {
   DOCTEST_CHECK(infer::trailing_space("a b") == 0);
   DOCTEST_CHECK(infer::trailing_space("a \t\n\r\v\f\x1c\x1f") == 8);
   DOCTEST_CHECK(infer::trailing_space("a\xc2\xa0\xe2\x80\x83 \xe3\x80\x80") == 9);
-  DOCTEST_CHECK(infer::trailing_space("a\xe2\x80\x8b") == 0);  // of no width: no white space
+  DOCTEST_CHECK(infer::trailing_space("a\xe2\x80\x8b") == 0);  // zero width: no white space
   DOCTEST_CHECK(infer::trailing_space("\xa0") == 0);           // a byte that is no character
 }

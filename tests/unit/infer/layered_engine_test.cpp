@@ -1,4 +1,4 @@
-// The loops of each architecture beside its modules.
+// The loops of each architecture, compared with its modules.
 #include <doctest/doctest.h>
 
 #include "core/error.h"
@@ -19,7 +19,7 @@ std::unique_ptr<infer::Engine> loops_of(nn::Model& model, infer::Precision preci
   return std::make_unique<infer::LayeredEngine>(model, std::move(*layered), precision);
 }
 
-// Embedded by torch's products, whose last bits depend on how many rows there are.
+// Adaptive embeddings use torch's products, whose last bits depend on the number of rows.
 bool adaptive(const nn::Model& model) { return !model.options.vocabulary.cutoffs.empty(); }
 
 // What a layer with a memory sees depends on where a call begins.
@@ -137,7 +137,7 @@ DOCTEST_TEST_CASE("what loops take back they were never fed") {
       }
       guessing->mark();
       const auto got = guessing->feed(guesses), expected = plain->feed(right);
-      if (call % 3 == 1) {  // rows change places while something may still be taken back
+      if (call % 3 == 1) {  // rows are reordered while tokens may still be taken back
         const std::vector<std::int64_t> places{4, 0, 2, 1, 3};
         guessing->select(places), plain->select(places);
         auto moved = wrong;

@@ -1,5 +1,5 @@
 #pragma once
-// Every kind of the architectures that are loops put together of parts, for engine_model().
+// Every variant of the architectures whose loops are made of parts, for engine_model().
 
 #include <functional>
 #include <utility>

@@ -1,4 +1,4 @@
-// N-grams as a memory against scans of their text: scores, whole rows, shares, tuning.
+// N-grams as a memory, compared with scans of their text: scores, whole rows, shares, tuning.
 #include "infer/sources/ngram_memory.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using Ids = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kTypes = 23;
 
-// Texts as an index in a folder that goes with the test.
+// An index of texts in a temporary folder.
 struct Indexed {
   explicit Indexed(const std::vector<tiny::Text>& texts) {
     std::vector<std::string> folders;
@@ -37,7 +37,8 @@ struct Indexed {
   infer::NgramPlan plan;
 };
 
-// What followed the longest suffix of a context that anything followed, by looking everywhere.
+// The tokens that followed the longest suffix of a context with a continuation, by a search
+// everywhere.
 struct Scan {
   std::size_t length = 0;
   std::map<std::uint32_t, double> next;
@@ -63,7 +64,7 @@ struct Scan {
   std::int64_t bucket() const { return infer::ngram_bucket(length, next.size() == 1); }
 };
 
-// That each scored token's n-gram score is that of what stood before it from `begin_of` on.
+// Checks that each scored token's n-gram score follows from the text before it, from `begin_of` on.
 void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& texts,
                     const Ids& tokens, const std::function<std::uint64_t(std::uint64_t)>& begin) {
   for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
@@ -75,7 +76,7 @@ void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& 
   }
 }
 
-// A text of which an index has some stretches, and the texts of that.
+// A text of which an index contains some stretches, and the texts of the index.
 struct Case {
   std::vector<tiny::Text> known = {tiny::text_of({400, 150}, kTypes, 5),
                                    tiny::text_of({200}, kTypes, 6)};
@@ -264,7 +265,7 @@ DOCTEST_TEST_CASE(
   grid.lambdas = {0, 0.1, 0.3, 0.6};
   plan.ngrams = indexed.plan;
   const auto tuned = infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU);
-  // With all else as it was chosen, bucket by bucket.
+  // With all other values as chosen, bucket by bucket.
   auto rest = tuned.memory;
   rest.ngrams = {};
   const Tensor bare = tiny::log_probs(model, shard.data(), windows, rest);

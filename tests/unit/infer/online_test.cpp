@@ -1,5 +1,5 @@
-// Weights that are learned from the tokens that came, against plain loops in float64; and that all
-// sources are causal and give probabilities.
+// Weights that are learned from earlier tokens, compared with plain loops in float64. All sources
+// are causal and give probabilities.
 #include "infer/memory/online.h"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ struct AllSources {
   }
 };
 
-// Of the model with these memories alone, in its softmax.
+// Returns the loss of the model with only these memories in its softmax.
 double loss_with(AllSources& of, const std::string& memory) {
   const tiny::Shard shard(of.text);
   const auto plan =
@@ -59,7 +59,7 @@ double loss_with(AllSources& of, const std::string& memory) {
   return infer::score(of.model, shard.data(), of.windows, plan, torch::kCPU).nats;
 }
 
-// Each part of the joint softmax by itself.
+// Gives each part of the joint softmax its own parameters.
 void set_apart(infer::MemoryPlan& plan) {
   plan.local = {"local", 0.7, 0.6}, plan.far = {"long", 1.8, -0.4};
   plan.stores.joint = {"datastore", 2.7, 0.3};
@@ -76,7 +76,7 @@ std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
 
 double p_of(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
 
-// Weights of n sources as Soft-Bayes has them.
+// Weights of n sources by Soft-Bayes.
 struct PlainBayes {
   std::vector<double> first, w;
   double t = 0;
@@ -136,7 +136,7 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
 DOCTEST_TEST_CASE("a text is never less probable than by the head alone by more than log 2 nats") {
   for (const std::string combine : {"joint", "interpolate", "both"}) {
     AllSources of(combine);
-    of.plan.stores.temperature = 0.01, of.plan.cache_theta = 50;  // as bad as they can be
+    of.plan.stores.temperature = 0.01, of.plan.cache_theta = 50;  // the worst values
     double alone = 0, mixed = 0;
     for (const auto& scored : all_scored(of, of.text)) {
       alone += scored.parts.head.sum().item<double>();
@@ -150,7 +150,7 @@ DOCTEST_TEST_CASE("nor than by the model with the memory that it was trained wit
   for (const std::string trained : {"local", "local,long"}) {
     AllSources of("both");
     of.plan.local.trained = true, of.plan.far.trained = trained != "local";
-    of.plan.stores.joint.bias = 9, of.plan.cache_theta = 50;  // as bad as they can be
+    of.plan.stores.joint.bias = 9, of.plan.cache_theta = 50;  // the worst values
     double mixed = 0;
     for (const auto& scored : all_scored(of, of.text))
       mixed -= scored.log_prob.sum().item<double>();

@@ -1,4 +1,4 @@
-// Parts of an evaluation: what goes with them, and their sum.
+// Parts of an evaluation: the data of their records, and their sum.
 
 #include "infer/score/part_record.h"
 

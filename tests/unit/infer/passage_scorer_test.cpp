@@ -1,5 +1,5 @@
-// Continuations and texts against one forward of all their tokens, log_softmax and a sum; and
-// against plain loops over all memories.
+// Continuations and texts, compared with one forward pass of all their tokens, log_softmax and a
+// sum, and with plain loops over all memories.
 #include "infer/answers/passage_scorer.h"
 #include "infer/loops/make_engine.h"
 
@@ -37,7 +37,7 @@ struct PlainScores {
   std::vector<bool> best;
 };
 
-// One forward over all tokens; those behind the context.
+// One forward pass over all tokens; returns those after the context.
 PlainScores plain(nn::Model& model, const Tokens& context, const Tokens& continuation) {
   const torch::NoGradGuard no_gradient;
   Tokens all = context;
@@ -60,7 +60,7 @@ PlainScores plain(nn::Model& model, const Tokens& context, const Tokens& continu
   return scores;
 }
 
-// What a scorer needs, with an engine that make_engine() chooses or the model's own modules.
+// The arguments of a scorer, with an engine from make_engine() or the model's own modules.
 struct Scoring {
   Scoring(nn::Model& model, const infer::WindowPlan& windows, const infer::MemoryPlan& memory,
           bool modules = false, infer::TokenWants wants = {})
@@ -74,7 +74,7 @@ struct Scoring {
   infer::PassageScorer scorer;
 };
 
-// The largest, relative to b where that is large.
+// Returns the largest difference, relative to b where b is large.
 double difference(const std::vector<double>& a, const std::vector<double>& b) {
   if (a.size() != b.size()) return HUGE_VAL;
   double largest = 0;
@@ -196,8 +196,8 @@ std::vector<Memories> memories(std::int64_t reach) {
   return all;
 }
 
-// A continuation whose window holds the end of its context, by loops over pairs: what is before the
-// window was encoded by windows one after the other.
+// Scores a continuation whose window holds the end of its context, by loops over pairs. Earlier
+// context is encoded by consecutive windows.
 std::vector<double> plain_continuation(nn::Model& model, const Tokens& context,
                                        const Tokens& continuation, std::int64_t window,
                                        const infer::MemoryPlan& memory) {
@@ -382,7 +382,7 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
   }
 }
 
-// By source of MemoryPlan::names().
+// Orders shares by source as MemoryPlan::names() does.
 std::vector<double> in_order(const PlainShares& of, const infer::MemoryPlan& plan) {
   std::vector<double> shares{of.vocabulary};
   if (plan.rule.local) shares.push_back(of.local);

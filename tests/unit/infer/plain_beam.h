@@ -1,5 +1,5 @@
 #pragma once
-// Beam search written out: all extensions of all hypotheses are ranked at each step.
+// Beam search by definition: all extensions of all hypotheses are ranked at each step.
 
 #include <algorithm>
 #include <cmath>
@@ -16,8 +16,9 @@ struct Text {
   double log_prob = 0;
 };
 
-/// The best `width` texts of at most `most` tokens, by log p / tokens^penalty. `next`: log p (V) of
-/// the word after these tokens; `ends`: whether a text is over with its last token.
+/// Returns the best `width` texts of at most `most` tokens, by log p / tokens^penalty. `next`
+/// returns log p (V) of the token after these tokens; `ends` returns whether the last token ends a
+/// text.
 inline std::vector<Text> beam(
     std::size_t width, double penalty, std::int64_t most,
     const std::function<torch::Tensor(const std::vector<std::int64_t>&)>& next,

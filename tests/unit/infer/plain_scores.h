@@ -1,5 +1,5 @@
 #pragma once
-// The scores of a text by plain loops that write every pair out.
+// The scores of a text by plain loops over every pair.
 
 #include <algorithm>
 #include <cmath>
@@ -12,17 +12,17 @@
 
 /// An entry of a store.
 struct Stored {
-  torch::Tensor key;  // (d_key), as the store holds it
+  torch::Tensor key;  // (d_key), as stored
   std::int64_t label;
 };
 
-// What the sources gave of p.
+// The parts of p from each source.
 struct PlainShares {
   double vocabulary = 0, local = 0, far = 0, cache = 0, stores = 0;
 };
 
-// All of it by double loops: sliding windows, one forward each; entries of the window are those of
-// its own encoding, entries before it stand as they were scored.
+// Scores by double loops: sliding windows, one forward pass each. Entries of the window come from
+// its own encoding; earlier entries keep the encoding with which they were scored.
 inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
                                         const infer::WindowPlan& windows,
                                         const infer::MemoryPlan& memory,

@@ -1,4 +1,4 @@
-// Texts that grow behind passages: token by token what a scored text is given.
+// Texts generated after passages get the log-probabilities of scoring.
 
 #include "infer/generate/prefixed_rows.h"
 #include "infer/loops/make_engine.h"
@@ -25,7 +25,7 @@ infer::RetrievePlan retrieve_plan(const retrieved::Index& index, std::int64_t mi
 DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one is") {
   const retrieved::Index index(retrieved::words_of({90, 40, 60}, 5), 24);
   auto text = retrieved::words_of({30}, 8);
-  text.documents[0].resize(86);  // whole windows: a shorter last one would see more
+  text.documents[0].resize(86);  // whole windows: a shorter last window would see more
   const auto tokens = text.tokens();
   const tiny::Shard shard(text);
   for (const auto& [arch, positions] : std::vector<std::pair<std::string, std::string>>{
@@ -39,7 +39,7 @@ DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one i
       const auto engine = infer::make_engine(model, torch::kCPU, infer::parse_precision("float32"));
       infer::Session session(*engine, model, 40, memory, torch::kCPU, infer::Precision::float32,
                              retrieve_plan(index, mix));
-      // A row beside it has another text, and is dropped and taken again on the way.
+      // Another row has another text, and is dropped and selected again meanwhile.
       session.start({{tokens[0]}, {'w', '7'}});
       double most = 0;
       for (std::size_t t = 1; t < tokens.size(); ++t) {

@@ -1,4 +1,4 @@
-// Where the windows of other programs lie, against loops that say it as each of them does.
+// The windows of other programs, compared with loops in the manner of each program.
 
 #include "infer/windows/protocol.h"
 
@@ -16,8 +16,8 @@
 
 namespace {
 
-// A window over the tokens y of a stream: fed y[begin, end), of which y[scored, last] are targets.
-// Of these so many count.
+// A window over the tokens y of a stream: y[begin, end) is fed, y[scored, last] are targets, and
+// `counted` of these count.
 using Plain = std::array<std::int64_t, 4>;  // begin, scored, last, counted
 using Plains = std::vector<Plain>;
 
@@ -109,8 +109,8 @@ DOCTEST_TEST_CASE("windows of each protocol lie where its program's loop puts th
 }
 
 DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windows without one") {
-  // Windows of other lengths multiply in another order: some roundings of the largest scores, which
-  // are about 40.
+  // Windows of other lengths multiply in another order: the scores are about 40, so this allows
+  // some roundings.
   const double rounding = 3e-5;
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(tiny::text_of({75}));
@@ -126,9 +126,9 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   };
   equal(plan_of("hf", 17, 5), tiny::windows_of(16, 5));
   equal(plan_of("fairseq", 16, 16), tiny::windows_of(16, 16));
-  // 74 targets: windows of 10 and 16 more at a time; then the last is a full one.
+  // 74 targets: windows of 10 and 16 more at a time; the last window is a full one.
   equal(plan_of("lm-eval", 10, 8), tiny::windows_of(10, 8));
-  // What llama.cpp does not score is remembered all the same: of windows of 18 tokens, 17 inputs.
+  // Tokens that llama.cpp does not score are remembered too: windows of 18 tokens have 17 inputs.
   const auto whole = scores(tiny::windows_of(17, 17));
   const auto halves = scores(plan_of("llama.cpp", 18, 17));
   DOCTEST_REQUIRE(halves.numel() == 4 * 8);
@@ -185,11 +185,11 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
     DOCTEST_CHECK(found.by_document == (std::string(name) == "lm-eval"));
     DOCTEST_CHECK(found.beginning == (std::string(name) == "fairseq" ? mark : begin));
     DOCTEST_CHECK(found.window_token == (std::string(name) == "llama.cpp" ? begin : -1));
-    // The text's last token closes it, and is of it for fairseq alone.
+    // The text's last token closes it, and only fairseq counts it as a part of the text.
     const auto shares = infer::scored_shares(found, shard.data().documents(), shard.data().size());
     DOCTEST_CHECK((shares[1] == 1) == (std::string(name) != "llama.cpp"));
   }
-  // Of a folder of transformers: its config.json says how many positions a rotary model has.
+  // A transformers folder: config.json gives the number of positions of a rotary model.
   nn::Model rotary = tiny::model_of("transformer", "rope");
   const auto of_rotary = [&](const char* protocol, std::int64_t segment, std::int64_t window = 0) {
     infer::WindowOptions given;

@@ -1,4 +1,5 @@
-// Test memories against a plain version that writes every pair out, and scorers that must agree.
+// Test memories, compared with a plain version that writes out every pair, and scorers that must
+// agree.
 #include <doctest/doctest.h>
 
 #include "nn/base/torch.h"
@@ -108,7 +109,7 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
         DOCTEST_CHECK(tiny::largest_difference(whole, carried) < 1e-4);
       }
     }
-    // Blocks much smaller than the text, State carried from one to the next.
+    // Blocks much smaller than the text, with State carried from block to block.
     if (model.architecture->carry() == nn::Carry::constant) {
       const auto memory = tiny::memory_of("long", 30);
       const Tensor blocks =

@@ -1,4 +1,4 @@
-// Passages in front of what a model reads, against plain loops.
+// Passages before the model's input, compared with plain loops.
 
 #include <algorithm>
 #include <cmath>
@@ -27,14 +27,14 @@ infer::WindowPlan plan_of(const retrieved::Index& index, std::int64_t window, st
   return plan;
 }
 
-// log p of all tokens but the first, each chunk of `every` by rows of its own; with a share for a
-// cache of the last positions.
+// Returns log p of all tokens but the first. Each chunk of `every` tokens has its own rows, with a
+// weight for a cache of the last positions.
 std::vector<double> plain(nn::Model& model, const std::vector<std::uint32_t>& tokens,
                           const infer::WindowPlan& plan, const infer::MemoryPlan& memory) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
   std::vector<double> log_probs;
-  std::map<std::int64_t, Tensor> kept;  // position -> f as it was scored
+  std::map<std::int64_t, Tensor> kept;  // position -> f as scored
   for (std::int64_t c = 1; c < n; c += plan.stride) {
     const std::int64_t end = std::min(n, c + plan.stride);
     auto prefixes = retrieved::plain_prefixes(plan.retrieve, {tokens.begin(), tokens.begin() + c});
@@ -44,7 +44,7 @@ std::vector<double> plain(nn::Model& model, const std::vector<std::uint32_t>& to
       room = std::min(room, plan.window - std::ssize(prefix.tokens));
     const std::int64_t begin = std::max<std::int64_t>(0, end - 1 - room);
     std::vector<double> p(static_cast<std::size_t>(end - c));
-    Tensor first;  // f of the text behind the best passage
+    Tensor first;  // f of the text after the best passage
     for (const auto& prefix : prefixes) {
       auto row = prefix.tokens;
       row.insert(row.end(), tokens.begin() + begin, tokens.begin() + end - 1);
@@ -109,7 +109,7 @@ DOCTEST_TEST_CASE("a text behind passages is scored as a plain loop has it") {
       DOCTEST_CHECK(difference(found, plain(model, text.tokens(), plan, none)) < 2e-4);
       const auto alone =
           tiny::log_probs(model, shard.data(), tiny::windows_of(window, every), none);
-      DOCTEST_CHECK(tiny::largest_difference(found, alone) > 0.05);  // passages change something
+      DOCTEST_CHECK(tiny::largest_difference(found, alone) > 0.05);  // passages have an effect
     }
   }
 }

@@ -1,4 +1,4 @@
-// Texts and continuations behind passages: what score has for them.
+// Texts and continuations with passages, as score computes them.
 
 #include "infer/answers/passage_scorer.h"
 #include "nn/base/torch.h"

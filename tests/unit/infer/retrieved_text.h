@@ -1,6 +1,6 @@
 #pragma once
-// Texts of words in bytes, an index of passages of one of them, and what stands in front of a text
-// as a plain loop finds it.
+// Texts of words as bytes, an index of passages of one of them, and the prepended passages by a
+// plain loop.
 
 #include <cmath>
 #include <cstdlib>
@@ -32,7 +32,7 @@ inline tiny::Text words_of(const std::vector<int>& lengths, std::uint64_t seed) 
   return text;
 }
 
-/// A file with the index of a text, which goes with it.
+/// A temporary file with the index of a text.
 struct Index {
   explicit Index(const tiny::Text& text, std::int64_t passage) {
     const int fd = ::mkstemp(path.data());
@@ -68,7 +68,7 @@ struct Index {
   std::shared_ptr<const passages::PassageIndex> opened;
 };
 
-/// The best passages for the end of `so_far`, by themselves.
+/// Returns the best passages for the end of `so_far`, by themselves.
 inline infer::Prefixes plain_prefixes(const infer::RetrievePlan& plan,
                                       const std::vector<std::uint32_t>& so_far) {
   const auto most = static_cast<std::size_t>(plan.query);
@@ -92,7 +92,7 @@ inline infer::Prefixes plain_prefixes(const infer::RetrievePlan& plan,
   return prefixes;
 }
 
-/// A row through the model, alone: f (T, d).
+/// Runs a row through the model by itself: f (T, d).
 inline torch::Tensor encode(nn::Model& model, const std::vector<std::int64_t>& row) {
   nn::Batch batch;
   batch.inputs = torch::tensor(row).unsqueeze(0);

@@ -1,4 +1,4 @@
-// Perplexities that are known beforehand, and what belongs to them.
+// Perplexities that are known beforehand.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -18,8 +18,8 @@ namespace {
 
 using torch::Tensor;
 
-// f is the last token, one-hot: with log-probabilities of pairs as the head's weights, a bigram
-// model.
+// f is the last token, one-hot. With log-probabilities of pairs as the head's weights this is a
+// bigram model.
 class LastToken : public nn::Architecture {
  public:
   explicit LastToken(std::int64_t vocabulary) : vocabulary_(vocabulary) {}
@@ -72,7 +72,7 @@ DOCTEST_TEST_CASE("a uniform model's perplexity is the size of its vocabulary") 
 }
 
 DOCTEST_TEST_CASE("a bigram model by hand: loss, perplexity, bits, all from one sum") {
-  // p(1|0) = 0.5, p(2|1) = 0.25, p(0|2) = 0.8; the text walks 0 1 2 0 1 2 ...
+  // p(1|0) = 0.5, p(2|1) = 0.25, p(0|2) = 0.8. The text is 0 1 2 0 1 2 ...
   const Tensor p = torch::tensor({{0.3, 0.5, 0.2}, {0.5, 0.25, 0.25}, {0.8, 0.1, 0.1}});
   nn::Model model = bigram_model(p);
   tiny::Text text;
@@ -89,7 +89,7 @@ DOCTEST_TEST_CASE("a bigram model by hand: loss, perplexity, bits, all from one 
     DOCTEST_CHECK(totals.nats == doctest::Approx(nats).epsilon(1e-6));
     DOCTEST_CHECK(totals.perplexity() == doctest::Approx(std::pow(10, 1.0 / 3)).epsilon(1e-6));
     DOCTEST_CHECK(totals.bits_per_token() == doctest::Approx(nats / 30 / std::log(2)));
-    // 31 tokens of 4 bytes and 2 words; the first was not scored.
+    // 31 tokens of 4 bytes and 2 words; the first token was not scored.
     DOCTEST_CHECK(totals.bytes == doctest::Approx(120));
     DOCTEST_CHECK(totals.bits_per_byte() == doctest::Approx(nats / 120 / std::log(2)));
     DOCTEST_CHECK(totals.bits_per_word() == doctest::Approx(nats / 60 / std::log(2)));
@@ -119,7 +119,7 @@ DOCTEST_TEST_CASE("only marked tokens count, by hand, and what tuning says of th
     DOCTEST_CHECK(totals.nats == doctest::Approx(nats).epsilon(1e-6));
     DOCTEST_CHECK(totals.bytes == doctest::Approx(4.0 * static_cast<double>(tokens)));
   }
-  // With memories, which have all tokens.
+  // Memories contain all tokens.
   tiny::Text longer = tiny::text_of({150, 40});
   longer.marked = true;
   const tiny::Shard larger(longer);
@@ -224,7 +224,7 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto windows = tiny::windows_of(16, 8);
     const auto memory = infer::plan_memory(asked, windows, model);
     const auto tuned = infer::tune(model, shard.data(), windows, memory, options, torch::kCPU);
-    // Shares of 0.6 and 0.6 do not fit together.
+    // Weights of 0.6 and 0.6 sum to more than 1.
     DOCTEST_CHECK(tuned.points.size() == (memory.interpolated() ? 2u * 2 * 8 : 2u * 2 * 3));
     double best = 1e9;
     for (const auto& point : tuned.points) {
@@ -237,8 +237,7 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     const auto again = infer::score(model, shard.data(), windows, tuned.memory, torch::kCPU);
     DOCTEST_CHECK(std::abs(again.loss() - best) < 1e-9);
     DOCTEST_CHECK(tuned.memory.tuned_on == infer::short_fingerprint(shard.data().fingerprint()));
-    // Of two values that were tried one is at the edge, if it gives anything; of one there is no
-    // edge.
+    // One of two tried values is at the edge if it has an effect. One value has no edge.
     std::vector<std::string> edges;
     if (!memory.interpolated() || tuned.memory.memory_lambda > 0)
       edges.push_back(fmt::format("--tune-temperatures {}", tuned.memory.rule.temperature));
@@ -251,7 +250,7 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
     one.points["temperature"] = {1.4}, one.points["theta"] = {0.3}, one.lambdas = {0};
     DOCTEST_CHECK(
         infer::tune(model, shard.data(), windows, memory, one, torch::kCPU).edges.empty());
-    // As a file of options that another run reads, whatever that leaves open.
+    // As a file of options for another run, which may leave other options open.
     const auto settled = infer::settled(asked, tuned.memory);
     DOCTEST_CHECK(
         infer::signature({}, {}, windows, infer::plan_memory(settled, windows, model), "float32") ==
@@ -285,7 +284,7 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
     DOCTEST_CHECK(std::max(ratio, 1 / ratio) < 1.3);
     DOCTEST_CHECK(tuned.best.loss < wanted.best.loss + 1e-3);
   }
-  // Too far away, and points that were given: the edge is said.
+  // The optimum is too far away, or the points were given: the edge is reported.
   DOCTEST_CHECK(tuned_from(wanted.memory.rule.temperature * 1e-4).edges.size() == 1);
   infer::TuneOptions given;
   const double best = wanted.memory.rule.temperature;
@@ -293,7 +292,7 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
   const auto held = tuned_from(1, given);
   DOCTEST_CHECK(held.points.size() == 2);
   DOCTEST_CHECK(held.edges.size() == 1);
-  // Where memory is never right nothing is beyond.
+  // If the memory is never right, nothing beyond is better.
   std::vector<std::uint32_t> once(23);
   std::iota(once.begin(), once.end(), 0U);
   tiny::Text all_new;
@@ -331,7 +330,7 @@ DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
   }
   const auto documents = all[2].rows();
   DOCTEST_REQUIRE(documents.size() == 3);
-  DOCTEST_CHECK(documents[0]["tokens"] == 49);  // its first is the stream's first
+  DOCTEST_CHECK(documents[0]["tokens"] == 49);  // its first token is the stream's first
   DOCTEST_CHECK(documents[1]["bucket"] == "2");
   DOCTEST_CHECK(documents[1]["tokens"] == 13);
   const auto positions = all[1].rows();
@@ -370,7 +369,7 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(planned.rule.name() == "local,long");
   DOCTEST_CHECK(planned.rule.reach == 96);
   DOCTEST_CHECK(planned.rule.temperature == 3);
-  // Options that say what the plan says need nothing of the model's.
+  // Options that specify the whole plan use no facts of the model.
   const auto again = infer::plan_memory(infer::settled({}, planned), windows, model);
   DOCTEST_CHECK(again.rule.name() == "local,long");
   DOCTEST_CHECK(again.rule.temperature == 3);
@@ -384,15 +383,15 @@ DOCTEST_TEST_CASE("options that are left open come from the model") {
   DOCTEST_CHECK(longer.rule.reach == 72);
 
   DOCTEST_CHECK(infer::plan_windows({}, tiny::model_of("lstm")).carried);
-  // A State that forgets keeps half a window by default, not nothing.
+  // A State that forgets keeps half a window by default.
   for (const char* architecture : {"mosaic", "mosaic2"}) {
     infer::WindowOptions options;
     options.carry = "on", options.window = 24;
     const auto carried = infer::plan_windows(options, tiny::model_of(architecture));
     DOCTEST_CHECK((carried.carried && carried.window == 24 && carried.stride == 12));
   }
-  // What the memories were calibrated to comes before what they were trained with, and a flag
-  // before both.
+  // The calibrated temperature takes precedence over the training temperature, and a flag over
+  // both.
   for (const double given : {0.0, 1.25}) {
     infer::MemoryOptions memory;
     memory.weights = "constant";

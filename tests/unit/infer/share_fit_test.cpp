@@ -1,5 +1,5 @@
-// The best shares of a mixture, beside expectation and maximisation in plain loops, thousands of
-// times over, and beside lists of shares.
+// The best weights of a mixture, compared with thousands of expectation-maximisation steps in plain
+// loops, and with lists of weights.
 #include "infer/score/share_fit.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace {
 using torch::Tensor;
 using Rows = std::vector<std::vector<double>>;
 
-// Probabilities of sources that are right now and then, some never better than others.
+// Probabilities of sources that are right occasionally, some never better than others.
 Rows sources_of(std::size_t n, std::size_t targets, std::uint64_t seed) {
   core::Rng rng(seed);
   Rows p(n);
@@ -28,11 +28,11 @@ Rows sources_of(std::size_t n, std::size_t targets, std::uint64_t seed) {
       p[s].push_back(s > 0 && rng.uniform() < 0.3
                          ? 0
                          : std::pow(rng.uniform(), 1 + 2.0 * static_cast<double>(s)));
-  if (n > 3) p[3] = p[1];  // a source twice
+  if (n > 3) p[3] = p[1];  // the same source twice
   return p;
 }
 
-// 1 on average.
+// Mean 1.
 Tensor weights_of(std::int64_t targets) {
   return 2 * torch::arange(1, targets + 1, torch::kFloat64) / static_cast<double>(targets + 1);
 }
@@ -43,7 +43,7 @@ Tensor tensor_of(const Rows& rows) {
   return torch::stack(all);
 }
 
-// Each turn gives every source the share that it had of all probability: never worse than before.
+// Each step gives every source its share of the total probability, which never worsens the loss.
 infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
                           const std::vector<std::int64_t>& bucket, int turns,
                           const Tensor& weight) {
@@ -95,7 +95,7 @@ DOCTEST_TEST_CASE("shares are the best of all, whatever the sources") {
         sum += share;
       }
       DOCTEST_CHECK(std::abs(sum - 1) < 1e-12);
-      // Two that give the same may share as they like.
+      // Two equal sources may share arbitrarily.
       for (std::size_t s = 0; n <= 3 && s < n; ++s)
         DOCTEST_CHECK(std::abs(fitted.shares[s] - expected.shares[s]) < 1e-3);
       const auto again = infer::fit_shares(problem, fitted);
@@ -119,7 +119,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
       std::vector<double> ngrams;
       std::vector<std::int64_t> bucket;
       for (std::size_t r = 0; r < 600; ++r) {
-        // Of the buckets some are empty, some useless, some nearly always right.
+        // Some buckets are empty, some useless, some nearly always right.
         const std::int64_t kind = static_cast<std::int64_t>(rng.below(6));
         bucket.push_back(kind == 5 ? infer::kNgramBuckets : kind == 4 ? 12 : 1 + kind);
         ngrams.push_back(kind == 0                                          ? 0
@@ -136,7 +136,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
       DOCTEST_CHECK(fitted.outer[1] == doctest::Approx(0));
       for (const std::size_t b : {2, 3, 4, 12})
         DOCTEST_CHECK(std::abs(fitted.outer[b] - expected.outer[b]) < 2e-3);
-      DOCTEST_CHECK(fitted.outer[5] == fitted.outer[4]);  // as the next shorter one
+      DOCTEST_CHECK(fitted.outer[5] == fitted.outer[4]);  // like the next shorter one
       DOCTEST_CHECK(fitted.outer[0] == 0);
       DOCTEST_CHECK(fitted.outer[10] == 0);
     }
@@ -164,7 +164,7 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
   const auto of_list = infer::tune(model, shard.data(), windows, memory, listed, torch::kCPU);
   DOCTEST_CHECK(best.points.size() == 8);
   DOCTEST_CHECK(best.best.loss <= of_list.best.loss + 1e-9);
-  // At each choice of temperatures, too.
+  // For each choice of temperatures too.
   const auto each = of_list.points.size() / 8;
   for (std::size_t i = 0; i < of_list.points.size(); ++i)
     DOCTEST_CHECK(best.points[i / each].loss <= of_list.points[i].loss + 1e-9);

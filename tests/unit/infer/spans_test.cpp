@@ -1,5 +1,5 @@
-// Texts that take spans of a store, against a plain loop: a token at a time, the whole text encoded
-// anew for each, all entries of the store looked at, the rule applied to dense probabilities.
+// Texts with copied spans, compared with a plain loop: one token at a time, the whole text encoded
+// anew, all entries of the store examined, and the rule applied to dense probabilities.
 #include "infer/generate/spans.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ constexpr double kLambda = 0.7, kTemperature = 0.5;
 
 Tokens bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
-// What the model makes of a text: f and g (T, d).
+// Returns f and g (T, d) of a text.
 nn::Hidden encode(nn::Model& model, const Tokens& tokens) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
@@ -76,7 +76,7 @@ struct Spanned {
     return all;
   }
 
-  // p of every word (256), and what each entry gives of it.
+  // Returns p of every token (256), and the contribution of each entry.
   std::pair<Tensor, std::vector<double>> mixture(const Tokens& text) const {
     const torch::NoGradGuard no_gradient;
     const auto hidden = encode(*loaded.model, text);

@@ -1,5 +1,5 @@
 #pragma once
-// A datastore of given keys and labels in a folder that goes with it.
+// A datastore of given keys and labels in a temporary folder.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace tiny {
 
-/// Keys that are random and round in float16.
+/// Returns random keys that float16 represents exactly.
 inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::int64_t vocabulary,
                                       std::uint64_t seed) {
   core::Rng rng(seed);
@@ -29,7 +29,7 @@ inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::in
 
 struct StoreKind {
   std::string metric = "ip", index = "exact", data = "text", model = "m", tokenizer = "t";
-  std::vector<std::string> shards = {};  // of data; a document each
+  std::vector<std::string> shards = {};  // of the data; one document each
 };
 
 inline void fill_store(const std::string& folder, const std::vector<Stored>& entries,

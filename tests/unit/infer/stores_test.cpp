@@ -1,4 +1,4 @@
-// Datastores at test time, against plain loops over every entry.
+// Datastores at test time, compared with plain loops over every entry.
 #include "infer/stores/stores.h"
 
 #include <doctest/doctest.h>
@@ -143,7 +143,7 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
     return infer::score(model, shard.data(), windows, plan, torch::kCPU).loss();
   };
   DOCTEST_CHECK(std::abs(loss_of(tuned.memory) - tuned.best.loss) < 1e-6);
-  // A store of noise, and no better with one part out, alike, warmer or heavier.
+  // For a store of noise, leaving a part out, or another temperature or weight, is no better.
   DOCTEST_CHECK(tuned.best.loss <=
                 loss_of(infer::plan_memory(tiny::memory_of("none"), windows, model)));
   for (const bool local : {false, true})
@@ -155,7 +155,7 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
       change(local ? other.local : other.far);
       DOCTEST_CHECK(tuned.best.loss < loss_of(other) + 2e-3);
     }
-  // As options, which give the same plan; and by its points.
+  // As options, which give an equal plan; and by its points.
   const auto settled = infer::settled(asked, tuned.memory);
   const auto again = infer::plan_memory(settled, windows, model, {}, stores);
   DOCTEST_CHECK(infer::signature({}, {}, windows, again, "float32") ==
@@ -225,7 +225,7 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
       torch::tensor(plain_scores(model, text.tokens(), windows, with_own, other), torch::kFloat64);
   const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
   DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
-  // Nothing else there: the share goes to the joint distribution.
+  // There is no other entry: the weight goes to the joint distribution.
   const Tensor nothing = tiny::log_probs(model, shard.data(), windows,
                                          plan_of(c, model, open({folder / "own"}, model)));
   const auto local = plan_of({"local", "joint", "joint", 0, 1}, model, nullptr);
@@ -384,7 +384,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     const Tensor scored = tiny::log_probs(model, shard.data(), windows, memory);
     const Tensor own = words.gather(1, batch.targets[0].unsqueeze(1)).squeeze(1);
     DOCTEST_CHECK(tiny::largest_difference(own, scored) < 1e-5);
-    // What the entries gave of every word is what the stores have of all.
+    // The entries' contributions to every token add up to the stores' total.
     Tensor z;
     model.head->log_probs(hidden.f[0], &z);
     for (std::int64_t row = 0; row < 11; ++row) {
@@ -410,8 +410,8 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
 
 namespace {
 
-// Two folders that answer as one store, the rows of the second behind those of the first: what
-// parts on several machines would be.
+// Two folders that answer as one store, with the rows of the second after those of the first, like
+// parts on several machines.
 class TwoParts : public store::Store {
  public:
   TwoParts(const std::string& a, const std::string& b) : a_(a), b_(b), manifest_(a_.manifest()) {
@@ -500,7 +500,7 @@ DOCTEST_TEST_CASE("stores that do not belong together or to the model are refuse
   DOCTEST_CHECK(refused({folder / "ip"}, "m", "another tokenizer") == 65);
   DOCTEST_CHECK(refused({folder / "narrow"}) == 65);
   DOCTEST_CHECK(refused({folder / "none"}) == 66);
-  // Labels that no word of the model has.
+  // Labels outside the model's vocabulary.
   const auto large = open({folder / "words"}, model);
   DOCTEST_CHECK(thrown([&] { large->search(torch::zeros({1, width}), 50, 1, false); }).code == 65);
 }

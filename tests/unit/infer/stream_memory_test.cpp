@@ -1,4 +1,4 @@
-// The distribution over all words that sampling draws from.
+// The distribution over all tokens from which sampling draws.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ DOCTEST_TEST_CASE("the distribution over words sums to one and has eval's scores
         memory.cache = cache, memory.combine = memory.memory == "none" ? "joint" : combine;
         const auto windows = tiny::windows_of(10, 10, true);
         const Tensor expected = tiny::log_probs(model, shard.data(), windows, memory);
-        // Two rows that read the same text, remembered side by side.
+        // Two rows with one text, remembered in parallel.
         infer::StreamMemory remembered(infer::plan_memory(memory, windows, model), windows.window,
                                        true, model, 2);
         nn::State state;

@@ -40,7 +40,7 @@ struct Text {
   }
 };
 
-/// Words that repeat, so that memories have something to say.
+/// Tokens that repeat, so that memories have an effect.
 inline Text text_of(std::vector<std::size_t> lengths, std::uint64_t vocabulary = 23,
                     std::uint64_t seed = 3) {
   core::Rng rng(seed);
@@ -57,7 +57,7 @@ inline Text text_of(std::vector<std::size_t> lengths, std::uint64_t vocabulary =
   return text;
 }
 
-/// A text as a shard in a temporary file that goes with it.
+/// A text as a shard in a temporary file.
 class Shard {
  public:
   explicit Shard(const Text& text, const std::string& tokenizer = {}) {
@@ -93,7 +93,7 @@ class Shard {
 /// Weights larger than at the start of a training, so that predictions differ.
 inline nn::Model model_of(const std::string& arch, const std::string& positions = "learned",
                           std::int64_t vocabulary = 23, torch::Dtype dtype = torch::kFloat32) {
-  at::set_num_threads(1);  // these tensors are too small to share
+  at::set_num_threads(1);  // these tensors are too small for threads
   torch::manual_seed(7);
   nn::ModelOptions options;
   options.arch = arch;
@@ -109,7 +109,7 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
   return model;
 }
 
-/// log p of every scored token in order, float64.
+/// Returns log p of every scored token in order, float64.
 inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
                                const infer::WindowPlan& windows, const infer::MemoryPlan& memory) {
   std::vector<torch::Tensor> blocks;

@@ -15,7 +15,7 @@
 
 namespace tiny {
 
-/// Pairs of random words that end with 0, in a file that goes with it.
+/// Pairs of random tokens that end with 0, in a temporary file.
 struct Pairs {
   std::vector<std::vector<std::int64_t>> sides;
   std::unique_ptr<shard::Dataset> data;

@@ -1,5 +1,5 @@
 #pragma once
-// Every kind of transformer and encoder-decoder, for engine_model().
+// Every variant of transformers and encoder-decoders, for engine_model().
 
 #include <functional>
 #include <utility>

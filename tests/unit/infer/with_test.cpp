@@ -1,5 +1,5 @@
-// Further models in a mixture against the sum of what each gives alone: scores, parts, whole rows,
-// continuations, tuning.
+// Further models in a mixture, compared with the sum of the results of each: scores, parts, whole
+// rows, continuations, tuning.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ std::shared_ptr<infer::BesideModel> with_of(const std::string& arch, std::int64_
   return with;
 }
 
-// An LSTM whose State goes on and a transformer of a smaller window, beside a transformer.
+// An LSTM with carried State and a transformer with a smaller window, together with a transformer.
 struct WithCase {
   tiny::Text text = tiny::text_of({90, 40, 0, 61});
   tiny::Shard shard{text};
@@ -36,7 +36,7 @@ struct WithCase {
   infer::WithPlan plan{{{"lstm", 0.2}, {"transformer", 0.35}},
                        {with_of("lstm", 24, 24), with_of("transformer", 16, 9, "alibi")}};
 
-  // log p of every scored token by one of the further models alone.
+  // Returns log p of every scored token by one further model alone.
   Tensor alone(std::size_t i) const {
     const auto& with = *plan.models[i];
     const auto windows =
@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
                                    {0.2, of.alone(0)},
                                    {0.35, of.alone(1)}});
     DOCTEST_CHECK(tiny::largest_difference(torch::cat(found), expected) < kNear);
-    // Parts begin anywhere.
+    // Parts may begin anywhere.
     Tensor parts = torch::zeros({0}, torch::kFloat64);
     for (std::int64_t part = 0; part < 3; ++part) {
       watch.part = {part, 3};

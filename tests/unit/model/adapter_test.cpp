@@ -1,5 +1,5 @@
-// LoRA adapters: weights beside a plain loop over the tensors of the files, the rules of
-// adapter_config.json, and what is refused.
+// LoRA adapters: weights compared with a plain loop over the tensors of the files, the rules of
+// adapter_config.json, and refusals.
 
 #include "model/adapter.h"
 
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 const std::string kGolden = "tests/golden/families/";
 const std::string kPrefix = "base_model.model.";
 
-/// An adapter's folder, made by hand.
+/// A handmade adapter folder.
 struct Made {
   core::Json config = {{"peft_type", "LORA"}, {"r", 2}, {"lora_alpha", 6}};
   std::map<std::string, torch::Tensor> tensors;
@@ -41,7 +41,7 @@ struct Made {
   }
 };
 
-/// W + s B A of a matrix (out, in), or of its transpose, one product at a time.
+/// Returns W + s B A for a matrix (out, in), or for its transpose, one product at a time.
 torch::Tensor plain_sum(const torch::Tensor& w, const torch::Tensor& a, const torch::Tensor& b,
                         double scale, bool transposed) {
   auto sum = w.to(torch::kFloat64).clone();
@@ -57,7 +57,8 @@ torch::Tensor plain_sum(const torch::Tensor& w, const torch::Tensor& a, const to
   return sum;
 }
 
-/// Every tensor of the model with the adapter, as its family's file has it, beside the base's.
+/// Compares every tensor of the model with the adapter, in its family's form, with the base's
+/// tensor.
 void check_sums(const std::string& base, const Made& made, double scale, bool transposed = false) {
   const TemporaryFolder folder;
   made.write(folder / "adapter");
@@ -88,7 +89,7 @@ void check_sums(const std::string& base, const Made& made, double scale, bool tr
   DOCTEST_CHECK(changed == made.tensors.size() / 2);
 }
 
-/// The shape (out, in) of each matrix of a folder whose name ends so.
+/// Adds terms for each matrix (out, in) of a folder whose name has this end.
 void add_terms(Made& made, const std::string& base, const std::string& end, bool transposed = false,
                std::int64_t rank = 2) {
   const model::TensorFiles files(base);
@@ -111,7 +112,7 @@ DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layou
     check_sums(kGolden + "llama", made, 3);
   }
   {
-    // Queries, keys and values of a head stand together in the file.
+    // The file interleaves queries, keys and values by head.
     Made made({"query_key_value"});
     add_terms(made, kGolden + "gpt_neox", "query_key_value");
     check_sums(kGolden + "gpt_neox", made, 3);
@@ -151,7 +152,7 @@ DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save t
   const auto expected = plain_sum(was.at("transformer.wte.weight"), a, b, 3, true);
   DOCTEST_CHECK((is.at("transformer.wte.weight") - expected).abs().max().item<double>() < 1e-5);
   DOCTEST_CHECK(is.at("lm_head.weight").equal(head));
-  // Where both are one matrix it cannot have two values.
+  // One matrix for both cannot have two values.
   options.vocabulary.tied = true;
   model::save(folder / "tied", *random_model(options), {{"family", "llama"}}, "");
   expect_error(Code::bad_data, "the model's head",
@@ -209,7 +210,7 @@ DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
   refused({{"r", 1.5}}, "\"r\"");
   refused({{"target_modules", "("}}, "\"target_modules\"");
   refused({{"rank_pattern", {{"q_proj", "x"}}}}, "\"rank_pattern\"");
-  // What is off is off.
+  // Options that are off have no effect.
   model::AdapterRules({{"use_dora", false},
                        {"megatron_config", nullptr},
                        {"loftq_config", {}},

@@ -1,5 +1,5 @@
-// What goes out of a model's folder is what came in: ids of tokens, files of other programs, the
-// weights' numbers.
+// The export of a model's folder preserves ids of tokens, files of other programs and the weights'
+// numbers.
 
 #include <map>
 
@@ -23,7 +23,7 @@ const std::map<std::string, std::string> kFiles = {
     {"special_tokens_map.json", "{}"},
     {"added_tokens.json", "{\"<|im_end|>\": 2}"}};
 
-// The golden Llama, of bfloat16 weights, with files of others and ids.
+// The golden Llama with bfloat16 weights, files of other programs and ids.
 struct Source : TemporaryFolder {
   Source() {
     for (const auto& file : fs::directory_iterator("tests/golden/families/llama"))
@@ -73,14 +73,14 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   const auto loaded = model::load(out), original = model::load(source.path);
   DOCTEST_CHECK((loaded.fingerprint == original.fingerprint));
   DOCTEST_CHECK(loss_of(*loaded.model, some_ids()) == loss_of(*original.model, some_ids()));
-  // The same again writes nothing, also from its own output; what is not the same is refused.
+  // Exporting again writes nothing, also from the export itself. Anything else is refused.
   DOCTEST_CHECK(exported(source.path, out));
   DOCTEST_CHECK(!exported(out, folder / "third"));
   DOCTEST_CHECK(core::read_text(folder / "third/generation_config.json") ==
                 kFiles.at("generation_config.json"));
   overwrite(out + "/chat_template.jinja", "other");
   expect_error(Code::cannot_create, "holds a model already", [&] { exported(source.path, out); });
-  // One that was stopped is done anew: what another source left there goes.
+  // An interrupted export is redone, and what another source left is removed.
   fs::remove(out + "/model.safetensors");
   overwrite(out + "/added_tokens.json", "stale");
   fs::remove(source / "added_tokens.json");
@@ -88,7 +88,7 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   DOCTEST_CHECK(!core::exists(out + "/added_tokens.json"));
   DOCTEST_CHECK(core::read_text(out + "/chat_template.jinja") == kFiles.at("chat_template.jinja"));
   DOCTEST_CHECK(exported(source.path, out));
-  // A user's file is not one's own.
+  // A user's file is not a file of the export.
   fs::create_directory(folder / "mine");
   overwrite(folder / "mine/generation_config.json", "{}");
   expect_error(Code::cannot_create, "generation_config.json already",
@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("--dtype: the weights are the numbers that are asked for") {
   // float16 goes to float16.
   DOCTEST_CHECK(!exported(folder / "float16", folder / "again"));
   DOCTEST_CHECK((type_in(folder / "again") == torch::kHalf));
-  // What float16 cannot hold is refused, not made infinite.
+  // A weight that float16 cannot hold is refused, not made infinite.
   const auto model = random_model(small_gpt2());
   {
     const torch::NoGradGuard no_grad;

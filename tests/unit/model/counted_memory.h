@@ -1,5 +1,5 @@
 #pragma once
-// How much memory of torch's a test holds.
+// Measures the memory of torch that a test holds.
 
 #include <c10/core/CPUAllocator.h>
 
@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-/// Counts the bytes of tensors on the CPU that are made while it lives; they may outlive it.
+/// Counts the bytes of CPU tensors that are made during its lifetime. The tensors may outlive it.
 class CountedMemory {
  public:
   CountedMemory() : counter_(counter()) {

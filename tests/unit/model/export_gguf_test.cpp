@@ -1,4 +1,4 @@
-// Models as GGUF files: packed numbers, families, tokenizers, and what has no form there.
+// Models as GGUF files: packed numbers, families, tokenizers, and what the format cannot express.
 
 #include "model/export_gguf.h"
 
@@ -36,7 +36,7 @@ nn::ModelOptions small_llama() {
   return options;
 }
 
-/// What is read of the metadata that a tokenizer has.
+/// Reads the metadata that a tokenizer writes.
 text::TokenizerPtr read_back(const std::string& json, std::int64_t rows, std::string& remark,
                              const model::GgufIds& ids = {}) {
   core::MemorySink sink;
@@ -71,12 +71,12 @@ DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
   for (const std::string family :
        {"mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3"}) {
     DOCTEST_CAPTURE(family);
-    // Qwen 2 without the windows that its golden folder has.
+    // Qwen 2 without the windows of its golden folder.
     std::filesystem::copy(kFamilyFolder + family, folder / family);
     auto config = core::read_json(folder / (family + "/config.json"));
     const bool scaled = config.contains("query_pre_attn_scalar");
     if (scaled) {
-      config["query_pre_attn_scalar"] = config["head_dim"];  // another has no key
+      config["query_pre_attn_scalar"] = config["head_dim"];  // another value has no key
       overwrite(folder / (family + "/config.json"), core::dump(config));
     }
     if (family == "qwen2") {
@@ -95,7 +95,7 @@ DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
     const auto ids = some_ids(loaded.model->vocabulary);
     DOCTEST_CHECK(loss_of(*again.model, ids) ==
                   doctest::Approx(loss_of(*loaded.model, ids)).epsilon(1e-6));
-    // Norms of Gemma's are written with 1 added; all other numbers are the same.
+    // Gemma's norms are written with 1 added. All other numbers are equal.
     if (!family.starts_with("gemma")) DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
     if (family == "qwen2" || scaled) continue;
     const auto golden = golden_nll(kFamilyFolder + family + "/nll.json");
@@ -128,13 +128,13 @@ DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
     DOCTEST_CAPTURE(name);
     const auto& whole = exact.at(name);
     if (whole.dim() == 1) continue;
-    // Half a step of the block's scale, and what the scale's own rounding moves.
+    // Half a step of the block's scale, plus the rounding of the scale.
     const auto blocks = whole.reshape({-1, 32});
     const auto room = blocks.abs().amax(1, true) / 127 * 0.6;
     DOCTEST_CHECK(((values.reshape({-1, 32}) - blocks).abs() <= room).all().item<bool>());
     DOCTEST_CHECK(!values.equal(whole));
   }
-  // Rows of 48 have no whole blocks.
+  // Rows of 48 numbers have no whole blocks.
   options.shape.d_model = 48, options.shape.heads = 2, options.transformer.kv_heads = 0;
   options.transformer.d_head = 0;
   model::save(folder / "odd", *random_model(options), {{"family", "llama"}}, "");
@@ -146,8 +146,8 @@ DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
 
 DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back with equal ids") {
   const std::map<std::string, std::string> without_normalizer = {{"qwen2", "NFC"}};
-  // Tekken's merges make all its tokens, so that it does not matter that llama.cpp asks none for a
-  // piece that is one.
+  // Tekken's merges make all its tokens. It therefore does not matter that llama.cpp ignores merges
+  // for a piece that is a token.
   for (const std::string name : {"llama3", "smollm", "qwen2", "o200k", "tekken", "deepseek"}) {
     DOCTEST_CAPTURE(name);
     const auto own = text::load_tokenizer(kPipelines + name + ".json");
@@ -164,7 +164,7 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
     for (const auto& token : own->special_tokens())
       DOCTEST_CHECK(again->token(token.id) == token.content);
   }
-  // SentencePiece's: merges follow from scores there, and others have no form.
+  // SentencePiece's merges follow from scores in a GGUF file; the format cannot express others.
   {
     const auto own = text::load_tokenizer("tests/golden/sentencepiece/bpe.model");
     std::string remark;
@@ -175,22 +175,22 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
       read_back(text::load_tokenizer(kPipelines + "llama2.json")->json(), 4096, remark);
     });
   }
-  // Bytes are a BPE without merges.
+  // bytes is a BPE without merges.
   std::string remark;
   const auto bytes = read_back(text::load_tokenizer("bytes")->json(), 256, remark);
   read_back(text::load_tokenizer("bytes")->json(), 256, remark, {-1, -1, {7, 9, 11, 12}});
   DOCTEST_CHECK(remark == "1 of the 4 tokens that end a text have no key, and are left out");
   DOCTEST_CHECK(bytes->encode("a\xFF b") == std::vector<std::uint32_t>{97, 255, 32, 98});
-  // A space before the text where another is there already: no key says so.
+  // A space before the text although it already has one: no key expresses this.
   expect_error(Code::bad_config, "a GGUF file has no form for how it splits", [&] {
     read_back(text::load_tokenizer(kPipelines + "lower.json")->json(), 4096, remark);
   });
-  // Runs of digits: llama.cpp splits each digit off, or three.
+  // Runs of digits: llama.cpp splits off each digit, or groups of three.
   expect_error(
       Code::bad_config,
       R"(no name for the pre-tokenizer {"pretokenizers":[{"individual_digits":false)",
       [&] { read_back(text::load_tokenizer(kPipelines + "digits.json")->json(), 4096, remark); });
-  // A token that no merges make: whether they are asked matters.
+  // A token that no merges make: it matters whether merges are used.
   {
     auto tekken = core::read_json(kPipelines + "tekken.json");
     tekken["model"]["merges"].erase(tekken["model"]["merges"].size() - 1);

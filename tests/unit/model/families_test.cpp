@@ -1,6 +1,6 @@
-// Families of transformers' models: small folders that it wrote, in several files, with what it
-// makes of them; the way back; and what is refused. tests/golden/hf_families.py wrote the folders,
-// and hf_families.bats asks it itself.
+// Families of transformers' models: small folders that transformers wrote, in several files, with
+// its results; the way back; and refusals. tests/golden/hf_families.py wrote the folders, and
+// hf_families.bats runs transformers itself.
 
 #include "folder_of_test.h"
 #include "model/families/family.h"
@@ -24,7 +24,7 @@ GoldenNll golden(const std::string& family) {
   return golden_nll(kGolden + family + "/nll.json");
 }
 
-/// A copy of a golden folder to break.
+/// A copy of a golden folder, for modification.
 struct Copy : TemporaryFolder {
   explicit Copy(const std::string& family) {
     for (const auto& file : fs::directory_iterator(kGolden + family))
@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the
     DOCTEST_CHECK(again.facts.memory == "local");
     const model::TensorFiles ours(folder.path), theirs(kGolden + family);
     DOCTEST_CHECK(ours.tensors() == theirs.tensors());
-    // Without Tessera's own part it is as any other folder of the family.
+    // Without Tessera's own part it is like any other folder of the family.
     auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");
     config.erase("tessera");
     overwrite(folder / "config.json", core::dump(config));
@@ -273,7 +273,7 @@ DOCTEST_TEST_CASE("a tied matrix stands under either name, or under both") {
     DOCTEST_CHECK(loads({}));
     tensors.erase(embedding);  // as safetensors' save_model does
     DOCTEST_CHECK(loads({{embedding, head}}));
-    // A matrix that no option ties is missed.
+    // A matrix that no option ties is missing.
     auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");
     config.erase("tessera");
     config["tie_word_embeddings"] = false;

@@ -1,5 +1,5 @@
 #pragma once
-// A folder of a test's own, gone with it; and bytes as a source to read.
+// A temporary folder of a test, and bytes as a source to read.
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "core/io.h"
 #include "unit/temporary_folder.h"
 
-/// Without the fsync of core::write_file.
+/// Writes without the fsync of core::write_file.
 inline void overwrite(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
@@ -32,7 +32,7 @@ class OwnedMemory : public core::RandomSource {
   core::RandomMemory memory_;
 };
 
-/// The Error that `body` throws: its code, and whether its text holds `part`.
+/// Checks the code of the Error that `body` throws, and that its text contains `part`.
 template <class Body>
 void expect_error(core::Code code, const std::string& part, const Body& body) {
   try {

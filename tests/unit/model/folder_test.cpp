@@ -11,7 +11,7 @@ namespace {
 
 using core::Code;
 
-/// A tokenizer of a few words, its canonical JSON.
+/// Returns the canonical JSON of a tokenizer of a few words.
 std::string tokenizer_of(const std::string& word) {
   text::Vocabulary words;
   for (const auto& token : {std::string("<unk>"), std::string("<eos>"), word}) words.add(token);
@@ -31,7 +31,7 @@ void change_config(const TemporaryFolder& folder, const Change& change) {
   overwrite(folder / "config.json", core::dump(json));
 }
 
-/// Writes model.safetensors anew, without digest or fingerprint of Tessera's, as others would.
+/// Rewrites model.safetensors without Tessera's digest or fingerprint, as other programs would.
 template <class Change>
 void change_weights(const TemporaryFolder& folder, const Change& change) {
   model::TensorMap tensors = model::read_safetensors(folder / "model.safetensors");
@@ -267,7 +267,7 @@ DOCTEST_TEST_CASE("vocab.json and merges.txt are GPT-2's, unless their class say
   }
   overwrite(folder / "tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
   expect_error(Code::bad_data, "Qwen2Tokenizer", [&] { model::read_tokenizer(folder.path); });
-  // A tokenizer.json says all by itself.
+  // A tokenizer.json is sufficient.
   overwrite(folder / "tokenizer.json", kTokenizer);
   DOCTEST_CHECK(model::read_tokenizer(folder.path) == kTokenizer);
 }

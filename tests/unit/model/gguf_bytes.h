@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-/// A file that is put together; bytes() is the whole.
+/// Builds a file; bytes() returns it.
 class GgufBytes {
  public:
   void text(std::string_view key, std::string_view value) { pair(key, 8, packed(value)); }
@@ -30,7 +30,7 @@ class GgufBytes {
     for (const auto value : values) all += raw(value);
     pair(key, 9, all);
   }
-  /// A value as its bytes are.
+  /// Adds a value as raw bytes.
   void pair(std::string_view key, std::uint32_t type, std::string_view bytes) {
     pairs_ += packed(key) + raw(type) + std::string(bytes);
     ++pair_count;
@@ -42,7 +42,7 @@ class GgufBytes {
     data_ += bytes;
     data_.resize((data_.size() + 31) / 32 * 32);
   }
-  /// Its entry alone.
+  /// Adds only its entry.
   void tensor_at(std::string_view name, const std::vector<std::int64_t>& shape, std::uint32_t type,
                  std::uint64_t offset) {
     tensors_ += packed(name) + raw(static_cast<std::uint32_t>(shape.size()));

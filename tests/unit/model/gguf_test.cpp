@@ -1,4 +1,4 @@
-// GGUF files: blocks of numbers, headers that somebody made by hand, models and tokenizers.
+// GGUF files: blocks of numbers, handmade headers, models and tokenizers.
 
 #include <cmath>
 #include <fstream>
@@ -38,7 +38,7 @@ std::vector<float> numbers_of(const model::GgufFile& file, const std::string& te
   return numbers;
 }
 
-/// What reading everything of these bytes ends with; empty: with no error.
+/// Returns the error of reading all of these bytes, or an empty text.
 std::string fault_of(const std::string& bytes, Code* code = nullptr) {
   try {
     const model::GgufFile file(as_bytes(bytes), "x.gguf");
@@ -236,7 +236,7 @@ DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
     return model::gguf_config(model::GgufFile(as_bytes(bytes), "x.gguf"));
   };
   const auto plain = config_of([](auto&) {});
-  DOCTEST_CHECK(plain["rms_norm_eps"] == 1e-5);  // not what a float32 is of it
+  DOCTEST_CHECK(plain["rms_norm_eps"] == 1e-5);  // not the float32's exact value
   DOCTEST_CHECK(plain["num_key_value_heads"] == 1);
   DOCTEST_CHECK(plain["tie_word_embeddings"] == true);
   DOCTEST_CHECK(plain["vocab_size"] == 6);
@@ -256,7 +256,7 @@ DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
   DOCTEST_CHECK(scaled["eos_token_id"] == core::Json({2, 1}));  // the file's own first
 }
 
-// Of 64 numbers of a head, 500,000 the base, and a factor of 32, as Llama 3.2 has them.
+// 64 numbers per head, base 500,000 and factor 32, as in Llama 3.2.
 DOCTEST_TEST_CASE("gguf: Llama 3's angles are found in the divisors that the file has") {
   const auto file_of = [](float wrong) {
     auto file = small_llama([](auto& f) {
@@ -266,7 +266,7 @@ DOCTEST_TEST_CASE("gguf: Llama 3's angles are found in the divisors that the fil
     std::vector<float> divisors;
     for (int i = 0; i < 32; ++i) {
       const double wave = 2 * M_PI * std::pow(5e5, i / 32.0);
-      const double share = std::clamp((8192 / wave - 1) / 3, 0.0, 1.0);  // of the angle as it is
+      const double share = std::clamp((8192 / wave - 1) / 3, 0.0, 1.0);  // of the unscaled angle
       divisors.push_back(static_cast<float>(1 / (share + (1 - share) / 32)) *
                          (i == 20 ? wrong : 1));
     }
@@ -283,7 +283,7 @@ DOCTEST_TEST_CASE("gguf: Llama 3's angles are found in the divisors that the fil
 
 namespace {
 
-/// A folder of transformers' as llama.cpp's converter writes it.
+/// A transformers folder as llama.cpp's converter writes it.
 class Converted {
  public:
   Converted(const std::string& family, const std::string& architecture)
@@ -311,7 +311,7 @@ class Converted {
     whole("attention.head_count", "num_attention_heads", 0);
     whole("attention.head_count_kv", "num_key_value_heads", 0);
     whole("attention.key_length", "head_dim", 4);
-    if (architecture_ == "gemma3") {  // a window of the first of its two layers
+    if (architecture_ == "gemma3") {  // a window in the first of its two layers
       const std::string two = GgufBytes::raw(std::uint32_t{7}) + GgufBytes::raw(std::uint64_t{2});
       made_.pair("gemma3.attention.sliding_window_pattern", 9, two + std::string("\1\0", 2));
       made_.number("gemma3.rope.freq_base", 500);
@@ -396,7 +396,7 @@ DOCTEST_TEST_CASE("gguf: every architecture is the family of transformers that i
       DOCTEST_CHECK_MESSAGE(torch::allclose(ours[i].second, theirs[i].second, 0, 1e-6),
                             ours[i].first);
     }
-    // What all of these small models have and their files say.
+    // All of these small models have these options, and their files say so.
     auto options = found.model->options;
     const auto& asked = expected.model->options;
     if (family == "llama") options.transformer.rope = asked.transformer.rope;
@@ -459,7 +459,7 @@ DOCTEST_TEST_CASE("gguf: a tokenizer of SentencePiece merges by the scores of th
   file.numbers("tokenizer.ggml.scores", scores);
   file.whole("tokenizer.ggml.bos_token_id", 1);
   using Ids = std::vector<std::uint32_t>;
-  // "ba" is the best pair, and takes the b before "ab" can.
+  // "ba" is the best pair and takes the b before "ab" can.
   DOCTEST_CHECK(ids_of(file, "aba") == Ids{7, 6});
   DOCTEST_CHECK(ids_of(file, "ab") == Ids{2, 5});
   DOCTEST_CHECK(ids_of(file, "a") == Ids{7});

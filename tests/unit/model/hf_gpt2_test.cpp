@@ -1,5 +1,5 @@
-// Folders that go between Tessera and transformers, both ways; tests/golden/hf_gpt2.py is the
-// peer's side.
+// Folders that are exchanged between Tessera and transformers in both directions.
+// tests/golden/hf_gpt2.py is transformers' side.
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -18,7 +18,7 @@ struct Answer {
   std::string text;
 };
 
-/// The peer's python: $TESSERA_PEERS, else the bench's, else python3.
+/// Returns the peer's python: $TESSERA_PEERS, else the bench's, else python3.
 std::string python() {
   if (const char* given = std::getenv("TESSERA_PEERS"); given && *given) return given;
   const std::string bench = "build/peers/bin/python";
@@ -38,7 +38,7 @@ Answer ask_peer(const std::string& arguments) {
   return answer;
 }
 
-/// False, with the reason, where the peer cannot run.
+/// Returns false, and prints the reason, if the peer cannot run.
 bool peer_is_there() {
   const Answer answer = ask_peer("none none");
   if (answer.status == 0) return true;

@@ -1,7 +1,6 @@
-// Folders of transformers' form that somebody made by hand: whatever config.json, the header of
-// model.safetensors and the indices say, `model info`, `model verify`, `model import` and
-// everything that loads a model end with one line and a documented code, and take no memory for
-// what is said.
+// Malicious folders in transformers' form. Whatever config.json, the header of model.safetensors
+// and the indices say, `model info`, `model verify`, `model import` and everything that loads a
+// model end with one line and a documented code. They allocate no memory for what the files claim.
 
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ using core::Code;
 
 constexpr std::size_t kLongestLine = 1000;
 
-/// Ends the process where a reader does not end.
+/// Ends the process if a reader does not end.
 struct TimeLimit {
   TimeLimit() { ::alarm(120); }
   ~TimeLimit() { ::alarm(0); }
@@ -35,7 +34,8 @@ bool is_one_line(const std::string& text) {
   return !text.empty() && text.size() < kLongestLine && text.find('\n') == std::string::npos;
 }
 
-/// Nothing reads it, and each says in one line why; one of the lines holds `says`.
+/// Checks that no reader accepts it, that each gives a one-line reason, and that one of the lines
+/// contains `says`.
 void expect_refused(const std::string& folder, const std::string& says) {
   const TimeLimit limit;
   const CountedMemory memory;
@@ -75,7 +75,7 @@ std::string nested(const std::string& open, std::size_t times) {
   return text;
 }
 
-/// A small GPT-2 whose files tests write over.
+/// A small GPT-2 whose files tests overwrite.
 struct GptFolder : TemporaryFolder {
   GptFolder() {
     model::save(path, *random_model(small_gpt2()), {{"memory", "none"}}, "");
@@ -132,7 +132,7 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
     overwrite(folder / "config.json", content);
     expect_refused(folder.path, says);
   }
-  // The last of two values of a key is the one that counts, as in Python.
+  // The last of duplicate keys counts, as in Python.
   overwrite(folder / "config.json", with("n_layer", "2,\"n_layer\":3,\"n_layer\":2"));
   DOCTEST_CHECK(model::check_model(folder.path).ok());
 }
@@ -265,7 +265,7 @@ DOCTEST_TEST_CASE("an index that leads out of its folder, or nowhere, is refused
     overwrite(folder / "model.safetensors.index.json", content);
     expect_refused(folder.path, says);
   }
-  // The index of pickled files is read by the same rules.
+  // The index of pickled files follows the same rules.
   std::filesystem::remove(folder / "model.safetensors.index.json");
   for (const auto& [says, content] : cases) {
     if (says == "is not in") continue;  // that file is no pickle

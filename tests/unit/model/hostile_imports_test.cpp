@@ -1,5 +1,5 @@
-// Checkpoints that a trainer does not write: a few bytes that ask for much work or memory are
-// refused before it is done. Time and memory follow from the bytes of the file.
+// Checkpoints that no trainer writes: a few bytes that ask for much work or memory are refused
+// beforehand. Time and memory follow from the size of the file.
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ namespace {
 using core::Code;
 using namespace small_checkpoints;
 
-/// Ends the process where a reader does not end: nothing else would.
+/// Ends the process if a reader does not end.
 struct Deadline {
   Deadline() { ::alarm(60); }
   ~Deadline() { ::alarm(0); }
@@ -29,7 +29,7 @@ std::unique_ptr<OwnedMemory> source_of(const std::string& bytes) {
   return std::make_unique<OwnedMemory>(core::Bytes(begin, begin + bytes.size()));
 }
 
-/// Reads it as a checkpoint, which takes no memory for tensors but what its own bytes take.
+/// Reads it as a checkpoint, with tensor memory limited by its own bytes.
 void hostile(const std::string& says, const std::string& bytes) {
   const Deadline deadline;
   const CountedMemory memory;
@@ -40,7 +40,7 @@ void hostile(const std::string& says, const std::string& bytes) {
   DOCTEST_CHECK(memory.most() < std::int64_t{8} << 20);
 }
 
-/// A checkpoint of fairseq's: these tensors, and settings that go before the usual ones.
+/// Returns a fairseq checkpoint with these tensors, and with settings that precede the usual ones.
 std::string fairseq(const std::vector<std::pair<std::string, Shape>>& shapes,
                     const std::vector<std::pair<std::string, std::int32_t>>& settings = {}) {
   Floats floats;
@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("small checkpoints of each program become models") {
 }
 
 DOCTEST_TEST_CASE("modules that others share are not walked once for each way to them") {
-  // 30 levels of a module that holds the one below it eight times.
+  // 30 levels of a module that holds the next lower one eight times.
   std::string below = module("Leaf", {}, {}, {});
   for (int level = 0; level < 30; ++level) {
     Pairs children = {{unicode("0"), below + put(level)}};
@@ -89,7 +89,7 @@ DOCTEST_TEST_CASE("modules that others share are not walked once for each way to
     below = module(level == 29 ? "MemTransformerLM" : "Level", {}, {}, children);
   }
   hostile("its modules are too many", Floats().save(below));
-  // The name of one module, said again and again.
+  // The name of one module, repeated.
   const auto name = unicode(std::string(1 << 16, 'a'));
   std::string more;
   for (int i = 0; i < 600; ++i) more += get(0) + get(1);
@@ -109,7 +109,7 @@ DOCTEST_TEST_CASE("a list that is given many times is not looked at many times")
   const auto lists = tuple({repeated("]", n)}) + put(0);
   hostile("more than 1048576 values",
           Floats().save(ordered + put(1) + lists + "R" + repeated("0" + get(1) + get(0) + "R", n)));
-  // A text of a megabyte as NumPy's number, again and again: it is not copied.
+  // A text of a megabyte as NumPy's number, repeatedly: it is not copied.
   const Deadline deadline;
   const auto scalar = global("numpy.core.multiarray", "scalar");
   const auto dtype = global("numpy", "dtype") + tuple({unicode("i8"), "\x89", "\x88"}) + "R" +
@@ -148,7 +148,7 @@ DOCTEST_TEST_CASE("columns of a matrix are not read many times over") {
 }
 
 DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its file") {
-  // As far as its reader looks before it makes anything.
+  // The reader looks this far before it allocates anything.
   const auto words_of = [](std::int32_t d_model, const Shape& table, const Shape& projection,
                            const std::vector<std::string>& cutoffs) {
     Floats floats;
@@ -209,7 +209,7 @@ DOCTEST_TEST_CASE("fairseq's tables and products are bounded by its file, and sh
           fairseq({{band + "0.0.weight", {3000, 1}}, {band + "0.1.weight", {2500, 1}}}));
   hostile("does not go through a projection",
           fairseq({{band + "0.0.weight", {3, 1}}, {band + "0.1.weight", {2}}}));
-  // A table of ordinary length is made.
+  // A table of ordinary length is read.
   const model::TorchFile file(source_of(fairseq_plain()));
   DOCTEST_CHECK(model::read_checkpoint(file).options.transformer.context == 4);
 }

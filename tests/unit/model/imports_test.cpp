@@ -1,5 +1,6 @@
 // Checkpoints of other programs' trainers: their models give the log-probabilities of a plain
-// reading, and what is missing or not supported is named. tests/golden/checkpoints.py wrote them.
+// implementation, and errors name what is missing or unsupported. tests/golden/checkpoints.py wrote
+// them.
 
 #include "core/io.h"
 #include "folder_of_test.h"
@@ -22,7 +23,7 @@ std::string imported(const TemporaryFolder& folder, const std::string& name) {
   return folder / name;
 }
 
-/// A checkpoint of nanoGPT's with these tensors and settings besides.
+/// Returns a checkpoint of nanoGPT with these additional tensors and settings.
 std::string nanogpt(const Pairs& tensors, const Pairs& settings) {
   Pairs all = {{unicode("n_layer"), whole(1)},    {unicode("n_head"), whole(1)},
                {unicode("n_embd"), whole(2)},     {unicode("block_size"), whole(4)},
@@ -81,7 +82,7 @@ DOCTEST_TEST_CASE("a pickled Transformer-XL gives the log-probabilities of a pla
     const auto path = imported(folder, name);
     const auto expected = golden_nll(kGolden + name + ".json");
     const auto exact = model::load(path, torch::kCPU, torch::kFloat64);
-    // Where words have gone through band 0's projection they were rounded to float32.
+    // Where tokens went through band 0's projection they were rounded to float32.
     DOCTEST_CHECK(nll_gap(*exact.model, expected) < (name == "xl_bands" ? 1e-6 : 1e-9));
     DOCTEST_CHECK(nll_gap(*model::load(path).model, expected) < 1e-4);
     const auto& options = exact.model->options;
@@ -161,7 +162,7 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or of another type",
           small_gpt(), {{unicode("n_layer"), unicode("two")}});
   refused(Code::bad_config, "heads", small_gpt(), {{unicode("n_head"), whole(3)}});
-  // Only a value that is wanted has to be one: this one is inert, that one is not.
+  // Only a required value must be valid: the first call is not used, the second is.
   const std::string call = global("os", "system") + tuple({unicode("ls")}) + "R";
   refused(Code::bad_data, "no tensor transformer.wte.weight in it", without(0),
           {{unicode("unread"), call}});
@@ -191,7 +192,7 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
       storages.emplace_back(
           key, std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
     }
-    // A mask, as old versions kept them, of another type.
+    // A mask of another type, as old versions stored it.
     tensors.emplace_back(unicode("model.layers.0.rotary_emb.inv_freq"),
                          tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
     return archive(ordered_dict(tensors), storages);
@@ -237,7 +238,7 @@ DOCTEST_TEST_CASE("a model is not written over another") {
                  [&] { model::import_model(kGolden + what + ".pt", {}, path); });
   };
   refused("nanogpt_stream");
-  // The same again finds it done; a byte more of any file, and it is another.
+  // Importing again finds it complete. After a change of one byte of any file it is another model.
   DOCTEST_CHECK(model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
   for (const std::string name : {"/config.json", "/model.safetensors"}) {
     const auto whole = core::read_text(path + name);

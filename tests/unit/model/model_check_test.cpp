@@ -1,4 +1,4 @@
-// What a folder says of itself, every fault of it at once, and a model as one of a family.
+// What a folder says about itself, all its faults at once, and a model as one of a family.
 
 #include "model/model_check.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using core::Code;
 
-/// Tessera's own defaults: an embedding that is scaled and shared.
+/// Tessera's defaults: a scaled and shared embedding.
 nn::ModelOptions usual() {
   auto options = small_gpt2();
   options.vocabulary.scale_embedding = true;
@@ -86,7 +86,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   DOCTEST_CHECK(verdict.json()["faults"].size() == 7);
   const auto wrong = model::check_models({folder.path}, [](const auto&) {});
   DOCTEST_CHECK(wrong.find("(and 6 more)") != std::string::npos);
-  // Another configuration than the one that was saved, where all tensors fit.
+  // A configuration that differs from the saved one although all tensors fit.
   const TemporaryFolder other;
   model::save(other.path, *random_model(small_gpt2()), {{"memory", "none"}}, "");
   auto config = core::parse_json(core::read_text(other / "config.json"), "config.json");

@@ -1,4 +1,5 @@
-// What a path is that a user gives for a model: used where it means a folder, else told by name.
+// Paths that a user gives for a model: they are used if they identify a folder, else the message
+// names what they are.
 
 #include "model/model_path.h"
 
@@ -26,7 +27,7 @@ DOCTEST_TEST_CASE("a file of a model's folder and the root of a hub's cache mean
   model::save(folder / "m", *random_model(small_gpt2()), {}, "");
   for (const char* name : {"m", "m/config.json", "m/model.safetensors"})
     DOCTEST_CHECK(fs::equivalent(model::load(folder / name).folder, folder / "m"));
-  // As huggingface_hub keeps it: links into blobs.
+  // As huggingface_hub stores it: links into blobs.
   const std::string hub = folder / "models--org--name";
   fs::create_directories(hub + "/snapshots/abc");
   for (const char* name : {"config.json", "model.safetensors"}) {
@@ -99,6 +100,6 @@ DOCTEST_TEST_CASE("quantized weights are refused by the method's name") {
   refused({{"model_type", "llama"}, {"quantization_config", {{"load_in_4bit", true}}}},
           "(bitsandbytes)");
   refused({{"model_type", "llama"}, {"quantization", {{"bits", 4}, {"group_size", 64}}}}, "(mlx)");
-  // A null is none.
+  // null means absent.
   refused({{"model_type", "llama"}, {"quantization_config", nullptr}}, "\"vocab_size\"");
 }

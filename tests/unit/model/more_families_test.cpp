@@ -1,5 +1,5 @@
-// Families without a golden folder of transformers': held to their formulas in plain float64 loops,
-// below, at and beyond their edges (windows, lengths of training).
+// Families without a golden folder of transformers, compared with their formulas in plain float64
+// loops, below, at and beyond their limits (windows, training lengths).
 
 #include <filesystem>
 #include <numbers>
@@ -83,8 +83,8 @@ std::vector<double> plain_angles(double theta) {
   return angles;
 }
 
-/// YaRN (Peng et al. 2023, section 3.2): angles of more than `fast` turns in `trained` tokens stay,
-/// those of fewer than `slow` are divided, between the pairs a ramp.
+/// YaRN (Peng et al. 2023, section 3.2): angles of more than `fast` turns in `trained` tokens are
+/// unchanged, those of fewer than `slow` are divided, with a ramp between.
 std::vector<double> yarn_angles(double theta, double factor, double trained, double fast,
                                 double slow) {
   const auto pair = [&](double turns) {
@@ -109,8 +109,8 @@ Form usual_form() {
   return form;
 }
 
-/// The folder's model gives what the loops give, of texts of three lengths; as another folder of
-/// its family too.
+/// Checks the folder's model against the loops for texts of three lengths, also as another folder
+/// of its family.
 void check(const Folder& made, const Form& form, const std::string& family, double exactly = 1e-9) {
   const TemporaryFolder folder;
   made.write(folder / "m");
@@ -174,7 +174,7 @@ DOCTEST_TEST_CASE("granite: factors of embeddings, residuals, scores and logits"
   form.embedding = 12, form.residual = 0.22, form.attention = 0.05, form.logits = 8;
   // Its factors are multiplied in as float32.
   check(made, form, "granite", 1e-7);
-  // An adapter is of the matrices as the file has them.
+  // An adapter refers to the file's matrices.
   const TemporaryFolder folder;
   made.write(folder / "m");
   std::filesystem::create_directory(folder / "a");
@@ -407,7 +407,7 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
     DOCTEST_REQUIRE(!said.empty());
     DOCTEST_CHECK(said[0].find("config.json: the part that reads texts is taken, that of images "
                                "is left out") != std::string::npos);
-    // A tensor of no part is still told.
+    // A tensor of no part is still reported.
     made.tensors["language_model.model.layers.0.more.weight"] = torch::randn({2});
     const TemporaryFolder folder;
     made.write(folder / "m");

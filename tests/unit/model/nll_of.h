@@ -1,5 +1,5 @@
 #pragma once
-// The negative log-likelihood of each token, beside what another program found.
+// Compares the negative log-likelihood of each token with another program's.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "core/json.h"
 #include "small_models.h"
 
-/// Of each token after the first, float64.
+/// Returns the values of each token after the first, float64.
 inline torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
   std::vector<torch::Tensor> each;
   for (std::int64_t n = 2; n <= ids.numel(); ++n)
@@ -22,7 +22,7 @@ struct GoldenNll {
   torch::Tensor ids, nll;
 };
 
-/// {"ids", "nll"}.
+/// Reads {"ids", "nll"}.
 inline GoldenNll golden_nll(const std::string& path) {
   const auto json = core::parse_json(core::read_text(path), path);
   return {torch::tensor(json["ids"].get<std::vector<std::int64_t>>()),

@@ -17,7 +17,7 @@ SafetensorsReader reader_of(core::Bytes bytes) {
   return SafetensorsReader(std::make_unique<OwnedMemory>(std::move(bytes)));
 }
 
-/// A file with this header over `data` zero bytes.
+/// Returns a file with this header and `data` zero bytes.
 core::Bytes file_of(const std::string& header, std::size_t data) {
   core::MemorySink sink;
   const std::uint64_t length = header.size();
@@ -95,7 +95,7 @@ DOCTEST_TEST_CASE("every cut, every added byte and every flipped bit is found") 
     } catch (const core::Error&) {
     }
   }
-  // The metadata's text (its keys and "pt") may differ unnoticed; nothing else.
+  // Only changes of the metadata's text (its keys and "pt") may go unnoticed.
   DOCTEST_CHECK(harmless < 8 * 20);
 }
 

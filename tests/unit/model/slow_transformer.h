@@ -1,6 +1,6 @@
 #pragma once
-// A gated transformer of a family, by the formulas of its paper or release, one product at a time
-// in float64: what models that are read are held to.
+// A gated transformer of a family by the formulas of its paper or release, one product at a time in
+// float64. Models that are read are compared with it.
 
 #include <algorithm>
 #include <cmath>
@@ -14,11 +14,11 @@
 class SlowTransformer {
  public:
   using Row = std::vector<double>;
-  /// What a family does differently. Tensors by their names in its files.
+  /// The properties of a family. Tensors have their names in its files.
   struct Form {
     bool one_more = false;                ///< norms times 1 + weight
     bool before = true;                   ///< norms before the sub-layers
-    std::string attention_out, feed_out;  ///< norms behind them; empty: none
+    std::string attention_out, feed_out;  ///< norms after them; empty: none
     std::string feed_in = "post_attention_layernorm";
     std::string qk_norm = "none";  ///< head, whole
     double embedding = 1, residual = 1, logits = 1, attention = 0;
@@ -27,8 +27,8 @@ class SlowTransformer {
     std::int64_t heads = 2, kv_heads = 1, width = 8;
     std::vector<std::int64_t> windows;  ///< of each layer; 0: all
     std::vector<std::vector<double>>
-        inverse;                 ///< of each layer: angles a position; empty: none turn
-    std::vector<double> length;  ///< of each layer: of turned rows
+        inverse;                 ///< of each layer: angles per position; empty: no rotation
+    std::vector<double> length;  ///< of each layer: factor of rotated rows
     std::string base = "model.";
   };
 
@@ -37,7 +37,7 @@ class SlowTransformer {
     for (const auto& [name, tensor] : tensors) weights_[name] = tensor.to(torch::kFloat64);
   }
 
-  /// -log p of each token after the first.
+  /// Returns -log p of each token after the first.
   std::vector<double> nll(const std::vector<std::int64_t>& ids) const {
     const auto& form = form_;
     const auto n = ids.size();

@@ -1,6 +1,6 @@
 #pragma once
-// Checkpoints of other programs' trainers, each of a model of a few numbers, as torch.save's
-// stream; and their parts, of which tests make what no trainer writes.
+// Tiny checkpoints of other programs' trainers as torch.save's stream, and their parts, from which
+// tests build files that no trainer writes.
 
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace small_checkpoints {
 using namespace torch_bytes;
 using Shape = std::vector<std::int64_t>;
 
-/// The one storage of a file, of which tensors are taken one behind the other.
+/// The only storage of a file, from which tensors are taken in sequence.
 class Floats {
  public:
   std::string operator()(const Shape& shape) {
@@ -25,7 +25,7 @@ class Floats {
     used_ += n;
     return tensor("FloatStorage", "0", 0, used_ - n, shape, strides);
   }
-  /// torch.save of `value`, which was made with these tensors.
+  /// Returns torch.save of `value`, which was made with these tensors.
   std::string save(const std::string& value) const {
     if (used_ == 0) return stream(value, {});
     return stream(value, {{"0", static_cast<std::uint64_t>(used_),
@@ -36,7 +36,7 @@ class Floats {
   std::int64_t used_ = 0;
 };
 
-/// Each with a tensor of its own.
+/// Returns each name with its own tensor.
 inline Pairs tensors(Floats& floats, const std::vector<std::pair<std::string, Shape>>& shapes) {
   Pairs pairs;
   for (const auto& [name, shape] : shapes) pairs.emplace_back(unicode(name), floats(shape));
@@ -54,7 +54,7 @@ inline Pairs joined(Pairs a, const Pairs& b) {
   return a;
 }
 
-/// An object with these attributes.
+/// Returns an object with these attributes.
 inline std::string object(const std::string& module, const std::string& name, const Pairs& own) {
   return global(module, name) + ")\x81" + dict(own) + "b";
 }
@@ -119,7 +119,7 @@ inline std::string nanomosaics() {
 // fairseq
 // ------------------------------------------------------------------------------------------
 
-/// `more` settings take the place of the usual ones.
+/// `more` settings replace the usual ones.
 inline std::string fairseq_of(const Floats& floats, const Pairs& weights, const Pairs& more = {}) {
   const auto settings = joined(wholes({{"decoder_embed_dim", 2},
                                        {"decoder_layers", 1},
@@ -172,7 +172,7 @@ inline std::string fairseq_adaptive() {
 // Transformer-XL
 // -----------------------------------------------------------------------------------
 
-/// Of a module: its attributes, parameters and modules.
+/// Returns a module from its attributes, parameters and modules.
 inline std::string module(const std::string& name, const Pairs& own, const Pairs& parameters,
                           const Pairs& modules) {
   auto all = own;
@@ -264,7 +264,7 @@ inline std::string transformer_xl(const TransformerXl& of = {}) {
 // transformers
 // -------------------------------------------------------------------------------------
 
-/// config.json in one line, then pytorch_model.bin.
+/// Returns config.json in one line, then pytorch_model.bin.
 inline std::string transformers() {
   Floats floats;
   std::vector<std::pair<std::string, Shape>> shapes = {{"transformer.wte.weight", {3, 2}},
@@ -286,7 +286,7 @@ inline std::string transformers() {
          floats.save(ordered_dict(weights));
 }
 
-/// All, by name: the seeds of tests/fuzz/corpus/import.
+/// Returns all by name: the seeds of tests/fuzz/corpus/import.
 inline std::vector<std::pair<std::string, std::string>> all() {
   TransformerXl one_table;
   one_table.div_val = 1, one_table.projections = false;

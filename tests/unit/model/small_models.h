@@ -38,7 +38,7 @@ inline std::shared_ptr<nn::Model> random_model(const nn::ModelOptions& options,
   return model;
 }
 
-/// One row: each token after the first is predicted.
+/// Returns one row, in which each token after the first is predicted.
 inline nn::Batch batch_of(const torch::Tensor& ids) {
   const auto n = ids.numel() - 1;
   nn::Batch batch;
@@ -52,7 +52,7 @@ inline nn::Batch batch_of(const torch::Tensor& ids) {
   return batch;
 }
 
-/// Mean negative log-likelihood of each token after the first, in nats.
+/// Returns the mean negative log-likelihood of each token after the first, in nats.
 inline double loss_of(nn::Model& model, const torch::Tensor& ids) {
   const torch::NoGradGuard no_grad;
   const auto batch = batch_of(ids);

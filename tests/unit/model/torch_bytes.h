@@ -1,6 +1,6 @@
 #pragma once
-// Pickles, zip archives and torch.save's two forms, written byte by byte: what the readers are held
-// against.
+// Pickles, zip archives and both forms of torch.save, written byte by byte, for tests of the
+// readers.
 
 #include <cstdint>
 #include <cstring>
@@ -48,7 +48,7 @@ inline std::string whole_tuple(const std::vector<std::int64_t>& numbers) {
     items.push_back("\x8a\x08" + number(static_cast<std::uint64_t>(n), 8));
   return tuple(items);
 }
-/// A tensor of `elements` of storage `key`; `view` stands behind the storage's own facts.
+/// Returns a tensor of `elements` of storage `key`; `view` follows the storage's own facts.
 inline std::string tensor(const std::string& type, const std::string& key, std::int64_t elements,
                           std::int64_t offset, const std::vector<std::int64_t>& shape,
                           const std::vector<std::int64_t>& strides, const std::string& view = "") {
@@ -70,7 +70,8 @@ std::string bytes_of(const std::vector<T>& values) {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-/// A zip archive of stored files; `wide`: with every size and offset in its 64-bit field.
+/// Returns a zip archive of stored files. With `wide`, every size and offset is in its 64-bit
+/// field.
 inline std::string zip(const Files& files, bool wide = false) {
   std::string out, directory;
   for (const auto& [name, content] : files) {
@@ -99,7 +100,7 @@ inline std::string zip(const Files& files, bool wide = false) {
          number(wide ? 0xffffffff : begin, 4) + number(0, 2);
 }
 
-/// torch.save's archive: `value` refers to the storages, KEY and bytes.
+/// Returns torch.save's archive: `value` refers to the storages, KEY and bytes.
 inline std::string archive(const std::string& value, const Files& storages, bool wide = false) {
   Files files = {{"ckpt/data.pkl", pickle(value)}, {"ckpt/byteorder", "little"}};
   for (const auto& [key, content] : storages) files.emplace_back("ckpt/data/" + key, content);
@@ -113,7 +114,7 @@ struct StreamStorage {
   std::string bytes;
 };
 
-/// torch.save's stream.
+/// Returns torch.save's stream.
 inline std::string stream(const std::string& value, const std::vector<StreamStorage>& storages) {
   std::string out = pickle("\x8a\x0a" + std::string("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19")) +
                     pickle("M" + number(1001, 2)) +

@@ -1,5 +1,5 @@
 // Files of torch.save, read without running them: every kind of value, both forms, views of shared
-// storages, hostile pickles, and cuts at every byte.
+// storages, hostile pickles, and truncation at every byte.
 
 #include "model/pickle/torch_file.h"
 
@@ -68,7 +68,7 @@ DOCTEST_TEST_CASE("constants of every width and sign") {
 }
 
 DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
-  // The list is put into the memo and taken again.
+  // The list is put into the memo and read again.
   const auto pickle = read_pickle(dict({{unicode("list"), list({whole(1), "N"}) + "q\x05"},
                                         {unicode("again"), "h\x05"},
                                         {unicode("twice"), whole(1)},
@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
   DOCTEST_CHECK(root.find("twice")->integer == 2);
   DOCTEST_CHECK(root.find("three")->items[2]->integer == 3);
   DOCTEST_CHECK(root.find("none") == nullptr);
-  // Old Pythons gave an OrderedDict its pairs at once.
+  // Old Pythons passed an OrderedDict its pairs at once.
   const auto old = read_pickle(global("collections", "OrderedDict") +
                                tuple({list({list({unicode("a"), whole(7)})})}) + "R.");
   DOCTEST_CHECK(old.root().find("a")->integer == 7);
@@ -102,12 +102,12 @@ DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
   DOCTEST_CHECK(bad.arguments_of("os system")->items[0]->text == "touch /tmp/was-run");
   DOCTEST_CHECK(!model::TorchFile::is_tensor(bad));
   DOCTEST_CHECK(!std::filesystem::exists("/tmp/was-run"));
-  // An object by its class's name, with what __setstate__ would have been given.
+  // An object by its class's name, with the arguments of __setstate__.
   const auto made = read_pickle(global("argparse", "Namespace") + ")\x81" +
                                 dict({{unicode("lr"), whole(3)}}) + "b.");
   DOCTEST_CHECK(made.root().items[0]->is_global("argparse Namespace"));
   DOCTEST_CHECK(made.root().state->find("lr")->integer == 3);
-  // Protocol 4 says names by texts.
+  // Protocol 4 gives names as texts.
   const auto by_text =
       read_pickle("\x80\x04\x95" + number(9, 8) + unicode("a") + unicode("b") + "\x93.");
   DOCTEST_CHECK(by_text.root().is_global("a b"));
@@ -130,7 +130,7 @@ DOCTEST_TEST_CASE("a number of NumPy's is a number; of another type or size it s
   DOCTEST_CHECK(real.root().kind == PickleKind::real);
   DOCTEST_CHECK(real.root().real == 1.5);
   DOCTEST_CHECK(scalar("f4", "<", raw(std::string("\0\0\x20\x40", 4))).root().real == 2.5);
-  // As protocol 2 has it: a character a byte.
+  // As in protocol 2: a character per byte.
   DOCTEST_CHECK(scalar("f8", "<", encoded(std::string("\0\0\0\0\0\0\xc3\xb8?", 9))).root().real ==
                 1.5);
   const auto negative = scalar("i2", "<", encoded("\xc3\xbd\xc3\xbf"), "numpy.core.multiarray");
@@ -162,13 +162,13 @@ DOCTEST_TEST_CASE("malformed pickles say where") {
   refused("elements of what holds none", "}(Nu.");
   refused("a key without a value", "(Nd.");
   refused("a class whose name is no text", "NN\x93.");
-  // A length that no file has takes no memory.
+  // A length beyond the file allocates no memory.
   refused("cut short", "\x8d" + number(~0ull, 8) + "ab");
   refused("cut short", "X" + number(0xffffffff, 4) + "ab");
   refused("more than", std::string(model::kMostPickleValues + 10, 'N') + ".");
   refused("more than", std::string(model::kMostPickleValues + 10, '(') + ".");
   refused("more than", "N" + std::string(model::kMostPickleValues + 10, '2') + ".");
-  // A long text that is in the memo, as the name of class after class.
+  // A long text in the memo, as the name of many classes.
   std::string names = unicode(std::string(100'000, 'a')) + "q" + number(0, 1);
   for (int i = 0; i < 200; ++i) names += "h" + number(0, 1) + "h" + number(0, 1) + "\x93" + "0";
   refused("names of classes of more than", names + ".");

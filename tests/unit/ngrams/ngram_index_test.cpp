@@ -1,4 +1,4 @@
-// Counts, followers and places against a scan of the text.
+// Counts, followers and places, compared with a scan of the text.
 #include "ngrams/ngram_index.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ using ngrams::TokenCount;
 using ngrams_test::Documents;
 using Tokens = std::vector<std::uint32_t>;
 
-// All that is asked, by looking at every place of every document.
+// All answers, by examining every place of every document.
 struct Scan {
   std::uint64_t count = 0;
   std::map<std::uint32_t, std::uint64_t> next;
@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE(
       if (i >= 6) tokens[rng.below(length)] = static_cast<std::uint32_t>(rng.below(50));
       expect_as_scanned(index, next, documents, tokens);
     }
-  // Ends of documents, and what would go across them.
+  // Ends of documents, and n-grams that would cross them.
   for (const std::size_t d : {0, 3, 4}) {
     const auto& text = documents[d];
     for (const std::size_t length : {1, 2, 10})
@@ -136,7 +136,7 @@ DOCTEST_TEST_CASE(
     across.push_back(documents[d + 1].empty() ? documents[8][0] : documents[d + 1][0]);
     expect_as_scanned(index, next, documents, across);
   }
-  // No token of the text: the mark, and what is beyond it.
+  // No token of the text: the mark, and numbers beyond it.
   for (const std::uint32_t token : {50U, 51U, 70000U}) {
     DOCTEST_CHECK(ngrams::Index::count(index.find(Tokens{token})) == 0);
     DOCTEST_CHECK(ngrams::Index::count(index.find(Tokens{documents[0].back(), token})) == 0);
@@ -185,7 +185,8 @@ DOCTEST_TEST_CASE("the longest suffix with something behind it, at every place o
   const ngrams_test::Folder folder;
   const auto path = folder.index("index", documents, 6, {1500, 300});
   const auto index = std::make_shared<const ngrams::Index>(std::vector<std::string>{path});
-  // Some of it stands there, ends of documents too; some of it is new, one token is unknown.
+  // Some of it occurs there, also at ends of documents; some of it is new, and one token is
+  // unknown.
   auto text = ngrams_test::documents_of({400}, 6, 77)[0];
   text.insert(text.end(), documents[0].begin() + 1000, documents[0].begin() + 1290);
   text.insert(text.end(), documents[2].end() - 30, documents[2].end());

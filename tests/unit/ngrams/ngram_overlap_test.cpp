@@ -1,4 +1,4 @@
-// Spans that two texts have in common, against looking at every pair of places.
+// Spans that two texts have in common, compared with examining every pair of places.
 #include "ngrams/ngram_overlap.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ bool stands(const Documents& documents, std::span<const std::uint32_t> tokens) {
   });
 }
 
-// Every [begin, end) that stands there and can be made longer on neither side.
+// Returns every [begin, end) that occurs there and cannot be extended on either side.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> plain_spans(const Documents& documents,
                                                                  const Tokens& text,
                                                                  std::size_t at_least) {
@@ -79,7 +79,7 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(report.rows[0]["document"] == 0);
     DOCTEST_CHECK(report.rows[1]["share"] == 1.0);
   }
-  // Spans that lie over each other.
+  // Overlapping spans.
   const auto& text = known[0];
   const auto both = std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.index(
       "both", {{text.begin(), text.begin() + 40}, {text.begin() + 20, text.begin() + 60}}, 40)});

@@ -1,4 +1,4 @@
-// How a text is cut into parts, and what stays of a build that was stopped.
+// How a text is cut into parts, and what remains of an interrupted build.
 #include "ngrams/ngrams_builder.h"
 
 #include <doctest/doctest.h>
@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE(
       DOCTEST_CHECK(part.begin == end);
       DOCTEST_CHECK(part.elements() <= cut.elements);
       end = part.end;
-      // The part's documents, a mark behind each.
+      // The part's documents, each followed by a mark.
       const auto begin = part.document == 0 ? 0 : ends[part.document - 1];
       DOCTEST_CHECK(begin <= part.begin);
       const auto last = part.document + part.marks - 1;
@@ -114,7 +114,7 @@ DOCTEST_TEST_CASE("stopped after any part, the same command goes on to the same 
     });
     DOCTEST_CHECK(stopped.code == static_cast<int>(core::Code::stopped));
     DOCTEST_CHECK(thrown([&] { ngrams::read_manifest(other); }).names("not complete"));
-    // Another text is refused, the parts stay as they were cut.
+    // Another text is refused, and the parts keep their cuts.
     const auto foreign = folder.shard("foreign", {documents[1]}, 9);
     DOCTEST_CHECK(thrown([&] { ngrams::build(foreign, other, cut, 1); }).names("another text"));
     std::uint64_t first = 0;

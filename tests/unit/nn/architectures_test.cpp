@@ -1,4 +1,4 @@
-// Every architecture of the registry, in every variant listed here, holds every property.
+// Checks every property for every architecture of the registry, in every variant listed here.
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 using Change = std::function<void(nn::ModelOptions&)>;
 
-/// Beside its defaults: an architecture's variants, a line each.
+/// The variants of architectures besides their defaults, one per line.
 const std::vector<std::pair<std::string, Change>> kVariants = {
     {"transformer", [](auto& o) { o.transformer.positions = "sinusoidal"; }},
     {"transformer", [](auto& o) { o.transformer.positions = "rope"; }},

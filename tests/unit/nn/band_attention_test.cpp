@@ -1,4 +1,4 @@
-// Attention to what is near, in blocks, against attention with a mask.
+// Sliding-window attention in blocks, compared with attention with a mask.
 
 #include "nn/layers/band_attention.h"
 

@@ -1,4 +1,4 @@
-// Contextual memories of bounded size against a plain list of pairs, and in a mosaic.
+// Contextual memories of bounded size, compared with a plain list of pairs, and in a mosaic.
 
 #include <doctest/doctest.h>
 
@@ -20,10 +20,10 @@ using Row = std::vector<double>;  // (kWidth)
 
 struct Pair {
   Row key, value;
-  std::size_t attended;  // the number of the newest pair then
+  std::size_t attended;  // the number of the newest pair at that time
 };
 
-/// y of each step: pairs in the order in which they came, the front is the oldest.
+/// Returns y of each step. Pairs are in order of arrival, the oldest first.
 std::vector<Row> plain(const std::vector<Row>& queries, const std::vector<Row>& keys,
                        const std::vector<Row>& values, std::size_t slots, bool lru) {
   std::vector<Pair> held;
@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("slots give what a plain list of pairs gives, the oldest or th
       }
     }
   }
-  DOCTEST_CHECK(apart > .1);  // the two ways to forget differ
+  DOCTEST_CHECK(apart > .1);  // the two ways to evict differ
 }
 
 DOCTEST_TEST_CASE("a mosaic of enough slots is one without a bound, of fewer it is another") {

@@ -1,4 +1,4 @@
-// What options say that a stream carries is what its State holds.
+// The carried state that follows from the options equals the contents of the State.
 
 #include "nn/arch/carried_state.h"
 
@@ -24,8 +24,8 @@ nn::ModelOptions tiny(const std::string& arch) {
   return options;
 }
 
-// Numbers in the State of one row; of buffers with spare slots those that are in use, and how many
-// of these there are.
+// Returns the numbers in the State of one row, counting only used slots of buffers, and the number
+// of these slots.
 std::pair<std::int64_t, std::int64_t> held(const nn::State& state) {
   std::int64_t numbers = 0, slots = 0;
   if (state.counts.count("end") > 0) slots = state.counts.at("end") - state.counts.at("begin");

@@ -1,5 +1,5 @@
-// The gated delta rule: chunks on the CPU, in torch's operators and by a device's kernels, which
-// run emulated, against the loop over steps.
+// The gated delta rule: chunks on the CPU, in torch's operators and in emulated device kernels,
+// compared with the loop over steps.
 
 #include "nn/ops/delta_scan.h"
 
@@ -23,7 +23,7 @@ Tensor direction(const Tensor& like) {
   return torch::randn(like.sizes(), torch::kFloat64).to(like.scalar_type());
 }
 
-// Random steps: keys of length 1, decays e^-strength and above.
+// Random steps: keys of length 1, decays of at least e^-strength.
 nn::DeltaInput steps_of(const Sizes& sizes, double strength, torch::ScalarType type) {
   torch::manual_seed(3);
   const auto random = [&](torch::IntArrayRef shape) {
@@ -41,7 +41,7 @@ nn::DeltaInput steps_of(const Sizes& sizes, double strength, torch::ScalarType t
   return in;
 }
 
-// o, the last state, then the gradients of all inputs.
+// Returns o, the last state, then the gradients of all inputs.
 std::vector<Tensor> results(Scan scan, const nn::DeltaInput& in) {
   const auto out = scan(in);
   torch::manual_seed(4);
@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among ot
     DOCTEST_CAPTURE(sizes.steps);
     auto in = steps_of(sizes, 0.5, torch::kFloat32);
     check_scan(nn::delta_scan, in, 2e-4);
-    // As it comes out of a layer: heads before steps in memory.
+    // In a layer's memory layout: heads before steps.
     in.v = in.v.detach().transpose(1, 2).contiguous().transpose(1, 2).requires_grad_();
     check_scan(nn::delta_scan, in, 2e-4);
   }

@@ -1,7 +1,7 @@
-// What a GPU does, done on the CPU: on a device that only pretends (tests/device), torch's
-// operators in place of raw loops, and the kernels by their emulation. Every architecture, memory
-// and head against the loops and against float64, values and gradients, over two segments that
-// State joins. On a GPU too where one is.
+// GPU code on the CPU: on a pretended device (tests/device), torch's operators replace raw loops,
+// and kernels are emulated. Every architecture, memory and head is compared with the loops and with
+// float64, values and gradients, over two segments with carried State. If there is a GPU, the tests
+// also run on it.
 
 #include <doctest/doctest.h>
 
@@ -30,7 +30,7 @@ const nn::CudaKernels& emulated() {
 
 enum class On { loops, operators, kernels, gpu };
 
-// A device until it goes.
+// Selects a device during its lifetime.
 class Computing {
  public:
   explicit Computing(On on) {
@@ -46,7 +46,7 @@ torch::Device device_of(On on) {
   return on == On::gpu ? torch::Device(torch::kCUDA) : pretend::device();
 }
 
-// Before any test asks LibTorch for a device.
+// Runs before any test asks LibTorch for a device.
 const bool g_loaded = [] {
   try {
     nn::load_cuda();
@@ -56,7 +56,7 @@ const bool g_loaded = [] {
   }
 }();
 
-// Two rows of nine tokens, segment `segment` of their runs; the second row ends in padding.
+// Returns two rows of nine tokens, segment `segment` of their runs; the second row ends in padding.
 nn::Batch segment_of(std::int64_t segment, bool reads_source) {
   constexpr std::int64_t kSteps = 9;
   std::vector<properties::Ids> rows = {properties::random_ids(kSteps, 10 + segment),
@@ -99,7 +99,7 @@ Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On 
   return all;
 }
 
-// Largest difference, as a share of the largest number of the tensor in `b`.
+// Returns the largest difference, relative to the largest number of the tensor in `b`.
 double largest_gap(const Tensor& a, const Tensor& b) {
   return ((a - b).abs().max() / (1e-3 + b.abs().max())).item<double>();
 }
@@ -116,7 +116,7 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
   }
   for (const On on : {On::operators, On::kernels, On::gpu}) {
     if (on == On::gpu && !g_loaded) continue;
-    // Emulated they take their time: every rule once.
+    // Emulation is slow: every rule is tested once.
     if (on == On::kernels && rule.any() && !(rule.local && rule.far) &&
         options.arch != "transformer")
       continue;
@@ -125,8 +125,8 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
     DOCTEST_CHECK(there.size() == exact.size());
     for (const auto& [what, tensor] : exact) {
       DOCTEST_CAPTURE(what);
-      // As near as the loops are in float32; what is 0 but for rounding is near in both. Formulas
-      // are held by float64 above, kernels one by one (tests/cuda).
+      // As close as the float32 loops; numbers that are 0 except for rounding are close in both.
+      // Formulas are tested in float64 above, kernels one by one (tests/cuda).
       DOCTEST_CHECK(largest_gap(there.at(what), tensor) <
                     5e-4 + 50 * largest_gap(loops.at(what), tensor));
     }
@@ -200,7 +200,7 @@ DOCTEST_TEST_CASE("gated linear attention in chunks is the recurrence, whatever 
   }
 }
 
-// In small models a kernel's block is mostly empty: here they are not.
+// In small models a kernel's block is mostly empty; here it is full.
 DOCTEST_TEST_CASE("kernels behind the recurrences: wider than a block, rows of other lengths") {
   torch::manual_seed(2);
   const std::int64_t rows = 2, steps = 21, d = 150;
@@ -232,8 +232,8 @@ DOCTEST_TEST_CASE("kernels behind the recurrences: wider than a block, rows of o
     DOCTEST_CHECK(largest_gap(results[1][i], results[0][i]) < 5e-5);
 }
 
-// On a device attention's dropout is the fused attention's own: a share p of the weights is gone,
-// the others are larger by 1 / (1 - p).
+// On a device, attention's dropout is that of the fused attention: a share p of the weights is
+// dropped, the others are scaled by 1 / (1 - p).
 DOCTEST_TEST_CASE("attention's dropout on a device keeps the mean and drops whole weights") {
   torch::manual_seed(3);
   const nn::AsDevice device;

@@ -1,5 +1,5 @@
-// The encoder-decoder against one written out token by token and head by head; its sources in
-// State; padding of the source.
+// The encoder-decoder, compared with a version written out token by token and head by head; its
+// sources in State; padding of the source.
 
 #include <doctest/doctest.h>
 
@@ -17,11 +17,11 @@ using properties::Ids;
 using properties::random_ids;
 using properties::strong_model;
 using torch::Tensor;
-using Rows = std::vector<Tensor>;  // a vector (d) a token
+using Rows = std::vector<Tensor>;  // a vector (d) per token
 
 constexpr double kClose = 1e-10;
 
-/// The definition, one sentence pair, no padding, in evaluation.
+/// The definition for one sentence pair, without padding, in evaluation.
 struct Plain {
   nn::ModelOptions options;
   std::map<std::string, Tensor> weights;
@@ -40,7 +40,7 @@ struct Plain {
                weights.at(name + ".weight") +
            weights.at(name + ".bias");
   }
-  /// Token t of `asking` sees the first seen(t) of `asked`.
+  /// Token t of `asking` sees the first seen(t) tokens of `asked`.
   Rows attend(const Rows& q, const Rows& k, const Rows& v,
               const std::function<std::size_t(std::size_t)>& seen) const {
     const auto width = options.shape.d_model / options.shape.heads;
@@ -83,7 +83,7 @@ struct Plain {
     for (auto& token : x) token = matrix(name + ".c_proj", token);
     return x;
   }
-  /// x and what `inner` makes of it, with the norm `name` before or after.
+  /// Returns x plus inner(x), with the norm `name` before or after.
   Rows residual(const std::string& name, const Rows& x,
                 const std::function<Rows(const Rows&)>& inner) const {
     const bool pre = options.transformer.norm == "pre";
@@ -238,7 +238,7 @@ DOCTEST_TEST_CASE("a State keeps the sources of its rows: selected, kept or rene
     DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(b, y), 0, t, 1) < kClose);
   }
   state.select(torch::tensor({1, 1, 0}, torch::kInt64));
-  // Row 1 starts afresh with a longer source; the others go on and keep theirs.
+  // Row 1 starts afresh with a longer source; the other rows continue with theirs.
   auto batch = with_source(step({y[0], x[0], y[0]}, false), {{p, p, p, p, p, p, p}, c, c});
   batch.fresh[1] = true;
   const auto hidden = net.forward(batch, &state);
@@ -247,7 +247,7 @@ DOCTEST_TEST_CASE("a State keeps the sources of its rows: selected, kept or rene
   DOCTEST_CHECK(properties::difference(hidden, 0, 0, alone(b, yy), 0, 4, 1) < kClose);
   DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(c, {x[0]}), 0, 0, 1) < kClose);
   DOCTEST_CHECK(properties::difference(hidden, 2, 0, alone(a, xy), 0, 4, 1) < kClose);
-  // Afresh without a source: there is none, not the one before.
+  // A fresh row without a source has none, not the previous one.
   auto bare = step({y[0], x[0], y[0]}, true);
   const auto without = net.forward(bare, &state);
   const auto never = net.forward(batch_of({{y[0]}}), nullptr);
@@ -261,7 +261,7 @@ DOCTEST_TEST_CASE("a source longer than the learned positions is refused") {
   DOCTEST_CHECK_THROWS_AS(model->architecture->forward(batch, nullptr), core::Error);
 }
 
-// Both in the fused block: if one were computed by its modules, some last bits would differ.
+// Both use the fused block: computed by modules, some last bits would differ.
 DOCTEST_TEST_CASE("a decoder without a source is the transformer of its weights, to the last bit") {
   torch::manual_seed(13);
   auto options = options_of("pre", "last-ffn-input");

@@ -1,4 +1,4 @@
-// Products of queries and entries in tiles against those in float64.
+// Products of queries and entries in tiles, compared with float64.
 #include "nn/ops/entry_products.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ struct Products {
   Tensor scores, d_queries, d_keys;
 };
 
-// What is there already stays under what is added.
+// Results are added to previous contents.
 Products products_of(const Tensor& queries, const Tensor& keys, const Tensor& d) {
   Products p{nn::entry_products(queries, keys), queries.clone(), keys.clone()};
   nn::add_query_gradient(d, keys, p.d_queries);
@@ -29,7 +29,7 @@ DOCTEST_TEST_CASE("products of queries and entries, and their gradients, are tho
   for (const std::int64_t width : {5, 16, 48, 256})
     for (const std::int64_t queries : {1, 5, 131})
       for (const std::int64_t entries : {1, 63, 64, 65, 300, 700}) {
-        // As parts of larger tensors, which they are in the loss.
+        // As parts of larger tensors, as in the loss.
         const Tensor q = torch::randn({queries + 3, width}).slice(0, 2, queries + 2),
                      k = torch::randn({entries + 3, width}).slice(0, 1, entries + 1),
                      d = torch::randn({queries, entries});

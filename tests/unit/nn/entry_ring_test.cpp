@@ -1,4 +1,4 @@
-// The ring of memory entries, and what its State makes of it.
+// The ring of memory entries, and its State.
 #include <doctest/doctest.h>
 
 #include <vector>
@@ -18,7 +18,7 @@ nn::Place places(std::int64_t begin, std::int64_t steps, std::int64_t rows) {
           torch::arange(begin, begin + steps).unsqueeze(1).expand({steps, rows})};
 }
 
-// Steps [begin, begin + n): labels count, keys are twice the label.
+// Appends steps [begin, begin + n): labels count up, keys are twice the label.
 void append(nn::EntryRing& ring, std::int64_t begin, std::int64_t n, std::int64_t rows) {
   const Tensor labels = torch::arange(begin * rows, (begin + n) * rows).view({n, rows});
   ring.append(labels.to(torch::kFloat32).unsqueeze(2).expand({n, rows, 2}), labels,

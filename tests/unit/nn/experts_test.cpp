@@ -1,4 +1,4 @@
-// Experts against a plain loop in float64, values and gradients.
+// Experts, compared with a plain loop in float64, values and gradients.
 
 #include "nn/layers/experts.h"
 
@@ -20,7 +20,7 @@ struct ExpertCase {
   bool normalised, gated, bias;
 };
 
-// A token at a time, an expert at a time.
+// Computes one token and one expert at a time.
 Tensor experts_written_out(const nn::ExpertShape& shape, bool gated,
                            const properties::Weights& weights, const Tensor& x) {
   const auto part = [&](const char* name, std::int64_t e) {

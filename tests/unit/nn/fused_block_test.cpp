@@ -1,4 +1,4 @@
-// The fused block against the same block written with torch's own functions in double precision.
+// The fused block, compared with torch's own functions in double precision.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 
 using torch::Tensor;
 
-// A block's form; the smallest that differs from GPT-2's in all that may differ is a Llama.
+// The form of a block. The smallest form that differs from GPT-2's in all respects is a Llama.
 struct Form {
   std::int64_t d = 24, inner = 40;
   nn::HeadShape heads{3, 3, 8, 0};
@@ -42,7 +42,8 @@ nn::BlockWeights named(const std::vector<Tensor>& w) {
   return {w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11]};
 }
 
-// Angles of so many positions, from 0 on, or of `rows` sequences that begin elsewhere: float64.
+// Returns the angles of this number of positions, from 0 on, or of `rows` sequences that begin
+// elsewhere: float64.
 Tensor angles_of(const Form& form, std::int64_t rows, std::int64_t steps) {
   const auto pairs = form.heads.rotated / 2;
   const auto first = torch::arange(rows, torch::kFloat64).view({rows, 1, 1, 1}) * 3;
@@ -66,7 +67,7 @@ nn::BlockShape shape_of(const Form& form, const Tensor& angles) {
   return shape;
 }
 
-// (y, FFN input), in double.
+// Returns (y, FFN input) in double.
 std::pair<Tensor, Tensor> whole(const Tensor& x, const std::vector<Tensor>& w, const Form& form,
                                 const Tensor& angles) {
   const auto [heads, kv_heads, width, rotated] = form.heads;
@@ -122,7 +123,7 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
   for (const bool bias : {true, false})
     for (const auto activation : {InnerActivation::gelu, InnerActivation::relu})
       forms.push_back({.bias = bias, .activation = activation});
-  // Grouped queries, wider heads than the stream has, rotary positions of the whole width and a
+  // Grouped queries, heads wider than the stream, rotary positions of the whole width and of a
   // part.
   const Form llama{.d = 20,
                    .inner = 27,
@@ -202,7 +203,7 @@ DOCTEST_TEST_CASE(
   torch::manual_seed(13);
   const Form form{.d = 32, .inner = 64, .heads = {2, 2, 16, 0}};
   auto list = weights_of(form);
-  for (std::size_t i : {4u, 10u}) list[i].zero_();  // the branches give their bias alone
+  for (std::size_t i : {4u, 10u}) list[i].zero_();  // the branches give only their bias
   list[5].fill_(1), list[11].fill_(1);
   const auto w = named(list);
   auto shape = shape_of(form, {});
@@ -217,8 +218,8 @@ DOCTEST_TEST_CASE(
   shape.seed = 8;
   DOCTEST_CHECK(!torch::equal(nn::fused_block(x, w, shape, false).y, y));
 
-  // Finite differences along one direction, in float32 with a large step on a linear path: the
-  // reduce bias.
+  // Finite differences in one direction, in float32 with a large step on a linear path: the reduce
+  // bias.
   list[11] = list[11].clone().requires_grad_();
   const auto with_grad = named(list);
   const Tensor loss = nn::fused_block(x, with_grad, shape, false).y.sum();

@@ -1,4 +1,4 @@
-// Gated linear attention: the fused recurrence against its loop, the model against its formulas,
+// Gated linear attention: the fused recurrence compared with its loop, the model with its formulas
 // written out token by token.
 
 #include "nn/arch/gla.h"
@@ -21,7 +21,7 @@ using properties::random_ids;
 using properties::strong_model;
 using torch::Tensor;
 
-// o, the last state, then the gradients of q, k, log_decay, v and the first state.
+// Returns o, the last state, then the gradients of q, k, log_decay, v and the first state.
 std::vector<Tensor> results(nn::GlaOutput (*scan)(const nn::GlaInput&), torch::ScalarType type,
                             std::int64_t steps, std::int64_t d_key, std::int64_t d_value) {
   torch::manual_seed(3);
@@ -56,7 +56,7 @@ Tensor root_norm(const plain::Weights& w, const std::string& name, const Tensor&
   return x / (x.square().mean() + 1e-5).sqrt() * w.at(name + ".weight");
 }
 
-// What a layer's mixer makes of its tokens, one after the other, written out by its formulas.
+// A layer's mixer by its formulas, token by token.
 class PlainMixer {
  public:
   PlainMixer(const nn::ModelOptions& o, const plain::Weights& w, const std::string& name)
@@ -101,7 +101,7 @@ class PlainMixer {
     return s.t().matmul(q) / root;
   }
 
-  // RetNet as it is trained: the head's tokens so far, each by itself.
+  // RetNet in its parallel form: the head's tokens so far, each by itself.
   Tensor retained(std::int64_t head, const Tensor& q, const Tensor& k, const Tensor& v) {
     past_.push_back({head, place_, k, v});
     const double gamma = 1 - std::pow(2.0, -5.0 - static_cast<double>(head));

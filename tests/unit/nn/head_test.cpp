@@ -1,4 +1,5 @@
-// Blocks of both heads against log-probabilities written out in full, differentiated by autograd.
+// Blocks of both heads, compared with log-probabilities written out in full and differentiated by
+// autograd.
 
 #include <doctest/doctest.h>
 
@@ -64,7 +65,8 @@ std::vector<HeadCase> cases(torch::ScalarType type) {
   return all;
 }
 
-/// log p and first-level log z of each row, by definition: one row and one band at a time.
+/// Returns log p and the first-level log z of each row by definition, one row and one band at a
+/// time.
 std::pair<torch::Tensor, torch::Tensor> written_out(const HeadCase& c, const torch::Tensor& f,
                                                     const torch::Tensor& targets) {
   const auto weights = c.head->weights();
@@ -118,7 +120,7 @@ double scaled_gap(const torch::Tensor& a, const torch::Tensor& b) {
   return a.numel() == 0 ? 0 : ((a - b).abs() / (1 + b.abs())).max().item<double>();
 }
 
-/// The inputs in blocks of `size` rows: f's gradient and the weights'.
+/// Checks the inputs in blocks of `size` rows: the gradients of f and of the weights.
 void check_blocks(const HeadCase& c, const Inputs& in, std::int64_t size, double close) {
   const auto weights = c.head->weights();
   const auto leaf = in.f.detach().clone().requires_grad_();
@@ -155,7 +157,7 @@ DOCTEST_TEST_CASE("blocks of every head equal the written-out softmax in values 
     for (const auto& c : cases(type)) {
       DOCTEST_CAPTURE(c.name);
       for (const std::int64_t size : {1, 5, 40}) check_blocks(c, inputs(type, 40), size, close);
-      for (const std::int64_t word : {std::int64_t{0}, kWords - 1})  // one word, one band
+      for (const std::int64_t word : {std::int64_t{0}, kWords - 1})  // one token, one band
         check_blocks(c, inputs(type, 4, word), 4, close);
     }
   }
@@ -225,7 +227,7 @@ DOCTEST_TEST_CASE("tail dropout acts in training alone, the same in both directi
     DOCTEST_CHECK(torch::equal(first->log_prob.index({common}), sure.index({common})));
     DOCTEST_CHECK_FALSE(torch::allclose(first->log_prob, sure));
 
-    // The slope along a direction of f, with the same mask drawn again.
+    // The slope in a direction of f, with the same dropout mask.
     std::vector<torch::Tensor> gradients;
     for (const auto& weight : c.head->weights()) gradients.push_back(torch::zeros_like(weight));
     const auto d_f = first->backward(in.d_log_prob, in.d_log_z, gradients);

@@ -1,4 +1,4 @@
-// The blocked loss against a plain one that holds every matrix, values and gradients, for every
+// The blocked loss, compared with a plain loss with whole matrices, values and gradients, for every
 // rule.
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-// A softmax without any cleverness.
+// A straightforward softmax.
 class SmallHead : public nn::Head {
  public:
   SmallHead(std::int64_t vocabulary, std::int64_t width, torch::Dtype dtype)
@@ -56,7 +56,7 @@ struct Case {
   nn::MemoryRule rule;
 };
 
-// Three runs; the second has two segments; a token of padding ends the third.
+// Three runs; the second has two segments; a padding token ends the third.
 nn::Batch random_batch(std::int64_t vocabulary, torch::Dtype dtype, bool padding = true) {
   nn::Batch batch;
   const std::int64_t rows = 4, steps = 6;
@@ -75,7 +75,7 @@ nn::Batch random_batch(std::int64_t vocabulary, torch::Dtype dtype, bool padding
   return batch;
 }
 
-// Row i, entry j, both loops written out; autograd takes the gradient.
+// Row i, entry j in two loops; autograd computes the gradient.
 Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, SmallHead& head,
                   const nn::MemoryRule& rule, const nn::Entries& carried) {
   const Tensor rows = f.flatten(0, 1), queries = g.flatten(0, 1), targets = batch.targets.flatten();
@@ -118,7 +118,7 @@ Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, Smal
 }
 
 double difference(const Tensor& a, const Tensor& b) {
-  if (!a.defined() || !b.defined()) {  // an absent gradient is a zero one
+  if (!a.defined() || !b.defined()) {  // an absent gradient is zero
     const Tensor& there = a.defined() ? a : b;
     return there.defined() ? there.abs().max().item<double>() : 0.0;
   }
@@ -134,7 +134,7 @@ void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double toleranc
   const Tensor f = torch::randn({rows, steps, width}, dtype).requires_grad_();
   const Tensor g = torch::randn({rows, steps, key_width}, dtype).mul_(2).detach().requires_grad_();
   if (carried.size() == 0) carried.keys = torch::zeros({0, key_width}, dtype);
-  carried.keys.requires_grad_();  // as those that other processes give
+  carried.keys.requires_grad_();  // as entries from other processes
   const auto gradients = [&](const Tensor& loss) {
     const std::vector<Tensor> all{f, g, head.weight, carried.keys};
     for (const Tensor& tensor : all) tensor.mutable_grad() = Tensor();

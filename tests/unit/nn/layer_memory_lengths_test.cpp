@@ -1,4 +1,4 @@
-// Lengths of the layers' memories from one line: every place, what is refused and how.
+// Lengths of the layers' memories from one line: every place, and refusals.
 
 #include "nn/layers/layer_memory_lengths.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-// Numbers of the layers that the pattern makes long, the lowest being 1.
+// Returns the numbers of the layers that the pattern makes long, counted from 1.
 Lengths long_layers(const std::string& place, std::int64_t layers) {
   Lengths chosen;
   const auto lengths = nn::parse_layer_memory("long=9 short=2 place=" + place, layers);

@@ -1,4 +1,4 @@
-// Which device of a machine each of the processes of one run computes on.
+// The device that each process of a run uses on a machine.
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// The local rank that a launcher's variables give.
+// Returns the local rank from a launcher's variables.
 std::int64_t local_rank(const std::map<std::string, std::string>& variables) {
   return core::launch([&](const char* name) {
            const auto found = variables.find(name);

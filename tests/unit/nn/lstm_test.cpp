@@ -1,4 +1,4 @@
-// The LSTM against torch's own module.
+// The LSTM, compared with torch's own module.
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// MemoryBlock in float32 (tiles of entries, see memory_kernels.h) against float64 (whole masks), on
-// places with many tiles: seen whole, in part and not at all.
+// MemoryBlock in float32 (tiles of entries, see memory_kernels.h), compared with float64 (whole
+// masks). Places have many tiles: completely visible, partly visible and invisible.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using torch::Tensor;
 
-// Runs of `lengths` tokens, cut in segments of `segment`; every 50th token is padding.
+// Returns runs of `lengths` tokens in segments of `segment`; every 50th token is padding.
 nn::Place place_of(const std::vector<std::int64_t>& lengths, std::int64_t segment, bool padded) {
   std::vector<std::int64_t> run, part, position;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
   }
 }
 
-// The tiles of a device's kernels, which run emulated: fewer cases.
+// Tiles of a device's kernels, which run emulated: fewer cases.
 DOCTEST_TEST_CASE("kernels give the masses and gradients of whole masks, for every rule") {
   torch::manual_seed(13);
   const nn::CudaKernels emulated = nn::linked_cuda_kernels();

@@ -1,4 +1,4 @@
-// Who sees whom, element by element, and the mass of every word.
+// Visibility of entries, element by element, and the mass of every token.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -21,8 +21,7 @@ nn::Place two_runs() {
           ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
 }
 
-// What query 4 (run 0, segment 1, its second token) sees of the thirteen entries, as written in the
-// papers.
+// What query 4 (run 0, segment 1, its second token) sees of the thirteen entries, as in the papers.
 struct Row {
   const char* rule;
   bool dropped;

@@ -1,4 +1,4 @@
-// First values, names and sizes of models.
+// Initial values, names and sizes of models.
 
 #include <doctest/doctest.h>
 
@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("a model's size is known without its memory") {
   huge.shape.d_model = 16384;
   huge.shape.layers = 100;
   DOCTEST_CHECK(nn::parameter_count(huge, 100000) > 300'000'000'000);
-  const nn::Model after(medium(), 50);  // and models made later have theirs
+  const nn::Model after(medium(), 50);  // and later models have their own
   DOCTEST_CHECK(after.named_weights()[0].second.is_cpu());
 }
 

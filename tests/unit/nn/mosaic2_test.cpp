@@ -1,4 +1,4 @@
-// Memory Mosaics v2 against plain loops written from the paper's equations.
+// Memory Mosaics v2, compared with plain loops from the paper's equations.
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ nn::ModelOptions mosaic2_options() {
 
 Tensor of_norm_one(const Tensor& x) { return x / x.square().sum().sqrt(); }
 
-/// The keys of one head, a step after the other: x (T, kPart), gate and decay (T).
+/// Returns the keys of one head, step by step: x (T, kPart), gate and decay (T).
 std::vector<Tensor> plain_keys(const Tensor& x, const Tensor& gate, const Tensor& decay) {
   std::vector<Tensor> keys;
   auto average = torch::zeros({x.size(1)}, torch::kFloat64);
@@ -37,7 +37,7 @@ std::vector<Tensor> plain_keys(const Tensor& x, const Tensor& gate, const Tensor
   return keys;
 }
 
-/// One memory: token t sees pairs first(t) to last(t). x (T, d) -> (T, d).
+/// One memory: token t sees pairs first(t) to last(t). Maps x (T, d) to (T, d).
 template <class First, class Last>
 Tensor plain_memory(const Tensor& x, const Weights2& w, const std::string& unit, const First& first,
                     const Last& last) {
@@ -104,7 +104,7 @@ nn::Hidden plain_mosaic2(const Tensor& ids, const Weights2& w, std::int64_t laye
 void check_mosaic2_against_loops(torch::ScalarType type, double close) {
   const auto loops = [](const Tensor& ids, const Weights2& w) { return plain_mosaic2(ids, w, 2); };
   const auto compared = properties::check_against_loops(mosaic2_options(), loops, 11, type, close);
-  DOCTEST_CHECK(compared == 2 + 2 * (2 * 8 + 4));  // of two layers, of two memories each
+  DOCTEST_CHECK(compared == 2 + 2 * (2 * 8 + 4));  // of two layers with two memories each
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("so it does by torch's operators, as on a device") {
 
 DOCTEST_TEST_CASE(
     "gated keys are a plain loop's, by the kernel and in chunks, values and gradients") {
-  // More than two chunks, the last one short; what is carried in has been scaled down a lot.
+  // More than two chunks, the last one short; the carried sums are strongly scaled down.
   constexpr std::int64_t kLong = 150;
   torch::manual_seed(1);
   const auto draw = [](torch::IntArrayRef sizes, double spread) {
@@ -144,7 +144,7 @@ DOCTEST_TEST_CASE(
   };
   const auto own = [&](const auto& function) {
     const auto made = function(x, gate, -raw.abs(), nn::GatedSums{sums, levels}, true);
-    // Sums times e^level are what the levels do not touch.
+    // Sums times e^level do not depend on the levels.
     const auto last = made.sums.select(1, kLong - 1).view({2, 3, 2}) *
                       made.levels.select(1, kLong - 1).exp().unsqueeze(2);
     const auto score = (made.keys * to_keys).sum() + (last.view({2, 6}) * to_last).sum();
@@ -190,7 +190,7 @@ DOCTEST_TEST_CASE("gates of any size give finite keys and gradients, in float32 
 }
 
 DOCTEST_TEST_CASE("a fresh row's first key stands however small its gate is") {
-  // Level 0 of a row of zeros says nothing.
+  // Level 0 of a row of zeros has no meaning.
   for (const bool chunks : {false, true}) {
     const auto x = torch::tensor({{{3., 4.}}}, torch::kFloat64),
                gate = torch::full({1, 1, 1}, -60., torch::kFloat64), decay = gate * 0;

@@ -1,4 +1,4 @@
-// Memory Mosaics against plain loops written from the paper's equations.
+// Memory Mosaics, compared with plain loops from the paper's equations.
 
 #include <doctest/doctest.h>
 
@@ -24,12 +24,12 @@ nn::ModelOptions mosaic_options() {
 
 Tensor unit_vector(const Tensor& x) { return x / x.square().sum().sqrt(); }
 
-/// x (T, d) times rows [row, row + kWidth) of a matrix: what a map gives head h.
+/// Returns x (T, d) times rows [row, row + kWidth) of a matrix: a map's output for head h.
 Tensor mapped(const Tensor& x, const Tensor& matrix, std::int64_t row) {
   return torch::matmul(x, matrix.narrow(0, row, kWidth).t());
 }
 
-/// The leaky averages of one head, (T, kWidth), not yet normalised, as sums over the past.
+/// Returns the leaky averages of one head, (T, kWidth), not normalised, as sums over the past.
 Tensor averages(const Tensor& x, const Tensor& decay) {
   std::vector<Tensor> all;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
@@ -41,8 +41,8 @@ Tensor averages(const Tensor& x, const Tensor& decay) {
   return torch::stack(all);
 }
 
-/// x (T, d) -> (T, d); adds to `last` what the last token gives each pair before it, (heads, T -
-/// 1).
+/// Maps x (T, d) to (T, d). Adds to `last` the weights that the last token gives each earlier pair,
+/// (heads, T - 1).
 Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit,
                   std::vector<Tensor>& last) {
   const auto steps = x.size(0), d = x.size(1);
@@ -98,7 +98,7 @@ Tensor persistent(const Tensor& x, const Weights& w, const std::string& unit) {
   return torch::matmul(torch::cat(heads, 1), w[unit + "c_proj.weight"].t());
 }
 
-/// The whole architecture on one row: f (T, d), g, and what the last token attends to.
+/// The whole architecture on one row: f (T, d), g, and the attention of the last token.
 struct Plain : nn::Hidden {
   std::vector<Tensor> last;
 };
@@ -185,7 +185,7 @@ DOCTEST_TEST_CASE("attention to slots in tiles is softmax(q k^T) v, values and g
   const auto draw = [](torch::IntArrayRef sizes, double spread) {
     return torch::randn(sizes).mul_(spread).requires_grad_();
   };
-  // Scores up to 20, and larger ones in later tiles: what was summed must shrink.
+  // Scores up to 20, with larger ones in later tiles: earlier sums must be rescaled.
   const auto q = draw({2, kLong, kHeads * kWide}, .8), k = draw({kHeads, kSlots, kWide}, .6),
              v = draw({kHeads, kSlots, kWide}, 1), to_y = torch::randn_like(q);
   {
@@ -250,7 +250,7 @@ DOCTEST_TEST_CASE("a block of a mosaic has the parameters of a GPT-2 block witho
   mosaic.arch = "mosaic";
   gpt2.transformer.bias = false;
   gpt2.transformer.positions = "none";
-  // Beside them: one decay, key scale and value scale a head of each unit, one mix of the
-  // contextual.
+  // In addition: one decay, key scale and value scale per head of each unit, and one mix per head
+  // of the contextual unit.
   DOCTEST_CHECK(nn::parameter_count(mosaic, 100) == nn::parameter_count(gpt2, 100) + 7 * 12);
 }

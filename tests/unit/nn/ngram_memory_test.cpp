@@ -1,5 +1,5 @@
-// Memories of hashed n-grams: hash, values and gradients against plain loops in float64; texts cut
-// anywhere, padded and carried on.
+// Memories of hashed n-grams: hash, values and gradients compared with plain loops in float64;
+// texts cut anywhere, padded and continued.
 
 #include "nn/layers/ngram_memory.h"
 
@@ -17,7 +17,7 @@ using properties::gap;
 using properties::Ids;
 using torch::Tensor;
 
-// As the header has it, in numbers without sign. ids[t - i] for i < n, the newest last.
+// The header's formula in unsigned numbers. ids[t - i] for i < n, the newest last.
 std::int64_t plain_ngram_row(const Ids& ids, std::int64_t t, std::int64_t n, std::int64_t head,
                              std::int64_t layer, std::int64_t rows) {
   std::uint64_t g = 0;
@@ -38,7 +38,7 @@ Tensor rms_normed(const Tensor& x, const Tensor& weight) {
   return x / (x.pow(2).mean() + 1e-6).sqrt() * weight;
 }
 
-// y of one row of text, x (T, d), a token at a time.
+// Returns y of one row of text, x (T, d), one token at a time.
 Tensor ngrams_written_out(const nn::NgramShape& shape, const properties::Weights& weights,
                           const Ids& ids, const Tensor& x) {
   const auto heads = shape.heads, rows = shape.rows;
@@ -91,7 +91,7 @@ DOCTEST_TEST_CASE("rows of pairs and triples follow the hash of the header, of a
         DOCTEST_CHECK(found[0][t][j].item<std::int64_t>() ==
                       plain_ngram_row(ids, t, 2 + j / 3, j % 3, 9, rows));
   }
-  // A model of today finds its rows tomorrow, on any machine.
+  // Hashes are stable: a model finds its rows on any machine and in later versions.
   DOCTEST_CHECK(plain_ngram_row({3, 1, 4}, 2, 3, 0, 0, 1000003) == 625298);
 }
 
@@ -151,7 +151,7 @@ DOCTEST_TEST_CASE("cut anywhere and padded, a text's n-grams are those of the wh
     std::vector<Tensor> parts;
     std::int64_t begin = 0;
     for (const auto end : cuts) {
-      // A row of padding within, and another row.
+      // A row with padding inside, and another row.
       Ids row(ids.begin() + begin, ids.begin() + end);
       row.insert(row.begin() + (end - begin) / 2, properties::kPad);
       const auto batch =

@@ -1,12 +1,12 @@
 #pragma once
-// What a dropout stream keeps of attention's weights, asked one at a time.
+// The factors of attention weights from a dropout stream, one at a time.
 
 #include "nn/base/torch.h"
 #include "nn/kernels/dropout_stream.h"
 
 namespace plain {
 
-/// Factors of the weights, (rows, heads, queries, slots) float64: 0 or 1 / (1 - share).
+/// Returns factors of the weights, (rows, heads, queries, slots) float64: 0 or 1 / (1 - share).
 inline torch::Tensor kept(std::int64_t rows, std::int64_t heads, std::int64_t queries,
                           std::int64_t slots, const nn::DropoutStream& stream) {
   const auto factors = torch::empty({rows * heads, queries, slots}, torch::kFloat64);

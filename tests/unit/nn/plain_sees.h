@@ -1,5 +1,5 @@
 #pragma once
-// Who sees whom as the papers say it, a case at a time: what nn::sees is held to.
+// Visibility as in the papers, case by case, for comparison with nn::sees.
 
 #include <cstdint>
 

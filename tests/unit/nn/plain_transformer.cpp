@@ -29,7 +29,7 @@ torch::Tensor activation(const std::string& name, const torch::Tensor& x) {
   return x * 0.5 * (1 + torch::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-/// Vaswani's table as fairseq fills it.
+/// Vaswani's table as fairseq computes it.
 torch::Tensor sinusoid(std::int64_t position, std::int64_t d) {
   auto row = torch::zeros({d}, torch::kFloat64);
   const auto half = d / 2;
@@ -42,7 +42,7 @@ torch::Tensor sinusoid(std::int64_t position, std::int64_t d) {
   return row;
 }
 
-/// What pair i of d / 2 turns by at each position.
+/// Returns the angle per position of pair i of d / 2.
 double frequency(const nn::RopeOptions& rope, std::int64_t i, std::int64_t d) {
   const double w = 1 / std::pow(rope.theta, 2.0 * static_cast<double>(i) / d);
   const double length = 2 * M_PI / w, trained = static_cast<double>(rope.trained);
@@ -54,7 +54,7 @@ double frequency(const nn::RopeOptions& rope, std::int64_t i, std::int64_t d) {
     return (1 - smooth) * w / rope.factor + smooth * w;
   }
   if (rope.scaling == "yarn") {
-    const auto dimension = [&](double turns) {  // whose wave is trained / turns long
+    const auto dimension = [&](double turns) {  // whose wavelength is trained / turns
       return d * std::log(trained / (turns * 2 * M_PI)) / (2 * std::log(rope.theta));
     };
     const double low = std::max(0.0, std::floor(dimension(rope.fast_beta)));
@@ -66,7 +66,7 @@ double frequency(const nn::RopeOptions& rope, std::int64_t i, std::int64_t d) {
   return w;
 }
 
-/// Pairs (x_i, x_{i + n/2}) of the first n turned by position * frequency.
+/// Rotates the pairs (x_i, x_{i + n/2}) of the first n by position * frequency.
 torch::Tensor rotated(const nn::RopeOptions& rope, const torch::Tensor& x, std::int64_t position) {
   const auto n = static_cast<std::int64_t>(rope.share * static_cast<double>(x.size(0)));
   const double grown = rope.scaling == "yarn" ? 0.1 * std::log(rope.factor) + 1 : 1;

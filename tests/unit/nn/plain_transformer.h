@@ -1,6 +1,5 @@
 #pragma once
-// A transformer written out word by word from its definition: one row, one token and one head at a
-// time.
+// A transformer written out from its definition: one row, one token and one head at a time.
 
 #include <cstdint>
 #include <map>
@@ -17,14 +16,15 @@ using Weights = std::map<std::string, torch::Tensor>;
 struct Output {
   torch::Tensor f, g;  // (T, d)
   std::vector<torch::Tensor> last =
-      {};  // of each layer, (heads, T): what the last token attends to
+      {};  // of each layer, (heads, T): the attention of the last token
 };
 
 /// One row of tokens without padding, in evaluation.
 Output transformer(const nn::ModelOptions& options, const Weights& weights,
                    const std::vector<std::int64_t>& ids);
 
-/// The input vector of one word, (d): its row of its band, projected; or of the one table.
+/// Returns the input vector of one token, (d): its row of its band, projected, or of the only
+/// table.
 torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weights,
                           const std::string& prefix, std::int64_t id);
 

@@ -1,5 +1,5 @@
-// Memories with product keys, and the sums of gathered rows that they are made of: values and
-// gradients against plain loops in float64.
+// Product-key memories, and the sums of gathered rows in them: values and gradients compared with
+// plain loops in float64.
 
 #include "nn/layers/product_key_memory.h"
 
@@ -38,7 +38,7 @@ nn::ProductKeyShape small_keys(bool gated) {
   return {.d = 6, .heads = 2, .keys = 5, .top_k = 3, .d_key = 8, .gated = gated};
 }
 
-// A memory in float64 whose parts all matter.
+// A memory in float64 whose parts all have an effect.
 std::shared_ptr<nn::ProductKeyMemory> strong_keys(const nn::ProductKeyShape& shape,
                                                   std::shared_ptr<nn::ValuePool> pool = nullptr) {
   auto memory = std::make_shared<nn::ProductKeyMemory>(shape, std::move(pool));
@@ -48,7 +48,7 @@ std::shared_ptr<nn::ProductKeyMemory> strong_keys(const nn::ProductKeyShape& sha
   return memory;
 }
 
-// Scores all n^2 keys of a head, a token at a time.
+// Scores all n^2 keys of a head, one token at a time.
 Tensor keys_written_out(const nn::ProductKeyShape& shape, const properties::Weights& weights,
                         const Tensor& x) {
   const auto weight = [&](const char* name) { return weights[name]; };
@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("sums of gathered rows: values and gradients, on the CPU and b
       };
       const auto got = results(nn::gathered_sum), want = results(gathered_written_out);
       for (std::size_t i = 0; i < got.size(); ++i) DOCTEST_CHECK(gap(got[i], want[i]) < 1e-12);
-      DOCTEST_CHECK(got[0].slice(0, 0, 2).abs().max().item<double>() == 0);  // rows nobody names
+      DOCTEST_CHECK(got[0].slice(0, 0, 2).abs().max().item<double>() == 0);  // unused rows
     }
   };
   check();
@@ -155,7 +155,7 @@ DOCTEST_TEST_CASE("a memory with product keys finds the best of all pairs: value
       DOCTEST_CAPTURE(i);
       DOCTEST_CHECK(gap(got[i], want[i]) < 1e-10);
     }
-    // And by differences along the direction of each.
+    // Also by differences in the direction of each.
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       DOCTEST_CAPTURE(i);
       constexpr double kStep = 1e-6;

@@ -41,7 +41,7 @@ Ids without_padding(const Ids& row) {
   return real;
 }
 
-/// `hidden`'s row r agrees with the row's tokens alone, and is finite at padding.
+/// Checks that `hidden`'s row r agrees with the row's tokens alone and is finite at padding.
 void check_row_alone(nn::Model& model, const nn::Hidden& hidden, const std::vector<Ids>& rows,
                      std::int64_t r) {
   const auto real = without_padding(rows[r]);
@@ -282,7 +282,7 @@ void check_rows(nn::Model& model) {
   DOCTEST_CHECK(difference(mixed, 0, 0, alone_c, 0, 0, 4) < kClose);
   DOCTEST_CHECK(difference(mixed, 1, 0, alone_b, 0, 4, 4) < kClose);
 
-  for (int i = 0; i < 20; ++i) {  // rows that start afresh again and again need no more room
+  for (int i = 0; i < 20; ++i) {  // rows that start afresh repeatedly need no more memory
     const auto again = model.architecture->forward(batch_of({c, first(a)}), &renewed);
     DOCTEST_CHECK(difference(again, 0, 0, alone_c, 0, 0, 4) < kClose);
     DOCTEST_CHECK(difference(again, 1, 0, alone_a, 0, 0, 4) < kClose);

@@ -1,5 +1,5 @@
 #pragma once
-// What every architecture must hold, checked through its interface alone.
+// Properties of every architecture, checked through its interface only.
 
 #include <cstdint>
 #include <functional>
@@ -15,22 +15,23 @@ inline constexpr std::int64_t kVocabulary = 13;
 inline constexpr std::int64_t kPad = -1;
 using Ids = std::vector<std::int64_t>;
 
-/// Rows of one length; kPad is padding. Row r is run r, one segment; `fresh` marks all rows or
-/// none.
+/// Returns rows of one length; kPad is padding. Row r is run r, one segment; `fresh` marks all rows
+/// or none.
 nn::Batch batch_of(const std::vector<Ids>& rows, bool fresh = true);
 Ids random_ids(std::int64_t n, std::uint64_t seed);
 
-/// A model in float64 and evaluation mode whose weights are large enough for every part to matter.
+/// Returns a model in float64 and evaluation mode with weights large enough for every part to have
+/// an effect.
 std::shared_ptr<nn::Model> strong_model(const nn::ModelOptions& options, std::uint64_t seed = 1);
 /// Two layers, four heads, d 8, no dropout.
 nn::ModelOptions small_options(const std::string& arch = "transformer");
 
-/// Largest difference of f and g at row `a_row`, steps from `a_begin` of one and at row `b_row`,
-/// steps from `b_begin` of the other, over n steps.
+/// Returns the largest difference of f and g over n steps, from row `a_row`, step `a_begin` of one
+/// and row `b_row`, step `b_begin` of the other.
 double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
                   const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n);
 
-/// Largest difference, as a share of 1 + |b|.
+/// Returns the largest difference relative to 1 + |b|.
 double gap(const torch::Tensor& a, const torch::Tensor& b);
 /// A copy of a weight's gradient, dense; zeros if there is none.
 torch::Tensor gradient_of(const torch::Tensor& weight);
@@ -38,14 +39,14 @@ torch::Tensor gradient_of(const torch::Tensor& weight);
 /// model's own weights: within `close`, gradients within 20 times as much.
 void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close);
 using Weights = torch::OrderedDict<std::string, torch::Tensor>;
-/// Computes an architecture on one row of ids (T) in plain loops, from weights in float64: f and g
-/// (T, d).
+/// Computes an architecture on one row of ids (T) in plain loops from float64 weights: f and g (T,
+/// d).
 using PlainModel = std::function<nn::Hidden(const torch::Tensor& ids, const Weights& weights)>;
-/// f, g and the gradients of the weights of a strong_model() in `type`, on the second of two rows
-/// of `steps` tokens, against plain loops: within `close`. Returns how many gradients there are.
+/// Compares f, g and the gradients of the weights of a strong_model() in `type`, on the second of
+/// two rows of `steps` tokens, with plain loops: within `close`. Returns the number of gradients.
 std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainModel& plain,
                                  std::int64_t steps, torch::ScalarType type, double close);
-/// What a model of these options says why it cannot be; empty: it can.
+/// Returns why a model with these options is refused, or an empty text.
 std::string refusal(const nn::ModelOptions& options);
 
 /// The properties. Each makes doctest assertions that name `name`.

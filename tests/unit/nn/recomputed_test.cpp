@@ -1,5 +1,4 @@
-// Blocks that are computed again in the backward pass: values, gradients and what a State keeps are
-// those of blocks that are not, to the bit.
+// Recomputed blocks: values, gradients and State are bit-identical to those without recomputation.
 
 #include "nn/ops/recomputed.h"
 
@@ -17,8 +16,8 @@ namespace {
 using properties::Ids;
 using torch::Tensor;
 
-// f, g, the gradients of all weights, what the State keeps and torch's next random number after
-// two calls, the second of which goes on from the first where rows carry on.
+// Returns f, g, the gradients of all weights, the State and torch's next random number after two
+// calls. The second call continues the first if rows are carried.
 std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries, bool source,
                                   bool recompute) {
   torch::manual_seed(3);

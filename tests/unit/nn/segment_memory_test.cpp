@@ -1,4 +1,4 @@
-// The memory of earlier segments, and what its State makes of it.
+// The memory of earlier segments, and its State.
 #include <doctest/doctest.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// The process's matrix product beside one that adds term after term in double precision.
+// The process's matrix product, compared with one that adds terms in double precision.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 using torch::Tensor;
 
-// As it was before, whatever a test does.
+// Restores the previous setting after a test.
 struct Taken {
   explicit Taken(bool on) { nn::take_products(on); }
   ~Taken() { nn::take_products(nn::products_pay()); }
@@ -28,7 +28,7 @@ struct Threads {
   ~Threads() { at::set_num_threads(before); }
 };
 
-// C (m, n) where it lies in rows of n + 3, of A (m, k) and B (k, n), each turned or not.
+// C (m, n) in rows of n + 3, from A (m, k) and B (k, n), each transposed or not.
 struct Case {
   int m, n, k;
   bool turned_a, turned_b;

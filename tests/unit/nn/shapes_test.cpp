@@ -10,7 +10,7 @@
 
 namespace {
 
-/// The model's fields of examples/shapes/NAME.toml; keys of the recipe are passed over.
+/// Reads the model's fields of examples/shapes/NAME.toml and skips keys of the recipe.
 nn::ModelOptions shape(const std::string& name) {
   std::ifstream file("examples/shapes/" + name + ".toml");
   DOCTEST_REQUIRE_MESSAGE(file.good(), "tests run in the root of the source tree");

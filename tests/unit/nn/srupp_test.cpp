@@ -1,4 +1,5 @@
-// The fused recurrence against its loop; SRU++ against its formulas, written out token by token.
+// The fused recurrence, compared with its loop; SRU++, compared with its formulas, written out
+// token by token.
 
 #include "nn/arch/srupp.h"
 
@@ -48,7 +49,7 @@ Scan random_scan(std::int64_t rows, std::int64_t steps, std::int64_t d, torch::S
 
 using ScanFunction = decltype(&nn::sru_scan);
 
-// h up to each row's last step, the last cells, then all gradients.
+// Returns h up to each row's last step, the last cells, then all gradients.
 std::vector<Tensor> results(ScanFunction scan, const Scan& in, const Tensor& dropout,
                             const Tensor& steps) {
   for (const auto& leaf : in.leaves()) leaf.mutable_grad() = Tensor();
@@ -69,7 +70,7 @@ Tensor matrix(const plain::Weights& w, const std::string& name, const Tensor& x)
   return w.at(name + ".weight").mv(x);
 }
 
-// The segments of one row in turn; f of all tokens, g of all tokens.
+// Runs the segments of one row in turn; returns f and g of all tokens.
 plain::Output plain_srupp(const nn::ModelOptions& o, const plain::Weights& w,
                           const std::vector<Ids>& segments) {
   const auto lengths = nn::parse_layer_memory(o.layer_memory.layer_memory, o.shape.layers);

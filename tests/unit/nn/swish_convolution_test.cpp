@@ -1,4 +1,4 @@
-// A short convolution and its swish: the loop on the CPU and torch's operators against sums written
+// A short convolution and its swish: the CPU loop and torch's operators, compared with sums written
 // out, values and gradients.
 
 #include "nn/ops/swish_convolution.h"

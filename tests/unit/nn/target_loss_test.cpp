@@ -1,4 +1,4 @@
-// The blocked loss of a teacher against the divergence written out over whole rows, values and
+// The blocked loss of a teacher, compared with the divergence over whole rows, values and
 // gradients.
 #include "nn/memory/target_loss.h"
 
@@ -27,17 +27,17 @@ nn::Batch taught_batch() {
   return batch;
 }
 
-// `named` words of each row out of a random distribution, which is whole with as many as there are.
+// `named` tokens of each row from a random distribution, which is complete if all tokens are named.
 nn::Teachers teachers_of(std::int64_t named) {
   const Tensor p = torch::randn({kRows, kSteps, kWords}).mul(2).softmax(2);
   auto [shares, words] = p.topk(named, 2);
-  shares = torch::cat({shares, torch::zeros({kRows, kSteps, 2})}, 2);  // places that are not used
+  shares = torch::cat({shares, torch::zeros({kRows, kSteps, 2})}, 2);  // unused places
   words = torch::cat({words, torch::zeros({kRows, kSteps, 2}, torch::kInt64)}, 2);
   shares[0][1].zero_();  // a token without a teacher
   return {words, shares};
 }
 
-// Row by row, word by word, in float64, by autograd.
+// Row by row and token by token in float64, with autograd.
 Tensor plain_loss(const Tensor& f, const Tensor& weight, const nn::Batch& batch,
                   const nn::Teachers& teachers, double beta) {
   Tensor sum = torch::zeros({}, torch::kFloat64);

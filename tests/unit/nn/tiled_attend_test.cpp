@@ -1,5 +1,5 @@
-// Attention with dropout in tiles against the whole matrix in float64, and the stream that says
-// which weights stay.
+// Attention with dropout in tiles, compared with the whole matrix in float64, and the stream of
+// dropout masks.
 
 #include "nn/ops/tiled_attend.h"
 
@@ -37,12 +37,12 @@ Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
 using Way = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                        const nn::TiledAttend&);
 
-// Output and the gradients of q, k, v.
+// Returns the output and the gradients of q, k, v.
 std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const nn::TiledAttend& o,
                             torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<Tensor> in;
-  for (const auto n : {s.queries, s.slots, s.slots})  // as layers have them: (B, n, heads, width)
+  for (const auto n : {s.queries, s.slots, s.slots})  // layers' layout: (B, n, heads, width)
     in.push_back(torch::randn({s.rows, n, s.heads, s.width}, torch::kFloat64).to(type));
   for (auto& x : in) x = x.transpose(1, 2).set_requires_grad(true);
   const auto out = way(in[0], in[1], in[2], mask, o);
@@ -69,7 +69,7 @@ void check(const Sizes& s, const Tensor& mask, const nn::TiledAttend& o) {
 const std::vector<Sizes> kSizes = {{1, 1, 1, 1, 16},   {2, 3, 7, 7, 5},     {1, 2, 48, 48, 64},
                                    {2, 1, 49, 97, 16}, {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
 
-// A model whose attention counts.
+// A model whose attention has an effect.
 std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options, torch::ScalarType type) {
   const torch::NoGradGuard no_gradient;
   auto model = properties::strong_model(options);
@@ -93,7 +93,7 @@ DOCTEST_TEST_CASE("attention with dropout in tiles is that of whole matrices, wi
 DOCTEST_TEST_CASE("attention with dropout under masks of a head, of a row, of all") {
   for (const Sizes& s : {Sizes{2, 3, 7, 9, 16}, Sizes{2, 2, 60, 500, 8}}) {
     torch::manual_seed(5);
-    // Slot 0 is seen; the last tile of slots is hidden from some queries altogether.
+    // Slot 0 is visible; the last tile of slots is invisible to some queries.
     const auto hide = [&](const Tensor& mask) {
       auto hidden = torch::rand(mask.sizes()) < 0.3;
       hidden.select(3, 0).fill_(false);
@@ -124,7 +124,7 @@ DOCTEST_TEST_CASE("dropout's stream: the share asked for, nothing alike about ne
     const double five = 5 * std::sqrt(p * (1 - p) / n);  // standard deviations of a share
     DOCTEST_CAPTURE(p);
     DOCTEST_CHECK(std::abs(share_of(gone) - p) < five);
-    // Both of a pair: the square of the share.
+    // Both of a pair are dropped: the square of the share.
     const auto both = [&](const Tensor& a, const Tensor& b) { return share_of(a & b); };
     const auto close = [&](double share) { return std::abs(share - p * p) < 1.5 * five; };
     for (const int apart : {1, 2, 16}) {

@@ -1,4 +1,4 @@
-// A LibTorch of another version than the one that a program was built for is refused by name.
+// A program refuses a LibTorch of another version than it was built for, and names both.
 
 #include "nn/base/torch_version.h"
 

@@ -1,4 +1,4 @@
-// The transformer against the plain one, option by option; its limits; what it forgets.
+// The transformer, compared with the plain one, option by option; its limits; forgetting.
 
 #include <doctest/doctest.h>
 
@@ -122,7 +122,7 @@ DOCTEST_TEST_CASE(
         o.transformer.positions = "rope", o.transformer.d_head = 12;
         o.transformer.rope.scaling = "linear", o.transformer.rope.factor = 4;
       },
-      [](auto& o) {  // pairs that stay, that change and between
+      [](auto& o) {  // pairs that are unchanged, scaled and between
         o.transformer.positions = "rope", o.transformer.d_head = 12;
         o.transformer.rope = {.theta = 100, .scaling = "llama3", .factor = 8, .trained = 64};
       },

@@ -1,5 +1,5 @@
-// Transformer-XL against its formula for any pattern of memories; what a memory is worth; what
-// State holds.
+// Transformer-XL, compared with its formula for any pattern of memories; the effect of a memory;
+// the contents of State.
 
 #include "nn/arch/transformer_xl.h"
 
@@ -137,7 +137,7 @@ DOCTEST_TEST_CASE("memories that hold all before make one long segment of many")
   const auto parts =
       run(*model, {Ids(ids.begin(), ids.begin() + 9), Ids(ids.begin() + 9, ids.end())}, state);
   DOCTEST_CHECK(gap(parts.f, whole.f[0]) < 1e-10);
-  // A memory that is one token short of that does not.
+  // A memory that is one token shorter does not.
   const auto shorter = strong_model(xl_options("8,12,40", 3));
   nn::State other;
   const auto less =
@@ -176,7 +176,7 @@ DOCTEST_TEST_CASE("State holds the sum of the lengths, not the longest times the
   const torch::NoGradGuard no_grad;
   const auto model = strong_model(xl_options("long=40 short=2 place=interleaved:2", 6));
   const std::int64_t tokens = 2 * 40 + 4 * 2, rows = 2, d = 8;
-  // Inputs in training, their keys and values where weights stay.
+  // Inputs in training; keys and values when weights do not change.
   for (const bool training : {true, false}) {
     model->train(training);
     nn::State state;

@@ -1,4 +1,4 @@
-// Who sees whom: a pair against the cases written out, ranges against all of their pairs.
+// Visibility: pairs compared with the cases of the papers, ranges compared with all of their pairs.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Three runs of segments of three tokens; where `padded`, every seventh token is padding.
+// Three runs of segments of three tokens. With `padded`, every seventh token is padding.
 std::vector<nn::TokenPlace> stream(bool padded) {
   std::vector<nn::TokenPlace> tokens;
   std::int64_t segment = 0;
@@ -88,7 +88,7 @@ DOCTEST_TEST_CASE("ranges that see all or nothing of each other do so for every 
   }
 }
 
-// A sight that always said "some" would be right, and slow.
+// A sight that always returned "some" would be correct but slow.
 DOCTEST_TEST_CASE("ranges are not looked into where they are seen whole or not at all") {
   const auto tokens = stream(false);  // runs: [0, 9), [9, 11), [11, 23)
   const auto kind = [&](const char* names, std::size_t query, std::size_t begin, std::size_t end,

@@ -1,4 +1,4 @@
-// Pages: nothing of a text or a store becomes markup, and the figures are those of the tokens.
+// Pages: no text of a document or store becomes markup, and the figures are those of the tokens.
 #include "page/page_writer.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ std::size_t count(const std::string& text, const std::string& what) {
   return n;
 }
 
-// What a browser would take as the JSON of an element.
+// Returns the JSON of an element as a browser would read it.
 core::Json data_of(const std::string& html, const std::string& id) {
   const std::string start = "id=\"" + id + "\">";
   const auto begin = html.find(start) + start.size();
@@ -101,7 +101,7 @@ DOCTEST_TEST_CASE("a page has its text, its figures and nothing of another place
   DOCTEST_CHECK(html.find("data-go=\"1\"", helps) < hurts);
   DOCTEST_CHECK(html.find("data-go=\"39\"", hurts) < html.find("data-go=\"38\"", hurts));
   DOCTEST_CHECK(html.substr(hurts).find("data-go=\"1\"") == std::string::npos);
-  // 10 of 39 tokens have most from the cache: 1, 5, ... 37.
+  // 10 of 39 tokens have most of their probability from the cache: 1, 5, ... 37.
   DOCTEST_CHECK(page::loss_by_source(text).find("25.6 %") != std::string::npos);
   DOCTEST_CHECK(page::loss_by_source(text).find(">4.75<") != std::string::npos);
   DOCTEST_CHECK(count(page::loss_by_position(text), "<polyline") == 2);

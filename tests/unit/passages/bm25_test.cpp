@@ -1,4 +1,4 @@
-// BM25: the formula, and the search against a plain one.
+// BM25: the formula, and the search compared with a plain search.
 
 #include "passages/bm25.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-// The formula as it is written, in double.
+// The formula in double.
 struct Plain {
   explicit Plain(const sample::Lists& lists_, double k1_ = 0.9, double b_ = 0.4)
       : lists(lists_), k1(k1_), b(b_) {
@@ -155,7 +155,7 @@ DOCTEST_TEST_CASE("many blocks, parts and threads: the same hits to the last bit
   for (std::uint32_t q = 0; q < queries.size(); ++q) {
     const auto a = whole.of(q), b = cut.of(q);
     different += !std::ranges::equal(a, b);
-    // The best by the scores of all pairs, whichever block they are in.
+    // The best units by the scores of all pairs, in any block.
     std::vector<passages::Hit> all;
     for (std::uint32_t unit = 0; unit < n; ++unit) {
       const auto score = static_cast<float>(bm25.score(queries[q], unit));

@@ -1,4 +1,4 @@
-// Hits in files: what was written is read, what is damaged or of another search is told.
+// Hits in files: what was written is read, and damage or another search is detected.
 
 #include "passages/hits_file.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 const passages::SearchOf kSearch{"0123", "segment", 64, 5, 2, 0.9, 0.4};
 
-// Of unit u itself and, of all but the last, the next one.
+// Unit u itself and, except for the last unit, the next one.
 passages::Hits hits_of(const core::Part& part) {
   const auto begin = part.begin(kSearch.units), end = part.end(kSearch.units);
   passages::Hits hits(static_cast<std::uint32_t>(end - begin), kSearch.top);

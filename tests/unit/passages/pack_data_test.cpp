@@ -44,7 +44,7 @@ DOCTEST_TEST_CASE("units, terms and hits of a shard, as text") {
   core::MemorySink lines;
   passages::print_hits(all, lines);
   DOCTEST_CHECK(lines.text().substr(0, 4) == "0\t0\t");
-  // Some, drawn by the seed: each line begins with the number of the unit that asked.
+  // Some queries, drawn by the seed: each line begins with the number of the query's unit.
   const auto some =
       passages::find_hits(in, bm25, by_document(), passages::queries_of(4, {}, 2, 7), 1, nobody);
   DOCTEST_CHECK(std::set<std::uint32_t>(some.queries.begin(), some.queries.end()).size() == 2);
@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE("units of the same documents are those that share one, by all 
 }
 
 DOCTEST_TEST_CASE("hits of other documents alone, and the shard says so") {
-  // Each topic is a document of several segments, whose best hits are of the same document.
+  // Each topic is a document of several segments, whose best hits are in the same document.
   const sample::Shard text(
       "cats purr softly and cats purr\nrockets launch and cats rest\ncats launch rockets\n");
   passages::PackOptions options;

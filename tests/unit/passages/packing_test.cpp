@@ -27,7 +27,7 @@ bool is_permutation(const passages::UnitOrder& order, std::uint32_t n) {
          (n == 0 || *std::ranges::max_element(order) == n - 1);
 }
 
-// Algorithm 1 as the paper tells it, with sets.
+// The paper's algorithm 1, with sets.
 passages::UnitOrder plain_chain(const passages::Hits& hits, std::uint64_t seed) {
   auto waiting = passages::random_order(hits.queries(), seed);
   passages::UnitOrder order;
@@ -45,7 +45,7 @@ passages::UnitOrder plain_chain(const passages::Hits& hits, std::uint64_t seed) 
   return order;
 }
 
-// Texts in families: members share words of their own.
+// Texts in families: members share words.
 sample::Lists families(std::uint32_t units, std::uint32_t size, std::uint64_t seed) {
   core::Rng rng(seed);
   sample::Lists lists;
@@ -137,7 +137,7 @@ DOCTEST_TEST_CASE("a path cover keeps families together and beats the greedy cha
 }
 
 DOCTEST_TEST_CASE("what an order is worth") {
-  // 0 and 1 share a term, 2 and 3 another; 1 and 2 nothing.
+  // 0 and 1 share a term, 2 and 3 another; 1 and 2 share none.
   const auto lists = sample::term_lists({{{0, 1}}, {{0, 2}}, {{1, 1}}, {{1, 1}, {2, 3}}});
   const passages::Bm25 bm25(lists, {});
   const auto hits = all_hits(bm25, 2);

@@ -1,4 +1,4 @@
-// Indices of passages: cuts, terms and hits against plain ones, and damaged bytes.
+// Indices of passages: cuts, terms and hits compared with plain ones, and damaged bytes.
 
 #include "passages/passage_index.h"
 
@@ -18,7 +18,7 @@
 
 namespace {
 
-// The bytes of an index, where they may be mapped.
+// The bytes of an index, aligned like a mapping.
 struct IndexBytes {
   explicit IndexBytes(const core::Bytes& bytes)
       : space((bytes.size() + 63) / 64 + 1), size(bytes.size()) {
@@ -44,7 +44,7 @@ core::Bytes build(const sample::Shard& shard, const passages::PassageOptions& op
   return sink.bytes;
 }
 
-// Of each passage its terms, by strings.
+// Returns the terms of each passage as strings.
 std::vector<std::map<std::string, double>> plain_passages(const std::vector<std::string>& documents,
                                                           std::size_t length) {
   std::vector<std::map<std::string, double>> passages;

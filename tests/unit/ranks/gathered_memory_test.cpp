@@ -1,5 +1,5 @@
-// The joint loss over gathered keys against what two processes of torch.distributed make of the
-// same numbers (tests/golden/gathered_memory.py).
+// The joint loss over gathered keys, compared with two processes of torch.distributed on the same
+// numbers (tests/golden/gathered_memory.py).
 
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ namespace {
 using core::Json;
 using torch::Tensor;
 
-// A list of rows of numbers, as a matrix.
+// Converts a list of rows of numbers to a matrix.
 Tensor matrix(const Json& rows) {
   std::vector<double> numbers;
   for (const auto& row : rows)
@@ -23,11 +23,11 @@ Tensor matrix(const Json& rows) {
   return torch::tensor(numbers, torch::kFloat64).view({std::ssize(rows), -1});
 }
 
-// Others' keys come as float32.
+// Keys of other ranks arrive as float32.
 constexpr double kClose = 1e-8;
 
-// Of this rank's share of the golden rows: the largest difference of the loss and of the gradients,
-// as a multiple of what is close.
+// Returns the largest differences of the loss and of the gradients for this rank's share of the
+// golden rows, in units of the tolerance.
 std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gradient) {
   const std::int64_t rows = golden["rows"], steps = golden["steps"], tokens = rows * steps;
   const std::shared_ptr<ranks::Group> group(&all, [](ranks::Group*) {});
@@ -86,8 +86,8 @@ DOCTEST_TEST_CASE("gathered memory: loss and gradients are those of fairseq's ga
   const auto own = apart(ranks::KeyGradient::own);
   DOCTEST_CHECK(own[0] < 1);
   DOCTEST_CHECK(own[1] < 1);
-  // The first rank's keys are seen by the second's tokens too, and there alone the gradient of one
-  // process is another.
+  // The first rank's keys are visible to the second's tokens too. Only there does the gradient
+  // differ from that of one process.
   const auto all = apart(ranks::KeyGradient::all);
   DOCTEST_CHECK(all[0] > 1e6);
   DOCTEST_CHECK(all[1] < 1);

@@ -31,7 +31,7 @@ std::vector<T> leaf(std::int64_t number, std::int64_t n) {
   return values;
 }
 
-// Plainly: the sum of leaves [begin, end) is that of their halves.
+// By definition: the sum of leaves [begin, end) is the sum of its halves.
 template <class T>
 std::vector<T> tree(std::int64_t begin, std::int64_t end, std::int64_t n) {
   if (end - begin == 1) return leaf<T>(begin, n);
@@ -169,7 +169,7 @@ DOCTEST_TEST_CASE("ranks meet by TCP, and on one machine without a port") {
 
 DOCTEST_TEST_CASE("the file by which they met is gone once they have") {
   const auto body = [](ranks::Group& group) {
-    group.any(0);  // behind rank 0, which takes it away
+    group.any(0);  // after rank 0, which removes it
     return std::string(std::filesystem::is_empty("run") ? "gone" : "there");
   };
   for (const auto& rank : run_ranks(2, body)) DOCTEST_CHECK(rank.text == "gone");

@@ -26,7 +26,7 @@ std::string in_hex(const std::string& bytes) {
   return text;
 }
 
-// A socket on the loopback: one that listens, or one that has connected to `port`.
+// Opens a socket on the loopback that listens, or that has connected to `port`.
 int loopback_socket(std::uint16_t& port, bool listens) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -62,7 +62,7 @@ core::Launch launch_of(std::int64_t rank, bool one_machine) {
   return launch;
 }
 
-// What rank 1 makes of a meeting that rank 0 holds.
+// Returns what rank 1 gets from a meeting that rank 0 holds.
 std::string rank_one(core::Launch launch, seconds timeout = seconds(20)) {
   try {
     ranks::Meeting meeting(launch, timeout);
@@ -150,7 +150,7 @@ DOCTEST_TEST_CASE("strangers neither stop a meeting nor store in it; a rank stor
                   char ignored[64];
                   while (::recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0) {
                   }
-                  return errno == EAGAIN;  // open still
+                  return errno == EAGAIN;  // still open
                 }) <= 64);
   for (const int fd : strangers) ::close(fd);
   ranks::Meeting second(launch_of(1, false), seconds(20));

@@ -16,7 +16,7 @@
 #include "ranks/group.h"
 #include "unit/temporary_folder.h"
 
-/// What one process ended with, and what its body returned or threw.
+/// The exit code of a process, and what its body returned or threw.
 struct Ended {
   int code = 0;
   std::string text;
@@ -25,8 +25,8 @@ struct Ended {
 using RankBody = std::function<std::string(ranks::Group&)>;
 
 /// Runs `body` as each of `size` ranks that meet as `launch` says, by default by a file in run/ of
-/// an empty folder in which they stand. An Error's code is the exit code.
-/// This process must not have used torch's threads: they do not survive a fork.
+/// an empty current folder. An Error's code is the exit code. This process must not have used
+/// torch's threads, which do not survive a fork.
 inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch launch = {},
                                     std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   const TemporaryFolder scratch;

@@ -13,7 +13,7 @@ std::shared_ptr<ranks::Group> borrowed(ranks::Group& group) {
   return {&group, [](ranks::Group*) {}};
 }
 
-// Keys and a weight for each number of each rank's loss, the same in every process.
+// Keys, and a weight for each number of each rank's loss, equal in every process.
 torch::Tensor numbers(std::int64_t stream, std::int64_t n) {
   core::Rng rng(11, static_cast<std::uint64_t>(stream));
   torch::Tensor values = torch::empty({n, kWidth});
@@ -23,7 +23,7 @@ torch::Tensor numbers(std::int64_t stream, std::int64_t n) {
   return values;
 }
 
-// What a member makes of the keys that it sees: no two members the same.
+// A member's loss over the visible keys. It differs between members.
 torch::Tensor loss(const torch::Tensor& keys, std::int64_t member) {
   return (keys * numbers(100 + member, keys.size(0))).sin().mul(keys).sum();
 }
@@ -32,8 +32,8 @@ std::int64_t cut(std::int64_t member, std::int64_t size, std::int64_t rows) {
   return member * rows / size * kSteps;
 }
 
-// Plainly, in one process: the gradient of a member's keys where every member's loss reaches them,
-// or its own loss alone.
+// In one process: the gradient of a member's keys from every member's loss, or from its own loss
+// alone.
 torch::Tensor plain(std::int64_t member, std::int64_t size, std::int64_t rows,
                     ranks::KeyGradient gradient) {
   torch::Tensor keys = numbers(1, rows * kSteps).requires_grad_();
@@ -44,7 +44,7 @@ torch::Tensor plain(std::int64_t member, std::int64_t size, std::int64_t rows,
   return keys.grad().slice(0, cut(member, size, rows), cut(member + 1, size, rows)).clone();
 }
 
-// Of all ranks in teams of `size`: what gather gives, and what comes back.
+// Compares what gather() returns and the gradient, for all ranks in teams of `size`.
 std::string shared(ranks::Group& all, std::int64_t size, std::int64_t rows,
                    ranks::KeyGradient gradient) {
   const ranks::Team team(borrowed(all), size);

@@ -13,7 +13,7 @@ serve::CompletionRequest parse(const std::string& body, bool chat = false) {
   return serve::parse_completion(body, chat, {});
 }
 
-// What a refusal says; empty: it is a request.
+// Returns the text of a refusal, or an empty text for a valid request.
 std::string refused(const std::string& body, bool chat = false) {
   try {
     parse(body, chat);
@@ -139,7 +139,7 @@ DOCTEST_TEST_CASE("requests with the same settings go together, and no more than
   e->cancel();
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, c});
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{b});
-  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fit alone
+  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fits alone
   DOCTEST_CHECK(queue.next(4, soon).empty());
   DOCTEST_CHECK(queue.push(f));
   DOCTEST_CHECK(queue.push(with_cache));

@@ -4,7 +4,7 @@
 
 namespace {
 
-// The status of a refusal; 0: it is a request.
+// Returns the status of a refusal, or 0 for a valid request.
 int refused(const std::string& head, std::size_t most = 1000) {
   try {
     serve::parse_head(head).body_bytes(most);

@@ -15,7 +15,7 @@ namespace {
 
 using shard::ArrayFormat;
 
-// The bytes of little-endian numbers.
+// Returns the bytes of little-endian numbers.
 template <class T>
 std::string raw(const std::vector<T>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
@@ -50,7 +50,7 @@ Thrown refused(const std::string& file, std::optional<ArrayFormat> format = {}) 
 
 using Ids = std::vector<std::uint64_t>;
 
-// A file in a folder of its own, since a data set reads files.
+// A file in its own folder, since a data set reads files.
 class ShardFile {
  public:
   explicit ShardFile(const core::Bytes& bytes)
@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE("each format is read, of every type") {
   DOCTEST_CHECK(read(npy("<u8", {0}, "")) == Ids{});
   DOCTEST_CHECK(read<float>(npy("<f4", {1, 2}, raw<float>({1.5f, -2e30f}))) ==
                 std::vector<float>{1.5f, -2e30f});
-  // Halves: 1, -2, the largest, the smallest, the smallest normal, -0.
+  // float16 numbers: 1, -2, the largest, the smallest, the smallest normal, -0.
   DOCTEST_CHECK(
       read<float>(npy("<f2", {3, 2},
                       raw<std::uint16_t>({0x3C00, 0xC000, 0x7BFF, 0x0001, 0x0400, 0x8000}))) ==

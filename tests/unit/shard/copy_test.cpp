@@ -1,4 +1,4 @@
-// Cut by documents and joined again, data are what they were.
+// Splitting by documents and merging restores the data.
 
 #include "shard/copy.h"
 
@@ -35,7 +35,7 @@ core::Bytes part_of(const shard::Dataset& data, std::size_t first, std::size_t l
   return std::move(sink.bytes);
 }
 
-// Some documents, of pairs an even number, whose lengths may be 0.
+// Documents whose lengths may be 0; an even number for pairs.
 sample::Data arbitrary_data(bool pairs) {
   auto lengths = *rc::gen::nonEmpty(
       rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 50)));
@@ -79,7 +79,7 @@ DOCTEST_TEST_CASE("however data are cut, the parts merge into what they were") {
     const shard::Dataset back(paths);
     RC_ASSERT(back.fingerprint() == data.fingerprint());
 
-    // The whole of it: files by their number, and one shard of them.
+    // All data: the files in order, and one shard of them.
     std::vector<std::string> files;
     shard::split(data, cut, folder.prefix(), 2, [&](const shard::Part& part) {
       const shard::Dataset written({part.path});

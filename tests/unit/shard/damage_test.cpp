@@ -1,4 +1,4 @@
-// No byte can change, go or come unnoticed.
+// No byte can change, be added or be removed unnoticed.
 
 #include <cstring>
 
@@ -18,7 +18,7 @@ void read_through(std::span<const std::byte> bytes) {
   shard::verify(source);
 }
 
-// Opens at random and gives the raw elements.
+// Opens for random access and returns the raw elements.
 std::vector<std::byte> read_at_random(std::span<const std::byte> bytes) {
   const auto file = sample::open(bytes);
   std::vector<std::byte> all(file.size() * shard::size_of(file.header().dtype));
@@ -40,7 +40,7 @@ DOCTEST_TEST_CASE("every byte flipped is found") {
         const auto streamed = thrown([&] { read_through(bytes); });
         DOCTEST_REQUIRE(streamed.code == 65);
         DOCTEST_REQUIRE(sample::has(streamed.text, "x.shard.zst: "));
-        // Random access may miss a bit that changes nothing; it never gives other elements.
+        // Random access may miss a bit without effect; it never returns other elements.
         std::vector<std::byte> random;
         const auto opened = thrown([&] { random = read_at_random(bytes); });
         DOCTEST_REQUIRE((opened.code == 65 || random == elements));
@@ -116,7 +116,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
   namespace layout = shard::layout;
   const auto whole = sample::of_each_kind()[0].second;
   const auto header_bytes = 8 + layout::get<std::uint32_t>(whole, 4);
-  // Changes a number of the header and mends the checksum behind it.
+  // Changes a number of the header and repairs the checksum after it.
   const auto with_header = [&](std::size_t at, auto number) {
     core::Bytes bytes = whole;
     std::memcpy(bytes.data() + at, &number, sizeof number);
@@ -125,7 +125,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
     return thrown([&] { read_through(bytes); }).code;
   };
   DOCTEST_CHECK(with_header(24, std::uint64_t{1} << 40) == 65);    // tokenizer of 1 TB
-  DOCTEST_CHECK(with_header(24, std::uint64_t{200} << 20) == 65);  // more than there is
+  DOCTEST_CHECK(with_header(24, std::uint64_t{200} << 20) == 65);  // more than the file has
   DOCTEST_CHECK(with_header(20, std::uint32_t{0xffffffff}) == 65);
   DOCTEST_CHECK(with_header(4, std::uint32_t{0xffffffff}) == 65);
 
@@ -150,9 +150,9 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
   DOCTEST_CHECK(with_trailer(24, std::uint64_t{5}) == 65);
   DOCTEST_CHECK(with_trailer(32, std::uint32_t{0xffffffff}) == 65);
   DOCTEST_CHECK(with_trailer(36, std::uint32_t{0x7fffffff}) == 65);
-  DOCTEST_CHECK(with_trailer(40, std::uint64_t{0}) == 65);  // the fingerprint no longer fits
+  DOCTEST_CHECK(with_trailer(40, std::uint64_t{0}) == 65);  // the fingerprint is no longer correct
 
-  // A seek table that tells of 2^27 frames.
+  // A seek table that claims 2^27 frames.
   core::Bytes bytes = whole;
   const std::uint32_t many = 1u << 27;
   std::memcpy(bytes.data() + bytes.size() - 9, &many, sizeof many);
@@ -160,7 +160,7 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
 }
 
 DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksum is right") {
-  // A writer of vocabulary 300 whose header then says 299, checksums mended.
+  // A writer with vocabulary 300 whose header then says 299, with repaired checksums.
   const sample::Data data{sample::ids(300), {0, 299, 5}, {}};
   core::Bytes bytes = sample::write(data);
   const std::size_t header_bytes = 8 + shard::layout::get<std::uint32_t>(bytes, 4);
@@ -174,7 +174,7 @@ DOCTEST_TEST_CASE("elements beyond the vocabulary are found though every checksu
 
 DOCTEST_TEST_CASE("elements too many or too few are found though every checksum is right") {
   namespace layout = shard::layout;
-  // Header and data of one shard, trailer of another with more elements, hashes made to fit.
+  // Header and data of one shard, trailer of another with more elements, with matching hashes.
   const auto parts = [](std::size_t n) {
     const auto bytes = sample::write({sample::ids(300), sample::numbers(n, 300), {}});
     const std::size_t n_frames = layout::get<std::uint32_t>(bytes, bytes.size() - 9);
@@ -208,7 +208,7 @@ DOCTEST_TEST_CASE("elements too many or too few are found though every checksum 
 }
 
 DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that are there") {
-  // Right checksums, a few kilobytes, and more documents than they could be of.
+  // Correct checksums, a few kilobytes, and more documents than they could hold.
   constexpr std::uint64_t kDocuments = 5'000'000;
   const shard::Header header = sample::ids(256);
   shard::layout::TrailerFrame trailer;
@@ -225,7 +225,7 @@ DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that ar
   trailer.file_hash = core::hash128(bytes);
   trailer.boundaries = documents.finish();
   trailer.provenance = "[]";
-  // As it stands where there is room for them.
+  // Accepted as it is if there are enough bytes before it.
   const auto frame = shard::layout::encode_trailer(trailer, kDocuments);
   bytes.insert(bytes.end(), frame.begin(), frame.end());
   const auto table = shard::layout::encode_seek_table(std::vector<shard::layout::FrameSize>{
@@ -244,7 +244,7 @@ DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that ar
 }
 
 DOCTEST_TEST_CASE("marks that are all alike are bounded by the bytes that are there") {
-  // Right checksums and an eighth of a bit a mark.
+  // Correct checksums and an eighth of a bit per mark.
   constexpr std::uint64_t kMarks = 5'000'000;
   shard::Header header = sample::ids(256);
   header.marked = true;

@@ -11,7 +11,7 @@
 
 namespace {
 
-// A folder that goes with the test.
+// A temporary folder.
 struct DataFolder : TemporaryFolder {
   std::string add(const core::Bytes& bytes) {
     const std::string name = path / std::to_string(n++);

@@ -1,4 +1,4 @@
-// Fingerprints: what counts, what does not, and how they compose.
+// Fingerprints: what they depend on, and how they compose.
 
 #include <rapidcheck.h>
 
@@ -38,7 +38,7 @@ DOCTEST_TEST_CASE("elements, documents, sources, kind, vocabulary and tokenizer 
   writer.end_document(800, 100);
   writer.write(std::span(data.elements).subspan(300));
   writer.finish();
-  DOCTEST_CHECK(writer.fingerprint() == print);  // provenance does not count
+  DOCTEST_CHECK(writer.fingerprint() == print);  // it does not depend on provenance
   DOCTEST_CHECK(of(sink.bytes) == print);
 }
 

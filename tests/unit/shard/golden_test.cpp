@@ -1,5 +1,5 @@
-// Shards written in the past are read the same. tests/golden/shard was made by this test with
-// TESSERA_WRITE_GOLDEN=1 and changes only with the format's version.
+// Shards written in the past are read unchanged. This test wrote tests/golden/shard with
+// TESSERA_WRITE_GOLDEN=1; it changes only with the format's version.
 
 #include <cstdlib>
 

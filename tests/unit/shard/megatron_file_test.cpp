@@ -18,7 +18,7 @@ void append(std::string& out, T number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// An index as the format's description has it, field by field.
+// An index in the format's description, field by field.
 struct Index {
   std::uint64_t version = 1;
   std::uint8_t type = 8;
@@ -39,7 +39,7 @@ struct Index {
   }
 };
 
-// The ids of each document that an index lists.
+// Returns the ids of each document that an index lists.
 Ids documents(const std::string& bytes) {
   const core::RandomMemory memory(std::as_bytes(std::span(bytes)), "x.idx");
   shard::MegatronIndex index(memory);
@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("what an index gets wrong is named") {
   DOCTEST_CHECK(with([](Index& i) { i.starts.clear(); }).names("lists no documents"));
   DOCTEST_CHECK(with([](Index& i) { i.behind = "abc"; }).names("multimodal"));
   DOCTEST_CHECK(with([](Index& i) { i.behind = "ab"; }).names("2 bytes behind"));
-  // A terabyte that is announced is not believed.
+  // A claimed terabyte is not allocated.
   std::string announced = good;
   announced[25] = '\x7f';
   DOCTEST_CHECK(thrown([&] { documents(announced); }).names("cut short"));

@@ -1,4 +1,4 @@
-// Shards that say which part of a command's work they are.
+// Shards that record which part of a command's work they are.
 
 #include "shard/parts.h"
 
@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
   DOCTEST_CHECK(error.text == three + ": is a part of 3, of which part 2 is not there");
   error = thrown([&] { merged({three, one, three}); });
   DOCTEST_CHECK(error.text == three + ": a part that is there twice");
-  // Of two commands, or beside others, they are read as shards like any, and not merged.
+  // Parts of two commands, or parts and other shards, are read as ordinary shards and not merged.
   for (const auto& paths : {std::vector{one, other, three}, std::vector{one, plain}}) {
     DOCTEST_CHECK(!shard::Dataset(paths).is_of_parts());
     error = thrown([&] { merged(paths); });

@@ -1,4 +1,4 @@
-// What is written comes back, however it is cut, threaded or read.
+// What is written is read back, with any division, threads or way of reading.
 
 #include <rapidcheck.h>
 
@@ -50,7 +50,7 @@ DOCTEST_TEST_CASE("elements, documents, header and provenance come back") {
       RC_ASSERT(trailer.documents.bytes[i] == data.lengths[i] * 4);
       RC_ASSERT(trailer.documents.words[i] == data.lengths[i] / 2);
     }
-    // A rest without end_document() is a document of its own.
+    // A remainder without end_document() is a document.
     RC_ASSERT(trailer.documents.size() == data.lengths.size() + (end < data.elements.size()));
   }));
 }
@@ -273,7 +273,7 @@ DOCTEST_TEST_CASE("names of documents come back, and are no part of the fingerpr
   for (std::size_t i = 0; i < many.size(); ++i) many[i] = "notes/" + std::to_string(i / 3) + ".md";
   DOCTEST_CHECK(sample::open(write(many)).trailer().documents.names == many);
 
-  // Merged with shards that have none, and cut again.
+  // Merged with shards without names, and split again.
   const TemporaryFolder folder;
   const auto file = [&](const std::string& name, const core::Bytes& content) {
     core::write_file(folder / name,

@@ -19,7 +19,7 @@ namespace sample {
 struct Data {
   shard::Header header;
   std::vector<std::uint64_t> elements;
-  std::vector<std::uint64_t> lengths;  // of documents, which may leave a rest
+  std::vector<std::uint64_t> lengths;  // of documents; the elements after the last belong to none
 };
 
 inline shard::Header ids(std::uint64_t vocabulary, shard::Kind kind = shard::Kind::tokens) {
@@ -129,7 +129,7 @@ inline std::vector<std::pair<std::string, core::Bytes>> of_each_kind() {
   };
 }
 
-/// Returns those of all kinds, and a marked one.
+/// Returns a shard of each kind, and a marked one.
 inline std::vector<std::pair<std::string, core::Bytes>> of_every_form() {
   auto all = of_each_kind();
   core::MemorySink sink;

@@ -1,4 +1,4 @@
-// zstd, gzip, xz and bzip2 are unpacked; what is damaged, cut short or a shard is refused.
+// zstd, gzip, xz and bzip2 are decompressed. Damaged or truncated files and shards are refused.
 
 #include "shard/unpacked_source.h"
 
@@ -55,7 +55,7 @@ std::string bzip2(const std::string& text) {
   return out;
 }
 
-// What a file holds, read in pieces of `piece` bytes.
+// Returns the contents of a file, read in pieces of `piece` bytes.
 std::string held(const std::string& file, std::size_t piece = 1000) {
   shard::UnpackedSource source(std::make_unique<core::MemorySource>(file, "x"));
   std::string all, part(piece, 0);
@@ -65,7 +65,7 @@ std::string held(const std::string& file, std::size_t piece = 1000) {
   return all;
 }
 
-// Longer than the buffer, packed too.
+// Longer than the buffer, even when compressed.
 std::string long_text() {
   std::string text;
   for (const auto number : sample::numbers(200000, 1000)) text += std::to_string(number) + " ";
@@ -89,7 +89,7 @@ DOCTEST_TEST_CASE("compressed files are unpacked, frame after frame, in pieces o
     DOCTEST_CHECK(held(pack("one ") + pack("") + pack("two")) == "one two");
     DOCTEST_CHECK(held(pack("one ") + pack("two"), 1) == "one two");
     DOCTEST_CHECK(held(pack(text) + pack(text), 77777) == text + text);
-    // A short file that unpacks to much more than a piece.
+    // A short file that decompresses to much more than a piece.
     DOCTEST_CHECK(held(pack(std::string(1 << 20, 'a'))) == std::string(1 << 20, 'a'));
   }
   DOCTEST_CHECK(held(skipped + zstd("one ") + skipped + zstd("two")) == "one two");
@@ -126,7 +126,7 @@ DOCTEST_TEST_CASE("what a frame looks back at has a bound") {
     shard::UnpackedSource source(std::make_unique<core::MemorySource>(file, "x"), memory);
     return core::read_text(source);
   };
-  // A frame that says a window of 1 << (10 + n) bytes, and a raw block "a", its last.
+  // A frame that claims a window of 1 << (10 + n) bytes, and a last raw block "a".
   const auto frame = [](int n) {
     return std::string("\x28\xb5\x2f\xfd\0", 5) + static_cast<char>(n << 3) +
            std::string("\x09\0\0a", 4);

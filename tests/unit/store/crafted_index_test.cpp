@@ -1,4 +1,4 @@
-// Indices that somebody made to do harm: every number in them may be any other.
+// Malicious indices: every number in them may have any value.
 //
 // TESSERA_MUTATIONS=N: crafted indices of each kind [12].
 
@@ -41,7 +41,7 @@ void put(std::string& bytes, std::size_t at, T value) {
     std::memcpy(bytes.data() + at % (bytes.size() - sizeof value + 1), &value, sizeof value);
 }
 
-// A number at which something goes wrong.
+// Returns a number that is likely to cause an error.
 std::uint64_t odd_number(core::Rng& rng) {
   constexpr std::array<std::uint64_t, 14> numbers{
       0,          1,          2,           kCraftedRows - 1, kCraftedRows, kCraftedRows + 1,
@@ -52,7 +52,7 @@ std::uint64_t odd_number(core::Rng& rng) {
 
 void mutate(std::string& bytes, core::Rng& rng) {
   for (std::uint64_t n = 1 + rng.below(3); n-- > 0;) {
-    // Lengths and kinds stand at the front or between long arrays.
+    // Lengths and kinds are at the front or between long arrays.
     const std::size_t at =
         rng.below(rng.below(2) == 0 ? std::min<std::size_t>(600, bytes.size()) : bytes.size());
     switch (rng.below(6)) {
@@ -68,7 +68,7 @@ void mutate(std::string& bytes, core::Rng& rng) {
       case 3:
         put(bytes, at, odd_number(rng));
         break;
-      case 4: {  // what stands elsewhere
+      case 4: {  // bytes from elsewhere in the file
         std::uint64_t word = 0;
         std::memcpy(&word, bytes.data() + rng.below(bytes.size() - 8), 8);
         put(bytes, at, word);
@@ -85,7 +85,7 @@ void mutate(std::string& bytes, core::Rng& rng) {
   }
 }
 
-// All that programs do with an index: each ends, or refuses it.
+// Everything that programs do with an index: each operation ends, or refuses the index.
 void use(const std::string& bytes, store::Metric metric, const StoreRows& rows) {
   try {
     const auto index =
@@ -107,7 +107,7 @@ void use(const std::string& bytes, store::Metric metric, const StoreRows& rows) 
   }
 }
 
-// Puts `text` into a store's file and makes the hashes right again.
+// Writes `text` to a store's file and repairs the hashes.
 void forge(const fs::path& folder, const std::string& name, const std::string& text) {
   core::write_file(folder / name, text);
   auto manifest = store::read_manifest(folder);
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index c
     const StoreFolder folder;
     build_store(folder.path, make_plan(factory), rows, {0, 100});
     std::string index = core::read_text(folder.path / "index.faiss");
-    // The number of a row in a list, or of a neighbour: the last that is there.
+    // The number of a row in a list, or of a neighbour: the last valid number.
     const std::uint64_t last = kCraftedRows - 1, beyond = kCraftedRows + 5;
     const std::string from(reinterpret_cast<const char*>(&last), factory == "HNSW4" ? 4 : 8);
     const std::string to(reinterpret_cast<const char*>(&beyond), from.size());

@@ -40,7 +40,7 @@ DOCTEST_TEST_CASE("what was added is found, with its label and its document") {
       DOCTEST_CHECK(opened.document_of(0) == 0);
       DOCTEST_CHECK(opened.document_of(10) == 2);  // document 1 has no row
       DOCTEST_CHECK(opened.document_of(999) == 3);
-      // A query nine times as long as a key and near it: its row comes first by either metric.
+      // A query nine times as long as a key and near it: its row is first by either metric.
       store::SearchOptions options;
       options.k = 5, options.nprobe = 8;
       std::vector<float> queries(rows.keys.begin(), rows.keys.begin() + 20 * kStoreWidth);
@@ -85,7 +85,7 @@ DOCTEST_TEST_CASE("rescoring gives compressed hits the scores of the keys, sorte
 }
 
 DOCTEST_TEST_CASE("more equal rows than k are no trouble to a 4-bit index") {
-  // Seven of eight rows are one key, the eighth its opposite: what a threshold is guessed from.
+  // Seven of eight rows are one key, the eighth its opposite, which misleads the sampled threshold.
   auto rows = random_rows(6000, 2);
   for (std::size_t i = 1; i < 5000; ++i)
     for (std::size_t j = 0; j < kStoreWidth; ++j)
@@ -169,7 +169,7 @@ DOCTEST_TEST_CASE("building goes on after it was stopped, to the same bytes") {
           builder.add({rows.keys.data(), stop * kStoreWidth}, {rows.labels.data(), stop});
           builder.commit("here");
         }
-        // These were never committed: as after kill -9.
+        // These rows were never committed, as after kill -9.
         builder.add({rows.keys.data(), 7 * kStoreWidth}, {rows.labels.data(), 7});
       }
       DOCTEST_CHECK(thrown([&] { Datastore{folder.path}; }).code == 66);
@@ -231,7 +231,7 @@ DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words 
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.windows["reach"] = "|clamp-length:4";
                 }).names("layers that look back otherwise"));
-  store::Builder{folder.path, begun, false};  // and that goes on
+  store::Builder{folder.path, begun, false};  // which can resume
 }
 
 DOCTEST_TEST_CASE("the same command again has nothing to do; another is refused") {
@@ -274,7 +274,7 @@ DOCTEST_TEST_CASE("while rows are added readers see the old store, afterwards al
     for (float& x : query) x *= 8;
     DOCTEST_CHECK(after.search(query, options).ids == after.search_exactly(query, options).ids);
     DOCTEST_CHECK(before.search_exactly(query, options).ids[0] < 600);
-    // Twice the same data is a slip.
+    // Adding the same data twice is a mistake.
     DOCTEST_CHECK(store::Builder(folder.path, make_plan("", "more"), true).complete());
   }
 }

@@ -49,7 +49,7 @@ Found search(const Problem& problem, Metric metric, std::int64_t threads) {
   return found;
 }
 
-// Every score in float64.
+// Returns every score in float64.
 std::vector<double> plain_scores(const Problem& problem, Metric metric, std::int64_t query) {
   std::vector<float> key(static_cast<std::size_t>(problem.width));
   std::vector<double> scores;
@@ -66,7 +66,7 @@ std::vector<double> plain_scores(const Problem& problem, Metric metric, std::int
   return scores;
 }
 
-// The hits are the k best of all keys, each with its own score, the best first.
+// Checks that the hits are the k best of all keys, each with its own score, best first.
 void expect_nearest(const Problem& problem, Metric metric, const Found& found, double tolerance) {
   for (std::int64_t q = 0; q < problem.n(); ++q) {
     const auto all = plain_scores(problem, metric, q);
@@ -122,7 +122,7 @@ DOCTEST_TEST_CASE("a threshold from a sample loses nothing") {
 }
 
 DOCTEST_TEST_CASE("where the sample misleads, the search starts again without it") {
-  // The rows that the sample takes are the only good ones: far fewer than k.
+  // The sampled rows are the only good ones: far fewer than k.
   auto problem = make_problem(40'000, 4, 5, 8'000);
   std::fill(problem.keys.begin(), problem.keys.end(), Half{0});
   const std::vector<float> good{1, 1, 1, 1};
@@ -139,7 +139,7 @@ DOCTEST_TEST_CASE("where the sample misleads, the search starts again without it
 
 DOCTEST_TEST_CASE("equal scores come in the order of the rows, however the work is split") {
   auto problem = make_problem(30'000, 4, 3, 5'000);
-  for (std::size_t i = 0; i < problem.keys.size(); ++i)  // a handful of different keys
+  for (std::size_t i = 0; i < problem.keys.size(); ++i)  // a few different keys
     store::to_half(std::vector<float>{static_cast<float>(i / 4 % 7)}.data(),
                    std::span(&problem.keys[i], 1));
   for (const std::int64_t n : {1, 3, 70}) {
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("halves: every value goes there and back; floats round to the 
     Half back = 0;
     store::to_half(&value, std::span(&back, 1));
     if (value == value) DOCTEST_REQUIRE(back == half);
-    // Vectors of a processor that converts, and one by one: the same.
+    // Vector conversion and single conversions agree.
     const std::vector<Half> many(32, half);
     std::vector<float> values(32);
     store::to_float(many.data(), values);

@@ -1,4 +1,4 @@
-// What an index will take, said before it is built, beside what it takes.
+// The estimated size of an index, compared with its size.
 #include "store/index_size.h"
 
 #include <doctest/doctest.h>

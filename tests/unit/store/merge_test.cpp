@@ -1,4 +1,4 @@
-// Stores of parts, and the one store that they are together.
+// Stores of parts, and the store that they are together.
 
 #include "store/merge.h"
 
@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kRows = 700;
 const std::vector<std::int64_t> kFirst = {0, 0, 100, 400, 400, 700};  // of documents
 
-// A store of each part, which end at rows `ends`; goes with the folder.
+// A store of each part, which end at rows `ends`, in a temporary folder.
 struct Parts {
   StoreFolder folder;
   std::vector<std::string> paths;
@@ -60,7 +60,8 @@ DOCTEST_TEST_CASE("parts merge into the store of one process, file by file, what
       const auto manifest = store::merge(parts.paths, parts.folder.path, index);
       DOCTEST_CHECK(manifest.rows == kRows);
       DOCTEST_CHECK(contents(parts.folder.path) == contents(whole.path));
-      // Done, it has nothing to do; nor has the one process.
+      // After completion, rerunning does nothing, and neither does rerunning the command of one
+      // process.
       store::merge(parts.paths, parts.folder.path, index,
                    [](const auto&...) { DOCTEST_FAIL("nothing is to be done"); });
       DOCTEST_CHECK(store::Builder(parts.folder.path, make_plan(index), false).complete());

@@ -1,4 +1,4 @@
-// Names of a store's documents, through building, adding, removing and merging.
+// Names of a store's documents, after building, adding, removing and merging.
 
 #include "store/names.h"
 
@@ -42,7 +42,7 @@ DOCTEST_TEST_CASE("documents keep their names through additions and removals") {
   removal.done();
   DOCTEST_CHECK(names_in(folder.path) == Names{"y", "", "", "\xC3\xA4"});
   DOCTEST_CHECK(store::Datastore(folder.path.string()).context(0, 5).name == "y");
-  // No file of an earlier generation stays.
+  // No file of an earlier generation remains.
   std::size_t files = 0;
   for (const auto& [name, text] : contents(folder.path)) files += name.starts_with("names");
   DOCTEST_CHECK(files == 1);

@@ -1,5 +1,4 @@
-// Principal components beside what they are: power iteration, and the best that a projection can
-// do.
+// Principal components, compared with power iteration and with the best possible projection.
 #include "store/projection.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +22,8 @@ Matrix random_symmetric(std::size_t n, std::uint64_t seed) {
   return a;
 }
 
-// The vector of the largest eigenvalue of a matrix without negative ones, by multiplying with it.
+// Returns the eigenvector of the largest eigenvalue of a positive semidefinite matrix, by power
+// iteration.
 std::vector<double> strongest(const Matrix& a, std::size_t n) {
   std::vector<double> v(n, 1), next(n);
   v[0] = 2;
@@ -38,7 +38,7 @@ std::vector<double> strongest(const Matrix& a, std::size_t n) {
   return v;
 }
 
-// Keys whose coordinates are of very different sizes, turned, around a mean.
+// Keys with coordinates of very different variances, rotated, around a mean.
 std::vector<store::Half> slanted_keys(std::size_t n, std::size_t width) {
   core::Rng rng(5);
   const auto turn = store::symmetric_eigen(random_symmetric(width, 9), width).vectors;
@@ -108,7 +108,7 @@ DOCTEST_TEST_CASE("a projection's rows are the components that power iteration f
       for (std::size_t p = 0; p < kWidth; ++p)
         for (std::size_t q = 0; q < kWidth; ++q) sums[p * kWidth + q] -= strength * v[p] * v[q];
     }
-    // Applied, it is the products with these rows.
+    // Applying the projection multiplies by these rows.
     const auto made = projection.apply({floats.data(), 3 * kWidth});
     for (std::size_t i = 0; i < 3; ++i)
       for (std::size_t j = 0; j < kTo; ++j) {

@@ -1,4 +1,4 @@
-// Greedy merging beside itself written plainly, and what a store is afterwards.
+// Greedy merging, compared with a plain version, and the resulting store.
 #include "store/reduction.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// Row after row, its nearest others by distances of all.
+// Row by row, with the nearest other rows by all distances.
 std::vector<std::int32_t> plainly_merged(const std::vector<float>& keys,
                                          const std::vector<std::int32_t>& labels, std::size_t k) {
   const std::size_t n = labels.size(), width = keys.size() / n;
@@ -96,7 +96,7 @@ DOCTEST_TEST_CASE("a merged store has the rows that stay, their weights, places 
     const auto hits = opened.search({rows.keys.data(), kStoreWidth}, {.k = 3});
     for (std::size_t i = 0; i < 3; ++i)
       DOCTEST_CHECK(hits.weights[i] == opened.weights()[static_cast<std::size_t>(hits.ids[i])]);
-    // What would count others' rows, or none of them, is refused.
+    // Commands that would count rows of others, or no rows, are refused.
     DOCTEST_CHECK_THROWS_AS(store::Removal(folder.path, {{1}}), core::Error);
     DOCTEST_CHECK_THROWS_AS(build_store(folder.path, make_plan("exact", "more"), rows, {0}, true),
                             core::Error);

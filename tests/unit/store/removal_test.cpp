@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 using store::Datastore;
 
-// Rows [begin, end) cut out.
+// Returns the rows without [begin, end).
 StoreRows without(StoreRows rows, std::ptrdiff_t begin, std::ptrdiff_t end) {
   const auto width = static_cast<std::ptrdiff_t>(kStoreWidth);
   rows.keys.erase(rows.keys.begin() + begin * width, rows.keys.begin() + end * width);
@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE("a removed document is in no file; the store is as if it had n
     DOCTEST_CHECK(after.size() == 1100);
     DOCTEST_CHECK(after.documents().size() == 3);
     DOCTEST_CHECK(after.document_of(299) == 0);
-    DOCTEST_CHECK(after.document_of(300) == 2);  // document 1 of now has no row
+    DOCTEST_CHECK(after.document_of(300) == 2);  // the new document 1 has no row
     DOCTEST_CHECK(std::equal(kept.labels.begin(), kept.labels.end(), after.labels().begin()));
     DOCTEST_CHECK(after.manifest().removed.size() == 2);
     DOCTEST_CHECK(after.manifest().generation == 2);
@@ -77,7 +77,7 @@ DOCTEST_TEST_CASE("a removed document is in no file; the store is as if it had n
     }
     if (index == "exact" || index == "Flat" || index == "IVF8,Flat")
       DOCTEST_CHECK(hits.ids == after.search_exactly(queries, options).ids);
-    DOCTEST_CHECK(before.labels()[310] == rows.labels[310]);  // who has it open goes on
+    DOCTEST_CHECK(before.labels()[310] == rows.labels[310]);  // a reader that has it open continues
   }
 }
 
@@ -140,7 +140,7 @@ DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing 
   given = store::Removal(folder.path, {{1}}).receipts();  // and killed before it gave them
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
   DOCTEST_CHECK(receipt_again());
-  core::write_file(folder.path / "keys.npy", old_keys);  // killed before it deleted them
+  core::write_file(folder.path / "keys.npy", old_keys);  // killed before it deleted the old files
   DOCTEST_CHECK(receipt_again());
   DOCTEST_CHECK(!fs::exists(folder.path / "keys.npy"));
   DOCTEST_CHECK(Datastore(folder.path).documents().size() == 3);
@@ -175,7 +175,7 @@ DOCTEST_TEST_CASE("a removal that is asked for again removes nothing more") {
   DOCTEST_CHECK(store::read_manifest(folder.path).fingerprint() == before);
   DOCTEST_CHECK(documents() == 4);
 
-  // An addition in between, done or begun, changes nothing of that.
+  // An addition in between, complete or begun, changes nothing.
   build_store(folder.path, make_plan("", "more"), more, {0}, true);
   {
     store::Builder builder(folder.path, make_plan("", "still more"), true);
@@ -187,7 +187,7 @@ DOCTEST_TEST_CASE("a removal that is asked for again removes nothing more") {
   DOCTEST_CHECK(store::Builder(folder.path, make_plan("", "still more"), true).rows() ==
                 more.labels.size());
 
-  // The generation says which document has the number.
+  // The generation determines which document has the number.
   DOCTEST_CHECK(ask({1, 3}, 1) == Answer(true, 2));
   DOCTEST_CHECK(thrown([&] { ask({1, 3}, 2); }).code == 64);
   DOCTEST_CHECK(thrown([&] { ask({0}, 1); }).code == 64);

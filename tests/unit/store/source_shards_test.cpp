@@ -1,4 +1,4 @@
-// What a source has of each shard, through parts, merging, additions and removals.
+// A source's shards and their rows, after parts, merging, additions and removals.
 #include "core/sealed_json.h"
 #include "store/merge.h"
 #include "store/removal.h"

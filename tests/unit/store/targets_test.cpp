@@ -1,4 +1,5 @@
-// What a store says of its own text against a scan of all of its keys, the own entry left out.
+// A store's predictions for its own text, compared with a scan of all of its keys without the own
+// entry.
 #include "store/targets.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +36,7 @@ struct Case {
       out.commit();
     }
     data = std::make_unique<shard::Dataset>(std::vector{path});
-    // Other rows stand before those of the text.
+    // Other rows precede those of the text.
     build_store(folder.path, make_plan(index, "another"), random_rows(31, 9), {0, 12});
     if (!right) rows.labels[50] ^= 1;
     build_store(folder.path, make_plan(index, data->fingerprint().hex()), rows, {0, 39, 39}, true);
@@ -48,7 +49,7 @@ std::vector<float> keys_of(const store::Datastore& store) {
   return keys;
 }
 
-// p of each word after row `own`, by looking at every other row: the k largest products.
+// Returns p of each token after row `own` by examining every other row: the k largest products.
 std::map<std::uint32_t, double> scan(const store::Datastore& store, std::int64_t own,
                                      std::int64_t k, double temperature) {
   const auto keys = keys_of(store);
@@ -99,7 +100,7 @@ DOCTEST_TEST_CASE("targets of a text are its neighbours but for itself, by a sca
     const auto all = written(of, options);
     const auto width = static_cast<std::size_t>(2 * keep), half = static_cast<std::size_t>(keep);
     DOCTEST_REQUIRE(all.size() == 120 * width);
-    for (std::size_t j = 0; j < width; ++j) DOCTEST_CHECK(all[j] == 0);  // nothing before it
+    for (std::size_t j = 0; j < width; ++j) DOCTEST_CHECK(all[j] == 0);  // no token precedes it
     for (std::size_t token = 1; token < 120; ++token) {
       const auto expected = scan(store, 31 + static_cast<std::int64_t>(token) - 1, 20, 3);
       const float *const words = &all[token * width], *const shares = words + half;
@@ -117,7 +118,7 @@ DOCTEST_TEST_CASE("targets of a text are its neighbours but for itself, by a sca
       }
       DOCTEST_CHECK(named == std::min(half, expected.size()));
       if (keep == 100) DOCTEST_CHECK(sum == doctest::Approx(1).epsilon(1e-5));
-      for (const auto& [word, p] : expected)  // what is left out is no larger
+      for (const auto& [word, p] : expected)  // tokens left out are no larger
         if (std::find(words, words + named, static_cast<float>(word)) == words + named)
           DOCTEST_CHECK(p <= least + 1e-6);
     }

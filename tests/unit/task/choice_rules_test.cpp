@@ -1,4 +1,4 @@
-// Which choice each rule takes, and how many of them are right.
+// The choice by each rule, and the fraction of right choices.
 #include <doctest/doctest.h>
 
 #include <string>

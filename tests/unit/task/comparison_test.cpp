@@ -1,4 +1,4 @@
-// The paired comparison: no difference, a clear one, and how often chance alone is taken for one.
+// The paired comparison: no difference, a clear difference, and the rate of false positives.
 
 #include "task/comparison.h"
 
@@ -19,12 +19,12 @@ namespace {
 
 using task::ScoreBlock;
 
-double laplace(core::Rng& rng) {  // heavier tails than a normal distribution's
+double laplace(core::Rng& rng) {  // heavier tails than a normal distribution
   const double u = rng.uniform() - 0.5;
   return (u < 0 ? 1 : -1) * std::log1p(-2 * std::abs(u));
 }
 
-// Tokens whose differences follow an autoregression of the first order.
+// Tokens whose differences follow a first-order autoregression.
 class Tokens {
  public:
   Tokens(core::Rng& rng, double rho) : rng_(rng), rho_(rho) {
@@ -51,7 +51,7 @@ std::vector<ScoreBlock> text_of(core::Rng& rng, std::uint64_t tokens, std::uint6
   return blocks;
 }
 
-// Documents whose lengths lie between `shortest` and 20 times that, with a common part each.
+// Documents with lengths between `shortest` and 20 times that, with a common part each.
 std::vector<ScoreBlock> documents_of(core::Rng& rng, std::size_t n, double common) {
   std::vector<ScoreBlock> documents;
   for (std::size_t i = 0; i < n; ++i) {
@@ -72,7 +72,7 @@ Rates rates(int pairs, const std::function<task::Comparison(core::Rng&)>& compar
     core::Rng rng(17, static_cast<std::uint64_t>(i));
     const auto one = compare(rng);
     found.rejected += one.p < 0.05;
-    found.better += one.p < 0.05 && one.difference < 0;  // --fail-unless-better says yes
+    found.better += one.p < 0.05 && one.difference < 0;  // --fail-unless-better succeeds
     found.covered += one.low <= 0 && 0 <= one.high;
   }
   for (double* rate : {&found.rejected, &found.better, &found.covered}) *rate *= 100.0 / pairs;
@@ -122,7 +122,7 @@ DOCTEST_TEST_CASE("a clear difference: its size, an interval around it, a small 
   const auto blocks = text_of(rng, 20'000, 100, 0);
   auto better = blocks;
   for (ScoreBlock& block : better) block.b -= 0.1 * static_cast<double>(block.tokens);
-  const double error = std::sqrt(2.0 / 20'000);  // of the mean, the variance being 2
+  const double error = std::sqrt(2.0 / 20'000);  // of the mean, with variance 2
   for (const bool documents : {false, true}) {
     const auto found =
         documents ? task::compare_documents(better, 0.95) : task::compare_consecutive(better, 0.95);

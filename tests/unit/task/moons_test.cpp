@@ -1,4 +1,4 @@
-// The moons' periods, and where they stand.
+// The moons' periods and positions.
 
 #include <doctest/doctest.h>
 

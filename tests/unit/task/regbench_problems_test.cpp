@@ -1,4 +1,4 @@
-// Sequences and their automata, side by side.
+// Sequences and their automata together.
 
 #include "task/regbench_problems.h"
 

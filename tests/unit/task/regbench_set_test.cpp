@@ -1,4 +1,4 @@
-// A set of sequences: the same in parts and with any number of threads.
+// A set of sequences does not depend on its division into parts or on the number of threads.
 
 #include "task/regbench_set.h"
 
@@ -42,7 +42,7 @@ DOCTEST_TEST_CASE("sequences do not depend on the jobs, and parts have the numbe
   const std::string rest = make(part, 2).lines;
   DOCTEST_CHECK(rest.starts_with("{\"sequence\":500,\"automaton\":500,"));
   DOCTEST_CHECK(one.lines.ends_with(rest));
-  // Automata that are shared, and a split of its own.
+  // Shared automata, and a split of its own.
   part.environments = 7;
   DOCTEST_CHECK(make(part, 1).lines.starts_with("{\"sequence\":500,\"automaton\":3,"));
   part.split = "test";

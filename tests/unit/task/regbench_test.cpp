@@ -1,4 +1,4 @@
-// RegBench's automata, sequences, scores and n-grams against plain enumerations; induction.
+// RegBench's automata, sequences, scores and n-grams, compared with plain enumerations; induction.
 
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ namespace {
 using task::Automaton;
 using Word = std::vector<std::uint8_t>;
 
-/// All words of up to `length` letters, by walking every edge.
+/// Returns all words of up to `length` letters, by walking every edge.
 std::set<Word> words_of(const Automaton& automaton, std::size_t length) {
   std::set<Word> all;
   std::vector<std::pair<Word, int>> level = {{{}, 0}};
@@ -35,8 +35,8 @@ std::set<Word> words_of(const Automaton& automaton, std::size_t length) {
   return all;
 }
 
-/// States that a walk from the start meets and that differ in their words of up to 7 letters, which
-/// are enough for those drawn here.
+/// Returns the number of states reachable from the start that differ in their words of up to 7
+/// letters, which suffices for the automata here.
 std::size_t different_states(const Automaton& automaton) {
   std::set<int> met = {0};
   for (std::size_t before = 0; before != met.size();) {
@@ -110,7 +110,7 @@ DOCTEST_TEST_CASE("a minimal automaton has the same words and no state too many"
     DOCTEST_CHECK(smallest.states.size() == different_states(automaton));
     DOCTEST_CHECK(task::minimal(smallest) == smallest);
   }
-  // Four states of one language, two of them out of reach.
+  // Four states of one language, two of them unreachable.
   const Automaton doubled{{{{1, 1}}, {{1, 0}}, {{1, 3}}, {{1, 2}}}};
   DOCTEST_CHECK(task::minimal(doubled) == Automaton{{{{1, 0}}}});
 }
@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("sequences are words of the automaton, of the lengths asked fo
 }
 
 DOCTEST_TEST_CASE("scores: each convention, by hand") {
-  // Predictions of the four tokens behind a: b, c, |, a. Half a half each time.
+  // Predictions of the four tokens after a: b, c, |, a. The true distributions are uniform.
   const auto sequence = tokens("abc|a");
   task::Predictions p(4 * task::kRegbenchTypes, 0);
   const auto put = [&](std::size_t t, char token, float mass) {
@@ -234,7 +234,7 @@ DOCTEST_TEST_CASE("n-grams equal counts by looking back at every place") {
     for (std::size_t end = 2; end < text.size(); ++end) {  // predicts text[end]
       std::vector<double> counts(task::kRegbenchTypes, 0);
       double total = 0;
-      // From the longest context down: the tokens before `end` that reach back to '|' at most.
+      // From the longest context down: the tokens before `end`, back to '|' at most.
       for (std::size_t n = static_cast<std::size_t>(order) - 1; total == 0; --n) {
         bool whole = n <= end;
         for (std::size_t k = 2; whole && k <= n; ++k) whole = text[end - k + 1] != task::kSeparator;
@@ -281,6 +281,6 @@ DOCTEST_TEST_CASE("induction: each pair holds in its sequence, the last was ther
       DOCTEST_REQUIRE(before);
       answers.insert({sequence[n - 2], sequence[n - 1]});
     }
-    DOCTEST_CHECK(answers.size() > 100);  // it differs from sequence to sequence
+    DOCTEST_CHECK(answers.size() > 100);  // it differs between sequences
   }
 }

@@ -1,4 +1,4 @@
-// Questions about long texts: how they are filled, and how answers count.
+// Questions about long texts: how they are filled, and how answers are scored.
 #include "task/ruler.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 
 std::int64_t bytes(std::string_view text) { return std::ssize(text); }
 
-/// Each part of filling is as long as the last number says.
+/// Each part of the filling has the length of the last number.
 class Bricks : public task::RulerTask {
  public:
   explicit Bricks(std::int64_t most) : most_(most) {}
@@ -62,7 +62,7 @@ DOCTEST_TEST_CASE("what is strewn keeps both orders, at places drawn evenly") {
     DOCTEST_CHECK(place("X") < place("Y"));
     first[static_cast<std::size_t>(place("X"))] += 1;
   }
-  // The smaller of two of 0 to 4 is 0 in 9 of 25 draws, 1 in 7, ...
+  // The smaller of two numbers from 0 to 4 is 0 in 9 of 25 draws, 1 in 7, ...
   for (std::size_t i = 0; i < 5; ++i)
     DOCTEST_CHECK(static_cast<double>(first[i]) ==
                   doctest::Approx(4000 * (9 - 2. * static_cast<double>(i)) / 25).epsilon(.2));

@@ -1,4 +1,4 @@
-// Two files of scores side by side.
+// Two files of scores in parallel.
 
 #include "task/score_pairs.h"
 
@@ -13,7 +13,7 @@
 
 namespace {
 
-// Scores of `documents` documents of four tokens each, in a file that goes with it.
+// Scores of `documents` documents of four tokens each, in a temporary file.
 struct Scores {
   std::string path = "/tmp/score-pairs.XXXXXX";
   explicit Scores(std::uint64_t documents, double nats, std::uint32_t first_token = 0) {
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("a block is as asked, or a document where there are enough") {
   DOCTEST_CHECK(!task::block_choice_of("1K").documents(plenty));
   DOCTEST_CHECK(task::block_choice_of("1K").tokens == 1000);
   DOCTEST_CHECK(thrown([] { task::block_choice_of("0"); }).code == 64);
-  plenty.by_document.back().tokens = 1000;  // most of the text: 50 in name alone
+  plenty.by_document.back().tokens = 1000;  // most of the text: 50 documents nominally
   DOCTEST_CHECK(!choice.documents(plenty));
 }
 

@@ -1,4 +1,4 @@
-// Requests: what each kind has, what is wrong with a line, and lines as they come.
+// Requests: the members of each kind, errors in a line, and lines as they arrive.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ task::ScoreRequest parse(const std::string& line) {
   return task::parse_score_request(line, true, "f:3");
 }
 
-// A file that goes with it.
+// A temporary file.
 class File {
  public:
   explicit File(const std::string& text) {
@@ -148,7 +148,8 @@ DOCTEST_TEST_CASE("files one after the other, each by what its first line begins
   DOCTEST_CHECK(all[4].origin == json.path() + ":3");
   DOCTEST_CHECK(read({json.path()}, "lines").size() == 3);
   DOCTEST_CHECK(read({lines.path()}, "jsonl")[0].error.rfind(lines.path() + ":1: ", 0) == 0);
-  // Empty lines do not say what a file is: they are texts if it turns out to be one.
+  // Empty lines do not determine the format of a file. They are texts if the file turns out to be
+  // lines of text.
   const File late("\n \n{\"text\": \"e\"}"), text("\n\nf"), nothing("\n\n");
   DOCTEST_CHECK(read({late.path()})[0].text == "e");
   const auto three = read({text.path()});

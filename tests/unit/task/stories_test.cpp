@@ -1,4 +1,4 @@
-// Prompts for stories, and what is cut and dropped of the answers.
+// Prompts for stories, and what is cut and dropped from answers.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 task::CleanStory cleaned(std::string_view text) { return task::clean_story(text, {}, 3); }
 
-/// All that prompts draw an opening from, in its order.
+/// Returns all openings that prompts draw from, in order.
 std::vector<std::string> openings(std::string_view text) {
   const auto list = task::read_openings(text, "o");
   std::vector<std::string> all;
@@ -24,7 +24,7 @@ std::vector<std::string> openings(std::string_view text) {
   return all;
 }
 
-/// What becomes of an answer that was to go on from an opening.
+/// Returns the cleaned answer that continues an opening.
 std::string continued(const std::string& opening, std::string_view answer) {
   return task::clean_story(answer, {.opening = opening}, 1).text;
 }
@@ -85,10 +85,10 @@ DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, wi
   DOCTEST_CHECK(
       names("Sure: \n\n 1.  Anna\r\n2) Bo\n3.Cleo\n4. \n5. **Dan**\n6. \"Eve\"\nEnjoy!\n") ==
       Strings{"Anna", "Bo", "Cleo", "Dan", "Eve"});
-  // Several answers one after the other; letters count, not bytes.
+  // Several answers in sequence; letters count, not bytes.
   DOCTEST_CHECK(names("A list:\n1. Zo\u00eb\n2. Am\u00e9lie\u00e9\nHere:\n1. Zo\u00eb\n2. "
                       "\u00c9lodie-Zo\u00eb\n") == Strings{"Zo\u00eb", "Am\u00e9lie\u00e9"});
-  // A plain list of which few lines have a number is what it is.
+  // A plain list in which few lines have a number keeps all lines.
   DOCTEST_CHECK(names("Anna\nBo\n1. Cleo\n") == Strings{"Anna", "Bo", "Cleo"});
   DOCTEST_CHECK(openings("Here are ways:\n1. \"One day...\"\n2. \u201cOne night\u2026\u201d\n") ==
                 Strings{"One", "One day", "One night"});
@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("items of lists lose the quotation marks around them, whatever
                                        "\u00bb\n\u201eEve\u201c\n*'Fay'*\nD'Arcy\n'Gus\n",
                                        "n") ==
                 Strings{"Anna", "Bo", "Cleo", "Dan", "Eve", "Fay", "D'Arcy", "'Gus"});
-  // An apostrophe opens nothing.
+  // An apostrophe opens no quotation.
   DOCTEST_CHECK(openings("'It's'") == Strings{"It's"});
   DOCTEST_CHECK(openings("'Hi,' said 'Bo'") == Strings{"'Hi,'", "'Hi,' said", "'Hi,' said 'Bo'"});
 }
@@ -177,11 +177,11 @@ DOCTEST_TEST_CASE("a story has its opening, once") {
   DOCTEST_CHECK(continued("\"Yes", "\" he said.") == "\"Yes\" he said.");
   DOCTEST_CHECK(continued("One day", "\nOne  day a cat sat.") == "One day a cat sat.");
   DOCTEST_CHECK(continued("One day", "One day") == "One day");
-  // Another word that begins so is no repetition.
+  // Another word with the same beginning is no repetition.
   DOCTEST_CHECK(continued("The", "There was a cat.") == "The There was a cat.");
   DOCTEST_CHECK(continued("", "A cat sat.") == "A cat sat.");
   DOCTEST_CHECK(task::clean_story(" \n", {.opening = "One day"}, 1).dropped == "empty");
-  // What begins the answer begins no sentence.
+  // The beginning of the answer is not the beginning of a sentence.
   DOCTEST_CHECK(continued("She wrote a", " note: come home.") == "She wrote a note: come home.");
   DOCTEST_CHECK(continued("One day", " a cat sat.\nMoral: sit.") == "One day a cat sat.");
   // The prompt comes first, then the opening that follows it.

@@ -1,4 +1,4 @@
-// The per-token file: what is written is read, what is damaged is found.
+// The per-token file: what was written is read, and damage is found.
 #include <doctest/doctest.h>
 
 #include <cmath>

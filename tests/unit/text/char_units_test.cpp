@@ -1,4 +1,4 @@
-// fairseq's dictionaries, subword-nmt's codes, and the words cut into units that they give.
+// fairseq's dictionaries, subword-nmt's codes, and the units that they give.
 
 #include "text/tokenizer/char_units.h"
 
@@ -44,7 +44,7 @@ DOCTEST_TEST_CASE("codes: words cut into units by the merges, the last one marke
     return names(*tokenizer, tokenizer->encode(text));
   };
   DOCTEST_CHECK(units("low lo\tl") == std::vector<std::string>{"low</w>", "l", "o</w>", "l</w>"});
-  // A merge is of the characters as they stand: the end of a word is another character.
+  // A merge applies to characters as they are: a character at the end of a word is a different one.
   DOCTEST_CHECK(units("\u00e9lo") == std::vector<std::string>{"\u00e9l", "o</w>"});
   DOCTEST_CHECK(units("lxw") == std::vector<std::string>{"l", "<unk>", "w</w>"});
   DOCTEST_CHECK(tokenizer->token(*tokenizer->end_of_document()) == "</s>");

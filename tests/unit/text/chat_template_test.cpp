@@ -1,5 +1,5 @@
-// Chat templates: the same texts as jinja2 (tests/golden/chat_template.py), what is refused,
-// bounds, and where a model's folder has its template.
+// Chat templates: texts equal to jinja2's (tests/golden/chat_template.py), refusals, limits, and
+// the location of a model's template.
 
 #include "text/chat/chat_template.h"
 
@@ -187,7 +187,7 @@ DOCTEST_TEST_CASE(
     return text;
   };
   DOCTEST_CHECK(parts_of(turns) == "<user>hi.<assistant>[yo.]<user>and.<assistant>[so.]<user>bye.");
-  // One that writes earlier answers shorter than the last has no such parts.
+  // A template that writes earlier answers shorter than the last has no such parts.
   const std::string shortened =
       "{% for m in messages %}<{{ m.role }}>{% if loop.last or m.role == 'user' %}{{ m.content }}"
       "{% endif %}.{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";

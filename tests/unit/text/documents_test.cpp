@@ -1,4 +1,4 @@
-// Documents out of files, and the way into a shard and back.
+// Documents from files, and the way into a shard and back.
 
 #include "text/documents/documents.h"
 
@@ -21,7 +21,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// A file that goes away.
+// A temporary file.
 class Temporary {
  public:
   explicit Temporary(const std::string& text) {
@@ -81,7 +81,7 @@ std::string of_length(std::size_t n, const std::string& unit) {
   return text;
 }
 
-// Shard of the documents of one text, and what was counted.
+// Returns the shard of the documents of one text, and the counts.
 std::string shard_of(const std::string& text, const std::string& tokenizer_name,
                      text::DocumentOptions options, text::EncodeOptions how,
                      text::EncodeTotals* totals = nullptr) {
@@ -211,7 +211,7 @@ DOCTEST_TEST_CASE("parts have the documents that begin in them, of all formats")
   const auto read = [&](text::DocumentOptions options) {
     return collect(*text::read_documents(paths, options, text::gpt2_cut));
   };
-  // Where each line begins, byte by byte; of another separator likewise.
+  // The beginning of each line, byte by byte, and of documents with another separator.
   Texts lines;
   std::vector<std::uint64_t> begins;
   std::uint64_t byte = 0;
@@ -241,7 +241,7 @@ DOCTEST_TEST_CASE("parts have the documents that begin in them, of all formats")
   DOCTEST_CHECK(second.end >= text::total_bytes(paths));
   DOCTEST_CHECK(read({text::Format::text, "text", "", first}) == Texts{texts[0], texts[2]});
   DOCTEST_CHECK(read({text::Format::text, "text", "", second}).empty());
-  // Every part has read all: it knows the same files.
+  // Every part has read all files.
   const auto reader =
       text::read_documents(paths, {text::Format::lines, "text", "", first}, text::gpt2_cut);
   collect(*reader);
@@ -289,7 +289,7 @@ DOCTEST_TEST_CASE("bytes and words of each document, and its last token") {
   DOCTEST_CHECK(documents.words == std::vector<std::uint64_t>{2, 0, 2});
   for (const std::uint64_t end : documents.end) DOCTEST_CHECK(ids[end - 1] == how.end_of_document);
 
-  // A newline is a word for word tokenizers, and for others if asked.
+  // A newline is a word for word tokenizers, and for others on request.
   how.end_of_document.reset();
   DOCTEST_CHECK(read(shard_of("a b\n\nc\n", "word", {}, how)).second.words[0] == 6);
   DOCTEST_CHECK(read(shard_of("a b\n\nc\n", "bpe", {}, how)).second.words[0] == 3);
@@ -349,7 +349,7 @@ DOCTEST_TEST_CASE("decode: documents as text, lines, JSON lines, with separators
   DOCTEST_CHECK(decoded({}, std::nullopt) ==
                 "first one<|endoftext|><|endoftext|>third<|endoftext|>");
 
-  text::TextOptions options;  // the tokenizer and the mark are the shard's own
+  text::TextOptions options;  // the shard has its own tokenizer and mark
   const auto printed = [&](const std::string& given) {
     const text::ShardText shard({file.path()}, given, options);
     DOCTEST_CHECK(shard.tokens() == data.size());

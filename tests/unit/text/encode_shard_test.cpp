@@ -50,7 +50,7 @@ DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs")
   DOCTEST_CHECK(entry["program"] == "tokenize");
   DOCTEST_CHECK(core::dump(entry["options"]) == "{\"format\":\"lines\",\"end_of_document\":null}");
   DOCTEST_CHECK(entry["inputs"].size() == 1);
-  // The tokenizer is in it; another one is refused.
+  // The shard contains the tokenizer; another one is refused.
   DOCTEST_CHECK(text::tokenizer_of(data)->json() == sample::tokenizer("bytes")->json());
   DOCTEST_CHECK(text::tokenizer_of(data, "bytes")->size() == made.vocabulary);
   const auto refused = thrown([&] { text::tokenizer_of(data, sample::kFolder + "word.json"); });

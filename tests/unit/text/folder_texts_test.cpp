@@ -45,7 +45,7 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
        {"and 1 more: left out: hidden", "and 1 more: left out: a link",
         "pipe: left out: no regular file", "picture.png and 1 more: left out: no text"})
     DOCTEST_CHECK(notes.find(part) != notes.npos);
-  // Several folders, one after the other; without a slash too.
+  // Several folders in sequence, also without a slash.
   DOCTEST_CHECK(text::texts_below({(folder.path / "b").string(), folder / "a/deep"}).names ==
                 NamesOfTexts{"1.txt", "3.txt"});
 }

@@ -1,4 +1,4 @@
-// A tokenizer by the path of a folder, and what is said of paths that are none.
+// A tokenizer by the path of a folder, and messages about other paths.
 
 #include <doctest/doctest.h>
 

@@ -61,7 +61,7 @@ DOCTEST_TEST_CASE("a mark parts documents, across files, where the data put it")
   DOCTEST_CHECK(import(folder, last, options).documents().end == Ends{3, 6, 7, 8});
   const auto first = {folder.file("c", {9, 1, 9, 2}), folder.file("d", {3, 9, 9})};
   DOCTEST_CHECK(import(folder, first, options).documents().end == Ends{2, 5, 6, 7});
-  // A part of such data that begins within a document is told.
+  // A part of such data that begins within a document is reported.
   options.mark_at = text::MarkAt::first;
   DOCTEST_CHECK(import(folder, last, options).documents().end == Ends{2, 5, 6, 8});
   options.mark_at = text::MarkAt::last;

@@ -1,4 +1,4 @@
-// Merges and their learning, words and their counting.
+// Merges and their learning; words and their counts.
 
 #include "text/learn/learn.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-// As the rule is written: the lowest rank of all pairs, leftmost first.
+// The rule as defined: the lowest rank of all pairs, leftmost first.
 Ids merged_plainly(Ids symbols, const std::vector<text::Merge>& merges) {
   for (;;) {
     std::size_t best = merges.size(), at = 0;
@@ -56,7 +56,7 @@ std::vector<std::string> tokens_from(const text::TokenizerPtr& tokenizer, std::u
 
 DOCTEST_TEST_CASE("merging short and long words is merging by the rule") {
   DOCTEST_CHECK(rc::check([] {
-    // Random merges of a few symbols, each of which makes a new one.
+    // Random merges of a few symbols, each of which makes a new symbol.
     std::vector<text::Merge> merges;
     const auto n = *rc::gen::inRange<std::uint32_t>(1, 40);
     for (std::uint32_t i = 0; i < n; ++i)
@@ -95,14 +95,14 @@ DOCTEST_TEST_CASE("bpe: the merges are those of Hugging Face's trainer") {
 }
 
 DOCTEST_TEST_CASE("bpe by hand: most frequent first, ties by the lower ids, ids in order") {
-  // "ab" 5, "bc" 3 + 2; a ties with b: the lower left id first.
+  // "ab" 5, "bc" 3 + 2; a tie with b: the lower left id is first.
   const auto tokenizer = bpe_of({{"ab", 5}, {"bcd", 3}, {"bc", 2}}, 260);
   DOCTEST_CHECK(tokens_from(tokenizer, 256) ==
                 std::vector<std::string>{"ab", "bc", "bcd", "<|endoftext|>"});
   DOCTEST_CHECK(tokenizer->token(0) == "!");
   DOCTEST_CHECK(tokenizer->encode("abbcd") == Ids{256, 258});
   DOCTEST_CHECK(*tokenizer->end_of_document() == 259);
-  // No pair is left: a smaller vocabulary.
+  // No pair is left: the vocabulary is smaller.
   DOCTEST_CHECK(bpe_of({{"ab", 5}}, 1000)->size() == 258);
   DOCTEST_CHECK(bpe_of({{"ab", 5}, {"cd", 1}}, 1000, 2)->size() == 258);
   DOCTEST_CHECK(bpe_of({{"ab", 5}}, 257)->size() == 257);

@@ -1,5 +1,6 @@
-// Tokenizers of other people's pipelines: the ids of Hugging Face's tokenizers, the same however a
-// text is cut; texts come back; their tokenizer.json is the same after it was read.
+// Tokenizers of other pipelines: ids equal to those of Hugging Face's tokenizers, independent of
+// cuts in the text. Decoding restores texts, and a tokenizer.json that was read is written
+// unchanged.
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -44,7 +45,7 @@ std::string fnv(const Ids& ids) {
   return fmt::format("{:08x}", value);
 }
 
-// Texts with what these tokenizers may stumble over.
+// Texts that are difficult for these tokenizers.
 rc::Gen<std::string> hard_text() {
   static const std::vector<std::string> pieces = {
       "<tool_call>", "</think>",     "<|im_end|>",  "<|x|>",      "<|x",    "    ",   "word",
@@ -84,7 +85,7 @@ DOCTEST_TEST_CASE("pipelines: the ids of Hugging Face's tokenizers") {
       DOCTEST_CHECK(fnv(tokenizer->encode(text)) == sum);
       all += text;
     }
-    // An encoder that remembers words gives the ids of one that does not.
+    // An encoder with a cache gives the ids of one without.
     const auto encoder = tokenizer->encoder();
     Ids ids, again;
     for (int i = 0; i < 20; ++i) encoder->encode(all, ids);
@@ -136,7 +137,7 @@ DOCTEST_TEST_CASE("pipelines: a text in pieces gives the ids of the whole") {
       RC_ASSERT(sample::streamed(tokenizer, text, *rc::gen::inRange<std::size_t>(1, 40)) ==
                 tokenizer->encode(text));
     }));
-    // Any cut that is allowed, with what is known behind it and without.
+    // Any allowed cut, with and without the text after it.
     DOCTEST_CHECK(rc::check([&] {
       std::string text = *hard_text();
       while (text.size() < 1500) text += text + " and so on, " + *hard_text();
@@ -184,7 +185,7 @@ DOCTEST_TEST_CASE("pipelines: ordinary text has places for cuts") {
   for (const std::string name : kNames) {
     DOCTEST_CAPTURE(name);
     const auto tokenizer = pipeline(name);
-    // What a pattern does to a text that the normalizer changes is known of the whole only.
+    // The pieces of a text that the normalizer changes are known only for the whole text.
     if (name != "lower")
       DOCTEST_CHECK(tokenizer->cut(text.data(), text.data() + text.size()) != nullptr);
     DOCTEST_CHECK(sample::streamed(tokenizer, text, 7777) == tokenizer->encode(text));
@@ -201,7 +202,7 @@ DOCTEST_TEST_CASE("pipelines: megabytes without a place for a cut") {
 }
 
 DOCTEST_TEST_CASE("pipelines: texts come back") {
-  // Of these the normalizer or an added token changes the text.
+  // For these texts the normalizer or an added token changes the text.
   const std::set<std::string> lossy = {"deepseek", "lower",  "neox",    "qwen2", "metaspace",
                                        "numbers",  "llama2", "mistral", "gemma"};
   for (const std::string name : kNames) {
@@ -213,7 +214,8 @@ DOCTEST_TEST_CASE("pipelines: texts come back") {
       RC_ASSERT(tokenizer->decode(tokenizer->encode(text)) == text);
     }));
   }
-  // A prefix goes again, a space of the text stays; bytes stand for what has no token.
+  // A prefix is removed again, a space of the text is kept, and bytes replace characters without a
+  // token.
   const std::string odd = "\xff\xf0\x9f \xe2\x82\xac \xf0\x9f\xa6\x84";
   for (const std::string name : {"llama2", "gemma"})
     for (const std::string text : {"the lamp", " the  lamp ", "   ", "\n the", "", odd.c_str()}) {
@@ -253,7 +255,7 @@ DOCTEST_TEST_CASE("pipelines: whole words, added tokens, unknown characters, by 
   DOCTEST_CHECK(llama->encode("lampkeeper") == Ids{*llama->id_of("lampkeeper")});
   const auto qwen = pipeline("qwen2");
   DOCTEST_CHECK(qwen->encode("<tool_call>") == Ids{*qwen->id_of("<tool_call>")});
-  DOCTEST_CHECK(qwen->encode("<|im_end|>").size() > 1);  // special ones are text
+  DOCTEST_CHECK(qwen->encode("<|im_end|>").size() > 1);  // special tokens are ordinary text
   const auto lower = pipeline("lower");
   const auto word = *lower->id_of("word");
   DOCTEST_CHECK(lower->encode("A WORD, words")[2] == word);
@@ -306,7 +308,7 @@ DOCTEST_TEST_CASE("splitting quickly finds what splitting finds") {
     return true;
   };
   DOCTEST_CHECK(rc::check([&] {
-    // Long enough that the quick way is taken.
+    // Long enough for the fast path.
     const std::string text = *hard_text() + "then Some MoreWORDS aB1 'LL follow/\nhere    ";
     RC_ASSERT(same(text, text::cl100k_pretoken_end_quick<3>,
                    [](auto p, auto end) { return text::cl100k_pretoken_end(p, end, 3); }));
@@ -326,7 +328,7 @@ DOCTEST_TEST_CASE("the machines split as their patterns do") {
     const text::Split machine(kind), pattern({step});
     DOCTEST_CHECK(rc::check([&] {
       const std::string text = *hard_text();
-      if (!text::is_valid_utf8(text)) return;  // PCRE2 parts there, the machines go on
+      if (!text::is_valid_utf8(text)) return;  // PCRE2 stops there, the state machines continue
       std::vector<std::string_view> pieces;
       text::MatchBudget budget;
       pattern.split(text, pieces, budget);

@@ -1,6 +1,6 @@
-// tokenizer.model of sentencepiece: ids beside those of its own program
-// (tests/golden/sentencepiece/ make.py wrote them), the unigram model beside a search of all ways,
-// and damaged files.
+// tokenizer.model of sentencepiece: ids compared with those of sentencepiece
+// (tests/golden/sentencepiece/ make.py wrote them), the unigram model compared with a search of all
+// segmentations, and damaged files.
 
 #include "text/formats/sentencepiece.h"
 
@@ -35,7 +35,7 @@ void put(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
 }
 
-/// A message of protobuf by hand.
+/// A protobuf message, built by hand.
 std::string field(int number, std::string_view bytes) {
   return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} +
          std::string(bytes);
@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("a unigram model takes the best of all ways to cut a text") {
       borders.push_back(text.size());
     }
     DOCTEST_CAPTURE(text);
-    // All ways, one bit for each border inside.
+    // All segmentations, one bit for each inner border.
     double best = -INFINITY;
     for (std::uint32_t way = 0; way < 1U << (borders.size() - 2); ++way) {
       double sum = 0;
@@ -150,7 +150,7 @@ DOCTEST_TEST_CASE("a unigram model takes the best of all ways to cut a text") {
         at += pieces[id].size();
         continue;
       }
-      // Unknown ones that follow each other are one token.
+      // Adjacent unknown characters are one token.
       do {
         found += least - text::Unigram::kUnknown;
         at += (text[at] & 0x80) != 0 ? 2 : 1;
@@ -210,7 +210,7 @@ DOCTEST_TEST_CASE("a tokenizer.model that is damaged or of another kind is refus
   names("", "no pieces");
   names(unknown + "\x0A\x7F", "cut short");
   names(unknown + field(3, field(2, "\x05")), "precompiled_charsmap");
-  // Whatever else is there, it is read or refused.
+  // Any other contents are read or refused.
   for (const std::string name : kNames) {
     const auto bytes = model_bytes(name);
     for (std::size_t n = 0; n < bytes.size(); n += 97) fault(bytes.substr(0, n));

@@ -1,4 +1,4 @@
-// UTF-8 and the splitting of texts into words.
+// UTF-8, and splitting texts into words.
 
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/gpt2_split.h"
@@ -58,7 +58,7 @@ DOCTEST_TEST_CASE("contractions, spaces and words, by hand") {
                 Words{"I", "'ll", " don", "'t", " '", "re", "'s", " ''", "d"});
   DOCTEST_CHECK(split("a  b \n\n c\t") == Words{"a", " ", " b", " \n\n", " c", "\t"});
   DOCTEST_CHECK(split("x1y 12,") == Words{"x", "1", "y", " 12", ","});
-  // A byte that is no character goes with the punctuation.
+  // A byte that is no character is classified as punctuation.
   DOCTEST_CHECK(split("a\xff!\xc3 b") == Words{"a", "\xff!\xc3", " b"});
 }
 
@@ -96,7 +96,7 @@ DOCTEST_TEST_CASE("a word of many megabytes is cut at the limit, at a border of 
   DOCTEST_CHECK(words[0].size() == text::kMaxPretokenBytes + 1);
   DOCTEST_CHECK(words[1].size() == text::kMaxPretokenBytes);
   DOCTEST_CHECK(joined(words) == word);
-  // In part of it the cut lies at the same place.
+  // In a part of the text the cut is at the same place.
   const char* cut = text::gpt2_cut(word.data(), word.data() + text::kMaxPretokenBytes + 100);
   DOCTEST_CHECK(cut == word.data() + words[0].size());
   DOCTEST_CHECK(text::gpt2_cut(word.data(), word.data() + 1000) == nullptr);

@@ -27,8 +27,8 @@ inline std::vector<std::uint32_t> ids_in(const std::string& name) {
   return ids;
 }
 
-/// Runs of all classes of characters, contractions, white space of all kinds, bytes that are not
-/// UTF-8, characters that are cut off.
+/// Runs of all classes of characters, contractions, white space of all kinds, invalid UTF-8,
+/// truncated characters.
 inline rc::Gen<std::string> text() {
   static const std::vector<std::string> pieces = {" ",
                                                   "  ",

@@ -1,5 +1,5 @@
-// Whatever the tokenizer is, a text takes a time and a memory that grow with its length, or it is
-// refused; what is done quickly gives what the slow way gives.
+// For any tokenizer, time and memory grow linearly with the text, or the text is refused. Fast
+// paths give the results of the slow paths.
 
 #include <doctest/doctest.h>
 
@@ -51,7 +51,7 @@ std::string repeated(std::string_view part, std::size_t times) {
   return all;
 }
 
-// Parts one after the other.
+// Parts in sequence.
 rc::Gen<std::string> text_of(std::vector<std::string> parts) {
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(parts)),
                       [](const std::vector<std::string>& chosen) {
@@ -94,7 +94,7 @@ DOCTEST_TEST_CASE("bounds: a pattern that takes more than so many steps a byte i
   // One long run in a long text is within its budget.
   const std::string text = english + repeated("a", 500) + repeated(english, 10);
   DOCTEST_CHECK(pieces_of(quadratic, text).size() > text.size() / 2);
-  // What would be compared without being counted.
+  // Patterns whose comparisons would not be counted.
   for (const char* pattern : {"(*NO_JIT)a", "a{1001}", "a{2,4000}b", R"((a*)\1b)"})
     DOCTEST_CHECK(thrown([&] { text::Regex{pattern}; }).code == 65);
   DOCTEST_CHECK(pieces_of(by_pattern(R"([\x{4E00}-\x{9999}]{1,1000}|\p{N}{1,510})"), "a12\u4E01") ==
@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
         R"([0-9]{1,2}(?=([0-9]{2})*(?![0-9])))", R"(\p{N}{1,1}(?=(?:\p{N}{1})*(\P{N}|$)))",
         R"((?=(\d{3})+(?!\d)))", R"((?=(?:\p{N}{2})+(?!\p{N})))"})
     forms.push_back({pattern, pattern});
-  // PCRE2 looks behind for \b; behind a digit it is this, with Oniguruma's characters of a word.
+  // PCRE2 looks back for \b. After a digit the result uses Oniguruma's word characters.
   const std::string border = R"((?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]))";
   forms.push_back({R"(\d{1,3}(?=(?:\d{3})*\b))", R"(\d{1,3}(?=(?:\d{3})*)" + border + ")"});
   forms.push_back(
@@ -207,7 +207,7 @@ DOCTEST_TEST_CASE("bounds: what a normalizer may make of a text") {
                         "Prepend of 10000 bytes"));
   DOCTEST_CHECK(refused(sequence({{{"type", "NFKC"}}, replacement(" ", repeated("_", 100))}),
                         repeated("\uFDFA", 1000), "step 2 "));
-  // The pieces between added tokens share what the text may become.
+  // The pieces between added tokens share the limit of the text's size.
   core::Json json = core::parse_json(
       pipeline_with("qwen2", "/normalizer",
                     sequence({replacement("b", repeated("c", 1000)), {{"type", "NFC"}}})),
@@ -215,7 +215,7 @@ DOCTEST_TEST_CASE("bounds: what a normalizer may make of a text") {
   const auto tokenizer = text::parse_tokenizer(core::dump(json), "x.json");
   DOCTEST_CHECK(tokenizer->encode("b<tool_call>b").size() > 2);
   DOCTEST_CHECK(thrown([&] { tokenizer->encode(repeated("b<tool_call>", 20)); }).code == 65);
-  // What tokenizers do is far from it.
+  // Real tokenizers are far from the limit.
   text::Normalizer nfkc({{text::NormalStep::What::nfkc, "", ""}});
   std::string buffer;
   DOCTEST_CHECK(nfkc.apply(repeated("\uFDFA", 1000), true, buffer).size() == 33000);
@@ -238,7 +238,7 @@ DOCTEST_TEST_CASE("bounds: long runs of marks are put into order") {
     const auto reversed =
         normalizer.apply("x" + repeated(above, kMarks) + repeated(below, kMarks), true, buffer);
     DOCTEST_CHECK(reversed == "x" + repeated(below, kMarks) + repeated(above, kMarks));
-    // Hangul, singletons, what decomposes to several characters.
+    // Hangul, singletons, and characters that decompose to several.
     DOCTEST_CHECK(normalizer.apply("\u1112\u1161\u11AB \u212B \u0958 \u1E9B\u0323", true, buffer) ==
                   (what == text::NormalStep::What::nfc ? "\uD55C \u00C5 \u0915\u093C \u1E9B\u0323"
                                                        : "\uD55C \u00C5 \u0915\u093C \u1E69"));
@@ -247,7 +247,7 @@ DOCTEST_TEST_CASE("bounds: long runs of marks are put into order") {
 
 namespace {
 
-// What AddedMatcher::each does, looking at all tokens at each place.
+// A plain version of AddedMatcher::each that tries all tokens at each place.
 std::string plainly_found(const std::vector<text::AddedToken>& tokens, std::string_view text) {
   const auto is_space = [&](std::size_t at) { return text[at] == ' ' || text[at] == '\n'; };
   const auto is_word = [&](std::size_t at) { return text[at] >= 'a' && text[at] <= 'z'; };
@@ -320,7 +320,7 @@ DOCTEST_TEST_CASE("bounds: added tokens are found as by looking at all of them e
 
 DOCTEST_TEST_CASE("bounds: added tokens of any number and length, and runs of white space") {
   const std::string letters = repeated("a", kMegabyte);
-  // Many that begin as one long one does.
+  // Many tokens that are prefixes of one long token.
   std::vector<text::AddedToken> tokens = {added(0, repeated("a", 200000) + "0")};
   for (std::uint32_t i = 1; i < 100000; ++i) tokens.push_back(added(i, "a" + std::to_string(i)));
   const text::AddedMatcher many(tokens);
@@ -359,14 +359,14 @@ DOCTEST_TEST_CASE("bounds: a file of many added tokens is read in a time that gr
   DOCTEST_CHECK(tokenizer->encode("<a0><a49999>") == Ids{first, first + 49999});
   DOCTEST_CHECK(tokenizer->remark().empty());
   DOCTEST_CHECK(tokenizer->json().size() > 50000);
-  // One id further on: the file's id is kept, and it is said.
+  // An id one higher: the file's id is kept, with a note.
   json["added_tokens"].back()["id"] = id + 1;
   const auto gap = text::parse_tokenizer(core::dump(json), "x.json");
   DOCTEST_CHECK(gap->encode("<a49999>") == Ids{id + 1});
   DOCTEST_CHECK(gap->remark() == "added token <a49999> has id " + std::to_string(id + 1) +
                                      " as in the file; Hugging Face's tokenizers would give it " +
                                      std::to_string(id));
-  // A template of as many tokens is refused.
+  // A template of that many tokens is refused.
   core::Json single = core::Json::array();
   for (int i = 0; i < 2000; ++i)
     single.push_back({{"SpecialToken", {{"id", "<a7>"}, {"type_id", 0}}}});

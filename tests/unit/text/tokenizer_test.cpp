@@ -1,4 +1,4 @@
-// Tokenizers: ids as others give them, exact decoding, streams, tokenizer.json.
+// Tokenizers: ids equal to other programs', exact decoding, streams, tokenizer.json.
 
 #include "text/tokenizer/tokenizer.h"
 #include "text/formats/tokenizer_json.h"
@@ -136,7 +136,7 @@ DOCTEST_TEST_CASE("canonical JSON: what core::dump writes, the same after readin
     const std::string json = sample::tokenizer(name)->json();
     DOCTEST_CHECK(core::dump(core::parse_json(json, name)) == json);
     DOCTEST_CHECK(text::parse_tokenizer(json, name)->json() == json);
-    // Another order of keys and other white space are the same tokenizer.
+    // Another order of keys and other white space give an equal tokenizer.
     const auto pretty = core::dump_pretty(core::OrderedJson::parse(json));
     DOCTEST_CHECK(text::parse_tokenizer(pretty, name)->fingerprint() ==
                   text::parse_tokenizer(json, name)->fingerprint());
@@ -156,7 +156,7 @@ DOCTEST_TEST_CASE("tokens that JSON must escape come back") {
 }
 
 DOCTEST_TEST_CASE("GPT-2's tokenizer.json as older programs wrote it is read") {
-  // No types, merges as pairs or strings, empty strings for nothing, a post-processor.
+  // No types, merges as pairs or strings, empty strings for absent values, a post-processor.
   core::Json json = core::parse_json(sample::file("bpe.json"), "bpe");
   auto& model = json["model"];
   model.erase("type");
@@ -177,7 +177,7 @@ DOCTEST_TEST_CASE("GPT-2's tokenizer.json as older programs wrote it is read") {
   DOCTEST_CHECK(tokenizer->fingerprint() == sample::tokenizer("bpe")->fingerprint());
   DOCTEST_CHECK(tokenizer->token(*tokenizer->end_of_document()) == "<|endoftext|>");
 
-  // The pattern as a step of its own, and a token that is only in added_tokens.
+  // The pattern as a separate step, and a token that is only in added_tokens.
   json["pre_tokenizer"] = core::Json::parse(R"({"type":"Sequence","pretokenizers":[
       {"type":"Split","behavior":"Isolated","invert":false,"pattern":{"Regex":
        "'(?:[sdmt]|ll|ve|re)| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"}},

@@ -1,4 +1,4 @@
-// WikiText's pages, their words, and their spaces undone.
+// WikiText's pages, their words, and detokenisation.
 
 #include "text/documents/wikitext.h"
 

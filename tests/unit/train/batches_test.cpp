@@ -366,10 +366,11 @@ DOCTEST_TEST_CASE("who sees whom in a micro-batch follows from the places") {
     return nn::visibility(place, place, nn::MemoryRule::parse(memory)).sum(1);
   };
   const auto range = torch::arange(10);
-  // kept: with long, a token sees all before it in the micro-batch; with local its own segment's.
+  // kept: with long, a token sees all earlier tokens of the micro-batch; with local those of its
+  // own segment.
   DOCTEST_CHECK(torch::equal(visible("kept", "long", 4, 0), torch::arange(40)));
   DOCTEST_CHECK(torch::equal(visible("kept", "local", 4, 0), range.repeat(4)));
-  // runs: long reaches over the run, not over its neighbour.
+  // runs: long covers the run, but not the neighbouring run.
   DOCTEST_CHECK(torch::equal(visible("runs", "long", 4, 2), torch::arange(20).repeat(2)));
   // order: with ext a token sees every token of the other segments; the sum counts nothing twice.
   DOCTEST_CHECK(torch::equal(visible("order", "ext", 4, 0), torch::full({40}, 30)));
@@ -386,7 +387,7 @@ DOCTEST_TEST_CASE("prefetching gives what reading gives, and hands on what readi
     DOCTEST_CHECK(torch::equal(micro.batch.inputs,
                                train::read_batch(*data.tokens, again->rows(i), i).batch.inputs));
   }
-  // The second of three shares of six, from update 1 on.
+  // The second of three shares of six, from step 1 on.
   train::Prefetch shared(*data.tokens, *again, 1, {2, 2, 6});
   for (const std::int64_t i : {8, 9, 14, 15, 20}) DOCTEST_CHECK(shared.next().index == i);
   struct Broken : train::Order {

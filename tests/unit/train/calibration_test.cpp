@@ -1,4 +1,5 @@
-// Temperatures that a run chooses, against a plain search: the loss once for each of them.
+// Calibrated temperatures, compared with a plain search that computes the loss for each
+// temperature.
 #include "train/calibration.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +16,7 @@
 
 namespace {
 
-// Keys as long as they would be after a training that has sharpened them `times`.
+// Makes keys as long as after a training that sharpened them `times`.
 void sharpen_keys(nn::Model& model, double times) {
   const torch::NoGradGuard no_grad;
   for (const auto& [name, weight] : model.named_weights())
@@ -108,7 +109,7 @@ DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the 
     tiny::train(folder / name, job);
     return tiny::config(folder / name)["tessera"];
   };
-  // What a validation of the folder's weights finds.
+  // Returns the validation result of the folder's weights.
   const auto expected = [&](const std::string& name) {
     auto from = job;
     from.from = folder / name, from.valid = folder / "valid";
@@ -130,7 +131,7 @@ DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the 
   job.recipe.average_last = 0;
   job.valid.clear();
   DOCTEST_CHECK(of("last")["joint_temperature"].get<double>() >= 1);
-  // Without a text to validate on the run's own batches say it.
+  // Without validation data the run's own batches determine it.
   const auto last = model::load(folder / "last");
   sharpen_keys(*last.model, 3);
   model::save(folder / "sharp", *last.model, {{"memory", "local,long"}, {"segment", 12}},
@@ -139,7 +140,7 @@ DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the 
   job.recipe.optimiser.lr = 1e-9;
   DOCTEST_CHECK(of("sharper")["joint_temperature"].get<double>() > 1);
   job.from.clear();
-  // Without memory there is nothing to say.
+  // Without memory there is no temperature.
   job.recipe.objective.memory = "none";
   DOCTEST_CHECK(!of("plain").contains("joint_temperature"));
 }

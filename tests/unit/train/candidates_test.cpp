@@ -1,5 +1,5 @@
-// Which weights become the model: a mean of the last, or those that a command likes best; and
-// nothing is lost where the command fails or is stopped.
+// Which weights become the model: a mean of the last weights, or those that a command scores best.
+// Nothing is lost if the command fails or is stopped.
 
 #include "train/candidates.h"
 
@@ -19,7 +19,7 @@ using train::Outcome;
 
 constexpr train::KeepOptions kEvery2 = {.checkpoint_every = 2, .keep = 99};
 
-/// Name -> weight, of the checkpoint after update `step`.
+/// Returns name -> weight of the checkpoint after step `step`.
 std::map<std::string, torch::Tensor> weights_at(const std::string& path, std::int64_t step) {
   const auto checkpoint = model::load_checkpoint(path + "/step-" + std::to_string(step));
   std::map<std::string, torch::Tensor> weights;
@@ -28,7 +28,7 @@ std::map<std::string, torch::Tensor> weights_at(const std::string& path, std::in
   return weights;
 }
 
-/// The model's weights are these.
+/// Checks that the model has these weights.
 bool holds(const std::string& path, const std::map<std::string, torch::Tensor>& wanted) {
   const auto loaded = model::load(path);
   const auto weights = loaded.model->named_weights();
@@ -53,7 +53,7 @@ DOCTEST_TEST_CASE(
   auto job = job_in(folder);
   job.recipe.average_last = 3;
   tiny::train(folder / "whole", job, -1, false, kEvery2);
-  auto mean = weights_at(folder / "whole", 14);  // 14 updates; then 10 and 6
+  auto mean = weights_at(folder / "whole", 14);  // 14 steps; then 10 and 6
   for (const std::int64_t step : {10, 6})
     for (const auto& [name, tensor] : weights_at(folder / "whole", step)) mean[name] += tensor;
   for (auto& [name, tensor] : mean) tensor /= 3;
@@ -69,7 +69,7 @@ DOCTEST_TEST_CASE("--valid-command: the model with the best score stays, whichev
   for (const bool higher : {true, false}) {
     const TemporaryFolder folder;
     auto job = job_in(folder);
-    // 2, 1, 3, 2 at updates 4, 8, 12, 14.
+    // 2, 1, 3, 2 at steps 4, 8, 12, 14.
     job.validation.command =
         fmt::format("test -s {{}}/model.safetensors && echo x >>{0}; sed -n $(wc -l <{0})p {1}",
                     folder / "calls", folder / "scores");
@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE("--valid-command that fails or is stopped is run again from wh
   DOCTEST_CHECK(tiny::train(folder / "mended", job) == Outcome::finished);
   DOCTEST_CHECK((tiny::files(folder / "mended") == tiny::files(folder / "whole")));
 
-  // Asked to stop while the last validation's command runs.
+  // A stop is requested while the last validation's command runs.
   const std::string mark = folder / "running";
   job.validation.command = "test $(wc -l <" + (folder / "stopped") +
                            "/metrics.jsonl) -lt 8 || { touch " + mark + "; sleep 600; }; " + good;
@@ -114,7 +114,7 @@ DOCTEST_TEST_CASE("--valid-command that fails or is stopped is run again from wh
   job.validation.command = good;
   DOCTEST_CHECK(tiny::train(folder / "stopped", job) == Outcome::finished);
   DOCTEST_CHECK((tiny::files(folder / "stopped") == tiny::files(folder / "whole")));
-  // Another score than the one that chose so far.
+  // A score that differs from the one that selected so far.
   tiny::train(folder / "other", job, 6);
   job.validation.better = "lower";
   DOCTEST_CHECK_THROWS_AS(tiny::train(folder / "other", job), core::Error);

@@ -1,5 +1,5 @@
 #pragma once
-// Small data sets and models for the tests of this room.
+// Small data sets and models for the tests of this folder.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace data {
 
-/// Of a marked shard those elements are to be learned whose number is below 2 modulo 5.
+/// In a marked shard, elements whose number is below 2 modulo 5 are to be learned.
 inline bool is_marked(std::uint64_t element) { return element % 5 < 2; }
 
 inline std::vector<shard::Span> marks_of(std::uint64_t begin, std::uint64_t end) {

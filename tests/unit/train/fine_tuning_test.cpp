@@ -23,7 +23,7 @@ DOCTEST_TEST_CASE("--from: a small rate and one epoch unless others are given or
   DOCTEST_CHECK(train::prepare(job).recipe.steps == 2 * run.recipe.steps);
   DOCTEST_CHECK(train::prepare(job).note == "--from: rate 2e-5; --lr sets another");
   job.recipe.epochs = 0;
-  // A run of other defaults goes on with them.
+  // A run with other defaults continues with them.
   auto before = job;
   before.recipe.steps = 3, before.recipe.optimiser.lr = 1e-3;
   tiny::train(folder / "begun", before);

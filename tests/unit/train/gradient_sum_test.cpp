@@ -23,7 +23,7 @@ std::vector<float> gradient_of(std::int64_t leaf) {
 
 double nats_of(std::int64_t leaf) { return 1.1 * static_cast<double>(leaf) + 0.3; }
 
-// Plainly, one sum of all: `block` leaves one after the other, blocks by halves.
+// One plain sum of all: leaves of a block in sequence, blocks by halves.
 template <class T, class F>
 T plain(std::int64_t begin, std::int64_t end, std::int64_t block, const F& leaf) {
   const auto add = [](T& a, const T& b) {
@@ -44,8 +44,8 @@ T plain(std::int64_t begin, std::int64_t end, std::int64_t block, const F& leaf)
   return all;
 }
 
-// What `leaves` of them give, a second weight without gradient but for leaf 1, in this process's
-// share.
+// Returns the sum of `leaves` in this process's share. A second weight has a gradient only in leaf
+// 1.
 std::string summed(ranks::Group& group, std::int64_t leaves, ranks::Sum how) {
   const train::NamedWeights weights = {{"a", torch::zeros({kNumbers}).requires_grad_()},
                                        {"b", torch::zeros({2, 2}).requires_grad_()}};

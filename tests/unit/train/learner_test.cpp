@@ -13,7 +13,7 @@
 
 namespace {
 
-// The weights after some updates of a learner on its own order.
+// Returns the weights after some steps of a learner on its own order.
 std::vector<torch::Tensor> after(const train::Job& job, std::int64_t updates) {
   nn::start(1, job.seed);
   auto run = train::prepare(job);
@@ -52,7 +52,7 @@ DOCTEST_TEST_CASE(
   for (const std::string name : {"adamw", "adam", "radam", "nag"}) {
     DOCTEST_CAPTURE(name);
     auto job = tiny::job(folder);
-    // Of a marked text the loss is of the marked targets alone.
+    // The loss of a marked text covers only the marked targets.
     const bool marked = name == "adam";
     if (marked) job.shards = {folder / "marked"};
     job.model.shape.dropout = 0;
@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE(
       double norm = 0;
       for (const auto& [key, weight] : weights) norm += weight.grad().pow(2).sum().item<double>();
       norm = std::sqrt(norm) / static_cast<double>(scored);
-      DOCTEST_CHECK(norm > 0.05);  // or nothing would be clipped
+      DOCTEST_CHECK(norm > 0.05);  // otherwise nothing would be clipped
       const double clip = o.clip > 0 ? std::min(1.0, o.clip / norm) : 1;
       const double scale = clip / static_cast<double>(scored);
       const double t = static_cast<double>(step) + 1;
@@ -159,7 +159,7 @@ DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, what
   parts.recipe.batches.batch = 2;
   parts.recipe.batches.accumulate = 3;
   DOCTEST_CHECK(distance(after(whole, 3), after(parts, 3)) < 1e-5);
-  // With memory they are not: micro-batches do not see each other.
+  // With memory the results differ: micro-batches do not see each other.
   whole.recipe.objective.memory = parts.recipe.objective.memory = "long";
   DOCTEST_CHECK(distance(after(whole, 3), after(parts, 3)) > 1e-4);
 }
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("columns in lanes learn what they learn in one, but for roundi
     lanes.recipe.batches.lanes = 3;
     DOCTEST_CAPTURE(arch);
     DOCTEST_CHECK(distance(after(whole, 9), after(lanes, 9)) < 1e-4);
-    // What they see of other columns is not the same.
+    // They see different tokens of other columns.
     whole.recipe.objective.memory = lanes.recipe.objective.memory = "local,ext";
     DOCTEST_CHECK(distance(after(whole, 9), after(lanes, 9)) > 1e-3);
   }
@@ -225,7 +225,7 @@ DOCTEST_TEST_CASE("--recompute: the same weights to the bit, with dropout and me
   check();
   job.recipe.objective.memory = "local,long";
   job.recipe.batches.batches = "columns";
-  job.model.transformer.positions = "rope";  // its keys are carried on
+  job.model.transformer.positions = "rope";  // its keys are carried
   check();
   job.model.arch = "gla";
   job.thrift.recompute = true;
@@ -268,7 +268,7 @@ DOCTEST_TEST_CASE("bfloat16 products learn much the same") {
   job.recipe.precision = "bfloat16";
   tiny::train(folder / "bfloat16", job);
   const auto a = tiny::losses(folder / "float32"), b = tiny::losses(folder / "bfloat16");
-  // bfloat16 has three digits: blocks whose products kept float32's would show less.
+  // bfloat16 has three digits: if blocks kept products in float32, the difference would be smaller.
   double most = 0;
   for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(a[i] - b[i]) / a[i]);
   DOCTEST_MESSAGE("bfloat16 moved the loss by " << most);
@@ -286,7 +286,8 @@ DOCTEST_TEST_CASE("tokens that are not learned stay in the memories of those tha
     job.model.shape.dropout = 0;
     job.recipe.objective.memory = memory;
     job.recipe.objective.plain_warmup = 0, job.recipe.objective.drop_local = 0;
-    // The sum over the tokens of a micro-batch that `learned` gives of all and of the marked ones.
+    // Returns the sums over a micro-batch's tokens that `learned` computes for all tokens and for
+    // the marked ones.
     const auto loss = [&](auto learned) {
       nn::start(1, job.seed);
       auto run = train::prepare(job);
@@ -361,7 +362,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE("validation that grows worse leaves the best weights") {
   const TemporaryFolder folder;
   tiny::write_text(folder / "text");
-  std::vector<std::uint64_t> contrary = {1};  // what follows here never follows in the text
+  std::vector<std::uint64_t> contrary = {1};  // these continuations never occur in the text
   while (contrary.size() < 300) contrary.push_back((contrary.back() * 7 + 20) % 40);
   data::write_shard(folder / "valid", data::tokens_header(40), contrary);
   auto job = tiny::job(folder);
@@ -375,7 +376,7 @@ DOCTEST_TEST_CASE("validation that grows worse leaves the best weights") {
   DOCTEST_CHECK(valid.back() > valid.front());
   DOCTEST_CHECK(tiny::files(folder / "best").at("model.safetensors") !=
                 tiny::files(folder / "last").at("model.safetensors"));
-  // Validation itself changes nothing of the training.
+  // Validation does not change the training.
   DOCTEST_CHECK(tiny::losses(folder / "best") == tiny::losses(folder / "last"));
 }
 

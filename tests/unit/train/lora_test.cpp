@@ -1,4 +1,4 @@
-// Low-rank terms: their gradients beside plain loops and differences of the loss, and a run that
+// LoRA terms: gradients compared with plain loops and with differences of the loss, and a run that
 // trains them.
 
 #include "train/lora.h"
@@ -25,7 +25,7 @@ train::LoraOptions rank_two(std::vector<std::string> targets) {
   return options;
 }
 
-/// A transformer of the family's layout, and terms that are not 0.
+/// A transformer of the family's layout, with non-zero terms.
 struct Termed {
   std::shared_ptr<nn::Model> model;
   train::Lora lora;
@@ -63,11 +63,11 @@ DOCTEST_TEST_CASE("terms have the gradients that the loss has by their numbers")
     Termed termed(options, family, {target});
     const auto ids = some_ids();
     graph_loss(*termed.model, ids).backward();
-    // dW as a dense training has it, before it is taken.
+    // dW of a dense training.
     model::TensorMap whole;
     for (const auto& [name, weight] : termed.model->named_weights())
       if (weight.grad().defined()) whole[name] = weight.grad().clone();
-    DOCTEST_CHECK(whole.size() == 2);  // the others learn nothing
+    DOCTEST_CHECK(whole.size() == 2);  // the others are not trained
     termed.lora.take_gradients();
     for (const auto& [name, weight] : termed.model->named_weights())
       DOCTEST_CHECK(!weight.grad().defined());
@@ -147,7 +147,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(tiny::train(folder / "a", job) == train::Outcome::was_finished);
   DOCTEST_CHECK(tiny::train(folder / "b", job, 20) == train::Outcome::stopped);
   {
-    // Not finished, it is its base with the best terms so far, or with those of a checkpoint.
+    // An unfinished run is its base with the best terms so far, or with those of a checkpoint.
     auto run = train::prepare(job);
     run.model = model::load(folder / "b").model;
     const auto seen = tiny::losses(folder / "b", "valid_loss");
@@ -170,7 +170,7 @@ DOCTEST_TEST_CASE(
   }
   DOCTEST_CHECK(tiny::train(folder / "b", job) == train::Outcome::finished);
   DOCTEST_CHECK(tiny::files(folder / "a") == tiny::files(folder / "b"));
-  // No weights of a model: an adapter of both layers' four matrices.
+  // The folder has no weights of a model, but an adapter of both layers' four matrices.
   const auto files = tiny::files(folder / "a");
   DOCTEST_CHECK(files.count("model.safetensors") == 0);
   const auto config = core::parse_json(files.at("adapter_config.json"), "");
@@ -180,7 +180,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(config["target_modules"] == core::Json({"c_attn", "c_fc", "c_proj"}));
   DOCTEST_CHECK(config["base_model_name_or_path"] == folder / "base");
   const auto loaded = model::load(folder / "base", torch::kCPU, torch::kFloat32, folder / "a");
-  // What the best validation had in memory.
+  // The terms of the best validation.
   auto run = train::prepare(job);
   run.model = loaded.model;
   const auto valid = tiny::losses(folder / "a", "valid_loss");
@@ -215,7 +215,7 @@ DOCTEST_TEST_CASE("--lora: what cannot be is refused") {
   DOCTEST_CHECK(refused(other) == "--lora-targets: wte is no linear layer of the model");
   other = job, other.adapter = folder / "base";
   DOCTEST_CHECK(!refused(other).empty());
-  // The rate of terms that begin at 0.
+  // The learning rate for terms that begin at 0.
   other = job, other.recipe.optimiser.lr = 0;
   const auto run = train::prepare(other);
   DOCTEST_CHECK(run.recipe.optimiser.lr == 2e-4);

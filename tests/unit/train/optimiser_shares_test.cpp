@@ -1,5 +1,5 @@
-// An optimiser whose moments several processes share: weights and checkpoint are those of one that
-// has all, to the bit.
+// An optimiser with moments divided over several processes: weights and checkpoint are
+// bit-identical to those of one process.
 
 #include "train/optimiser_shares.h"
 
@@ -22,7 +22,7 @@ train::NamedWeights some_weights() {
           {"h.1.ngram.tables", torch::randn({50, 4})}, {"ln.weight", torch::randn({6})}};
 }
 
-// "same", or what differs on this rank after three updates, a new start among them.
+// Returns "same", or what differs on this rank after three steps with a restart among them.
 std::string difference_to_one(ranks::Group& own, const std::string& name) {
   const std::shared_ptr<ranks::Group> group(&own, [](ranks::Group*) {});
   train::OptimiserOptions options;

@@ -18,7 +18,7 @@ using torch::Tensor;
 
 namespace {
 
-// Rates of six updates: rising, falling, one at zero.
+// Learning rates of six steps: rising, falling, one of them zero.
 constexpr double kRates[] = {0.01, 0.02, 0.03, 0.015, 0.0, 0.01};
 
 struct Problem {
@@ -56,11 +56,11 @@ void run(train::Optimiser& optimiser, const Problem& problem, double scale, std:
   }
 }
 
-// The formulas of optimiser.h, an element at a time, in double.
+// The formulas of optimiser.h, one element at a time, in double.
 std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& problem,
                               double scale) {
   std::vector<Tensor> out;
-  int rectified = 0;  // radam: updates that divide by the root
+  int rectified = 0;  // radam: steps that divide by the root
   const std::size_t count = problem.start.size();
   for (std::size_t i = 0; i < count; ++i) {
     Tensor w = problem.start[i].to(torch::kFloat64), m = torch::zeros_like(w),
@@ -127,7 +127,7 @@ DoubleRows double_transposed(const DoubleRows& a) {
   return out;
 }
 
-// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, an element at a time; no side is swapped.
+// Five steps of x = a x + b (x x^T) x + c (x x^T)^2 x, one element at a time; no side is swapped.
 DoubleRows plain_newton_schulz(DoubleRows x) {
   double square = 0;
   for (const auto& row : x)

@@ -1,5 +1,5 @@
-// Micro-batches of pairs: what they hold, that every pair comes once an epoch, what is refused, and
-// a run that stops and goes on.
+// Micro-batches of pairs: their contents, that every pair occurs once per epoch, refusals, and a
+// run that is stopped and resumed.
 
 #include <doctest/doctest.h>
 
@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::uint64_t kEnd = 0;
 
-/// Pair i has i % 5 + 2 words in front of the end token; its target is its source, each word one
-/// higher.
+/// Pair i has i % 5 + 2 tokens before the end token. The target is the source with each token id
+/// one higher.
 void write_pairs(const std::string& path, std::uint64_t n, std::uint64_t target_extra = 0) {
   auto header = data::tokens_header(20);
   header.kind = shard::Kind::pairs;
@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE("groups hold every pair once an epoch, within the budget, the 
   for (const auto& group : epochs[0]) all.insert(group.begin(), group.end());
   DOCTEST_CHECK(all.size() == 53);
   DOCTEST_CHECK(std::set<std::int64_t>(all.begin(), all.end()).size() == 53);
-  DOCTEST_CHECK(padding < 20);  // lengths differ only where one bucket ends and the next begins
+  DOCTEST_CHECK(padding < 20);  // lengths differ only at the border of two buckets
   const auto other = train::make_order(tokens(20), data, nullptr, 8);
   std::set<Group> others;
   for (std::int64_t i = 0; i < other->batches_per_epoch(); ++i) {
@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("groups hold every pair once an epoch, within the budget, the 
   }
   DOCTEST_CHECK(others != epochs[0]);
   const auto tight = train::make_order(tokens(1), data, nullptr, 7);
-  DOCTEST_CHECK(tight->batches_per_epoch() == 53);  // a pair beyond the budget is alone
+  DOCTEST_CHECK(tight->batches_per_epoch() == 53);  // a pair above the budget is alone
 }
 
 DOCTEST_TEST_CASE("an order shard of pairs puts its neighbours together, and must fit the data") {
@@ -221,7 +221,7 @@ DOCTEST_TEST_CASE("a translator that is trained with memory is validated with it
   DOCTEST_CHECK(valid_loss("local", 2) == doctest::Approx(best).epsilon(1e-6));
   DOCTEST_CHECK(valid_loss("none", 2) == doctest::Approx(scored("none", 1)).epsilon(1e-6));
   DOCTEST_CHECK(std::abs(valid_loss("local", 2) - valid_loss("none", 2)) > 1e-3);
-  // Of another sentence nothing is remembered.
+  // Nothing is remembered of another sentence.
   DOCTEST_CHECK(valid_loss("local,long", 2) == doctest::Approx(valid_loss("local", 2)));
 }
 

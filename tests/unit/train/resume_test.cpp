@@ -1,4 +1,4 @@
-// A run that was stopped or killed, and went on, leaves the same bytes as one that never stopped.
+// A run that was stopped or killed and then resumed leaves the same bytes as an uninterrupted run.
 
 #include <doctest/doctest.h>
 
@@ -22,7 +22,7 @@ struct Case {
   const char *batches, *memory, *arch, *positions;
 };
 
-// Every order of batches, with a memory that it serves; State carried and not.
+// Every order of batches, with a suitable memory, with and without carried State.
 constexpr Case kCases[] = {
     {"shuffled", "none", "transformer", "learned"},
     {"shuffled", "local", "transformer", "learned"},
@@ -68,7 +68,7 @@ Job job_of(const Case& test, const TemporaryFolder& folder) {
   return job;
 }
 
-// A checkpoint of update `step`, changed by `change` and written back.
+// Changes a checkpoint of step `step` with `change` and writes it back.
 template <class F>
 void tamper(const std::string& path, std::int64_t step, F change) {
   auto checkpoint = model::load_checkpoint(path + "/step-" + std::to_string(step));

@@ -1,5 +1,5 @@
-// Targets of a teacher beside their text: which token's they are, what is refused, and runs that go
-// on to the same bytes.
+// Targets of a teacher with their text: the token of each target, refusals, and resumed runs with
+// the same bytes.
 #include "train/target_shard.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kKeep = 3;
 
-// Of token i the words i, i + 1, i + 2 modulo 40 with shares that i decides.
+// Token i has the tokens i, i + 1, i + 2 modulo 40, with probabilities that depend on i.
 std::vector<float> vector_of(std::uint64_t i) {
   const auto word = [&](std::uint64_t n) { return static_cast<float>((i + n) % 40); };
   const float share = 0.2f + 0.1f * static_cast<float>(i % 4);
@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("a run with targets that was killed goes on to the same bytes;
     tiny::train(parts, job, 8, /*kill=*/true, keep);
     DOCTEST_CHECK(tiny::train(parts, job, -1, false, keep) == train::Outcome::finished);
     DOCTEST_CHECK(tiny::files(whole) == tiny::files(parts));
-    job.recipe.objective.targets_share = 0;  // as if there were none
+    job.recipe.objective.targets_share = 0;  // like no targets
     tiny::train(whole + "0", job, -1, false, keep);
     job.recipe.objective.targets.clear();
     tiny::train(whole + "-without", job, -1, false, keep);

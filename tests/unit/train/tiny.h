@@ -1,5 +1,5 @@
 #pragma once
-// A small job on a small text, and what its folder holds afterwards.
+// A small job on a small text, and the contents of its folder afterwards.
 
 #include <algorithm>
 #include <filesystem>
@@ -33,7 +33,7 @@ inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uin
   data::write_shard(path, header, tokens, lengths);
 }
 
-/// Two layers, 16 wide, segments of 12, dropout on; 14 updates.
+/// Two layers of width 16, segments of 12, with dropout; 14 steps.
 inline train::Job job(const TemporaryFolder& folder) {
   train::Job job;
   job.shards = {folder / "text"};
@@ -57,8 +57,8 @@ inline train::Job job(const TemporaryFolder& folder) {
 
 struct Stop {};
 
-/// Trains until update `stop_at` (by asking it to stop, or, with `kill`, by throwing out of it as
-/// if the process had died), or to the end.
+/// Trains until step `stop_at`, or to the end. It stops by a request or, with `kill`, by an
+/// exception, as if the process had died.
 inline train::Outcome train(const std::string& path, const train::Job& job,
                             std::int64_t stop_at = -1, bool kill = false,
                             train::KeepOptions keep = {}) {
@@ -79,7 +79,7 @@ inline train::Outcome train(const std::string& path, const train::Job& job,
   }
 }
 
-/// Name -> bytes of all files, but for what depends on the clock.
+/// Returns name -> bytes of all files, without values that depend on the clock.
 inline std::map<std::string, std::string> files(const std::string& path) {
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(path)) {
@@ -94,7 +94,7 @@ inline core::Json config(const std::string& path) {
   return core::parse_json(core::read_text(path + "/config.json"), path);
 }
 
-/// The losses of metrics.jsonl, in order.
+/// Returns the losses of metrics.jsonl in order.
 inline std::vector<double> losses(const std::string& path, const char* key = "loss") {
   std::vector<double> out;
   std::string rest = core::read_text(path + "/metrics.jsonl");

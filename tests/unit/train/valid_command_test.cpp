@@ -34,7 +34,7 @@ DOCTEST_TEST_CASE("a command gets the folder twice, and its last number is the s
       "test {} = \"$TESSERA_MODEL\" && test \"$TESSERA_MODEL\" = '/a folder' && echo 1 && echo 2.5",
       "/a folder", nullptr);
   DOCTEST_CHECK(score == 2.5);
-  // More than a pipe holds.
+  // More than a pipe can hold.
   DOCTEST_CHECK(train::run_valid_command("seq 1 100000", "/", nullptr) == 100000);
 }
 
