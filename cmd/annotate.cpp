@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> files;
   infer::AnnotateOptions annotate;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards, texts or samples; - or none is stdin");
+    f.positional("FILE", files, "shards, texts or samples; stdin if - or not given");
     annotate.fields(f);
     annotate.evaluation.compute.fields(f);
   }
@@ -33,11 +33,11 @@ int annotate(const Options& options, const cli::Context& context) {
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
   if (samples && !how.evaluation.model.empty())
-    core::fail(core::Code::usage, "--from sample: samples are scored; leave --model out");
+    core::fail(core::Code::usage, "--from sample: samples have scores already; leave --model out");
   if (!samples && how.evaluation.model.empty())
     core::fail(core::Code::usage, "--from {}: --model is missing; see --help", how.from);
   if (samples && !how.beside.empty())
-    core::fail(core::Code::usage, "--beside: there is nothing to compare samples with");
+    core::fail(core::Code::usage, "--beside: samples cannot be compared; leave it out");
   core::Output out(context.output);
   if (!samples)
     nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
@@ -52,14 +52,15 @@ int annotate(const Options& options, const cli::Context& context) {
 
 int annotate_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"annotate",
-                   "Show a text as a page: "
-                   "what each token cost, and which memory gave it its probability.",
-                   "  annotate -m model --cache 2000 chapter.txt -o chapter.html\n"
-                   "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
-                   "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"
-                   "  sample -m model --datastore store --cite --json | annotate -o page.html",
-                   {"model", "adapter", "datastore", "ngrams", "tokenizer", "beside"}},
-                  options, annotate);
+  return cli::run(
+      argc, argv,
+      {"annotate",
+       "Write a text as an HTML page that shows each token's loss and the memories that "
+       "predicted it.",
+       "  annotate -m model --cache 2000 chapter.txt -o chapter.html\n"
+       "  eval-ppl -m other --per-token other.tsv test.shard.zst\n"
+       "  annotate -m model --beside other.tsv test.shard.zst -o page.html\n"
+       "  sample -m model --datastore store --cite --json | annotate -o page.html",
+       {"model", "adapter", "datastore", "ngrams", "tokenizer", "beside"}},
+      options, annotate);
 }

@@ -26,7 +26,7 @@ struct Options {
   cli::SummaryOptions summary;
 
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens or pairs; - or none is stdin");
+    f.positional("FILE", files, "shards of tokens or pairs; stdin if - or not given");
     pack.fields(f);
     hits.fields(f);
     summary.fields(f);
@@ -56,8 +56,8 @@ passages::Found find_hits(const passages::PackingData& in, const passages::Bm25&
                                    progress.counter());
   const bool spilled = bm25.lists().spilled();
   if (found.parts > 1 || spilled)
-    cli::note(context, fmt::format("the index was searched in {} parts{}", found.parts,
-                                   spilled ? ", the terms on disk" : ""));
+    cli::note(context, fmt::format("searched the index in {} parts{}", found.parts,
+                                   spilled ? ", with the terms on disk" : ""));
   if (!options.hits.timings.empty())
     core::write_file(options.hits.timings, core::dump(found.timings()) + "\n");
   return found;
@@ -110,7 +110,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"bm25-pack",
-                   "An order of a text's segments in which neighbours are alike.",
+                   "Order the segments of a text so that neighbours are similar by BM25.",
                    "  bm25-pack --segment 512 train.shard.zst -o order.shard.zst\n"
                    "  bm25-pack --method paths train.shard.zst -o order.shard.zst\n"
                    "  bm25-pack --dump hits --queries 100 train.shard.zst | less",

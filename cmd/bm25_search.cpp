@@ -21,7 +21,7 @@ struct BuildOptions {
   std::vector<std::string> files;
   passages::PassageOptions passages;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "shards of tokens; stdin if - or not given");
     passages.fields(f);
   }
 };
@@ -55,7 +55,7 @@ struct InfoOptions {
 };
 
 int info(const InfoOptions& options, const cli::Context& context) {
-  if (options.files.empty()) core::fail(core::Code::usage, "give an INDEX to look at");
+  if (options.files.empty()) core::fail(core::Code::usage, "give an INDEX");
   std::string text;
   for (const auto& path : options.files)
     text += cli::format_report(context, passages::describe(passages::PassageIndex(path)));
@@ -71,13 +71,13 @@ int main(int argc, char** argv) {
   InfoOptions looked_at;
   return cli::run(
       argc, argv,
-      {"bm25-search", "Indexes a text's passages for BM25, and finds them.",
+      {"bm25-search", "Index the passages of a text for BM25, and search them.",
        "  bm25-search find -i wiki.bm25 <queries.txt | jq .text"},
       {cli::command("build", "Write an index of a text's passages.",
                     "  bm25-search build --passage 100 train.shard.zst -o train.bm25", made, build),
-       cli::command("find", "Print the best passages for each query.",
+       cli::command("find", "Print the best passages of each query.",
                     "  bm25-search find -i train.bm25 --top 3 <queries.txt", sought, find,
                     {"index"}),
-       cli::command("info", "Say what an index holds, after a look at every byte.",
+       cli::command("info", "Check every byte of an index and describe it.",
                     "  bm25-search info train.bm25", looked_at, info)});
 }

@@ -27,7 +27,7 @@ struct Options {
   infer::StoreBuildOptions build;
   ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "texts, or shards of tokens or pairs; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens or pairs; stdin if - or not given");
     build.fields(f);
     ranks.fields(f);
     build.compute.fields(f);
@@ -61,7 +61,7 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
                                  cli::stop_requested, storing.counter_with_total(), watch);
   });
   if (!manifest) {
-    cli::note(context, "stopped; as many ranks go on");
+    cli::note(context, "stopped; rerun with the same number of ranks to resume");
     return static_cast<int>(Code::stopped);
   }
   if (!group->first()) return 0;
@@ -79,7 +79,7 @@ int build(const Options& options, const cli::Context& context) {
   cli::note(context, build.window_note());
   cli::catch_stop_signals();
   if (!fill(build, context)) {
-    cli::note(context, fmt::format("stopped after {} rows; run it again to go on", build.rows()));
+    cli::note(context, fmt::format("stopped after {} rows; rerun to resume", build.rows()));
     return static_cast<int>(Code::stopped);
   }
   const auto manifest = cli::watched(context, "indexing", "rows",
@@ -94,15 +94,16 @@ int build(const Options& options, const cli::Context& context) {
 
 int build_datastore_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"build-datastore",
-                   "Makes a datastore of a text: the model's key of every position, and the token "
-                   "that followed it.",
-                   "  build-datastore -m model train.shard.zst -o store\n"
-                   "  build-datastore -m model --append store more.shard.zst\n"
-                   "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
-                   {"model", "adapter"},
-                   {},
-                   "folder of the datastore [required, but for --append]"},
-                  options, build);
+  return cli::run(
+      argc, argv,
+      {"build-datastore",
+       "Build a datastore of a text: the model's key at each position, and the token that "
+       "follows it.",
+       "  build-datastore -m model train.shard.zst -o store\n"
+       "  build-datastore -m model --append store more.shard.zst\n"
+       "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
+       {"model", "adapter"},
+       {},
+       "folder of the datastore [required without --append]"},
+      options, build);
 }

@@ -21,15 +21,15 @@ struct Options {
   std::string tokenizer;
   ngrams::BuildOptions build;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "texts, or shards of tokens; - or none is stdin");
-    f("tokenizer", tokenizer, "of texts: tokenizer.json, a model's folder, or `bytes`").short_name =
+    f.positional("FILE", files, "texts, or shards of tokens; stdin if - or not given");
+    f("tokenizer", tokenizer, "texts: tokenizer.json, a model's folder, or `bytes`").short_name =
         't';
     build.fields(f);
   }
 };
 
 int build(const Options& options, const cli::Context& context) {
-  if (context.output.empty()) core::fail(core::Code::usage, "it takes -o FOLDER");
+  if (context.output.empty()) core::fail(core::Code::usage, "-o FOLDER is missing; see --help");
   text::read_texts({[&] { return text::load_tokenizer(options.tokenizer); }, "the given",
                     static_cast<int>(context.jobs), cli::noter(context)});
   const shard::Dataset data(options.files);
@@ -39,11 +39,11 @@ int build(const Options& options, const cli::Context& context) {
   const auto built =
       ngrams::build(data, context.output, cut, context.jobs, [&](std::uint64_t tokens) {
         if (cli::stop_requested())
-          core::fail(core::Code::stopped,
-                     "stopped; what was sorted is kept: run it again to go on");
+          core::fail(core::Code::stopped, "stopped; the sorted parts are kept; rerun to resume");
         progress.update(tokens);
       });
-  if (built.was_complete) cli::note(context, context.output + " has this text: nothing to do");
+  if (built.was_complete)
+    cli::note(context, context.output + " already holds this text; nothing to do");
   cli::write_receipt(context, ngrams::describe(context.output, built.manifest));
   return 0;
 }
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"build-ngrams",
-                   "Makes an index of a text's n-grams of every length.",
+                   "Build an index of a text's n-grams of all lengths.",
                    "  build-ngrams train.shard.zst -o ngrams\n"
                    "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst",
                    {"tokenizer"},

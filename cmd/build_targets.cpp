@@ -21,7 +21,7 @@ struct Options {
   std::string store;
   store::TargetOptions targets;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "shards of tokens; stdin if - or not given");
     f("datastore", store, "folder of a datastore of this text").required = true;
     targets.fields(f);
   }
@@ -47,12 +47,13 @@ int build_targets(const Options& options, const cli::Context& context) {
 
 int build_targets_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"build-targets",
-                   "What a datastore says of each token of its own text, that token left out: "
-                   "what train --targets learns.",
-                   "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
-                   "  train --targets targets.shard.zst train.shard.zst -o decoder",
-                   {"datastore"}},
-                  options, build_targets);
+  return cli::run(
+      argc, argv,
+      {"build-targets",
+       "Write, for each token of a datastore's text, the distribution given by the other tokens: "
+       "the targets of train --targets.",
+       "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
+       "  train --targets targets.shard.zst train.shard.zst -o decoder",
+       {"datastore"}},
+      options, build_targets);
 }

@@ -23,11 +23,13 @@ struct Options {
   std::string form = "json";
   cli::SummaryOptions summary;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "what the model wrote; none or -: stdin");
+    f.positional("FILE", files, "the model's outputs; stdin if - or not given");
     input.fields(f);
-    f("form", form, "of the output: a JSON string a line, or the text with the separator after it",
+    f("form", form,
+      "format of the output: one JSON string per line, or each text followed by the separator",
       {"json", "text"});
-    f("least-words", input.least_words, "shorter stories are dropped").between(0, 1e12);
+    f("least-words", input.least_words, "minimum words of a story; shorter stories are dropped")
+        .between(0, 1e12);
     summary.fields(f);
   }
 };
@@ -77,7 +79,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"clean-babistories",
-                   "Plain stories out of what a language model wrote.",
+                   "Clean stories that a language model wrote: drop bad ones, cut comments.",
                    "  clean-babistories stories.jsonl -o clean.jsonl\n"
                    "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
                    "  clean-babistories --format text --form text TinyStories.txt | tokenize -t "

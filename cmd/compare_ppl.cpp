@@ -24,13 +24,11 @@ struct Options {
     f.positional("A", a, "per-token scores of one model").required = true;
     f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
     f("block", block,
-      "what one block is: document, or a number of tokens; "
-      "auto: documents if there are 50, else tokens by the text's length");
-    f("confidence", confidence, "probability that the interval holds the true difference")
-        .above(0)
-        .below(1);
+      "block of the bootstrap: document, or a number of tokens; auto: documents if there are at "
+      "least 50, else a number of tokens that follows from the length of the text");
+    f("confidence", confidence, "confidence level of the interval").above(0).below(1);
     f("fail-unless-better", fail_unless_better,
-      "exit 1 unless B's loss is lower and p is below 1 - confidence");
+      "exit with 1 unless B's loss is lower with p below 1 - confidence");
   }
 };
 
@@ -48,12 +46,12 @@ int compare_ppl(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"compare-ppl",
-                   "Compares two models' scores of the same tokens: "
-                   "the difference, its interval, and how likely it is by chance.",
-                   "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
-                   "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
-                   "  compare-ppl a.tsv b.tsv"},
-                  options, compare_ppl);
+  return cli::run(
+      argc, argv,
+      {"compare-ppl",
+       "Compare two models' per-token scores: mean difference, confidence interval and p-value.",
+       "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
+       "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
+       "  compare-ppl a.tsv b.tsv"},
+      options, compare_ppl);
 }

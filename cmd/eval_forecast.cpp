@@ -26,15 +26,15 @@ struct Options {
   std::int64_t sequences = 128, document = -1;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of vectors; - or none is stdin");
-    f("model", model, "the model's folder").short_name = 'm';
-    f("identity", identity, "no model: all maps are the identity, so many heads, beta 50",
+    f.positional("FILE", files, "shards of vectors; stdin if - or not given");
+    f("model", model, "folder of the model").short_name = 'm';
+    f("identity", identity, "use no model, but identity maps with this number of heads and beta 50",
       {"none", "1", "3"});
-    f("length", task.length, "rows of a sequence").between(2, 1e9);
-    f("horizon", task.horizon, "rows that are forecast").between(1, 1e9);
-    f("every", task.every, "contexts of 1, 1 + N, ... rows").between(1, 1e9);
-    f("sequences", sequences, "sequences, each with a random start").between(1, 1e6);
-    f("document", document, "only from this document of the shard, from 0; -1: from all")
+    f("length", task.length, "rows per sequence").between(2, 1e9);
+    f("horizon", task.horizon, "rows to forecast").between(1, 1e9);
+    f("every", task.every, "measure contexts of 1, 1 + N, 1 + 2N, ... rows").between(1, 1e9);
+    f("sequences", sequences, "number of sequences, each from a random start").between(1, 1e6);
+    f("document", document, "use only this document of the shard, counted from 0; -1: use all")
         .between(-1, 1e12);
   }
 };
@@ -43,7 +43,8 @@ std::vector<const float*> draw(const forecast::Series& series, const Options& op
                                std::uint64_t seed) {
   const auto& documents = series.documents;
   if (options.document >= std::ssize(documents))
-    core::fail(Code::usage, "--document: {} has {} documents", series.name, documents.size());
+    core::fail(Code::usage, "--document: out of range; {} has {} documents", series.name,
+               documents.size());
   core::Rng rng(seed, 0);
   std::vector<const float*> sequences;
   for (std::int64_t i = 0; i < options.sequences; ++i) {
@@ -88,7 +89,7 @@ int eval_forecast_main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-forecast",
-                   "How well a model of vectors goes on, for every length of the context.",
+                   "Measure the forecasts of a model of vectors for each length of the context.",
                    "  eval-forecast -m three-heads valid.shard.zst >errors.tsv\n"
                    "  eval-forecast --identity 3 --document 5 train.shard.zst",
                    {"model"}},

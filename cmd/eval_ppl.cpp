@@ -31,7 +31,7 @@ struct Options {
   infer::PartOptions parts;
   ranks::RankOptions ranks;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "texts, or shards of tokens or pairs; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens or pairs; stdin if - or not given");
     evaluation.fields(f);
     tune.fields(f);
     reports.fields(f);
@@ -122,10 +122,11 @@ int eval_ppl(const Options& options, const cli::Context& context) {
   // These options report on every token, also on tokens that do not count.
   for (const char* const name : {"by", "per-token", "ablate", "retrieval-at"})
     if (options.evaluation.loss_on == "marked" && context.was_given(name))
-      core::fail(core::Code::usage, "--{}: is of all tokens; leave --loss-on marked out", name);
+      core::fail(core::Code::usage, "--{}: cannot be combined with --loss-on marked", name);
   if (options.tune.alone(options.files)) {
     infer::ReportOptions reports;
-    core::leave_out("tune", "no FILE is scored", core::list_fields(reports), context.given);
+    core::leave_out("tune", "without a FILE, nothing is scored", core::list_fields(reports),
+                    context.given);
   }
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   model::read_texts_for(options.evaluation.model, context.jobs, cli::noter(context));
@@ -144,8 +145,8 @@ int eval_ppl_main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"eval-ppl",
-       "Scores a text with a language model and its memories: "
-       "perplexity, bits per byte, and what they depend on.",
+       "Evaluate a language model and its memories on a text: perplexity, bits per byte, and the "
+       "settings they depend on.",
        "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
        "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
        {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tune", "counts"},

@@ -31,14 +31,13 @@ struct Options {
   nn::DeviceOptions compute;
   std::int64_t ngram = 0, batch = 16;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of gen-regbench; - or none is stdin");
-    f("model", model, "the model's folder").short_name = 'm';
+    f.positional("FILE", files, "shards of gen-regbench; stdin if - or not given");
+    f("model", model, "folder of the model").short_name = 'm';
     model::adapter_field(f, adapter);
-    f("ngram", ngram, "no model: n-grams counted in the sequence so far, with back-off")
+    f("ngram", ngram, "use no model, but counts of n-grams in the sequence so far, with back-off")
         .between(0, 12);
-    f("automata", automata, "the automaton of each sequence, as gen-regbench wrote them").required =
-        true;
-    f("batch", batch, "sequences that share a forward").between(1, 1e6);
+    f("automata", automata, "file of the sequences' automata, from gen-regbench").required = true;
+    f("batch", batch, "sequences per forward pass").between(1, 1e6);
     compute.fields(f);
   }
 };
@@ -106,12 +105,13 @@ int eval_regbench(const Options& options, const cli::Context& context) {
 
 int eval_regbench_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"eval-regbench",
-                   "How well a model, or n-gram counts, "
-                   "follow the regular language of each sequence.",
-                   "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
-                   "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
-                   {"model", "adapter", "automata"}},
-                  options, eval_regbench);
+  return cli::run(
+      argc, argv,
+      {"eval-regbench",
+       "Measure how well a model, or counts of n-grams, follows the regular language of each "
+       "sequence.",
+       "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
+       "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
+       {"model", "adapter", "automata"}},
+      options, eval_regbench);
 }

@@ -19,8 +19,8 @@ struct Options {
   std::string problems;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "answers, from sample --json; - or none is stdin");
-    f("problems", problems, "what gen-ruler wrote").required = true;
+    f.positional("FILE", files, "answers of sample --json; stdin if - or not given");
+    f("problems", problems, "file of the problems, from gen-ruler").required = true;
   }
 };
 
@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"eval-ruler",
-                   "Whether a model's answers have what the problems of gen-ruler ask for.",
+                   "Score a model's answers to the problems of gen-ruler.",
                    "  eval-ruler --problems problems.jsonl answers.jsonl\n"
                    "  sample -m model --temperature 0 --json problems.jsonl | eval-ruler "
                    "--problems problems.jsonl",

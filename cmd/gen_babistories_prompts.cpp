@@ -27,8 +27,8 @@ int main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"gen-babistories-prompts",
-       "Prompts that ask a language model for short stories that differ, "
-       "or for the lists they are made of.",
+       "Generate prompts that ask a language model for diverse short stories, or for the lists "
+       "of words they use.",
        "  gen-babistories-prompts -n 5 --form text\n"
        "  gen-babistories-prompts --ask names -n 2560 --request openai --model "
        "NAME -o batch.jsonl\n"

@@ -20,20 +20,20 @@ struct Options {
   std::int64_t n = 5000, first = 0;
   task::InductionShape shape;
   void fields(core::FieldList& f) {
-    f("count", n, "how many sequences").between(1, 1e12).short_name = 'n';
-    f("first", first, "number of the first: take others for a test").between(0, 1e12);
-    f("symbols", shape.symbols, "types of tokens").between(3, 1e6);
-    f("pairs", shape.pairs, "pairs of symbols that belong together in a sequence")
-        .between(1, 500e3);
-    f("gap", shape.gap, "most symbols of noise behind a pair").between(0, 16e6);
-    f("length", shape.length, "tokens of a sequence").between(4, 16e6);
+    f("count", n, "number of sequences").between(1, 1e12).short_name = 'n';
+    f("first", first, "number of the first sequence; use another range for a test set")
+        .between(0, 1e12);
+    f("symbols", shape.symbols, "size of the vocabulary").between(3, 1e6);
+    f("pairs", shape.pairs, "key-value pairs of a sequence").between(1, 500e3);
+    f("gap", shape.gap, "most noise symbols after a pair").between(0, 16e6);
+    f("length", shape.length, "tokens per sequence").between(4, 16e6);
   }
 };
 
 int generate(const Options& options, const cli::Context& context) {
   const auto& shape = options.shape;
   if (shape.symbols <= 2 * shape.pairs)
-    core::fail(Code::usage, "--symbols: more than two for each of --pairs");
+    core::fail(Code::usage, "--symbols: must be more than twice --pairs");
   cli::refuse_binary_to_terminal(context);
   shard::Header header;
   header.vocabulary = static_cast<std::uint64_t>(shape.symbols);
@@ -58,10 +58,12 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"gen-induction",
-                   "Sequences in which what follows a symbol has to be looked up in the sequence.",
-                   "  gen-induction -n 5000 -o train.shard.zst\n"
-                   "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
-                  options, generate);
+  return cli::run(
+      argc, argv,
+      {"gen-induction",
+       "Generate sequences for induction: what follows a symbol must be looked up earlier in the "
+       "sequence.",
+       "  gen-induction -n 5000 -o train.shard.zst\n"
+       "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
+      options, generate);
 }

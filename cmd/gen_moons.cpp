@@ -20,13 +20,12 @@ struct Options {
   std::int64_t n = 10'800;
   double per_unit = 800.0 / 18, phase = 0.3;
   void fields(core::FieldList& f) {
-    f("split", split,
-      "which of the nine triples of periods: train, the first eight, or valid, the ninth",
+    f("split", split, "train: the first eight of the nine triples of periods; valid: the ninth",
       {"train", "valid"});
-    f("periods", periods, "three periods instead, in time units").above(0).at_most(1e9);
-    f("count", n, "observations of each triple").between(1, 1e9).short_name = 'n';
-    f("per-unit", per_unit, "observations a time unit").above(0).at_most(1e9);
-    f("phase", phase, "angle of all moons at the beginning, radians").between(-1e6, 1e6);
+    f("periods", periods, "use these three periods instead, in time units").above(0).at_most(1e9);
+    f("count", n, "observations per triple").between(1, 1e9).short_name = 'n';
+    f("per-unit", per_unit, "observations per time unit").above(0).at_most(1e9);
+    f("phase", phase, "initial angle of all moons, in radians").between(-1e6, 1e6);
   }
 };
 
@@ -67,10 +66,11 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"gen-moons", "Where three moons stand as time goes by, for models of vectors.",
-                   "  gen-moons -o train.shard.zst\n"
-                   "  gen-moons --split valid -o valid.shard.zst\n"
-                   "  gen-moons --periods 0.5,1,1.5 -o one.shard.zst"},
-                  options, generate);
+  return cli::run(
+      argc, argv,
+      {"gen-moons", "Generate the time series of the three moons, for models of vectors.",
+       "  gen-moons -o train.shard.zst\n"
+       "  gen-moons --split valid -o valid.shard.zst\n"
+       "  gen-moons --periods 0.5,1,1.5 -o one.shard.zst"},
+      options, generate);
 }

@@ -22,10 +22,10 @@ struct Options {
   std::string automata;
   void fields(core::FieldList& f) {
     set.fields(f);
-    f("automata", automata, "write the automaton of each sequence to this file");
+    f("automata", automata, "file for the automaton of each sequence");
     f("least-words", set.shape.least_words, "fewest words of a sequence").between(1, 65536);
     f("most-words", set.shape.most_words, "most words of a sequence").between(1, 65536);
-    f("longest-word", set.shape.longest_word, "most letters of a word").between(1, 65536);
+    f("longest-word", set.shape.longest_word, "most symbols of a word").between(1, 65536);
   }
 };
 
@@ -69,8 +69,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(
       argc, argv,
-      {"gen-regbench",
-       "Sequences of random regular languages, each to be learned from the sequence itself.",
+      {"gen-regbench", "Generate sequences of random regular languages, for in-context learning.",
        "  gen-regbench -n 5000 -o train.shard.zst\n"
        "  gen-regbench --split test -n 500 --automata test.jsonl -o test.shard.zst\n"
        "  gen-regbench --split iid --environments 5000 -n 500 --automata "

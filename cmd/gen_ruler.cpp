@@ -31,24 +31,29 @@ struct Options {
   std::string haystack = "noise", text, documents;
   std::int64_t chains = 1, hops = 4;
   void fields(core::FieldList& f) {
-    f("count", n, "how many problems").between(0, 1e12).short_name = 'n';
-    f("first", first, "number of the first: take others for a test").between(0, 1e12);
-    f("task", task, "what is asked", {"needles", "variables", "documents"});
-    f("length", length.tokens, "most tokens of a prompt and its answer").between(16, 1e9);
-    f("tokenizer", tokenizer, "tokenizer.json, or 'bytes': what counts them").short_name = 't';
-    f("answer-tokens", length.answer, "of --length, left for the answer; 0: 128, 30 or 32, by task")
+    f("count", n, "number of problems").between(0, 1e12).short_name = 'n';
+    f("first", first, "number of the first sequence; use another range for a test set")
+        .between(0, 1e12);
+    f("task", task, "task of the problems", {"needles", "variables", "documents"});
+    f("length", length.tokens, "most tokens of a prompt with its answer").between(16, 1e9);
+    f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
+        't';
+    f("answer-tokens", length.answer,
+      "tokens of --length reserved for the answer; 0: 128, 30 or 32, by task")
         .between(0, 1e9);
-    f("shots", length.shots, "solved problems of little filling in front of each").between(0, 100);
+    f("shots", length.shots, "solved examples before each problem, with little filler")
+        .between(0, 100);
     f("form", form,
-      "problems; to train on: answered: prompts with their answers as one text; completions: as two, "
-      "for tokenize --loss-on completion",
+      "problems: for evaluation; answered: each prompt with its answer as one text, for "
+      "training; completions: prompt and completion, for tokenize --loss-on completion",
       {"problems", "answered", "completions"});
-    f("haystack", haystack, "needles: what they lie in", {"noise", "needles", "text"});
-    f("text", text, "needles: with --haystack text, the file of it");
+    f("haystack", haystack, "needles: text around the needles", {"noise", "needles", "text"});
+    f("text", text, "needles: file of the text, for --haystack text");
     needles.fields(f);
-    f("chains", chains, "variables: chains of them").between(1, 1000);
-    f("hops", hops, "variables: that get their value from another, in each chain").between(0, 1000);
-    f("documents", documents, "documents: a file of SQuAD; without: made up");
+    f("chains", chains, "variables: number of chains").between(1, 1000);
+    f("hops", hops, "variables: assignments from another variable in each chain").between(0, 1000);
+    f("documents", documents,
+      "documents: a file in SQuAD's format; without it, documents are generated");
   }
 };
 
@@ -96,7 +101,7 @@ core::OrderedJson line_of(const Options& options, const task::RulerLength& lengt
 
 int generate(const Options& options, const cli::Context& context) {
   if ((options.haystack == "text") == options.text.empty())
-    fail(Code::usage, "--haystack text and --text FILE are given together");
+    fail(Code::usage, "--haystack text: requires --text FILE, and --text requires it");
   const auto task = task_of(options);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   const auto encoder = tokenizer->encoder();
@@ -126,7 +131,7 @@ int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
                   {"gen-ruler",
-                   "Questions about long texts, whose answers stand somewhere in them.",
+                   "Generate questions about long texts, as RULER does.",
                    "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
                    "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
                    "  gen-ruler --form answered -n 5000 | tokenize -t bytes --format "

@@ -48,7 +48,7 @@ struct Merge : Export {
 struct Import : model::ImportOptions {
   std::string file;
   void fields(core::FieldList& f) {
-    f.positional("FILE", file, "GGUF file, or checkpoint of torch.save or its folder").required =
+    f.positional("FILE", file, "GGUF file, or a checkpoint of torch.save, or its folder").required =
         true;
     ImportOptions::fields(f);
   }
@@ -60,11 +60,11 @@ void start(const cli::Context& context) {
 
 void expect_folder_to_write(const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o DIR is missing: where the model goes");
+    core::fail(core::Code::usage, "-o DIR is missing; give the folder for the model");
 }
 
 void say_it_was_there(const cli::Context& context) {
-  cli::note(context, context.output + " holds just this model: nothing to do");
+  cli::note(context, context.output + " already holds this model; nothing to do");
 }
 
 int info(const Folders& options, const cli::Context& context) {
@@ -142,19 +142,20 @@ int model_main(int argc, char** argv) {
   Import brought;
   return cli::run(
       argc, argv,
-      {"model", "Look at, check, export, merge and import models.", "  model info model"},
-      {cli::command("info", "Say what models are and where they come from.",
+      {"model", "Describe, check, export, merge and import models.", "  model info model"},
+      {cli::command("info", "Describe models: shape, tokenizer, training and origin.",
                     "  model info --json model | jq .parameters", looked_at, info, {"DIR"}),
-       cli::command("verify", "Read everything that a program would read; exit 65 if it is wrong.",
+       cli::command("verify",
+                    "Check all files that a program would read; exit with 65 on an error.",
                     "  model verify model", checked, verify, {"DIR"}),
-       cli::command("export", "Write a model as one of a family of transformers.",
+       cli::command("export", "Export a model as a folder of transformers or as a GGUF file.",
                     "  model export model --family gpt2 -o gpt2", given, export_folder,
                     {"DIR", "adapter"}),
-       cli::command("merge", "Write a model with a LoRA adapter added to its weights.",
+       cli::command("merge", "Merge a LoRA adapter into the weights of a model.",
                     "  model merge base adapter -o merged", both, merge_adapter,
                     {"DIR", "ADAPTER"}),
        cli::command("import",
-                    "Make a model of a GGUF file, or of a checkpoint of nanoGPT or fairseq.",
+                    "Convert a GGUF file, or a checkpoint of nanoGPT or fairseq, to a model.",
                     "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
                     {"FILE", "tokenizer"})});
 }

@@ -19,7 +19,7 @@
 namespace {
 
 int find(const ngrams::FindOptions& options, const cli::Context& context) {
-  if (options.texts.empty()) core::fail(core::Code::usage, "give a TEXT to look for");
+  if (options.texts.empty()) core::fail(core::Code::usage, "give a TEXT");
   const auto index = options.index.open();
   std::string text;
   for (const auto& found : ngrams::find(*index, options))
@@ -45,7 +45,7 @@ struct VerifyOptions {
 };
 
 int verify(const VerifyOptions& options, const cli::Context& context) {
-  if (options.folders.empty()) core::fail(core::Code::usage, "give a FOLDER to check");
+  if (options.folders.empty()) core::fail(core::Code::usage, "give a FOLDER");
   std::string text;
   for (const auto& name : options.folders) {
     const ngrams::Folder folder(name);
@@ -66,13 +66,14 @@ int main(int argc, char** argv) {
   VerifyOptions checked;
   return cli::run(
       argc, argv,
-      {"ngrams", "Looks into indices of n-grams.", "  ngrams find -n ngrams 'Once upon a time'"},
-      {cli::command("find", "Say how often a text stands there, and where.",
+      {"ngrams", "Search, compare and check indices of n-grams.",
+       "  ngrams find -n ngrams 'Once upon a time'"},
+      {cli::command("find", "Count the occurrences of a text, and show some of them.",
                     "  ngrams find -n ngrams --json 'Once upon a time' | jq .document", sought,
                     find, {"ngrams"}),
-       cli::command("overlap", "Say what a shard has in common with them, by document.",
+       cli::command("overlap", "List the spans of a shard that occur in the indices, by document.",
                     "  ngrams overlap -n ngrams --at-least 13 test.shard.zst", compared, overlap,
                     {"ngrams"}),
-       cli::command("verify", "Check every byte; exit 65 if one is wrong.",
-                    "  ngrams verify ngrams", checked, verify)});
+       cli::command("verify", "Check every byte; exit with 65 on damage.", "  ngrams verify ngrams",
+                    checked, verify)});
 }

@@ -28,7 +28,7 @@ using core::Code;
 
 struct Options {
   std::string model;
-  void fields(core::FieldList& f) { f("model", model, "the model's folder").short_name = 'm'; }
+  void fields(core::FieldList& f) { f("model", model, "folder of the model").short_name = 'm'; }
   void check() const {
     if (model.empty()) core::fail(Code::usage, "give -m MODEL");
   }
@@ -41,7 +41,7 @@ struct AttentionOptions {
   nn::DeviceOptions compute;
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "shards of tokens; stdin if - or not given");
     common.fields(f);
     model::adapter_field(f, adapter);
     attended.fields(f);
@@ -70,7 +70,7 @@ int probe_lambda(const Options& options, const cli::Context& context) {
   const auto loaded = model::load(options.model);
   const auto* const mosaic = dynamic_cast<const nn::Mosaic*>(loaded.model->architecture.get());
   if (mosaic == nullptr)
-    core::fail(Code::usage, "{}: a {} has no leaky averages; only a mosaic has", options.model,
+    core::fail(Code::usage, "{}: a {} has no leaky averages; give a mosaic", options.model,
                loaded.model->options.arch);
   core::Output out(context.output);
   cli::Columns columns(context, out, {"layer", "unit", "head", "lambda"});
@@ -111,14 +111,16 @@ int probe_main(int argc, char** argv) {
   AttentionOptions attention;
   return cli::run(
       argc, argv,
-      {"probe", "What is inside a model.",
+      {"probe", "Print quantities inside a model.",
        "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
        "  probe attention -m mosaic --window 1536 valid.shard.zst"},
-      {cli::command("weights", "The moduli of the complex maps of a model that forecasts vectors.",
+      {cli::command("weights",
+                    "Print the moduli of the complex maps of a model that forecasts vectors.",
                     "  probe weights -m three-heads", weights, probe_weights, {"model"}),
-       cli::command("lambda", "How slowly the leaky averages of a mosaic forget, head by head.",
+       cli::command("lambda", "Print the decay rate of a mosaic's leaky averages, per head.",
                     "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
-       cli::command("attention", "What the last token of a text attends to, on average over texts.",
+       cli::command("attention",
+                    "Print the attention weights of the last position, averaged over sequences.",
                     "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
                     probe_attention, {"model", "adapter"})});
 }

@@ -35,17 +35,17 @@ struct Options {
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
     model::adapter_field(f, adapter);
-    f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+    f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
         .short_name = 't';
     prompts.fields(f);
     output.fields(f);
-    f("report", report, "a file for the figures of the run: speed, searches, spans");
+    f("report", report, "file for the statistics of the run: speed, searches, spans");
     generator.fields(f);
     generator.reach.fields(f);
     generator.retrieve.fields(f);
     memory.fields(f);
     f("memory-weights-follow", memory.weights_follow,
-      "weights that are learned learn of the words that are drawn too, not of the prompt alone");
+      "update learned interpolation weights on generated tokens too, not only on the prompt");
     compute.fields(f);
     graph.fields(f);
   }
@@ -84,7 +84,8 @@ model::Loaded load(const Options& options, torch::Device device) {
 
 int write_samples(const Options& options, const cli::Context& context) {
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
-    core::fail(core::Code::usage, "--report {}: the texts go there too", options.report);
+    core::fail(core::Code::usage, "--report {}: is the output of the texts; give another file",
+               options.report);
   auto settings = options.generator;
   settings.settle(context.given);
   settings.check();
@@ -137,7 +138,7 @@ int sample_main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"sample",
-       "Continue prompts, or translate, with a model and its memories.",
+       "Generate continuations of prompts, or translations, with a model and its memories.",
        "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
        "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
        "  sample -m instruct --chat --prompt 'What is a shard?'\n"

@@ -28,8 +28,9 @@ struct Options {
   infer::AnswerOptions answers;
   infer::AnswererOptions answerer;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "requests; - or none is stdin");
-    f("report", report, "a file for the figures of all answers, which are else a note");
+    f.positional("FILE", files, "requests; stdin if - or not given");
+    f("report", report,
+      "file for the totals over all answers; without it, they are printed on stderr");
     answers.fields(f);
     answerer.fields(f);
     answerer.compute.fields(f);
@@ -38,7 +39,8 @@ struct Options {
 
 int score(const Options& options, const cli::Context& context) {
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
-    core::fail(core::Code::usage, "--report {}: the answers go there too", options.report);
+    core::fail(core::Code::usage, "--report {}: is the output of the answers; give another file",
+               options.report);
   const auto seed = static_cast<std::uint64_t>(context.seed);
   nn::start(context.jobs, seed, cli::noter(context));
   task::ScoreRequestReader requests(core::input_paths(options.files), options.answers.format);
@@ -69,7 +71,7 @@ int score(const Options& options, const cli::Context& context) {
     cli::note(context, totals.summary());
   }
   if (totals.errors() > 0)
-    core::fail(core::Code::bad_data, "{} of {} requests were not answered", totals.errors(),
+    core::fail(core::Code::bad_data, "{} of {} requests failed", totals.errors(),
                totals.requests());
   return 0;
 }
@@ -81,8 +83,8 @@ int score_main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"score",
-       "Scores texts, continuations and choices with a model and its memories: "
-       "a JSON line for each.",
+       "Score texts, continuations and multiple choices with a model and its memories; prints "
+       "JSON lines.",
        "  score -m model texts.txt\n"
        "  score -m model --datastore store questions.jsonl --report figures.json",
        {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},

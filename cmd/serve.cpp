@@ -29,17 +29,18 @@ struct Options {
   std::int64_t body = 4 << 20;
   infer::CompleterOptions completer;
   void fields(core::FieldList& f) {
-    f("port", port, "0: any that is free").between(0, 65535);
-    f("listen", listen, "numeric address; another than this machine's own takes --api-key-file");
-    f("api-key-file", key_file, "a file whose first line clients have to know");
-    f("name", name, "of the model, for clients [its folder's]");
+    f("port", port, "TCP port; 0: any free port").between(0, 65535);
+    f("listen", listen,
+      "numeric address to listen on; one that other machines can reach requires --api-key-file");
+    f("api-key-file", key_file, "file whose first line is the API key of clients");
+    f("name", name, "name of the model for clients [the folder's name]");
     completer.fields(f);
     const auto in_limits = f.group("Limits");
-    f("queue", queue, "requests that wait, at most").between(1, 1e5);
-    f("connections", connections, "clients at once, at most").between(1, 4096);
-    f("max-tokens", max_tokens, "tokens of a text, at most").between(1, 1e9);
-    f("max-texts", max_texts, "texts of a request, at most").between(1, 65536);
-    f("max-body", body, "bytes of a request, at most").between(1024, 1 << 30).bytes();
+    f("queue", queue, "most waiting requests").between(1, 1e5);
+    f("connections", connections, "most connections").between(1, 4096);
+    f("max-tokens", max_tokens, "most generated tokens of a text").between(1, 1e9);
+    f("max-texts", max_texts, "most texts of a request").between(1, 65536);
+    f("max-body", body, "most bytes of a request").between(1024, 1 << 30).bytes();
   }
 };
 
@@ -47,14 +48,15 @@ std::string read_key(const Options& options) {
   if (options.key_file.empty()) {
     if (!serve::is_loopback(options.listen))
       core::fail(core::Code::usage,
-                 "--listen {}: other machines can reach it; give --api-key-file too",
+                 "--listen {}: is reachable from other machines; give --api-key-file",
                  options.listen);
     return {};
   }
   const auto text = core::read_text(options.key_file, kMostKeyBytes);
   auto key = text.substr(0, text.find_first_of("\r\n"));
   if (key.size() < 16)
-    core::fail(core::Code::bad_data, "{}: a key has 16 characters at least", options.key_file);
+    core::fail(core::Code::bad_data, "{}: the key is too short; give at least 16 characters",
+               options.key_file);
   return key;
 }
 
@@ -111,13 +113,13 @@ int serve_completions(Options options, const cli::Context& context) {
 
 int serve_main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"serve",
-                   "Answer completions over HTTP, as OpenAI's clients ask for them, with a model "
-                   "and its memories.",
-                   "  serve -m model --datastore store\n"
-                   "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
-                   "localhost:8080/v1/completions",
-                   {"model", "datastore", "ngrams", "with", "tokenizer", "api-key-file"}},
-                  options, serve_completions);
+  return cli::run(
+      argc, argv,
+      {"serve",
+       "Serve completions over HTTP, in the format of OpenAI's API, with a model and its memories.",
+       "  serve -m model --datastore store\n"
+       "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
+       "localhost:8080/v1/completions",
+       {"model", "datastore", "ngrams", "with", "tokenizer", "api-key-file"}},
+      options, serve_completions);
 }

@@ -29,7 +29,7 @@ template <class... More>
 struct Options : More... {
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "shards; - or none is stdin");
+    f.positional("FILE", files, "shards; stdin if - or not given");
     (More::fields(f), ...);
   }
 };
@@ -79,7 +79,7 @@ int merge(const Options<>& options, const cli::Context& context) {
 
 int split(const Options<shard::CutOptions>& options, const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o PREFIX is missing: where the parts go");
+    core::fail(core::Code::usage, "-o PREFIX is missing; give the prefix of the parts' names");
   shard::split(shard::Dataset(options.files), options.cut(), context.output,
                static_cast<int>(context.jobs),
                [&](const shard::Part& part) { cli::note(context, part.summary()); });
@@ -105,7 +105,7 @@ int import_arrays(const Import& options, const cli::Context& context) {
 
 int export_pair(const shard::Dataset& data, const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o NAME is missing: where NAME.bin and NAME.idx go");
+    core::fail(core::Code::usage, "-o NAME is missing; give the name of NAME.bin and NAME.idx");
   cli::Progress progress(context, "export", "elements", data.size());
   shard::write_megatron(data, shard::megatron_files(context.output), progress.counter());
   return 0;
@@ -135,26 +135,27 @@ int main(int argc, char** argv) {
   Options<shard::ArrayOptions> given;
   return cli::run(
       argc, argv,
-      {"shard", "Look at, check, print, join, cut, import and export shards.",
+      {"shard", "Describe, check, print, merge, split, import and export shards.",
        "  shard info train.shard.zst"},
-      {cli::command("info", "Say what shards hold and where they come from.",
+      {cli::command("info", "Describe shards: elements, tokenizer and origin.",
                     "  shard info --json train.shard.zst | jq .elements", looked_at, info),
-       cli::command("verify", "Check every byte; exit 65 if one is wrong.",
+       cli::command("verify", "Check every byte; exit with 65 on damage.",
                     "  shard verify *.shard.zst", checked, verify),
-       cli::command("cat", "Print the elements, one (of vectors: one row) a line.",
+       cli::command("cat", "Print the elements, one per line (vectors: one row per line).",
                     "  shard cat train.shard.zst | sort -n | uniq -c | sort -rn | head", cat,
                     print),
        cli::command("head", "Print the first elements.",
                     "  shard head -n 3 --documents x.shard.zst", head, print),
-       cli::command("merge", "Join shards of the same kind and tokenizer into one.",
+       cli::command("merge", "Merge shards of the same kind and tokenizer.",
                     "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", joined, merge),
-       cli::command("split", "Cut by documents: PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
+       cli::command("split",
+                    "Split by documents into PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
                     "  shard split -n 8 -o part- train.shard.zst", cut, split),
        cli::command("import",
-                    "Make a shard of token files of llm.c, nanoGPT or Megatron, or of .npy.",
+                    "Convert token files of llm.c, nanoGPT or Megatron, or .npy, to a shard.",
                     "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", brought,
                     import_arrays, {"tokenizer"}),
-       cli::command("export", "Write the elements as llm.c, nanoGPT, Megatron or NumPy read them.",
-                    "  shard export --format llm.c train.shard.zst -o train.bin", given,
-                    export_array)});
+       cli::command(
+           "export", "Write the elements in the format of llm.c, nanoGPT, Megatron or NumPy.",
+           "  shard export --format llm.c train.shard.zst -o train.bin", given, export_array)});
 }

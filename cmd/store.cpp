@@ -88,7 +88,8 @@ int rebuild(const Options<store::IndexOptions>& options, const cli::Context& con
 }
 
 int remove_documents(const Options<store::RemovalOptions>& options, const cli::Context& context) {
-  if (options.documents.empty()) fail(Code::usage, "give the --document that is to go");
+  if (options.documents.empty())
+    fail(Code::usage, "--document is missing; give the documents to remove");
   core::Output out(context.output);
   std::optional<store::Removal> removal;
   cli::watched(context, "removing", "rows", [&](const auto& watch) {
@@ -124,24 +125,23 @@ int store_main(int argc, char** argv) {
   Options<store::IndexOptions> indexed;
   Options<store::MergeOptions> merged;
   Options<store::RemovalOptions> removed;
-  return cli::run(argc, argv,
-                  {"store", "Looks into datastores and after them.", "  store info store"},
-                  {cli::command("info", "Say what a store holds.",
-                                "  store info --json store | jq .rows", looked_at, info),
-                   cli::command("search", "Show the entries that are nearest to a context.",
+  return cli::run(argc, argv, {"store", "Inspect and maintain datastores.", "  store info store"},
+                  {cli::command("info", "Describe a store.", "  store info --json store | jq .rows",
+                                looked_at, info),
+                   cli::command("search", "Show the nearest entries of a context.",
                                 "  store search -m model store 'Once upon a'", sought, search,
                                 {"model", "adapter", "tokenizer"}),
-                   cli::command("plan", "Say what a store will take before it is built.",
+                   cli::command("plan", "Estimate the size of a store before it is built.",
                                 "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
                                 planned, plan),
-                   cli::command("verify", "Check every byte; exit 65 if one is wrong.",
+                   cli::command("verify", "Check every byte; exit with 65 on damage.",
                                 "  store verify store", checked, verify),
-                   cli::command("recall", "Compare the index with exact search.",
+                   cli::command("recall", "Measure the recall of the index against exact search.",
                                 "  store recall --nprobe 8 store", measured, recall),
-                   cli::command("rebuild", "Make the index anew from the keys.",
+                   cli::command("rebuild", "Rebuild the index from the keys.",
                                 "  store rebuild --index IVF1024,SQ8 store", indexed, rebuild),
-                   cli::command("remove", "Take documents out of a store, for good.",
+                   cli::command("remove", "Remove documents from a store permanently.",
                                 "  store remove --document 12 store", removed, remove_documents),
-                   cli::command("merge", "Make one store of all parts of a text.",
+                   cli::command("merge", "Merge the stores of all parts of a text.",
                                 "  store merge part.1 part.2 -o store", merged, merge)});
 }

@@ -49,7 +49,7 @@ struct Place {
   std::string program(const std::string& name) const {
     for (const auto& place : {top / "libexec" / "tessera", folder})
       if (::access((place / name).c_str(), X_OK) == 0) return place / name;
-    core::fail(Code::unavailable, "{} is not in {}, nor beside tessera", name,
+    core::fail(Code::unavailable, "{} is neither in {} nor beside tessera", name,
                (top / "libexec" / "tessera").string());
   }
 
@@ -85,7 +85,7 @@ void become(const std::string& file, std::vector<std::string> arguments) {
     become(all.front(), all);
   }
   become(file, arguments);
-  core::fail(Code::unavailable, "{}: cannot be started", file);
+  core::fail(Code::unavailable, "{}: cannot start it", file);
 }
 
 void expect_program(const std::string& name) {
@@ -129,7 +129,7 @@ std::string example() {
 }
 
 int about(int argc, char** argv) {
-  return cli::run(argc, argv, {"tessera", "Runs one of Tessera's programs.", example()}, {});
+  return cli::run(argc, argv, {"tessera", "Run one of Tessera's programs.", example()}, {});
 }
 
 }  // namespace
@@ -140,12 +140,13 @@ int main(int argc, char** argv) {
     return about(argc, argv);
   try {
     if (arguments.empty())
-      core::fail(Code::usage,
-                 "give a program; first: tessera train book.txt -o model, then tessera sample -m "
-                 "model; tessera help tutorial shows more, tessera --help lists all");
+      core::fail(
+          Code::usage,
+          "give a program; start with: tessera train book.txt -o model, then tessera sample -m "
+          "model; tessera help tutorial shows more, tessera --help lists all");
     if (arguments[0] != "help") hand_on(arguments);
     if (arguments.size() != 2)
-      core::fail(Code::usage, "give help one program; tessera --help lists them");
+      core::fail(Code::usage, "help: takes one program; tessera --help lists them");
     help(arguments[1]);
   } catch (const core::Error& error) {
     cli::to_stderr("tessera: " + core::printable(error.what()) + "\n");

@@ -34,26 +34,28 @@ struct Options {
   bool decode = false, pairs = false, import = false, recursive = false;
   void fields(core::FieldList& f) {
     f.positional("FILE", files,
-                 "text, compressed or not; a shard with --decode; - or none is stdin");
+                 "texts, also compressed; shards with --decode; stdin if - or not given");
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`").short_name = 't';
     f("recursive", recursive,
-      "FILEs are folders: each text below them is a document that bears its name");
+      "read folders: each file below them is a document with the file's name");
     text.fields(f);
     f("loss-on", loss_on,
-      "JSON lines whose documents are learned in part: the \"completion\" behind a \"prompt\"; "
-      "assistants' turns of \"messages\", as the chat template of -t FOLDER writes them; "
-      "\"segments\" with a true \"label\"",
+      "JSON lines: mark the part of each document that is learned: the \"completion\" after a "
+      "\"prompt\"; the assistant's turns of \"messages\", written by the chat template of -t "
+      "FOLDER; \"segments\" whose \"label\" is true",
       {"completion", "assistant", "segments"});
     summary.fields(f);
     const auto in_other_jobs = f.group("Other jobs");
     learn.fields(f);
     f("decode", decode, "print the text of a shard");
-    f("pairs", pairs, "two files: line n of the first and line n of the second are a pair");
+    f("pairs", pairs,
+      "two parallel files: line n of the first and line n of the second are a pair");
     f("import", import,
-      "make tokenizer.json of encoder.json and vocab.bpe, .tiktoken ranks, "
-      "fairseq's dict.txt or subword-nmt's codes");
+      "convert encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt or subword-nmt's "
+      "codes to tokenizer.json");
     f("export", export_as,
-      "json: write the tokenizer as tokenizer.json; gpt2: vocab.json and merges.txt into folder -o",
+      "json: write the tokenizer as tokenizer.json; gpt2: write vocab.json and merges.txt into "
+      "the folder of -o",
       {"json", "gpt2"});
   }
 };
@@ -78,7 +80,7 @@ int learn_tokenizer(const Options& options, const cli::Context& context) {
 int export_tokenizer(const Options& options, const cli::Context& context) {
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
-  if (context.output.empty()) core::fail(core::Code::usage, "--export gpt2 takes -o FOLDER");
+  if (context.output.empty()) core::fail(core::Code::usage, "--export gpt2: -o FOLDER is missing");
   text::export_gpt2(*tokenizer, context.output);
   return 0;
 }
@@ -110,11 +112,12 @@ int encode(const Options& options, const cli::Context& context) {
 // Replaces folders by the texts in them.
 void find_texts(Options& options, const cli::Context& context) {
   if (options.text.format != "text" || !options.text.document_separator.empty())
-    core::fail(core::Code::usage,
-               "--recursive: a file is a document; it goes with --format text and no separator");
+    core::fail(
+        core::Code::usage,
+        "--recursive: each file is a document; use --format text and no --document-separator");
   if (options.import || options.decode || options.pairs || !options.export_as.empty())
-    core::fail(core::Code::usage, "--recursive: goes with encoding and --learn");
-  if (options.files.empty()) core::fail(core::Code::usage, "--recursive: name a folder");
+    core::fail(core::Code::usage, "--recursive: requires encoding or --learn");
+  if (options.files.empty()) core::fail(core::Code::usage, "--recursive: give a folder");
   auto found = text::texts_below(options.files);
   for (const auto& note : found.notes) cli::note(context, note);
   options.files = std::move(found.paths);
@@ -139,10 +142,10 @@ text::LinePieces pieces_of(const Options& options) {
 void learn_in_part(Options& options, const cli::Context& context) {
   auto& text = options.text;
   if (context.was_given("format") && text.format != "jsonl")
-    core::fail(core::Code::usage, "--loss-on: reads JSON lines, --format jsonl");
+    core::fail(core::Code::usage, "--loss-on: requires JSON lines; give --format jsonl");
   if (text.bad_lines != "error")
     core::fail(core::Code::usage,
-               "--loss-on: a line that is none is an error; leave --bad-lines out");
+               "--loss-on: cannot be combined with --bad-lines; every line must be valid");
   text.format = "jsonl";
   text.loss_on = options.loss_on;
   text.pieces = pieces_of(options);
@@ -154,10 +157,11 @@ int tokenize(Options options, const cli::Context& context) {
   if (options.recursive) find_texts(options, context);
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
-    core::fail(core::Code::usage, "give one of --learn, --import, --export, --decode and --pairs");
+    core::fail(core::Code::usage,
+               "--learn, --import, --export, --decode and --pairs exclude each other; give one");
   const bool encodes = options.import + options.decode + learns + exports == 0;
   if (!options.loss_on.empty() && (!encodes || options.pairs || options.recursive))
-    core::fail(core::Code::usage, "--loss-on: goes with encoding JSON lines; leave it out");
+    core::fail(core::Code::usage, "--loss-on: requires encoding JSON lines; leave it out");
   options.text.check(encodes);
   options.summary.check(encodes);
   if (exports) return export_tokenizer(options, context);
@@ -174,14 +178,15 @@ int tokenize(Options options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"tokenize",
-                   "Text into a shard of token ids, and back.",
-                   "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
-                   "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
-                   "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
-                   "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
-                   "  tokenize --decode news.shard.zst | less",
-                   {"tokenizer"}},
-                  options, tokenize);
+  return cli::run(
+      argc, argv,
+      {"tokenize",
+       "Encode text as a shard of token ids, decode shards, and learn or convert tokenizers.",
+       "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
+       "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
+       "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
+       "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
+       "  tokenize --decode news.shard.zst | less",
+       {"tokenizer"}},
+      options, tokenize);
 }

@@ -44,16 +44,16 @@ struct Options {
   std::vector<std::string> files;
 
   void fields(core::FieldList& f) {
-    f.positional("FILE", files, "texts, or shards of tokens; - or none is stdin");
+    f.positional("FILE", files, "texts, or shards of tokens; stdin if - or not given");
     f("tokenizer", tokenizer,
-      "of texts: tokenizer.json, a model's folder, or `bytes` [that of --from, else learned]")
+      "texts: tokenizer.json, a model's folder, or `bytes` [the tokenizer of --from, else learned]")
         .short_name = 't';
     job.fields(f);
     const auto in_run = f.group("Run");
     loss.fields(f);
     keep.fields(f);
-    f("plan", plan, "print what the run would take, and end");
-    f("sbatch", sbatch, "--plan, as options of Slurm's sbatch");
+    f("plan", plan, "print the memory and time that the run needs, and exit");
+    f("sbatch", sbatch, "print --plan as options of Slurm's sbatch");
     compute.fields(f);
     graph.fields(f);
     ranks.fields(f);
@@ -99,7 +99,7 @@ text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::
     }
   }
   if (texts.empty())
-    core::fail(core::Code::usage, "{}: give --tokenizer, since no tokenizer is in the shards",
+    core::fail(core::Code::usage, "{}: the shards contain no tokenizer; give --tokenizer",
                options.job.valid);
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
   cli::Progress learning(context, "learn", "tokens");
@@ -115,8 +115,7 @@ void read_texts(const Options& options, const std::vector<std::string>& files,
 }
 
 int plan_only(const Options& options, const cli::Context& context) {
-  if (options.ranks.any())
-    core::fail(core::Code::usage, "--plan: is of one process; leave --ranks out");
+  if (options.ranks.any()) core::fail(core::Code::usage, "--plan: cannot be combined with --ranks");
   read_texts(options, options.files, context);
   const auto course = course_of(options, context, options.files);
   if (!course->terms().note.empty()) cli::note(context, course->terms().note);
@@ -133,10 +132,10 @@ int train_model(Options options, cli::Context context) {
   options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.job.thrift.shard_optimiser && !options.ranks.any())
-    core::fail(core::Code::usage, "--shard-optimiser: goes with --ranks; leave it out");
+    core::fail(core::Code::usage, "--shard-optimiser: requires --ranks");
   if (options.plan || options.sbatch) return plan_only(options, context);
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o: give a folder for the model");
+    core::fail(core::Code::usage, "-o: stdout cannot hold a model; give a folder");
 
   const auto group = ranks::join(options.ranks, context.output);
   if (options.ranks.any()) nn::set_local_rank(group->local());
@@ -168,9 +167,9 @@ int train_model(Options options, cli::Context context) {
     progress.line(static_cast<std::uint64_t>(now.step), now.summary(), now.validated);
   };
   const auto outcome = train::train_in(*run.folder, *course, options.keep, watch, group);
-  if (outcome == train::Outcome::was_finished) note("finished before; nothing to do");
+  if (outcome == train::Outcome::was_finished) note("already finished; nothing to do");
   if (outcome != train::Outcome::stopped) return 0;
-  note("stopped, saved; the same command goes on");
+  note("stopped, checkpoint saved; rerun to resume");
   return static_cast<int>(core::Code::stopped);
 }
 
@@ -181,8 +180,7 @@ int train_main(int argc, char** argv) {
   return cli::run(
       argc, argv,
       {"train",
-       "Train a language model on texts or shards of tokens, with memories in its loss where asked "
-       "for.",
+       "Train a language model on texts or shards of tokens, optionally with memories in the loss.",
        "  train -o model book.txt\n"
        "  train --memory local,long --valid valid.shard.zst -o model/ train.shard.zst",
        {"valid", "order"},

@@ -35,8 +35,7 @@ using core::Field;
 // toml++ splits a key at its dots into nested tables and frees them by recursion.
 constexpr std::ptrdiff_t kMostDots = 10'000;
 
-constexpr const char* kNoValue =
-    "takes a text in quotes, a number, true or false, or a list of these";
+constexpr const char* kNoValue = "takes a quoted text, a number, true or false, or a list of these";
 
 // Returns the table of a group's fields: "Memories" gives "memories", "Memory of layers" gives
 // "memory-of-layers".
@@ -134,7 +133,7 @@ class Setter {
       core::fail(core::Code::bad_config, "{}: \"{}\" is not in [{}]; move it {}above all tables",
                  where, key, table, own.empty() ? "" : fmt::format("to [{}] or ", own));
     if (!seen_.insert(key).second)
-      core::fail(core::Code::bad_config, "{}: \"{}\" stands twice", where, key);
+      core::fail(core::Code::bad_config, "{}: \"{}\" is given twice", where, key);
     if (flags_.count(field->name) > 0) return;
     try {
       core::assign(*field, values());
@@ -231,8 +230,9 @@ void set_all(const toml::table& entries, const std::string& table, const std::st
 
 void read_toml(std::string_view text, const std::string& origin, Setter& setter) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots)
-    core::fail(core::Code::bad_config, "{}: has more than {} dots; give the options of one command",
-               origin, kMostDots);
+    core::fail(core::Code::bad_config,
+               "{}: a key has more than {} dots; give the options of one command", origin,
+               kMostDots);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     std::string_view fault = parsed.error().description();

@@ -48,7 +48,7 @@ std::string unexpected(const CLI::App& app) {
     }
     const std::string flag = word.substr(0, word.find('='));
     if (std::find(flags.begin(), flags.end(), flag) != flags.end())
-      return flag + ": goes behind the command";
+      return flag + ": must follow the command";
     const std::string hint = hint_for_other_name(flag, flags, takes_files);
     return fmt::format("{}: no such option{}", flag,
                        hint.empty() ? core::did_you_mean(flag, flags) : hint);
@@ -61,7 +61,7 @@ std::string unexpected(const CLI::App& app) {
         "{}: no such command{}", word,
         near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
   }
-  return word + ": an argument too many";
+  return word + ": unexpected argument";
 }
 
 }  // namespace

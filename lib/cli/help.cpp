@@ -118,12 +118,12 @@ std::string asked_groups(const CLI::App& app, const std::string& what, std::size
 }
 
 std::string used_most(const CLI::App& app, const Program& program, std::size_t width) {
-  std::string text = "\nOptions used most:\n";
+  std::string text = "\nMost used options:\n";
   for (const auto& name : program.used_most) text += row_of(*app.get_option("--" + name), width);
   std::vector<std::string> words;
   for (const auto& heading : headings_of(app)) words.push_back(word_for(heading));
   return text + "\n" +
-         row("--help=all", "all options; or those of a group: " + CLI::detail::join(words, ", "),
+         row("--help=all", "all options, or those of one group: " + CLI::detail::join(words, ", "),
              width);
 }
 

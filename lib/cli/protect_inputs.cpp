@@ -27,9 +27,8 @@ void refuse_to_write_into(const std::string& folder, const std::string& output) 
   const auto parent = std::filesystem::absolute(destination.path).parent_path();
   if (std::filesystem::is_directory(folder, error) &&
       std::filesystem::equivalent(folder, parent, error))
-    core::fail(core::Code::usage,
-               "{}: stands in {}, which is an input; give the output another place", output,
-               folder);
+    core::fail(core::Code::usage, "{}: is inside {}, which is an input; give another output",
+               output, folder);
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
     const auto& all = fields.all();
     const auto field =
         std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
-    if (field == all.end()) core::fail(core::Code::bug, "--{} is no option", name);
+    if (field == all.end()) core::fail(core::Code::bug, "--{} is not an option", name);
     for (const auto& path : core::to_strings(*field)) protect_all_of(path);
   }
   for (const auto& field : fields.all()) {

@@ -29,40 +29,42 @@ int print_version(const Context& context, bool details) {
 }  // namespace
 
 core::FieldList with_common(core::FieldList fields, Context& context) {
-  fields("seed", context.seed, "seed of everything random").between(0, kMostSeed);
+  fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);
   return fields;
 }
 
 void add_requests(CLI::App& app, Requests& requests) {
-  app.set_help_flag("-h,--help", "print the options used most and exit; --help=all: all of them");
+  app.set_help_flag("-h,--help",
+                    "print the most used options and exit; --help=all: print all options");
   app.get_help_ptr()->group(kSharedGroup);
   app.add_flag("-V,--version", requests.version, "print the version and exit")->group(kSharedGroup);
   app.add_flag("--build-info", requests.build_info,
                "print compiler, flags and library versions and exit")
       ->group(kSharedGroup);
   app.add_flag("--print-flags", requests.print_flags,
-               "print all flags as a table (command, names, value, default, help) and exit")
+               "print all options as a table (command, names, value, default, help) and exit")
       ->group(kSharedGroup);
 }
 
 void add_common(CLI::App& app, Context& context, Requests& requests) {
   add_requests(app, requests);
   const std::vector<CLI::Option*> flags = {
-      app.add_flag("-q,--quiet", context.quiet, "no progress, no notes"),
-      app.add_flag("-v,--verbose", context.verbose, "more notes (repeat for more)"),
-      app.add_flag("--json", context.json, "figures as JSON lines"),
+      app.add_flag("-q,--quiet", context.quiet, "print no progress and no notes"),
+      app.add_flag("-v,--verbose", context.verbose, "print more notes (repeat for more)"),
+      app.add_flag("--json", context.json, "print results as JSON lines"),
       app.add_flag("--force", context.force, "write binary data to a terminal"),
       app.add_flag("--print-config", requests.print_config,
-                   "print all options as a config file and exit")};
+                   "print all options and their values as a config file (TOML) and exit")};
   for (auto* flag : flags) flag->group(kSharedGroup);
   core::FieldList& values = requests.values;
-  values("jobs", context.jobs, "threads; 0: one a processor").between(0, kMostJobs).short_name =
-      'j';
+  values("jobs", context.jobs, "number of threads; 0: one per processor")
+      .between(0, kMostJobs)
+      .short_name = 'j';
   const std::string& output = context.program.output;
-  values("output", context.output, output.empty() ? "where the output goes [stdout]" : output)
+  values("output", context.output, output.empty() ? "output file or folder [stdout]" : output)
       .short_name = 'o';
   values("config", requests.config,
-         "read options from a file (TOML, as --print-config writes it, or JSON)");
+         "read options from a file (TOML, as --print-config prints it, or JSON)");
   for (const auto& field : values.all()) add_field(app, field, context);
   for (const char* name : {"--jobs", "--output", "--config", "--seed"})
     app.get_option(name)->group(kSharedGroup);

@@ -56,7 +56,8 @@ bool is_out_of_memory(const std::exception& error) {
 std::string_view advice(std::string_view text) {
   return text.find("CUDA error") == text.npos
              ? ""
-             : "; the GPU's work is checked late: CUDA_LAUNCH_BLOCKING=1 names what failed";
+             : "; GPU errors are reported late: rerun with CUDA_LAUNCH_BLOCKING=1 to see which "
+               "call failed";
 }
 
 // Runs a body and converts every exception to one line and an exit code.
@@ -70,7 +71,7 @@ int guarded(const Context& context, const std::function<int()>& body) {
     const std::string_view text = error.what();
     if (is_out_of_memory(error))
       return complain(name, core::Code::out_of_memory,
-                      "out of memory; use smaller batches, windows or memories, or fewer -j");
+                      "out of memory; reduce the batch, the window, the memories or -j");
     return complain(
         name, core::Code::bug,
         fmt::format("internal error: {}{}", text.substr(0, text.find('\n')), advice(text)));
@@ -147,8 +148,9 @@ int answer(Verb& verb, const Command& command, bool front) {
   finish(verb.context);
   protect_inputs(verb.fields, command.program, verb.requests.config, verb.context.output);
   if (!verb.context.quiet)
-    core::on_terminal_input(
-        [context = verb.context] { note(context, "reading the terminal; Ctrl-D ends the input"); });
+    core::on_terminal_input([context = verb.context] {
+      note(context, "reading from the terminal; Ctrl-D ends the input");
+    });
   return command.body(verb.context);
 }
 

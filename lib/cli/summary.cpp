@@ -6,18 +6,18 @@
 namespace cli {
 
 void SummaryOptions::fields(core::FieldList& f) {
-  f("report", report, "write the figures as a JSON line to this file");
+  f("report", report, "file for the results as a JSON line");
 }
 
 void SummaryOptions::check(bool has_figures) const {
   if (!has_figures && !report.empty())
-    core::fail(core::Code::usage, "--report: there are no figures of this; leave it out");
+    core::fail(core::Code::usage, "--report: this run has no results to report; leave it out");
 }
 
 Summary::Summary(const Context& context, const SummaryOptions& options) : context_(context) {
   if (options.report.empty()) return;
   if (options.report == "-")
-    core::fail(core::Code::usage, "--report: takes a file; stdout has the data");
+    core::fail(core::Code::usage, "--report: takes a file; stdout has the output");
   report_.emplace(options.report);
 }
 

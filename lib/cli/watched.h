@@ -17,7 +17,7 @@ auto watched(const Context& context, const char* what, const char* unit, const W
   Progress progress(context, what, unit);
   return work([&](const std::string& step, std::uint64_t done, std::uint64_t total) {
     if (stop_requested())
-      core::fail(core::Code::stopped, "stopped; what was done is kept: run it again to go on");
+      core::fail(core::Code::stopped, "stopped; finished work is kept; rerun to resume");
     progress.set_total(total);
     progress.update(done, step);
   });

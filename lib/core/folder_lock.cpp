@@ -53,7 +53,7 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
     ::close(fd_);
     made_.clear();
   }
-  fail(Code::cannot_create, "{}: is removed again and again; give another folder", folder);
+  fail(Code::cannot_create, "{}: another program keeps removing it; give another folder", folder);
 }
 
 FolderLock::~FolderLock() {

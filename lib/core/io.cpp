@@ -88,8 +88,7 @@ std::set<std::pair<dev_t, ino_t>> g_inputs;
 
 void refuse_inputs(const std::string& name, const struct stat& info) {
   if (S_ISREG(info.st_mode) && g_inputs.count({info.st_dev, info.st_ino}) > 0)
-    fail(Code::usage, "{}: is an input too, which would be lost; give the output another name",
-         name);
+    fail(Code::usage, "{}: is also an input, which would be lost; give another output", name);
 }
 
 }  // namespace
@@ -106,7 +105,7 @@ std::unique_ptr<ByteSource> open_source(const std::string& path, const std::stri
 
 std::vector<std::string> input_paths(const std::vector<std::string>& files) {
   if (std::count(files.begin(), files.end(), "-") > 1)
-    fail(Code::usage, "two inputs are -; stdin can be read only once");
+    fail(Code::usage, "two inputs are -, but stdin can be read only once");
   return files.empty() ? std::vector<std::string>{"-"} : files;
 }
 
@@ -254,7 +253,7 @@ RandomFile::RandomFile(const std::string& path, std::string name)
   struct stat info;
   if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd_);
-    fail(Code::no_input, "{}: not a file that can be read at random", path);
+    fail(Code::no_input, "{}: not seekable; give a regular file", path);
   }
   size_ = static_cast<std::uint64_t>(info.st_size);
 }

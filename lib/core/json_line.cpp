@@ -154,7 +154,7 @@ bool has_surrogate(const MendedJson& mended, std::string_view key) {
 }
 
 std::string why_no_surrogate(std::string_view key) {
-  return fmt::format("\"{}\" has a lone surrogate (\\ud800 to \\udfff), half a character", key);
+  return fmt::format("\"{}\" has an unpaired surrogate (\\ud800 to \\udfff)", key);
 }
 
 std::string why_no_constant(std::string_view constant) {

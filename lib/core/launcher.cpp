@@ -25,7 +25,7 @@ class Variables {
     const std::string value = text(name);
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (value.empty()) fail(Code::usage, "{} is not set, as the launcher should have", name);
+    if (value.empty()) fail(Code::usage, "{} is not set; the launcher should set it", name);
     if (error != std::errc() || end != value.data() + value.size() || number < least ||
         number > most)
       fail(Code::usage, "{} is '{}', not a number from {} to {}", name, value, least, most);
@@ -69,7 +69,8 @@ void meet(Launch& launch, const Variables& of) {
     launch.port =
         port_of(of.number("SLURM_JOB_ID", 0, kMostId), of.number("SLURM_STEP_ID", 0, kMostId));
   } else if (!of.has("PMIX_NAMESPACE")) {
-    fail(Code::usage, "MASTER_ADDR and MASTER_PORT are not set: where do the ranks meet?");
+    fail(Code::usage,
+         "MASTER_ADDR and MASTER_PORT are not set; set them to the address and port of rank 0");
   }
   const std::string way = of.text("TESSERA_RANKS_MEET");
   if (!way.empty() && way != "auto" && way != "tcp")
@@ -97,15 +98,15 @@ Launch launch(const Environment& environment) {
     launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   } else {
     fail(Code::usage,
-         "launcher: this process was started by none (no RANK, OMPI_COMM_WORLD_RANK, "
-         "SLURM_STEP_ID or PMI_RANK is set); start it with torchrun, mpirun or srun");
+         "launcher: no launcher started this process (none of RANK, OMPI_COMM_WORLD_RANK, "
+         "SLURM_STEP_ID and PMI_RANK is set); start it with torchrun, mpirun or srun");
   }
   meet(launch, of);
   const char* const restarts =
       of.has("TORCHELASTIC_RESTART_COUNT") ? "TORCHELASTIC_RESTART_COUNT" : "SLURM_RESTART_COUNT";
   const std::string start = of.text("PMIX_NAMESPACE");
   if (start.find('/') != start.npos)
-    fail(Code::usage, "PMIX_NAMESPACE is '{}', which is no name for a file", start);
+    fail(Code::usage, "PMIX_NAMESPACE is '{}', which cannot be a file name", start);
   launch.name = fmt::format("{}.{}", start, of.number_or(restarts, 0));
   return launch;
 }
@@ -159,7 +160,7 @@ Part part(const std::string& text, const Environment& environment) {
                        away = number("SLURM_ARRAY_TASK_ID") - number("SLURM_ARRAY_TASK_MIN");
     if (away < 0 || away % step != 0 || away / step >= count)
       fail(Code::usage,
-           "--part launcher: the array's tasks do not follow each other; write --array=1-{}",
+           "--part launcher: the array's task numbers are not consecutive; use --array=1-{}",
            std::max<std::int64_t>(1, count));
     return {away / step, count};
   }

@@ -31,7 +31,7 @@ class Dict {
       const std::string_view key = quoted();
       need(":");
       const unsigned bit = key == "descr" ? 1 : key == "fortran_order" ? 2 : key == "shape" ? 4 : 0;
-      if (bit == 0 || (seen & bit) != 0) damaged(origin_, "a key that does not belong there");
+      if (bit == 0 || (seen & bit) != 0) damaged(origin_, "an unknown key");
       seen |= bit;
       if (bit == 1) header.descr = quoted();
       if (bit == 2 && !(header.fortran_order = take("True"))) need("False");
@@ -42,7 +42,7 @@ class Dict {
     }
     if (seen != 7) damaged(origin_, "descr, fortran_order or shape is missing");
     skip_space();
-    if (!rest_.empty()) damaged(origin_, "something stands behind the dict");
+    if (!rest_.empty()) damaged(origin_, "data after the dict");
     return header;
   }
 
@@ -55,13 +55,13 @@ class Dict {
     return true;
   }
   void need(std::string_view word) {
-    if (!take(word)) damaged(origin_, fmt::format("no '{}' where one belongs", word));
+    if (!take(word)) damaged(origin_, fmt::format("'{}' expected", word));
   }
   std::string_view quoted() {
     const std::string_view mark = take("\"") ? "\"" : "'";
     if (mark == "'") need("'");
     const std::size_t end = rest_.find(mark);
-    if (end == rest_.npos) damaged(origin_, "a text without an end");
+    if (end == rest_.npos) damaged(origin_, "an unterminated string");
     const std::string_view text = rest_.substr(0, end);
     rest_.remove_prefix(end + 1);
     return text;
@@ -73,7 +73,7 @@ class Dict {
       skip_space();
       std::uint64_t n = 0;
       const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
-      if (error != std::errc{}) damaged(origin_, "a dimension that is no number of 64 bits");
+      if (error != std::errc{}) damaged(origin_, "a dimension that is not a 64-bit number");
       if (all.size() == kMaxDimensions) damaged(origin_, "too many dimensions");
       rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
       all.push_back(n);
@@ -117,8 +117,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
   };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3 || byte(7) != 0)
-    fail(Code::bad_data, "{}: .npy version {}.{}; versions 1.0 to 3.0 are read", origin, major,
-         byte(7));
+    fail(Code::bad_data, "{}: .npy version {}.{} is not supported; versions 1.0 to 3.0 are", origin,
+         major, byte(7));
   const std::size_t begin = major == 1 ? 10 : 12;
   std::size_t length = byte(8) | byte(9) << 8;
   if (major > 1) length |= byte(10) << 16 | byte(11) << 24;

@@ -9,10 +9,10 @@ void fail_errno(Code otherwise, const std::string& what, int error) {
     case EMFILE:
       fail(Code::out_of_memory, "{}: too many open files; raise ulimit -n", what);
     case ENFILE:
-      fail(Code::out_of_memory, "{}: too many open files on this machine; end other programs",
+      fail(Code::out_of_memory, "{}: too many open files on this machine; close other programs",
            what);
     case ENOMEM:
-      fail(Code::out_of_memory, "{}: {}; use less of it, or end other programs", what,
+      fail(Code::out_of_memory, "{}: {}; reduce memory or close other programs", what,
            error_text(error));
     default:
       fail(otherwise, "{}: {}", what, error_text(error));

@@ -7,7 +7,7 @@ namespace core {
 void PartNames::add(const Part& part, const std::string& name) {
   if (names_.empty()) count_ = part.count;
   const auto [twice, added] = names_.emplace(part.index, name);
-  if (!added) fail(Code::usage, "{}: is part {}, as {} is", name, part.index + 1, twice->second);
+  if (!added) fail(Code::usage, "{}: is part {}, like {}", name, part.index + 1, twice->second);
 }
 
 void PartNames::expect_all(std::string_view flag) const {

@@ -192,10 +192,10 @@ std::string what_path_is(const std::string& path) {
   switch (path_kind(path)) {
     case PathKind::nothing:
     case PathKind::hub_id:
-      return "is not there";
+      return "does not exist";
     case PathKind::broken_link: {
       std::error_code ignored;
-      return fmt::format("is a link to {}, which is not there",
+      return fmt::format("is a link to {}, which does not exist",
                          fs::read_symlink(path, ignored).string());
     }
     case PathKind::empty:
@@ -213,7 +213,7 @@ std::string what_path_is(const std::string& path) {
     case PathKind::sentencepiece:
       return "is a sentencepiece model";
     case PathKind::lfs_pointer:
-      return "is a pointer of Git LFS in the place of the file (git lfs pull fetches it)";
+      return "is a Git LFS pointer instead of the file (git lfs pull downloads it)";
     case PathKind::config:
       return "is a model's config.json";
     case PathKind::tokenizer:
@@ -242,7 +242,7 @@ std::string what_path_is(const std::string& path) {
     case PathKind::folder:
       break;
   }
-  return "is another folder";
+  return "is some other folder";
 }
 
 std::string followed_snapshot(const std::string& path) {
@@ -257,17 +257,17 @@ std::string followed_snapshot(const std::string& path) {
   const auto found = names_in(snapshots);
   if (found.size() == 1) return snapshots + "/" + found[0];
   fail(Code::no_input, "{}: {}", path,
-       found.empty() ? "a hub's cache without a snapshot in it; download the model again"
-                     : "refs/main names none of its snapshots; give one of snapshots/*");
+       found.empty() ? "a hub cache without a snapshot; download the model again"
+                     : "refs/main names no snapshot; give one of snapshots/*");
 }
 
 void refuse_hub_id(const std::string& id) {
   if (const auto cached = cached_hub_model(id); !cached.empty())
-    fail(Code::no_input, "{}: is not there; a model of that name is in the hub's cache: give {}",
+    fail(Code::no_input, "{}: does not exist; a model of that name is in the hub cache: give {}",
          id, cached);
   fail(Code::no_input,
-       "{}: is not there; nothing is downloaded here: if it is a model of the hub, fetch it by "
-       "hf download {} --local-dir DIR (of old: huggingface-cli download) and give DIR",
+       "{}: does not exist, and models are not downloaded; for a model of the hub, run hf "
+       "download {} --local-dir DIR (formerly huggingface-cli download) and give DIR",
        id, id);
 }
 

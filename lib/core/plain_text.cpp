@@ -46,36 +46,36 @@ constexpr Beginning kBeginnings[] = {
     {"\0\0\xFE\xFF"sv, "UTF-32 (big-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
     {"\xFF\xFE"sv, "UTF-16 (little-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
     {"\xFE\xFF"sv, "UTF-16 (big-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
-    {"\x1F\x8B"sv, "compressed by gzip, no text; unpack it: gzip -dc"},
-    {"\x28\xB5\x2F\xFD"sv, "compressed by zstd, no text; unpack it: zstd -dc"},
+    {"\x1F\x8B"sv, "compressed by gzip, not text; decompress it: gzip -dc"},
+    {"\x28\xB5\x2F\xFD"sv, "compressed by zstd, not text; decompress it: zstd -dc"},
     {"\xFD"
      "7zXZ\0"sv,
-     "compressed by xz, no text; unpack it: xz -dc"},
-    {"LZIP\1"sv, "compressed by lzip, no text; unpack it: lzip -dc"},
-    {"\x04\x22\x4D\x18"sv, "compressed by lz4, no text; unpack it: lz4 -dc"},
-    {"\x5D\0\0"sv, "compressed by lzma, no text; unpack it: xz -dc --format=lzma"},
-    {"PK\3\4"sv, "a zip archive (as docx, xlsx and epub are), no text; unpack it: unzip -p"},
-    {"PK\5\6"sv, "an empty zip archive, no text"},
-    {"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive, no text; unpack it: 7z x"},
-    {"Rar!\x1A\x07"sv, "a rar archive, no text; unpack it: unrar p -inul"},
-    {"%PDF-"sv, "a PDF, no text; take the text out of it: pdftotext"},
-    {"{\\rtf"sv, "rich text (RTF), no plain text; take the text out of it: unrtf --text"},
+     "compressed by xz, not text; decompress it: xz -dc"},
+    {"LZIP\1"sv, "compressed by lzip, not text; decompress it: lzip -dc"},
+    {"\x04\x22\x4D\x18"sv, "compressed by lz4, not text; decompress it: lz4 -dc"},
+    {"\x5D\0\0"sv, "compressed by lzma, not text; decompress it: xz -dc --format=lzma"},
+    {"PK\3\4"sv, "a zip archive (docx, xlsx and epub are), not text; unpack it: unzip -p"},
+    {"PK\5\6"sv, "an empty zip archive, not text"},
+    {"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive, not text; unpack it: 7z x"},
+    {"Rar!\x1A\x07"sv, "a rar archive, not text; unpack it: unrar p -inul"},
+    {"%PDF-"sv, "a PDF, not text; extract the text: pdftotext"},
+    {"{\\rtf"sv, "rich text (RTF), not plain text; extract the text: unrtf --text"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
-     "a file of an old office program, no text; take the text out of it: catdoc"},
+     "a file of an old office program, not text; extract the text: catdoc"},
     {"PAR1\x15"sv,
-     "Parquet, no text; with pandas: "
-     "read_parquet(FILE).to_json(OUT, orient=\"records\", lines=True)"},
-    {"ARROW1\0\0"sv, "Arrow, no text; write its rows as JSON lines"},
-    {"GGUF\2\0\0\0"sv, "a GGUF file: a model, no text"},
-    {"GGUF\3\0\0\0"sv, "a GGUF file: a model, no text"},
+     "Parquet, not text; with pandas: read_parquet(FILE).to_json(OUT, orient=\"records\", "
+     "lines=True)"},
+    {"ARROW1\0\0"sv, "Arrow, not text; convert its rows to JSON lines"},
+    {"GGUF\2\0\0\0"sv, "a GGUF file: a model, not text"},
+    {"GGUF\3\0\0\0"sv, "a GGUF file: a model, not text"},
     {"version https://git-lfs.github.com/spec/"sv,
-     "a pointer of Git LFS in the place of the file; fetch it: git lfs pull"},
-    {"SQLite format 3\0"sv, "an SQLite database, no text; sqlite3 FILE prints what is in it"},
-    {"\x89PNG\r\n"sv, "a PNG image, no text"},
-    {"\xFF\xD8\xFF"sv, "a JPEG image, no text"},
+     "a Git LFS pointer instead of the file; download it: git lfs pull"},
+    {"SQLite format 3\0"sv, "an SQLite database, not text; sqlite3 FILE .dump prints its contents"},
+    {"\x89PNG\r\n"sv, "a PNG image, not text"},
+    {"\xFF\xD8\xFF"sv, "a JPEG image, not text"},
     {"\x7F"
      "ELF"sv,
-     "a program, no text"},
+     "a program, not text"},
 };
 
 // Detects UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed positions.
@@ -165,7 +165,8 @@ std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_
       fmt::format("byte {} (0x{:02x})", before + at, static_cast<unsigned char>(text[at]));
   constexpr std::string_view kHow = "Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8";
   if (bad.state == Character::unfinished)
-    return fmt::format("{} is not UTF-8: the end cuts a character short, or it is {}", place, kHow);
+    return fmt::format("{} is not UTF-8: the file ends within a character, or it is {}", place,
+                       kHow);
   return fmt::format("{} is not UTF-8; if it is {}", place, kHow);
 }
 
@@ -191,9 +192,9 @@ bool is_bzip2(std::string_view start) {
 std::string what_is_no_text(std::string_view start) {
   for (const auto& beginning : kBeginnings)
     if (start.starts_with(beginning.bytes)) return beginning.what;
-  if (is_bzip2(start)) return "compressed by bzip2, no text; unpack it: bzip2 -dc";
+  if (is_bzip2(start)) return "compressed by bzip2, not text; decompress it: bzip2 -dc";
   if (start.size() >= 262 && start.substr(257, 5) == "ustar")
-    return "a tar archive, no text; unpack it: tar -xOf";
+    return "a tar archive, not text; unpack it: tar -xOf";
   if (const char* wide = wide_characters(start)) return wide;
   return {};
 }

@@ -23,7 +23,7 @@ OrderedJson sealed(OrderedJson object) {
 
 void expect_sealed(const Json& object, const std::string& origin) {
   if (get<std::string>(object, kHash, origin) != hash_of(object))
-    fail(Code::bad_data, "{}: damaged: its hash is another", origin);
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", origin);
 }
 
 void expect_format(const Json& object, const std::string& format, std::uint64_t version,
@@ -32,7 +32,8 @@ void expect_format(const Json& object, const std::string& format, std::uint64_t 
     fail(Code::bad_data, "{}: not {}", origin, what);
   const auto found = get<std::uint64_t>(object, "version", origin);
   if (found != version)
-    fail(Code::bad_data, "{}: format version {}; this program knows {}", origin, found, version);
+    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
+         origin, found, version);
   expect_sealed(object, origin);
 }
 

@@ -19,7 +19,7 @@ SpillFile::SpillFile() {
   fd_ = ::mkstemp(path.data());
   if (fd_ < 0)
     core::fail_errno(core::Code::cannot_create,
-                     path + ": cannot create (TMPDIR names another folder)", errno);
+                     path + ": cannot create; set TMPDIR to another folder", errno);
   ::unlink(path.c_str());
 }
 
@@ -33,7 +33,7 @@ void SpillFile::append(std::span<const std::byte> bytes) {
     const auto n = ::write(fd_, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
-      core::fail(core::Code::io, "temporary file: {}; TMPDIR names a folder with more room",
+      core::fail(core::Code::io, "temporary file: {}; set TMPDIR to a folder with more space",
                  core::error_text(errno));
     size_ += static_cast<std::size_t>(n);
     bytes = bytes.subspan(static_cast<std::size_t>(n));

@@ -38,7 +38,7 @@ int open_new(const std::string& path) {
 
 void remove_what_stands(const std::string& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT)
-    fail_errno(Code::cannot_create, path + ": is in the way and cannot be removed", errno);
+    fail_errno(Code::cannot_create, path + ": already exists and cannot be removed", errno);
 }
 
 // Returns true for a file with one name: the leftover of a killed process, or one being written.

@@ -42,7 +42,7 @@ std::vector<Series::Span> long_enough(const Series& series, std::int64_t window)
   for (const auto& document : series.documents)
     if (document.size() >= window) documents.push_back(document);
   if (documents.empty())
-    core::fail(core::Code::bad_data, "{}: no document of {} rows; give a smaller --segment",
+    core::fail(core::Code::bad_data, "{}: no document has {} rows; give a smaller --segment",
                series.name, window);
   return documents;
 }
@@ -69,13 +69,13 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
   Model model = load(job.from);
   const auto expect = [&](const char* flag, auto has, auto asked) {
     if (job.given.count(flag) && has != asked)
-      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the flag out", flag, job.from,
+      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the option out", flag, job.from,
                  has, asked);
   };
   expect("heads", model.shape.heads, shape.heads);
   expect("beta", model.shape.beta, shape.beta);
   if (model.shape.points != points)
-    core::fail(core::Code::bad_data, "{}: forecasts {} points, the data have {}", job.from,
+    core::fail(core::Code::bad_data, "{}: forecasts {} points, but the data have {}", job.from,
                model.shape.points, points);
   fingerprint = model::tensors_digest(model.named_weights()).hex();
   return model;
@@ -157,7 +157,7 @@ class VectorCourse : public train::Course {
     for (const auto& [name, weight] : weights()) {
       const auto& kept = checkpoint.tensor("model." + name);
       if (kept.sizes() != weight.sizes())
-        core::fail(core::Code::bad_data, "{}: {} has another shape", checkpoint.origin, name);
+        core::fail(core::Code::bad_data, "{}: {} has the wrong shape", checkpoint.origin, name);
       torch::Tensor(weight).copy_(kept);
     }
     train::get_optimiser(checkpoint, *optimiser_);
@@ -234,23 +234,23 @@ core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& dat
 }  // namespace
 
 void LossOptions::fields(core::FieldList& f) {
-  f("loss", loss, "softmax: of tokens; clipped-mse: of a mosaic that forecasts vectors",
+  f("loss", loss,
+    "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
     {"softmax", "clipped-mse"});
   f("beta", beta, "clipped-mse: sharpness of the kernel").above(0).at_most(1e6);
 }
 
 void LossOptions::check(const std::string& arch) const {
   if (of_vectors() && arch != "mosaic")
-    core::fail(core::Code::usage, "--loss clipped-mse goes with --arch mosaic");
+    core::fail(core::Code::usage, "--loss clipped-mse: requires --arch mosaic");
   if (!of_vectors() && beta != LossOptions().beta)
-    core::fail(core::Code::usage, "--beta: goes with --loss clipped-mse only");
+    core::fail(core::Code::usage, "--beta: requires --loss clipped-mse");
 }
 
 std::unique_ptr<train::Course> prepare(Job job) {
   auto& recipe = job.recipe;
   train::resolve_batches(recipe);
-  if (recipe.batches.segment < 2)
-    core::fail(core::Code::usage, "--segment: one row has no next one; takes 2 or more");
+  if (recipe.batches.segment < 2) core::fail(core::Code::usage, "--segment: takes at least 2 rows");
   if (recipe.steps == 0) recipe.steps = kUpdates;
   train::resolve_steps(recipe, 1);
   auto data = read_series(job.shards);
@@ -258,7 +258,7 @@ std::unique_ptr<train::Course> prepare(Job job) {
   if (!job.valid.empty()) {
     valid = read_series({job.valid});
     if (valid.width != data.width)
-      core::fail(core::Code::bad_data, "{} (rows of {} numbers) does not belong to {} (rows of {})",
+      core::fail(core::Code::bad_data, "{} (rows of {} numbers) does not match {} (rows of {})",
                  valid.name, valid.width, data.name, data.width);
     long_enough(valid, recipe.batches.segment);
   }
@@ -289,8 +289,7 @@ void refuse_meaningless(const core::FieldList& fields, const core::FieldList& de
                                            : field.name == "precision" ? "float32"
                                                                        : ""};
     if (value != only)
-      core::fail(core::Code::usage, "--{}: means nothing with --loss clipped-mse; leave it out",
-                 field.name);
+      core::fail(core::Code::usage, "--{}: cannot be combined with --loss clipped-mse", field.name);
   }
 }
 

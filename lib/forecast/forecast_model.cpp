@@ -62,7 +62,7 @@ Model load(const std::string& given) {
   model.shape.beta = core::get<float>(tessera, "beta", path);
   const auto n = model.shape.points;
   if (n < 1 || n > kMostPoints || model.shape.heads < 1 || n % model.shape.heads != 0)
-    core::fail(core::Code::bad_config, "{}: {} points and {} heads do not go together", path, n,
+    core::fail(core::Code::bad_config, "{}: {} points and {} heads are inconsistent", path, n,
                model.shape.heads);
   const auto tensors = model::read_safetensors(folder + "/model.safetensors");
   std::vector<torch::Tensor> maps;

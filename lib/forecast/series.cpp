@@ -16,7 +16,8 @@ Series read_series(const std::vector<std::string>& shards) {
   series.fingerprint = data.fingerprint().hex();
   series.width = static_cast<std::int64_t>(data.header().width);
   if (series.width % 2 != 0 || series.width > 2 * kMostPoints)
-    core::fail(core::Code::bad_data, "{}: rows of {} numbers are no points of the plane",
+    core::fail(core::Code::bad_data,
+               "{}: rows of {} numbers cannot be points in the plane; they need an even number",
                series.name, series.width);
   series.numbers.resize(data.size());
   data.read(0, std::span<float>(series.numbers));

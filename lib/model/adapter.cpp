@@ -124,7 +124,7 @@ std::vector<Pattern> patterns_of(const core::Json& config, const char* key,
                                  const ConfigKeys& keys) {
   std::vector<Pattern> patterns;
   if (!keys.has(key)) return patterns;
-  if (!config[key].is_object()) keys.unsupported(key, "what is no object");
+  if (!config[key].is_object()) keys.unsupported(key, "a value that is not an object");
   for (const auto& [pattern, value] : config[key].items()) {
     if (!value.is_number()) keys.unsupported(key, core::dump(value));
     patterns.push_back({ending(pattern, key, keys.origin()), value.get<double>()});
@@ -181,8 +181,8 @@ void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
     const auto first = config["init_lora_weights"].get<std::string>();
     if (first != "gaussian" && first != "eva" && first != "orthogonal")
       fail(Code::bad_config,
-           "{}: \"init_lora_weights\": \"{}\" changes the model's own matrices: not supported; "
-           "save the adapter as plain LoRA, or merge it in peft",
+           "{}: \"init_lora_weights\": \"{}\" is not supported, since it changes the model's own "
+           "matrices; save the adapter as plain LoRA, or merge it in peft",
            keys.origin(), first);
   }
   for (const auto& [key, value] : config.items())
@@ -193,16 +193,16 @@ void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
 core::Json config_of(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFile;
   if (!core::exists(path))
-    fail(Code::no_input, "{}: no {} in it: not an adapter's folder{}", folder, kAdapterConfigFile,
+    fail(Code::no_input, "{}: not an adapter's folder: it has no {}{}", folder, kAdapterConfigFile,
          latest_checkpoint(folder)
-             ? "; a run has not finished there: give the folder as the model, without an adapter"
+             ? "; its training has not finished: give the folder as the model, without an adapter"
              : "");
   const std::string weights = folder + "/" + kAdapterWeightsFile;
   if (!core::exists(weights))
-    fail(Code::no_input, "{}: no {} in it{}", folder, kAdapterWeightsFile,
+    fail(Code::no_input, "{}: has no {}{}", folder, kAdapterWeightsFile,
          core::exists(folder + "/adapter_model.bin")
              ? ", and adapter_model.bin is not read; save it with safe_serialization=True"
-             : "; is it whole?");
+             : "; is the folder complete?");
   return core::read_json(path, kConfigBytes);
 }
 
@@ -270,7 +270,7 @@ struct AdapterRules::Choice {
 
 AdapterRules::AdapterRules(const core::Json& config, const std::string& origin)
     : choice_(std::make_unique<Choice>()) {
-  if (!config.is_object()) fail(Code::bad_config, "{}: no object of keys", origin);
+  if (!config.is_object()) fail(Code::bad_config, "{}: not an object of keys", origin);
   const ConfigKeys keys(config, origin);
   expect_no_other_maths(config, keys);
   const auto positive = [&](const char* key, double value) {
@@ -356,12 +356,12 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     const auto found = places.find(module);
     if (found == places.end() || kind.empty())
       refused(tensor, tied && ends_with_module(module, "lm_head")
-                          ? "the model's head is its embedding, which has no term of its own"
-                          : "belongs to no matrix of the model; is the adapter of another model?");
+                          ? "the model's head is its embedding, which has no term for this tensor"
+                          : "matches no matrix of the model; is the adapter for another model?");
     const auto& place = found->second;
     if (place.embedding && tied)
-      refused(tensor, "the embedding is the model's head too; merge the adapter in peft");
-    if (!c10::isFloatingType(entry.dtype)) refused(tensor, "is not of floating point");
+      refused(tensor, "the embedding is also the model's head; merge the adapter in peft");
+    if (!c10::isFloatingType(entry.dtype)) refused(tensor, "is not floating point");
     auto& change = changed
                        .emplace(module, Change{place.piece, "", "", "", place.embedding,
                                                rules_.scale(module) * weights.factor(place.weight),
@@ -370,13 +370,13 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     const auto rank = rules_.rank(module);
     auto expected = place.piece.shape_there(place.shape);
     if (kind == ".lora_A.weight" || kind == ".lora_B.weight") {
-      if (place.embedding || place.shape.size() != 2) refused(tensor, "is a term of no matrix");
+      if (place.embedding || place.shape.size() != 2) refused(tensor, "matches no matrix");
       const bool first = kind == ".lora_A.weight";
       (first ? change.a : change.b) = tensor;
       expected = first ? std::vector{rank, place.shape[1]} : std::vector{place.shape[0], rank};
     } else if (kind.starts_with(".lora_embedding")) {
       if (!place.embedding || place.piece.layout != Layout::as_is)
-        refused(tensor, "is a term of no embedding that can have one");
+        refused(tensor, "matches no embedding that an adapter supports");
       const bool first = kind == ".lora_embedding_A";
       (first ? change.a : change.b) = tensor;
       expected = first ? std::vector{rank, place.shape[0]} : std::vector{place.shape[1], rank};
@@ -384,8 +384,9 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
       change.whole = tensor;
     }
     if (entry.shape != expected)
-      refused(tensor, fmt::format("is {}, the model and {} make it {}", shown(entry.shape),
-                                  alone_ ? kAdapterConfigFile : "the run", shown(expected)));
+      refused(tensor,
+              fmt::format("has shape {}, but the model and {} require {}", shown(entry.shape),
+                          alone_ ? kAdapterConfigFile : "the run", shown(expected)));
   }
   std::vector<std::vector<Change>> all(weights.size());
   for (const auto& [module, place] : places) {
@@ -394,7 +395,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
         found != changed.end() && !(found->second.a.empty() && found->second.b.empty());
     const bool chosen = rules_.targets(module, place.linear);
     if (has && (found->second.a.empty() || found->second.b.empty()))
-      fail(Code::bad_data, "{}: {} has one of lora_A and lora_B alone", file_.name(), module);
+      fail(Code::bad_data, "{}: {} has only one of lora_A and lora_B", file_.name(), module);
     if (rules_.says_targets() && place.shape.size() == 2 && chosen != has)
       fail(Code::bad_data, "{}: {} lora_A and lora_B of {}, which \"target_modules\" {}",
            file_.name(), has ? "has" : "has no", module, has ? "does not choose" : "chooses");
@@ -406,7 +407,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
 torch::Tensor Adapter::read(const std::string& tensor, const FaultFound& found) const {
   auto values = file_.read(tensor).to(torch::kFloat32);
   if (!torch::isfinite(values).all().item<bool>())
-    found(fmt::format("{}: tensor {} holds a value that is not finite", file_.name(), tensor));
+    found(fmt::format("{}: tensor {} has a value that is not finite", file_.name(), tensor));
   return values;
 }
 
@@ -454,7 +455,7 @@ void save_adapter(const std::string& folder, const AdapterFacts& facts,
 }
 
 void adapter_field(core::FieldList& f, std::string& adapter) {
-  f("adapter", adapter, "folder of a LoRA adapter of the model, added to its weights");
+  f("adapter", adapter, "folder of a LoRA adapter, merged into the weights while they are loaded");
 }
 
 std::string adapter_base(const std::string& folder) {

@@ -80,7 +80,8 @@ bool is_own(const std::string& path) {
 /// Throws Error{cannot_create} if the path exists and is no checkpoint; its files are kept.
 void expect_own(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && !is_own(path))
-    fail(Code::cannot_create, "{}: cannot create: there are other files in it; move it away", path);
+    fail(Code::cannot_create,
+         "{}: cannot create: the folder has other files; move it away or give another", path);
 }
 
 void remove_folder(const std::string& path) {
@@ -145,22 +146,23 @@ Checkpoint load_checkpoint(const std::string& path) {
   const core::Json outer = core::read_json(facts_path, kFactsLimit);
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
   if (version != kCheckpointVersion)
-    fail(Code::bad_data, "{}: checkpoint of version {}, this program reads {}", facts_path, version,
-         kCheckpointVersion);
+    fail(Code::bad_data,
+         "{}: checkpoint version {} is not supported; this program reads version {}", facts_path,
+         version, kCheckpointVersion);
   Checkpoint checkpoint;
   checkpoint.origin = path;
   checkpoint.facts = core::get<core::Json>(outer, "facts", facts_path);
   if (core::hash128(core::dump(checkpoint.facts)).hex() !=
       core::get<std::string>(outer, "facts_digest", facts_path))
-    fail(Code::bad_data, "{}: damaged: its facts are not those that were written", facts_path);
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch of its facts", facts_path);
   const SafetensorsReader reader(tensors_path);
   reader.verify();
   const auto digest = reader.metadata().find(kDigestKey);
   const auto expected = core::get<std::string>(outer, "tensors", facts_path);
   if (digest == reader.metadata().end() || digest->second != expected)
     fail(Code::bad_data,
-         "{}: not the tensors that {} belongs to (XXH3 {}); one of them was replaced", tensors_path,
-         kFactsFile, expected);
+         "{}: its tensors do not match {} (XXH3 {}); one of the two files was replaced",
+         tensors_path, kFactsFile, expected);
   for (const auto& [name, entry] : reader.entries()) checkpoint.tensors[name] = reader.read(name);
   return checkpoint;
 }

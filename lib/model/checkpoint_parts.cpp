@@ -21,7 +21,7 @@ at::Generator default_generator(torch::Device device) {
 
 const torch::Tensor& Checkpoint::tensor(const std::string& name) const {
   const auto found = tensors.find(name);
-  if (found == tensors.end()) fail(Code::bad_data, "{}: no tensor {} in it", origin, name);
+  if (found == tensors.end()) fail(Code::bad_data, "{}: has no tensor {}", origin, name);
   return found->second;
 }
 
@@ -35,7 +35,7 @@ void Checkpoint::get_weights(const std::string& name, nn::Model& model) const {
   for (auto& [weight, target] : model.named_weights()) {
     const auto& saved = tensor(name + "." + weight);
     if (saved.sizes() != target.sizes() || saved.scalar_type() != target.scalar_type())
-      fail(Code::bad_data, "{}: {}.{} is {} {}, the model's is {} {}", origin, name, weight,
+      fail(Code::bad_data, "{}: {}.{} is {} {}, but in the model {} {}", origin, name, weight,
            c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
            c10::toString(target.scalar_type()),
            fmt::format("[{}]", fmt::join(target.sizes(), ", ")));
@@ -87,7 +87,7 @@ void Checkpoint::get_generator(const std::string& name, torch::Device device) co
   const std::lock_guard<std::mutex> lock(generator.mutex());
   const auto now = generator.get_state();
   if (saved.sizes() != now.sizes() || saved.scalar_type() != now.scalar_type())
-    fail(Code::bad_data, "{}: {} is not the state of a generator of this kind", origin, name);
+    fail(Code::bad_data, "{}: {} is not a state of this random generator", origin, name);
   generator.set_state(saved);
 }
 

@@ -20,7 +20,7 @@ std::optional<std::vector<std::int64_t>> ends_in(const core::Json& config,
   std::vector<std::int64_t> ids;
   for (const auto& id : found->is_array() ? *found : core::Json::array({*found})) {
     if (!id.is_number_integer())
-      core::fail(core::Code::bad_config, "{}: \"{}\" takes a token's number or a list of them",
+      core::fail(core::Code::bad_config, "{}: \"{}\" takes a token id or a list of token ids",
                  origin, kEndKey);
     ids.push_back(id.get<std::int64_t>());
   }

@@ -27,7 +27,7 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
   if (!type.empty()) {
     const Family& family = family_named(type, loaded.folder);
     if (gguf_architecture_of(type) == nullptr)
-      fail(Code::bad_config, "{}: GGUF files of {} are not written; these are: {}", loaded.folder,
+      fail(Code::bad_config, "{}: GGUF export of {} is not supported; supported: {}", loaded.folder,
            type, fmt::join(gguf_architectures(), ", "));
     return family;
   }
@@ -36,7 +36,7 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
     if (gguf_architecture_of(name) != nullptr && unlike(family, loaded.model->options).empty())
       return family;
   }
-  fail(Code::bad_config, "{}: no GGUF file can be made of it: its shape is of none of {}",
+  fail(Code::bad_config, "{}: cannot be exported as GGUF: its shape matches none of {}",
        loaded.folder, fmt::join(gguf_architectures(), ", "));
 }
 
@@ -82,7 +82,7 @@ void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const
   const auto has = core::to_json(asked), gives = core::to_json(read);
   for (const auto& [key, value] : has.items())
     if (value != gives.at(key))
-      fail(Code::bad_config, "{}: a GGUF file has no form for {} {}", name, key, core::dump(value));
+      fail(Code::bad_config, "{}: GGUF cannot express {} {}", name, key, core::dump(value));
 }
 
 GgufIds ids_of(const Loaded& loaded) {
@@ -115,7 +115,7 @@ void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tenso
   const bool half = tensor.type->name == "F16" || tensor.type->name == "Q8_0";
   const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
   if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
-    fail(Code::bad_data, "--dtype: {} has numbers beyond {}; take bfloat16", tensor.name,
+    fail(Code::bad_data, "--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
          tensor.type->name);
 }
 
@@ -143,7 +143,7 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   for (const auto& [name, weight] : weights_to_write(*model, &family)) {
     const auto place = gguf_place(architecture, name);
     if (place.name.empty())
-      fail(Code::bad_config, "{}: a GGUF file of {} has no place for {}", loaded.folder,
+      fail(Code::bad_config, "{}: GGUF files of {} cannot express {}", loaded.folder,
            architecture.name, name);
     const GgufType* own = weight.dim() == 1 ? gguf_type_to_write("F32") : &type;
     if (weight.size(-1) % static_cast<std::int64_t>(own->elements) != 0)
@@ -153,7 +153,7 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   }
   if (narrowed > 0)
     report.notes.push_back(
-        fmt::format("{} of {} tensors have rows that blocks of 32 do not divide, and are float16",
+        fmt::format("wrote {} of {} tensors as float16, since their rows are not multiples of 32",
                     narrowed, tensors.size()));
   if (!factors.empty())
     tensors.push_back({kGgufRopeFactors, {std::ssize(factors)}, gguf_type_to_write("F32")});
@@ -169,7 +169,7 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
       keys.emplace_back("tokenizer.chat_template", std::move(chat));
   } else {
     keys.emplace_back("tokenizer.ggml.model", std::string("none"));
-    report.notes.emplace_back("the model has no tokenizer, and so has the file none");
+    report.notes.emplace_back("the model has no tokenizer, so the file has none");
   }
   core::Output out(path);
   write_gguf(out, keys, tensors, [&](std::size_t i) {

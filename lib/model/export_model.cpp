@@ -67,7 +67,8 @@ void remove_others(const std::string& folder, const std::string& tokenizer,
 }
 
 [[noreturn]] void refuse_folder(const std::string& folder, const char* what) {
-  core::fail(core::Code::cannot_create, "{}: holds {} already; give another folder", folder, what);
+  core::fail(core::Code::cannot_create, "{}: already contains {}; give another folder", folder,
+             what);
 }
 
 }  // namespace
@@ -82,7 +83,7 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
   options.vocabulary.tied = options.vocabulary.tied && !scaled;
   options = with_biases(family, options);
   if (const auto different = unlike(family, options); !different.empty())
-    core::fail(core::Code::bad_config, "{}: no {} can be made of it: {}", name, family.type,
+    core::fail(core::Code::bad_config, "{}: cannot be exported as {}: {}", name, family.type,
                different);
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;
@@ -105,10 +106,11 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
 }
 
 void ExportOptions::fields(core::FieldList& f) {
-  f("family", family, "whose config.json and names of weights it gets", family_names());
-  f("dtype", dtype, "numbers of the weights; auto: those of the model's files",
+  f("family", family, "family of transformers whose config.json and weight names are written",
+    family_names());
+  f("dtype", dtype, "data type of the weights; auto: that of the model's files",
     {"auto", "float32", "bfloat16", "float16", "q8_0"});
-  f("form", form, "a folder of transformers, or a GGUF file of llama.cpp's",
+  f("form", form, "a folder for transformers, or a GGUF file for llama.cpp",
     {"transformers", "gguf"});
 }
 
@@ -141,8 +143,8 @@ void set_type(const nn::Model& model, const std::string& name, torch::Dtype stor
   for (const auto& [weight, values] : model.named_weights()) {
     const auto narrow = values.to(type);
     if (!torch::isfinite(narrow).all().item<bool>())
-      core::fail(core::Code::bad_data, "--dtype: {} has numbers beyond {}; take bfloat16", weight,
-                 name);
+      core::fail(core::Code::bad_data,
+                 "--dtype: {} has values beyond the range of {}; use bfloat16", weight, name);
     torch::Tensor(values).set_data(narrow);
   }
 }
@@ -159,21 +161,21 @@ bool save_once(const std::string& folder, const nn::Model& model, const core::Or
 }
 
 NewModelFolder::NewModelFolder(const std::string& folder)
-    : lock_(folder, "another process writes a model in it; wait for it, or give another folder",
+    : lock_(folder, "another process is writing a model there; wait for it, or give another folder",
             core::FolderLock::Absent::made) {
   expect_no_other_model(folder);
 }
 
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder) {
-  if (options.dtype == "q8_0")
-    core::fail(core::Code::usage, "--dtype q8_0: is of GGUF files; give --form gguf too");
+  if (options.dtype == "q8_0") core::fail(core::Code::usage, "--dtype q8_0: requires --form gguf");
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
     const Family* const first = family_of(loaded.model->options);
     if (first == nullptr)
-      core::fail(core::Code::usage, "{}: give the --family that it is to be written as",
+      core::fail(core::Code::usage,
+                 "{}: --family is missing; give the family of transformers to export to",
                  loaded.folder);
     type = first->type;
   }

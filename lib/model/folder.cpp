@@ -27,8 +27,8 @@ using core::fail;
 std::string other(const std::string& what, const std::string& path, const std::string& found,
                   const std::string& written) {
   if (written.empty() || found == written) return {};
-  return fmt::format("{}: not the {} that was saved with this model ({}, expected {})", path, what,
-                     found, written);
+  return fmt::format("{}: is not the {} that was saved with this model ({}, expected {})", path,
+                     what, found, written);
 }
 
 void expect_none(const std::string& fault) {
@@ -85,29 +85,28 @@ void expect_model_folder(const std::string& folder) {
   if (is_gguf(folder)) return;
   const std::string config = folder + "/config.json", weights = folder + "/model.safetensors";
   if (!core::exists(config))
-    fail(Code::no_input, "{}: no config.json in it: not a model's folder", folder);
+    fail(Code::no_input, "{}: not a model's folder: it has no config.json", folder);
   if (core::exists(weights) || core::exists(weights + ".index.json")) return;
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (core::exists(folder + "/" + other))
-      fail(Code::no_input, "{}: {} is not read; make a folder of it by model import {} -o DIR",
-           folder, other, folder);
+      fail(Code::no_input, "{}: {} is not supported; convert it: model import {} -o DIR", folder,
+           other, folder);
   }
   const auto json = core::read_json(config, kConfigLimit);
   if (json.is_object() && json.contains("tessera"))
-    fail(
-        Code::no_input,
-        "{}: no model.safetensors in it; its training has not finished, and has no checkpoint yet: "
-        "run it again",
-        folder);
+    fail(Code::no_input,
+         "{}: has no model.safetensors: its training has not finished and has no checkpoint yet; "
+         "rerun train",
+         folder);
   for (const char* other : {"consolidated.safetensors", "tf_model.h5", "flax_model.msgpack"})
     if (core::exists(folder + "/" + other))
       fail(Code::no_input,
-           "{}: no model.safetensors in it, and {} is not read; take the files that transformers "
+           "{}: has no model.safetensors, and {} is not supported; use the files that transformers "
            "writes",
            folder, other);
   fail(Code::no_input,
-       "{}: no weights in it: no model.safetensors and no index of several files; "
-       "is it whole?",
+       "{}: has no weights: neither model.safetensors nor an index of several files; is the "
+       "folder complete?",
        folder);
 }
 
@@ -127,8 +126,8 @@ StoredConfig parse_config_of(const std::string& folder) {
   }
   stored.config = parse_config(stored.json, stored.path);
   if (stored.config.part) {
-    nn::say(fmt::format("{}: the part that reads texts is taken, that of images is left out",
-                        stored.path));
+    nn::say(
+        fmt::format("{}: loads the text part of the model without its image part", stored.path));
     stored.json = text_config(stored.json);
   }
   return stored;
@@ -185,14 +184,15 @@ Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
                     std::optional<torch::Dtype> dtype) {
   if (!core::exists(terms.base))
     fail(Code::no_input,
-         "{}: the terms of an adapter of {}, which is not there; run this where train was run",
+         "{}: contains an adapter of {}, which does not exist; run this in the folder where train "
+         "ran",
          run.folder, terms.base);
   core::Digest own;
   Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
   if (own.hex() != terms.base_fingerprint)
-    fail(Code::bad_data, "{}: the terms of an adapter of {}, which is another model now",
+    fail(Code::bad_data, "{}: contains an adapter of {}, which is a different model now",
          run.folder, terms.base);
-  nn::say(fmt::format("{}: its training has not finished; {} are taken, on {}", run.folder, which,
+  nn::say(fmt::format("{}: its training has not finished; uses {}, on {}", run.folder, which,
                       terms.base));
   loaded.folder = run.best ? run.folder : run.checkpoint;
   return loaded;
@@ -209,7 +209,7 @@ Loaded load_unfinished(const UnfinishedRun& run, torch::Device device,
   loaded.folder = run.best ? run.folder : run.checkpoint;
   loaded.tokenizer = read_own_tokenizer(run.folder, stored.config.facts);
   const auto read = read_unfinished(run, stored.config, dtype, which);
-  nn::say(fmt::format("{}: its training has not finished; {} are taken", run.folder, which));
+  nn::say(fmt::format("{}: its training has not finished; uses {}", run.folder, which));
   loaded.model = read.model;
   loaded.fingerprint = read.fingerprint;
   loaded.config = std::move(stored.json);
@@ -291,14 +291,14 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
   const std::string theirs = tokenizer_fingerprint(header.tokenizer);
   if (!own.empty() && !theirs.empty() && own != theirs)
     fail(Code::bad_data,
-         "{}: made with tokenizer {}, but {} was trained with {}; "
-         "tokenize the text with the model's",
+         "{}: has tokenizer {}, but {} was trained with {}; tokenize the text with the model's "
+         "tokenizer",
          name, theirs, loaded.folder, own);
   // A model may have more rows than its tokenizer has tokens: GPT-2's 50,257 padded to 50,304.
   const bool padded = !own.empty() && own == theirs;
   const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)
-    fail(Code::bad_data, "{}: a vocabulary of {}, but {} has one of {}", name, header.vocabulary,
+    fail(Code::bad_data, "{}: has a vocabulary of {}, but {} of {}", name, header.vocabulary,
          loaded.folder, loaded.model->vocabulary);
 }
 
@@ -306,12 +306,12 @@ void give_tokenizer(Loaded& loaded, const std::string& path) {
   if (path.empty()) return;
   const auto given = text::load_tokenizer(path)->json();
   if (!loaded.tokenizer.empty() && loaded.tokenizer != given)
-    fail(Code::bad_data, "{}: its tokenizer is another one than {}; leave --tokenizer out",
-         loaded.folder, path);
+    fail(Code::bad_data, "{}: its tokenizer differs from {}; leave --tokenizer out", loaded.folder,
+         path);
   const std::string own = loaded.facts.tokenizer_fingerprint, theirs = tokenizer_fingerprint(given);
   if (!own.empty() && theirs != own)
-    fail(Code::bad_data, "{}: was trained with tokenizer {}; {} is {}", loaded.folder, own, path,
-         theirs);
+    fail(Code::bad_data, "{}: was trained with tokenizer {}, but {} is {}", loaded.folder, own,
+         path, theirs);
   loaded.tokenizer = given;
 }
 

@@ -29,7 +29,7 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
     return std::make_shared<nn::Model>(read.options, read.vocabulary);
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
-    fail(Code::bad_config, "{}: no model can be made of its options", origin);
+    fail(Code::bad_config, "{}: its options describe no valid model", origin);
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
@@ -39,23 +39,23 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
 void expect_weights(const ImportedModel& read, const std::string& origin) {
   expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers", origin, read.weights.size(),
+    fail(Code::bad_data, "{}: has {} tensors for {} layers", origin, read.weights.size(),
          read.options.shape.layers);
   const nn::ShapesOnly shapes_only;
   const auto model = blank_model(read, origin);
   std::size_t known = 0;
   for (const auto& [name, weight] : model->named_weights()) {
     const auto found = read.weights.find(name);
-    if (found == read.weights.end()) fail(Code::bad_data, "{}: nothing in it is {}", origin, name);
+    if (found == read.weights.end()) fail(Code::bad_data, "{}: has no {}", origin, name);
     if (found->second.sizes() != weight.sizes())
-      fail(Code::bad_data, "{}: what is {} in it is ({}), its options make it ({})", origin, name,
+      fail(Code::bad_data, "{}: {} has shape ({}), but its options require ({})", origin, name,
            fmt::join(found->second.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", "));
     if (!torch::isfinite(found->second).all().item<bool>())
-      fail(Code::bad_data, "{}: what is {} in it holds a value that is not finite", origin, name);
+      fail(Code::bad_data, "{}: {} has a value that is not finite", origin, name);
     ++known;
   }
   if (known < read.weights.size())
-    fail(Code::bad_data, "{}: {} tensors more than its options make", origin,
+    fail(Code::bad_data, "{}: has {} tensors more than its options require", origin,
          read.weights.size() - known);
 }
 
@@ -75,8 +75,8 @@ std::string checkpoint_at(const std::string& path) {
   for (const char* name : core::kCheckpointNames)
     if (core::exists(path + "/" + name)) return path + "/" + name;
   if (core::exists(path + "/config.json") && core::exists(path + "/model.safetensors"))
-    fail(Code::no_input, "{}: programs read it as it is; give it to -m", path);
-  fail(Code::no_input, "{}: none of {}, pytorch_model.bin in it", path,
+    fail(Code::no_input, "{}: is already a model that programs read; give it to -m", path);
+  fail(Code::no_input, "{}: has none of {}, pytorch_model.bin", path,
        fmt::join(core::kCheckpointNames, ", "));
 }
 
@@ -106,7 +106,8 @@ ImportReport import_gguf(const std::string& path, const ImportOptions& options,
 }  // namespace
 
 void ImportOptions::fields(core::FieldList& f) {
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that the model was trained with")
+  f("tokenizer", tokenizer,
+    "tokenizer.json, or `bytes`: the tokenizer that the model was trained with")
       .short_name = 't';
 }
 

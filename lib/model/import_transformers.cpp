@@ -39,14 +39,14 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
     StateDict weights(file, file.root(), {});
     for (const auto& name : expected)
       if (!weights.has(name))
-        fail(Code::bad_data, "{}: no tensor {} in it, where {} says it is", path, name,
+        fail(Code::bad_data, "{}: has no tensor {}, although {} names it", path, name,
              folder + kPickledIndex);
     for (const auto& name : weights.left()) {
       if (is_buffer(family, name)) continue;
       if (name.empty() || name == "__metadata__")
-        fail(Code::bad_data, "{}: no tensor can have the name \"{}\"", path, name);
+        fail(Code::bad_data, "{}: \"{}\" is not a valid name of a tensor", path, name);
       if (!tensors.emplace(name, weights.take(name)).second)
-        fail(Code::bad_data, "{}: tensor {} stands in another file too", path, name);
+        fail(Code::bad_data, "{}: tensor {} also occurs in another file", path, name);
       if (!expected.empty() && expected.count(name) == 0)
         fail(Code::bad_data, "{}: tensor {} is not in {}", path, name, folder + kPickledIndex);
     }

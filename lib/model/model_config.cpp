@@ -104,16 +104,16 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
     else if (found->contains("load_in_4bit") || found->contains("load_in_8bit"))
       method = "bitsandbytes";
     else if (method.empty())
-      method = "of a method that it does not name";
+      method = "method not named";
     const char* const way =
         method == "gptq" || method == "awq" || method == "mlx"
-            ? "take the model before it was quantized"
+            ? "use the model without quantization"
         : method == "bitsandbytes"
-            ? "take the model before it was quantized, or transformers' "
+            ? "use the model without quantization, or dequantize it with transformers: "
               "from_pretrained(MODEL).dequantize().save_pretrained(DIR)"
-            : "take the model before it was quantized, or let transformers dequantize it while it "
-              "loads (dequantize=True of the method's configuration) and save_pretrained(DIR) it";
-    fail(Code::bad_config, "{}: \"{}\": quantized weights ({}) are not read; {}", origin, key,
+            : "use the model without quantization, or dequantize it with transformers: load it "
+              "with dequantize=True in the method's configuration, then save_pretrained(DIR)";
+    fail(Code::bad_config, "{}: \"{}\": quantized weights ({}) are not supported; {}", origin, key,
          method, way);
   }
 }
@@ -150,8 +150,8 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     const core::Json& own = json[kOwn];
     const auto version = get<std::int64_t>(own, "version", origin);
     if (version != kConfigVersion)
-      fail(Code::bad_config, "{}: a model of version {}, this program reads {}", origin, version,
-           kConfigVersion);
+      fail(Code::bad_config, "{}: model version {} is not supported; this program reads version {}",
+           origin, version, kConfigVersion);
     config.options = parse_options(get<core::Json>(own, "model", origin), origin);
     config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
     config.facts = parse_facts(own, origin);
@@ -166,8 +166,8 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     if (config.family->factors != nullptr)
       config.factors = config.family->factors(ConfigKeys(json, origin));
   } else {
-    fail(Code::bad_config, "{}: neither \"{}\" nor \"model_type\" in it: not a model's", origin,
-         kOwn);
+    fail(Code::bad_config,
+         "{}: not a model's config.json: it has neither \"{}\" nor \"model_type\"", origin, kOwn);
   }
   core::FieldList known = core::list_fields(config.options);
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);

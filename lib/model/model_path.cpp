@@ -31,7 +31,7 @@ std::string model_inside(const std::string& folder) {
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
     if (core::exists(at->path().string() + "/config.json")) found.push_back(at->path().string());
   std::sort(found.begin(), found.end());
-  return found.empty() ? "" : "; there is one in it: give " + found.back();
+  return found.empty() ? "" : "; a folder in it is one: give " + found.back();
 }
 
 std::string gguf_inside(const std::string& folder) {
@@ -42,23 +42,24 @@ std::string gguf_inside(const std::string& folder) {
 }
 
 [[noreturn]] void refuse_folder_without_config(const std::string& path, PathKind kind) {
-  constexpr const char* kNone = "no config.json in it: not a model's folder";
+  constexpr const char* kNone = "not a model's folder: it has no config.json";
   if (kind == PathKind::adapter) {
     const auto base = adapter_base(path);
-    fail(Code::bad_data, "{}: an adapter{}, no model; give the model and --adapter {}", path,
+    fail(Code::bad_data, "{}: is an adapter{}, not a model; give the model and --adapter {}", path,
          base.empty() ? "" : " of " + base, path);
   }
   if (kind == PathKind::hub_cache)
-    fail(Code::no_input, "{}: a hub's cache of several models; give one of its models--*", path);
+    fail(Code::no_input, "{}: is a hub cache of several models; give one of its models--*", path);
   if (kind == PathKind::checkpoints)
-    fail(Code::no_input, "{}: {}; a trainer's checkpoint is in it: model import {} -o DIR", path,
+    fail(Code::no_input,
+         "{}: {}; it has a checkpoint of another program: convert it: model import {} -o DIR", path,
          kNone, path);
   if (const auto gguf = gguf_inside(path); !gguf.empty())
-    fail(Code::no_input, "{}: {}; a GGUF file is in it: give {}", path, kNone, gguf);
+    fail(Code::no_input, "{}: {}; it has a GGUF file: give {}", path, kNone, gguf);
   if (core::exists(path + "/params.json"))
     fail(Code::no_input,
-         "{}: {}; params.json is of Meta's or Mistral's own layout: "
-         "take the files that transformers has of the model",
+         "{}: {}; params.json belongs to Meta's or Mistral's own format: use the model's files for "
+         "transformers",
          path, kNone);
   if (kind == PathKind::datastore || kind == PathKind::ngrams || kind == PathKind::empty_folder ||
       kind == PathKind::tokenizer_folder)
@@ -77,13 +78,12 @@ std::string folder_of_file(const std::string& path, PathKind kind, Beside beside
   switch (kind) {
     case PathKind::torch_file:
       fail(Code::bad_data,
-           "{}: a file of torch.save, not a model's folder; make one of it by "
-           "model import {} -o DIR",
+           "{}: is a file of torch.save, not a model's folder; convert it: model import {} -o DIR",
            path,
            name == "pytorch_model.bin" && core::exists(folder + "/config.json") ? folder : path);
     case PathKind::safetensors:
       fail(Code::bad_data,
-           "{}: weights alone{}; give the folder with config.json and model.safetensors", path,
+           "{}: has only weights{}; give the folder with config.json and model.safetensors", path,
            name.starts_with("adapter") ? " (of an adapter)" : "");
     case PathKind::sentencepiece:
     case PathKind::tokenizer:
@@ -112,8 +112,8 @@ std::string model_folder(const std::string& path, Beside beside) {
     case PathKind::model:
       if (beside == Beside::refused && core::exists(path + "/" + kAdapterConfigFile))
         fail(Code::bad_config,
-             "{}: {} beside config.json: give --adapter {} to apply the adapter, "
-             "or move {} away to have the model alone",
+             "{}: has {} beside config.json: give --adapter {} to apply the adapter, or move {} "
+             "away to use the model alone",
              path, kAdapterConfigFile, path, kAdapterConfigFile);
       return path;
     case PathKind::adapter:

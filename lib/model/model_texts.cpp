@@ -11,9 +11,10 @@ text::TokenizerPtr tokenizer_of(const std::string& path) {
   const auto folder = model_folder(path);
   const auto json = read_tokenizer(folder);
   if (json.empty())
-    core::fail(core::Code::no_input,
-               "{}: has no tokenizer, so that it reads shards and no texts; tokenize makes them",
-               folder);
+    core::fail(
+        core::Code::no_input,
+        "{}: has no tokenizer, so it reads shards but not texts; encode the texts with tokenize",
+        folder);
   return text::parse_tokenizer(json, tokenizer_path(folder));
 }
 

@@ -91,8 +91,7 @@ std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
 std::uint64_t as_unsigned(const core::Json& value, const std::string& origin,
                           const std::string& tensor) {
   if (!value.is_number_unsigned())
-    fail(Code::bad_data, "{}: tensor {}: a shape or offset that is no whole number", origin,
-         tensor);
+    fail(Code::bad_data, "{}: tensor {}: a shape or offset is not an integer", origin, tensor);
   return value.get<std::uint64_t>();
 }
 
@@ -124,7 +123,7 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
     fail(Code::bad_data, "{}: tensor {}: bytes {} to {}", origin, name, entry.begin, entry.end);
   const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
   if (entry.end - entry.begin != expected)
-    fail(Code::bad_data, "{}: tensor {}: its shape takes {} bytes, its offsets hold {}", origin,
+    fail(Code::bad_data, "{}: tensor {}: its shape needs {} bytes, but its offsets span {}", origin,
          name, expected, entry.end - entry.begin);
   return entry;
 }
@@ -220,8 +219,7 @@ void SafetensorsReader::parse() {
   source_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (std::string_view(reinterpret_cast<const char*>(&length), kLengthBytes) == "version ")
     fail(Code::bad_data,
-         "{}: a text in the place of the weights, as Git LFS leaves it; fetch them: git lfs pull",
-         origin);
+         "{}: is a Git LFS pointer instead of the weights; download them: git lfs pull", origin);
   if (length > kHeaderLimit)
     fail(Code::bad_data, "{}: a header of {} bytes: not safetensors", origin, length);
   if (length > size - kLengthBytes)
@@ -238,10 +236,10 @@ void SafetensorsReader::parse() {
       entries_[name] = parse_entry(json, origin, name);
       continue;
     }
-    if (!json.is_object()) fail(Code::bad_data, "{}: {} is no object", origin, kMetadata);
+    if (!json.is_object()) fail(Code::bad_data, "{}: {} is not an object", origin, kMetadata);
     for (const auto& [key, value] : json.items()) {
       if (!value.is_string())
-        fail(Code::bad_data, "{}: \"{}\" in {} is no text", origin, key, kMetadata);
+        fail(Code::bad_data, "{}: \"{}\" in {} is not a text", origin, key, kMetadata);
       metadata_[key] = value.get<std::string>();
     }
   }
@@ -279,8 +277,7 @@ void SafetensorsReader::verify() const {
     }
   }
   if (hasher.digest().hex() != expected->second)
-    fail(Code::bad_data,
-         "{}: damaged: its tensors are not those that were written (XXH3 {}, expected {})", name(),
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch (XXH3 {}, expected {})", name(),
          hasher.digest().hex(), expected->second);
 }
 

@@ -27,11 +27,11 @@ bool stays_inside(const std::string& name) {
 std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
                                                       const std::string& origin) {
   if (!index.is_object() || !index.contains(kMap) || !index[kMap].is_object())
-    fail(Code::bad_data, "{}: no \"{}\" in it: not an index of tensors", origin, kMap);
+    fail(Code::bad_data, "{}: not an index of tensors: it has no \"{}\"", origin, kMap);
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : index[kMap].items()) {
     if (!file.is_string() || !stays_inside(file.get_ref<const std::string&>()))
-      fail(Code::bad_data, "{}: tensor {}: {} is no file of this folder", origin, tensor,
+      fail(Code::bad_data, "{}: tensor {}: {} is not a file of this folder", origin, tensor,
            core::dump(file));
     files[tensor] = file.get<std::string>();
   }
@@ -61,9 +61,9 @@ TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.saf
     const std::string path = folder + "/" + file;
     const auto found = where_.find(tensor);
     if (found == where_.end())
-      fail(Code::bad_data, "{}: no tensor {} in it, where {} says it is", path, tensor, name_);
+      fail(Code::bad_data, "{}: has no tensor {}, although {} names it", path, tensor, name_);
     if (found->second->name() != path)
-      fail(Code::bad_data, "{}: tensor {} stands in {}, not in {}", name_, tensor,
+      fail(Code::bad_data, "{}: tensor {} is in {}, not in {}", name_, tensor,
            found->second->name(), path);
   }
   for (const auto& [tensor, file] : where_)
@@ -75,15 +75,14 @@ void TensorFiles::add(std::unique_ptr<TensorReader> file) {
   for (const auto& [tensor, entry] : file->entries()) {
     const auto [at, fresh] = where_.emplace(tensor, file.get());
     if (!fresh)
-      fail(Code::bad_data, "{}: tensor {} stands in {} too", file->name(), tensor,
-           at->second->name());
+      fail(Code::bad_data, "{}: tensor {} is also in {}", file->name(), tensor, at->second->name());
   }
   files_.push_back(std::move(file));
 }
 
 const TensorReader& TensorFiles::reader(const std::string& tensor) const {
   const auto found = where_.find(tensor);
-  if (found == where_.end()) fail(Code::bad_data, "{}: no tensor {} in it", name_, tensor);
+  if (found == where_.end()) fail(Code::bad_data, "{}: has no tensor {}", name_, tensor);
   return *found->second;
 }
 

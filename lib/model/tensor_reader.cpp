@@ -13,7 +13,7 @@ std::int64_t TensorEntry::elements() const {
 const TensorEntry& TensorReader::entry(const std::string& tensor) const {
   const auto found = entries_.find(tensor);
   if (found == entries_.end())
-    core::fail(core::Code::bad_data, "{}: no tensor {} in it", name(), tensor);
+    core::fail(core::Code::bad_data, "{}: has no tensor {}", name(), tensor);
   return found->second;
 }
 
@@ -34,7 +34,7 @@ void TensorReader::read_into(const std::string& tensor, const torch::Tensor& out
   const TensorEntry& at = entry(tensor);
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       out.sizes() != at.shape)
-    core::fail(core::Code::bug, "tensor {}: read into another one", tensor);
+    core::fail(core::Code::bug, "tensor {}: read into a tensor of another shape or type", tensor);
   fill(tensor, out);
 }
 

@@ -40,11 +40,11 @@ T value_or(const core::Json& object, const char* key, const T& otherwise,
 }
 
 std::string after_update(const char* what, std::int64_t step) {
-  return fmt::format("the {} after update {}", what, step);
+  return fmt::format("the {} after step {}", what, step);
 }
 
 std::string of_best(const char* what, const Checkpoint& checkpoint) {
-  return fmt::format("the {} of its best validation so far, {:.4g} after update {},", what,
+  return fmt::format("the {} of its best validation so far, {:.4g} after step {}", what,
                      core::get<double>(checkpoint.facts, "best_score", checkpoint.origin),
                      core::get<std::int64_t>(checkpoint.facts, "best_step", checkpoint.origin));
 }
@@ -82,7 +82,7 @@ ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch:
       const auto& one = checkpoint.tensor(kKept + name);
       torch::Tensor(weight).copy_(parts > 0 ? one / static_cast<double>(parts) : one);
     }
-    which = parts > 0 ? fmt::format("the mean of {} of its weights, by update {},", parts, step)
+    which = parts > 0 ? fmt::format("the mean of {} of its weights, up to step {}", parts, step)
                       : of_best("weights", checkpoint);
   }
   const auto print = fingerprint(*model);
@@ -100,8 +100,7 @@ std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, co
   const auto base = value_or<std::string>(checkpoint.facts, "base", "", checkpoint.origin);
   if (base.empty())
     core::fail(core::Code::bad_data,
-               "{}: the terms of an adapter, which does not say of which model; let train finish "
-               "the run",
+               "{}: contains an adapter that does not name its model; let train finish the run",
                run.checkpoint);
   const auto begins = [&](const std::string& prefix) {
     const auto found = checkpoint.tensors.lower_bound(prefix);

@@ -34,7 +34,7 @@ auto made(const std::string& origin, const Make& make) {
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
-    fail(Code::bad_config, "{}: no model can be made of it: {}", origin,
+    fail(Code::bad_config, "{}: describes no valid model: {}", origin,
          text.substr(0, text.find('\n')));
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
@@ -86,8 +86,8 @@ ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   const auto name = stacked_name(*config.family);
   if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers of {} experts", files.name(), files.size(),
-         options.shape.layers, count);
+    fail(Code::bad_data, "{}: has {} tensors for {} layers of {} experts", files.name(),
+         files.size(), options.shape.layers, count);
   return ExpertTensors::each;
 }
 
@@ -99,7 +99,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
                              const TensorFiles& files)
     : config_(config), files_(files) {
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers", files.name(), files.size(),
+    fail(Code::bad_data, "{}: has {} tensors for {} layers", files.name(), files.size(),
          config.options.shape.layers);
   const auto experts = experts_in(config, files);
   const auto shapes = made(config_origin, [&] {
@@ -167,14 +167,14 @@ std::int64_t StoredWeights::active_parameter_count() const {
 std::string StoredWeights::fault(const Weight& weight, const Piece& piece) const {
   const auto shape = piece.shape_there(weight.shape);
   if (!files_.has(piece.tensor))
-    return fmt::format("{}: no tensor {} {} in it", files_.name(), piece.tensor, print(shape));
+    return fmt::format("{}: has no tensor {} {}", files_.name(), piece.tensor, print(shape));
   const auto& entry = files_.entry(piece.tensor);
   const auto& file = files_.file_of(piece.tensor);
   if (entry.shape != shape)
-    return fmt::format("{}: tensor {} is {}, config.json makes it {}", file, piece.tensor,
-                       print(entry.shape), print(shape));
+    return fmt::format("{}: tensor {} has shape {}, but config.json requires {}", file,
+                       piece.tensor, print(entry.shape), print(shape));
   if (!c10::isFloatingType(entry.dtype))
-    return fmt::format("{}: tensor {} is of type {}, not floating point", file, piece.tensor,
+    return fmt::format("{}: tensor {} has type {}, which is not floating point", file, piece.tensor,
                        c10::toString(entry.dtype));
   return {};
 }
@@ -197,8 +197,8 @@ void StoredWeights::check_others(const FaultFound& found) const {
       continue;
     const bool tied = config_.family != nullptr && config_.options.vocabulary.tied;
     if (!tied || name != head_name(*config_.family, config_.options)) {
-      found(fmt::format("{}: tensor {} {} belongs to no part of the model", files_.file_of(name),
-                        name, print(files_.entry(name).shape)));
+      found(fmt::format("{}: tensor {} {} matches no part of the model", files_.file_of(name), name,
+                        print(files_.entry(name).shape)));
       continue;
     }
     // transformers ties the head to the embedding even if the file has a head.
@@ -229,8 +229,8 @@ void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
     }
     if (const double by = factor(i); by != 1) target.mul_(by);
     if (!is_finite(target))
-      found(fmt::format("{}: tensor {} holds a value that is not finite", files_.file_of(name),
-                        name));
+      found(
+          fmt::format("{}: tensor {} has a value that is not finite", files_.file_of(name), name));
   }
 }
 
@@ -288,7 +288,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
     if (const auto mapped = stays ? stored.map(i, dtype) : torch::Tensor(); mapped.defined()) {
       const auto read = [&, &name = name](const torch::Tensor& rows) {
         if (!is_finite(rows))
-          refuse(fmt::format("{}: tensor {} holds a value that is not finite", files.name(), name));
+          refuse(fmt::format("{}: tensor {} has a value that is not finite", files.name(), name));
         nn::drop_pages(rows);
       };
       as_stored.add_rows(name, mapped, read);

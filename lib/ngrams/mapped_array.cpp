@@ -23,7 +23,7 @@ MappedArray::MappedArray(const std::string& path, std::string_view descr, std::u
 
 void MappedArray::expect(const std::string& hash) const {
   if (core::hash128(bytes()).hex() != hash)
-    core::fail(core::Code::bad_data, "{}: damaged: its hash is another", name());
+    core::fail(core::Code::bad_data, "{}: corrupt file: checksum mismatch", name());
 }
 
 ArrayWriter::ArrayWriter(const std::string& path, std::string_view descr, std::uint64_t elements)

@@ -17,7 +17,7 @@ std::string read_tokenizer(const std::string& folder, const Manifest& manifest) 
   const std::string path = folder + "/" + kTokenizerName;
   auto text = core::read_file(path);
   if (core::hash128(text).hex() != manifest.tokenizer)
-    fail(Code::bad_data, "{}: damaged: its hash is another", path);
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", path);
   return text;
 }
 
@@ -89,11 +89,12 @@ Index::Index(std::vector<std::shared_ptr<const Folder>> folders) : folders_(std:
     for (std::size_t j = 0; j < i; ++j) {
       const Manifest& other = folders_[j]->manifest();
       if (own.tokenizer != other.tokenizer || own.vocabulary != other.vocabulary)
-        fail(Code::bad_data, "{} has the tokenizer '{}' of {} types, {} '{}' of {}",
+        fail(Code::bad_data, "{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}",
              folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
              own.tokenizer, own.vocabulary);
       if (share_text(own, other))
-        fail(Code::usage, "{} and {} hold the same text {}; its n-grams would count twice",
+        fail(Code::usage,
+             "{} and {} contain the same text {}, which would count twice; leave one out",
              folders_[j]->name(), folders_[i]->name(), own.data);
     }
     for (const auto& part : folders_[i]->parts()) {

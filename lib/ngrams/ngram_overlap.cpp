@@ -17,8 +17,9 @@ void expect_same_tokenizer(const Index& index, const shard::Dataset& data) {
   const auto& own = data.header();
   const auto tokenizer = own.tokenizer.empty() ? "" : core::hash128(own.tokenizer).hex();
   if (own.vocabulary != first.manifest().vocabulary || tokenizer != first.manifest().tokenizer)
-    core::fail(core::Code::bad_data, "{} has the tokenizer '{}' of {} types, {} '{}' of {}",
-               data.name(), tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
+    core::fail(core::Code::bad_data,
+               "{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}", data.name(),
+               tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
                first.manifest().vocabulary);
 }
 
@@ -44,10 +45,10 @@ void add(core::OrderedJson& row, const Overlap& found) {
 }  // namespace
 
 void OverlapOptions::fields(core::FieldList& f) {
-  f.positional("FILE", files, "shards of tokens; - or none is stdin");
+  f.positional("FILE", files, "shards of tokens; stdin if - or not given");
   index.fields(f);
-  f("at-least", at_least, "tokens of a span that counts").between(1, 1e9);
-  f("spans", spans, "a row for each span, not for each document");
+  f("at-least", at_least, "minimum tokens of a reported span").between(1, 1e9);
+  f("spans", spans, "print one row per span instead of one per document");
 }
 
 std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,

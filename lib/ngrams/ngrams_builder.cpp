@@ -132,7 +132,7 @@ Manifest plan_of(const shard::Dataset& data, const Cut& cut) {
 void expect_same_text(const Manifest& there, const Manifest& plan, const std::string& folder,
                       const std::string& name) {
   if (there.data != plan.data || there.tokenizer != plan.tokenizer)
-    fail(Code::usage, "{}: it is of another text, {}, than {}, {}; give another folder", folder,
+    fail(Code::usage, "{}: indexes another text, {}, than {}, {}; give another folder", folder,
          there.data, name, plan.data);
 }
 
@@ -140,7 +140,7 @@ void expect_free(const std::string& folder) {
   core::remove_leftovers(folder, is_index_file);
   for (const auto& entry : fs::directory_iterator(folder))
     if (!is_index_file(entry.path().filename().string()))
-      fail(Code::cannot_create, "{}: {} is in it; give a folder that is empty or new", folder,
+      fail(Code::cannot_create, "{}: contains {}; give an empty or new folder", folder,
            entry.path().filename().string());
 }
 
@@ -152,7 +152,7 @@ void remove_file(const std::string& path) {
 }  // namespace
 
 void BuildOptions::fields(core::FieldList& f) {
-  f("memory", memory, "bytes for sorting; a text that needs more is sorted in parts")
+  f("memory", memory, "memory for sorting in bytes; a larger text is sorted in parts")
       .between(1 << 20, 0x1p46)
       .bytes();
 }
@@ -164,7 +164,7 @@ Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
   cut.elements = static_cast<std::uint64_t>(memory / std::max<std::int64_t>(1, jobs)) / bytes;
   cut.elements = std::min(cut.elements, most_sorted(types));
   if (cut.elements < 4 * cut.overlap)
-    fail(Code::usage, "--memory: {} threads take {} bytes at least", jobs,
+    fail(Code::usage, "--memory: {} threads need at least {} bytes", jobs,
          static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
   return cut;
 }
@@ -202,7 +202,7 @@ std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const 
 Built build(const shard::Dataset& data, const std::string& folder, const Cut& cut,
             std::int64_t jobs, const BuildWatch& watch) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
-  if (data.size() == 0) fail(Code::bad_data, "{}: it has no tokens", data.name());
+  if (data.size() == 0) fail(Code::bad_data, "{}: has no tokens", data.name());
   Manifest plan = plan_of(data, cut);
   const core::FolderLock lock(folder, core::FolderLock::kHeld, core::FolderLock::Absent::made);
   const std::string base = folder + "/", building = base + kBuildingName;

@@ -50,7 +50,7 @@ std::vector<TextShard> shards_from(const Json& json, const Manifest& m, const st
                       core::get_at_most(entry, "tokens", m.tokens - end, origin)});
     end += shards.back().tokens;
     while (part != m.parts.end() && part->begin < end)
-      if (part++->end > end) fail(Code::bad_data, "{}: a part has tokens of two shards", origin);
+      if (part++->end > end) fail(Code::bad_data, "{}: a part has tokens from two shards", origin);
   }
   if (end != m.tokens) fail(Code::bad_data, "{}: the shards are not the whole text", origin);
   return shards;
@@ -122,9 +122,9 @@ Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(folder + "/" + kBuildingName))
-      fail(Code::no_input, "{}: not complete yet; run its build-ngrams again", folder);
-    fail(Code::no_input, "{}: no index of n-grams: it {}; give a folder of build-ngrams", folder,
-         core::what_path_is(folder));
+      fail(Code::no_input, "{}: not complete yet; rerun its build-ngrams", folder);
+    fail(Code::no_input, "{}: not an index of n-grams: it {}; give a folder of build-ngrams",
+         folder, core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

@@ -69,8 +69,8 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
     fail(Code::bad_data, "{}: not {}", name_, format.what);
   const auto version = shard::layout::get<std::uint32_t>(bytes, kNameBytes);
   if (version != format.version)
-    fail(Code::bad_data, "{}: format version {}; this program knows {}", name_, version,
-         format.version);
+    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
+         name_, version, format.version);
   const std::size_t tail = bytes.size() - kTailBytes;
   const auto json_bytes = shard::layout::get<std::uint64_t>(bytes, tail);
   if (!is_name(tail + 8) || json_bytes > std::min<std::uint64_t>(kMostFacts, tail - kAlign))
@@ -79,7 +79,7 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
   facts_ =
       core::parse_json({reinterpret_cast<const char*>(bytes.data() + end), json_bytes}, name_, 4);
   if (!facts_.is_object() || !facts_.contains("arrays") || !facts_["arrays"].is_array())
-    fail(Code::bad_data, "{}: damaged: no \"arrays\" in it", name_);
+    fail(Code::bad_data, "{}: damaged: it has no \"arrays\"", name_);
   core::expect_sealed(facts_, name_);
   for (const auto& entry : facts_["arrays"]) {
     const auto array = core::get<std::string>(entry, "name", name_);
@@ -88,9 +88,9 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
     const auto own = bytes.subspan(offset, size);
     if (offset % kAlign != 0 ||
         core::hash128(own).hex() != core::get<std::string>(entry, "hash", name_))
-      fail(Code::bad_data, "{}: damaged: {} has another hash", name_, array);
+      fail(Code::bad_data, "{}: corrupt file: checksum mismatch of {}", name_, array);
     if (!arrays_.emplace(array, own).second)
-      fail(Code::bad_data, "{}: damaged: two arrays are {}", name_, array);
+      fail(Code::bad_data, "{}: damaged: two arrays have the name {}", name_, array);
   }
 }
 

@@ -46,13 +46,13 @@ std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
 core::Part read_front(shard::Input& in, const SearchOf& of) {
   const auto start = in.peek(kFrontBytes);
   if (start.size() < kFrontBytes || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0)
-    fail(Code::bad_data, "{}: does not begin as what bm25-pack --part writes", in.name());
+    fail(Code::bad_data, "{}: not a file of bm25-pack --part", in.name());
   if (const auto version = get<std::uint32_t>(start, 8); version != kVersion)
-    fail(Code::bad_data, "{}: format version {}; this program knows {}", in.name(), version,
-         kVersion);
+    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
+         in.name(), version, kVersion);
   const auto json_bytes = get<std::uint32_t>(start, 12);
   if (json_bytes > kMostJson)
-    fail(Code::bad_data, "{}: damaged: {} bytes of JSON", in.name(), json_bytes);
+    fail(Code::bad_data, "{}: damaged: its JSON has {} bytes", in.name(), json_bytes);
   in.consume(kFrontBytes);
   const auto text = expect(in, json_bytes);
   const core::Json json =
@@ -61,12 +61,12 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
   part.index = core::get<std::int64_t>(json, "part", in.name()) - 1;
   part.count = core::get<std::int64_t>(json, "parts", in.name());
   if (part.index < 0 || part.index >= part.count || part.count > kMostParts)
-    fail(Code::bad_data, "{}: damaged: is part {} of {}", in.name(), part.index, part.count);
+    fail(Code::bad_data, "{}: damaged: it is part {} of {}", in.name(), part.index, part.count);
   const auto searched = to_json(of);
   for (const auto& [key, now] : searched.items())
     if (const auto was = json.value(key, key == kOther ? core::Json(false) : core::Json());
         was != core::Json(now))
-      fail(Code::usage, "{}: its hits are of another search: {} {}, now it is {}", in.name(), key,
+      fail(Code::usage, "{}: contains the hits of another search: {} {}, now {}", in.name(), key,
            core::dump(was), core::dump(now));
   in.consume(json_bytes);
   return part;
@@ -85,30 +85,29 @@ bool possible(std::span<const Hit> best, std::uint32_t units) {
 
 void HitsOptions::fields(core::FieldList& f) {
   const auto in_other_jobs = f.group("Other jobs");
-  f("dump", dump, "print the terms of each unit, or its hits, instead of an order",
+  f("dump", dump, "print the terms or the hits of each unit instead of writing an order",
     {"terms", "hits"});
-  f("queries", queries, "--dump hits: of so many units, drawn by the seed [0: all]")
+  f("queries", queries, "with --dump hits: number of randomly chosen units; 0: all")
       .between(0, 1e12);
-  f("timings", timings,
-    "write what depends on the clock to this file: seconds and rates of the search");
+  f("timings", timings, "file for the timings: seconds and rates of the search");
   const auto in_parts = f.group("Parts");
   f("part", part,
-    "I/N: search for the I-th of N parts of the units, for --hits; "
-    "launcher: as srun or an array says");
-  f("hits", files, "what --part wrote, again for each part: an order without a search");
+    "I/N: search the hits of the I-th of N parts of the units, for --hits; launcher: part of "
+    "this task of srun or of a job array");
+  f("hits", files, "output of --part, which replaces the search; repeat for each part");
 }
 
 void HitsOptions::check(bool searches) const {
-  if (queries > 0 && dump != "hits") fail(Code::usage, "--queries goes with --dump hits");
+  if (queries > 0 && dump != "hits") fail(Code::usage, "--queries: requires --dump hits");
   if (!core::is_part(part) && !joins()) return;
   core::part(part);  // throws if it is invalid
   if (core::is_part(part) && joins())
     fail(Code::usage, "--hits: are of all parts; leave --part out");
   const char* const mine = joins() ? "hits" : "part";
-  if (!dump.empty()) fail(Code::usage, "--{}: leave --dump out", mine);
-  if (!searches) fail(Code::usage, "--{}: nothing is searched for a random order", mine);
+  if (!dump.empty()) fail(Code::usage, "--{}: cannot be combined with --dump", mine);
+  if (!searches) fail(Code::usage, "--{}: cannot be combined with --method random", mine);
   if (joins() && !timings.empty())
-    fail(Code::usage, "--hits: nothing is searched; leave --timings out");
+    fail(Code::usage, "--timings: cannot be combined with --hits, which replaces the search");
 }
 
 SearchOf search_of(const PackingData& in, const PackOptions& options) {
@@ -166,16 +165,16 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
     for (std::size_t at = 0; at < bytes.size(); at += kHitBytes)
       best.push_back({get<std::uint32_t>(bytes, at), get<float>(bytes, at + 4)});
     if (!possible(best, of.units))
-      fail(Code::bad_data, "{}: damaged: unit {} has hits that no search finds", in.name(), unit);
+      fail(Code::bad_data, "{}: damaged: unit {} has impossible hits", in.name(), unit);
     all.set(static_cast<std::uint32_t>(unit), best);
     in.consume(bytes.size());
   }
   const auto hash = in.hash();
   const auto said = expect(in, kDigestBytes);
   if (hash != core::Digest{get<std::uint64_t>(said, 8), get<std::uint64_t>(said, 0)})
-    fail(Code::bad_data, "{}: damaged: its hash is another", in.name());
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", in.name());
   in.consume(kDigestBytes);
-  if (!in.peek(1).empty()) fail(Code::bad_data, "{}: bytes behind its end", in.name());
+  if (!in.peek(1).empty()) fail(Code::bad_data, "{}: has data after its end", in.name());
   return part;
 }
 
@@ -188,8 +187,8 @@ Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
     const auto source = core::open_source(path);
     const core::Part part = read_hits(*source, of, found.hits);
     if (!names.empty() && part.count != names.count())
-      fail(Code::usage, "{}: is one of {} parts, {} one of {}", path, part.count, names.any(),
-           names.count());
+      fail(Code::usage, "{}: is one of {} parts, but {} is one of {}", path, part.count,
+           names.any(), names.count());
     names.add(part, path);
   }
   names.expect_all("hits");

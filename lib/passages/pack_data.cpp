@@ -18,22 +18,22 @@ namespace passages {
 using core::Code;
 
 void PackOptions::fields(core::FieldList& f) {
-  f("unit", unit, "what is ordered; auto: pairs of a shard of pairs, else segments",
+  f("unit", unit, "units to order; auto: pairs for a shard of pairs, else segments",
     {"auto", "segment", "document", "pair"});
-  f("segment", segment, "tokens of a segment").between(1, 1e9);
+  f("segment", segment, "tokens per segment").between(1, 1e9);
   f("method", method,
-    "greedy: TRIME's chain; "
-    "paths: a cover by paths, heavier and with fewer jumps; random: shuffled",
+    "greedy: chain of nearest neighbours, as in TRIME; paths: path cover, with higher "
+    "similarity and fewer jumps; random: shuffle",
     {"greedy", "paths", "random"});
   f("buffer-size", buffer_size,
-    "bytes for the terms and as many for the index; beyond it terms go to disk")
+    "memory in bytes for the terms, and the same for the index; more terms are spilled to disk")
       .between(1, 0x1p50)
       .bytes();
   const auto in_bm25 = f.group("BM25");
-  f("top", top, "hits of a unit, itself among them").between(1, 10e3);
-  f("other-documents", other_documents, "leave out hits of the unit's own documents");
-  f("k1", k1, "how slowly a repeated term saturates").between(0, 1000);
-  f("b", b, "how much a unit's length counts").between(0, 1);
+  f("top", top, "hits per unit, including the unit itself").between(1, 10e3);
+  f("other-documents", other_documents, "exclude hits in the unit's own documents");
+  f("k1", k1, "BM25 k1: saturation of term frequency").between(0, 1000);
+  f("b", b, "BM25 b: length normalization").between(0, 1);
 }
 
 PackingData open_packing(const std::vector<std::string>& files, const PackOptions& options) {
@@ -44,16 +44,16 @@ PackingData open_packing(const std::vector<std::string>& files, const PackOption
   in.unit.length = static_cast<std::uint64_t>(options.segment);
   expect_units(in.data, in.unit);
   if (header.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: has no tokenizer, so no text to compare", in.data.name());
+    core::fail(Code::bad_data, "{}: has no tokenizer, so its units cannot be compared as text",
+               in.data.name());
   in.tokenizer = text::parse_tokenizer(header.tokenizer, in.data.name() + ": tokenizer");
   in.end_of_document = text::end_of_document_of(in.data, *in.tokenizer);
   if (in.units() == 0) core::fail(Code::bad_data, "{}: has no {}", in.data.name(), in.unit.name);
   if (options.other_documents && in.data.documents().size() < 2)
-    core::fail(
-        Code::bad_data,
-        "{}: is one document, so there are no --other-documents; tokenize says with --format "
-        "and --document-separator where documents end",
-        in.data.name());
+    core::fail(Code::bad_data,
+               "{}: is one document, so --other-documents has no hits; encode it with --format or "
+               "--document-separator of tokenize, which separate documents",
+               in.data.name());
   return in;
 }
 
@@ -155,8 +155,8 @@ Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const P
   packed.by_chance = worth_of(random, bm25, none).mean_score;
   if (found != nullptr && packed.worth.links == 0 && units > 1)
     core::fail(Code::bad_data,
-               "{}: no {} is among the hits of another, so there is no order but a random one; "
-               "use other units, or --method random",
+               "{}: no {} is a hit of another, so only a random order exists; use other units, or "
+               "--method random",
                in.data.name(), in.unit.name);
   return packed;
 }

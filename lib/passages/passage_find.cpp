@@ -26,7 +26,7 @@ std::vector<std::uint32_t> parse_ids(std::string_view line, std::size_t types,
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next < end && *next != ' ') || id >= types)
       core::fail(core::Code::bad_data,
-                 "{}: takes token ids below {} with spaces between, as --ids says", origin, types);
+                 "{}: with --ids, takes token ids below {} separated by spaces", origin, types);
     ids.push_back(id);
     at = next;
   }
@@ -49,11 +49,11 @@ core::OrderedJson describe(const PassageIndex& index, std::uint64_t query, std::
 }  // namespace
 
 void FindOptions::fields(core::FieldList& f) {
-  f.positional("FILE", files, "queries, one a line; - or none is stdin");
-  auto& file = f("index", index, "the index that bm25-search build made");
+  f.positional("FILE", files, "queries, one per line; stdin if - or not given");
+  auto& file = f("index", index, "index, from bm25-search build");
   file.short_name = 'i', file.required = true;
-  f("top", top, "passages of a query").between(1, 10e3);
-  f("ids", ids, "queries are token ids with spaces between");
+  f("top", top, "passages per query").between(1, 10e3);
+  f("ids", ids, "queries are token ids separated by spaces");
 }
 
 std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,

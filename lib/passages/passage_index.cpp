@@ -67,7 +67,8 @@ void PassageIndex::read_facts() {
   const auto json = reader_->array<char>("tokenizer");
   tokenizer_json_.assign(json.begin(), json.end());
   tokenizer_ = text::parse_tokenizer(tokenizer_json_, name() + ": tokenizer");
-  if (tokenizer_->size() > vocabulary_) damaged("its tokenizer has more tokens than the text");
+  if (tokenizer_->size() > vocabulary_)
+    damaged("its tokenizer has more tokens than its vocabulary");
 }
 
 void PassageIndex::read_text() {
@@ -78,17 +79,18 @@ void PassageIndex::read_text() {
   const auto most = token_bytes_ == 1   ? highest_of<std::uint8_t>(tokens_)
                     : token_bytes_ == 2 ? highest_of<std::uint16_t>(tokens_)
                                         : highest_of<std::uint32_t>(tokens_);
-  if (n_tokens_ > 0 && most >= tokenizer_->size()) damaged("a token is none of its tokenizer's");
+  if (n_tokens_ > 0 && most >= tokenizer_->size())
+    damaged("a token outside its tokenizer's vocabulary");
   ends_ = reader_->array<std::uint64_t>("documents");
   hashes_ = reader_->array<std::uint64_t>("hashes", ends_.size());
-  if (ends_.size() > std::uint64_t{1} << 31) damaged("so many documents");
+  if (ends_.size() > std::uint64_t{1} << 31) damaged("too many documents");
   if (ends_.empty() || !std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != n_tokens_)
     damaged("not the ends of documents");
   by_hash_.resize(ends_.size());
   std::iota(by_hash_.begin(), by_hash_.end(), 0U);
   std::ranges::stable_sort(by_hash_, {}, [&](auto document) { return hashes_[document]; });
   cuts_ = PassageCuts(ends_, passage_);
-  if (cuts_.size() == 0 || cuts_.size() > std::uint64_t{1} << 31) damaged("so many passages");
+  if (cuts_.size() == 0 || cuts_.size() > std::uint64_t{1} << 31) damaged("too many passages");
 }
 
 void PassageIndex::read_terms() {
@@ -103,14 +105,14 @@ void PassageIndex::read_terms() {
   for (const auto number : term_order_)
     if (number >= idf_.size()) damaged("not an order of terms");
   for (const float idf : idf_)
-    if (!(idf >= 0 && idf < 100)) damaged("an idf that cannot be");
+    if (!(idf >= 0 && idf < 100)) damaged("an impossible idf");
 }
 
 void PassageIndex::read_blocks() {
   std::uint64_t rows = 0;  // all of them have a term
   for (const auto row : row_) rows += row != TermKinds::kSparse;
   for (const auto row : row_)
-    if (row != TermKinds::kSparse && row >= rows) damaged("a row that is not there");
+    if (row != TermKinds::kSparse && row >= rows) damaged("a row out of range");
   for (std::uint64_t first = 0; first < size(); first += BlockView::kUnits) {
     const auto number = std::to_string(first / BlockView::kUnits);
     const auto units = std::min<std::uint64_t>(BlockView::kUnits, size() - first);
@@ -124,11 +126,11 @@ void PassageIndex::read_blocks() {
     block.rows = reader_->array<float>("rows." + number, block.tiles * block.tile_floats);
     if (!std::is_sorted(block.begin.begin(), block.begin.end()) || block.begin.front() != 0 ||
         block.begin.back() != block.units.size())
-      damaged("not the beginnings of postings");
+      damaged("not the starts of postings");
     if (!std::ranges::all_of(block.units, [&](std::uint16_t unit) { return unit < units; }))
       damaged("a posting of no passage");
     if (!std::ranges::all_of(block.impacts, is_share) || !std::ranges::all_of(block.rows, is_share))
-      damaged("an impact that cannot be");
+      damaged("an impossible impact");
     // The columns after the last passage pad its tile and are not passages.
     for (std::uint64_t row = 0; row < rows && units % kTile != 0; ++row)
       for (std::size_t j = units % kTile; j < kTile; ++j)

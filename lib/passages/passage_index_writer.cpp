@@ -81,12 +81,12 @@ std::size_t token_bytes_of(std::uint64_t vocabulary) {
 }
 
 void PassageOptions::fields(core::FieldList& f) {
-  f("passage", passage, "tokens of a passage; 0: each document is one").between(0, 1e9);
-  f("buffer-size", buffer_size, "bytes for the terms; beyond it they go to disk")
+  f("passage", passage, "tokens per passage; 0: one passage per document").between(0, 1e9);
+  f("buffer-size", buffer_size, "memory in bytes for the terms; more are spilled to disk")
       .between(1, 0x1p50)
       .bytes();
-  f("k1", k1, "how slowly a repeated term saturates").between(0, 1000);
-  f("b", b, "how much a passage's length counts").between(0, 1);
+  f("k1", k1, "BM25 k1: saturation of term frequency").between(0, 1000);
+  f("b", b, "BM25 b: length normalization").between(0, 1);
 }
 
 void write_passages(const std::vector<std::string>& files, const PassageOptions& options, int jobs,
@@ -101,7 +101,7 @@ void write_passages(const std::vector<std::string>& files, const PassageOptions&
   const TermLists lists =
       list_terms(data, tokenizer, end, unit, jobs, static_cast<std::uint64_t>(options.buffer_size),
                  progress, &terms);
-  if (terms.empty()) fail(Code::bad_data, "{}: has no word to find it by", data.name());
+  if (terms.empty()) fail(Code::bad_data, "{}: has no passage with a searchable word", data.name());
   const Bm25 bm25(lists, {options.k1, options.b});
   const TermKinds kinds(lists);
 

@@ -30,10 +30,11 @@ void expect_same_digest(Group& group, const std::string& what, const std::string
   const auto digests = group.gather(digest);
   for (std::size_t rank = 1; rank < digests.size(); ++rank) {
     if (digests[rank] != digests[0])
-      core::fail(core::Code::bug,
-                 "{} of rank {} are not those of rank 0: a machine or a network is at fault, "
-                 "or this program; the same command goes on from the last checkpoint",
-                 what, rank);
+      core::fail(
+          core::Code::bug,
+          "{} of rank {} differ from rank 0: a fault of a machine, the network or this program; "
+          "rerun to resume from the last checkpoint",
+          what, rank);
   }
 }
 

@@ -87,8 +87,8 @@ void Group::connect(const std::string& name, torch::Device device) {
 }
 
 void Group::leave_as(std::int64_t rank, std::int64_t code) const {
-  core::fail(static_cast<core::Code>(code), "rank {} of {}: rank {} failed; see what it says",
-             rank_, size_, rank);
+  core::fail(static_cast<core::Code>(code), "rank {} of {}: rank {} failed; see its message", rank_,
+             size_, rank);
 }
 
 std::shared_ptr<Group> Group::alone() { return std::shared_ptr<Group>(new Group); }

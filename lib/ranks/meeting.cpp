@@ -154,8 +154,8 @@ Socket listener_at(const Address& address, const core::Launch& launch) {
     return socket;
   if (errno == EADDRINUSE)
     core::fail(core::Code::unavailable,
-               "{}:{}: another program listens there; set MASTER_ADDR and MASTER_PORT", launch.host,
-               launch.port);
+               "{}:{}: another program uses this port; set MASTER_ADDR and MASTER_PORT",
+               launch.host, launch.port);
   return Socket();
 }
 
@@ -224,7 +224,7 @@ class Meeting::Server {
   void set(const std::string& key, const std::string& value) {
     {
       const std::lock_guard lock(mutex_);
-      if (!store(0, key, value)) fail_to_meet("a rank stored more than it may");
+      if (!store(0, key, value)) fail_to_meet("a rank stored more than the limit");
     }
     wake();
   }
@@ -232,7 +232,7 @@ class Meeting::Server {
   std::string get(const std::string& key, Clock::time_point until) {
     std::unique_lock lock(mutex_);
     if (!stored_.wait_until(lock, until, [&] { return values_.contains(key); }))
-      fail_to_meet("another rank did not come in time");
+      fail_to_meet("another rank did not join in time");
     return values_.at(key);
   }
 
@@ -392,7 +392,7 @@ class Meeting::Client {
  public:
   Client(const core::Launch& launch, Clock::time_point until) {
     const Run run(launch);
-    std::string why = "rank 0 is not there";
+    std::string why = "rank 0 does not answer";
     for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
       try {
         const auto addresses = launch.one_machine ? std::vector{local_address(launch)}
@@ -441,7 +441,9 @@ class Meeting::Client {
       why = std::strerror(error);
       return false;
     }
-    why = "what listens there is not rank 0 of this run, or has another TESSERA_RANKS_KEY";
+    why =
+        "the program that listens there is not rank 0 of this run, or has another "
+        "TESSERA_RANKS_KEY";
     if (!is_same_user(socket_.fd(), launch.one_machine)) return false;
     const std::string greeting = receive_or_nothing(kGreetingBytes, until);
     if (!greeting.starts_with(kGreeting)) return false;
@@ -458,7 +460,7 @@ class Meeting::Client {
   void await(short what, Clock::time_point until) const {
     pollfd polled = {socket_.fd(), what, 0};
     while (::poll(&polled, 1, wait_ms(until)) <= 0)
-      if (Clock::now() > until) fail_to_meet("another rank did not come in time");
+      if (Clock::now() > until) fail_to_meet("another rank did not join in time");
   }
 
   // Returns fewer than `n` bytes if the other end has closed.

@@ -14,9 +14,9 @@ namespace ranks {
 void RankOptions::fields(core::FieldList& f) {
   const auto in_processes = f.group("Processes");
   f("ranks", ranks,
-    "launcher: this is one of the processes that srun, torchrun or mpirun started for one run",
+    "launcher: this process is one of several that srun, torchrun or mpirun started for one run",
     {"none", "launcher"});
-  f("rank-timeout", timeout, "how long one rank waits for another (H:M:S) before it ends with 76");
+  f("rank-timeout", timeout, "time (H:M:S) that a rank waits for another before it exits with 76");
 }
 
 void BackendOptions::fields(core::FieldList& f) {
@@ -63,7 +63,7 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
   } catch (const core::Error& error) {
     core::fail(error.code(), "--rank-timeout: {}", error.what());
   }
-  if (seconds < 1) core::fail(core::Code::usage, "--rank-timeout: takes a second or more");
+  if (seconds < 1) core::fail(core::Code::usage, "--rank-timeout: takes at least one second");
   try {
     return Group::join(core::launch(), folder,
                        std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
@@ -75,10 +75,10 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
 
 void expect_files(const std::vector<std::string>& files) {
   if (files.empty() || std::find(files.begin(), files.end(), "-") != files.end())
-    core::fail(core::Code::usage, "FILE: several ranks cannot read one stdin; give files");
+    core::fail(core::Code::usage, "FILE: several ranks cannot share stdin; give files");
   for (const auto& file : files)
     if (std::filesystem::is_fifo(file))
-      core::fail(core::Code::usage, "{}: several ranks cannot read one pipe; give files", file);
+      core::fail(core::Code::usage, "{}: several ranks cannot share a pipe; give files", file);
 }
 
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output) {

@@ -88,12 +88,12 @@ std::string Api::refusal(int status, const std::string& text) {
 void Api::check(const HttpRequest& request) const {
   if (options_.local_only && !request.header("host").empty() &&
       !is_this_machine(request.header("host")))
-    throw HttpError(403, "the header Host names another machine");
+    throw HttpError(403, "the Host header names another machine");
   const auto origin = request.header("origin");
   const auto scheme = origin.find("://");
   if (!origin.empty() &&
       (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host")))
-    throw HttpError(403, "a page of another origin");
+    throw HttpError(403, "a request from a page of another origin");
   if (options_.key.empty() || request.path == "/health" || request.path == "/") return;
   if (!same_secret(request.header("authorization"), "Bearer " + options_.key))
     throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)");
@@ -134,7 +134,7 @@ void Api::complete(const HttpRequest& request, bool chat, HttpAnswer& answer) {
   if (chat && !options_.chat)
     throw HttpError(400, "the model has no chat template; /v1/completions continues texts");
   auto job = std::make_shared<CompletionJob>(parse_completion(request.body, chat, options_.limits));
-  if (!queue_.push(job)) throw HttpError(503, "too many requests wait; try again");
+  if (!queue_.push(job)) throw HttpError(503, "too many waiting requests; try again");
   CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
                       options_.model, now(), chat};
   struct Leave {
@@ -227,13 +227,13 @@ std::string Api::metrics() const {
   add("requests_total", "counter", "HTTP requests.", c.requests.load());
   add("refused_total", "counter", "Requests answered with 4xx.", c.refused.load());
   add("failed_total", "counter", "Requests answered with 5xx.", c.failed.load());
-  add("left_total", "counter", "Clients that left before their answer.", c.left.load());
-  add("texts_total", "counter", "Texts that were written.", c.texts.load());
-  add("prompt_tokens_total", "counter", "Tokens of prompts.", c.prompt_tokens.load());
-  add("completion_tokens_total", "counter", "Tokens that were drawn.", c.completion_tokens.load());
-  add("busy_seconds_total", "counter", "Time with the model at work.",
+  add("left_total", "counter", "Clients that disconnected before their answer.", c.left.load());
+  add("texts_total", "counter", "Generated texts.", c.texts.load());
+  add("prompt_tokens_total", "counter", "Prompt tokens.", c.prompt_tokens.load());
+  add("completion_tokens_total", "counter", "Generated tokens.", c.completion_tokens.load());
+  add("busy_seconds_total", "counter", "Time spent in the model.",
       static_cast<double>(c.busy_microseconds.load()) / 1e6);
-  add("queue_length", "gauge", "Requests that wait.", queue_.size());
+  add("queue_length", "gauge", "Waiting requests.", queue_.size());
   return text;
 }
 

@@ -61,7 +61,7 @@ class Members {
     const Json* const value = find(name);
     if (value == nullptr || *value == neutral) return;
     if (value->is_structured() && value->empty()) return;
-    refuse("{}: is not known here; leave it out", name);
+    refuse("{}: is not supported; leave it out", name);
   }
 
  private:
@@ -72,7 +72,7 @@ std::vector<std::int64_t> ids_of(const Json& list) {
   std::vector<std::int64_t> ids;
   for (const Json& id : list) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() > INT32_MAX)
-      refuse("prompt: {} is no id of a token", core::dump(id).substr(0, 40));
+      refuse("prompt: {} is not a token id", core::dump(id).substr(0, 40));
     ids.push_back(id.get<std::int64_t>());
   }
   return ids;
@@ -81,7 +81,7 @@ std::vector<std::int64_t> ids_of(const Json& list) {
 std::vector<CompletionPrompt> prompts_of(const Json& prompt) {
   std::vector<CompletionPrompt> prompts;
   const auto add_ids = [&](const Json& list) {
-    if (list.empty()) refuse("prompt: no token in a list of ids");
+    if (list.empty()) refuse("prompt: a list of token ids is empty");
     prompts.push_back({{}, ids_of(list)});
   };
   if (prompt.is_string()) {
@@ -108,12 +108,12 @@ std::vector<CompletionPrompt> prompts_of(const Json& prompt) {
 void take_stop(const Json& stop, const CompletionLimits& limits, CompletionRequest& request) {
   const auto add = [&](const Json& text) {
     if (!text.is_string() || text.get_ref<const std::string&>().empty())
-      refuse("stop: takes a text that is not empty, or a list of them");
+      refuse("stop: takes a non-empty text, or a list of them");
     request.stop.push_back(text.get<std::string>());
   };
   if (!stop.is_array()) return add(stop);
   if (static_cast<std::int64_t>(stop.size()) > limits.stops)
-    refuse("stop: takes {} texts at most", limits.stops);
+    refuse("stop: takes at most {} texts", limits.stops);
   for (const Json& text : stop) add(text);
 }
 
@@ -220,7 +220,7 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
   } catch (const core::Error& error) {
     refuse("{}", error.what());
   }
-  if (!json.is_object()) refuse("the request is no JSON object");
+  if (!json.is_object()) refuse("the request is not a JSON object");
   const Members members(json);
   CompletionRequest request;
   request.chat = chat;
@@ -251,7 +251,7 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
     if (!memory->empty()) request.memory = core::dump(*memory);
   }
   refuse_unknown(members, request);
-  if (request.stream && request.logprobs) refuse("logprobs: not with stream");
+  if (request.stream && request.logprobs) refuse("logprobs: cannot be combined with stream");
   if (chat) {
     const Json* const messages = members.find("messages");
     if (messages == nullptr || !messages->is_array()) refuse("messages: takes a list of messages");
@@ -263,7 +263,7 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
   if (prompt == nullptr) refuse("prompt: is missing");
   request.prompts = prompts_of(*prompt);
   if (static_cast<std::int64_t>(request.prompts.size()) > limits.texts / request.n)
-    refuse("prompt: takes {} texts at most, {} of each prompt", limits.texts, request.n);
+    refuse("prompt: takes at most {} texts, {} of each prompt", limits.texts, request.n);
   return request;
 }
 

@@ -44,13 +44,13 @@ void parse_request_line(std::string_view line, HttpRequest& request) {
   const auto target = line.substr(first + 1, last - first - 1), version = line.substr(last + 1);
   if (!is_token(request.method)) refuse("no method");
   if (version != "HTTP/1.1" && version != "HTTP/1.0") {
-    if (version.starts_with("HTTP/")) throw HttpError(505, "HTTP/1.1 is spoken here");
+    if (version.starts_with("HTTP/")) throw HttpError(505, "only HTTP/1.1 is supported");
     refuse("no request line");
   }
   request.http_1_0 = version == "HTTP/1.0";
   const auto visible = [](char c) { return c > ' ' && c < '\x7f'; };
   if (!target.starts_with('/') || !std::all_of(target.begin(), target.end(), visible))
-    refuse("a path begins with / and has visible ASCII characters");
+    refuse("a path must begin with / and consist of visible ASCII characters");
   request.path = target.substr(0, target.find('?'));
 }
 
@@ -105,7 +105,7 @@ bool HttpRequest::keeps_alive() const {
 
 std::size_t HttpRequest::body_bytes(std::size_t most) const {
   if (!header("transfer-encoding").empty())
-    throw HttpError(411, "a body needs Content-Length; Transfer-Encoding is not taken");
+    throw HttpError(411, "a body needs Content-Length; Transfer-Encoding is not supported");
   const auto length = header("content-length");
   if (headers.count("content-length") == 0) {
     if (method == "POST" || method == "PUT") throw HttpError(411, "a body needs Content-Length");
@@ -113,17 +113,17 @@ std::size_t HttpRequest::body_bytes(std::size_t most) const {
   }
   const bool digits = !length.empty() && std::all_of(length.begin(), length.end(),
                                                      [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits) refuse("Content-Length is no number");
+  if (!digits) refuse("Content-Length is not a number");
   std::size_t bytes = 0;
   const auto read = std::from_chars(length.data(), length.data() + length.size(), bytes);
   if (read.ec != std::errc() || bytes > most)
-    throw HttpError(413, "a body has at most " + std::to_string(most) + " bytes");
+    throw HttpError(413, "the body is larger than " + std::to_string(most) + " bytes");
   return bytes;
 }
 
 HttpRequest parse_head(std::string_view head) {
   HttpRequest request;
-  if (!head.ends_with("\r\n\r\n")) refuse("no end of the head");
+  if (!head.ends_with("\r\n\r\n")) refuse("the head does not end");
   head.remove_suffix(kLineEnd.size());
   bool first = true;
   while (!head.empty()) {

@@ -39,7 +39,8 @@ Address numeric_address(const std::string& address, std::uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    fail(Code::usage, "--listen {}: no numeric address, as 127.0.0.1, 0.0.0.0 or ::1 are", address);
+    fail(Code::usage, "--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1",
+         address);
   return Address(found);
 }
 
@@ -117,7 +118,7 @@ class HttpConnection {
     buffer_.erase(0, end + 4);
     const std::size_t bytes = request.body_bytes(limits.body_bytes);
     if (const auto expected = request.header("expect"); !expected.empty()) {
-      if (expected != "100-continue") throw HttpError(417, "only 100-continue is expected here");
+      if (expected != "100-continue") throw HttpError(417, "only 100-continue is supported");
       if (bytes > buffer_.size()) {
         HttpAnswer go(socket_, limits, false, true);
         go.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -132,7 +133,7 @@ class HttpConnection {
 
   void answer_one(const HttpRequest& request, HttpAnswer& answer) {
     int status = 500;
-    std::string what = "a fault of the program";
+    std::string what = "internal error";
     try {
       server_.handler_(request, answer);
       return;
@@ -233,7 +234,7 @@ HttpServer::HttpServer(const std::string& address, std::uint16_t port, const Htt
       ::bind(socket_, where->ai_addr, where->ai_addrlen) != 0 || ::listen(socket_, kBacklog) != 0) {
     const auto why = core::error_text(errno);
     if (socket_ >= 0) ::close(socket_);
-    fail(Code::cannot_create, "{} port {}: cannot listen: {}; --port takes another", address, port,
+    fail(Code::cannot_create, "{} port {}: cannot listen: {}; give another --port", address, port,
          why);
   }
   sockaddr_storage bound{};

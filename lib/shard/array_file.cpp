@@ -73,7 +73,7 @@ ArrayFormat array_format_of(std::string_view name) {
 }
 
 void ArrayOptions::fields(core::FieldList& f) {
-  f("format", format, "what to write (megatron: two files)",
+  f("format", format, "format of the output (megatron: two files)",
     {"llm.c", "nanogpt", "npy", "megatron"});
 }
 
@@ -88,8 +88,8 @@ ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> fo
     format_ = ArrayFormat::llmc;
   } else {
     fail(Code::bad_data,
-         "{}: begins neither as llm.c's files nor as .npy; bare u16 ids are --format nanogpt, {}",
-         name(), "Megatron's .bin and .idx --format megatron");
+         "{}: neither a file of llm.c nor .npy; for raw u16 ids, give --format nanogpt, {}", name(),
+         "for Megatron's .bin and .idx, --format megatron");
   }
   if (format_ == ArrayFormat::llmc) start_llmc();
   if (format_ == ArrayFormat::npy) start_npy();
@@ -98,15 +98,15 @@ ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> fo
 void ArrayReader::start_llmc() {
   const auto start = in_.peek(kLlmcBytes);
   const LlmcKind* kind = llmc_kind(start);
-  if (kind == nullptr) fail(Code::bad_data, "{}: does not begin as llm.c's files do", name());
+  if (kind == nullptr) fail(Code::bad_data, "{}: not a file of llm.c", name());
   if (start.size() < kLlmcBytes) fail(Code::bad_data, "{}: cut short in its header", name());
   const auto version = layout::get<std::uint32_t>(start, 4);
   if (version != kind->version)
-    fail(Code::bad_data, "{}: version {} of llm.c's format; version {} is read", name(), version,
-         kind->version);
+    fail(Code::bad_data, "{}: version {} of llm.c's format is not supported; version {} is", name(),
+         version, kind->version);
   announced_ = layout::get<std::uint32_t>(start, 8);
   if (*announced_ >= kLlmcMost)
-    fail(Code::bad_data, "{}: its header announces less than no ids", name());
+    fail(Code::bad_data, "{}: its header announces a negative number of ids", name());
   type_ = {kind->id_bytes, false, false};
   in_.consume(kLlmcBytes);
 }
@@ -117,19 +117,22 @@ void ArrayReader::start_npy() {
       core::parse_npy_header(start.first(std::min(start.size(), core::kMaxNpyHeaderBytes)), name());
   const auto type = type_of(header.descr);
   if (!type)
-    fail(Code::bad_data, "{}: elements of type {}; little-endian integers, float16, float32 are {}",
+    fail(Code::bad_data,
+         "{}: elements of type {} are not supported; little-endian integers, float16 and float32 "
+         "are {}",
          name(), header.descr.substr(0, 40), "read");
   type_ = *type;
   announced_ = header.elements(type_.bytes, name());
   const std::size_t dimensions = header.shape.size();
   if (dimensions < 1 || dimensions > 2 || (type_.is_float && dimensions != 2))
-    fail(Code::bad_data, "{}: shape ({}); ids are (N,) or (N, length), vectors (N, width)", name(),
+    fail(Code::bad_data,
+         "{}: shape ({}) is not supported; ids are (N,) or (N, length), vectors (N, width)", name(),
          fmt::join(header.shape, ", "));
   if (dimensions == 2) {
     if (header.fortran_order)
-      fail(Code::bad_data, "{}: in Fortran order; save numpy.ascontiguousarray of it", name());
+      fail(Code::bad_data, "{}: is in Fortran order; save it with numpy.ascontiguousarray", name());
     row_ = header.shape[1];
-    if (row_ == 0) fail(Code::bad_data, "{}: rows without a number", name());
+    if (row_ == 0) fail(Code::bad_data, "{}: has empty rows", name());
   }
   in_.consume(header.data_offset);
 }
@@ -142,7 +145,7 @@ std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
     if (announced_) want = std::min<std::uint64_t>(want, *announced_ - done_);
     const auto bytes = in_.peek(std::max<std::size_t>(want * type_.bytes, 1));
     if (want == 0 && !bytes.empty())
-      fail(Code::bad_data, "{}: bytes behind the {} numbers that its header announces", name(),
+      fail(Code::bad_data, "{}: has data after the {} numbers that its header announces", name(),
            *announced_);
     const std::size_t there = std::min(want, bytes.size() / type_.bytes);
     if (there == 0) {
@@ -160,7 +163,7 @@ std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
 }
 
 std::size_t ArrayReader::read(std::span<std::uint64_t> out) {
-  if (is_float()) fail(Code::bug, "{}: vectors read as ids", name());
+  if (is_float()) fail(Code::bug, "{}: contains vectors, not ids", name());
   return read_as(out, [&](const std::byte* at, std::uint64_t index) {
     std::uint64_t id = 0;
     std::memcpy(&id, at, type_.bytes);
@@ -171,7 +174,7 @@ std::size_t ArrayReader::read(std::span<std::uint64_t> out) {
 }
 
 std::size_t ArrayReader::read(std::span<float> out) {
-  if (!is_float()) fail(Code::bug, "{}: ids read as vectors", name());
+  if (!is_float()) fail(Code::bug, "{}: contains ids, not vectors", name());
   return read_as(out, [&](const std::byte* at, std::uint64_t index) {
     float x = 0;
     if (type_.bytes == 4) {
@@ -199,11 +202,11 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
   }
   const std::size_t bytes = size_of(header.dtype);
   if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
-    fail(Code::usage, "--format {}: holds no {} of {}; npy does", name_of(format),
+    fail(Code::usage, "--format {}: cannot store {} of {}; use npy", name_of(format),
          name_of(header.kind), name_of(header.dtype));
   if (format == ArrayFormat::nanogpt) return start;
   if (elements >= kLlmcMost)
-    fail(Code::usage, "--format llm.c: holds less than 2^31 ids, not {}; use shard split first",
+    fail(Code::usage, "--format llm.c: stores less than 2^31 ids, not {}; use shard split first",
          elements);
   const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
   layout::put(start, kind.magic);

@@ -55,10 +55,9 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
 }
 
 void CutOptions::fields(core::FieldList& f) {
-  f("parts", parts, "cut into so many shards of about the same size").between(0, 1e6).short_name =
-      'n';
-  f("documents", documents, "documents a shard").between(0, 1e12);
-  f("bytes", bytes, "bytes of elements a shard, unless one document has more")
+  f("parts", parts, "split into N shards of about equal size").between(0, 1e6).short_name = 'n';
+  f("documents", documents, "documents per shard").between(0, 1e12);
+  f("bytes", bytes, "bytes of elements per shard; a larger document has its own shard")
       .between(0, 0x1p50)
       .bytes();
 }
@@ -71,7 +70,7 @@ Cut CutOptions::cut() const {
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
                                    const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
-    core::fail(core::Code::usage, "give one of --parts, --documents, --bytes");
+    core::fail(core::Code::usage, "--parts, --documents and --bytes exclude each other; give one");
   // A unit is indivisible: a document, or the two documents of a pair.
   const std::size_t per_unit = header.kind == Kind::pairs ? 2 : 1;
   const std::size_t n = documents.size() / per_unit;
@@ -79,8 +78,8 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
     return documents.end[unit * per_unit + per_unit - 1];
   };
   if (cut.parts > n)
-    core::fail(core::Code::usage, "{} parts of {} {}: a document stays whole", cut.parts, n,
-               per_unit == 2 ? "pairs" : "documents");
+    core::fail(core::Code::usage, "--parts {}: there are only {} {}, and documents are not divided",
+               cut.parts, n, per_unit == 2 ? "pairs" : "documents");
   std::vector<std::size_t> ends;
   const auto add = [&](std::size_t units) { ends.push_back(units * per_unit); };
   const std::uint64_t total = n == 0 ? 0 : end_of(n - 1);

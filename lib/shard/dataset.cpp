@@ -31,14 +31,14 @@ std::string difference(const Header& a, const Header& b) {
   if (a.marked != b.marked) return both("marks,", a.marked, b.marked);
   if (a.unit != b.unit) return both("units", a.unit, b.unit);
   if (a.unit_length != b.unit_length) return both("unit lengths", a.unit_length, b.unit_length);
-  return both("orders of the data", a.data_fingerprint, b.data_fingerprint);
+  return both("fingerprints of the ordered data", a.data_fingerprint, b.data_fingerprint);
 }
 
 }  // namespace
 
 void expect_same_header(const File& a, const File& b) {
   if (a.header() == b.header()) return;
-  core::fail(core::Code::bad_data, "{} ({}) and {} ({}) do not belong together: {}", a.name(),
+  core::fail(core::Code::bad_data, "{} ({}) and {} ({}) do not match: {}", a.name(),
              a.trailer().fingerprint.hex(), b.name(), b.trailer().fingerprint.hex(),
              difference(a.header(), b.header()));
 }
@@ -86,8 +86,8 @@ void Dataset::read_across(std::uint64_t offset, std::span<T> out) const {
   const std::uint64_t element_bytes = size_of(header().dtype);
   const std::uint64_t n_elements = out.size() * item_bytes / element_bytes;
   if (offset > size() || n_elements > size() - offset)
-    core::fail(core::Code::bad_data, "{}: elements {} to {} of {} were asked for", name(), offset,
-               offset + n_elements, size());
+    core::fail(core::Code::bad_data, "{}: elements {} to {} are out of range; it has {}", name(),
+               offset, offset + n_elements, size());
   auto i = static_cast<std::size_t>(std::upper_bound(start_.begin(), start_.end() - 1, offset) -
                                     start_.begin() - 1);
   for (; !out.empty(); ++i) {

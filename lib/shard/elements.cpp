@@ -17,7 +17,7 @@ void widen(const std::byte* in, std::span<T> out) {
 }
 
 [[noreturn]] void misfit(Dtype dtype, const char* wanted, const std::string& name) {
-  core::fail(core::Code::bad_data, "{}: its elements are {}; {} wanted", name, name_of(dtype),
+  core::fail(core::Code::bad_data, "{}: has elements of type {}; expected {}", name, name_of(dtype),
              wanted);
 }
 

@@ -151,8 +151,8 @@ struct File::Impl {
     if (out.size() * item_bytes % element_bytes != 0)
       core::fail(core::Code::bug, "{}: a part of an element was asked for", name);
     if (offset > trailer.elements || n_elements > trailer.elements - offset)
-      core::fail(core::Code::bad_data, "{}: elements {} to {} of {} were asked for", name, offset,
-                 offset + n_elements, trailer.elements);
+      core::fail(core::Code::bad_data, "{}: elements {} to {} are out of range; it has {}", name,
+                 offset, offset + n_elements, trailer.elements);
     std::uint64_t at = offset * element_bytes;  // offset in the raw bytes
     auto next = std::upper_bound(starts.begin(), starts.end(), at,
                                  [](std::uint64_t x, const Start& start) { return x < start.raw; });

@@ -18,7 +18,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 }
 
 std::string how_to_tokenize(const std::string& name) {
-  return fmt::format("; tokenize makes one of a text: tokenize -t TOKENIZER {} -o X.shard.zst",
+  return fmt::format("; encode a text with: tokenize -t TOKENIZER {} -o X.shard.zst",
                      name == "stdin" ? "-" : name);
 }
 
@@ -76,7 +76,7 @@ core::Bytes encode_header(const Header& header) {
                    tokenizer);
   }
   if (header.tokenizer.size() > kMaxHeaderBytes || tokenizer.size() > kMaxHeaderBytes / 2)
-    core::fail(core::Code::bad_data, "the tokenizer is larger than a shard takes ({} bytes)",
+    core::fail(core::Code::bad_data, "the tokenizer is too large for a shard ({} bytes)",
                kMaxHeaderBytes);
   put(frame, kHeaderMagic);
   put(frame, std::uint32_t{0});
@@ -101,7 +101,7 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
                   start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
-    const std::string kind = zstd ? ", but other data compressed with zstd"
+    const std::string kind = zstd ? ", but other data compressed by zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
                                                                     : " and not text";
     core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
@@ -113,8 +113,8 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   const auto version = get<std::uint32_t>(start, kVersionEnd - 4);
   if (version != kVersion)
     core::fail(core::Code::bad_data,
-               "{}: a shard of format version {}; this program reads version {}", name, version,
-               kVersion);
+               "{}: shard format version {} is not supported; this program reads version {}", name,
+               version, kVersion);
   const auto size = get<std::uint32_t>(start, 4);
   if (size > kMaxHeaderBytes || size < kHeaderFixedBytes + kHashBytes - kFrameHeadBytes)
     damaged(name, 4, "the header's size");
@@ -153,10 +153,11 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   const auto most = most_documents(offset + frame.size());
   const auto expect = [&](std::uint64_t n, const char* what) {
     if (n > most)
-      core::fail(core::Code::bad_data,
-                 "{} {}, nearly all alike, where a shard of this size holds {}; "
-                 "write several shards",
-                 n, what, most);
+      core::fail(
+          core::Code::bad_data,
+          "{} {}, nearly all equal, are too many for a shard of this size, which has at most {}; "
+          "write several shards",
+          n, what, most);
   };
   expect(trailer.content.documents, "documents");
   expect(trailer.marks, "marks");
@@ -247,8 +248,8 @@ void cut_short(const std::string& name, std::uint64_t offset, std::string_view w
 }
 
 void damaged(const std::string& name, std::uint64_t offset, std::string_view what) {
-  core::fail(core::Code::bad_data, "{}: damaged at byte {}: {} is not as it was written", name,
-             offset, what);
+  core::fail(core::Code::bad_data, "{}: corrupt at byte {}: checksum mismatch of {}", name, offset,
+             what);
 }
 
 }  // namespace shard::layout

@@ -62,7 +62,7 @@ std::optional<MegatronFiles> megatron_input(const std::string& path,
   if (format || !core::is_regular_file(path) || !core::begins_with(path, kMegatronMagic))
     return std::nullopt;
   if (!path.ends_with(".idx"))
-    fail(Code::bad_data, "{}: is an index of Megatron's; call it NAME.idx, beside its NAME.bin",
+    fail(Code::bad_data, "{}: is an index of Megatron; rename it to NAME.idx, beside its NAME.bin",
          path);
   return megatron_files(path);
 }
@@ -93,19 +93,18 @@ void MegatronIndex::read_header() {
   const std::size_t there = std::min<std::uint64_t>(bytes_.size(), header.size());
   bytes_.read_at(0, std::span(header).first(there));
   const std::string_view text(reinterpret_cast<const char*>(header.data()), there);
-  if (!text.starts_with(kMegatronMagic))
-    fail(Code::bad_data, "{}: does not begin as Megatron's indices do", name);
+  if (!text.starts_with(kMegatronMagic)) fail(Code::bad_data, "{}: not an index of Megatron", name);
   if (there < header.size()) fail(Code::bad_data, "{}: cut short in its header", name);
   const auto version = layout::get<std::uint64_t>(header, 9);
   if (version != kMegatronVersion)
-    fail(Code::bad_data, "{}: version {} of Megatron's format; version {} is read", name, version,
-         kMegatronVersion);
+    fail(Code::bad_data, "{}: version {} of Megatron's format is not supported; version {} is",
+         name, version, kMegatronVersion);
   const auto code = layout::get<std::uint8_t>(header, 17);
   if (code == 0 || code >= kMegatronTypes.size())
-    fail(Code::bad_data, "{}: ids of type {}; types are 1 to 8", name, code);
+    fail(Code::bad_data, "{}: ids of unknown type {}; types are 1 to 8", name, code);
   type_ = kMegatronTypes.at(code).type;
   if (type_.is_float)
-    fail(Code::bad_data, "{}: numbers of type {} ({}); only integers are ids", name, code,
+    fail(Code::bad_data, "{}: numbers of type {} ({}) cannot be ids; ids are integers", name, code,
          kMegatronTypes.at(code).name);
   sequences_ = layout::get<std::uint64_t>(header, 18);
   boundaries_ = layout::get<std::uint64_t>(header, 26);
@@ -113,13 +112,13 @@ void MegatronIndex::read_header() {
   const bool fits = sequences_ <= rest / 12 && boundaries_ <= (rest - 12 * sequences_) / 8;
   const std::uint64_t behind = fits ? rest - 12 * sequences_ - 8 * boundaries_ : 0;
   if (!fits)
-    fail(Code::bad_data, "{}: cut short: {} bytes hold no {} sequences and {} boundaries", name,
-         bytes_.size(), sequences_, boundaries_);
+    fail(Code::bad_data, "{}: cut short: {} bytes are too few for {} sequences and {} boundaries",
+         name, bytes_.size(), sequences_, boundaries_);
   if (behind == sequences_ && behind > 0)
-    fail(Code::bad_data, "{}: is multimodal (a mode for each sequence); only text is read", name);
-  if (behind > 0) fail(Code::bad_data, "{}: {} bytes behind its end", name, behind);
-  if (boundaries_ == 0)
-    fail(Code::bad_data, "{}: lists no documents, not even where they begin", name);
+    fail(Code::bad_data, "{}: is multimodal (a mode for each sequence); only text is supported",
+         name);
+  if (behind > 0) fail(Code::bad_data, "{}: has {} bytes after its end", name, behind);
+  if (boundaries_ == 0) fail(Code::bad_data, "{}: lists no documents", name);
 }
 
 void MegatronIndex::rewind() {
@@ -149,8 +148,9 @@ std::optional<std::uint64_t> MegatronIndex::next_document() {
     if (length < 0) fail(Code::bad_data, "{}: sequence {} has {} ids", name, sequence_, length);
     const std::int64_t begin = begins_.next();
     if (static_cast<std::uint64_t>(begin) != byte_)
-      fail(Code::bad_data, "{}: sequence {} begins at byte {}, not {} where the one before it ends",
-           name, sequence_, begin, byte_);
+      fail(Code::bad_data,
+           "{}: sequence {} begins at byte {}, not at {}, the end of the previous sequence", name,
+           sequence_, begin, byte_);
     const auto ids = static_cast<std::uint64_t>(length);
     byte_ += ids * type_.bytes;
     if (byte_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
@@ -165,9 +165,9 @@ namespace {
 
 std::uint8_t megatron_code(const Header& header) {
   if (header.kind != Kind::tokens && header.kind != Kind::pairs)
-    fail(Code::usage, "--format megatron: holds no {}; npy does", name_of(header.kind));
+    fail(Code::usage, "--format megatron: cannot store {}; use npy", name_of(header.kind));
   if (header.vocabulary > std::uint64_t{1} << 31)
-    fail(Code::usage, "--format megatron: holds ids below 2^31, not a vocabulary of {}; npy does",
+    fail(Code::usage, "--format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
          header.vocabulary);
   return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
 }

@@ -43,9 +43,10 @@ void refuse_mixed(const std::vector<File>& files) {
   if (part == files.end()) return;
   for (const auto& file : files)
     if (whole_of(file) != whole_of(*part))
-      core::fail(core::Code::usage,
-                 "{}: is no part of the command of which {} is one; merge its parts by themselves",
-                 file.name(), part->name());
+      core::fail(
+          core::Code::usage,
+          "{}: belongs to another command than {}; merge the parts of each command separately",
+          file.name(), part->name());
 }
 
 }  // namespace
@@ -85,10 +86,10 @@ void refuse_incomplete(const std::vector<File>& files) {
   const auto found = find_parts(files);
   if (!found) return refuse_mixed(files);
   if (found->twice > 0)
-    core::fail(core::Code::usage, "{}: a part that is there twice", files[found->twice].name());
+    core::fail(core::Code::usage, "{}: this part is given twice", files[found->twice].name());
   for (std::int64_t part = 0; part < found->count; ++part)
     if (found->place.count(part) == 0)
-      core::fail(core::Code::usage, "{}: is a part of {}, of which part {} is not there",
+      core::fail(core::Code::usage, "{}: is one of {} parts, of which part {} is missing",
                  files[0].name(), found->count, part + 1);
 }
 

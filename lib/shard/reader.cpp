@@ -85,9 +85,10 @@ struct Reader::Impl {
       layout::damaged(name, table_start, "the seek table");
     if (found.size() < expected.size()) layout::cut_short(name, input.offset(), "the seek table");
     if (!input.peek(1).empty())
-      core::fail(core::Code::bad_data,
-                 "{}: bytes after the end of the shard, at byte {}; to join shards use shard merge",
-                 name, input.offset());
+      core::fail(
+          core::Code::bad_data,
+          "{}: has data after the end of the shard, at byte {}; to join shards, use shard merge",
+          name, input.offset());
     ended = true;
   }
 

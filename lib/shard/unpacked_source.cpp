@@ -59,8 +59,8 @@ namespace {
 constexpr std::size_t kLongestMagic = 2 * sizeof(std::uint32_t) + layout::kHeaderName.size();
 
 [[noreturn]] void cannot_unpack(const std::string& name, const char* format, const char* why) {
-  core::fail(core::Code::bad_data, "{}: begins as {}, which cannot be unpacked: {}", name, format,
-             why);
+  core::fail(core::Code::bad_data, "{}: begins like {}, but cannot be decompressed: {}", name,
+             format, why);
 }
 
 class ZstdUnpacker : public UnpackedSource::Unpacker {
@@ -80,10 +80,11 @@ class ZstdUnpacker : public UnpackedSource::Unpacker {
       const auto code = ZSTD_getErrorCode(rest);
       if (code == ZSTD_error_memory_allocation) throw std::bad_alloc();
       if (code == ZSTD_error_frameParameter_windowTooLarge)
-        core::fail(core::Code::bad_data,
-                   "{}: its zstd window is larger than the {} MiB that unpacking may take; unpack "
-                   "it in front (zstd -dc --long=31 {} | ...), or give tokenize --decode-memory 2G",
-                   name_, memory_ >> 20, name_);
+        core::fail(
+            core::Code::bad_data,
+            "{}: its zstd window is larger than the limit of {} MiB; decompress it first (zstd -dc "
+            "--long=31 {} | ...), or give tokenize --decode-memory 2G",
+            name_, memory_ >> 20, name_);
       cannot_unpack(name_, "zstd", ZSTD_getErrorName(rest));
     }
     within_frame_ = rest != 0;
@@ -112,7 +113,7 @@ class MemberUnpacker : public UnpackedSource::Unpacker {
       return {static_cast<std::size_t>(padding - in.begin()), 0};
     }
     if (ended_ && (padded_ || in[0] != first_byte_))
-      refuse("what follows its end is neither compressed nor zeros");
+      refuse("data after its end that is neither compressed nor zeros");
     begin();
     within_frame_ = true;
     return unpack(in, out);
@@ -187,7 +188,7 @@ class Bzip2Unpacker : public MemberUnpacker {
     stream_.avail_out = static_cast<unsigned>(out.size());
     const int result = ::BZ2_bzDecompress(&stream_);
     if (result == BZ_MEM_ERROR) throw std::bad_alloc();
-    if (result != BZ_OK && result != BZ_STREAM_END) refuse("its data are damaged");
+    if (result != BZ_OK && result != BZ_STREAM_END) refuse("damaged data");
     if (result == BZ_STREAM_END) end_member();
     return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
   }
@@ -213,15 +214,16 @@ class XzUnpacker : public MemberUnpacker {
     const lzma_ret result = ::lzma_code(&stream_, LZMA_RUN);
     if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
     if (result == LZMA_MEMLIMIT_ERROR)
-      core::fail(core::Code::bad_data,
-                 "{}: xz wants {} MiB to unpack it, more than the {} MiB that it may take; "
-                 "unpack it in front (xz -dc {} | ...), or give tokenize --decode-memory {}M",
-                 name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
-                 mebibytes(::lzma_memusage(&stream_)));
+      core::fail(
+          core::Code::bad_data,
+          "{}: decompression needs {} MiB, more than the limit of {} MiB; decompress it first (xz "
+          "-dc {} | ...), or give tokenize --decode-memory {}M",
+          name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
+          mebibytes(::lzma_memusage(&stream_)));
     // Without output room or input bytes it must be called again.
     if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
-      refuse(result == LZMA_OPTIONS_ERROR ? "it has a filter that liblzma does not know"
-                                          : "its data are damaged");
+      refuse(result == LZMA_OPTIONS_ERROR ? "a filter that liblzma does not support"
+                                          : "damaged data");
     if (result == LZMA_STREAM_END) end_member();
     return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
   }
@@ -247,8 +249,8 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
   if (magic == layout::kHeaderMagic && start.size() >= kLongestMagic &&
       std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
                   layout::kHeaderName.size()) == 0)
-    core::fail(core::Code::bad_data, "{}: a shard of tokens and no text; --decode gives its text",
-               name);
+    core::fail(core::Code::bad_data,
+               "{}: is a shard of tokens, not a text; --decode prints its text", name);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
   if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
   return nullptr;

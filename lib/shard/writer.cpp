@@ -94,7 +94,7 @@ struct Writer::Impl {
   void finish() {
     if (elements > content.elements) end_document(0, 0, {}, {});
     if (header.kind == Kind::pairs && content.documents % 2 != 0)
-      core::fail(core::Code::bad_data, "a pair without its target");
+      core::fail(core::Code::bad_data, "a pair without a target");
     if (!raw.empty()) compressor.push(raw);
     compressor.finish();
     layout::TrailerFrame trailer;

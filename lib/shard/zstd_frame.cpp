@@ -93,9 +93,10 @@ void decompress_frame(ZSTD_DCtx* context, std::span<const std::byte> frame,
   if (out.size() % size_of(header.dtype) != 0)
     layout::damaged(name, offset, "a data frame ends within an element");
   if (header.vocabulary > 0 && largest(out, header.dtype) >= header.vocabulary)
-    core::fail(core::Code::bad_data,
-               "{}: byte {}: an element of this frame is {}, not below the vocabulary of {}", name,
-               offset, largest(out, header.dtype), header.vocabulary);
+    core::fail(
+        core::Code::bad_data,
+        "{}: byte {}: an element of this frame is {}, which is not below the vocabulary size {}",
+        name, offset, largest(out, header.dtype), header.vocabulary);
 }
 
 }  // namespace shard

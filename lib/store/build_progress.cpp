@@ -69,7 +69,7 @@ void expect_no_removal(const std::string& folder, const std::vector<std::int64_t
   if (!begun) return;
   if (const auto documents = begun->removes(); !documents.empty() && documents != but)
     fail(Code::usage,
-         "{}: a removal was stopped here; run it again first: store remove --document {} {}",
+         "{}: an interrupted removal must be finished first; rerun: store remove --document {} {}",
          folder, fmt::join(documents, ","), folder);
 }
 

@@ -64,7 +64,7 @@ std::string option_change(const std::string& name, const Json& before, const Jso
   const auto open = [](const Json& value) { return value.is_null() || text_of(value).empty(); };
   const std::string was =
       open(before) ? "no --" + name : fmt::format("--{} {}", name, text_of(before));
-  return fmt::format("{}, now it is {}", was, open(now) ? "none" : text_of(now));
+  return fmt::format("{}, now {}", was, open(now) ? "none" : text_of(now));
 }
 
 // Describes how a command in progress differs from this one, in terms of options. `plan` is `now`
@@ -92,8 +92,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
       std::replace(name.begin(), name.end(), '_', '-');
       if (name == "unit") return "another kind of FILE than " + plan.data_name;
       if (name == "reach")
-        return fmt::format("layers that look back otherwise ('{}'), now '{}'", text_of(was),
-                           text_of(is));
+        return fmt::format("another layer memory ('{}'), now '{}'", text_of(was), text_of(is));
       return option_change(name, was, is);
     }
   return "other options";
@@ -104,7 +103,7 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
 void expect_possible(const Plan& plan) {
   const std::uint64_t pca = plan.reduction.pca;
   if (pca >= plan.width)
-    fail(Code::usage, "--keys pca:{}: a key has {} numbers, and is to have fewer", pca, plan.width);
+    fail(Code::usage, "--keys pca:{}: takes fewer dimensions than a key has, {}", pca, plan.width);
   if (!plan.index.empty() && plan.index != "exact")
     Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
@@ -176,18 +175,18 @@ Builder::Builder(std::string folder, Plan plan, bool append)
   if (append_ || there) base_ = read_manifest(folder_);
   if (there) {
     if (plan_.model != base_.model)
-      fail(Code::bad_data, "{}: its keys are of the model {}, this one is {}", folder_, base_.model,
+      fail(Code::bad_data, "{}: was built with the model {}, not with {}", folder_, base_.model,
            plan_.model);
     if (plan_.tokenizer != base_.tokenizer)
-      fail(Code::bad_data, "{}: its labels are of the tokenizer '{}', these are of '{}'", folder_,
+      fail(Code::bad_data, "{}: was built with the tokenizer '{}', not with '{}'", folder_,
            base_.tokenizer, plan_.tokenizer);
     for (const Source& source : base_.sources) {
       const bool same_text = source.data == plan_.data && source.windows == plan_.windows;
       complete_ = complete_ || (same_text && source.part == plan_.part);
       if (same_text && !append_ && source.part && plan_.part && source.part != plan_.part)
         fail(Code::usage,
-             "{}: it is part {} of the text, not part {}; finish it as that, or remove it", folder_,
-             name_of(*source.part), name_of(*plan_.part));
+             "{}: is part {} of the text, not part {}; finish it as that part, or remove it",
+             folder_, name_of(*source.part), name_of(*plan_.part));
     }
     const std::uint64_t pca = base_.projected() ? base_.width : 0;
     const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
@@ -196,23 +195,21 @@ Builder::Builder(std::string folder, Plan plan, bool append)
                       plan_.reduction.merge_neighbours == base_.merge_neighbours &&
                       plan_.key_scale == base_.key_scale;
     if (!append_ && (!complete_ || !same))
-      fail(Code::usage, "{}: there is a store of other data or options; --append adds to it",
+      fail(Code::usage, "{}: contains a store of other data or options; use --append to add to it",
            folder_);
     if (!same)
-      fail(Code::usage,
-           "{}: it has keys of width {}{}{}, metric {}, index {}; an addition has the same",
+      fail(Code::usage, "{}: has keys of width {}{}{}, metric {}, index {}; append with the same",
            folder_, base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
            base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
            name_of(base_.metric), base_.index);
     plan_.index = base_.index;
     if (append_ && !complete_) expect_new_text();
     if (append_ && base_.weighted())
-      fail(Code::usage, "{}: its entries were merged with --prune; build it anew with the addition",
+      fail(Code::usage, "{}: its entries were merged with --prune; rebuild it from all texts",
            folder_);
     if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
-      fail(Code::usage, "{}: {}; an addition leaves out as it did", folder_,
-           base_.whole() ? "it has every position, without --skip-known"
-                         : "it leaves positions out, with --skip-known");
+      fail(Code::usage, "{}: {}; append with the same option", folder_,
+           base_.whole() ? "was built without --skip-known" : "was built with --skip-known");
   }
   if (complete_) {
     remove_stale_files(folder_, base_);
@@ -227,7 +224,7 @@ void Builder::expect_new_text() const {
   for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // or fewer
   for (const Source& source : base_.sources)
     if (source.rows > 0 && overlap(planned, source))
-      fail(Code::usage, "{}: it holds text of {} already; its entries would count twice", folder_,
+      fail(Code::usage, "{}: already contains text of {}, which would count twice", folder_,
            plan_.data_name);
 }
 
@@ -250,7 +247,7 @@ void Builder::go_on() {
   const Json plan = plan_json();
   if (auto begun = read_progress(folder_)) {
     if (begun->plan != plan)
-      fail(Code::usage, "{}: it was begun with {}; go on with that, or remove {}", folder_,
+      fail(Code::usage, "{}: was begun with {}; rerun with that, or remove {}", folder_,
            difference(begun->plan, plan, plan_), kProgressName);
     progress_ = std::move(*begun);
     if (progress_.rows < base_.rows)
@@ -291,8 +288,8 @@ void Builder::expect_in_range(std::span<const float> keys) const {
   // Suggest a scale with four times the room, because later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
   fail(Code::bad_data,
-       "{}: keys reach {:.4g}, float16 {} with --key-scale {}; "
-       "begin the store anew with --key-scale {}",
+       "{}: keys reach {:.4g}, beyond the range of float16, {}, with --key-scale {}; rebuild the "
+       "store with --key-scale {}",
        folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
 }
 
@@ -348,7 +345,7 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
   if (append_) {
     const core::MappedFile file(folder_ + "/" + base_.index_file);
     if (core::hash128(file.bytes()).hex() != base_.index_hash)
-      fail(Code::bad_data, "{}: damaged: its hash is another", file.name());
+      fail(Code::bad_data, "{}: corrupt file: checksum mismatch", file.name());
     auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
     add_rows(*index, keys, manifest.width, base_.rows, watch);
     return index;

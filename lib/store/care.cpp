@@ -8,10 +8,11 @@
 namespace store {
 
 void RemovalOptions::fields(core::FieldList& f) {
-  f("document", documents, "number of a document, from 0; again for more").between(0, 1e12);
+  f("document", documents, "number of a document to remove, counted from 0; may be repeated")
+      .between(0, 1e12);
   f("generation", generation,
-    "generation of the store that has these numbers; 0: the store as it is now, unless the last "
-    "removal was of these numbers")
+    "generation of the store to which the document numbers refer; 0: the current one, unless "
+    "the last removal had the same numbers")
       .between(0, 0x1p53);
 }
 
@@ -22,19 +23,22 @@ RemovalRequest RemovalOptions::request() const {
 
 void IndexOptions::fields(core::FieldList& f) {
   f("index", index,
-    "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [as it is; else by the rows]");
+    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [the current type, else by "
+    "the number of rows]");
 }
 
 void MergeOptions::fields(core::FieldList& f) {
   IndexOptions::fields(f);
-  f("keys", keys, "all: as the parts have them; pca:D: their first D principal components");
-  f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
+  f("keys", keys, "stored keys: all: all dimensions; pca:D: the first D principal components");
+  f("prune", prune,
+    "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
+    "label");
 }
 
 void RecallOptions::fields(core::FieldList& f) {
-  f("k", k, "nearest keys to compare").between(1, 65536);
-  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
-  f("queries", queries, "rows of the store that serve as queries").between(1, 1e6);
+  f("k", k, "nearest neighbours compared").between(1, 65536);
+  f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
+  f("queries", queries, "rows of the store used as queries").between(1, 1e6);
 }
 
 core::OrderedJson verified(const std::string& folder, const Watch& watch) {

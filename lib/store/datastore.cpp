@@ -35,7 +35,7 @@ void expect_range(std::int64_t k, std::int64_t nprobe) {
 void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
                       const std::string& name) {
   if (first.empty() ? rows > 0 : first[0] != 0)
-    fail(Code::bad_data, "{}: damaged: the first of {} rows is of no document", name, rows);
+    fail(Code::bad_data, "{}: damaged: the first of {} rows belongs to no document", name, rows);
   std::int64_t last = 0;
   for (const std::int64_t row : first) {
     if (row < last || static_cast<std::uint64_t>(row) > rows)
@@ -80,14 +80,14 @@ void Datastore::open_files(bool with_index) {
   if (m.weighted()) weights_ = NpyArray(folder_ + "/" + m.weights_file, "<i4", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
-    fail(Code::bad_data, "{}/{}: damaged: its hash is another", folder_, m.documents_file);
+    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   if (m.named()) names_ = read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
   exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
-    fail(Code::bad_data, "{}: damaged, or of another generation: its hash is not that of {}",
+    fail(Code::bad_data, "{}: corrupt, or of another generation: its checksum differs from {}",
          file.name(), kManifestName);
   index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
 }
@@ -110,7 +110,7 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
 
 void Datastore::expect_followable() const {
   if (manifest_.reduced())
-    fail(Code::usage, "{}: without every key as the model gave it; its rows cannot be followed",
+    fail(Code::usage, "{}: does not have every original key, which following pointers needs",
          folder_);
 }
 

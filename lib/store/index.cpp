@@ -160,8 +160,8 @@ void expect_checkable(const faiss::Index& index, const std::string& factory) {
     check_index_bytes(std::as_bytes(std::span(writer.data)), factory, 0);
   } catch (const std::exception&) {
     fail(Code::usage,
-         "--index {}: whether such an index is sound cannot be checked when a store is opened; "
-         "take one of Flat, PQ, SQ or HNSW, or inverted lists (IVF) of them",
+         "--index {}: not supported, since such an index cannot be validated when it is opened; "
+         "use Flat, PQ, SQ or HNSW, or IVF with them",
          factory);
   }
 }
@@ -201,7 +201,7 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
     impl->index.reset(
         faiss::index_factory(static_cast<int>(width), factory.c_str(), faiss_metric(metric)));
   } catch (const std::exception& error) {
-    fail(Code::usage, "--index {}: FAISS does not take it for keys of width {}: {}", factory, width,
+    fail(Code::usage, "--index {}: FAISS cannot build it for keys of width {}: {}", factory, width,
          short_text(error));
   }
   expect_checkable(*impl->index, factory);
@@ -218,13 +218,14 @@ std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std:
     BytesReader reader(bytes);
     impl->index.reset(faiss::read_index(&reader));
   } catch (const std::exception& error) {
-    fail(Code::bad_data, "{}: no index that this FAISS reads: {}", origin, short_text(error));
+    fail(Code::bad_data, "{}: this version of FAISS cannot read the index: {}", origin,
+         short_text(error));
   }
   const faiss::Index& index = *impl->index;
   if (static_cast<std::uint64_t>(index.d) != width ||
       static_cast<std::uint64_t>(index.ntotal) != rows || index.metric_type != faiss_metric(metric))
     fail(Code::bad_data,
-         "{}: an index of {} rows of width {}, where {} of {} with metric {} belong", origin,
+         "{}: the index has {} rows of width {}, expected {} of width {} with metric {}", origin,
          index.ntotal, index.d, rows, width, name_of(metric));
   return std::unique_ptr<Index>(new Index(std::move(impl)));
 }
@@ -246,7 +247,7 @@ void Index::train(std::span<const float> keys) {
   try {
     index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
   } catch (const std::exception& error) {
-    fail(Code::bad_data, "training the index failed: {}; take a smaller --index, or exact",
+    fail(Code::bad_data, "training the index failed: {}; use a smaller --index, or exact",
          short_text(error));
   }
 }
@@ -334,7 +335,7 @@ namespace store {
 namespace {
 [[noreturn]] void absent() {
   core::fail(core::Code::unavailable,
-             "this build has no FAISS; use --index exact, or configure with -Dfaiss_ROOT=DIR");
+             "this build has no FAISS; use --index exact, or rebuild with -Dfaiss_ROOT=DIR");
 }
 }  // namespace
 

@@ -61,7 +61,7 @@ class Parser {
  private:
   [[noreturn]] void damaged(std::string_view what) const {
     core::fail(core::Code::bad_data,
-               "{}: damaged at byte {}: {} cannot be; build the index anew with store rebuild",
+               "{}: damaged at byte {}: {} is impossible; rebuild the index with store rebuild",
                origin_, at_, what);
   }
   void expect(bool right, std::string_view what) const {
@@ -116,7 +116,7 @@ class Parser {
     read<std::int64_t>("its header"), read<std::int64_t>("its header");
     h.trained = flag("its header");
     h.metric = static_cast<std::int32_t>(number<std::int32_t>(0, 1, "its metric"));
-    expect(h.trained || h.rows == 0, "an index that was not trained and has rows");
+    expect(h.trained || h.rows == 0, "an untrained index with rows");
     return h;
   }
 
@@ -168,10 +168,11 @@ Header Parser::index(int depth) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   });
-  core::fail(core::Code::bad_data,
-             "{}: an index of the type '{}', which is not known here and cannot be checked; "
-             "build the index anew with store rebuild",
-             origin_, printable ? name : "?");
+  core::fail(
+      core::Code::bad_data,
+      "{}: an index of type '{}' is not supported, since it cannot be validated; rebuild the "
+      "index with store rebuild",
+      origin_, printable ? name : "?");
 }
 
 Header Parser::flat() {
@@ -247,9 +248,9 @@ void Parser::links(std::uint64_t rows) {
   for (std::uint64_t i = 0; i < chances.size; ++i)
     expect(before[i + 1] > before[i] && before[i + 1] <= (1 << 24), "levels");
   const auto levels = vector<std::int32_t>(rows, "levels");
-  const auto offsets = vector<std::uint64_t>(rows + 1, "places of neighbours");
+  const auto offsets = vector<std::uint64_t>(rows + 1, "positions of neighbours");
   const auto neighbours = vector<std::int32_t>("neighbours");
-  expect(offsets[0] == 0 && offsets[rows] == neighbours.size, "places of neighbours");
+  expect(offsets[0] == 0 && offsets[rows] == neighbours.size, "positions of neighbours");
   for (std::uint64_t row = 0; row < rows; ++row)
     expect(levels[row] >= 1 && static_cast<std::uint64_t>(levels[row]) <= chances.size &&
                offsets[row + 1] - offsets[row] ==
@@ -286,11 +287,11 @@ Header Parser::graph(int depth, std::string_view name) {
   const bool fits = name == "IHNf"   ? stored == "IxFI" || stored == "IxF2" || stored == "IxFl"
                     : name == "IHNp" ? stored == "IxPq"
                                      : stored == "IxSQ";
-  expect(fits, "what a graph is of");
+  expect(fits, "the storage of a graph");
   at_ = from;
   const Header storage = index(depth);
   expect(storage.rows == h.rows && storage.width == h.width && storage.metric == h.metric,
-         "what a graph is of");
+         "the storage of a graph");
   expect(name != "IHNp" || distances_ <= kMostTable, "the bits of a code");
   return h;
 }
@@ -355,11 +356,11 @@ Header Parser::lists(int depth, std::string_view name) {
   const auto from = at_;
   const std::string_view finder = type();
   expect(finder == "IxFI" || finder == "IxF2" || finder == "IxFl" || finder == "IHNf",
-         "what finds the lists");
+         "the quantizer of the lists");
   at_ = from;
   const Header quantizer = index(depth);
   expect(quantizer.width == h.width && quantizer.rows == (h.trained ? n_lists : 0),
-         "what finds the lists");
+         "the quantizer of the lists");
   expect(read<std::uint8_t>("the map of rows") == 0, "the map of rows");
   vector<std::int64_t>(0, "the map of rows");
   std::uint64_t parts = 0;
@@ -441,7 +442,7 @@ Header Parser::transformed(int depth) {
   for (std::uint64_t i = 0; i < n; ++i) transform(width);
   expect(h.rows == 0 || !untrained_, "a matrix");
   const Header below = index(depth);
-  expect(below.width == width && below.rows == h.rows, "what is behind a transformation");
+  expect(below.width == width && below.rows == h.rows, "the index after a transformation");
   return h;
 }
 

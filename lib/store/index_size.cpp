@@ -90,7 +90,7 @@ class Growth {
       add(rows_ * coded->code_size);
     } else {
       core::fail(core::Code::usage,
-                 "--index: how large an index of this type will be is not known");
+                 "--index: the size of an index of this type cannot be estimated");
     }
   }
 

@@ -80,7 +80,7 @@ std::string file_name(const Json& files, const char* key, const std::string& end
   auto name = core::get<std::string>(files, key, origin);
   const bool none = name.empty() && std::string_view(key) == "index";
   if (!none && !is_generation_of(name, key, ending))
-    fail(Code::bad_data, "{}: \"{}\" is no name of a store's file", origin, key);
+    fail(Code::bad_data, "{}: \"{}\" is not the name of a file of a store", origin, key);
   return name;
 }
 
@@ -119,7 +119,7 @@ std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "
 Metric metric_from(std::string_view name, const std::string& origin) {
   if (name == "ip") return Metric::ip;
   if (name == "l2") return Metric::l2;
-  fail(Code::bad_data, "{}: metric \"{}\"; ip and l2 are known", origin, name);
+  fail(Code::bad_data, "{}: metric \"{}\" is not supported; ip and l2 are", origin, name);
 }
 
 bool is_key_scale(double scale) {
@@ -247,7 +247,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   }
   if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
   if (!is_key_scale(m.key_scale))
-    fail(Code::bad_data, "{}: \"key_scale\" is {}, no power of 2 below 1", origin, m.key_scale);
+    fail(Code::bad_data, "{}: \"key_scale\" is {}, not a power of 2 below 1", origin, m.key_scale);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
   m.digest = shard::Chain::read(json, origin);
@@ -285,8 +285,8 @@ Manifest read_manifest(const std::string& folder) {
   const std::string path = folder + "/" + kManifestName;
   if (!std::filesystem::exists(path)) {
     if (std::filesystem::exists(folder + "/" + kProgressName))
-      fail(Code::no_input, "{}: not complete yet; run its build-datastore again", folder);
-    fail(Code::no_input, "{}: no store: it {}; give a folder of build-datastore", folder,
+      fail(Code::no_input, "{}: not complete yet; rerun its build-datastore", folder);
+    fail(Code::no_input, "{}: not a datastore: it {}; give a folder of build-datastore", folder,
          core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);

@@ -26,11 +26,10 @@ const Source& source_of(const Datastore& part) { return part.manifest().sources[
 void expect_part(const Datastore& part) {
   const Manifest& m = part.manifest();
   if (!m.removed.empty())
-    fail(Code::usage, "{}: documents were removed from it; parts are merged as they were built",
+    fail(Code::usage, "{}: documents were removed from it; only unchanged parts can be merged",
          part.name());
   if (m.sources.size() != 1 || !m.sources[0].part)
-    fail(Code::usage, "{}: is no part of a store, as build-datastore --part makes one",
-         part.name());
+    fail(Code::usage, "{}: not a part of a store from build-datastore --part", part.name());
   const SourcePart& place = *m.sources[0].part;
   if (m.rows != place.end - place.begin || m.sources[0].documents != m.documents)
     fail(Code::bad_data, "{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows,
@@ -40,8 +39,8 @@ void expect_part(const Datastore& part) {
 void expect_together(const Datastore& first, const Datastore& part) {
   const auto same = [&](const char* what, const auto& a, const auto& b) {
     if (a != b)
-      fail(Code::usage, "{}: is no part of the store of which {} is one: {} {}, not {}",
-           part.name(), first.name(), what, b, a);
+      fail(Code::usage, "{}: belongs to another store than {}: {} {}, not {}", part.name(),
+           first.name(), what, b, a);
   };
   const Manifest &a = first.manifest(), &b = part.manifest();
   same("model", a.model, b.model);
@@ -68,7 +67,7 @@ Parts open(const std::vector<std::string>& folders) {
               folder);
     parts[place.number] = std::move(part);
   }
-  if (parts.empty()) fail(Code::usage, "give the stores of all parts");
+  if (parts.empty()) fail(Code::usage, "parts are missing; give the stores of all parts");
   names.expect_all();
   std::uint64_t row = 0;
   for (const auto& [number, part] : parts) {
@@ -114,7 +113,7 @@ void copy(const Parts& parts, Builder& builder, const Watch& watch) {
     }
     if (place.end <= builder.rows()) continue;
     if (!(builder.digest() == digest))
-      fail(Code::bad_data, "{}: damaged: its rows are not those of its {}", part->name(),
+      fail(Code::bad_data, "{}: damaged: its rows do not match its {}", part->name(),
            kManifestName);
     builder.commit(place.end);
   }

@@ -25,7 +25,7 @@ std::vector<std::string> read_names(const std::string& path, std::uint64_t count
                                     const std::string& hash) {
   const std::string text = core::read_text(path, std::size_t{1} << 36);
   if (core::hash128(text).hex() != hash)
-    fail(Code::bad_data, "{}: damaged: its hash is another", path);
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", path);
   std::vector<std::string> names;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
@@ -35,7 +35,7 @@ std::vector<std::string> read_names(const std::string& path, std::uint64_t count
     if (core::utf8_length(names.back()) != names.back().size()) break;
     if (at == text.size() && names.size() == count) return names;
   }
-  fail(Code::bad_data, "{}: no {} lines of names", path, count);
+  fail(Code::bad_data, "{}: does not have {} lines of names", path, count);
 }
 
 }  // namespace store

@@ -29,7 +29,7 @@ void expect_array(const core::NpyHeader& header, std::string_view descr, std::ui
   const bool same = header.descr == descr && header.shape.size() == (matrix ? 2U : 1U) &&
                     header.shape[0] >= rows && (!matrix || header.shape[1] == width);
   if (!same)
-    fail(Code::bad_data, "{}: it has type '{}' and shape ({}) where '{}' and ({}) belong", name,
+    fail(Code::bad_data, "{}: has type '{}' and shape ({}), expected '{}' and ({})", name,
          header.descr, fmt::join(header.shape, ", "), descr,
          fmt::join(shape_of(rows, width, matrix), ", "));
 }
@@ -44,12 +44,12 @@ core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::st
   core::NpyHeader header = core::parse_npy_header(front, origin);
   const std::size_t element = npy_element_bytes(header.descr);
   if (element == 0)
-    fail(Code::bad_data, "{}: elements of type '{}'; '<f2', '<i4' and '<i8' are known", origin,
-         header.descr);
+    fail(Code::bad_data, "{}: elements of type '{}' are not supported; '<f2', '<i4' and '<i8' are",
+         origin, header.descr);
   if (header.fortran_order)
-    fail(Code::bad_data, "{}: it is in Fortran order; rows belong together", origin);
+    fail(Code::bad_data, "{}: is in Fortran order, expected C order", origin);
   if (header.data_offset % 8 != 0)
-    fail(Code::bad_data, "{}: its elements begin at byte {}, which is no multiple of 8", origin,
+    fail(Code::bad_data, "{}: its elements begin at byte {}, which is not a multiple of 8", origin,
          header.data_offset);
   if (header.shape.size() > kMostDimensions)
     fail(Code::bad_data, "{}: {} dimensions", origin, header.shape.size());
@@ -73,7 +73,7 @@ NpyArray::NpyArray(const std::string& path, std::string_view descr, std::uint64_
   elements_ = rows * width;
   const std::uint64_t bytes = elements_ * npy_element_bytes(descr);
   if (front.size() - offset_ < bytes)
-    fail(Code::bad_data, "{}: cut short: {} bytes where {} belong", path, front.size(),
+    fail(Code::bad_data, "{}: cut short: it has {} of {} bytes", path, front.size(),
          offset_ + bytes);
 }
 
@@ -88,7 +88,8 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
   if (rows > 0) {
     const NpyArray there(path, descr, rows, width, matrix);
     if (there.data_offset() != kNpyHeaderBytes)
-      fail(Code::bad_data, "{}: its header is not this program's; it cannot grow", path);
+      fail(Code::bad_data, "{}: its header was written by another program; rows cannot be appended",
+           path);
   }
   fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);

@@ -43,7 +43,7 @@ Projection Projection::learn(std::span<const Half> keys, std::uint64_t width, st
                              Metric metric) {
   auto sample = spread_rows(keys, width);
   if (sample.size() / width < to)
-    core::fail(core::Code::bad_data, "--keys pca:{}: wants as many rows, there are {}", to,
+    core::fail(core::Code::bad_data, "--keys pca:{}: needs at least as many rows; there are {}", to,
                sample.size() / width);
   if (metric == Metric::l2) centre(sample, width);
   std::vector<double> sums(width * width);
@@ -74,7 +74,7 @@ Projection read_projection(const std::string& path, std::uint64_t from, std::uin
   const NpyArray array(path, "<f2", to, from, true);
   const auto matrix = array.values<Half>();
   if (core::hash128(std::as_bytes(matrix)).hex() != hash)
-    core::fail(core::Code::bad_data, "{}: damaged: its hash is another", path);
+    core::fail(core::Code::bad_data, "{}: corrupt file: checksum mismatch", path);
   return {{matrix.begin(), matrix.end()}, from, to};
 }
 

@@ -65,9 +65,11 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m, const Wat
     const auto projected = projection.apply(floats);
     if (std::any_of(projected.begin(), projected.end(),
                     [](float x) { return std::abs(x) > kMostHalf; }))
-      core::fail(core::Code::bad_data,
-                 "{}: projected keys are beyond float16; begin the store anew with --key-scale {}",
-                 folder, m.key_scale / 4);
+      core::fail(
+          core::Code::bad_data,
+          "{}: projected keys are beyond the range of float16; rebuild the store with --key-scale "
+          "{}",
+          folder, m.key_scale / 4);
     halves.resize(projected.size());
     to_half(projected.data(), halves);
     for (std::uint64_t i = 0; i < n; ++i)

@@ -54,7 +54,7 @@ void uncount(Manifest& manifest, const Receipt& receipt) {
   const auto less = [&](auto& of) { --of.documents, of.rows -= std::min(of.rows, receipt.rows); };
   Source* const source = holder_of(manifest.sources, document);
   if (source == nullptr)
-    fail(Code::bad_data, "{}: its sources have fewer documents than it has", kManifestName);
+    fail(Code::bad_data, "{}: has more documents than its sources", kManifestName);
   if (auto* const shard = holder_of(source->shards, document)) less(*shard);
   less(*source);
 }
@@ -159,19 +159,20 @@ void verify_rows(const Datastore& store, const Watch& watch) {
     if (row % kBlockRows == 0) tell(watch, "verifying", row, rows);
     const std::int32_t label = store.labels()[row];
     if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
-      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, the vocabulary {} words",
+      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
            store.name(), manifest.values_file, row, label, manifest.vocabulary);
     digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
   if (manifest.weighted() &&
       core::hash128(std::as_bytes(store.weights())).hex() != manifest.weights_hash)
-    fail(Code::bad_data, "{}/{}: damaged: its hash is another", store.name(),
+    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
          manifest.weights_file);
   if (!manifest.whole() &&
       core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
-    fail(Code::bad_data, "{}/{}: damaged: its hash is another", store.name(), manifest.places_file);
+    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
+         manifest.places_file);
   if (!(digest == manifest.digest))
-    fail(Code::bad_data, "{}: damaged: the rows of {} and {} have the digest {}, {} says {}",
+    fail(Code::bad_data, "{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
          store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
          kManifestName, manifest.digest.value().hex());
 }
@@ -191,8 +192,8 @@ Removal::Removal(const std::string& folder, RemovalRequest request, const Watch&
   if (!repeated_) {
     if (request_.generation.value_or(manifest_.generation) != manifest_.generation)
       fail(Code::usage,
-           "{}: is of generation {}, and nothing of the kind was removed from generation {}; "
-           "look up the document's number again",
+           "{}: is at generation {}, and these documents were not removed from generation {}; look "
+           "up the document numbers again",
            folder, manifest_.generation, *request_.generation);
     remove(watch, before_commit);
     generation = manifest_.generation;
@@ -222,8 +223,8 @@ std::uint64_t Removal::removed_at() const {
 
 std::string Removal::repetition() const {
   return fmt::format(
-      "{}: these documents were removed before, in generation {}: nothing was removed now; "
-      "to remove what has {} now: store remove --generation {} --document {} {}",
+      "{}: nothing removed: these documents were already removed in generation {}; to remove "
+      "the documents that have {} now: store remove --generation {} --document {} {}",
       folder_, receipts_.front().generation,
       request_.documents.size() == 1 ? "this number" : "these numbers", manifest_.generation,
       fmt::join(request_.documents, ","), folder_);
@@ -234,15 +235,16 @@ void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
   const Datastore old(folder_);
   if (old.manifest().weighted())
     fail(Code::usage,
-         "{}: its entries were merged with --prune, those of all documents; "
-         "build it anew without the document",
+         "{}: entries of several documents were merged with --prune; rebuild it without the "
+         "document",
          folder_);
   const auto count = static_cast<std::int64_t>(old.documents().size());
   for (const std::int64_t document : documents)
     if (document < 0 || document >= count)
-      fail(Code::usage, "{}: there is no document {}; it has {}, from 0", folder_, document, count);
+      fail(Code::usage, "{}: document {} is out of range; it has {} documents, counted from 0",
+           folder_, document, count);
   if (static_cast<std::int64_t>(documents.size()) == count)
-    fail(Code::usage, "{}: no document would be left; remove the folder", folder_);
+    fail(Code::usage, "{}: no document would remain; remove the folder instead", folder_);
 
   Manifest next = old.manifest();
   ++next.generation;

@@ -5,7 +5,8 @@
 namespace store {
 
 void Store::expect_followable() const {
-  core::fail(core::Code::usage, "{}: its rows are elsewhere; they cannot be followed", name());
+  core::fail(core::Code::usage, "{}: its rows are on another rank; pointers cannot be followed",
+             name());
 }
 
 std::int64_t Store::after(std::int64_t /*row*/) const {
@@ -23,11 +24,11 @@ void Store::expect_model(const std::string& model, const std::string& tokenizer,
   const Manifest& own = manifest();
   if (!model.empty() && model != own.model)
     core::fail(core::Code::bad_data,
-               "{}: its keys are of the model {}, {} is {}; build a store with this model", name(),
-               own.model, model_name, model);
+               "{}: was built with the model {}, but {} is {}; build a store with this model",
+               name(), own.model, model_name, model);
   if (!tokenizer.empty() && !own.tokenizer.empty() && tokenizer != own.tokenizer)
-    core::fail(core::Code::bad_data, "{}: its labels are of the tokenizer {}, that of {} is {}",
-               name(), own.tokenizer, model_name, tokenizer);
+    core::fail(core::Code::bad_data, "{}: was built with the tokenizer {}, but {} has {}", name(),
+               own.tokenizer, model_name, tokenizer);
 }
 
 }  // namespace store

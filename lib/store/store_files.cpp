@@ -57,7 +57,7 @@ void expect_free(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
   if (!names.empty())
     core::fail(core::Code::cannot_create,
-               "{}: no store, but {} is in it; give a folder that is empty or new", folder,
+               "{}: not a datastore, and contains {}; give an empty or new folder", folder,
                *names.begin());
 }
 

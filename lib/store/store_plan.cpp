@@ -64,18 +64,18 @@ double measure_speed(std::uint64_t width) {
 
 void expect_size(const PlanOptions& options) {
   if (options.entries < 1 || options.width < 1)
-    core::fail(core::Code::usage, "give --entries and --width, as 100M and 512");
+    core::fail(core::Code::usage, "--entries and --width are required, for example 100M and 512");
 }
 
 }  // namespace
 
 void PlanOptions::fields(core::FieldList& f) {
-  f("entries", entries, "rows: about one a token of the text").between(0, 1e12);
-  f("width", width, "numbers a key: the model's d_key").between(0, 1 << 20);
-  f("documents", documents, "of the text").between(0, 1e12);
-  f("index", index, "exact, or FAISS's factory string [chosen from the rows]");
-  f("metric", metric, "how near a key is to a query", {"ip", "l2"});
-  f("nprobe", nprobe, "inverted lists that a query looks into").between(1, 1e6);
+  f("entries", entries, "number of entries, about one per token of the text").between(0, 1e12);
+  f("width", width, "width of a key: the model's d_key").between(0, 1 << 20);
+  f("documents", documents, "documents of the text").between(0, 1e12);
+  f("index", index, "exact, or a factory string of FAISS [chosen by the number of rows]");
+  f("metric", metric, "similarity of keys: inner product, or squared L2 distance", {"ip", "l2"});
+  f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
 }
 
 core::OrderedJson plan(const PlanOptions& options, double products_per_s) {

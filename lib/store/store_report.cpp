@@ -20,9 +20,9 @@ std::string recall_warning(const std::string& folder, const Manifest& manifest) 
   const auto& found = manifest.recall;
   if (found.queries == 0 || found.recall >= kEnough) return "";
   return fmt::format(
-      "{}: index {} finds only {:.2f} of the {} nearest keys (nprobe {}); "
-      "build it with --index exact or with more bytes a code (a PQ with more parts, SQ8), or search "
-      "with a larger --nprobe; --rescore corrects the scores of what is found",
+      "{}: index {} has a low recall: {:.2f} of the {} nearest keys (nprobe {}); build it with "
+      "--index exact or with more bytes per code (a larger PQ, or SQ8), or search with a larger "
+      "--nprobe; --rescore corrects the scores of the entries found",
       folder, manifest.index, found.recall, found.k, found.nprobe);
 }
 

@@ -25,10 +25,9 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   const std::string text = data.fingerprint().hex();
   const Manifest& manifest = store.manifest();
   if (manifest.reduced())
-    fail(Code::usage, "{}: without every key as the model gave it; targets are of every token",
-         store.name());
+    fail(Code::usage, "{}: does not have every original key, which targets need", store.name());
   if (!manifest.removed.empty())
-    fail(Code::bad_data, "{}: documents were removed from it; build one of the whole text",
+    fail(Code::bad_data, "{}: documents were removed from it; build a store of the whole text",
          store.name());
   Stretch stretch;
   for (const Source& source : manifest.sources) {
@@ -39,8 +38,9 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
     stretch.row += source.rows;
     stretch.document += source.documents;
   }
-  fail(Code::bad_data, "{}: does not hold {}, whose fingerprint is {}; build a store of this text",
-       store.name(), data.name(), text);
+  fail(Code::bad_data,
+       "{}: does not contain {}, whose fingerprint is {}; build a store of this text", store.name(),
+       data.name(), text);
 }
 
 double root_of(const Datastore& store) { return std::sqrt(static_cast<double>(store.width())); }
@@ -48,12 +48,12 @@ double root_of(const Datastore& store) { return std::sqrt(static_cast<double>(st
 }  // namespace
 
 void TargetOptions::fields(core::FieldList& f) {
-  f("k", k, "nearest entries of a token, its own left out").between(1, 65535);
-  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
-  f("rescore", rescore, "exact scores of the entries found, from the keys");
-  f("datastore-temperature", temperature, "divides the scores; 0: the root of the keys' width")
+  f("k", k, "nearest neighbours per token, without its own entry").between(1, 65535);
+  f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
+  f("rescore", rescore, "recompute the scores of the neighbours from the stored keys");
+  f("datastore-temperature", temperature, "temperature of the scores; 0: sqrt(width of a key)")
       .between(0, 1e6);
-  f("keep", keep, "most probable words of a token that are kept").between(1, 65536);
+  f("keep", keep, "most probable target tokens kept per position").between(1, 65536);
 }
 
 std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
@@ -83,7 +83,7 @@ std::vector<std::int64_t> rows_of(const Datastore& store, const shard::Dataset& 
   const auto [first_row, first_document, source] = stretch_of(store, data);
   const auto& ends = data.documents().end;
   const auto damaged = [&] {
-    fail(Code::bad_data, "{}: its rows are not the tokens of {}", store.name(), data.name());
+    fail(Code::bad_data, "{}: its rows do not match the tokens of {}", store.name(), data.name());
   };
   if (source->documents != ends.size() || source->rows > data.size()) damaged();
   std::vector<std::int64_t> rows(data.size(), -1);
@@ -149,7 +149,7 @@ core::OrderedJson targets_provenance(const Datastore& store, const shard::Datase
 void write_targets(const Datastore& store, const shard::Dataset& data, const TargetOptions& options,
                    shard::Writer& out, const std::function<void(std::uint64_t)>& progress) {
   if (store.manifest().vocabulary > 1 << 24)
-    fail(Code::bad_data, "{}: more words than targets can name", store.name());
+    fail(Code::bad_data, "{}: the vocabulary is too large for targets", store.name());
   const auto rows = rows_of(store, data);
   const auto width = static_cast<std::size_t>(store.width());
   const auto keep = static_cast<std::size_t>(options.keep);

@@ -141,19 +141,19 @@ std::string to_json(const Automaton& automaton) {
 Automaton automaton_of_json(std::string_view text, const std::string& origin) {
   const auto json = core::parse_json(text, origin);
   const auto bad = [&](const char* what) {
-    core::fail(core::Code::bad_data, "{}: no automaton: {}", origin, what);
+    core::fail(core::Code::bad_data, "{}: not an automaton: {}", origin, what);
   };
   if (!json.is_array() || json.empty() || json.size() > 255) bad("not a list of 1 to 255 states");
   Automaton automaton;
   for (const auto& state : json) {
-    if (!state.is_object() || state.empty()) bad("a state is no object of letters");
+    if (!state.is_object() || state.empty()) bad("a state is not an object of letters");
     std::vector<Edge> row;
     for (const auto& [name, target] : state.items()) {
       const auto letter = name.size() == 1 ? kRegbenchTokens.find(name[0]) : std::string::npos;
       if (letter == std::string::npos || letter < 1 || letter > kLetters)
-        bad("an edge's letter is none of a to r");
+        bad("an edge's letter is not in a to r");
       if (!target.is_number_unsigned() || target.get<std::uint64_t>() >= json.size())
-        bad("an edge leads to no state");
+        bad("an edge leads to a missing state");
       row.push_back({static_cast<std::uint8_t>(letter), target.get<std::uint8_t>()});
     }
     automaton.states.push_back(std::move(row));

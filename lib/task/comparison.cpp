@@ -33,8 +33,8 @@ Sums sums_of(const std::vector<ScoreBlock>& given) {
   }
   if (!std::isfinite(sums.all.a) || !std::isfinite(sums.all.b))
     fail(Code::bad_data,
-         "a token has probability 0 under a model, so that its loss is infinite; "
-         "nothing can be compared");
+         "a model gives a token probability 0, so its loss is infinite; such scores cannot be "
+         "compared");
   const auto tokens = static_cast<double>(sums.all.tokens);
   Comparison& result = sums.result;
   result.loss_a = sums.all.a / tokens, result.loss_b = sums.all.b / tokens;
@@ -71,13 +71,13 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double conf
   Sums sums = sums_of(given);
   if (sums.all.tokens < kLeastTokens)
     fail(Code::bad_data,
-         "the text has {} tokens, a comparison by blocks of tokens takes {} at least; "
-         "use a longer text, or --block document where there are {} documents",
+         "the text has {} tokens, but blocks of tokens need at least {}; use a longer text, or "
+         "--block document with at least {} documents",
          sums.all.tokens, kLeastTokens, kLeastBlocks);
   if (sums.blocks.size() < kLeastBlocks)
     fail(Code::bad_data,
-         "a comparison takes {} blocks of tokens at least, there are {}; "
-         "use a smaller --block or a longer text",
+         "a comparison needs at least {} blocks of tokens; there are {}; use a smaller --block or "
+         "a longer text",
          kLeastBlocks, sums.blocks.size());
   const auto tokens = static_cast<double>(sums.all.tokens);
   const std::uint64_t n_cosines = cosines(sums.all.tokens, sums.blocks.size());
@@ -101,14 +101,14 @@ Comparison compare_documents(const std::vector<ScoreBlock>& given, double confid
   Sums sums = sums_of(given);
   if (sums.blocks.size() < kLeastBlocks)
     fail(Code::bad_data,
-         "--block document: there are {} documents, a comparison takes {} at least; "
-         "use --block auto or a longer text",
+         "--block document: there are {} documents, but a comparison needs at least {}; use "
+         "--block auto or a longer text",
          sums.blocks.size(), kLeastBlocks);
   const double effective = effective_documents(sums.blocks);
   if (effective < kLeastEffectiveDocuments)
     fail(Code::bad_data,
-         "--block document: the lengths differ so much that the {} documents are worth {:.1f} of "
-         "one length, a comparison takes {:.0f} at least; use --block auto",
+         "--block document: the {} documents differ so much in length that they count as {:.1f} of "
+         "equal length, but a comparison needs at least {:.0f}; use --block auto",
          sums.blocks.size(), effective, kLeastEffectiveDocuments);
   // For independent tokens of variance 1, the trace of the estimate's quadratic form is the number
   // of tokens. The trace of its square is `squared`.

@@ -54,9 +54,11 @@ std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint
   for (std::size_t t = 0; t < sequence.size(); ++t) {
     state = sequence[t] == kSeparator ? 0 : automaton.next(state, sequence[t]);
     if (state < 0)
-      core::fail(core::Code::bad_data,
-                 "{}: token {} is no word of its automaton; give the file that was made with it",
-                 origin, t);
+      core::fail(
+          core::Code::bad_data,
+          "{}: token {} is not in the alphabet of its automaton; give the automata written with "
+          "these sequences",
+          origin, t);
     if (t + 1 < sequence.size()) states.push_back(state);
   }
   return states;

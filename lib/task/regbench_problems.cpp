@@ -15,8 +15,8 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
   using core::fail;
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.header().vocabulary != kRegbenchTypes)
-    fail(Code::bad_data, "{}: has {} types of tokens, not gen-regbench's {}", data.name(),
-         data.header().vocabulary, kRegbenchTypes);
+    fail(Code::bad_data, "{}: has a vocabulary of {} tokens, not the {} of gen-regbench",
+         data.name(), data.header().vocabulary, kRegbenchTypes);
   const auto& ends = data.documents().end;
   std::vector<RegbenchProblem> problems(ends.size());
   const auto text = core::read_text(automata);
@@ -25,13 +25,14 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
     auto& problem = problems[i];
     problem.origin = fmt::format("{}:{}", automata, i + 1);
     if (at >= text.size())
-      fail(Code::bad_data, "{}: has {} lines, {} has {} sequences; give the file made with it",
-           automata, i, data.name(), problems.size());
+      fail(Code::bad_data,
+           "{}: has {} lines, but {} has {} sequences; give the automata written with it", automata,
+           i, data.name(), problems.size());
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = core::parse_json_line(text.substr(at, end - at), problem.origin);
     at = end + 1;
     if (!line.is_object() || !line.contains("states"))
-      fail(Code::bad_data, "{}: no \"states\" in it", problem.origin);
+      fail(Code::bad_data, "{}: has no \"states\"", problem.origin);
     problem.automaton = automaton_of_json(core::dump(line["states"]), problem.origin);
     problem.begin = i == 0 ? 0 : ends[i - 1];
     std::vector<std::uint32_t> tokens(ends[i] - problem.begin);
@@ -40,8 +41,9 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
     states_of(problem.automaton, problem.sequence, problem.origin);
   }
   if (at < text.size())
-    fail(Code::bad_data, "{}: has more lines than {} has sequences; give the file made with it",
-         automata, data.name());
+    fail(Code::bad_data,
+         "{}: has more lines than {} has sequences; give the automata written with it", automata,
+         data.name());
   return problems;
 }
 

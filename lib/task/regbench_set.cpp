@@ -52,20 +52,22 @@ void make(const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool
 
 void RegbenchSet::fields(core::FieldList& f) {
   f("split", split,
-    "whose automata: no language is in two of train, valid, test; iid: new sequences of train's",
+    "train, valid and test have disjoint languages; iid: new sequences of the languages of train",
     {"train", "valid", "test", "iid"});
-  f("count", count, "how many sequences").between(1, 1e12).short_name = 'n';
-  f("first", first, "number of the first: parts of one set can be made apart").between(0, 1e12);
+  f("count", count, "number of sequences").between(1, 1e12).short_name = 'n';
+  f("first", first, "number of the first sequence, to generate parts of a set separately")
+      .between(0, 1e12);
   f("environments", environments,
-    "automata that the sequences share; 0: one each. iid: as many as train had")
+    "number of automata; 0: one per sequence; with iid, the number that train had")
       .between(0, 1e12);
 }
 
 void RegbenchSet::check() const {
   if (split == "iid" && environments == 0)
-    core::fail(core::Code::usage, "--split iid: give --environments, how many automata train had");
+    core::fail(core::Code::usage,
+               "--split iid: requires --environments, the number of automata of train");
   if (shape.most_words < shape.least_words)
-    core::fail(core::Code::usage, "--most-words: takes --least-words or more");
+    core::fail(core::Code::usage, "--most-words: must be at least --least-words");
 }
 
 core::OrderedJson RegbenchSet::changes(std::int64_t seed) const {

@@ -39,8 +39,8 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
   auto best = at(0);
   if (best.tokens > room)
     core::fail(core::Code::usage,
-               "--length {}: "
-               "problem {} has {} tokens without filling, and {} are left for the answer",
+               "--length {}: problem {} has {} tokens without filler, and {} are reserved for the "
+               "answer; give a larger --length",
                length.tokens, number, best.tokens, length.answer);
   std::int64_t fits = 0, above = task.most_filling() + 1;
   for (std::int64_t step = 1; fits + 1 < above;) {  // doubles the length, then bisects

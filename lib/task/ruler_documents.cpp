@@ -18,7 +18,8 @@ using core::Json;
 
 const Json& list_in(const Json& object, const char* key, const std::string& origin) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_array())
-    core::fail(core::Code::bad_data, "{}: no list \"{}\" where SQuAD has one", origin, key);
+    core::fail(core::Code::bad_data, "{}: not in SQuAD's format: it has no list \"{}\"", origin,
+               key);
   return object[key];
 }
 
@@ -56,7 +57,7 @@ DocumentSet read_squad(std::string_view text, const std::string& origin) {
     ++article;
   }
   if (set.questions.empty())
-    core::fail(core::Code::bad_data, "{}: no question with an answer in it", origin);
+    core::fail(core::Code::bad_data, "{}: has no question with an answer", origin);
   return set;
 }
 

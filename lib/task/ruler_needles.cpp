@@ -32,18 +32,18 @@ std::string uuid(core::Rng& rng) {
 }  // namespace
 
 void NeedleShape::fields(core::FieldList& f) {
-  f("keys", keys, "needles: keys that have values of their own in the text").between(1, 1000);
-  f("values", values, "needles: values of each key").between(1, 1000);
-  f("queries", queries, "needles: keys that are asked for, of --keys").between(1, 1000);
-  f("key-kind", key_kind, "needles: what keys are", {"words", "numbers", "uuids"});
-  f("value-kind", value_kind, "needles: what values are", {"words", "numbers", "uuids"});
+  f("keys", keys, "needles: keys in the text").between(1, 1000);
+  f("values", values, "needles: values per key").between(1, 1000);
+  f("queries", queries, "needles: number of the --keys that are asked for").between(1, 1000);
+  f("key-kind", key_kind, "needles: type of the keys", {"words", "numbers", "uuids"});
+  f("value-kind", value_kind, "needles: type of the values", {"words", "numbers", "uuids"});
 }
 
 NeedleTask::NeedleTask(const NeedleShape& shape, Haystack haystack,
                        std::vector<std::string> sentences)
     : shape_(shape), haystack_(haystack), sentences_(std::move(sentences)) {
   if (shape_.queries > shape_.keys)
-    core::fail(core::Code::usage, "--queries: no more than --keys {}", shape_.keys);
+    core::fail(core::Code::usage, "--queries: takes at most --keys, {}", shape_.keys);
   auto parts = default_story_parts();
   nouns_ = std::move(parts.nouns), adjectives_ = std::move(parts.adjectives);
 }
@@ -126,7 +126,7 @@ std::vector<std::string> sentences_of(std::string_view text, const std::string& 
     gap = false, ends = c == '.' || c == '?' || c == '!';
   }
   if (!sentence.empty()) sentences.push_back(std::move(sentence));
-  if (sentences.empty()) core::fail(core::Code::bad_data, "{}: no sentence in it", origin);
+  if (sentences.empty()) core::fail(core::Code::bad_data, "{}: has no sentence", origin);
   return sentences;
 }
 

@@ -19,7 +19,7 @@ std::string in_lower_case(std::string_view text) {
 core::Json object_of(std::string_view line, const std::string& origin) {
   auto json = core::parse_json_line(line, origin, {"outputs", "text"});
   if (!json.is_object() || !json.contains("id"))
-    core::fail(core::Code::bad_data, "{}: no object with an \"id\"", origin);
+    core::fail(core::Code::bad_data, "{}: not an object with an \"id\"", origin);
   return json;
 }
 
@@ -72,7 +72,7 @@ void RulerScore::add(std::string_view line, const std::string& origin) {
   const auto id = id_of(json, line);
   const auto problem = asked_.find(id);
   if (problem == asked_.end())
-    core::fail(core::Code::bad_data, "{}: answers {}, which was not asked", origin, id);
+    core::fail(core::Code::bad_data, "{}: answers {}, which is not among the problems", origin, id);
   auto& sum = by_id_[id];
   ++sum.answers;
   sum.score += ruler_score(core::get<std::string>(json, "text", origin), problem->second.answers,

@@ -61,13 +61,13 @@ ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b
   while (true) {
     const bool more_a = reader_a.next(a), more_b = reader_b.next(b);
     if (more_a != more_b)
-      fail(Code::bad_data, "{} ends after line {}, {} goes on; they score different tokens",
+      fail(Code::bad_data, "{} ends after line {}, but {} continues; they score different tokens",
            more_a ? reader_b.name() : reader_a.name(), more_a ? reader_b.line() : reader_a.line(),
            more_a ? reader_a.name() : reader_b.name());
     if (!more_a) break;
     if (a.position != b.position || a.token != b.token)
       fail(Code::bad_data,
-           "{}:{}: token {} at {}, but {}:{} has token {} at {}; they score different tokens",
+           "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
            reader_a.name(), reader_a.line(), a.token, a.position, reader_b.name(), reader_b.line(),
            b.token, b.position);
     if (document != a.document) pairs.by_document.emplace_back();

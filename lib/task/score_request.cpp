@@ -20,11 +20,11 @@ const std::vector<std::string_view> kMembers = {"text", "context", "continuation
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
   request.continuations = core::get<std::vector<std::string>>(json, "choices", request.origin);
-  if (request.continuations.empty()) fail(Code::bad_data, "{}: no choices", request.origin);
+  if (request.continuations.empty()) fail(Code::bad_data, "{}: has no choices", request.origin);
   if (!json.contains("gold") || json.at("gold").is_null()) return;
   const auto gold = core::get<std::int64_t>(json, "gold", request.origin);
   if (gold < 0 || gold >= std::ssize(request.continuations))
-    fail(Code::bad_data, "{}: \"gold\" is {}, and the choices are 0 to {}", request.origin, gold,
+    fail(Code::bad_data, "{}: \"gold\" is {}, but the choices are 0 to {}", request.origin, gold,
          request.continuations.size() - 1);
   request.gold = static_cast<std::size_t>(gold);
 }
@@ -35,22 +35,23 @@ void read_members(const Json& json, const std::string& line, ScoreRequest& reque
     request.special = core::get<bool>(json, "special", request.origin);
   if (has("text")) {
     if (has("context") || has("continuation") || has("choices") || has("messages"))
-      fail(Code::bad_data, "{}: \"text\" stands alone, or else \"context\" with what follows it",
+      fail(Code::bad_data, "{}: \"text\" cannot be combined with \"context\"; give one",
            request.origin);
     request.text = core::get<std::string>(json, "text", request.origin);
     return;
   }
   if (has("messages")) {
     if (has("context"))
-      fail(Code::bad_data, "{}: \"context\" and \"messages\": give one of them", request.origin);
+      fail(Code::bad_data, "{}: \"context\" and \"messages\" exclude each other; give one",
+           request.origin);
     request.messages = *core::member_text(line, "messages");
   } else {
     if (!has("context"))
-      fail(Code::bad_data, "{}: neither \"text\" nor \"context\" in it", request.origin);
+      fail(Code::bad_data, "{}: has neither \"text\" nor \"context\"", request.origin);
     request.text = core::get<std::string>(json, "context", request.origin);
   }
   if (has("continuation") == has("choices"))
-    fail(Code::bad_data, "{}: after \"{}\" comes \"continuation\" or \"choices\", one of them",
+    fail(Code::bad_data, "{}: \"{}\" needs \"continuation\" or \"choices\"; give one",
          request.origin, has("messages") ? "messages" : "context");
   if (has("choices")) return read_choices(json, request);
   request.kind = ScoreRequest::Kind::continuation;
@@ -68,7 +69,7 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
   }
   try {
     const Json json = core::parse_json_line(line, origin, kMembers);
-    if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", origin);
+    if (!json.is_object()) fail(Code::bad_data, "{}: not a JSON object", origin);
     request.id = core::member_text(line, "id");
     read_members(json, line, request);
   } catch (const core::Error& error) {
@@ -120,10 +121,11 @@ std::optional<ScoreRequest> ScoreRequestReader::next() {
     if (!jsonl_ && !empty) {
       jsonl_ = (*line)[first] == '{';
       if (!*jsonl_ && core::is_named_json_lines(paths_[opened_ - 1]))
-        fail(Code::bad_data,
-             "{}: is named as JSON lines are, but does not begin with {{; "
-             "jq -c '.[]' makes lines of an array, --format lines reads it as text",
-             paths_[opened_ - 1]);
+        fail(
+            Code::bad_data,
+            "{}: is named like JSON lines, but does not begin with {{; convert an array with jq -c "
+            "'.[]', or give --format lines to read it as text",
+            paths_[opened_ - 1]);
       if (*jsonl_) waiting_.clear();
     }
     if (empty && jsonl_.value_or(false)) continue;

@@ -203,25 +203,26 @@ std::vector<std::string> StoryTally::lines() const {
 }
 
 void StoryFile::fields(core::FieldList& f) {
-  f("format", format, "of the input; openai: the answers to a batch of chat completions",
+  f("format", format, "format of the input; openai: the answers to a batch of chat completions",
     {"jsonl", "openai", "text"});
-  f("field", field, "jsonl: the member that is the story, where a line is an object");
+  f("field", field, "jsonl: field of the story, if a line is an object");
   f("prompt-field", prompt_field,
-    "jsonl: the member that is the prompt, cut off the front of a story that repeats it");
+    "jsonl: field of the prompt, which is removed from a story that repeats it");
   f("opening-field", opening_field,
-    "jsonl: the member that the story goes on from, put before a story that does not repeat it");
+    "jsonl: field of the opening, which is prepended to a story that does not repeat it");
   f("requests", requests,
-    "openai: the batch file, whose last messages of the assistant are put before the answers");
-  f("separator", separator, "text: what stands between stories");
+    "openai: batch file of the requests; their last messages of the assistant are prepended "
+    "to the answers");
+  f("separator", separator, "text: separator between stories");
 }
 
 void StoryFile::check() const {
   if (format == "text" && separator.empty())
-    core::fail(core::Code::usage, "--separator: a text needs one");
+    core::fail(core::Code::usage, "--separator: takes a non-empty text");
   if (format != "jsonl" && !opening_field.empty())
-    core::fail(core::Code::usage, "--opening-field: only --format jsonl has members");
+    core::fail(core::Code::usage, "--opening-field: requires --format jsonl");
   if (format != "openai" && !requests.empty())
-    core::fail(core::Code::usage, "--requests: only --format openai has answers to them");
+    core::fail(core::Code::usage, "--requests: requires --format openai");
 }
 
 namespace {
@@ -245,7 +246,7 @@ CleanStory clean_answer(const std::string& line, const StoryFile& file,
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
   const auto json = core::parse_json_line(line, origin, {"response"});
   if (!json.is_object() || !json.contains("custom_id"))
-    core::fail(core::Code::bad_data, "{}: no \"custom_id\" in it", origin);
+    core::fail(core::Code::bad_data, "{}: has no \"custom_id\"", origin);
   const auto& opening = openings.of(json, origin);
   if (json.contains(kAnswer) && json[kAnswer].is_string())
     return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);

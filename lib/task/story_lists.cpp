@@ -139,13 +139,13 @@ void read_story_words(std::string_view text, const std::string& origin, StoryPar
                                              : nullptr;
     if (list == nullptr || gap == line.npos)
       core::fail(core::Code::bad_data,
-                 "{}:{}: '{}' is none of 'noun WORD', 'verb WORD', 'adjective WORD'", origin,
-                 number, line.substr(0, 40));
+                 "{}:{}: '{}' is not 'noun WORD', 'verb WORD' or 'adjective WORD'", origin, number,
+                 line.substr(0, 40));
     list->emplace_back(line.substr(line.find_first_not_of(" \t", gap)));
   });
   for (const auto& [kind, list] :
        {std::pair{"noun", &parts.nouns}, {"verb", &parts.verbs}, {"adjective", &parts.adjectives}})
-    if (list->empty()) core::fail(core::Code::bad_data, "{}: no {} in it", origin, kind);
+    if (list->empty()) core::fail(core::Code::bad_data, "{}: has no {}", origin, kind);
 }
 
 std::vector<std::string> read_first_names(std::string_view text, const std::string& origin) {
@@ -156,8 +156,7 @@ std::vector<std::string> read_first_names(std::string_view text, const std::stri
     if (seen.emplace(item).second) names.emplace_back(item);
   }
   if (names.empty())
-    core::fail(core::Code::bad_data, "{}: no name of at most {} letters in it", origin,
-               kLongestName);
+    core::fail(core::Code::bad_data, "{}: has no name of at most {} letters", origin, kLongestName);
   return names;
 }
 
@@ -168,7 +167,7 @@ StoryOpenings read_openings(std::string_view text, const std::string& origin) {
     if (!line.empty()) lines.push_back(std::move(line));
   }
   StoryOpenings openings(std::move(lines));
-  if (openings.empty()) core::fail(core::Code::bad_data, "{}: no opening in it", origin);
+  if (openings.empty()) core::fail(core::Code::bad_data, "{}: has no opening", origin);
   return openings;
 }
 

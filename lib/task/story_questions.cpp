@@ -46,28 +46,28 @@ Question ask_list(const std::string& ask, std::int64_t number) {
 }  // namespace
 
 void StoryQuestionOptions::fields(core::FieldList& f) {
-  f("count", n, "how many prompts").between(0, 1e12).short_name = 'n';
-  f("first", first, "number of the first: parts of one sequence can be made apart")
+  f("count", n, "number of prompts").between(0, 1e12).short_name = 'n';
+  f("first", first, "number of the first prompt, to generate parts of a sequence separately")
       .between(0, 1e12);
-  f("ask", ask, "for a story, or for a list that --names or --openings reads",
+  f("ask", ask, "kind of prompts: for a story, or for a list that --names or --openings reads",
     {"story", "names", "openings"});
   f("words", words, "file of lines 'noun WORD', 'verb WORD', 'adjective WORD'");
-  f("names", names, "file of first names, one a line");
-  f("openings", openings, "file of openings, one a line; their first 1 to 12 words are used");
+  f("names", names, "file of first names, one per line");
+  f("openings", openings, "file of openings, one per line; their first 1 to 12 words are used");
   f("opening-in", opening_in,
-    "where the opening stands: at the end of the instruction, or as the beginning of the answer",
+    "place of the opening: at the end of the instruction, or as the beginning of the answer",
     {"instruction", "answer"});
-  f("form", form, "of the lines", {"json", "text"});
-  f("request", request, "write the requests of a batch for a served model instead",
+  f("form", form, "format of the lines", {"json", "text"});
+  f("request", request, "write the requests of a batch for OpenAI's API instead",
     {"none", "openai"});
-  f("model", model, "with --request: the name of the model");
+  f("model", model, "with --request: name of the model");
   f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
   f("max-tokens", max_tokens, "with --request: most tokens of an answer").between(1, 1e9);
 }
 
 void StoryQuestionOptions::check() const {
   if ((request != "none") == model.empty())
-    core::fail(Code::usage, "--request and --model are given together");
+    core::fail(Code::usage, "--request: requires --model, and --model requires it");
   if (ask == "story") return;
   const std::pair<const char*, bool> of_stories[] = {{"words", !words.empty()},
                                                      {"names", !names.empty()},
@@ -75,7 +75,7 @@ void StoryQuestionOptions::check() const {
                                                      {"opening-in", opening_in != "instruction"}};
   for (const auto& [flag, given] : of_stories)
     if (given)
-      core::fail(Code::usage, "--ask {}: --{} is of prompts for stories; leave it out", ask, flag);
+      core::fail(Code::usage, "--ask {}: --{} requires --ask story; leave it out", ask, flag);
 }
 
 StoryParts story_parts(const StoryQuestionOptions& options) {

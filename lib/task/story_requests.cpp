@@ -69,8 +69,9 @@ void AnswerOpenings::sort() {
       requests_.begin(), requests_.end(),
       [](const Request& a, const Request& b) { return a.id == b.id && a.opening != b.opening; });
   if (twice != requests_.end())
-    core::fail(core::Code::bad_data, "{}: two requests have one custom_id, with '{}' and '{}'",
-               file_, *twice->opening, *(twice + 1)->opening);
+    core::fail(core::Code::bad_data,
+               "{}: two requests, with '{}' and '{}', have the same custom_id", file_,
+               *twice->opening, *(twice + 1)->opening);
 }
 
 const std::string& AnswerOpenings::of(const core::Json& answer, const std::string& origin) const {
@@ -82,8 +83,8 @@ const std::string& AnswerOpenings::of(const core::Json& answer, const std::strin
       std::lower_bound(requests_.begin(), requests_.end(), id,
                        [](const Request& a, const core::Digest& b) { return before(a.id, b); });
   if (found == requests_.end() || found->id != id)
-    core::fail(core::Code::bad_data, "{}: no request of {} has the custom_id '{}'", origin, file_,
-               custom_id);
+    core::fail(core::Code::bad_data, "{}: its custom_id occurs in no request of {}: '{}'", origin,
+               file_, custom_id);
   return *found->opening;
 }
 

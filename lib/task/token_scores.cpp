@@ -84,7 +84,7 @@ bool TokenScoreReader::read_line() {
   std::size_t end;
   while ((end = buffer_.find('\n', at_)) == buffer_.npos) {
     if (buffer_.size() - at_ > kLongestLine)
-      fail(Code::bad_data, "{}:{}: no end of the line; not a --per-token file", name(),
+      fail(Code::bad_data, "{}:{}: the line does not end; not a --per-token file", name(),
            line_number_ + 1);
     buffer_.erase(0, at_);
     at_ = 0;
@@ -95,7 +95,7 @@ bool TokenScoreReader::read_line() {
     buffer_.resize(held + n);
     if (n > 0) continue;
     if (held > 0)
-      fail(Code::bad_data, "{}:{}: the last line has no end; the file is cut short", name(),
+      fail(Code::bad_data, "{}:{}: the last line does not end; the file is cut short", name(),
            line_number_ + 1);
     return false;
   }
@@ -106,12 +106,12 @@ bool TokenScoreReader::read_line() {
 }
 
 void TokenScoreReader::read_heading() {
-  if (!read_line()) fail(Code::bad_data, "{}: empty; not a --per-token file", name());
+  if (!read_line()) fail(Code::bad_data, "{}: is empty; not a --per-token file", name());
   const auto find = [&](std::string_view wanted) {
     const auto columns = static_cast<std::size_t>(std::count(line_.begin(), line_.end(), '\t')) + 1;
     for (std::size_t i = 0; i < columns; ++i)
       if (field(line_, i) == wanted) return i;
-    fail(Code::bad_data, "{}:1: no column \"{}\"; not a --per-token file of eval-ppl", name(),
+    fail(Code::bad_data, "{}:1: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
          wanted);
   };
   position_ = find("position"), document_ = find("document"), token_ = find("token");

@@ -218,7 +218,7 @@ std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments
   auto list = read_order(order, data, "segment");
   const auto length = order.header().unit_length;
   if (length != static_cast<std::uint64_t>(segments.length))
-    core::fail(core::Code::usage, "{}: orders segments of {} tokens; use --segment {}",
+    core::fail(core::Code::usage, "{}: is an order of segments of {} tokens; use --segment {}",
                order.name(), length, length);
   // A last segment of one token has no target.
   const auto count = static_cast<std::uint64_t>(segments.count());
@@ -261,13 +261,14 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   }
   if (name == "columns") {
     if (segments.targets < batch)
-      core::fail(core::Code::bad_data, "{}: {} tokens cannot be {} columns; use a smaller --batch",
-                 data.name(), data.size(), batch);
+      core::fail(core::Code::bad_data,
+                 "{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
+                 data.size(), batch);
     return std::make_unique<Columns>(segments.targets, options, seed);
   }
   if (name == "order" && order)
     return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);
-  core::fail(core::Code::usage, "--batches: '{}' is not an order of batches", name);
+  core::fail(core::Code::usage, "--batches: unknown value '{}'; see --help", name);
 }
 
 MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,

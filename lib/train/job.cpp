@@ -41,7 +41,7 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
     if (kTrainingOnly.count(field.name)) {
       core::assign(field, now);
     } else if (now != core::to_strings(field)) {
-      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the flag out", field.name,
+      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the option out", field.name,
                  job.from, fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
     }
   }
@@ -83,7 +83,7 @@ TokenRules rules_of(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.recipe.batches;
   if (pairs && options.begin != "auto")
-    core::fail(core::Code::usage, "--begin: targets of pairs begin as they are; leave it out");
+    core::fail(core::Code::usage, "--begin: not supported for sentence pairs; leave it out");
   text::TokenizerPtr tokenizer;
   if (!run.tokenizer.empty()) tokenizer = text::parse_tokenizer(run.tokenizer, run.data->name());
   const auto begin = infer::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
@@ -101,27 +101,27 @@ void choose_targets(Run& run) {
   if (!data.header().marked) {
     if (loss_on == "marked")
       core::fail(core::Code::usage,
-                 "--loss-on marked: {} has no marks; tokenize --loss-on writes them", data.name());
+                 "--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
+                 data.name());
     return;
   }
   std::uint64_t marked = 0;
   for (const auto& mark : data.documents().marks) marked += mark.end - mark.begin;
   if (loss_on == "all")
     return add_note(run,
-                    fmt::format("--loss-on all: learns all {} tokens, not only the {} that are "
-                                "marked",
+                    fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",
                                 data.size(), marked));
   if (marked == 0)
     core::fail(core::Code::bad_data,
-               "{}: none of its tokens is marked to be learned; --loss-on all learns all",
-               data.name());
+               "{}: has no marked tokens; to learn all tokens, give --loss-on all", data.name());
   run.rules.marks = &data.documents();
-  add_note(run, fmt::format("learns {} of {} tokens, those that are marked; --loss-on all learns "
-                            "all{}",
-                            marked, data.size(),
-                            run.valid && !run.valid->header().marked
-                                ? "; --valid has no marks, so all of it counts"
-                                : ""));
+  add_note(
+      run,
+      fmt::format("learns the {} of {} tokens that are marked; to learn all, give --loss-on all{}",
+                  marked, data.size(),
+                  run.valid && !run.valid->header().marked
+                      ? "; --valid has no marks, so all its tokens count"
+                      : ""));
 }
 
 core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
@@ -157,8 +157,7 @@ void open_data(const Job& job, Run& run) {
     batches.batches = "columns";
   resolve_batches(run.recipe, reads_pairs(run));
   if (header.vocabulary == 0)
-    core::fail(core::Code::bad_data, "{}: does not say how many types its tokens have",
-               run.data->name());
+    core::fail(core::Code::bad_data, "{}: does not state its vocabulary size", run.data->name());
   if (!batches.order.empty()) {
     run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
     // The order's own segment length is the default.
@@ -179,7 +178,7 @@ void check_model(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.model->options;
   if (run.recipe.objective.label_smoothing > 0 && !options.vocabulary.cutoffs.empty())
-    core::fail(core::Code::usage, "--label-smoothing: is for a softmax without --cutoffs");
+    core::fail(core::Code::usage, "--label-smoothing: cannot be combined with --cutoffs");
   if (nn::arch_facts(options.arch).reads_source != pairs)
     core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", options.arch,
                pairs ? "tokens" : "pairs of sentences", run.data->name(),
@@ -188,17 +187,17 @@ void check_model(const Run& run) {
   if (pairs && context) check_pair_lengths(*run.data, *context);
   const std::int64_t segment = run.recipe.batches.segment;
   if (!pairs && context && segment > *context)
-    core::fail(core::Code::usage,
-               "--segment: {} is longer than the {} positions of the model; raise --context",
+    core::fail(core::Code::usage, "--segment: {} exceeds the model's {} positions; raise --context",
                segment, *context);
 }
 
 void open_targets(Run& run) {
   const std::string& path = run.recipe.objective.targets;
   if (path.empty()) return;
-  if (reads_pairs(run)) core::fail(core::Code::usage, "--targets: are of tokens, not of pairs");
+  if (reads_pairs(run))
+    core::fail(core::Code::usage, "--targets: not supported for sentence pairs");
   if (!run.model->head->linear())
-    core::fail(core::Code::usage, "--targets: is for a softmax without --cutoffs or a bias");
+    core::fail(core::Code::usage, "--targets: cannot be combined with --cutoffs or --head-bias");
   run.targets = std::make_unique<TargetShard>(path, *run.data);
 }
 
@@ -252,16 +251,17 @@ void add_terms(const Job& job, const From& from, Run& run) {
     if (!holds) core::fail(core::Code::usage, "--lora: {}", what);
   };
   if (!run.recipe.lora.any()) return;
-  expect(!job.from.empty(), "give the model that the adapter is for, --from MODEL");
+  expect(!job.from.empty(), "--from MODEL is missing; give the model of the adapter");
   expect(job.adapter.empty(),
-         "an adapter of an adapted model has no model to go with; make one by "
-         "model merge and give that to --from");
+         "an adapter cannot be trained on an adapted model; merge it with model merge and give the "
+         "result to --from");
   const auto* const family = model::family_of(run.model->options, from.family);
   if (family == nullptr)
-    core::fail(core::Code::usage,
-               "--lora: {} is of no family of transformers, whose names an "
-               "adapter has; train its weights",
-               job.from);
+    core::fail(
+        core::Code::usage,
+        "--lora: {} belongs to no model family of transformers, which an adapter needs; train all "
+        "weights instead",
+        job.from);
   run.lora = std::make_shared<Lora>(run.model, *family, run.recipe.lora);
 }
 
@@ -298,18 +298,19 @@ void describe(const Job& job, const From& from, Run& run) {
 
 void ValidationOptions::fields(core::FieldList& f) {
   f("valid-command", command,
-    "run on the model at each validation (its folder: {} and $TESSERA_MODEL); "
-    "the last number it prints is the score");
-  f("valid-better", better, "which of the command's scores is the better one", {"higher", "lower"});
+    "command that scores the model at each validation ({} or $TESSERA_MODEL is its folder); "
+    "its last printed number is the score");
+  f("valid-better", better, "whether a higher or a lower score of --valid-command is better",
+    {"higher", "lower"});
 }
 
 void Job::fields(core::FieldList& f) {
   model.fields(f);
   recipe.fields(f);
   const auto in_run = f.group("Run");
-  f("from", from, "start from the weights of a model (Tessera's, or one of transformers)");
+  f("from", from, "initialize from a model (of Tessera or transformers): fine-tuning");
   model::adapter_field(f, adapter);
-  f("valid", valid, "shard to validate on; the best model is kept");
+  f("valid", valid, "validation shard; the best model is kept");
   validation.fields(f);
   thrift.fields(f);
 }
@@ -323,7 +324,7 @@ Run prepare(const Job& job) {
   run.record = job.record;
   run.thrift = job.thrift;
   if (!job.adapter.empty() && job.from.empty())
-    core::fail(core::Code::usage, "--adapter: give the model that it is of, --from MODEL");
+    core::fail(core::Code::usage, "--adapter: requires --from MODEL, the model of the adapter");
   settle_fine_tuning(job, run);
   open_data(job, run);
   settle_further(job, run);

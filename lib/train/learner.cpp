@@ -27,12 +27,12 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
       "{} {}", shares, team.size() == 1 ? "ranks" : fmt::format("teams of {} ranks", team.size()));
   if (carries && batches.lanes % shares != 0)
     core::fail(core::Code::usage,
-               "--lanes: {} of columns cannot be shared by {} alike; give a multiple of {}",
+               "--lanes: {} batch shards cannot be divided equally among {}; give a multiple of {}",
                batches.lanes, who, shares);
   if (!carries && batches.accumulate % shares != 0)
     core::fail(core::Code::usage,
-               "--accumulate: {} micro-batches an update cannot be shared by {} alike; "
-               "give a multiple of {}",
+               "--accumulate: {} micro-batches per step cannot be divided equally among {}; give a "
+               "multiple of {}",
                batches.accumulate, who, shares);
 }
 
@@ -64,7 +64,7 @@ void recompute_blocks(nn::Model& model) {
   auto* const blocks = dynamic_cast<nn::RecomputingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
     core::fail(core::Code::usage,
-               "--recompute: is for transformer and encoder-decoder, not for {}; leave it out",
+               "--recompute: requires arch transformer or encoder-decoder, not {}",
                model.options.arch);
   blocks->recompute_blocks(true);
 }

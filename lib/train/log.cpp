@@ -40,7 +40,7 @@ Log::Log(const std::string& path, std::int64_t through) : path_(path) {
   try {
     struct stat info;
     if (::fstat(fd_, &info) != 0 || !S_ISREG(info.st_mode))
-      core::fail(core::Code::cannot_create, "{}: is in the way", path);
+      core::fail(core::Code::cannot_create, "{}: already exists; move it away", path);
     const auto size = kept_bytes(core::read_text(path), through, path);
     if (::ftruncate(fd_, static_cast<off_t>(size)) != 0)
       core::fail(core::Code::io, "{}: cannot write: {}", path, core::error_text(errno));

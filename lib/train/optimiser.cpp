@@ -121,7 +121,8 @@ class Adam : public Optimiser {
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
   void set_numbers(const std::vector<double>& numbers) override {
-    if (numbers.size() != 1) core::fail(core::Code::bad_data, "checkpoint: not of this optimiser");
+    if (numbers.size() != 1)
+      core::fail(core::Code::bad_data, "checkpoint: belongs to another optimiser");
     updates_ = static_cast<std::int64_t>(numbers[0]);
   }
 
@@ -258,7 +259,8 @@ class Nag : public Optimiser {
 
   std::vector<double> numbers() const override { return {lr_before_}; }
   void set_numbers(const std::vector<double>& numbers) override {
-    if (numbers.size() != 1) core::fail(core::Code::bad_data, "checkpoint: not of this optimiser");
+    if (numbers.size() != 1)
+      core::fail(core::Code::bad_data, "checkpoint: belongs to another optimiser");
     lr_before_ = numbers[0];
   }
 
@@ -323,7 +325,7 @@ void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
     const auto found = tensors.find(name);
     if (found == tensors.end() || found->second.sizes() != tensor.sizes())
       core::fail(core::Code::bad_data,
-                 "checkpoint: the optimiser's {} is missing or has another shape", name);
+                 "checkpoint: the optimiser's {} is missing or has the wrong shape", name);
     tensor.copy_(found->second);
   }
 }
@@ -339,9 +341,8 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
       return is_hidden_matrix(named.first, named.second);
     });
     if (!any)
-      core::fail(
-          core::Code::usage,
-          "--optimiser: muon is for matrices of layers, and this model has none; take adamw");
+      core::fail(core::Code::usage,
+                 "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");
     return std::make_unique<Muon>(options, std::move(weights), std::move(own));
   }
   core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",

@@ -11,11 +11,13 @@ std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::
   const auto& header = order.header();
   shard::expect_kind(header, {shard::Kind::order}, order.name());
   if (header.data_fingerprint != data.fingerprint().hex())
-    core::fail(core::Code::bad_data,
-               "{}: orders data of fingerprint {}, but {} has {}; make the order from these data",
-               order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
+    core::fail(
+        core::Code::bad_data,
+        "{}: is an order of data with fingerprint {}, but {} has {}; create the order from these "
+        "data",
+        order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
   if (header.unit != unit)
-    core::fail(core::Code::bad_data, "{}: orders {}s; give an order of {}s", order.name(),
+    core::fail(core::Code::bad_data, "{}: is an order of {}s; give an order of {}s", order.name(),
                header.unit, unit);
   std::vector<std::uint64_t> list(order.size());
   order.read(0, std::span(list));

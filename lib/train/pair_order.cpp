@@ -63,7 +63,7 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
   for (const auto pair : list) {
     if (pair >= count || seen[pair])
       core::fail(core::Code::bad_data, "{}: lists pair {}, which is {}", order.name(), pair,
-                 pair < count ? "there already" : "not in the data");
+                 pair < count ? "already listed" : "not in the data");
     seen[pair] = true;
   }
   if (list.size() != count)
@@ -87,10 +87,11 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto begin = i == 0 ? 0 : documents.end[i - 1];
     if (documents.end[i] - begin > static_cast<std::uint64_t>(context))
-      core::fail(core::Code::usage,
-                 "--context: pair {} of {} has a side of {} tokens, the model {} positions; "
-                 "raise it, or leave the pair out",
-                 i / 2, data.name(), documents.end[i] - begin, context);
+      core::fail(
+          core::Code::usage,
+          "--context: pair {} of {} has a sentence of {} tokens, but the model has {} positions; "
+          "raise it, or leave the pair out",
+          i / 2, data.name(), documents.end[i] - begin, context);
   }
 }
 

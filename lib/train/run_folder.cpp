@@ -37,7 +37,7 @@ void expect_same_bytes(core::ByteSource& source, const std::string& path) {
     }
     if (!same)
       core::fail(core::Code::bad_data,
-                 "stdin: not the data that {} was begun with; use another folder",
+                 "stdin: differs from the data of the run in {}; use another folder",
                  fs::path(path).parent_path().string());
     at += n;
   }
@@ -65,10 +65,10 @@ std::string difference(const core::Json& before, const core::Json& now, const st
                        const FileNames& files) {
   const std::string a = text_of(before, key), b = text_of(now, key);
   const auto name = files.find(key);
-  if (name == files.end()) return fmt::format("{} {}, now it is {}", key, a, b);
+  if (name == files.end()) return fmt::format("{} {}, now {}", key, a, b);
   const auto& [flag, file] = name->second;
-  if (b == "\"\"") return fmt::format("{}, now there is none", flag);
-  if (a == "\"\"" || a == "nothing") return fmt::format("no {}, now it is {}", flag, file);
+  if (b == "\"\"") return fmt::format("{}, now none", flag);
+  if (a == "\"\"" || a == "nothing") return fmt::format("no {}, now {}", flag, file);
   return fmt::format("another {} than {}", flag, file);
 }
 
@@ -76,7 +76,8 @@ std::string difference(const core::Json& before, const core::Json& now, const st
 
 RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
   if (role == Role::reads) return;
-  lock_.emplace(path, "another process trains in it; wait for it, or use another folder",
+  lock_.emplace(path,
+                "another process is training in this folder; wait for it, or use another folder",
                 core::FolderLock::Absent::made);
 }
 
@@ -136,11 +137,10 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     if (both.contains("tessera")) own = both["tessera"];
     if (!own.is_object() || !own.contains("training"))
       core::fail(core::Code::usage,
-                 "{}: the folder holds a model that was not trained in it; use another folder",
-                 path_);
+                 "{}: contains a model that was not trained there; use another folder", path_);
   } else if (begun) {
     core::fail(core::Code::bad_data,
-               "{}: is not there, but a run was begun in the folder; use another folder", path);
+               "{}: is missing, but a run was begun in the folder; use another folder", path);
   } else {
     std::vector<std::string> names = {"metrics.jsonl", "timings.jsonl", "tokenizer.json"};
     for (const auto name : model::carried_names()) names.emplace_back(name);
@@ -148,7 +148,7 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
       std::error_code ignored;
       if (fs::exists(fs::symlink_status(file(name), ignored)))
         core::fail(core::Code::usage,
-                   "{}: is there, but no run was begun in the folder; use another folder",
+                   "{}: exists, but no run was begun in the folder; use another folder",
                    file(name));
     }
   }
@@ -222,7 +222,7 @@ OpenedRun open_run(const std::string& path, const std::vector<std::string>& file
                    ranks::Group& group) {
   const bool piped = files.empty() || std::find(files.begin(), files.end(), "-") != files.end();
   if (!group.is_alone() && piped)
-    core::fail(core::Code::usage, "FILE: several ranks cannot read one stdin; give files");
+    core::fail(core::Code::usage, "FILE: several ranks cannot share stdin; give files");
   OpenedRun run;
   group.first_does([&] {
     run.folder = std::make_unique<RunFolder>(path);

@@ -11,103 +11,103 @@ namespace train {
 
 void BatchOptions::fields(core::FieldList& f) {
   const auto in_batches = f.group("Batches");
-  f("segment", segment, "tokens a segment").between(1, 16e6);
+  f("segment", segment, "tokens per segment").between(1, 16e6);
   f("segment-deviation", segment_deviation,
-    "columns: lengths of segments vary by so many tokens, one in twenty is half; 0: all are equal")
+    "columns: standard deviation of the segment length in tokens; one segment in twenty has "
+    "half the length; 0: equal lengths")
       .between(0, 16e6);
-  f("batch", batch, "segments a micro-batch, which is the whole training memory; columns: rows")
+  f("batch", batch,
+    "segments per micro-batch; the training memory is the micro-batch; columns: number of streams")
       .between(1, 16e6);
-  f("batch-tokens", batch_tokens, "pairs: most tokens of targets a micro-batch, padding included")
+  f("batch-tokens", batch_tokens, "pairs: most target tokens per micro-batch, including padding")
       .between(1, 1e9);
   f("accumulate", accumulate,
-    "micro-batches an update, of all ranks together; they never share memory")
+    "gradient accumulation: micro-batches per step over all ranks; each has its own memory")
       .between(1, 1e6);
   f("lanes", lanes,
-    "columns: "
-    "parts that a micro-batch's rows are computed in, without common memory; ranks share them")
+    "columns: shards of a micro-batch, each with its own memory, distributed over the ranks")
       .between(1, 1e6);
   f("batches", batches,
-    "order of the segments; auto: order if there is one, runs for long memory, else shuffled",
+    "composition of the batches; auto: order with --order, runs with --memory long, else shuffled",
     {"auto", "shuffled", "kept", "runs", "columns", "documents", "order", "pairs"});
-  f("run-length", run_length, "runs: consecutive segments a run; 0: the whole micro-batch")
+  f("run-length", run_length, "runs: consecutive segments per run; 0: the whole micro-batch")
       .between(0, 16e6);
-  f("order", order, "order shard of the data's segments (bm25-pack)");
-  f("unscored", unscored, "ids of tokens that are read but not learned as targets").between(0, 4e9);
+  f("order", order, "order of the segments, from bm25-pack");
+  f("unscored", unscored, "token ids that are ignored as targets (ignore_index)").between(0, 4e9);
   f("loss-on", loss_on,
-    "targets that are learned, the others being context: marked: those that tokenize --loss-on "
-    "marked; auto: these where there are any, else all",
+    "targets in the loss: marked: those marked by tokenize --loss-on; all; auto: marked if "
+    "there are marks, else all",
     {"auto", "marked", "all"});
   f("begin", begin,
-    "what each row that goes on from no other begins with, in the place of its first token: "
-    "none, or a token; auto: what the tokenizer's template says");
+    "BOS token of rows that start a stream, in place of their first token: none, or a token; "
+    "auto: by the tokenizer's template");
 }
 
 void ObjectiveOptions::fields(core::FieldList& f) {
   const auto in_training_memory = f.group("Training memory");
-  f("memory", memory, "none, or any of local,long,ext joined by commas");
+  f("memory", memory, "none, or local, long and ext joined by commas");
   f("memory-gradient", memory_gradient,
-    "gradient into the memory's keys; own: of the own rank's losses alone", {"on", "own", "off"});
-  f("memory-ranks", memory_ranks, "ranks that share each micro-batch and see each other's keys")
-      .between(1, 1024);
-  f("memory-temperature", memory_temperature, "divides the memory's scores")
+    "backpropagate into memory keys: on; own: only from this rank's loss; off",
+    {"on", "own", "off"});
+  f("memory-ranks", memory_ranks, "ranks that share a micro-batch and its memory").between(1, 1024);
+  f("memory-temperature", memory_temperature, "temperature of the memory's scores")
       .between(model::kLeastTemperature, 1e6);
-  f("memory-top-k", memory_top_k, "only the best entries of a token; 0: all").between(0, 1e9);
+  f("memory-top-k", memory_top_k, "use only the best N entries per token; 0: all").between(0, 1e9);
   f("memory-previous", memory_previous,
-    "columns with long: earlier segments that stay memory, without gradient")
+    "columns with long: earlier segments kept as memory, without gradient")
       .between(0, 1e6);
-  f("drop-local", drop_local, "ext: probability that a micro-batch hides each token's own segment")
+  f("drop-local", drop_local, "ext: probability per micro-batch of hiding local memory")
       .between(0, 1);
-  f("plain-warmup", plain_warmup, "first updates without memory: a share below 1, else a number")
+  f("plain-warmup", plain_warmup,
+    "initial steps without memory: a fraction if below 1, else a number")
       .between(0, 1e12);
-  f("label-smoothing", label_smoothing,
-    "mass of each target that all other words share; without memory")
+  f("label-smoothing", label_smoothing, "label smoothing; without memory only")
       .at_least(0)
       .below(1);
-  f("targets", targets, "what a teacher says of the data's tokens (build-targets); without memory");
-  f("targets-share", targets_share, "with --targets: share of the divergence from it in the loss")
+  f("targets", targets, "target distributions of a teacher (build-targets); without memory only");
+  f("targets-share", targets_share,
+    "with --targets: weight of the divergence from the teacher in the loss")
       .between(0, 1);
 }
 
 void OptimiserOptions::fields(core::FieldList& f) {
   const auto in_optimiser = f.group("Optimiser");
   f("optimiser", optimiser,
-    "adamw; muon (matrices of layers), with adamw for the rest; radam; adam and nag as fairseq has "
-    "them",
+    "muon: for the matrices of layers, with adamw for the rest; adam and nag: as in fairseq",
     {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
-    "highest learning rate; 0: 1e-3, or 0.1 for nag; with --from 2e-5, or 2e-3; with --lora 2e-4")
+    "peak learning rate; 0: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4")
       .between(0, 1000);
-  f("beta1", beta1, "adam, adamw, radam, muon: decay of the mean gradient").at_least(0).below(1);
-  f("beta2", beta2, "adam, adamw, radam, muon: decay of the mean square").at_least(0).below(1);
-  f("epsilon", epsilon, "adam, adamw, radam, muon: added to the root mean square")
-      .above(0)
-      .at_most(1);
+  f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
+  f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").at_least(0).below(1);
+  f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0).at_most(1);
   f("bias-correction", bias_correction,
-    "adam, adamw: divide the moments by what their first value, 0, leaves of them; "
-    "off: longer first steps",
+    "adam, adamw: correct the bias of the moments towards 0; off: longer first steps",
     {"on", "off"});
   f("momentum", momentum, "nag, muon: momentum; auto: 0.99 of nag, 0.95 of muon")
       .above(0)
       .below(1)
       .or_auto();
-  f("weight-decay", weight_decay, "decoupled weight decay, times the learning rate")
+  f("weight-decay", weight_decay, "decoupled weight decay, multiplied by the learning rate")
       .between(0, 1000);
-  f("decay", decay, "what decays: tensors of two dimensions and more, or all", {"matrices", "all"});
-  f("clip", clip, "bound of the gradient's norm; 0: none").between(0, 1e12);
+  f("decay", decay,
+    "parameters with weight decay: matrices: tensors of at least two dimensions; all",
+    {"matrices", "all"});
+  f("clip", clip, "gradient clipping: maximum norm; 0: none").between(0, 1e12);
 }
 
 void ScheduleOptions::fields(core::FieldList& f) {
   const auto in_schedule = f.group("Schedule");
-  f("schedule", schedule, "learning rate after the warm-up",
+  f("schedule", schedule, "learning rate schedule after the warmup",
     {"cosine", "cosine-restarts", "inverse-sqrt", "linear", "constant"});
-  f("warmup", warmup, "updates of linear warm-up: a share below 1, else a number").between(0, 1e12);
-  f("warmup-init-lr", warmup_init_lr, "learning rate of the first update of the warm-up")
-      .between(0, 1000);
-  f("min-lr", min_lr, "learning rate where a cosine ends").between(0, 1000);
-  f("period", period, "cosine-restarts: updates of the first period; 0: all").between(0, 1e12);
-  f("t-mult", t_mult, "cosine-restarts: each period is so many times as long as the one before")
+  f("warmup", warmup, "steps of linear warmup: a fraction if below 1, else a number")
+      .between(0, 1e12);
+  f("warmup-init-lr", warmup_init_lr, "learning rate of the first warmup step").between(0, 1000);
+  f("min-lr", min_lr, "cosine: final learning rate").between(0, 1000);
+  f("period", period, "cosine-restarts: steps of the first period; 0: all steps").between(0, 1e12);
+  f("t-mult", t_mult, "cosine-restarts: factor of the length from period to period")
       .between(1, 1000);
-  f("lr-shrink", lr_shrink, "cosine-restarts: factor of the rates from period to period")
+  f("lr-shrink", lr_shrink, "cosine-restarts: factor of the learning rate from period to period")
       .above(0)
       .at_most(1);
 }
@@ -115,31 +115,32 @@ void ScheduleOptions::fields(core::FieldList& f) {
 void LoraOptions::fields(core::FieldList& f) {
   const auto in_lora = f.group("Low-rank adapter");
   f("lora", lora,
-    "with --from: train terms of this rank that are added to the matrices, and save them as an "
-    "adapter of peft's; 0: train all weights")
+    "with --from: train a LoRA adapter of this rank and save it in peft's format; 0: train "
+    "all weights")
       .between(0, 65536);
-  f("lora-alpha", lora_alpha, "the terms are multiplied by this over the rank; 0: twice the rank")
+  f("lora-alpha", lora_alpha, "LoRA alpha: the update is scaled by alpha / rank; 0: twice the rank")
       .between(0, 1e6);
   f("lora-targets", lora_targets,
-    "which matrices, and again for each: a name as transformers has it (q_proj), or all-linear");
+    "adapted modules, by their names in transformers (q_proj), or all-linear; may be repeated");
 }
 
 void Recipe::fields(core::FieldList& f) {
   const auto in_length = f.group("Length");
   f("steps", steps,
-    "updates; auto: by --epochs, else by the size of the data; with --from one epoch")
+    "optimiser steps; auto: by --epochs, else by the size of the data; with --from, one epoch")
       .between(1, 1e12)
       .or_auto();
-  f("epochs", epochs, "times through the data; auto: by --steps").above(0).at_most(1e9).or_auto();
+  f("epochs", epochs, "passes over the data; auto: by --steps").above(0).at_most(1e9).or_auto();
   batches.fields(f);
   objective.fields(f);
   optimiser.fields(f);
   schedule.fields(f);
   lora.fields(f);
   const auto in_run = f.group("Run");
-  f("precision", precision, "of the model's products; auto: float32 on the CPU, bfloat16 on a GPU",
+  f("precision", precision,
+    "data type of matrix products; auto: float32 on the CPU, bfloat16 on a GPU",
     {"auto", "float32", "bfloat16"});
-  f("deterministic", deterministic, "on a GPU: the same bytes each time, some of it slower");
+  f("deterministic", deterministic, "GPU: bitwise reproducible results, at some cost in speed");
   f("reduce", reduce,
     "order in which gradients are added: tree, the same bytes for 1, 2, 4, ... ranks; fast, that of "
     "the library between ranks; auto: fast with NCCL and without --deterministic, else tree",
@@ -147,7 +148,8 @@ void Recipe::fields(core::FieldList& f) {
   f("valid-every", valid_every, "updates between validations; 0: ten in all").between(0, 1e12);
   f("log-every", log_every, "updates between lines of metrics.jsonl").between(1, 1e12);
   f("average-last", average_last,
-    "the model is the mean of the weights at so many last validations; 0: the best, or the last")
+    "checkpoint averaging: average the weights of the last N validations; 0: keep the best, "
+    "or the last")
       .between(0, 1e6);
 }
 
@@ -157,11 +159,10 @@ void Recipe::settle_reduce(bool on_devices) {
 
 void ThriftOptions::fields(core::FieldList& f) {
   f("recompute", recompute,
-    "keep only what each block of a transformer reads, and compute the rest again for the "
-    "gradient: less memory, more time, the same model");
+    "activation checkpointing: recompute the blocks of a transformer in the backward pass; "
+    "less memory, more time, same model");
   f("shard-optimiser", shard_optimiser,
-    "with --ranks: each rank keeps the optimiser's moments of its share of the weights and steps "
-    "these; the same model");
+    "with --ranks: shard the optimiser state over the ranks (ZeRO-1); same model");
 }
 
 namespace {
@@ -176,19 +177,19 @@ void check(const Recipe& recipe) {
   const auto& objective = recipe.objective;
   expect(batches.segment_deviation <= static_cast<double>(batches.segment), "segment-deviation",
          "takes 0 to --segment");
-  expect(recipe.steps == 0 || recipe.epochs == 0, "epochs", "give either --steps or --epochs");
+  expect(recipe.steps == 0 || recipe.epochs == 0, "epochs", "cannot be combined with --steps");
   expect(objective.memory_ranks == 1 || nn::MemoryRule::parse(objective.memory).any(),
-         "memory-ranks", "goes with --memory");
+         "memory-ranks", "requires --memory");
   expect(objective.label_smoothing == 0 || !nn::MemoryRule::parse(objective.memory).any(),
-         "label-smoothing", "the loss with --memory is not smoothed; leave one of them out");
+         "label-smoothing", "cannot be combined with --memory");
   const bool alone =
       objective.label_smoothing == 0 && !nn::MemoryRule::parse(objective.memory).any();
   expect(!recipe.lora.any() || !nn::MemoryRule::parse(objective.memory).any(), "lora",
-         "an adapter cannot say what memory it was trained with; leave --memory out");
+         "cannot be combined with --memory");
   expect(!recipe.lora.any() || recipe.average_last == 0, "lora",
-         "a mean of terms is not the mean of what they add; leave --average-last out");
+         "cannot be combined with --average-last");
   expect(objective.targets.empty() || alone, "targets",
-         "is a loss without --memory and --label-smoothing; leave them out");
+         "cannot be combined with --memory or --label-smoothing");
 }
 
 }  // namespace
@@ -204,27 +205,27 @@ void resolve_batches(Recipe& recipe, bool pairs) {
                                              : "shuffled";
   expect(
       pairs ? batches.batches == "pairs" || batches.batches == "order" : batches.batches != "pairs",
-      "batches", pairs ? "of pairs are pairs, or order" : "pairs needs a shard of pairs");
+      "batches",
+      pairs ? "must be pairs or order for a shard of pairs" : "pairs requires a shard of pairs");
   expect((batches.batches == "order") == !batches.order.empty(), "order",
-         "goes with --batches order, and only with it");
+         "requires --batches order, which requires it");
   expect(batches.segment_deviation == 0 || batches.batches == "columns", "segment-deviation",
-         "goes with --batches columns only");
+         "requires --batches columns");
   if (batches.batches == "runs") {
     if (batches.run_length == 0) batches.run_length = batches.batch;
     expect(batches.batch % batches.run_length == 0, "run-length", "must divide --batch");
   } else {
-    expect(batches.run_length == 0, "run-length", "goes with --batches runs only");
+    expect(batches.run_length == 0, "run-length", "requires --batches runs");
   }
   expect(recipe.objective.memory_ranks == 1 || batches.batches != "columns", "memory-ranks",
-         "columns share their rows by --lanes");
+         "cannot be combined with --batches columns; use --lanes");
   expect(
       recipe.objective.memory_ranks == 1 || pairs || recipe.objective.memory_ranks <= batches.batch,
       "memory-ranks", "must be at most --batch");
-  expect(batches.lanes == 1 || batches.batches == "columns", "lanes",
-         "goes with --batches columns only");
+  expect(batches.lanes == 1 || batches.batches == "columns", "lanes", "requires --batches columns");
   expect(batches.batch % batches.lanes == 0, "lanes", "must divide --batch");
   expect(recipe.optimiser.bias_correction == "on" || recipe.optimiser.optimiser.starts_with("adam"),
-         "bias-correction", "goes with --optimiser adamw or adam");
+         "bias-correction", "requires --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)
     recipe.optimiser.lr = recipe.optimiser.optimiser == "nag" ? 0.1 : 1e-3;
   if (recipe.optimiser.momentum == 0)

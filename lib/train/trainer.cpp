@@ -127,10 +127,10 @@ class Trainer {
       const auto found = std::find_if(seen.begin(), seen.end(),
                                       [&](const auto& each) { return each.step == step; });
       if (found == seen.end())
-        core::fail(core::Code::no_input,
-                   "{}: rank {} does not see the checkpoint of update {}; "
-                   "all ranks need the same folder",
-                   folder_.path(), group_.rank(), step);
+        core::fail(
+            core::Code::no_input,
+            "{}: rank {} does not see the checkpoint of step {}; all ranks need the same folder",
+            folder_.path(), group_.rank(), step);
       get(model::load_checkpoint(found->path));
     });
     if (watch_.note && !(step_ > 0 && step_ == recipe_.further_from))
@@ -180,10 +180,11 @@ class Trainer {
   // A device counts non-finite gradients. The count is read where the host waits anyway.
   void expect_finite() {
     if (not_finite_.defined() && not_finite_.item<std::int64_t>() > 0)
-      core::fail(core::Code::bad_data,
-                 "update {} or one shortly before: the gradient is not finite; "
-                 "lower --lr, lengthen --warmup or set --clip",
-                 step_);
+      core::fail(
+          core::Code::bad_data,
+          "step {} or shortly before: the gradient is not finite; lower --lr, lengthen --warmup or "
+          "set --clip",
+          step_);
     not_finite_.reset();
   }
 
@@ -192,11 +193,11 @@ class Trainer {
     const double loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (!std::isfinite(loss))
       core::fail(core::Code::bad_data,
-                 "update {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
+                 "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
                  step_);
     loss_ = loss;
     if (!group_.is_alone())
-      ranks::expect_same_digest(group_, fmt::format("update {}: the weights", step_),
+      ranks::expect_same_digest(group_, fmt::format("step {}: the weights", step_),
                                 model::tensors_digest(weights_).hex());
     if (group_.first()) write_log(loss);
     logged_scored_ = window_scored_ = 0;
@@ -314,7 +315,7 @@ class Trainer {
     const auto& facts = checkpoint.facts;
     step_ = core::get<std::int64_t>(facts, "step", checkpoint.origin);
     if (step_ > recipe_.steps)
-      core::fail(core::Code::bad_data, "{}: is behind the run's last update, {}", checkpoint.origin,
+      core::fail(core::Code::bad_data, "{}: is beyond the run's last step, {}", checkpoint.origin,
                  recipe_.steps);
     window_scored_ = core::get<std::int64_t>(facts, "window_tokens", checkpoint.origin);
     if (window_scored_ > 0)
@@ -342,13 +343,13 @@ class Trainer {
   }
 
   std::string summary() const {
-    std::string text = fmt::format("finished: {} updates, {} in this process", recipe_.steps,
+    std::string text = fmt::format("finished: {} steps, {} in this process", recipe_.steps,
                                    core::format_duration(seconds_since(started_)));
     if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
     if (const auto best = candidates_.best())
       text +=
-          fmt::format("; best {} {:.4g} after update {}{}", terms_.validation.score(), best->score,
-                      best->step, recipe_.average_last > 0 ? "" : ", whose weights it has");
+          fmt::format("; best {} {:.4g} after step {}{}", terms_.validation.score(), best->score,
+                      best->step, recipe_.average_last > 0 ? "" : ", whose weights the model has");
     return text;
   }
 
@@ -378,11 +379,11 @@ class Trainer {
 }  // namespace
 
 void KeepOptions::fields(core::FieldList& f) {
-  f("checkpoint-every", checkpoint_every, "updates between checkpoints; 0: every ten minutes")
+  f("checkpoint-every", checkpoint_every, "steps between checkpoints; 0: every ten minutes")
       .between(0, 1e12);
-  f("keep", keep, "checkpoints that stay when the run is done").between(0, 1e12);
-  f("tensorboard", tensorboard, "write the metrics as TensorBoard's events too");
-  f("max-time", max_time, "save and stop with code 75 after so long (H:M:S)");
+  f("keep", keep, "checkpoints kept after the run").between(0, 1e12);
+  f("tensorboard", tensorboard, "also write the metrics as TensorBoard events");
+  f("max-time", max_time, "time limit (H:M:S): save a checkpoint and exit with 75");
 }
 
 void KeepOptions::start_clock() {
@@ -405,7 +406,7 @@ std::string Watch::Progress::summary() const {
 Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
                  const Watch& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
-    core::fail(core::Code::usage, "--keep: give --checkpoint-every too");
+    core::fail(core::Code::usage, "--keep: requires --checkpoint-every");
   if (!group->is_alone()) ranks::expect_agreement(*group, told(course, keep));
   enum State : std::int64_t { kUnfinished, kFinished, kFurther };
   const auto state = group->first_does([&]() -> std::int64_t {

@@ -107,7 +107,7 @@ class Child {
 
  private:
   [[noreturn]] static void fail_with(int error) {
-    core::fail_errno(core::Code::io, "--valid-command: cannot start it", error);
+    core::fail_errno(core::Code::io, "--valid-command: cannot start the command", error);
   }
   void read() {
     std::array<char, 4096> buffer{};

@@ -86,7 +86,7 @@ assert all(line["beside"] == plain[line["number"]] for line in lines if "nats" i
   printf 'Another text than that.\n' | tokenize -q -t bytes -o other.shard.zst
   run --separate-stderr note --beside plain.tsv other.shard.zst -o refused.html
   [ "$status" -eq 65 ]
-  [[ $stderr == "annotate: plain.tsv:"*"of another text"* ]]
+  [[ $stderr == "annotate: plain.tsv:"*"belongs to another text"* ]]
   [ ! -e refused.html ]
 }
 
@@ -142,7 +142,7 @@ assert abs(sum(line["nats"] for line in lines) + log_prob) < 1e-3
 assert any(line.get("contexts") for line in lines)'
   sample -q -m model -t bytes --json --prompt 'Once' --max-tokens 5 >plain.jsonl
   run --separate-stderr annotate -q plain.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'annotate: plain.jsonl:1: no citations in it; write it with sample --cite --json' ]
+  [ "$status" -eq 65 ] && [ "$stderr" = 'annotate: plain.jsonl:1: has no citations; write it with sample --cite --json' ]
 }
 
 @test "a page of many tokens is whole in a browser" {
@@ -165,10 +165,10 @@ END
     [ "$status" -eq "$code" ] && [[ $stderr == "annotate: "*"$words"* ]] && [ "${#stderr_lines[@]}" -eq 1 ] && [ ! -e refused.html ] && no_leftovers
   }
   refused 64 '--model is missing' --from text text.txt
-  refused 64 'samples are scored' -m model --from sample text.txt
-  refused 64 'nothing to compare' --beside plain.tsv sample.jsonl
-  refused 65 'no tokenizer in it' -m model text.txt
-  refused 65 'takes two tokens' -m model -t bytes /dev/null
+  refused 64 'samples have scores already' -m model --from sample text.txt
+  refused 64 'samples cannot be compared' --beside plain.tsv sample.jsonl
+  refused 65 'has no tokenizer' -m model text.txt
+  refused 65 'needs at least two tokens' -m model -t bytes /dev/null
   refused 66 'missing.txt' -m model -t bytes missing.txt
   refused 65 'text.txt:1' text.txt
   head -c 100 test.shard.zst >cut.shard.zst

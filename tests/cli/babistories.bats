@@ -24,7 +24,7 @@ setup() {
   [ "$(jq -r '"\(.noun) \(.verb) \(.adjective) \(.name)"' <<<"$output")" = "cat purr soft Mia" ]
   echo "adverb soon" >>words
   run -65 gen-babistories-prompts --words words
-  [[ $output == "gen-babistories-prompts: words:4: 'adverb soon' is none of "* ]]
+  [[ $output == "gen-babistories-prompts: words:4: 'adverb soon' is not "* ]]
 }
 
 @test "prompts: lists may be compressed, a shard is none, and stdin is read for one" {
@@ -50,7 +50,7 @@ setup() {
   for two in '--names - --openings -' '--words - --openings -' '--words - --names -'; do
     # shellcheck disable=SC2086  # words
     run -64 gen-babistories-prompts $two -o none <names
-    [ "$output" = "gen-babistories-prompts: two inputs are -; stdin can be read only once" ]
+    [ "$output" = "gen-babistories-prompts: two inputs are -, but stdin can be read only once" ]
   done
   [ ! -e none ]
 }
@@ -85,7 +85,7 @@ setup() {
   for flag in '--words list' '--names list' '--openings list' '--opening-in answer'; do
     # shellcheck disable=SC2086  # two words
     run -64 gen-babistories-prompts --ask openings $flag -o out
-    [ "$output" = "gen-babistories-prompts: --ask openings: ${flag% *} is of prompts for stories; leave it out" ]
+    [ "$output" = "gen-babistories-prompts: --ask openings: ${flag% *} requires --ask story; leave it out" ]
   done
   [ ! -e out ]
   run -64 gen-babistories-prompts --ask poems
@@ -149,12 +149,12 @@ EOF
   [ "$(cat out)" = '"One day a cat sat down."
 "One day a dog ran off."' ]
   run -65 clean-babistories --opening-field opening -o out.jsonl - <<<'{"story": "A cat sat down."}'
-  [ "$output" = 'clean-babistories: stdin:1: no "opening" in it' ]
+  [ "$output" = 'clean-babistories: stdin:1: has no "opening"' ]
   [ ! -e out.jsonl ]
   run -64 clean-babistories --format text --opening-field opening in.jsonl
-  [ "$output" = 'clean-babistories: --opening-field: only --format jsonl has members' ]
+  [ "$output" = 'clean-babistories: --opening-field: requires --format jsonl' ]
   run -64 clean-babistories --requests in.jsonl in.jsonl
-  [ "$output" = 'clean-babistories: --requests: only --format openai has answers to them' ]
+  [ "$output" = 'clean-babistories: --requests: requires --format openai' ]
 }
 
 @test "cleaning: openings out of the batch's requests, in whatever order the answers come" {
@@ -172,10 +172,10 @@ EOF
 
   head -n 9 batch >few
   run -65 clean-babistories --format openai --requests few reversed -o none
-  [ "$output" = "clean-babistories: reversed:1: no request of few has the custom_id 'story-1-49'" ]
+  [ "$output" = "clean-babistories: reversed:1: its custom_id occurs in no request of few: 'story-1-49'" ]
   echo '{"custom_id": "a"}' >>few
   run -65 clean-babistories --format openai --requests few reversed -o none
-  [ "$output" = 'clean-babistories: few:10: no "body" in it' ]
+  [ "$output" = 'clean-babistories: few:10: has no "body"' ]
   [ ! -e none ]
   run -66 clean-babistories --format openai --requests missing reversed
   run -64 clean-babistories --format openai --requests - - <batch
@@ -209,5 +209,5 @@ EOT
   [ "$(jq -c '[.read, .kept, .dropped["no answer"]]' figures)" = '[2,1,1]' ]
   run -65 clean-babistories --format openai - <<<'{"text": "no answer"}'
   run -65 clean-babistories - <<<'{"text": "no story"}'
-  [[ $output == 'clean-babistories: stdin:1: no "story" in it' ]]
+  [[ $output == 'clean-babistories: stdin:1: has no "story"' ]]
 }

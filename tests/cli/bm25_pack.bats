@@ -96,7 +96,7 @@ fails() { # CODE WORDS COMMAND...
   bm25-pack -q "${segments[@]}" --other-documents --part 2/2 lines.shard.zst -o second
   bm25-pack -q "${segments[@]}" --other-documents --hits first --hits second lines.shard.zst -o joined.shard.zst
   cmp whole.shard.zst joined.shard.zst
-  fails 64 'other_documents true, now it is false' \
+  fails 64 'other_documents true, now false' \
     bm25-pack -q "${segments[@]}" --hits first --hits second lines.shard.zst -o x
   fails 65 'is one document' bm25-pack -q --other-documents text.shard.zst -o x
   [ ! -e x ]

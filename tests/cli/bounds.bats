@@ -87,7 +87,7 @@ deep() { # levels
 for i in range(256): print(base64.b64encode(bytes([i])).decode(), i if i < 255 else 99999999999)' >x.tiktoken
   refuses 65 "x.tiktoken" tokenize --import x.tiktoken
   printf '\1\2' >x.bin
-  refuses 65 "x.bin: id 513 at place 0 is not below the vocabulary of 256" shard import --format nanogpt -t bytes x.bin
+  refuses 65 "x.bin: id 513 at position 0 is not below the vocabulary size 256" shard import --format nanogpt -t bytes x.bin
 }
 
 @test "a model: absurd shapes, a terabyte of weights, weights that are no numbers, another vocabulary" {

@@ -90,7 +90,7 @@ sys.stdout.buffer.write(out)')
   for what in "-m model --append s a.shard.zst --window 32" "-m model --append both b.shard.zst"; do
     # shellcheck disable=SC2086  # words
     run -64 build-datastore $what
-    [[ "$output" == *"it holds text of "[ab]".shard.zst already; its entries would count twice"* ]]
+    [[ "$output" == *"already contains text of"[ab]".shard.zst, which would count twice"* ]]
   done
   diff -r s before
   rm -r before both
@@ -164,7 +164,7 @@ assert r["recall"] > 0.99 and r["k"] == 10 and r["nprobe"] == 4, r'
   cp -r d before
   run build-datastore -m model a.shard.zst -o d
   [ "$status" -eq 73 ]
-  [[ "$output" == "build-datastore: d: no store, but documents.txt is in it; "* ]]
+  [[ "$output" == "build-datastore: d: not a datastore, and contains documents.txt; "* ]]
   diff -r d before
 
   cp -r store s
@@ -280,7 +280,7 @@ END
   build-datastore -q -j 1 -m model --batch-tokens 64 --prune merge:4 a.shard.zst -o s
   for other in merge:2 none; do
     run -64 build-datastore -q -j 1 -m model --batch-tokens 64 --prune $other a.shard.zst -o s
-    [[ $output == *"there is a store of other data or options"* ]]
+    [[ $output == *"contains a store of other data or options"* ]]
   done
   run -64 build-datastore -q -m model --append s b.shard.zst
   run -64 build-datastore -q -m model --prune merge:0 a.shard.zst -o u
@@ -344,10 +344,10 @@ END
   cp -r store v
   run --separate-stderr build-datastore -q -m model --skip-known 0.0025 --append v b.shard.zst
   [ "$status" -eq 64 ]
-  [[ "$stderr" == *"it has every position, without --skip-known"* ]]
+  [[ "$stderr" == *"was built without --skip-known"* ]]
   run --separate-stderr build-datastore -q -m model --skip-known 0.0025 --part 1/2 a.shard.zst -o w
   [ "$status" -eq 64 ]
-  [[ "$stderr" == *"--skip-known: is of a whole text"* ]]
+  [[ "$stderr" == *"--skip-known: cannot be combined with --part"* ]]
   [ ! -e w ]
   rm -r t u v
 }
@@ -369,11 +369,11 @@ END
   "$root"/tests/cli/tiny_llama large 64 1e6
   run --separate-stderr build-datastore -m large --index exact a.shard.zst -o s
   [ "$status" -eq 65 ] && [ -z "$output" ]
-  [[ $stderr =~ ^'build-datastore: s: keys reach '[0-9.e+]+', float16 65504 with --key-scale 1; begin the store anew with --key-scale '(0\.00[0-9]+)$ ]]
+  [[ $stderr =~ ^'build-datastore: s: keys reach '[0-9.e+]+', beyond the range of float16, 65504, with --key-scale 1; rebuild the store with --key-scale '(0\.00[0-9]+)$ ]]
   scale=${BASH_REMATCH[1]}
   rm -r s
   run --separate-stderr build-datastore -q -m large --key-scale 0.3 a.shard.zst -o s
-  [ "$status" -eq 64 ] && [[ $stderr == *'powers of 2' ]]
+  [ "$status" -eq 64 ] && [[ $stderr == *'a power of 2' ]]
   build-datastore -q -m large --key-scale "$scale" --index exact a.shard.zst -o s
   build-datastore -q -m large --append s b.shard.zst
   store verify -q s

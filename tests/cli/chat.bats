@@ -39,7 +39,7 @@ setup() {
   printf 'a<|im_end|>b' >text
   run --separate-stderr tokenize -t model/tokenizer.json text -o plain.shard
   [ "$status" -eq 0 ]
-  [[ $stderr == *'has the text of the special token <|im_end|> as ordinary text; --special makes it that token'* ]]
+  [[ $stderr == *'contains the text of the special token <|im_end|>, encoded as ordinary text; --special encodes it as the token'* ]]
   run --separate-stderr tokenize -t model/tokenizer.json --special text -o special.shard
   [ "$status" -eq 0 ] && [[ $stderr != *ordinary* ]]
   [ "$(shard cat plain.shard | wc -w)" -eq 13 ]
@@ -58,7 +58,7 @@ setup() {
   run --separate-stderr sample -m model --temperature 0 --max-tokens 9 --prompt '<|im_start|>hi' --json
   [ "$status" -eq 0 ]
   [ "$(field tokens <<<"$output")" != "$(field tokens <special)" ]
-  [ "$stderr" = 'sample: --prompt has the text of the special token <|im_start|> as ordinary text; --special makes it that token' ]
+  [ "$stderr" = 'sample: --prompt contains the text of the special token <|im_start|>, encoded as ordinary text; --special encodes it as the token' ]
 }
 
 @test "sample --chat: a prompt is a user's turn, messages are a conversation, --system stands before" {
@@ -81,15 +81,15 @@ LINES
   [ "$status" -eq 0 ]
   [ "${lines[0]}" = "${lines[1]}" ] && [ "${lines[1]}" != "${lines[2]}" ]
   near "$(jq .choices[0].log_prob <<<"${lines[3]}")" "$(jq .log_prob <<<"${lines[0]}")" 1e-4
-  [[ $stderr == *'asked.jsonl:3 has the text of the special token <|im_start|> as ordinary text'* ]]
+  [[ $stderr == *'asked.jsonl:3 contains the text of the special token <|im_start|>, encoded as ordinary text'* ]]
   run --separate-stderr score -m model asked.jsonl
-  [ "$status" -eq 65 ] && [[ $stderr == *'asked.jsonl:1: messages: a conversation goes with --chat'* ]]
+  [ "$status" -eq 65 ] && [[ $stderr == *'asked.jsonl:1: messages: a conversation requires --chat'* ]]
 }
 
 @test "what --chat refuses: no template, a template's own refusal, a part of Jinja that is not there, options that do not go with it" {
   run --separate-stderr sample -m plain --chat --prompt hi
   [ "$status" -eq 65 ]
-  [ "$stderr" = 'sample: plain: no chat template in it (chat_template.jinja, or "chat_template" in tokenizer_config.json); put one there, or leave --chat out' ]
+  [ "$stderr" = 'sample: plain: has no chat template (chat_template.jinja, or "chat_template" in tokenizer_config.json); add one, or leave --chat out' ]
   printf '\n{{ raise_exception("no, " + messages[0].role) }}' >plain/chat_template.jinja
   run --separate-stderr sample -m plain --chat --prompt hi
   [ "$status" -eq 65 ] && [ "$stderr" = 'sample: --prompt: plain/chat_template.jinja:2: no, user' ]
@@ -122,7 +122,7 @@ END
   tokenize -q --json -t model --loss-on assistant --end-of-document none none.jsonl -o none.shard 2>report
   [ "$(field marked <report)" -eq 0 ]
   run --separate-stderr -65 tokenize -q -t model --loss-on assistant talk.jsonl -o talk.shard
-  [[ $stderr == "tokenize: talk.jsonl:1: the chat template writes turn 2 otherwise"* ]]
+  [[ $stderr == "tokenize: talk.jsonl:1: the chat template formats turn 2 differently"* ]]
   cp -r model assistant
   sed -i "s/|im_start|>a/|im_start|>assistant/" assistant/tokenizer_config.json
   tokenize -q --json -t assistant --loss-on assistant --end-of-document none talk.jsonl -o talk.shard 2>report
@@ -132,7 +132,7 @@ END
   tokenize -q -t bytes --loss-on completion pairs.jsonl -o pairs.shard
   small=(--layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 60 --lr 5e-3)
   run --separate-stderr train "${small[@]}" --valid pairs.shard pairs.shard -o learned
-  [[ $stderr == *"learns 480 of "*" tokens, those that are marked; --loss-on all learns all"* ]]
+  [[ $stderr == *"learns the 480 of "*" tokens that are marked; to learn all, give --loss-on all"* ]]
   train -q "${small[@]}" --loss-on all pairs.shard -o all
   run ! cmp -s learned/model.safetensors all/model.safetensors
   eval-ppl -q -m learned --loss-on marked --json pairs.shard >marked
@@ -148,5 +148,5 @@ END
   run --separate-stderr -64 tokenize -q -t bytes --loss-on completion --format lines pairs.jsonl -o x
   [[ $stderr == *"--format jsonl"* ]]
   run --separate-stderr -65 tokenize -q -t bytes --loss-on segments pairs.jsonl -o x
-  [[ $stderr == *'pairs.jsonl:1: no "segments" in it'* ]]
+  [[ $stderr == *'pairs.jsonl:1: has no "segments"'* ]]
 }

@@ -54,7 +54,7 @@ last_calls() {
     # What had been removed already is said to be so, with -q too.
     if [ "$committed" -gt 0 ]; then
       [ "$(wc -l <stderr)" -eq 1 ]
-      grep -q '^store: out: these documents were removed before, in generation 2: nothing was removed now; ' stderr
+      grep -q '^store: out: nothing removed: these documents were already removed in generation 2; ' stderr
     else
       [ ! -s stderr ]
     fi
@@ -92,13 +92,13 @@ last_calls() {
   for generation in 1 2; do
     store remove -q --json --document 3 --generation "$generation" out >receipt 2>err
     cmp <(field values <receipt) <(field values <"$([ "$generation" -eq 1 ] && echo first || echo second)")
-    grep -q 'nothing was removed now; to remove what has this number now: store remove --generation 3 --document 3 out$' err
+    grep -q 'to remove the documents that have this number now: store remove --generation 3 --document 3 out$' err
   done
   store remove -q --json --document 3 out >receipt 2>err
   cmp receipt second
-  grep -q 'nothing was removed now' err
+  grep -q 'nothing removed' err
   run -64 --separate-stderr store remove --document 4 --generation 2 out
-  [[ $stderr == "store: out: is of generation 3, and "* ]]
+  [[ $stderr == "store: out: is at generation 3, and "* ]]
   diff -r out twice
   rm -r twice
 }

@@ -74,10 +74,10 @@ EOF
   head -n 181 chance.tsv >other.tsv
   run compare-ppl --block document one.tsv other.tsv
   [ "$status" -eq 65 ]
-  [ "$output" = "compare-ppl: --block document: there are 9 documents, a comparison takes 10 at least; use --block auto or a longer text" ]
+  [ "$output" = "compare-ppl: --block document: there are 9 documents, but a comparison needs at least 10; use --block auto or a longer text" ]
   run compare-ppl one.tsv other.tsv
   [ "$status" -eq 65 ]
-  [[ $output == *"has 180 tokens"*"takes 512 at least"* ]]
+  [[ $output == *"has 180 tokens"*"need at least 512"* ]]
 }
 
 @test "files of different tokens are refused by name and line" {
@@ -88,7 +88,7 @@ EOF
   head -n 1000 better.tsv >short.tsv
   run compare-ppl a.tsv short.tsv
   [ "$status" -eq 65 ]
-  [[ $output == *"short.tsv ends after line 1000, a.tsv goes on"* ]]
+  [[ $output == *"short.tsv ends after line 1000, but a.tsv continues"* ]]
   sed '9s/[^\t]*$/inf/' a.tsv >zero.tsv
   run compare-ppl a.tsv zero.tsv
   [ "$status" -eq 65 ]

@@ -45,7 +45,7 @@ EOF
   [ "$(eval-ppl -m model --begin none --json plain.shard.zst)" = "$(eval-ppl -m model --json plain.shard.zst)" ]
   [[ $(eval-ppl -m model --begin a --json plain.shard.zst | field signature) == *'|first:scored|begin:a|'* ]]
   run --separate-stderr eval-ppl -m model --begin '<s>' plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --begin <s>: no token of'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --begin <s>: not a token of'* ]]
   build-datastore -m model --begin a --index exact -o begun_store plain.shard.zst
   grep -q '"begin": *"a"' begun_store/store.json
 }
@@ -64,7 +64,7 @@ EOF
   build-datastore -q "${whole[@]}" "${pieces[@]}" --index exact -o pieces.store pieces.shard.zst
   cmp whole.store/keys.npy pieces.store/keys.npy
   run --separate-stderr eval-ppl -m model --begin none --begin-of window plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == *'--begin-of window: plain.shard.zst has no token to begin with'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == *'--begin-of window: plain.shard.zst has no BOS token'* ]]
 }
 
 @test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {
@@ -91,9 +91,9 @@ EOF
   again=$(eval-ppl -m model --config tuned.conf --json valid.shard.zst | field perplexity)
   near "$tuned" "$again" 1e-4
   run --separate-stderr eval-ppl -m model --config tuned.conf --json valid.shard.zst
-  [[ $stderr == "eval-ppl: the memories were tuned on this very text: its figures are too good; tune on another text" ]]
+  [[ $stderr == "eval-ppl: the memories were tuned on the evaluated text, so the result is too good; tune on another text" ]]
   run --separate-stderr eval-ppl -m model --config tuned.conf --json test.shard.zst valid.shard.zst
-  [[ $stderr == *"tuned on this very text, or a FILE of it"* ]]
+  [[ $stderr == *"tuned on the evaluated text or a FILE of it"* ]]
   run --separate-stderr eval-ppl -m model --config tuned.conf --json test.shard.zst
   [ -z "$stderr" ]
   [[ $output == *"|tuned-on:$(shard info --json valid.shard.zst | field fingerprint | head -c 12)|"* ]]
@@ -197,7 +197,7 @@ EOF
   run -64 eval-ppl -m model --per-token ./near -o near test.shard.zst
   run -64 eval-ppl -m model --timings near -o near test.shard.zst
   run -64 eval-ppl -m model --timings near --per-token near test.shard.zst
-  [[ $output == *"--timings near: --per-token goes there too"* ]]
+  [[ $output == *"--timings near: is the file of --per-token; give another file"* ]]
   run -64 eval-ppl -m model --tune - --cache 5 -
   # With no FILE nothing else is read.
   eval-ppl -q -m model --tune - --cache 5 <valid.shard.zst | grep -q "^cache-theta"
@@ -219,7 +219,7 @@ EOF
     python3 -c 'import sys; p, a, b = map(float, sys.argv[1:]); sys.exit(not (a < p and b < p and a != b))' "$plain" "$one" "$two"
   done
   run --separate-stderr eval-ppl -m model --datastore own --json test.shard.zst
-  [[ $stderr == *"holds this very text"* ]]
+  [[ $stderr == *"contains the evaluated text"* ]]
   near "$(field perplexity <<<"$output")" "$plain" 1e-9
   # Its own entries take no places of others'.
   cp -r a grown
@@ -233,16 +233,16 @@ EOF
   # Nor does it see them where the store was made of it and others in one command, or where it is scored among others.
   build-datastore -q -m model a.shard.zst test.shard.zst -o both >/dev/null
   run -0 --separate-stderr eval-ppl -m model --datastore both --k 8 --combine interpolate --json test.shard.zst
-  [[ $stderr == *"holds this very text"* ]]
+  [[ $stderr == *"contains the evaluated text"* ]]
   near "$(field perplexity <<<"$output")" "$(eval-ppl -q -m model --datastore a --k 8 --combine interpolate --json test.shard.zst | field perplexity)" 1e-6
   run -0 --separate-stderr eval-ppl -m model --datastore own --combine interpolate --json test.shard.zst valid.shard.zst
-  [[ $stderr == *"holds this very text, or a FILE of it"* ]]
+  [[ $stderr == *"contains the evaluated text or a FILE of it"* ]]
   near "$(field perplexity <<<"$output")" "$(eval-ppl -q -m model --json test.shard.zst valid.shard.zst | field perplexity)" 1e-9
   build-datastore -q -m model --prune merge a.shard.zst test.shard.zst -o pruned >/dev/null
   run -0 --separate-stderr eval-ppl -m model --datastore pruned --json test.shard.zst
-  [[ $stderr == *"pruned: --prune merged its entries of this text with those of others"* ]]
+  [[ $stderr == *"pruned: --prune merged entries of this text with entries of other texts"* ]]
   run -64 eval-ppl -q -m model --datastore both --datastore own valid.shard.zst
-  [[ $output == *"hold the same text"* ]]
+  [[ $output == *"contain the same text"* ]]
 
   eval-ppl -q -m model --datastore a --combine both --k 64 --cache 50 --tune valid.shard.zst -o tuned.conf
   grep -q '^datastore = ' tuned.conf

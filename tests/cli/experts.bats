@@ -41,7 +41,7 @@ json() { python3 -c "import json, sys; print(json.loads(sys.stdin.readline())$1)
   [ "$status" -ne 0 ]
   [[ "$stderr" == *"experts-per-token: 3 is more than experts 2"* ]]
   run --separate-stderr train --experts-per-token 3 --steps 1 -o refused text.shard.zst
-  [[ "$stderr" == *"experts-per-token: goes with experts"* ]]
+  [[ "$stderr" == *"experts-per-token: requires experts"* ]]
   [ "$status" -ne 0 ]
   [ ! -e refused/model.safetensors ]
 }

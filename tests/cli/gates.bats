@@ -81,11 +81,11 @@ EOF
 @test "sample and score read the file; without gates they say what to do" {
   sample -q -m model -t bytes --config all.conf --temperature 0 --max-tokens 20 --prompt "The cat" >with
   [ -s with ]
-  refused 64 "there is none yet; eval-ppl --tune" eval-ppl -q -m model --cache 50 --cache-lambda gate test.shard.zst
-  refused 64 "there is none yet; eval-ppl --tune" sample -q -m model -t bytes --cache 50 --cache-lambda gate --prompt "The cat"
-  refused 64 "--gate is one for cache, datastore, ngrams" eval-ppl -q -m model --config all.conf --cache-lambda 0.1 test.shard.zst
+  refused 64 "there is no gate yet; fit it with eval-ppl --tune" eval-ppl -q -m model --cache 50 --cache-lambda gate test.shard.zst
+  refused 64 "there is no gate yet; fit it with eval-ppl --tune" sample -q -m model -t bytes --cache 50 --cache-lambda gate --prompt "The cat"
+  refused 64 "--gate was fitted for cache, datastore, ngrams" eval-ppl -q -m model --config all.conf --cache-lambda 0.1 test.shard.zst
   refused 64 "add --datastore-combine interpolate" eval-ppl -q -m model --datastore store --datastore-lambda gate test.shard.zst
-  refused 64 "it asks a gate" eval-ppl -q -m model --datastore store --datastore-threshold 0.1 test.shard.zst
+  refused 64 "requires --datastore-lambda gate" eval-ppl -q -m model --datastore store --datastore-threshold 0.1 test.shard.zst
   refused 64 "--cache-lambda: takes 0 to below 1, gate or auto, not gates" eval-ppl -q -m model --cache 5 --cache-lambda gates test.shard.zst
   sed 's/ entropy=/ entropi=/' all.conf >damaged.conf
   refused 64 "no entropy in 'cache " eval-ppl -q -m model --config damaged.conf test.shard.zst
@@ -117,7 +117,7 @@ EOF
   build-datastore -q -m model --index exact --metric l2 --keys pca:4 -o short train.shard.zst >/dev/null
   for metric in l2 ip; do build-datastore -q -m model --index exact --metric "$metric" -o "$metric" valid.shard.zst >/dev/null; done
   build-datastore -q -m model --index exact --metric ip --keys pca:4 -o short_ip train.shard.zst >/dev/null
-  refused 64 "l2 distances that are compared are of as many" eval-ppl -q -m model --datastore short --datastore l2 --combine interpolate --k 20 test.shard.zst
+  refused 64 "all stores need the same width" eval-ppl -q -m model --datastore short --datastore l2 --combine interpolate --k 20 test.shard.zst
   eval-ppl -q -m model --datastore short_ip --datastore ip --combine interpolate --k 20 test.shard.zst -o /dev/null
 }
 
@@ -127,10 +127,10 @@ EOF
   for store in known narrow; do
     local flags=(-q -m model --datastore "$store" --combine interpolate --k 20)
     # So many pointers, or so short a text, that there would be nothing to follow.
-    refused 64 "its rows cannot be followed" eval-ppl "${flags[@]}" --follow 1000 test.shard.zst
-    refused 64 "its rows cannot be followed" score "${flags[@]}" -t bytes --follow 1000 text
-    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --follow 1000 --prompt The
-    refused 64 "its rows cannot be followed" sample "${flags[@]}" -t bytes --spans 2 --max-tokens 1 --prompt The
+    refused 64 "which following pointers needs" eval-ppl "${flags[@]}" --follow 1000 test.shard.zst
+    refused 64 "which following pointers needs" score "${flags[@]}" -t bytes --follow 1000 text
+    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --follow 1000 --prompt The
+    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --spans 2 --max-tokens 1 --prompt The
   done
 }
 
@@ -149,7 +149,7 @@ EOF
 }
 
 @test "reports of a text that is not scored are refused" {
-  refused 64 "--tune: no FILE is scored; leave --per-token out" eval-ppl -q -m model --tune valid.shard.zst --per-token unscored
+  refused 64 "--tune: without a FILE, nothing is scored; leave --per-token out" eval-ppl -q -m model --tune valid.shard.zst --per-token unscored
   refused 64 "leave --retrieve-log out" eval-ppl -q -m model --part 1/2 --retrieve-log hits test.shard.zst
   [ ! -e unscored ]
 }

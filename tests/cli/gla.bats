@@ -50,7 +50,7 @@ trains() { # FOLDER FLAG...
 @test "the rule and what it keeps have to go together: one line, and nothing is made" {
   run --separate-stderr -64 trains bad --gla-update delta --gla-decay fixed
   # shellcheck disable=SC2154  # stderr is bats'
-  [ "$stderr" = "train: --gla-decay: fixed is of gla-update sum (RetNet); of delta it is gated or none" ]
+  [ "$stderr" = "train: --gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none" ]
   run --separate-stderr -64 trains bad --gla-decay fixed --heads 8
   [ "$stderr" = "train: --gla-decay: fixed needs keys of even width, not 1" ]
   [ ! -e bad ]

@@ -128,6 +128,6 @@ loss() { # MODEL FLAG...
   [[ "$stderr" == *"2 lengths for 3 layers"* ]]
   run --separate-stderr train --arch transformer-xl --layer-memory "long=5 place=top:1" -q -o refused "$data/train.shard.zst"
   [ "$status" -ne 0 ]
-  [[ "$stderr" == *"is none of all, none, first:N"* ]]
+  [[ "$stderr" == *"takes all, none, first:N"* ]]
   [ ! -e refused/model.safetensors ]
 }

@@ -74,7 +74,7 @@ END
   [ "$status" -eq 65 ]
   echo "$output"
   [[ $output == *"broken/tokenizer.json"* ]]
-  [[ $output == *"broken/model.safetensors: damaged"* ]]
+  [[ $output == *"broken/model.safetensors: corrupt file"* ]]
   [[ $output == *"/state.safetensors"* ]]
   [[ ${lines[-1]} == "gpt2: ok, "* ]]
   [[ $stderr == "model: broken/"*" (and "*" more)" ]]
@@ -100,11 +100,11 @@ with open("nan/model.safetensors", "r+b") as file:
     file.seek(-4, 2)
     file.write(b"\0\0\xc0\x7f")
 END
-  says 65 "ln_f.bias holds a value that is not finite" model verify nan
-  says 66 "nothing: is not there" model verify "$BATS_TEST_TMPDIR/nothing"
+  says 65 "ln_f.bias has a value that is not finite" model verify nan
+  says 66 "nothing: does not exist" model verify "$BATS_TEST_TMPDIR/nothing"
   cp -rL trained wordless && rm wordless/tokenizer.json
   run model verify wordless
-  [ "$status" -eq 65 ] && [[ $output == *"no tokenizer.json in it, which config.json names"* ]]
+  [ "$status" -eq 65 ] && [[ $output == *"has no tokenizer.json, although config.json names it"* ]]
   mkdir begun && cp trained/config.json begun
   says 66 "its training has not finished" model verify begun
 }
@@ -119,15 +119,15 @@ END
   [ "$(field loss <a)" = "$(field loss <b)" ]
   # The same again finds it done; another model does not replace it.
   run --separate-stderr model export trained --family gpt2 -o out
-  [ "$status" -eq 0 ] && [ "$output" = "$(cat line)" ] && [ "$stderr" = "model: out holds just this model: nothing to do" ]
-  says 73 "holds a model already" model export "$golden/families/mistral" -o out
-  says 78 "no llama can be made of it: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
+  [ "$status" -eq 0 ] && [ "$output" = "$(cat line)" ] && [ "$stderr" = "model: out already holds this model; nothing to do" ]
+  says 73 "already contains a model" model export "$golden/families/mistral" -o out
+  says 78 "cannot be exported as llama: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
   # What changes the scores and what the family has not: said, not dropped.
   for option in --head-bias --logit-cap=5; do
     train -q --layers 1 --d-model 16 --heads 2 --positions rope --norm-kind rms --feed-forward gated --activation silu --no-bias \
       --no-scale-embedding --no-tied --init gpt2 --segment 8 --batch 1 --steps 1 "$option" x.shard.zst -o "with$option"
     key=${option#--} && key=${key%=5}
-    says 78 "no llama can be made of it: ${key/-/_} is " model export "with$option" --family llama -o other
+    says 78 "cannot be exported as llama: ${key/-/_} is " model export "with$option" --family llama -o other
   done
   says 64 "-o DIR is missing" model export trained
   says 64 "'bert' is not one of gpt2, llama," model export trained --family bert -o other
@@ -139,7 +139,7 @@ END
   [ "$(model info --json mistral | jq -c '.types | keys')" = '["BF16"]' ]
   model export "$golden/families/mistral" --dtype float16 -o half
   [ "$(model info --json half | jq -c '.types | keys')" = '["F16"]' ]
-  says 73 "holds a model already" model export gpt2 -o gpt2
+  says 73 "already contains a model" model export gpt2 -o gpt2
   # What one that was stopped left behind is no model; what stands there of others' stays.
   rm mistral/model.safetensors
   model export "$golden/families/mistral" -o mistral
@@ -155,8 +155,8 @@ END
     [ "$(model info --json "$name" | field parameters)" = "$(field parameters <line)" ]
   done
   [ "$(model info --json nanomosaics | field arch)" = mosaic ]
-  says 0 "nanogpt holds just this model: nothing to do" model import "$golden/checkpoints/nanogpt.pt" -o nanogpt
-  says 73 "holds a model already" model import "$golden/checkpoints/nanogpt_stream.pt" -o nanogpt
+  says 0 "nanogpt already holds this model; nothing to do" model import "$golden/checkpoints/nanogpt.pt" -o nanogpt
+  says 73 "already contains a model" model import "$golden/checkpoints/nanogpt_stream.pt" -o nanogpt
   says 66 "nothing.pt: cannot open" model import nothing.pt -o other
   says 65 "not a file of torch.save" model import x.txt -o other
   says 65 "256 tokens, but the model has 40" model import "$golden/checkpoints/nanogpt.pt" -t bytes -o other
@@ -172,7 +172,7 @@ END
     rm -f "piped/$file" && mkfifo "piped/$file"
     run --separate-stderr timeout 20 model info piped
     [ "$status" -eq 66 ]
-    [[ $stderr == "model: piped/$file: not a file that can be read at random" ]]
+    [[ $stderr == "model: piped/$file: not seekable; give a regular file" ]]
   done
 }
 
@@ -187,7 +187,7 @@ END
   run --separate-stderr train --from llama --segment 16 --batch 2 --steps 3 --lr 0.01 --lora 2 --lora-alpha 8 \
     --lora-targets q_proj --lora-targets down_proj x.shard.zst -o lora
   # shellcheck disable=SC2154  # stderr is bats'
-  [ "$status" -eq 0 ] && [[ $stderr == *'train: lora: finished before; nothing to do' ]]
+  [ "$status" -eq 0 ] && [[ $stderr == *'train: lora: already finished; nothing to do' ]]
   diff -r before lora
   model merge -q llama lora -o merged --json >record
   [ "$(field family <record)" = llama ]
@@ -208,12 +208,12 @@ END
   says 65 'llama' eval-ppl -q -m llama --datastore store --datastore-lambda 0.2 x.shard.zst
   annotate -q -t bytes -m llama --adapter lora --from text text -o page.html
   # Alone, beside a model, and of another model it is told what it is.
-  says 65 'lora: an adapter of llama, no model; give the model and --adapter lora' eval-ppl -m lora x.shard.zst
+  says 65 'lora: is an adapter of llama, not a model; give the model and --adapter lora' eval-ppl -m lora x.shard.zst
   cp -r llama both
   cp lora/adapter_* both
   says 78 'give --adapter both to apply the adapter' eval-ppl -m both x.shard.zst
   [ "$(score -q -t bytes -m both --adapter both text | field log_prob)" = "$(field log_prob <sum)" ]
-  says 65 'is the adapter of another model?' eval-ppl -q -m gpt2 --adapter lora x.shard.zst
+  says 65 'is the adapter for another model?' eval-ppl -q -m gpt2 --adapter lora x.shard.zst
   says 66 'not an adapter'"'"'s folder' eval-ppl -q -m llama --adapter gpt2 x.shard.zst
   sed -i 's/"bias": "none"/"use_dora": true/' lora/adapter_config.json
   says 78 '"use_dora": true is not supported' eval-ppl -q -m llama --adapter lora x.shard.zst

@@ -18,10 +18,10 @@ setup() {
   run -0 model info --json m/config.json m/model.safetensors models--org--name
   [ "$(jq -r .fingerprint <<<"$output" | sort -u | wc -l)" -eq 1 ]
   run --separate-stderr -66 sample -m org/name --prompt x
-  [[ $stderr == "sample: org/name: is not there; nothing is downloaded here: "*"hf download org/name --local-dir DIR"* ]]
+  [[ $stderr == "sample: org/name: does not exist, and models are not downloaded; "*"hf download org/name --local-dir DIR"* ]]
   mkdir -p "$PWD/hub" && mv models--org--name hub
   HF_HUB_CACHE=$PWD/hub run --separate-stderr -66 score -m org/name x.txt
-  [[ $stderr == *"is in the hub's cache: give $PWD/hub/models--org--name" ]]
+  [[ $stderr == *"is in the hub cache: give $PWD/hub/models--org--name" ]]
   cp "$root/tests/golden/tokenizers/bpe.json" m/tokenizer.json
   tokenize -q -t m x.txt -o folder.zst
   tokenize -q -t m/tokenizer.json x.txt -o file.zst
@@ -35,17 +35,17 @@ setup() {
   mkdir store
   echo '{}' >store/store.json
   run --separate-stderr -66 model info store
-  [ "$stderr" = "model: store: no config.json in it: not a model's folder; it is a datastore" ]
+  [ "$stderr" = "model: store: not a model's folder: it has no config.json; it is a datastore" ]
   run --separate-stderr -65 model verify x.gguf
   [[ $stderr == "model: x.gguf: "* ]]
   run --separate-stderr -66 store info nothing
-  [[ $stderr == "store: nothing: no store: it is not there; "* ]]
+  [[ $stderr == "store: nothing: not a datastore: it does not exist; "* ]]
   run --separate-stderr -66 store info book.txt
-  [[ $stderr == *"no store: it is a text file; give a folder of build-datastore" ]]
+  [[ $stderr == *"not a datastore: it is a text file; give a folder of build-datastore" ]]
   run --separate-stderr -66 ngrams find -n store the
-  [[ $stderr == *"no index of n-grams: it is a datastore; give a folder of build-ngrams" ]]
+  [[ $stderr == *"not an index of n-grams: it is a datastore; give a folder of build-ngrams" ]]
   run --separate-stderr -65 shard info book.txt
-  [[ $stderr == *"book.txt: not a shard, but text; tokenize makes one of a text: tokenize -t TOKENIZER book.txt -o X.shard.zst" ]]
+  [[ $stderr == *"book.txt: not a shard, but text; encode a text with: tokenize -t TOKENIZER book.txt -o X.shard.zst" ]]
 }
 
 @test "other programs' names of options lead to those that are here" {

@@ -75,8 +75,8 @@ END
   shard import -q --vocabulary 256 train.npy -o ids.shard.zst
   build-ngrams -q ids.shard.zst -o ids >/dev/null
   [ "$(ngrams find -n ids --json --ids "99 97 116" | head -n 1 | field count)" -eq "$(head -n 30 text | grep -o cat | wc -l)" ]
-  refused 64 "give token ids, with --ids" ngrams find -n ids cat
-  refused 64 "is not token ids" ngrams find -n ids --ids "99 x"
+  refused 64 "give token ids with --ids" ngrams find -n ids cat
+  refused 64 "takes token ids separated by spaces" ngrams find -n ids --ids "99 x"
   refused 64 "--ngrams is missing" ngrams find cat
   refused 64 "give a TEXT" ngrams find -n index
 }
@@ -99,7 +99,7 @@ END
   [ "$(ngrams overlap -n index --json train.shard.zst | head -n 1 | field share)" = 1.0 ]
   tokenize -q --learn bpe --vocab-size 300 text -o bpe.json
   tokenize -q -t bpe.json text -o bpe.shard.zst
-  refused 65 "has the tokenizer" ngrams overlap -n index bpe.shard.zst
+  refused 65 "has tokenizer" ngrams overlap -n index bpe.shard.zst
 }
 
 @test "a text larger than --memory is sorted in parts; the answers are the same, with any -j" {
@@ -112,7 +112,7 @@ END
     [ "$(ngrams find -n whole --json "$text" | head -n 1)" = "$(ngrams find -n s --json "$text" | head -n 1)" ]
   done
   [ "$(ngrams find -n whole --json --most 1M "plateau" | sed 's/whole/s/' | sort)" = "$(ngrams find -n s --json --most 1M "plateau" | sort)" ]
-  refused 64 "--memory: 64 threads take" build-ngrams --memory 1M -j 64 novel.shard.zst -o small
+  refused 64 "--memory: 64 threads need" build-ngrams --memory 1M -j 64 novel.shard.zst -o small
 }
 
 @test "killed at any moment, the same command goes on to the same bytes; done, it has nothing to do" {
@@ -141,7 +141,7 @@ END
   wait "$pid" || code=$?
   [ "$code" -eq 75 ] || [ -e s/ngrams.json ]
   if [ "$code" -eq 75 ]; then
-    refused 66 "not complete yet; run its build-ngrams again" ngrams find -n s the
+    refused 66 "not complete yet; rerun its build-ngrams" ngrams find -n s the
   fi
   build-ngrams -q novel.shard.zst -o s >/dev/null
   ngrams verify s >/dev/null
@@ -157,12 +157,12 @@ END
   head -c 200 train.shard.zst >cut.shard.zst
   refused 65 "" build-ngrams cut.shard.zst -o s
   [ ! -e s ]
-  refused 64 "is of another text" build-ngrams test.shard.zst -o index
+  refused 64 "indexes another text" build-ngrams test.shard.zst -o index
   mkdir s && touch s/mine
-  refused 73 "mine is in it" build-ngrams train.shard.zst -o s
+  refused 73 "contains mine" build-ngrams train.shard.zst -o s
   [ "$(ls s)" = mine ]
-  refused 66 "no index of n-grams" ngrams find -n s the
-  refused 64 "hold the same text" ngrams find -n index -n index the
+  refused 66 "not an index of n-grams" ngrams find -n s the
+  refused 64 "contain the same text" ngrams find -n index -n index the
   [ "$(build-ngrams -q train.shard.zst -o index | head -n 1)" = "$(head -n 1 record)" ]
 }
 
@@ -193,7 +193,7 @@ END
     refused 65 "$file" ngrams find -n s the
     rm "s/$file"
     missing=$file
-    [ "$file" != ngrams.json ] || missing='no index of n-grams'
+    [ "$file" != ngrams.json ] || missing='not an index of n-grams'
     refused 66 "$missing" ngrams find -n s the
   done
 }
@@ -219,15 +219,15 @@ END
   python3 -c 'import sys; sys.exit(not float(sys.argv[1]) < 0.5 * float(sys.argv[2]))' "$tuned" "$(field loss <without)"
   run --separate-stderr eval-ppl -m model --ngrams index --json train.shard.zst
   [ "$status" -eq 0 ]
-  [[ $stderr == *"holds this very text"* ]]
+  [[ $stderr == *"contains the evaluated text"* ]]
   near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --json train.shard.zst | field loss)" 1e-9
   # Of a text in an index of several, and of several of which one is in the index, as much.
   build-ngrams -q train.shard.zst test.shard.zst -o both >/dev/null
   run --separate-stderr eval-ppl -m model --ngrams both --json test.shard.zst
-  [[ $stderr == *"holds this very text"* ]]
+  [[ $stderr == *"contains the evaluated text"* ]]
   near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --ngrams index --json test.shard.zst | field loss)" 1e-9
   run --separate-stderr eval-ppl -m model --ngrams index --json train.shard.zst test.shard.zst
-  [[ $stderr == *"holds this very text, or a FILE of it"* ]]
+  [[ $stderr == *"contains the evaluated text or a FILE of it"* ]]
   near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --json train.shard.zst test.shard.zst | field loss)" 1e-9
   refused 64 "takes 1 or 20 shares" eval-ppl -m model --ngrams index --ngrams-lambda 0.1,0.2 test.shard.zst
   tokenize -q --learn bpe --vocab-size 300 text -o bpe.json

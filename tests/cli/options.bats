@@ -101,11 +101,11 @@ says() {
   says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods 3
   says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods=3
   says 64 "--colour: no such option; see --help" gen-moons --colour
-  says 64 "a: an argument too many" gen-moons a b
+  says 64 "a: unexpected argument" gen-moons a b
   says 64 "list: no such command; there are info, verify, cat, head, merge, split, import, export" shard list a
   says 64 "marge: no such command; did you mean merge?" shard marge a
   says 64 "--jsn: no such option; did you mean --json?" shard info --jsn a
-  says 64 "--json: goes behind the command" shard --json info a
+  says 64 "--json: must follow the command" shard --json info a
   says 64 "give a command: info, verify" shard
   echo 'perods = 3' >c.conf
   says 78 'c.conf:1: unknown key "perods"; did you mean periods?' gen-moons --config c.conf
@@ -121,7 +121,7 @@ says() {
 
 @test "a prompt where a file belongs is sent to --prompt" {
   needs sample
-  says 66 "the President of the: cannot open: No such file or directory; a prompt itself goes behind --prompt" \
+  says 66 "the President of the: cannot open: No such file or directory; use --prompt for a prompt as text" \
     sample -m m "the President of the"
 }
 
@@ -136,15 +136,15 @@ says() {
 @test "a program that waits for the terminal says so, not with -q" {
   script -qec true /dev/null >/dev/null 2>&1 || skip "no pseudo-terminal can be opened here"
   wait_for() { script -qec "$*" /dev/null </dev/null | tr -d '\r'; }
-  [[ "$(wait_for shard info)" == *"shard: reading the terminal; Ctrl-D ends the input"* ]]
-  [[ "$(wait_for shard info -q)" != *"reading the terminal"* ]]
+  [[ "$(wait_for shard info)" == *"shard: reading from the terminal; Ctrl-D ends the input"* ]]
+  [[ "$(wait_for shard info -q)" != *"reading from the terminal"* ]]
 }
 
 @test "fewer tokens than asked for are explained" {
   printf 'a rose is a rose is a rose\n' >rose
   run --separate-stderr tokenize --learn bpe --vocab-size 8000 rose -o t.json
   [ "$status" -eq 0 ]
-  [[ $stderr == *"fewer than --vocab-size 8000: no more pairs are seen 2 times; give more text, or a lower --min-count"* ]]
+  [[ $stderr == *"learned fewer tokens than --vocab-size 8000: no further pairs occur 2 times; give more text, or a lower --min-count"* ]]
   run --separate-stderr tokenize --learn word rose -o t.json
   [[ $stderr != *"fewer"* ]]
 }

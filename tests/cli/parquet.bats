@@ -16,8 +16,8 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
   cp "$golden/rows.parquet" table
   run --separate-stderr tokenize -t bytes --bad-lines skip table -o t.shard.zst
   [ "$status" -eq 0 ]
-  [[ $stderr == *'table: a Parquet file: the "text" of each row is a document'* ]]
-  [[ $stderr == *'1 rows without a text were left out'* ]]
+  [[ $stderr == *'table: read as Parquet; the "text" of each row is a document'* ]]
+  [[ $stderr == *'left out 1 rows without a text'* ]]
   [ "$(shard info --json t.shard.zst | jq .documents)" -eq 4 ]
   printf '%s\n' '{"text":"A cat sat."}' '{"text":"Zwei Öfen\nund mehr"}' '{"text":""}' '{"text":"The end."}' >same.jsonl
   tokenize -q -t bytes same.jsonl -o same.shard.zst
@@ -44,14 +44,14 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
       { echo "$*: $status: $stderr" && return 1; }
   }
   wrong 65 'rows.parquet: row 4: no text' "$golden/rows.parquet"
-  wrong 65 'no column body in it; --column names one of: id, text, words, large, lists' --column body "$golden/rows.parquet"
-  wrong 65 'column id holds no texts but int64' --column id "$golden/rows.parquet"
-  wrong 65 'column lists holds no texts' --column lists "$golden/rows.parquet"
+  wrong 65 'no column body; give --column, one of: id, text, words, large, lists' --column body "$golden/rows.parquet"
+  wrong 65 'column id does not contain texts, but int64' --column id "$golden/rows.parquet"
+  wrong 65 'column lists does not contain texts' --column lists "$golden/rows.parquet"
   echo text >text
-  wrong 65 'text: is no Parquet file' --format parquet text
+  wrong 65 'text: not a Parquet file' --format parquet text
   wrong 64 'stdin' --format parquet -
   wrong 64 '--part' --part 1/2 --format parquet "$golden/rows.parquet"
-  wrong 64 'text is none' "$golden/rows.parquet" text
+  wrong 64 'text is not' "$golden/rows.parquet" text
   wrong 66 absent --format parquet absent
 }
 

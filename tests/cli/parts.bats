@@ -78,7 +78,7 @@ adds_up() {
     eval-ppl -q -m model --window 32 --part launcher test.shard.zst -o step
   cmp given step
   run -64 eval-ppl -m model --part launcher test.shard.zst
-  [[ $output == *"started by none"* ]]
+  [[ $output == *"no launcher started this process"* ]]
   run -64 eval-ppl -m model --part 4/3 test.shard.zst
   [[ $output == *"--part: '4/3' is not I/N"* ]]
 }
@@ -126,7 +126,7 @@ ranks_add_up() {
   cmp whole.json shared.json
   together 2 "${each[@]}" "${flags[@]}" --follow 1000 --datastore-ranks test.shard.zst
   all_end 64
-  grep -q 'its rows are elsewhere' said.0 && grep -q 'its rows are elsewhere' said.1
+  grep -q 'its rows are on another rank' said.0 && grep -q 'its rows are on another rank' said.1
   # What one rank hides of the text it looks for again, the others meanwhile for what comes next.
   build-datastore -q -m model --append r1/store test.shard.zst
   eval-ppl "${flags[@]}" --json --datastore r0/store --datastore r1/store test.shard.zst -o whole.json
@@ -134,13 +134,13 @@ ranks_add_up() {
   all_end 0
   cmp whole.json shared.json
   run -64 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
-  [[ $output == *"--datastore-ranks: goes with --ranks launcher"* ]]
+  [[ $output == *"--datastore-ranks: requires --ranks launcher"* ]]
   together 2 eval-ppl "${flags[@]}" --datastore-ranks test.shard.zst
   all_end 64
-  grep -q 'each rank has stores of its own; give --datastore' said.1
+  grep -q 'requires --datastore on each rank' said.1
   together 2 eval-ppl "${flags[@]}" --datastore r0/store --datastore-ranks test.shard.zst
   all_end 64
-  grep -q 'hold the same text' said.0
+  grep -q 'contain the same text' said.0
 }
 
 @test "ranks that build a store together: every file as one process writes it; stopped, they go on" {
@@ -198,7 +198,7 @@ ranks_add_up() {
   [ ! -e model.parts ]
   together 2 build-datastore "${flags[@]}" --append whole test.shard.zst
   all_end 64
-  grep -q -- '--ranks: makes a store of its own' said.0
+  grep -q -- '--ranks: cannot be combined with --append or --part' said.0
 }
 
 @test "a rank of build-datastore or eval-ppl that was killed: the other ends with 76, long before its work would" {
@@ -213,7 +213,7 @@ ranks_add_up() {
     BEFORE_RANKS=kill_at_work together 2 "$program" -q -j 1 -m model --window 32 --stride 1 --batch-tokens 64 \
       --rank-timeout 60 long.shard.zst -o killed
     [ "${codes[0]}" -eq 76 ]
-    grep -qE 'another rank was lost|did not meet the others' said.0
+    grep -qE 'another rank was lost|could not join the other ranks' said.0
     [ ! -e killed ]
   done
 }
@@ -224,29 +224,29 @@ ranks_add_up() {
   grep -q -- '--ranks: gives the figures alone; leave --by out' said.0
   together 2 eval-ppl -m model --part 1/2 test.shard.zst -o figures
   all_end 64
-  grep -q -- '--ranks: each rank is a part; leave --part out' said.1
+  grep -q -- '--ranks: cannot be combined with --part' said.1
   mkfifo pipe
   together 2 eval-ppl -m model pipe -o figures
   all_end 64
-  grep -q 'pipe: several ranks cannot read one pipe' said.0
+  grep -q 'pipe: several ranks cannot share a pipe' said.0
   # shellcheck disable=SC2016  # for the inner shell
   together 2 bash -c 'exec eval-ppl -m model --batch-tokens $((100 + OMPI_COMM_WORLD_RANK)) test.shard.zst -o figures "$@"' other
   all_end 64
   grep -q 'batch-tokens: rank 0 has 100, rank 1 has 101' said.1
   together 2 eval-ppl -m model -o figures
   all_end 64
-  grep -q 'several ranks cannot read one stdin' said.0
+  grep -q 'several ranks cannot share stdin' said.0
   mkdir 0 1
   cp test.shard.zst 0/x.shard.zst
   # shellcheck disable=SC2016  # for the inner shell
   together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec eval-ppl -m ../model -o ../figures x.shard.zst "$@"' other
   all_end 66
-  grep -q 'rank 0 of 2: rank 1 failed; see what it says' said.0
+  grep -q 'rank 0 of 2: rank 1 failed; see its message' said.0
   cp other.shard.zst 1/x.shard.zst
   # shellcheck disable=SC2016  # for the inner shell
   together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec eval-ppl -m ../model -o ../figures x.shard.zst "$@"' other
   all_end 64
-  grep -q 'rank 1: is no part of the evaluation of rank 0' said.0
+  grep -q 'rank 1: belongs to another evaluation than rank 0' said.0
   [ ! -e figures ]
 }
 
@@ -260,22 +260,22 @@ ranks_add_up() {
   run -64 eval-ppl --sum p.1 p.2 p.2 p.3
   [[ $output == *"p.2: is part 2, as p.2 is"* ]]
   run -64 eval-ppl --sum p.1 p.2 other.3
-  [[ $output == *"other.3: is no part of the evaluation of p.1"* ]]
+  [[ $output == *"other.3: belongs to another evaluation than p.1"* ]]
   run -64 eval-ppl --sum p.1 half.2
-  [[ $output == *"half.2: is no part"* ]]
+  [[ $output == *"half.2: belongs to another evaluation"* ]]
   for part in 1 2 3; do eval-ppl -q -m model --window 32 --batch-tokens 100 --part "$part/3" test.shard.zst -o "small.$part"; done
   run -64 eval-ppl --sum p.1 small.2 p.3
-  [[ $output == *"is cut in another way than p.3"* ]]
+  [[ $output == *"has other boundaries than p.3"* ]]
   sed 's/"tokens":[0-9]*/"tokens":3/' p.2 >changed
   run -65 eval-ppl --sum p.1 changed p.3
-  [[ $output == *"changed: damaged: its hash is another"* ]]
+  [[ $output == *"changed: corrupt file: checksum mismatch"* ]]
   tokenize -q -t bytes </dev/null -o nothing.shard.zst
   for part in 1 2; do eval-ppl -q -m model --part "$part/2" nothing.shard.zst -o "nothing.$part"; done
   run -65 eval-ppl --sum nothing.1 nothing.2
   run -65 eval-ppl --sum text
   run -66 eval-ppl --sum absent
   run -64 eval-ppl --sum p.1 --part 1/3
-  [[ $output == *"--sum: is of all parts"* ]]
+  [[ $output == *"--sum: cannot be combined with --part"* ]]
   run -64 eval-ppl --sum --cache 100 p.1 p.2 p.3
   [[ $output == *"--sum: of parts that are there; leave --cache out"* ]]
   run -64 eval-ppl --sum --precision float64 p.1 p.2 p.3
@@ -345,16 +345,16 @@ packs() {
   bm25-pack -q --part 3/3 --segment 200 test.shard.zst -o data.3
   fails 64 'part 2 of 3 is missing' bm25-pack --hits h.1 --hits h.3 "${small[@]}" -o x
   fails 64 'h.1: is part 1, as h.1 is' bm25-pack --hits h.1 --hits h.1 --hits h.2 "${small[@]}" -o x
-  fails 64 'half.2: is one of 2 parts, h.1 one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
-  fails 64 'top.3: its hits are of another search: top 5, now it is 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
-  fails 64 'data.3: its hits are of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
+  fails 64 'half.2: is one of 2 parts, but h.1 is one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
+  fails 64 'top.3: contains the hits of another search: top 5, now 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
+  fails 64 'data.3: contains the hits of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
   head -c 200 h.2 >short
   fails 65 'short: cut short' bm25-pack --hits short "${small[@]}" -o x
-  fails 65 'text: does not begin as' bm25-pack --hits text "${small[@]}" -o x
+  fails 65 'text: not a file of bm25-pack --part' bm25-pack --hits text "${small[@]}" -o x
   fails 66 'absent' bm25-pack --hits absent "${small[@]}" -o x
-  fails 64 'leave --part out' bm25-pack --hits h.1 --part 1/3 "${small[@]}" -o x
-  fails 64 'leave --dump out' bm25-pack --part 1/3 --dump hits "${small[@]}" -o x
-  fails 64 'leave --timings out' bm25-pack --hits h.1 --timings t "${small[@]}" -o x
+  fails 64 '--hits: cannot be combined with --part' bm25-pack --hits h.1 --part 1/3 "${small[@]}" -o x
+  fails 64 'cannot be combined with --dump' bm25-pack --part 1/3 --dump hits "${small[@]}" -o x
+  fails 64 'which replaces the search' bm25-pack --hits h.1 --timings t "${small[@]}" -o x
   fails 64 'random order' bm25-pack --part 1/3 --method random "${small[@]}" -o x
   fails 64 "'0/3' is not I/N" bm25-pack --part 0/3 "${small[@]}" -o x
   fails 64 "'' is not I/N" bm25-pack --part '' "${small[@]}" -o x
@@ -434,7 +434,7 @@ stores() {
   eval-ppl -q -j 1 -m model --window 32 --json other.shard.zst | jq .loss >alone
   eval-ppl -j 1 -m model --window 32 --json "${parts[@]}" --k 2000 other.shard.zst 2>notes | jq .loss >hidden
   cmp alone hidden
-  grep -q 'a datastore holds this very text' notes
+  grep -q 'a datastore contains the evaluated text' notes
   # Rows are counted in the store, documents in the text.
   sample -m model -t bytes --prompt 'The cat sat' --max-tokens 8 --temperature 0 --k 4 --combine both --cite --json --datastore whole |
     jq -c '.citations[].contexts[].document' >one.cited
@@ -443,10 +443,10 @@ stores() {
   [ -s one.cited ]
   cmp one.cited several.cited
   # What would count twice.
-  fails 64 'hold the same text' eval-ppl -m model --datastore store.2 --datastore store.2 test.shard.zst
-  fails 64 'hold the same text' eval-ppl -m model --datastore store.2 --datastore whole test.shard.zst
+  fails 64 'contain the same text' eval-ppl -m model --datastore store.2 --datastore store.2 test.shard.zst
+  fails 64 'contain the same text' eval-ppl -m model --datastore store.2 --datastore whole test.shard.zst
   build-datastore -q -j 1 -m model --window 32 --batch-tokens 100 --part 1/2 other.shard.zst -o half >/dev/null
-  fails 64 'hold the same text' eval-ppl -m model --datastore half --datastore store.2 test.shard.zst
+  fails 64 'contain the same text' eval-ppl -m model --datastore half --datastore store.2 test.shard.zst
   eval-ppl -q -m model --window 32 --datastore half --datastore store.3 test.shard.zst -o /dev/null
   rm -r half
 }
@@ -466,31 +466,31 @@ stores() {
   printf 'x' | dd of=damaged.2/keys.npy bs=1 seek=1000 conv=notrunc status=none
   fails 64 'part 2 of 3 is missing' store merge store.1 store.3 -o x
   fails 64 'store.2: is part 2, as store.2 is' store merge store.1 store.2 store.2 -o x
-  fails 64 'model.2: is no part of the store of which store.1 is one: model' store merge store.1 model.2 store.3 -o x
-  fails 64 'windows.2: is no part of the store of which store.1 is one: windows' store merge store.1 windows.2 -o x
-  fails 64 'data.2: is no part of the store of which store.1 is one: data' store merge store.1 data.2 -o x
+  fails 64 'model.2: belongs to another store than store.1: model' store merge store.1 model.2 store.3 -o x
+  fails 64 'windows.2: belongs to another store than store.1: windows' store merge store.1 windows.2 -o x
+  fails 64 'data.2: belongs to another store than store.1: data' store merge store.1 data.2 -o x
   fails 64 'one: number of parts 4, not 3' store merge store.1 four.2 store.3 -o x
   fails 64 'removed.2: documents were removed' store merge store.1 removed.2 store.3 -o x
-  fails 64 'whole: is no part of a store' store merge whole -o x
+  fails 64 'whole: not a part of a store' store merge whole -o x
   fails 64 '--index' store merge store.1 store.2 store.3 --index Bogus7 -o x
   fails 66 'absent' store merge store.1 absent store.3 -o x
-  fails 64 'it takes -o STORE' store merge store.1 store.2 store.3
-  fails 64 'there is a store of other data or options' store merge store.1 store.2 store.3 -o store.1
+  fails 64 '-o STORE or --append STORE is missing' store merge store.1 store.2 store.3
+  fails 64 'contains a store of other data or options' store merge store.1 store.2 store.3 -o store.1
   fails 64 'leave --append out' build-datastore "${small[@]}" --part 1/3 --append whole other.shard.zst
   fails 64 "'4/3' is not I/N" build-datastore "${small[@]}" --part 4/3 test.shard.zst -o x
   fails 64 "'' is not I/N" build-datastore "${small[@]}" --part '' test.shard.zst -o x
   [ ! -e x ] && no_leftovers
   # Damage is seen when rows are read; nothing is left of what was begun.
-  fails 65 'damaged.2: damaged: its rows are not those of its store.json' store merge -q store.1 damaged.2 store.3 -o x
+  fails 65 'damaged.2: damaged: its rows do not match its store.json' store merge -q store.1 damaged.2 store.3 -o x
   [ ! -e x ]
   # A merge that the disk ended goes on.
   run -74 bash -c 'trap "" XFSZ; ulimit -f 8; exec store merge -q store.1 store.2 store.3 -o x'
   fails 66 'not complete yet' store verify x
-  fails 64 'it was begun with store merge' build-datastore "${small[@]}" test.shard.zst -o x
+  fails 64 'was begun with store merge' build-datastore "${small[@]}" test.shard.zst -o x
   store merge -q store.1 store.2 store.3 -o x >/dev/null
   diff -r whole x
-  fails 64 'there is a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
-  fails 64 'store.1: it is part 1/3 of the text, not part 1/2' build-datastore "${small[@]}" --part 1/2 test.shard.zst -o store.1
+  fails 64 'contains a store of other data or options' build-datastore "${small[@]}" --part 1/3 test.shard.zst -o whole
+  fails 64 'store.1: is part 1/3 of the text, not part 1/2' build-datastore "${small[@]}" --part 1/2 test.shard.zst -o store.1
   rm -r x
 }
 
@@ -548,19 +548,19 @@ shards() {
 @test "tokenize: what cannot be cut, and parts that are not all there, are refused" {
   local part
   zstd -q text -o text.zst
-  fails 64 'stdin is no plain file' tokenize -t bytes --part 1/2 -o x <text
-  fails 64 'text.zst is no plain file' tokenize -t bytes --part 1/2 text text.zst -o x
-  fails 64 'is no plain file' tokenize -t bytes --part 1/2 <(cat text) -o x
+  fails 64 'stdin is compressed or not a regular file' tokenize -t bytes --part 1/2 -o x <text
+  fails 64 'text.zst is compressed or not a regular file' tokenize -t bytes --part 1/2 text text.zst -o x
+  fails 64 'is compressed or not a regular file' tokenize -t bytes --part 1/2 <(cat text) -o x
   fails 66 'absent' tokenize -t bytes --part 1/2 absent -o x
-  fails 64 '--part: goes with encoding' tokenize --learn bpe --vocab-size 300 --part 1/2 text -o x
-  fails 64 '--part: goes with encoding' tokenize --decode --part 1/2 test.shard.zst -o x
+  fails 64 '--part: requires encoding' tokenize --learn bpe --vocab-size 300 --part 1/2 text -o x
+  fails 64 '--part: requires encoding' tokenize --decode --part 1/2 test.shard.zst -o x
   fails 64 "'3/2' is not I/N" tokenize -t bytes --part 3/2 text -o x
   fails 64 "'' is not I/N" tokenize -t bytes --part '' text -o x
   for part in 1 2 3; do tokenize -q -t bytes --format lines --part "$part/3" text -o "q.$part"; done
-  fails 64 'q.1: is a part of 3, of which part 2 is not there' shard merge q.1 q.3 -o x
-  fails 64 'q.2: a part that is there twice' shard merge q.1 q.2 q.2 -o x
-  fails 64 'test.shard.zst: is no part of the command of which q.1 is one' shard merge q.1 q.2 q.3 test.shard.zst -o x
+  fails 64 'q.1: is one of 3 parts, of which part 2 is missing' shard merge q.1 q.3 -o x
+  fails 64 'q.2: this part is given twice' shard merge q.1 q.2 q.2 -o x
+  fails 64 'test.shard.zst: belongs to another command than q.1' shard merge q.1 q.2 q.3 test.shard.zst -o x
   tokenize -q -t bytes --format lines --part 2/3 source -o other.2
-  fails 64 'other.2: is no part of the command of which q.1 is one' shard merge q.1 other.2 q.3 -o x
+  fails 64 'other.2: belongs to another command than q.1' shard merge q.1 other.2 q.3 -o x
   [ ! -e x ] && no_leftovers
 }

@@ -129,5 +129,5 @@ assert report["words"] == sum(len(re.split(r"\s+", page)) for page in pages), re
   shard merge page_part.* -o merged.shard.zst
   cmp <(zstdcat many.shard.zst) <(zstdcat merged.shard.zst)
   run -64 --separate-stderr tokenize -t bytes --detokenise pages
-  [[ $stderr == 'tokenize: --detokenise: goes with --format wikitext'* ]]
+  [[ $stderr == 'tokenize: --detokenise: requires --format wikitext'* ]]
 }

@@ -104,33 +104,33 @@ near() {
   run -64 train "${tiny[@]}" --memory long --memory-ranks 2 -o model "$data/train.shard.zst"
   [[ $output == *"--memory-ranks: takes a divisor of the number of ranks, 1"* ]]
   run -64 train "${tiny[@]}" --memory-ranks 2 -o model "$data/train.shard.zst"
-  [[ $output == *"--memory-ranks: goes with --memory"* ]]
+  [[ $output == *"--memory-ranks: requires --memory"* ]]
 }
 
 @test "shares that are not equal, stdin, --plan and processes that no launcher started are refused" {
   together 2 train "${tiny[@]}" --accumulate 3 -o model "$data/train.shard.zst"
   all_end 64
-  grep -q -- '--accumulate: 3 micro-batches an update cannot be shared by 2 ranks alike; give a multiple of 2' said.1
+  grep -q -- '--accumulate: 3 micro-batches per step cannot be divided equally among 2 ranks; give a multiple of 2' said.1
   together 2 train "${tiny[@]}" --batches columns -o model "$data/train.shard.zst"
   all_end 64
-  grep -q -- '--lanes: 1 of columns cannot be shared by 2 ranks' said.0
+  grep -q -- '--lanes: 1 batch shards cannot be divided equally among 2 ranks' said.0
   together 2 train "${tiny[@]}" --accumulate 2 -o model
   all_end 64
-  grep -q 'several ranks cannot read one stdin' said.0
+  grep -q 'several ranks cannot share stdin' said.0
   run -64 train "${tiny[@]}" --lanes 2 -o model "$data/train.shard.zst"
-  [[ $output == *"--lanes: goes with --batches columns only"* ]]
+  [[ $output == *"--lanes: requires --batches columns"* ]]
   run -64 train "${tiny[@]}" --batches columns --lanes 3 -o model "$data/train.shard.zst"
   [[ $output == *"--lanes: must divide --batch"* ]]
   run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --plan --ranks launcher "$data/train.shard.zst"
-  [[ $output == *"--plan: is of one process"* ]]
+  [[ $output == *"--plan: cannot be combined with --ranks"* ]]
   # A batch script has SLURM_NTASKS without being a step of it.
   run -64 env SLURM_NTASKS=2 SLURM_PROCID=0 train "${tiny[@]}" --ranks launcher -o model "$data/train.shard.zst"
-  [[ $output == *"--ranks launcher: this process was started by none"* ]]
+  [[ $output == *"--ranks launcher: no launcher started this process"* ]]
   run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --ranks launcher -o model "$data/train.shard.zst"
   [[ $output == *"MASTER_ADDR and MASTER_PORT are not set"* ]]
   run -64 env OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=a/b train "${tiny[@]}" --ranks launcher -o model \
     "$data/train.shard.zst"
-  [[ $output == *"PMIX_NAMESPACE is 'a/b', which is no name for a file"* ]]
+  [[ $output == *"PMIX_NAMESPACE is 'a/b', which cannot be a file name"* ]]
   [ ! -e model/config.json ]
 }
 
@@ -173,7 +173,7 @@ differ() {
   # shellcheck disable=SC2016  # for the inner shell
   together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec train "$@"' other "${tiny[@]}" --accumulate 2 -o "$PWD/model" x.shard.zst
   all_end 66
-  grep -q 'rank 0 of 2: rank 1 failed; see what it says' said.0
+  grep -q 'rank 0 of 2: rank 1 failed; see its message' said.0
   # Another run is at work in the folder.
   mkdir model2
   flock model2 sleep 60 &
@@ -182,7 +182,7 @@ differ() {
   together 2 train "${tiny[@]}" --accumulate 2 -o model2 "$data/train.shard.zst"
   kill "$holder"
   all_end 73
-  grep -q 'another process trains in it' said.0
+  grep -q 'another process is training in this folder' said.0
   # The command that says how good the model is.
   together 2 train "${tiny[@]}" --accumulate 2 --valid-command false --valid-every 2 -o model3 "$data/train.shard.zst"
   all_end 65
@@ -214,7 +214,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
       unset "codes[victim]"
       # Killed when all had been done and said, it is missed by nobody.
       all_end 0 >ended || all_end 76
-      [ ! -s ended ] || grep -qE 'another rank was lost|did not meet the others' said.*
+      [ ! -s ended ] || grep -qE 'another rank was lost|could not join the other ranks' said.*
       [ -s ended ] || [ -e parts/model.safetensors ]
     }
   done
@@ -287,7 +287,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
   all_end 0
   same whole parts
   run -64 train "${tiny[@]}" --shard-optimiser -o alone "$data/train.shard.zst"
-  [[ $output == *"--shard-optimiser: goes with --ranks"* ]]
+  [[ $output == *"--shard-optimiser: requires --ranks"* ]]
 }
 
 # use_stub: NCCL's interface without a GPU.

@@ -16,12 +16,12 @@ setup() {
 }
 
 @test "train book.txt, eval-ppl other.txt: a tokenizer is learned and kept, and what is guessed is said" {
-  grep -qx 'train: no tokenizer was given: learned byte-level BPE of 500 tokens; -t gives another' train.err
-  grep -qx "train: book.txt: a text, read with the run's tokenizer: 1 documents, [0-9]* tokens, $(wc -c <book.txt) bytes, [0-9]* words" train.err
+  grep -qx 'train: no tokenizer was given: learned a byte-level BPE of 500 tokens; -t uses another' train.err
+  grep -qx "train: book.txt: is a text, encoded with the run's tokenizer: 1 documents, [0-9]* tokens, $(wc -c <book.txt) bytes, [0-9]* words" train.err
   [ -e model/tokenizer.json ]
   run --separate-stderr eval-ppl -m model --json other.txt
   [ "$status" -eq 0 ]
-  [[ $stderr == *"eval-ppl: other.txt: a text, read with the model's tokenizer: 1 documents, "* ]]
+  [[ $stderr == *"eval-ppl: other.txt: is a text, encoded with the model's tokenizer: 1 documents, "* ]]
   # The same as by a shard.
   tokenize -q -t model/tokenizer.json other.txt -o other.shard.zst
   [ "$(eval-ppl -q -m model --json other.shard.zst)" = "$output" ]
@@ -49,7 +49,7 @@ setup() {
   build-ngrams -q book.shard.zst -o ngrams.shard >/dev/null
   diff -r ngrams ngrams.shard
   run --separate-stderr -64 build-ngrams book.txt -o none
-  [[ $stderr == "build-ngrams: give a tokenizer: -t tokenizer.json"* ]]
+  [[ $stderr == "build-ngrams: -t is missing; give -t tokenizer.json"* ]]
   [ ! -e none ]
 }
 
@@ -81,11 +81,11 @@ setup() {
   wait "$pid" || [ $? -eq 75 ]
   run --separate-stderr eval-ppl -m run --json other.txt
   [ "$status" -eq 0 ]
-  [[ $stderr == *"eval-ppl: run: its training has not finished; the weights of its best validation so far, "*" after update "*", are taken"* ]]
+  [[ $stderr == *"eval-ppl: run: its training has not finished; uses the weights of its best validation so far, "*" after step "* ]]
   step=$(basename "$(compgen -G 'run/step-*' | head -n 1)")
   run --separate-stderr eval-ppl -m "run/$step" --json other.txt
   [ "$status" -eq 0 ]
-  [[ $stderr == *"run: its training has not finished; the weights after update ${step#step-} are taken"* ]]
+  [[ $stderr == *"run: its training has not finished; uses the weights after step ${step#step-}"* ]]
   sample -q -m run --max-tokens 5 --prompt 'The ' >said
   [ -s said ]
   # What the best validation was is nearly what these weights have.
@@ -96,5 +96,5 @@ setup() {
 
 @test "train says how far it is where stderr is no terminal, and at the end what came of it" {
   grep -Eq '^training: 10 updates \(50 %\).*loss [0-9.]+, valid [0-9.]+$' train.err
-  grep -Eq '^train: model: finished: 20 updates, [0-9:.]+ in this process, loss [0-9.]+; best valid_loss [0-9.]+ after update (10|20), whose weights it has$' train.err
+  grep -Eq '^train: model: finished: 20 steps, [0-9:.]+ in this process, loss [0-9.]+; best valid_loss [0-9.]+ after step (10|20), whose weights the model has$' train.err
 }

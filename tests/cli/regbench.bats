@@ -40,7 +40,7 @@ setup() {
   jq -es '.[0].accuracy < 0.6 and .[1].accuracy > 0.9 and .[1].tvd < .[0].tvd and .[1].l1 == 2 * .[1].tvd' one.json three.json
   gen-regbench --split valid -n 40 --automata valid.jsonl -o valid.shard.zst
   run -65 eval-regbench --ngram 2 --automata valid.jsonl test.shard.zst
-  [[ $output == "eval-regbench: valid.jsonl:"*"no word of its automaton"* ]]
+  [[ $output == "eval-regbench: valid.jsonl:"*"not in the alphabet of its automaton"* ]]
   head -n 39 test.jsonl >short.jsonl
   run -65 eval-regbench --ngram 2 --automata short.jsonl test.shard.zst
   cat test.jsonl valid.jsonl >long.jsonl

@@ -65,7 +65,7 @@ END
 }
 
 @test "eval-ppl refuses by name what does not go with passages" {
-  refused '--stride 8: windows advance by --retrieve-every, 4' --stride 8
+  refused '--stride 8: with --retrieve, the stride is --retrieve-every, 4' --stride 8
   refused '--carry on' --carry on
   refused '--begin-of window' --begin-of window
   refused '--protocol lm-eval' --protocol lm-eval
@@ -73,7 +73,7 @@ END
   refused '--retrieve-tokens 60: a window of 64 of which 8 are scored' --retrieve-tokens 60 --retrieve-every 8
   refused '--retrieve-mix 2: --memory local would join' --retrieve-mix 2 --memory local
   run --separate-stderr -64 eval-ppl -q -m model --retrieve-log log test.shard.zst
-  [[ $stderr == *'--retrieve-log: nothing is retrieved'* ]]
+  [[ $stderr == *'--retrieve-log: requires --retrieve'* ]]
   tokenize -q --learn word text -o word.json
   tokenize -q -t word.json text | bm25-search build -q -o word.bm25
   run --separate-stderr -65 eval-ppl -q -m model --retrieve word.bm25 test.shard.zst
@@ -122,7 +122,7 @@ END
   for flags in '--cache 20' '--memory none --with model:0.3'; do
     # shellcheck disable=SC2086  # flags are words
     run --separate-stderr -64 sample -q -m model -t bytes --retrieve train.bm25 --retrieve-mix 2 $flags --prompt t
-    [[ $stderr == *'--retrieve-mix 2: '*' and further models take no part'*'leave them out'* ]]
+    [[ $stderr == *'--retrieve-mix 2: '*'cannot be combined with memories, datastores, n-grams or further models'*'leave them out'* ]]
   done
 }
 

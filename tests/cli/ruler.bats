@@ -82,7 +82,7 @@ for line in open("problems.jsonl"):
   [[ $stderr == "gen-ruler: --length 100: problem 0 has "* ]]
   printf '{"data": [{"paragraphs": 3}]}' >bad.json
   run -65 --separate-stderr gen-ruler --documents bad.json -o never
-  [[ $stderr == 'gen-ruler: bad.json: no list "paragraphs" where SQuAD has one' ]]
+  [[ $stderr == 'gen-ruler: bad.json: not in SQuAD'*'s format: it has no list "paragraphs"' ]]
   [ ! -e never ]
   gen-ruler --documents squad.json --form answered -n 1 | jq -e '.text | endswith("Answer: a red hat")'
   gen-ruler --documents squad.json --form completions -n 1 | jq -e '.completion == " a red hat" and (.prompt | endswith("Answer:"))'
@@ -110,7 +110,7 @@ END
   # shellcheck disable=SC2154
   [ "$stderr" = 'eval-ruler: problems.jsonl: problem 3 has no answer' ]
   run -65 --separate-stderr eval-ruler --problems problems.jsonl <<<'{"id": 4, "text": ""}'
-  [ "$stderr" = 'eval-ruler: stdin:1: answers 4, which was not asked' ]
+  [ "$stderr" = 'eval-ruler: stdin:1: answers 4, which is not among the problems' ]
   cat problems.jsonl problems.jsonl >twice
   run -65 --separate-stderr eval-ruler --problems twice answers.jsonl
   [ "$stderr" = 'eval-ruler: twice:4: a second problem with the id 1' ]

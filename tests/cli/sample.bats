@@ -23,7 +23,7 @@ draw() {
   sample -m model -t bytes --begin a --prompt ' cat' --temperature 0 --max-tokens 8 -o begun
   cmp with begun
   run --separate-stderr sample -m model -t bytes --begin '<s>' --prompt ' cat'
-  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --begin <s>: no token of'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --begin <s>: not a token of'* ]]
 }
 
 @test "--prompt, a file of lines, JSON lines and stdin give the same texts" {
@@ -130,7 +130,7 @@ EOF
   [ "$status" -eq 0 ]
   found=$(wc -l <<<"$output")
   [ "$found" -lt 400 ]
-  [ "$stderr" = "sample: --samples 400: the search found fewer texts: $found of 400" ]
+  [ "$stderr" = "sample: --samples 400: beam search found only $found of 400 texts" ]
   run --separate-stderr draw --max-tokens 2 --beam 4 -n 4 --prompt "The cat"
   [ -z "$stderr" ]
 }
@@ -154,7 +154,7 @@ EOF
   for weights in float32 bfloat16 int8; do
     run --separate-stderr draw --max-tokens 10 --weights "$weights" -v --prompt "The cat sat"
     [ "$status" -eq 0 ]
-    [[ $stderr == *"--weights $weights: log-probabilities differ by"*" a second"* ]]
+    [[ $stderr == *"--weights $weights: log-probabilities differ from float32 by"*" per second"* ]]
   done
 }
 
@@ -172,7 +172,7 @@ EOF
   }
   refuses 64 --top-p -m model -t bytes --top-p 0 --prompt x
   refuses 64 --beam -m model -t bytes --beam 2 --top-k 3 --prompt x
-  refuses 64 "not both" -m model -t bytes --prompt x prompts.txt
+  refuses 64 "give one" -m model -t bytes --prompt x prompts.txt
   refuses 64 --window -m model -t bytes --window 100 --prompt x
   refuses 65 --tokenizer -m model --prompt x
   refuses 66 nowhere -m nowhere --prompt x
@@ -270,14 +270,14 @@ EOF
   annotate --json spanned >annotated
   [ "$(wc -l <annotated)" -ge 13 ]
   run --separate-stderr draw "${near[@]}" --spans 6 --span-gamma 0.1 --cite -v -o /dev/null
-  [[ $stderr == *" spans, "*" tokens taken of them"* ]]
+  [[ $stderr == *" spans, "*" tokens copied from them"* ]]
   draw "${near[@]}" --json >plain
   draw "${near[@]}" --spans 6 --span-gamma 1.01 --json | cmp - plain
   draw "${near[@]}" --temperature 0 >plain
   draw "${near[@]}" --temperature 0 --spans 6 --span-gamma 1 | cmp - plain
   run --separate-stderr draw --prompt x --spans 6
   [ "$status" -eq 64 ]
-  [[ $stderr == "sample: --spans: there is nothing to take them from; add --datastore" ]]
+  [[ $stderr == "sample: --spans: requires --datastore" ]]
   run --separate-stderr draw --prompt x --report x -o x
   [ "$status" -eq 64 ]
 }

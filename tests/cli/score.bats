@@ -130,7 +130,7 @@ END
   ask lines | sed -n 1p | jq .log_prob | cmp - one
   ask --begin '!' --format lines lines | sed -n 1p | jq .tokens | grep -qx 24
   run --separate-stderr ask --begin '<s>' lines
-  [ "$status" -eq 64 ] && [[ $stderr == 'score: --begin <s>: no token of'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == 'score: --begin <s>: not a token of'* ]]
 }
 
 @test "a text has the loss that eval-ppl finds, beyond the window too, with every memory" {
@@ -196,7 +196,7 @@ assert abs(choices[1]["log_prob"] - alone[3]) < 1e-4
 END
   echo '{"on": []}' >verbalizers.json
   run --separate-stderr ask --verbalizers verbalizers.json requests.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: verbalizers.json: "on" has no texts' ]
+  [ "$status" -eq 65 ] && [ "$stderr" = 'score: verbalizers.json: "on" has an empty list of texts' ]
 }
 
 @test "--cite: the stored contexts behind each scored token" {
@@ -221,7 +221,7 @@ for choice, said in zip(choices, (" was a cat", " is")):
 assert contexts > 10
 END
   run --separate-stderr ask --cite question.jsonl
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: there is nothing to cite; add --datastore, --ngrams or --with' ]
+  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --with' ]
 }
 
 @test "a wrong request is named by its line; with --keep-going the others are answered" {
@@ -233,19 +233,19 @@ END
   } >wrong.jsonl
   run --separate-stderr ask wrong.jsonl
   [ "$status" -eq 65 ] && [ "${#lines[@]}" -eq 1 ]
-  [ "$stderr" = 'score: wrong.jsonl:2: after "context" comes "continuation" or "choices", one of them' ]
+  [ "$stderr" = 'score: wrong.jsonl:2: "context" needs "continuation" or "choices"; give one' ]
   run --separate-stderr ask wrong.jsonl -o out
   [ "$status" -eq 65 ] && [ ! -e out ] && [ -z "$(find . -name 'out*')" ]
   run --separate-stderr score -m model -t bytes --keep-going wrong.jsonl -o out
   [ "$status" -eq 65 ]
   [[ $stderr == *"score: wrong.jsonl:2: "* && $stderr == *"score: wrong.jsonl:4: "* ]]
-  [[ $stderr == *"score: 2 of 4 requests were not answered" ]]
+  [[ $stderr == *"score: 2 of 4 requests failed" ]]
   jq -c '[.id, has("error"), has("log_prob")]' out >shape
   printf '[1,false,true]\n[7,true,false]\n[{"doc":"b"},false,true]\n[null,true,false]\n' | cmp - shape
   long=$(printf 'x%.0s' {1..65})
   echo "{\"context\": \"a\", \"continuation\": \"$long\"}" >long.jsonl
   run --separate-stderr ask long.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: long.jsonl:1: continuation has 65 tokens, the window has 64' ]
+  [ "$status" -eq 65 ] && [ "$stderr" = 'score: long.jsonl:1: continuation has 65 tokens, more than the window of 64' ]
 }
 
 @test "--report: figures of all answers, the same for the same seed whatever -j" {
@@ -269,7 +269,7 @@ END
   run --separate-stderr score -m model -t bytes questions.jsonl
   [[ $stderr == *"score: 12 requests, sum 0."* ]]
   run --separate-stderr ask requests.jsonl --report ./x -o x
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --report ./x: the answers go there too' ]
+  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --report ./x: is the output of the answers; give another file' ]
   run --separate-stderr ask requests.jsonl --report -
   [ "$status" -eq 64 ]
 }
@@ -323,5 +323,5 @@ for choice, text in zip(question["choices"], texts):
 assert "|boundary:prefix" in json.load(open("figures"))["signature"]
 END
   run --separate-stderr score -q -m model -t joins.json joins.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: joins.jsonl:1: continuation 0 has no token' ]
+  [ "$status" -eq 65 ] && [ "$stderr" = 'score: joins.jsonl:1: continuation 0 is empty' ]
 }

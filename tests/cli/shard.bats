@@ -70,7 +70,7 @@ fingerprint() {
   for verb in verify cat; do
     run shard "$verb" flipped
     [ "$status" -eq 65 ]
-    [[ $output == *"shard: flipped: damaged at byte "* ]]
+    [[ $output == *"shard: flipped: corrupt at byte "* ]]
   done
   echo text >text
   run shard info text
@@ -99,7 +99,7 @@ fingerprint() {
   [ "$(shard head --text -n 2 <lines.shard.zst)" = $'One two.\nThree' ]
   run shard cat --text bytes.shard.zst
   [ "$status" -eq 65 ]
-  [[ $output == *"no tokenizer"* ]]
+  [[ $output == *"has no tokenizer"* ]]
   run shard cat --text vectors.shard.zst
   [ "$status" -eq 65 ]
 }
@@ -143,7 +143,7 @@ fingerprint() {
 @test "split refuses what cannot be" {
   run shard split -n 5 -o p- tokens.shard.zst
   [ "$status" -eq 64 ]
-  [[ $output == *"5 parts of 4 documents"* ]]
+  [[ $output == *"--parts 5: there are only 4 documents"* ]]
   for flags in "" "-n 2 --documents 1" "-n -2"; do
     # shellcheck disable=SC2086  # words
     run shard split $flags -o p- tokens.shard.zst

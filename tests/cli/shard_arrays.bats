@@ -91,7 +91,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   cmp y.bin a.bin
   cmp y.idx <(index 8 '2 4' '0 4' '0 1 1 2')
   index 8 '2 1 3' '0 4 6' '0 3' >a.idx
-  [[ $(shard import --vocabulary 10 a.idx 2>&1 >/dev/null) == *'1 documents; documents of several sequences: 2 boundaries'* ]]
+  [[ $(shard import --vocabulary 10 a.idx 2>&1 >/dev/null) == *'1 documents; 2 boundaries between sequences'* ]]
   index 8 '2 1 3' '0 4 6' '0 1 1 3' >a.idx
   # Of every type of integers.
   for type in 1:B 2:b 3:h 4:i 5:q 8:H; do
@@ -119,17 +119,17 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   numbers H 1 >a.bin
   expect 65 "a.bin: cut short at byte 2" shard import --vocabulary 10 a.idx
   numbers H 1 2 3 >a.bin
-  expect 65 "a.bin: bytes behind the 2 numbers" shard import --vocabulary 10 a.idx
+  expect 65 "a.bin: has data after the 2 numbers" shard import --vocabulary 10 a.idx
   expect 65 "a.bin: begins neither" shard import --vocabulary 10 a.bin
   numbers H 1 77 >a.bin
-  expect 65 "a.bin: id 77 at place 1" shard import --vocabulary 10 a.idx
+  expect 65 "a.bin: id 77 at position 1" shard import --vocabulary 10 a.idx
   numbers h 1 -2 >s.bin
   index 3 '2' '0' '0 1' >s.idx
   expect 65 "s.bin: number 1 is negative" shard import --vocabulary 10 s.idx
   index 7 '2' '0' '0 1' >f.idx
   expect 65 "f.idx: numbers of type 7 (float32)" shard import --vocabulary 10 f.idx
   cp a.idx other
-  expect 65 "other: is an index of Megatron's; call it NAME.idx" shard import --vocabulary 10 other
+  expect 65 "other: is an index of Megatron; rename it to NAME.idx" shard import --vocabulary 10 other
   rm s.bin
   expect 66 "s.bin" shard import --vocabulary 10 s.idx
   expect 64 "not stdin" shard import --vocabulary 10 --format megatron - <a.idx
@@ -139,7 +139,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   run -64 shard export --format megatron x.shard.zst
   [[ $output == *"-o NAME is missing"* ]]
   run -64 shard export --format megatron "$golden/shard/vectors.shard.zst" -o v
-  [[ $output == *"npy does"* ]]
+  [[ $output == *"use npy"* ]]
   [ ! -e v.bin ] && [ ! -e v.idx ]
 }
 
@@ -189,7 +189,7 @@ for name, x in {"i8": a.astype(np.int64), "u1": np.arange(256, dtype=np.uint8), 
   expect 65 "odd.bin: cut short at byte 3" shard import --vocabulary 10 --format nanogpt odd.bin
   expect 65 "short.bin: cut short at byte 1030" shard import --vocabulary 10 short.bin
   expect 64 "give their tokenizer" shard import --format nanogpt a.bin
-  expect 64 "not both" shard import -t bytes --vocabulary 3 --format nanogpt a.bin
+  expect 64 "give one" shard import -t bytes --vocabulary 3 --format nanogpt a.bin
   expect 66 "nowhere.bin" shard import --vocabulary 3 nowhere.bin
-  expect 64 "npy does" shard export --format llm.c "$golden/shard/vectors.shard.zst"
+  expect 64 "use npy" shard export --format llm.c "$golden/shard/vectors.shard.zst"
 }

@@ -193,7 +193,7 @@ goes_on() {
   sbatch -W -o one.out -n2 --wrap "train ${tiny[*]} --steps 3 -o alone $data/train.shard.zst"
   same whole alone
   run ! sbatch -W -o two.out -n2 --wrap "train ${tiny[*]} --steps 3 --ranks launcher -o never $data/train.shard.zst"
-  grep -q 'this process was started by none' two.out
+  grep -q 'no launcher started this process' two.out
   [ ! -e never ]
 }
 

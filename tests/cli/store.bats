@@ -117,7 +117,7 @@ END
   "$root"/tests/cli/tiny_gpt2 other 2
   run --separate-stderr store search -t bytes -m other store "The"
   [ "$status" -eq 65 ]
-  [[ "$stderr" == *"its keys are of the model"* ]]
+  [[ "$stderr" == *"was built with the model"* ]]
 }
 
 @test "plan says the bytes that an exact store comes to" {

@@ -120,7 +120,7 @@ fails_in_one_line() {
   done
   rm out
   mkdir out.tmp.tessera
-  fails_in_one_line 73 'out.tmp.tessera: is in the way' tokenize -q -t bytes t.txt -o out
+  fails_in_one_line 73 'out.tmp.tessera: already exists; move it away' tokenize -q -t bytes t.txt -o out
 }
 
 @test "a temporary file that is taken away or replaced meanwhile never becomes the output" {
@@ -177,20 +177,20 @@ fails_in_one_line() {
   ln s hard
   ln -s s soft
   for out in s ./s hard soft; do
-    fails_in_one_line 64 'is an input too' shard export -q s -o "$out"
-    fails_in_one_line 64 'is an input too' shard merge -q whole s -o "$out"
+    fails_in_one_line 64 'is also an input' shard export -q s -o "$out"
+    fails_in_one_line 64 'is also an input' shard merge -q whole s -o "$out"
     cmp s whole
   done
   cp t.txt text
-  fails_in_one_line 64 'text: is an input too' tokenize -q -t bytes t.txt text -o text
-  fails_in_one_line 64 'text: is an input too' tokenize -q --learn word text -o text
+  fails_in_one_line 64 'text: is also an input' tokenize -q -t bytes t.txt text -o text
+  fails_in_one_line 64 'text: is also an input' tokenize -q --learn word text -o text
   cmp text t.txt
   exits 64 tokenize -q -t bytes -o text <text 2>stderr
   exits 64 tokenize -q -t bytes text >>text 2>stderr
-  grep -q '^tokenize: stdout: is an input too' stderr
+  grep -q '^tokenize: stdout: is also an input' stderr
   cmp text t.txt
   cp whole part-00000.shard.zst
-  fails_in_one_line 64 'part-00000.shard.zst: is an input too' shard split -q -n 1 -o part- part-00000.shard.zst
+  fails_in_one_line 64 'part-00000.shard.zst: is also an input' shard split -q -n 1 -o part- part-00000.shard.zst
   tokenize -q -t bytes t.txt -o /dev/null
   exits 0 tokenize -q -t bytes /dev/null -o /dev/null
 }
@@ -211,12 +211,12 @@ fails_in_one_line() {
 @test "an output that an option names as an input is refused, and the input stays" {
   tokenize -q --learn word t.txt -o words.json
   cp words.json kept
-  fails_in_one_line 64 'words.json: is an input too' tokenize -q -t words.json t.txt -o words.json
-  fails_in_one_line 64 'words.json: is an input too' tokenize -q -t words.json --export json -o ./words.json
+  fails_in_one_line 64 'words.json: is also an input' tokenize -q -t words.json t.txt -o words.json
+  fails_in_one_line 64 'words.json: is also an input' tokenize -q -t words.json --export json -o ./words.json
   cmp words.json kept
   printf 'noun lamp\nverb sing\nadjective red\n' >parts
   cp parts kept
-  fails_in_one_line 64 'parts: is an input too' gen-babistories-prompts -q -n 1 --words parts -o parts
+  fails_in_one_line 64 'parts: is also an input' gen-babistories-prompts -q -n 1 --words parts -o parts
   cmp parts kept
 }
 
@@ -225,11 +225,11 @@ fails_in_one_line() {
   # shellcheck disable=SC2154  # helpers.bash sets root
   "$root"/tests/cli/tiny_gpt2 model
   for out in model/config.json model/model.safetensors; do
-    fails_in_one_line 64 "$out: is an input too" eval-ppl -q -m model whole -o "$out"
+    fails_in_one_line 64 "$out: is also an input" eval-ppl -q -m model whole -o "$out"
   done
   cp whole counted
-  fails_in_one_line 64 'counted: is an input too' eval-ppl -q -m model --by frequency --counts counted whole -o counted
-  fails_in_one_line 64 'counted: is an input too' eval-ppl -q -m model --tune counted --cache 9 -o counted
+  fails_in_one_line 64 'counted: is also an input' eval-ppl -q -m model --by frequency --counts counted whole -o counted
+  fails_in_one_line 64 'counted: is also an input' eval-ppl -q -m model --tune counted --cache 9 -o counted
   cmp counted whole
   eval-ppl -q -m model whole -o figures
 }

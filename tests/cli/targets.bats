@@ -64,15 +64,15 @@ END
 }
 
 @test "what belongs to another text, is damaged, or has no such loss: one line and a documented code" {
-  refused 65 "does not hold test.shard.zst" build-targets --datastore store test.shard.zst -o x.shard.zst
+  refused 65 "does not contain test.shard.zst" build-targets --datastore store test.shard.zst -o x.shard.zst
   [ ! -e x.shard.zst ]
-  refused 65 "made for a text of fingerprint" train -q --targets targets.shard.zst test.shard.zst -o x
-  refused 65 "no targets; build-targets makes them" train -q --targets <(gen-moons --count 8) test.shard.zst -o x
+  refused 65 "was built for a text with fingerprint" train -q --targets targets.shard.zst test.shard.zst -o x
+  refused 65 "not a file of targets; create it with build-targets" train -q --targets <(gen-moons --count 8) test.shard.zst -o x
   refused 65 "vectors wanted" train -q --targets train.shard.zst train.shard.zst -o x
   head -c 2000 targets.shard.zst >cut.shard.zst
   refused 65 "cut.shard.zst" train -q --targets cut.shard.zst train.shard.zst -o x
-  refused 64 "--targets: is a loss without --memory" train -q --memory local --targets targets.shard.zst train.shard.zst -o x
-  refused 64 "--targets: is for a softmax without --cutoffs" train -q --cutoffs 100 --targets targets.shard.zst train.shard.zst -o x
+  refused 64 "--targets: cannot be combined with --memory" train -q --memory local --targets targets.shard.zst train.shard.zst -o x
+  refused 64 "--targets: cannot be combined with --cutoffs" train -q --cutoffs 100 --targets targets.shard.zst train.shard.zst -o x
   refused 66 nothing build-targets --datastore nothing train.shard.zst -o x.shard.zst
 }
 
@@ -80,7 +80,7 @@ END
   for how in "--keys pca:4" "--prune merge" "--skip-known 0.0025"; do
     # shellcheck disable=SC2086
     build-datastore -q -m model --index exact $how train.shard.zst -o reduced >/dev/null
-    refused 64 "without every key as the model gave it" build-targets -q --datastore reduced --k 16 train.shard.zst -o none.shard.zst
+    refused 64 "does not have every original key" build-targets -q --datastore reduced --k 16 train.shard.zst -o none.shard.zst
     [ ! -e none.shard.zst ]
     rm -r reduced
   done

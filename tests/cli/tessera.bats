@@ -51,10 +51,10 @@ installed() {
   says 64 "halp: no such program; did you mean help?" tessera halp
   says 64 "xylophone: no such program; tessera --help lists them" tessera xylophone
   run --separate-stderr -64 tessera
-  [[ $stderr == "tessera: give a program; first: tessera train book.txt -o model, "* ]]
+  [[ $stderr == "tessera: give a program; start with: tessera train book.txt -o model, "* ]]
   says 64 "--no-such: no such option; see --help" tessera --no-such
   says 64 "evalppl: no such program; did you mean eval-ppl?" tessera help evalppl
-  says 64 "give help one program; tessera --help lists them" tessera help
+  says 64 "help: takes one program; tessera --help lists them" tessera help
 }
 
 @test "an installed tessera runs what stands in libexec, then what stands beside it, from anywhere" {
@@ -66,7 +66,7 @@ installed() {
     [ "$output" = "installed train: a b c" ]
   done
   [ "$(PATH=/usr/bin:/bin put/bin/tessera shard x)" = "shard beside tessera: x" ]
-  says 69 "tokenize is not in $PWD/put/libexec/tessera, nor beside tessera" put/bin/tessera tokenize
+  says 69 "tokenize is neither in $PWD/put/libexec/tessera nor beside tessera" put/bin/tessera tokenize
 }
 
 @test "tessera help shows the manual; without one, or without man, what --help says" {

@@ -73,10 +73,10 @@ refused() {
   printf '%s[{"text":"a"}]' "$bom" >array.jsonl
   gzip -k array.jsonl
   for file in array.jsonl array.jsonl.gz; do
-    refused 65 "$file: holds one JSON array" "jq -c '.[]'" -- tokenize -t bytes "$file"
+    refused 65 "$file: contains a JSON array" "jq -c '.[]'" -- tokenize -t bytes "$file"
   done
   printf 'prose\n' >prose.ndjson
-  refused 65 'prose.ndjson: is named as JSON lines' '--format text' -- tokenize -t bytes prose.ndjson
+  refused 65 'prose.ndjson: is named like JSON lines' '--format text' -- tokenize -t bytes prose.ndjson
   [ "$(documents --format text prose.ndjson)" = '{"text":"prose\n"}' ]
   printf ' \n' >blank.jsonl
   tokenize -t bytes --json -q blank.jsonl -o x 2>report
@@ -90,17 +90,17 @@ refused() {
   printf '{"id":1e999,"text":"a"}\n{"text":"b"}\n' >x.json
   run --separate-stderr tokenize -t bytes -o x.shard.zst <x.json
   [ "$status" -eq 0 ]
-  [[ $stderr == *'stdin: JSON lines, by its first line'* ]]
+  [[ $stderr == *'stdin: read as JSON lines'* ]]
   [ "$(tokenize --decode x.shard.zst)" = ab ]
   [[ $(shard info --json x.shard.zst | jq -c '.provenance[0].options') == *'"format":"jsonl"'* ]]
   run --separate-stderr tokenize -t bytes x.json -o y.shard.zst
   [ "$status" -eq 0 ]
-  [[ $stderr == *'x.json: begins as JSON does and is read as text; --format jsonl'* ]]
+  [[ $stderr == *'x.json: begins like JSON, but is read as text; for JSON lines give --format jsonl'* ]]
   [ "$(tokenize --decode y.shard.zst)" = "$(cat x.json)" ]
   for text in '[{"text":"a"}]' '{"name":"no text in it"}' $'{\n "text": "a"\n}'; do
     run --separate-stderr tokenize -t bytes -o y.shard.zst <<<"$text"
     [ "$status" -eq 0 ]
-    [[ $stderr == *'stdin: begins as JSON does'* ]]
+    [[ $stderr == *'stdin: begins like JSON'* ]]
   done
   # A format that was asked for is not discussed; prose in brackets is prose.
   [ -z "$(tokenize -t bytes --format text x.json 2>&1 >/dev/null | grep JSON)" ]
@@ -140,14 +140,14 @@ refused() {
     refused 65 "line.jsonl:1: $2" -- tokenize -q -t bytes --format jsonl line.jsonl
   }
   bad 2 "NaN is not JSON, though Python's json.dump writes it; --bad-lines"
-  bad 3 '"text" has a lone surrogate'
+  bad 3 '"text" has an unpaired surrogate'
   bad 4 'not JSON: '
-  bad 5 'no "text" in it; --field'
+  bad 5 'has no "text"; give the field of the text with --field'
   bad 6 'byte 12 (0xe9) is not UTF-8'
   bad 7 '-Infinity'
   tokenize -t bytes --bad-lines skip x.jsonl -o skip 2>notes
   grep -q 'tokenize: 2 documents, 7 tokens, 7 bytes, 2 words, 7 lines left out$' notes
-  grep -q '7 lines left out, the first: x.jsonl:2: NaN is not JSON' notes
+  grep -q 'left out 7 lines; the first: x.jsonl:2: NaN is not JSON' notes
   [ "$(tokenize --decode --format jsonl skip)" = $'{"text":"one"}\n{"text":"nine"}' ]
   tokenize -q -t bytes --json --bad-lines replace x.jsonl -o replace 2>report
   [ "$(tokenize --decode --format jsonl replace)" = \
@@ -161,7 +161,7 @@ refused() {
   done
   refused 65 'x.jsonl:2: ' -- tokenize -q --learn word x.jsonl
   tokenize --learn word --bad-lines skip x.jsonl -o words 2>notes
-  grep -q '7 lines left out, the first: x.jsonl:2' notes
+  grep -q 'left out 7 lines; the first: x.jsonl:2' notes
   [ "$(jq -r '.model.vocab | keys_unsorted | join(" ")' words)" = '<eos> <unk> nine one' ]
 }
 
@@ -174,7 +174,7 @@ refused() {
   zstd -dc --long=31 a.zst | tokenize -q -t bytes | tokenize --decode | cmp - a
   xz -k --lzma2=dict=16MiB a
   tokenize -q -t bytes a.xz | tokenize --decode | cmp - a
-  refused 65 'a.xz: ' 'xz wants 17 MiB' 'the 8 MiB' 'xz -dc a.xz' '--decode-memory 17M' -- \
+  refused 65 'a.xz: ' 'decompression needs 17 MiB' 'the 8 MiB' 'xz -dc a.xz' '--decode-memory 17M' -- \
     tokenize -t bytes --decode-memory 8M a.xz
   tokenize -q -t bytes --decode-memory 17M a.xz | tokenize --decode | cmp - a
 }
@@ -195,11 +195,11 @@ refused() {
     { cat x && head -c 300001 /dev/zero; } >padded
     cat one many | cmp - <(tokenize -q -t bytes padded | tokenize --decode)
     { cat x && echo text; } >longer
-    refused 65 "longer: begins as $tool, which cannot be unpacked" -- tokenize -t bytes longer
+    refused 65 "longer: begins like $tool, but cannot be decompressed" -- tokenize -t bytes longer
     { cat x && printf '\0\0\0\0' && cat x; } >gap
-    refused 65 "gap: begins as $tool" -- tokenize -t bytes gap
+    refused 65 "gap: begins like $tool" -- tokenize -t bytes gap
     { head -c 30000 x && printf 'damage' && tail -c +30007 x; } >damaged
-    refused 65 "damaged: begins as $tool" -- tokenize -t bytes damaged
+    refused 65 "damaged: begins like $tool" -- tokenize -t bytes damaged
     $tool -qc </dev/null >none
     [ -z "$(tokenize -q -t bytes none | tokenize --decode)" ]
   done
@@ -227,7 +227,7 @@ refused() {
   done
   run --separate-stderr tokenize -t bytes UTF-16.txt -o x
   [ "$status" -eq 0 ]
-  [[ $stderr == *'UTF-16.txt: UTF-16 (little-endian), not UTF-8'*'encoded as they are'* ]]
+  [[ $stderr == *'UTF-16.txt: UTF-16 (little-endian), not UTF-8'*'encoded unchanged'* ]]
   printf 'PK\3\4abc' >x.zip
   kind x.zip 'zip archive' 'unzip -p'
   printf '%%PDF-1.5\n' >x.pdf
@@ -240,7 +240,7 @@ refused() {
   kind latin.txt 'byte 6 (0xe9) is not UTF-8' 'iconv -f WINDOWS-1252 -t UTF-8' '--invalid replace'
   refused 65 'byte 6 (0xe9)' -- tokenize -q -t "$bpe" --format lines latin.txt
   printf 'abc\xe2\x82' >cut.txt
-  kind cut.txt 'byte 3 (0xe2) is not UTF-8' 'cuts a character short' 'iconv -f WINDOWS-1252'
+  kind cut.txt 'byte 3 (0xe2) is not UTF-8' 'the file ends within a character' 'iconv -f WINDOWS-1252'
   # The byte is counted in the file: behind a mark, and over blocks.
   { printf '%s' "$bom" && head -c 3000000 /dev/zero | tr '\0' e && printf '\xff'; } >far.txt
   refused 65 'far.txt: byte 3000003 (0xff)' -- tokenize -q -t "$bpe" far.txt -o x
@@ -324,20 +324,20 @@ refused() {
   [ "$(wc -l <answers)" -eq 6 ]
   grep -q '^{"id":123456789012345678901234567890,"log_prob"' answers
   grep -q '^{"id":"\\ufffd","log_prob"' answers
-  grep -q '^{"id":3,.*x.jsonl.xz:3: \\"text\\" has a lone surrogate' answers
+  grep -q '^{"id":3,.*x.jsonl.xz:3: \\"text\\" has an unpaired surrogate' answers
   grep -q '^{"id":4,.*x.jsonl.xz:4: NaN is not JSON' answers
   grep -q '^{"id":5,.*x.jsonl.xz:5: byte 19 (0xe9) is not UTF-8' answers
   grep -q '^{"id":6,"log_prob"' answers
   [ "$(jq -s length answers)" -eq 6 ]
   printf '[{"text":"a cat"}]\n' >array.jsonl
-  refused 65 'array.jsonl: is named as JSON lines' "jq -c '.[]'" -- score -q -m model -t cats.json array.jsonl
+  refused 65 'array.jsonl: is named like JSON lines' "jq -c '.[]'" -- score -q -m model -t cats.json array.jsonl
   head -n 2 x.jsonl >two.jsonl
   sample -q -m model -t cats.json --field text --max-tokens 1 --json two.jsonl -o texts
   grep -q '"id":123456789012345678901234567890,' texts
   grep -q '"id":"\\ufffd",' texts
   [ "$(jq -s length texts)" -eq 2 ]
   sed -n 3p x.jsonl >lone.jsonl
-  refused 65 'lone.jsonl:1: "text" has a lone surrogate' -- \
+  refused 65 'lone.jsonl:1: "text" has an unpaired surrogate' -- \
     sample -q -m model -t cats.json --field text --max-tokens 1 --json lone.jsonl
   printf 'caf\xe9 noir\n' >latin.txt
   refused 65 'latin.txt:1: byte 3 (0xe9)' iconv -- sample -q -m model -t cats.json latin.txt

@@ -77,7 +77,7 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
   moons moons.shard.zst
   refuses() { # NAME ARGUMENT...
     run -64 "${forecaster[@]}" --steps 2 -o model moons.shard.zst "${@:2}"
-    [[ $output == *"--$1: means nothing with --loss clipped-mse"* ]]
+    [[ $output == *"--$1: cannot be combined with --loss clipped-mse"* ]]
     [ ! -e model ]
   }
   refuses layers --layers 2

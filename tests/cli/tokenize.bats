@@ -328,7 +328,7 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   run --separate-stderr tokenize -t bytes a.txt -o y.shard.zst --report -
   [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: takes a file"* ]]
   run --separate-stderr tokenize --decode x.shard.zst --report figures
-  [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: there are no figures"* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: this run has no results"* ]]
   shard export x.shard.zst -o x.npy --format npy
   shard import -t bytes x.npy -o z.shard.zst --json --report figures 2>report
   cmp figures report

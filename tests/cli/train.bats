@@ -87,7 +87,7 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
   cp -r parts before
   run "${command[@]/-q/-v}" -o parts "$data/train.shard.zst"
   [ "$status" -eq 0 ]
-  [[ $output == *"finished before"* ]]
+  [[ $output == *"already finished"* ]]
   diff -r parts before
 }
 
@@ -110,7 +110,7 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
   [ -e parts/stdin.shard.zst ]
   run -75 "${command[@]}" --max-time 0 -o parts - < <(cat "$data/train.shard.zst")
   run -65 "${command[@]}" -o parts - <"$data/valid.shard.zst"
-  [[ $output == *"stdin: not the data"* ]]
+  [[ $output == *"stdin: differs from the data"* ]]
   "${command[@]}" -o parts </dev/null
   same whole parts
   "${command[@]}" -o parts - <"$data/train.shard.zst"
@@ -120,13 +120,13 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
   run -75 train "${tiny[@]}" --steps 40 --max-time 0 -o model "$data/train.shard.zst"
   cp -r model before
   run -64 train "${tiny[@]}" --steps 41 -o model "$data/train.shard.zst"
-  [[ $output == *"steps 40, now it is 41"* ]]
+  [[ $output == *"steps 40, now 41"* ]]
   run -64 train "${tiny[@]}" --steps 40 --memory local -o model "$data/train.shard.zst"
-  [[ $output == *'memory "none", now it is "local"'* ]]
+  [[ $output == *'memory "none", now "local"'* ]]
   run -64 train "${tiny[@]}" --steps 40 -o model "$data/valid.shard.zst"
   [[ $output == *"begun with another FILE than $data/valid.shard.zst"* ]]
   run -64 train "${tiny[@]}" --steps 40 --valid "$data/valid.shard.zst" -o model "$data/train.shard.zst"
-  [[ $output == *"begun with no --valid, now it is $data/valid.shard.zst"* ]]
+  [[ $output == *"begun with no --valid, now $data/valid.shard.zst"* ]]
   diff -r model before
 }
 
@@ -174,7 +174,7 @@ assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", co
   valid=$(jq .valid_loss begun/metrics.jsonl | grep -v null | tail -n 1)
   near "$(eval-ppl -m begun --begin e --begin-of window --json "$data/valid.shard.zst" | field loss)" "$valid" 1e-5
   run --separate-stderr -64 train "${tiny[@]}" --steps 3 --begin '<s>' -o other "$data/train.shard.zst"
-  [[ $stderr == "train: --begin <s>: no token of"* ]]
+  [[ $stderr == "train: --begin <s>: not a token of"* ]]
 }
 
 @test "the memories' temperature at test is calibrated, stands in config.json, and every program goes by it" {
@@ -286,7 +286,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
     mkdir "d.$name"
     printf 'my notes' >"d.$name/$name"
     run -64 train "${tiny[@]}" --steps 2 -o "d.$name" "$data/train.shard.zst"
-    [[ $output == *"$name: is there, but no run was begun in the folder"* ]]
+    [[ $output == *"$name: exists, but no run was begun in the folder"* ]]
     [ "$(cat "d.$name"/*)" = 'my notes' ]
   done
   train "${tiny[@]}" --steps 4 --max-time 0 -o model "$data/train.shard.zst" || [ $? -eq 75 ]
@@ -298,7 +298,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   rm model/metrics.jsonl
   mkfifo model/metrics.jsonl
   run -73 train "${tiny[@]}" --steps 4 -o model "$data/train.shard.zst"
-  [[ $output == *"metrics.jsonl: is in the way"* ]]
+  [[ $output == *"metrics.jsonl: already exists; move it away"* ]]
 }
 
 @test "a second run in a folder ends with 73 and leaves the first alone" {
@@ -307,7 +307,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   exec 9>pipe
   until [ -e model/stdin.shard.zst.tmp.tessera ]; do sleep 0.02; done
   run -73 train "${tiny[@]}" --steps 2 -o model "$data/train.shard.zst"
-  [[ $output == *"another process trains in it"* ]]
+  [[ $output == *"another process is training in this folder"* ]]
   cat "$data/train.shard.zst" >&9
   exec 9>&-
   wait $!

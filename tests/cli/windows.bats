@@ -52,19 +52,19 @@ signature() { # MODEL [FLAG...]
   printf '{"context": "%s", "continuation": "ab"}\n{"context": "short", "continuation": "ab"}\n' "$long" >requests.jsonl
   run --separate-stderr score -m llama64 -t bytes requests.jsonl
   [ "$status" -eq 0 ]
-  [[ $stderr == *'score: 1 of 2 contexts did not fit into the window of 64 tokens: the first 27 of their 90 tokens were left out;'* ]]
+  [[ $stderr == *'score: truncated 1 of 2 contexts to the window of 64 tokens: left out the first 27 of their 90 tokens;'* ]]
   run --separate-stderr score -m llama256 -t bytes requests.jsonl
   [ "$status" -eq 0 ] && [[ $stderr != *'left out'* ]]
   printf '%s\nshort\n' "$long" >prompts
   run --separate-stderr sample -m llama64 -t bytes prompts --max-tokens 1
   [ "$status" -eq 0 ]
-  [[ $stderr == *'sample: 1 of 2 prompts were longer than the window of 64 tokens: the first 26 of their 90 tokens were forgotten;'* ]]
+  [[ $stderr == *'sample: truncated 1 of 2 prompts to the window of 64 tokens: left out the first 26 of their 90 tokens;'* ]]
   run --separate-stderr sample -m llama256 -t bytes prompts --max-tokens 1
   [ "$status" -eq 0 ] && [ -z "$stderr" ]
   # Learned positions: the newer half is kept.
   "$root"/tests/cli/tiny_gpt2 gpt2
   run --separate-stderr sample -m gpt2 -t bytes prompts --max-tokens 1
-  [[ $stderr == *'the first 32 of their 90 tokens were forgotten;'* ]]
+  [[ $stderr == *'left out the first 32 of their 90 tokens;'* ]]
 }
 
 @test "the tokens that generation_config.json names end a text, else those of config.json" {

@@ -140,11 +140,11 @@ END
   tokenize -q --learn word text -o words.json
   tokenize -q -t words.json text -o words.shard.zst
   train -q --layers 1 --d-model 8 --heads 1 --segment 16 --steps 1 words.shard.zst -o words
-  refused 65 "--with words: its tokenizer is" eval-ppl -m lstm --with words test.shard.zst
-  refused 65 "--with words: a vocabulary of" eval-ppl -m model --with words test.shard.zst
-  refused 64 "are shares, below 1 together" eval-ppl -m model --with other:0.6 --cache 5 --cache-lambda 0.5 test.shard.zst
-  refused 64 "are shares, below 1 together" eval-ppl -m model --with other:0.6 --with lstm:0.4 test.shard.zst
-  refused 64 "--with other:1.5: a share is" sample -m model -t bytes --with other:1.5 --prompt x
+  refused 65 "--with words: has tokenizer" eval-ppl -m lstm --with words test.shard.zst
+  refused 65 "--with words: has a vocabulary of" eval-ppl -m model --with words test.shard.zst
+  refused 64 "the weights must sum to less than 1" eval-ppl -m model --with other:0.6 --cache 5 --cache-lambda 0.5 test.shard.zst
+  refused 64 "the weights must sum to less than 1" eval-ppl -m model --with other:0.6 --with lstm:0.4 test.shard.zst
+  refused 64 "--with other:1.5: takes a weight" sample -m model -t bytes --with other:1.5 --prompt x
   refused 66 "nothing" score -m model -t bytes --with nothing:0.5 text
 }
 
@@ -185,6 +185,6 @@ assert "|with-lambda:gate+" in figures["signature"], figures
 assert abs(answer["log_prob"] / answer["tokens"] + float(sys.argv[1])) < 1e-4, answer
 END
   [ "$(sample -q -m model -t bytes --config gate.conf --prompt "The cat" --max-tokens 5 --json | jq '.tokens | length')" -eq 5 ]
-  refused 64 "--with gate: there is none yet" eval-ppl -q -m model --with other:gate test.shard.zst
-  refused 64 "one of them may have a gate" eval-ppl -q -m model --with other:gate --with lstm:gate test.shard.zst
+  refused 64 "--with gate: there is no gate yet" eval-ppl -q -m model --with other:gate test.shard.zst
+  refused 64 "only one model may have a gate" eval-ppl -q -m model --with other:gate --with lstm:gate test.shard.zst
 }

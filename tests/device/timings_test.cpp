@@ -51,5 +51,5 @@ DOCTEST_TEST_CASE("a kernel that does not start is told with CUDA's words") {
   const nn::AsDevice as(&kernels);
   nn::check_launch(0, "adam");
   DOCTEST_CHECK_THROWS_WITH(nn::check_launch(9, "adam"),
-                            "adam could not be started: CUDA error 9 (invalid configuration)");
+                            "cannot launch adam: CUDA error 9 (invalid configuration)");
 }

@@ -64,7 +64,8 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
       chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
   if (windows.begin_of == "window") {
     if (stream.windows.beginning < 0)
-      fail(Code::usage, "--begin-of window: give --begin too, what a window begins with");
+      fail(Code::usage,
+           "--begin-of window: requires --begin, the token at the start of each window");
     stream.windows.window_token = stream.windows.beginning;
   }
   const auto encoding = options.special ? text::parsing_special(tokenizer) : nullptr;
@@ -140,12 +141,12 @@ void compare(const std::string& path, const Stream& stream, page::AnnotatedText&
   bool any = false;
   while (reader.next(score) && score.position < stream.tokens.size()) {
     if (stream.tokens[score.position] != static_cast<std::int64_t>(score.token))
-      fail(Code::bad_data, "{}:{}: of another text: its token {} is {}, and here {}", path,
+      fail(Code::bad_data, "{}:{}: belongs to another text: its token {} is {}, not {}", path,
            reader.line(), score.position, score.token, stream.tokens[score.position]);
     text.tokens[score.position].beside = score.nats;
     any = true;
   }
-  if (!any) fail(Code::bad_data, "{}: no scores of these tokens", path);
+  if (!any) fail(Code::bad_data, "{}: does not score these tokens", path);
   text.beside = path;
 }
 
@@ -160,20 +161,21 @@ std::string memory_in_words(const std::vector<std::string>& sources) {
 
 void AnnotateOptions::fields(core::FieldList& f) {
   auto& own = evaluation;
-  f("model", own.model, "folder of the model; without one FILEs are samples").short_name = 'm';
+  f("model", own.model, "folder of the model; without it, FILEs are samples").short_name = 'm';
   model::adapter_field(f, own.adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
-  f("special", special, "the text of a special token in a text, <|im_start|> say, is that token");
-  f("from", from, "what FILEs are; auto: shards where they begin so, else texts; stdin is a shard",
+  f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
+  f("from", from,
+    "kind of FILEs; auto: shards if they begin like shards, else texts; stdin is a shard",
     {"auto", "shard", "text", "sample"});
   const auto in_page = f.group("Page");
   f("beside", beside,
-    "a --per-token file of eval-ppl on the same shards: what it is compared with");
-  f("title", title, "of the page; auto: the first FILE's name");
-  f("most", most, "tokens on the page; what comes after them is left out").between(2, 10e6);
-  f("cite-most", cite_most, "stored contexts of a token").between(0, 64);
-  f("likely", likely, "of a token, so many of the most probable words").between(0, 64);
+    "per-token scores of another model on the same shards (eval-ppl --per-token), to compare with");
+  f("title", title, "title of the page; auto: the name of the first FILE");
+  f("most", most, "most tokens on the page; later tokens are left out").between(2, 10e6);
+  f("cite-most", cite_most, "cited contexts per token").between(0, 64);
+  f("likely", likely, "most probable alternatives shown per token").between(0, 64);
   own.windows.fields(f);
   own.reach.fields(f);
   own.memory.fields(f);
@@ -189,16 +191,16 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
   model::give_tokenizer(loaded, options.tokenizer);
   if (loaded.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to print tokens with; give --tokenizer",
+    fail(Code::bad_data, "{}: has no tokenizer to print tokens with; give --tokenizer",
          loaded.folder);
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
   Stream stream = of_shards(options, files)
                       ? read_shards(evaluation, files, options.most)
                       : read_texts(evaluation, options, files, *tokenizer, say);
   if (options.special && of_shards(options, files))
-    fail(Code::usage, "--special: a shard has its tokens already; leave it out");
+    fail(Code::usage, "--special: a shard is already tokenized; leave it out");
   if (stream.tokens.size() < 2)
-    fail(Code::bad_data, "{}: nothing to annotate; it takes two tokens at least", files[0]);
+    fail(Code::bad_data, "{}: nothing to annotate; a text needs at least two tokens", files[0]);
 
   const MemoryPlan memory = evaluation.memory().without(stream.own);
   memory.expect_probabilities();
@@ -269,7 +271,7 @@ page::AnnotatedText annotate_samples(const AnnotateOptions& options,
       if (!line->empty()) page::add_sample(text, *line, lines.origin());
     }
   }
-  if (text.tokens.empty()) fail(Code::bad_data, "{}: no samples in it", files[0]);
+  if (text.tokens.empty()) fail(Code::bad_data, "{}: has no samples", files[0]);
   return text;
 }
 

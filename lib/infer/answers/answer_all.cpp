@@ -26,11 +26,11 @@ std::vector<task::ScoreRequest> next(task::ScoreRequestReader& requests, std::in
 }  // namespace
 
 void AnswerOptions::fields(core::FieldList& f) {
-  f("format", format, "of FILE: lines, jsonl; auto: jsonl if its first line begins with {",
+  f("format", format, "format of FILE; auto: jsonl if its first line begins with {, else lines",
     {"auto", "lines", "jsonl"});
-  f("per-token", per_token, "tell of each token its text and its log-probability");
-  f("keep-going", keep_going, "answer the other requests where one is wrong");
-  f("batch", batch, "requests answered together; auto: 32 of files, 1 of a pipe")
+  f("per-token", per_token, "print the text and the log-probability of each token");
+  f("keep-going", keep_going, "answer the other requests if one is invalid");
+  f("batch", batch, "requests per batch; auto: 32 from files, 1 from a pipe")
       .between(1, 1e6)
       .or_auto();
 }

@@ -72,7 +72,7 @@ core::OrderedJson AnswerTotals::figures() const {
 
 std::string AnswerTotals::summary() const {
   std::string text = fmt::format("{} requests", requests_);
-  if (errors_ > 0) text += fmt::format(", {} of them not answered", errors_);
+  if (errors_ > 0) text += fmt::format(", {} of them failed", errors_);
   if (totals_.tokens > 0)
     text += fmt::format(", {} tokens, perplexity {:.5g}", totals_.tokens, totals_.perplexity());
   for (const auto& [name, found] : accuracies()) {

@@ -54,31 +54,30 @@ void AnswererOptions::fields(core::FieldList& f) {
   auto& folder = f("model", model, "folder of the model");
   folder.short_name = 'm', folder.required = true;
   model::adapter_field(f, adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
   f("boundary", boundary,
-    "where a continuation begins: behind as many tokens as its context has alone, or behind those "
-    "that both have in common",
+    "first token of a continuation: count: the number of tokens of its context alone; prefix: "
+    "the first token that differs from those of the context",
     {"count", "prefix"});
-  f("special", special, "the text of a special token, <|im_start|> say, is that token");
+  f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
   f("chat", chat,
-    "a request's \"messages\" are its context, by the model's chat template, up to where an "
-    "answer begins");
-  f("system", system, "--chat: the system message before each conversation");
+    "format the \"messages\" of a request by the model's chat template, up to the beginning "
+    "of the answer");
+  f("system", system, "--chat: system message before each conversation");
   const auto in_choices = f.group("Choices");
   f("domain-context", domain_context,
-    "a context of all questions: choices are compared by what their own adds to it too");
+    "unconditional context: also compare choices by their gain over it (PMI)");
   f("verbalizers", verbalizers,
-    "a JSON file, {choice: [text, ...]}: a choice has the probability of its texts together");
+    "JSON file {choice: [text, ...]}: the probability of a choice is the sum over its texts");
   windows.fields(f, /*documents=*/false);
   windows.protocol_field(f, {"none", "lm-eval"});
   reach.fields(f);
   retrieve.fields(f);
   memory.fields(f);
   const auto in_citations = f.group("Citations");
-  f("cite", cite,
-    "tell the stored contexts and the n-grams that gave each scored token its probability");
-  f("cite-most", cite_most, "contexts of a token").between(1, 65536);
+  f("cite", cite, "print the stored contexts and n-grams that predicted each scored token");
+  f("cite-most", cite_most, "cited contexts per token").between(1, 65536);
 }
 
 Answerer::Answerer(const AnswererOptions& options)
@@ -91,21 +90,20 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);
   if (options_.retrieve.any() && options_.retrieve.mix > 1)
-    fail(Code::usage, "--retrieve-mix {}: score puts one passage before a text; leave it out",
+    fail(Code::usage, "--retrieve-mix {}: score prepends one passage; leave it out",
          options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
   if (loaded_.tokenizer.empty())
-    fail(Code::bad_data, "{}: no tokenizer in it to read a text with; give --tokenizer",
+    fail(Code::bad_data, "{}: has no tokenizer to encode texts with; give --tokenizer",
          loaded_.folder);
   tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
-    fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words", loaded_.folder,
+    fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}", loaded_.folder,
          tokenizer_->size(), loaded_.model->vocabulary);
   encoder_ = tokenizer_->encoder();
   special_text_.emplace(*tokenizer_);
   if (options_.chat) chat_ = model::chat_of(loaded_.folder);
-  if (!options_.system.empty() && !options_.chat)
-    fail(Code::usage, "--system: goes with --chat; give it too");
+  if (!options_.system.empty() && !options_.chat) fail(Code::usage, "--system: requires --chat");
   const auto& windows = options_.windows;
   const auto chosen = chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};
@@ -119,8 +117,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.begin_of == "window") {
     if (empty_.empty())
-      fail(Code::usage, "--begin-of window: {} has no token to begin with; give --begin",
-           loaded_.folder);
+      fail(Code::usage, "--begin-of window: {} has no BOS token; give --begin", loaded_.folder);
     own_windows_.window_token = empty_[0];
   }
   windows_ = own_windows_;
@@ -145,14 +142,14 @@ void Answerer::remember_by(const MemoryOptions& memory) {
 void Answerer::read_verbalizers() {
   const std::string& path = options_.verbalizers;
   const auto json = core::parse_json(core::read_text(path), path);
-  if (!json.is_object()) fail(Code::bad_data, "{}: no JSON object", path);
+  if (!json.is_object()) fail(Code::bad_data, "{}: not a JSON object", path);
   for (const auto& [choice, texts] : json.items()) {
     verbalizers_[choice] = core::get<std::vector<std::string>>(json, choice.c_str(), path);
     const auto& own = verbalizers_[choice];
-    if (own.empty()) fail(Code::bad_data, "{}: \"{}\" has no texts", path, choice);
+    if (own.empty()) fail(Code::bad_data, "{}: \"{}\" has an empty list of texts", path, choice);
     for (auto text = own.begin(); text != own.end(); ++text)
       if (text->empty() || std::find(own.begin(), text, *text) != text)
-        fail(Code::bad_data, "{}: \"{}\": takes texts that are not empty, each once", path, choice);
+        fail(Code::bad_data, "{}: \"{}\": takes non-empty, distinct texts", path, choice);
   }
 }
 
@@ -180,8 +177,8 @@ std::string Answerer::cut_note() const {
   const CutContexts& cut = scorer_->cut_contexts();
   if (cut.cut == 0) return {};
   return fmt::format(
-      "{} of {} contexts did not fit into the window of {} tokens: "
-      "the first {} of their {} tokens were left out; --window N takes more",
+      "truncated {} of {} contexts to the window of {} tokens: left out the first {} of their "
+      "{} tokens; a larger --window keeps more",
       cut.cut, cut.contexts, windows_.window, cut.left_out, cut.tokens);
 }
 
@@ -258,15 +255,15 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     if (before.empty()) {
       if (tokens.continuation.size() == 1)
         fail(Code::bad_data,
-             "{}: continuation{} is one token with nothing before it; give a context, or --begin",
+             "{}: continuation{} is one token without a context; give a context, or --begin",
              origin, which());
       before = {tokens.continuation[0]};
       tokens.bytes -= bytes_of_first(static_cast<std::uint32_t>(before[0]), tokens.bytes);
       tokens.continuation.erase(tokens.continuation.begin());
     }
     if (std::ssize(tokens.continuation) > scorer_->longest())
-      fail(Code::bad_data, "{}: continuation{} has {} tokens, the window has {}", origin, which(),
-           tokens.continuation.size(), scorer_->longest());
+      fail(Code::bad_data, "{}: continuation{} has {} tokens, more than the window of {}", origin,
+           which(), tokens.continuation.size(), scorer_->longest());
     if (batch.passages.size() == first || batch.passages.back().context != before)
       batch.passages.emplace_back().context = std::move(before);
     auto& passage = batch.passages.back();
@@ -282,7 +279,7 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
   std::string context = request.text;
   if (request.messages) {
     if (!chat_)
-      fail(Code::bad_data, "{}: messages: a conversation goes with --chat", request.origin);
+      fail(Code::bad_data, "{}: messages: a conversation requires --chat", request.origin);
     context = chat_->prompt(text::parse_messages(*request.messages, request.origin),
                             options_.system, request.origin);
   }

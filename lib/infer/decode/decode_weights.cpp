@@ -34,7 +34,7 @@ torch::Tensor DecodeWeights::tensor(const std::string& name, torch::IntArrayRef 
   const auto found = tensors_.find(name);
   if (found == tensors_.end() || found->second.sizes() != sizes)
     core::fail(
-        core::Code::bug, "weight {} of [{}] where one of [{}] belongs", name,
+        core::Code::bug, "weight {} has shape [{}], expected [{}]", name,
         fmt::join(found == tensors_.end() ? torch::IntArrayRef{} : found->second.sizes(), ", "),
         fmt::join(sizes, ", "));
   return found->second;

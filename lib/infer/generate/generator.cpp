@@ -84,23 +84,26 @@ void Generator::remember_by(const MemoryOptions& memory) {
 void Generator::check_translation() const {
   const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
   if (reads && !options_.translation.source)
-    core::fail(Code::usage, "{}: an encoder-decoder translates; give --source", loaded_.folder);
+    core::fail(Code::usage, "{}: is an encoder-decoder; give --source", loaded_.folder);
   if (!reads && options_.translation.source)
-    core::fail(Code::usage, "--source: {} is no encoder-decoder; leave it out", loaded_.folder);
+    core::fail(Code::usage, "--source: {} is not an encoder-decoder; leave it out", loaded_.folder);
   if (reads && options_.begin != "auto")
-    core::fail(Code::usage, "--begin: a translation starts as its pairs do; leave it out");
+    core::fail(
+        Code::usage,
+        "--begin: cannot be combined with --source; a translation starts with the token of its "
+        "pairs");
   if (reads && options_.retrieve.any())
-    core::fail(Code::usage, "--retrieve: a translation reads its source; leave it out");
+    core::fail(Code::usage, "--retrieve: cannot be combined with --source");
 }
 
 // Reads the tokenizer, the beginning of prompts and the tokens that end a text.
 void Generator::read_tokenizer() {
   if (loaded_.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: no tokenizer in it to read a prompt with; give --tokenizer",
+    core::fail(Code::bad_data, "{}: has no tokenizer to encode prompts with; give --tokenizer",
                loaded_.folder);
   tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
-    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, the model {} words",
+    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}",
                loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
   end_ = tokenizer_->end_of_document();
   if (end_) ends_.insert(*end_);
@@ -112,13 +115,13 @@ void Generator::read_tokenizer() {
 // Checks that there are stores for spans, and that no memory is combined with several passages.
 void Generator::check_memories(const MemoryPlan& memories) const {
   if (options_.spans.longest > 0 && memories.lookup() == nullptr)
-    core::fail(Code::usage, "--spans: there is nothing to take them from; add --datastore");
+    core::fail(Code::usage, "--spans: requires --datastore");
   if (options_.spans.longest > 0) memories.lookup()->expect_followable();
   if (retrieve_.mix > 1 && memories.any())
     core::fail(
         Code::usage,
-        "--retrieve-mix {}: memories, datastores, n-grams and further models take no part where "
-        "passages are mixed; leave them out, with --memory none",
+        "--retrieve-mix {}: cannot be combined with memories, datastores, n-grams or further "
+        "models; leave them out and give --memory none",
         retrieve_.mix);
 }
 
@@ -136,8 +139,8 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (prompt.tokens && !prompt.tokens->empty()) {
     for (const auto id : *prompt.tokens)
       if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->size()))
-        core::fail(Code::bad_data, "{}: {} is no token; the tokenizer has {}", prompt.origin, id,
-                   tokenizer_->size());
+        core::fail(Code::bad_data, "{}: {} is not a token id; the tokenizer has {} tokens",
+                   prompt.origin, id, tokenizer_->size());
     return *prompt.tokens;
   }
   const bool special = prompt.whole || prompt.special.value_or(options_.special);
@@ -155,16 +158,15 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (end_) return {*end_};
   const auto newline = tokenizer_->encode("\n");
   if (newline.size() != 1)
-    core::fail(Code::usage,
-               "an empty prompt: the tokenizer has no token that documents start with");
+    core::fail(Code::usage, "an empty prompt: the tokenizer has no BOS token; give text");
   return {newline[0]};
 }
 
 std::string Generator::long_prompts_note() const {
   if (long_prompts_ == 0) return {};
   return fmt::format(
-      "{} of {} prompts were longer than the window of {} tokens: "
-      "the first {} of their {} tokens were forgotten; --window N takes more",
+      "truncated {} of {} prompts to the window of {} tokens: left out the first {} of their {} "
+      "tokens; a larger --window keeps more",
       long_prompts_, prompts_, window_, forgotten_, long_tokens_);
 }
 
@@ -178,8 +180,8 @@ std::string Generator::engine_error(const Prompt& prompt) {
   tokens.resize(std::min(tokens.size(), kMostTokens));
   const auto error = compare(reference, *engine_, tokens);
   return fmt::format(
-      "--weights {}: log-probabilities differ by {:.2g} (rms), {:.2g} (most) "
-      "from float32's modules over {} tokens; same best word in {:.0f} %",
+      "--weights {}: log-probabilities differ from float32 by {:.2g} (rms), {:.2g} (max) over "
+      "{} tokens; the same best token in {:.0f} %",
       options_.weights, error.rms, error.max, tokens.size(), 100 * error.same_best);
 }
 
@@ -188,9 +190,11 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
   const auto refuse = [&](const char* member, const char* why) {
     core::fail(Code::bad_data, "{}: {}: {}; leave it out", prompt.origin, member, why);
   };
-  if (prompt.max_tokens && sources_) refuse("max_tokens", "a translation is bounded by its source");
-  if (prompt.temperature && options_.searches()) refuse("temperature", "a beam draws nothing");
-  if (prompt.seed && options_.searches()) refuse("seed", "a beam draws nothing");
+  if (prompt.max_tokens && sources_)
+    refuse("max_tokens", "the length of a translation is bounded by its source");
+  if (prompt.temperature && options_.searches())
+    refuse("temperature", "beam search does not sample");
+  if (prompt.seed && options_.searches()) refuse("seed", "beam search does not sample");
   if (prompt.max_tokens) start.most = *prompt.max_tokens;
   start.stop = prompt.stop.value_or(options_.stop);
   if (sources_) start.stop.emplace_back("\n");

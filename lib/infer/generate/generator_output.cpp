@@ -25,7 +25,7 @@ std::string json_line(const Prompt& prompt, const Sample& sample) {
 
 void OutputOptions::fields(core::FieldList& f) {
   f("echo", echo, "print each prompt before its continuation");
-  f("separator", separator, "a line to print between texts");
+  f("separator", separator, "line printed between texts");
 }
 
 SampleOutput::SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,

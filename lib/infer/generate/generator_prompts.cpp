@@ -29,8 +29,8 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
   const core::Json list = value.is_array() ? value : core::Json::array({value});
   for (const auto& stop : list) {
     if (!stop.is_string() || stop.get_ref<const std::string&>().empty())
-      core::fail(core::Code::bad_data,
-                 "{}: stop: takes a text that is not empty, or a list of them", origin);
+      core::fail(core::Code::bad_data, "{}: stop: takes a non-empty text, or a list of them",
+                 origin);
     stops.push_back(stop.get<std::string>());
   }
   return stops;
@@ -106,10 +106,10 @@ Prompt PromptReader::read(const std::string& line, const std::string& origin) co
   const bool has_prompt = json.is_object() && json.contains(field_);
   const bool talks = json.is_object() && json.contains("messages");
   if (talks && has_prompt && chat_)
-    core::fail(core::Code::bad_data, "{}: \"{}\" and \"messages\": give one of them", origin,
-               field_);
+    core::fail(core::Code::bad_data, "{}: \"{}\" and \"messages\" exclude each other; give one",
+               origin, field_);
   if (talks && !has_prompt && !chat_)
-    core::fail(core::Code::bad_data, "{}: messages: a conversation goes with --chat", origin);
+    core::fail(core::Code::bad_data, "{}: messages: a conversation requires --chat", origin);
   if (talks && chat_) {
     say(prompt, text::parse_messages(*core::member_text(line, "messages"), origin));
   } else {
@@ -154,26 +154,26 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
 }
 
 void PromptOptions::fields(core::FieldList& f) {
-  f.positional("FILE", file, "prompts; - or none is stdin");
-  f("prompt", prompt, "the prompt itself, instead of a FILE");
-  f("format", format, "of FILE: lines, jsonl; auto: jsonl if its name says so",
+  f.positional("FILE", file, "prompts; stdin if - or not given");
+  f("prompt", prompt, "prompt, instead of FILE");
+  f("format", format, "format of FILE; auto: jsonl if its name ends in .jsonl, else lines",
     {"auto", "lines", "jsonl"});
-  f("field", field, "jsonl: the member that is the prompt");
+  f("field", field, "jsonl: field of the prompt");
   f("chat", chat,
-    "a prompt is a user's turn, a JSON line's \"messages\" a conversation; "
-    "the model's chat template makes the text");
-  f("system", system, "--chat: the system message before each conversation");
+    "format each prompt as a user's turn, and the \"messages\" of a JSON line as a "
+    "conversation, by the model's chat template");
+  f("system", system, "--chat: system message before each conversation");
 }
 
 PromptReader PromptOptions::open(const std::set<std::string>& given,
                                  const std::string& folder) const {
   using core::Code;
-  if (given.count("system") > 0 && !chat)
-    core::fail(Code::usage, "--system: goes with --chat; give it too");
+  if (given.count("system") > 0 && !chat) core::fail(Code::usage, "--system: requires --chat");
   if (chat)
     for (const char* name : {"source", "begin"})
       if (given.count(name) > 0)
-        core::fail(Code::usage, "--{}: the chat template makes the whole text; leave one out",
+        core::fail(Code::usage,
+                   "--{}: cannot be combined with --chat, whose template makes the whole text",
                    name);
   PromptReader reader = open_plain(given);
   if (chat) reader.talk(model::chat_of(folder), system);
@@ -183,14 +183,14 @@ PromptReader PromptOptions::open(const std::set<std::string>& given,
 PromptReader PromptOptions::open_plain(const std::set<std::string>& given) const {
   using core::Code;
   if (given.count("prompt") > 0) {
-    if (!file.empty()) core::fail(Code::usage, "give --prompt or a FILE, not both");
+    if (!file.empty()) core::fail(Code::usage, "--prompt and FILE exclude each other; give one");
     return PromptReader({prompt});
   }
   try {
     return {file.empty() ? "-" : file, format, field};
   } catch (const core::Error& error) {
     if (error.code() != Code::no_input) throw;
-    core::fail(Code::no_input, "{}; a prompt itself goes behind --prompt", error.what());
+    core::fail(Code::no_input, "{}; use --prompt for a prompt as text", error.what());
   }
 }
 

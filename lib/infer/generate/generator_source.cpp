@@ -14,7 +14,7 @@ SourceReader::SourceReader(TranslationOptions options, text::TokenizerPtr tokeni
   const auto end = tokenizer_->end_of_document();
   if (!end)
     core::fail(Code::bad_data,
-               "{}: its tokenizer has no end-of-document token, after which a translation starts",
+               "{}: its tokenizer has no end-of-document token, which a translation starts with",
                name);
   end_ = *end;
   most_ = std::min(options_.max_source, context.value_or(options_.max_source));
@@ -28,13 +28,14 @@ Start SourceReader::read(std::uint64_t number, const std::string& line,
   source.push_back(end_);
   if (std::ssize(source) > most_) {
     const auto what =
-        fmt::format("line {}: {} tokens, more than {}", number + 1, source.size(), most_);
+        fmt::format("line {}: has {} tokens, more than {}", number + 1, source.size(), most_);
     if (!options_.truncate)
-      core::fail(Code::bad_data,
-                 "{}; shorten it, or give --truncate-source, "
-                 "or --max-source if the model has positions for more",
-                 what);
-    if (warn) warn(what + "; the rest is left out");
+      core::fail(
+          Code::bad_data,
+          "{}; shorten it, give --truncate-source, or raise --max-source if the model has more "
+          "positions",
+          what);
+    if (warn) warn(what + "; truncated");
     source.resize(static_cast<std::size_t>(most_));
     source.back() = end_;
   }

@@ -15,12 +15,12 @@ struct TurnStopped {};
 }  // namespace
 
 std::string SampledTotals::summary() const {
-  auto text = fmt::format("{} texts, {} steps of a text, {:.1f} a second, {:.4f} s", texts, steps,
+  auto text = fmt::format("{} texts, {} decoding steps, {:.1f} per second, {:.4f} s", texts, steps,
                           static_cast<double>(steps) / seconds, seconds);
   if (searches.made + searches.followed + searches.skipped > 0)
     text += fmt::format("; {} searches, {} followed, {} skipped", searches.made, searches.followed,
                         searches.skipped);
-  if (spans > 0) text += fmt::format("; {} spans, {} tokens taken of them", spans, taken);
+  if (spans > 0) text += fmt::format("; {} spans, {} tokens copied from them", spans, taken);
   return text;
 }
 
@@ -88,8 +88,8 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     totals.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   }
   if (watch.warn && found < wanted)
-    watch.warn(fmt::format("--samples {}: the search found fewer texts: {} of {}", options.samples,
-                           found, wanted));
+    watch.warn(fmt::format("--samples {}: beam search found only {} of {} texts",
+                           options.samples, found, wanted));
   if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);

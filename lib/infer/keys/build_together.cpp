@@ -17,11 +17,11 @@ using core::fail;
 
 void check(const SharedBuild& what) {
   if (!what.options.append.empty() || core::is_part(what.options.part))
-    fail(Code::usage, "--ranks: makes a store of its own; leave --append and --part out");
+    fail(Code::usage, "--ranks: cannot be combined with --append or --part");
   if (what.options.skip_known < 1)
-    fail(Code::usage, "--skip-known: one process makes such a store; leave --ranks out");
+    fail(Code::usage, "--skip-known: cannot be combined with --ranks");
   if (store::parse_reduction(what.options.keys, what.options.prune).any())
-    fail(Code::usage, "--keys, --prune: one process makes such a store; leave --ranks out");
+    fail(Code::usage, "--keys, --prune: cannot be combined with --ranks");
   ranks::expect_files(what.files);
 }
 
@@ -39,13 +39,15 @@ class PartsFolder {
     const auto status = std::filesystem::symlink_status(path_);
     if (!std::filesystem::exists(status)) return;
     if (!std::filesystem::is_directory(status))
-      fail(Code::cannot_create, "{}: no folder; parts of the store are to stand there", path_);
+      fail(Code::cannot_create, "{}: not a folder; the parts of the store are written there",
+           path_);
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
       const auto name = entry.path().filename().string();
       bool part = false;
       for (std::int64_t rank = 0; rank < ranks_; ++rank) part |= name == std::to_string(rank + 1);
       if (!part)
-        fail(Code::cannot_create, "{}: no part of {}; move it away, or {} with all in it",
+        fail(Code::cannot_create,
+             "{}: not a part of {}; move it away, or remove {} with all its files",
              entry.path().string(), ranks_, path_);
     }
   }
@@ -77,7 +79,7 @@ struct TidyParts {
 bool is_there(const SharedBuild& what) {
   if (!std::filesystem::exists(what.folder)) return false;
   if (!std::filesystem::is_directory(what.folder))
-    fail(Code::cannot_create, "{}: is no folder", what.folder);
+    fail(Code::cannot_create, "{}: is not a folder", what.folder);
   store::expect_free(what.folder);
   return std::filesystem::exists(what.folder + "/" + store::kManifestName) &&
          StoreBuild(what.options, what.files, what.folder, what.given).complete();

@@ -103,7 +103,7 @@ void WindowWalk::go_on(std::uint64_t entries, nn::State state) {
     passed += entries_in(batch->spans);
   }
   if (passed != entries)
-    fail(Code::bad_data, "{}: it cannot go on at entry {}: no window ends there", data_.name(),
+    fail(Code::bad_data, "{}: cannot resume at entry {}: no window ends there", data_.name(),
          entries);
   state_ = std::move(state);
 }

@@ -23,8 +23,8 @@ void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const st
   const auto largest =
       std::max(batch.targets.max().item<std::int64_t>(), batch.source.max().item<std::int64_t>());
   if (largest >= vocabulary)
-    core::fail(core::Code::bad_data, "{}: has token {}, but the model has {} types", name, largest,
-               vocabulary);
+    core::fail(core::Code::bad_data, "{}: has token {}, but the model's vocabulary has {} tokens",
+               name, largest, vocabulary);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ PairWalk::PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t ba
   check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
     core::fail(core::Code::bad_data,
-               "{}: has pairs of sentences, but a model of architecture {} reads tokens",
+               "{}: contains sentence pairs, but a model of architecture {} reads tokens",
                data.name(), model.options.arch);
 }
 
@@ -71,9 +71,8 @@ void PairWalk::go_on(std::uint64_t entries, nn::State /*state*/) {
     passed += entries_in(first, next_pair_);
   }
   if (passed != entries)
-    core::fail(core::Code::bad_data,
-               "{}: it cannot go on at entry {}: no block of pairs ends there", data_.name(),
-               entries);
+    core::fail(core::Code::bad_data, "{}: cannot resume at entry {}: no block of pairs ends there",
+               data_.name(), entries);
 }
 
 std::optional<EntryBlock> PairWalk::next() {

@@ -53,7 +53,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.reduction = store::parse_reduction(options.keys, options.prune);
   plan.key_scale = options.key_scale;
   if (!store::is_key_scale(plan.key_scale))
-    core::fail(core::Code::usage, "--key-scale {}: takes 1, 0.5, 0.25 and so on, powers of 2",
+    core::fail(core::Code::usage, "--key-scale {}: takes a power of 2: 1, 0.5, 0.25, ...",
                plan.key_scale);
   return plan;
 }
@@ -61,32 +61,37 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
 }  // namespace
 
 void StoreBuildOptions::fields(core::FieldList& f) {
-  f("model", model, "folder of the model whose keys these are").short_name = 'm';
+  f("model", model, "folder of the model that computes the keys").short_name = 'm';
   model::adapter_field(f, adapter);
-  f("index", index, "exact, or FAISS's factory string (IVF1024,PQ64x4fs) [chosen from the rows]");
+  f("index", index,
+    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of rows]");
   f("metric", metric,
-    "how near a key is: product, or squared distance; "
-    "auto: l2 where the model was trained without memory",
+    "similarity of keys: inner product, or squared L2 distance; auto: l2 if the model was "
+    "trained without memory, else ip",
     {"auto", "ip", "l2"});
-  f("append", append, "add to this store");
-  f("keys", keys, "all: as the model has them; pca:D: their first D principal components");
+  f("append", append, "append to this store");
+  f("keys", keys, "stored keys: all: all dimensions; pca:D: the first D principal components");
   f("key-scale", key_scale,
-    "multiply keys by this power of 2, as large ones need that float16 cannot hold; "
-    "scores are as without")
+    "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
+    "not change")
       .above(0)
       .at_most(1);
-  f("prune", prune, "merge, merge:K: one entry for those of its K nearest that have its label");
+  f("prune", prune,
+    "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
+    "label");
   f("skip-known", skip_known,
-    "leave out positions to whose token the model alone gives more than this [1: none]")
+    "skip positions whose token has a higher probability under the model alone [1: skip none]")
       .above(0)
       .at_most(1);
   f("calibrate", calibrate,
-    "measure on a piece of the text, held out, which temperature and weight suit the store");
+    "find the best temperature and interpolation weight of the store on a held-out piece of "
+    "the text");
   windows.fields(f);
   reach.fields(f);
   const auto in_parts = f.group("Parts");
   f("part", part,
-    "I/N: a store of the I-th of N parts of the text; launcher: as srun or an array says");
+    "I/N: build the store of the I-th of N parts of the text; launcher: part of this task of "
+    "srun or of a job array");
 }
 
 std::string StoreBuildOptions::folder(const std::string& output,
@@ -94,14 +99,14 @@ std::string StoreBuildOptions::folder(const std::string& output,
   core::part(part);  // throws if it is invalid
   if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
-    core::fail(core::Code::usage, "--skip-known: is of a whole text; leave --part out");
+    core::fail(core::Code::usage, "--skip-known: cannot be combined with --part");
   if (store::parse_reduction(keys, prune).any() && core::is_part(part))
     core::fail(core::Code::usage,
-               "--keys, --prune: are of a whole text; give them to store merge, not to parts");
+               "--keys, --prune: cannot be combined with --part; give them to store merge");
   if (append.empty() == output.empty())
-    core::fail(core::Code::usage, "it takes -o STORE, or --append STORE");
+    core::fail(core::Code::usage, "-o STORE or --append STORE is missing; see --help");
   if (model.empty())
-    core::fail(core::Code::usage, "it takes -m MODEL, whose keys are to be stored");
+    core::fail(core::Code::usage, "-m MODEL is missing; give the model that computes the keys");
   return append.empty() ? output : append;
 }
 
@@ -183,12 +188,13 @@ store::Manifest StoreBuild::finish(const store::Watch& watch) {
 }
 
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
-  if (was_complete_) return folder_ + " has these rows: nothing to do";
+  if (was_complete_) return folder_ + " already holds these rows; nothing to do";
   auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
-                          chooses_index_ ? ", chosen from the rows" : "");
+                          chooses_index_ ? ", chosen by the number of rows" : "");
   if (const auto& found = manifest.calibration)
     text += fmt::format(
-        "; calibrated on {} tokens: temperature {}, share {}; in the softmax {}, bias {}",
+        "; calibrated on {} tokens: interpolation with temperature {} and weight {}; joint "
+        "softmax with temperature {} and bias {}",
         found->tokens, found->temperature, found->share, found->joint_temperature,
         found->joint_bias);
   return text;

@@ -110,7 +110,7 @@ torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t
     Row& row = rows_[i];
     auto *const positions = ids + steps, *const slots = positions + steps;
     if (context && row.end + std::ssize(tokens) > *context)
-      core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} positions learned",
+      core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} learned positions",
                  row.end + std::ssize(tokens), *context);
     std::copy(tokens.begin(), tokens.end(), ids);
     for (std::int64_t t = 0; t < steps; ++t) {

@@ -22,7 +22,7 @@ namespace {
 // Checks the sizes of a required parameter.
 void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
   if (!weight.defined() || weight.sizes() != sizes)
-    core::fail(core::Code::bug, "a block has a weight of [{}] where one of [{}] belongs",
+    core::fail(core::Code::bug, "a block has a weight of shape [{}], expected [{}]",
                fmt::join(weight.defined() ? weight.sizes() : torch::IntArrayRef{}, ", "),
                fmt::join(sizes, ", "));
 }
@@ -171,7 +171,7 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
 void TransformerEngine::place(Token& token) {
   token.position = slots_.append(token.row);
   if (position_table_.defined() && token.position >= position_table_.size(0))
-    core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} positions learned",
+    core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} learned positions",
                token.position + 1, position_table_.size(0));
 }
 

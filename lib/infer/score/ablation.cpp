@@ -13,10 +13,10 @@ Ablation::Ablation(const MemoryPlan& memory, std::uint64_t tokens)
   const auto kinds = memory.kinds();
   if (kinds.empty())
     core::fail(core::Code::usage,
-               "--ablate: there is no memory to leave out; see Memories in --help");
+               "--ablate: there is no memory to leave out; add one (see --help=memories)");
   if (memory.gates.any())
     core::fail(core::Code::usage,
-               "--ablate: gates were fitted for all sources together; give shares");
+               "--ablate: gates are fitted for all sources together; give constant weights");
   const OnlineWeights first(mixture_);
   cases_.push_back({"none", std::vector<bool>(kinds.size(), false), first});
   for (std::size_t i = 0; i < kinds.size(); ++i) {

@@ -19,7 +19,7 @@ constexpr std::int64_t kPiece = 128;  // tokens of each row per forward pass
 nn::WatchedAttention& watched(nn::Model& model) {
   auto* const attention = dynamic_cast<nn::WatchedAttention*>(model.architecture.get());
   if (attention == nullptr)
-    fail(Code::usage, "the attention of {} cannot be watched; only a transformer's or a mosaic's",
+    fail(Code::usage, "the attention of {} cannot be observed; give a transformer or a mosaic",
          model.options.arch);
   return *attention;
 }
@@ -28,10 +28,9 @@ void check(const nn::Model& model, const shard::Dataset& data, const AttendedOpt
   if (options.window < 2) fail(Code::usage, "--window: takes at least 2 tokens");
   const auto context = model.architecture->context();
   if (context && options.window > *context)
-    fail(Code::usage, "--window {}: the model has positions for {} tokens", options.window,
-         *context);
+    fail(Code::usage, "--window {}: the model has only {} positions", options.window, *context);
   if (data.size() <= static_cast<std::uint64_t>(options.window))
-    fail(Code::bad_data, "{}: has {} tokens, a sequence and its target take {}", data.name(),
+    fail(Code::bad_data, "{}: has {} tokens; a sequence and its target need {}", data.name(),
          data.size(), options.window + 1);
 }
 
@@ -70,15 +69,15 @@ Tensor attended(nn::Model& model, const nn::Batch& batch, torch::Device device) 
 }  // namespace
 
 void AttendedOptions::fields(core::FieldList& f) {
-  f("window", window, "tokens of a sequence; 0: the segment the model was trained with")
+  f("window", window, "tokens per sequence; 0: the segment that the model was trained with")
       .between(0, 16e6);
-  f("sequences", sequences, "sequences, each with a random start").between(1, 1e9);
-  f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
+  f("sequences", sequences, "number of sequences, each from a random start").between(1, 1e9);
+  f("batch-tokens", batch_tokens, "most tokens per forward pass").between(1, 1e9);
 }
 
 void AttendedOptions::settle(const model::TrainingFacts& facts) {
   if (window == 0) window = facts.segment;
-  if (window == 0) fail(Code::usage, "give --window: the model does not say its own");
+  if (window == 0) fail(Code::usage, "--window is missing; the model does not say its segment");
 }
 
 Tensor mean_attention(nn::Model& model, const shard::Dataset& data, const AttendedOptions& options,

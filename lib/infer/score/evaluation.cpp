@@ -16,7 +16,7 @@ void EvaluationOptions::fields(core::FieldList& f) {
   model::adapter_field(f, adapter);
   windows.fields(f);
   windows.protocol_field(f);
-  f("loss-on", loss_on, "tokens that count: all, or those that tokenize --loss-on marked",
+  f("loss-on", loss_on, "scored tokens: all, or those marked by tokenize --loss-on",
     {"all", "marked"});
   reach.fields(f);
   retrieve.fields(f);
@@ -31,7 +31,7 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
                           options.adapter)) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   if (of_pairs() && options_.retrieve.any())
-    core::fail(core::Code::usage, "--retrieve: pairs of sentences have no windows");
+    core::fail(core::Code::usage, "--retrieve: not supported for sentence pairs");
   options_.windows.settle(given);
   options_.retrieve.settle(options_.windows);
   auto beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
@@ -60,7 +60,7 @@ WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   plan.learned = options_.loss_on == "marked";
   if (plan.learned && !data.header().marked)
     core::fail(core::Code::usage,
-               "--loss-on marked: {} has no marks; tokenize --loss-on writes them", data.name());
+               "--loss-on marked: {} has no marks; encode it with tokenize --loss-on", data.name());
   return plan;
 }
 
@@ -82,10 +82,9 @@ Totals Evaluation::score(const shard::Dataset& data, const Watch& watch) const {
 PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
                                   const std::function<void(std::uint64_t)>& progress) const {
   if (memory_.online && !part.whole())
-    core::fail(
-        core::Code::usage,
-        "a part of a text: weights are learned from all that comes before it; give --memory-weights "
-        "constant, or shares that were tuned (--config)");
+    core::fail(core::Code::usage,
+               "a part of a text: weights learned online depend on all earlier text; give "
+               "--memory-weights constant, or tuned weights (--config)");
   PartRecord record;
   record.part = part;
   record.signature = signature(data);
@@ -119,7 +118,8 @@ std::string Evaluation::window_note() const {
 
 std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const {
   const auto own = data.fingerprints();
-  const char* const what = own.size() > 1 ? "this very text, or a FILE of it" : "this very text";
+  const char* const what =
+      own.size() > 1 ? "the evaluated text or a FILE of it" : "the evaluated text";
   std::vector<std::string> notes;
   if (auto note = window_note(); !note.empty()) notes.push_back(std::move(note));
   if (const auto& tuned = memory_.tuned_on;
@@ -127,7 +127,7 @@ std::vector<std::string> Evaluation::notes_on(const shard::Dataset& data) const 
         return fingerprint.starts_with(tuned);
       }))
     notes.push_back(fmt::format(
-        "the memories were tuned on {}: its figures are too good; tune on another text", what));
+        "the memories were tuned on {}, so the result is too good; tune on another text", what));
   memory_.notes(own, what, [&](const std::string& line) { notes.push_back(line); });
   return notes;
 }

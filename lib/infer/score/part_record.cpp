@@ -32,14 +32,17 @@ void add_gates(Totals& totals, const PartRecord& record) {
 
 void PartOptions::fields(core::FieldList& f) {
   const auto in_parts = f.group("Parts");
-  f("part", part, "I/N: score the I-th of N parts, for --sum; launcher: as srun or an array says");
-  f("sum", sum, "the figures of all parts together: the FILEs are what --part wrote");
+  f("part", part,
+    "I/N: score the I-th of N parts, for --sum; launcher: part of this task of srun or of a "
+    "job array");
+  f("sum", sum, "sum the results of all parts: FILEs are the outputs of --part");
   f("datastore-ranks", datastore_ranks,
-    "--ranks: each rank's --datastore are parts that it alone has, and searches for all ranks");
+    "--ranks: the --datastore of each rank are its own shards of the store, which it searches "
+    "for all ranks");
 }
 
 void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
-  if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: goes with --ranks launcher");
+  if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: requires --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
   core::leave_out(mine, "gives the figures alone",
@@ -52,9 +55,9 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs.compute), given);
     core::leave_out(mine, "of parts that are there", {"counts"}, given);
   }
-  if (sum && core::is_part(part)) fail(Code::usage, "--sum: is of all parts; leave --part out");
+  if (sum && core::is_part(part)) fail(Code::usage, "--sum: cannot be combined with --part");
   if (ranks && any())
-    fail(Code::usage, "--ranks: each rank is a part; leave --{} out", sum ? "sum" : "part");
+    fail(Code::usage, "--ranks: cannot be combined with --{}", sum ? "sum" : "part");
 }
 
 std::string to_text(const PartRecord& record) {
@@ -112,7 +115,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     if (!parts.empty()) {
       const auto& before = parts.begin()->second;
       if (record.signature != before.signature || record.part.count != before.part.count)
-        fail(Code::usage, "{}: is no part of the evaluation of {}: {} of {} parts, not {} of {}",
+        fail(Code::usage, "{}: belongs to another evaluation than {}: {} of {} parts, not {} of {}",
              name, names.any(), record.signature, record.part.count, before.signature,
              before.part.count);
     }
@@ -129,7 +132,8 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     if (record.groups[0] != begin || record.groups[2] != last.groups[2] ||
         record.bytes != last.bytes || record.words != last.words ||
         (&record == &last && record.groups[1] != record.groups[2]))
-      fail(Code::usage, "{}: is cut in another way than {}; give all parts the same --batch-tokens",
+      fail(Code::usage,
+           "{}: has other boundaries than {}; use the same --batch-tokens for all parts",
            names.name(index), names.name(last.part.index));
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
@@ -138,7 +142,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   }
   sum.totals.bytes = last.bytes;
   sum.totals.words = last.words;
-  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: nothing to score in it", names.name(0));
+  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: has nothing to score", names.name(0));
   return sum;
 }
 

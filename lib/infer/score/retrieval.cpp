@@ -6,12 +6,10 @@ namespace infer {
 
 Retrieval::Retrieval(std::vector<std::int64_t> at, std::int64_t most)
     : at_(std::move(at)), found_(at_.size(), 0) {
-  if (most == 0)
-    core::fail(core::Code::usage, "--retrieval-at: there is no store; add --datastore");
+  if (most == 0) core::fail(core::Code::usage, "--retrieval-at: requires --datastore");
   for (const std::int64_t k : at_)
     if (k < 1 || k > most)
-      core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to {}, the --k of the search", k,
-                 most);
+      core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to --k, {}", k, most);
 }
 
 void Retrieval::add(const Scored& scored) {

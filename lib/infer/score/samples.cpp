@@ -84,7 +84,7 @@ Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
     rows = std::move(more);
     if (std::ssize(rows) > kMostCombinations)
       core::fail(core::Code::usage,
-                 "--tune: more than {} combinations of shares; give fewer --tune-lambdas",
+                 "--tune: more than {} combinations of weights; give fewer --tune-lambdas",
                  kMostCombinations);
   }
   std::vector<double> flat;

@@ -10,27 +10,29 @@ namespace infer {
 
 void ReportOptions::fields(core::FieldList& f) {
   const auto in_reports = f.group("Reports");
-  f("per-token", per_token, "write the scores of every token to this file");
-  f("by", by, "a table of the loss by parts of the text",
+  f("per-token", per_token, "file for the score of each token");
+  f("by", by, "print the loss by part of the text, in a table",
     {"none", "frequency", "position", "document"});
   f("ablate", ablate,
-    "a table of the text without memory, with each source by itself and with all, and whether that "
-    "differs");
-  f("counts", counts, "shard whose words --by frequency counts, the training data");
+    "print the loss without memory, with each source alone and with all sources, with "
+    "significance tests");
+  f("counts", counts, "training shard whose tokens --by frequency counts");
   f("retrieval-at", retrieval_at,
-    "share of the tokens that are among the labels of so many nearest entries (1,8,64,1024)")
+    "print the fraction of tokens found among the labels of the N nearest entries, such as "
+    "1,8,64,1024")
       .between(1, 65536);
-  f("fail-above", fail_above, "exit 1 if the perplexity is above this; 0: never").between(0, 1e12);
-  f("timings", timings, "write what depends on the clock to this file: seconds, tokens_per_s");
-  f("retrieve-log", retrieve_log,
-    "write a JSON line for each window to this file: the passages that stood before it");
+  f("fail-above", fail_above, "exit with 1 if the perplexity is higher; 0: never").between(0, 1e12);
+  f("timings", timings, "file for the timings: seconds, tokens_per_s");
+  f("retrieve-log", retrieve_log, "file for the retrieved passages of each window, as JSON lines");
 }
 
 void ReportOptions::check(const std::string& output) const {
   if ((by == "frequency") != !counts.empty())
-    core::fail(core::Code::usage, "--by frequency takes --counts SHARD, and only it does");
+    core::fail(core::Code::usage,
+               "--by frequency: requires --counts SHARD, and --counts requires it");
   if (ablate && by != "none")
-    core::fail(core::Code::usage, "--ablate: is a table too; leave --by {} out", by);
+    core::fail(core::Code::usage, "--ablate: cannot be combined with --by {}; both print a table",
+               by);
   for (const auto& [flag, place] : {std::pair{"--per-token", per_token},
                                     {"--timings", timings},
                                     {"--retrieve-log", retrieve_log}})
@@ -38,10 +40,12 @@ void ReportOptions::check(const std::string& output) const {
       core::fail(core::Code::usage,
                  "{} {}: the figures go there too; give them another place with -o", flag, place);
   if (core::same_place(timings, per_token))
-    core::fail(core::Code::usage, "--timings {}: --per-token goes there too", timings);
+    core::fail(core::Code::usage, "--timings {}: is the file of --per-token; give another file",
+               timings);
   for (const auto& place : {per_token, timings})
     if (core::same_place(retrieve_log, place))
-      core::fail(core::Code::usage, "--retrieve-log {}: another report goes there too",
+      core::fail(core::Code::usage,
+                 "--retrieve-log {}: is the file of another report; give another file",
                  retrieve_log);
 }
 
@@ -62,8 +66,7 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
   if (!options.per_token.empty()) per_token_.emplace(options.per_token, data, evaluation.memory());
   if (!options.timings.empty()) timings_.emplace(options.timings);
   if (options.retrieve_log.empty()) return;
-  if (!evaluation.retrieves())
-    core::fail(core::Code::usage, "--retrieve-log: nothing is retrieved; add --retrieve");
+  if (!evaluation.retrieves()) core::fail(core::Code::usage, "--retrieve-log: requires --retrieve");
   retrieve_log_.emplace(options.retrieve_log);
 }
 

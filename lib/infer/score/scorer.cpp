@@ -481,8 +481,8 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
   if (totals.tokens == 0 && watch.part.whole())
-    fail(Code::bad_data, "{}: nothing to score; it takes two tokens of one {} at least",
-         data.name(), windows.by_document ? "document" : "text");
+    fail(Code::bad_data, "{}: nothing to score; a {} needs at least two tokens", data.name(),
+         windows.by_document ? "document" : "text");
   if (mixed && !std::isfinite(totals.nats))
     fail(Code::bad_data, "{}: the loss is not finite; the model's weights may be damaged",
          data.name());

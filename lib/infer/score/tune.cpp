@@ -43,9 +43,10 @@ bool is_open(const PlanAxis& axis, const TuneOptions& options) {
 
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
-    core::fail(core::Code::usage,
-               "--tune: there is nothing to tune; add --memory local,long, --cache N, "
-               "--datastore STORE, --ngrams FOLDER or --with MODEL");
+    core::fail(
+        core::Code::usage,
+        "--tune: nothing to tune; add --memory local,long, --cache N, --datastore STORE, --ngrams "
+        "FOLDER or --with MODEL");
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
@@ -341,8 +342,9 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
 
 void TuneOptions::fields(core::FieldList& f) {
   const auto in_tuning = f.group("Tuning");
-  f("tune", data, "validation shard: choose temperatures, thetas and shares on it");
-  f("tune-output", output, "write what was chosen to this file, for --config");
+  f("tune", data,
+    "validation shard on which temperatures, thetas and interpolation weights are tuned");
+  f("tune-output", output, "file for the tuned values, for --config");
   for (const auto* const kind : source_kinds())
     for (const auto& axis : kind->axis_facts()) {
       const std::string flag = "tune-" + axis.flag;
@@ -350,7 +352,8 @@ void TuneOptions::fields(core::FieldList& f) {
           axis.whole ? f(flag, whole[axis.name], axis.help) : f(flag, points[axis.name], axis.help);
       (axis.least == 0 ? field.above(0) : field.at_least(axis.least)).at_most(axis.most);
     }
-  f("tune-lambdas", lambdas, "shares to try, every combination [the best of all]")
+  f("tune-lambdas", lambdas,
+    "interpolation weights to try, in every combination [the exact optimum]")
       .at_least(0)
       .below(1);
 }
@@ -364,9 +367,9 @@ std::vector<double> TuneOptions::of(const std::string& axis) const {
 
 void TuneOptions::check(const std::vector<std::string>& files) const {
   if (!output.empty() && data.empty())
-    core::fail(core::Code::usage, "--tune-output: there is no --tune");
+    core::fail(core::Code::usage, "--tune-output: requires --tune");
   if (data == "-" && std::find(files.begin(), files.end(), "-") != files.end())
-    core::fail(core::Code::usage, "--tune: two inputs are -; stdin can be read only once");
+    core::fail(core::Code::usage, "--tune: two inputs are -, but stdin can be read only once");
 }
 
 double Tuned::value(const TunePoint& point, const std::string& axis) const {
@@ -389,15 +392,15 @@ MemoryPlan Tuned::at(const TunePoint& point, MemoryPlan plan) const {
 }
 
 std::string Tuned::summary() const {
-  auto text = fmt::format("perplexity {:.4f}, the best of {} points", std::exp(best.loss), tried);
+  auto text = fmt::format("perplexity {:.4f}, the best of {} settings", std::exp(best.loss), tried);
   if (gates)
-    text += fmt::format("; with gates {:.4f}, on tokens that have {:.4f} without",
+    text += fmt::format("; with gates {:.4f}, on tokens with {:.4f} without gates",
                         std::exp(gates->second), std::exp(gates->first));
   if (memory.gates.skips())
-    text += fmt::format("; with every search, without --datastore-threshold {}",
+    text += fmt::format("; with all searches, without --datastore-threshold {}",
                         memory.gates.threshold);
   if (edges.empty()) return text;
-  return fmt::format("{}; a better one may lie beyond {}, at the edge of what was tried", text,
+  return fmt::format("{}; a better value may lie beyond {}, the edge of the tried range", text,
                      fmt::join(edges, ", "));
 }
 

@@ -50,17 +50,17 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
 void CompleterOptions::fields(core::FieldList& f) {
   auto& folder = f("model", model, "folder of the model");
   folder.short_name = 'm', folder.required = true;
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
-  f("system", system, "the system message before each conversation that has none");
-  f("batch", batch, "texts written together").between(1, 65536);
-  f("window", window, "tokens the model sees at once; auto: what it was trained with")
+  f("system", system, "system message of conversations without one");
+  f("batch", batch, "texts decoded in one batch").between(1, 65536);
+  f("window", window, "context length in tokens; auto: the trained length")
       .between(1, 1e9)
       .or_auto();
-  f("weights", weights, "type of the weights while texts are written",
+  f("weights", weights, "data type of the weights during decoding",
     {"float32", "bfloat16", "int8"});
-  f("cite", cite, "tell the stored contexts that gave each token its probability");
-  f("cite-most", cite_most, "contexts of a token").between(1, 65536);
+  f("cite", cite, "return the stored contexts that predicted each token");
+  f("cite-most", cite_most, "cited contexts per token").between(1, 65536);
   reach.fields(f);
   memory.fields(f);
   compute.fields(f);
@@ -137,7 +137,8 @@ void Completer::open(const serve::JobPtr& job, std::vector<Text>& texts) {
           std::ssize(text.tokens) - std::ssize(generator_->tokenizer().encode(text.prompt.text));
     const auto length = std::ssize(text.tokens);
     if (request.max_tokens > 0 && length > window())
-      core::fail(core::Code::bad_data, "the prompt has {} tokens, the window {}", length, window());
+      core::fail(core::Code::bad_data, "the prompt has {} tokens, more than the window of {}",
+                 length, window());
     own.push_back(std::move(text));
   };
   try {

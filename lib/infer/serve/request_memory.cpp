@@ -29,7 +29,7 @@ std::string text_of(const std::string& name, const Json& value) {
 void take(const core::Field& field, const std::string& name, const Json& value) {
   if (names_files(field)) {
     if (!value.is_array() || !value.empty())
-      fail(Code::usage, "{}: is named where the server starts; [] leaves it out", name);
+      fail(Code::usage, "{}: is set when the server starts; [] leaves it out", name);
     std::get<std::vector<std::string>*>(field.target)->clear();
     return;
   }
@@ -58,7 +58,7 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&](const auto& one) { return one.key() == key; });
     if (field == fields.end() || key == "tuned_on")
-      fail(Code::usage, "{}: is no option of a memory", name.substr(0, 40));
+      fail(Code::usage, "{}: is not an option of a memory", name.substr(0, 40));
     take(*field, name, value);
   }
   return memory;

@@ -74,10 +74,14 @@ class CacheKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
-    f("cache", o.cache, "positions of the continuous cache; 0: none").between(0, 1e9);
-    f("cache-theta", o.cache_theta, "its scores are theta f.f; 0: 1/sqrt(width of f)")
+    f("cache", o.cache, "entries of the continuous cache, the last hidden states; 0: no cache")
+        .between(0, 1e9);
+    f("cache-theta", o.cache_theta,
+      "flatness of the cache: scores are theta times the dot product of hidden states; 0: "
+      "1/sqrt(d-model)")
         .between(0, 1e6);
-    f("cache-lambda", *o.cache_lambda.target(), "its share (0 to below 1), or gate");
+    f("cache-lambda", *o.cache_lambda.target(),
+      "interpolation weight of the cache (0 to below 1), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.cache > 0; }
@@ -110,8 +114,8 @@ class CacheKind : public SourceKind {
   }
 
   std::vector<AxisFacts> axis_facts() const override {
-    return {{"theta", "thetas", "thetas of the cache to try [1/8 to 8, over sqrt(width of f)]", 0,
-             kMostTuned}};
+    return {{"theta", "thetas", "thetas of the cache to try [1/8 to 8, divided by sqrt(d-model)]",
+             0, kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     axes.push_back({"theta", [&plan] { return plan.cache_theta; },

@@ -34,7 +34,7 @@ std::int64_t reach_of(const std::string& text, std::int64_t segment) {
     if (tokens > 0 && tokens <= kMostReach && n <= kMostReach) return tokens;
   } catch (const core::Error&) {
   }
-  fail(Code::usage, "--long: '{}' is no number of tokens (12288) or segments (4seg)", text);
+  fail(Code::usage, "--long: '{}' is not a number of tokens (12288) or of segments (4seg)", text);
 }
 
 // Returns the requested memories, or those the model was trained with.
@@ -47,8 +47,7 @@ nn::MemoryRule asked_rule(const MemoryOptions& options, const model::TrainingFac
   }
   const nn::MemoryRule rule = nn::MemoryRule::parse(options.memory);
   if (rule.ext)
-    fail(Code::usage, "--memory {}: ext is for training; at test it is a datastore",
-         options.memory);
+    fail(Code::usage, "--memory {}: ext is for training only; use --datastore", options.memory);
   return rule;
 }
 
@@ -177,18 +176,20 @@ class ContextKind : public SourceKind {
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
     f("memory", o.memory,
-      "none, or a sum of local and long [local and long as the model was trained with]");
-    f("long", o.long_reach, "how far long reaches back: 12288 (tokens) or 4seg (segments) [4seg]");
+      "local: tokens of the same segment; long: of earlier segments; several joined by commas, "
+      "or none [those of training]");
+    f("long", o.long_reach, "reach of long in tokens (12288) or segments (4seg) [4seg]");
     f("combine", o.combine,
-      "memories in the head's softmax, as distributions of their own, or (stores) as both",
+      "joint: memories join the model's softmax; interpolate: mix separate distributions; both: "
+      "datastores do both",
       {"joint", "interpolate", "both"});
     f("joint-temperature", o.joint_temperature,
-      "divides the scores of local, long and joined stores; 0: as the model was calibrated")
+      "temperature of local, long and joint datastores; 0: the model's calibrated value")
         .between(0, 1e6);
     o.local.fields(f, "local", "entries of local");
     o.far.fields(f, "long", "entries of long");
     f("memory-lambda", *o.memory_lambda.target(),
-      "share of local and long with --combine interpolate (0 to below 1)");
+      "interpolation weight of local and long with --combine interpolate (0 to below 1)");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
@@ -200,17 +201,15 @@ class ContextKind : public SourceKind {
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     nn::MemoryRule& rule = plan.rule = asked_rule(o, context.facts);
     if (!o.long_reach.empty() && !rule.far)
-      fail(Code::usage, "--long {}: --memory {} has no long", o.long_reach, o.memory);
+      fail(Code::usage, "--long {}: --memory {} does not include long", o.long_reach, o.memory);
     const auto& facts = context.facts;
     if (rule.far)
       rule.reach = reach_of(o.long_reach.empty() ? kDefaultReach : o.long_reach,
                             facts.segment > 0 ? facts.segment : context.windows.window);
     const bool stores = o.stores.any() || context.opened != nullptr;
-    if (o.combine == "both" && !stores)
-      fail(Code::usage, "--combine both: it is for stores; add --datastore");
+    if (o.combine == "both" && !stores) fail(Code::usage, "--combine both: requires --datastore");
     if (o.combine == "interpolate" && !rule.any() && !stores)
-      fail(Code::usage,
-           "--combine interpolate: there is nothing to interpolate; add --memory or --datastore");
+      fail(Code::usage, "--combine interpolate: requires --memory or --datastore");
     rule.temperature =
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
@@ -220,7 +219,7 @@ class ContextKind : public SourceKind {
     plan.local.take(o.local), plan.far.take(o.far);
     if (plan.interpolated() && !(o.local.open() && o.far.open()))
       fail(Code::usage,
-           "--local-joint-*, --long-joint-*: are of the softmax; leave --combine interpolate out");
+           "--local-joint-*, --long-joint-*: cannot be combined with --combine interpolate");
     if (o.memory_lambda.gated())
       fail(Code::usage, "--memory-lambda: takes 0 to below 1, or auto, not gate");
     plan.memory_lambda = o.memory_lambda.value("--memory-lambda", context.open_share(0.25));
@@ -252,9 +251,10 @@ class ContextKind : public SourceKind {
   }
 
   std::vector<AxisFacts> axis_facts() const override {
-    std::vector<AxisFacts> all = {{"temperature", "temperatures",
-                                   "joint temperatures to try, of all alike [each its own]",
-                                   model::kLeastTemperature, kMostTuned}};
+    std::vector<AxisFacts> all = {
+        {"temperature", "temperatures",
+         "joint temperatures to try, the same for all sources [tuned per source]",
+         model::kLeastTemperature, kMostTuned}};
     for (const char* const name : {"local", "long"})
       for (auto& facts : joint_part_facts(name, fmt::format("entries of {}", name)))
         all.push_back(std::move(facts));

@@ -102,9 +102,10 @@ void GatePlan::expect_fitted() const {
   for (const auto& kind : gate_kinds())
     if (has(kind.name)) flags += (flags.empty() ? "" : ", ") + kind.flag;
   core::fail(core::Code::usage,
-             "{} gate: {}; eval-ppl --tune SHARD fits it, --config reads what it wrote", flags,
-             fitted.empty() ? "there is none yet"
-                            : fmt::format("--gate is one for {}", fmt::join(fitted, ", ")));
+             "{} gate: {}; fit it with eval-ppl --tune SHARD, and read its output with --config",
+             flags,
+             fitted.empty() ? "there is no gate yet"
+                            : fmt::format("--gate was fitted for {}", fmt::join(fitted, ", ")));
 }
 
 }  // namespace infer

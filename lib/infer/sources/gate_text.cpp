@@ -36,7 +36,7 @@ double number_of(const std::string& number, const std::string& text) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc{} || end != number.data() + number.size() ||
       !(std::abs(value) <= kMostWeight))
-    refuse(text, fmt::format("no number: {}", number));
+    refuse(text, fmt::format("not a number: {}", number));
   return value;
 }
 
@@ -70,9 +70,9 @@ GateRow parse_row(const std::string& text) {
   row.source = parts[0];
   std::vector<std::string> names = {"shares", "bias"};
   const auto weights = weights_of(row.source);
-  if (weights.empty()) refuse(text, "a source that has no gate");
+  if (weights.empty()) refuse(text, "a source without a gate");
   names.insert(names.end(), weights.begin(), weights.end());
-  if (parts.size() != names.size() + 1) refuse(text, "not one number of each feature");
+  if (parts.size() != names.size() + 1) refuse(text, "not one number per feature");
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::string& part = parts[i + 1];
     if (!part.starts_with(names[i] + "=")) refuse(text, fmt::format("no {}", names[i]));
@@ -87,9 +87,9 @@ GateRow parse_row(const std::string& text) {
   }
   const GateKind* const kind = kind_of(row.source);
   const auto shares = static_cast<std::size_t>(kind == nullptr ? 1 : kind->weights);
-  if (row.constants.size() != shares) refuse(text, fmt::format("not {} shares", shares));
+  if (row.constants.size() != shares) refuse(text, fmt::format("not {} weights", shares));
   for (const double share : row.constants)
-    if (!(share >= 0 && share < 1)) refuse(text, "a share that is none");
+    if (!(share >= 0 && share < 1)) refuse(text, "an invalid weight");
   return row;
 }
 
@@ -109,7 +109,7 @@ Gate parse_gate(const std::vector<std::string>& texts) {
     GateRow row = parse_row(text);
     const bool twice = std::any_of(rows.begin(), rows.end(),
                                    [&](const auto& r) { return r.source == row.source; });
-    if (twice) refuse(text, "a source that stands twice");
+    if (twice) refuse(text, "a source given twice");
     rows.push_back(std::move(row));
   }
   for (const auto& kind : gate_kinds())
@@ -117,7 +117,7 @@ Gate parse_gate(const std::vector<std::string>& texts) {
       if (row.source == kind.name) gate.rows.push_back(row);
   for (const auto& row : rows)
     if (row.source == kSearch) gate.search = row;
-  if (!(gate.inner() < 1)) refuse(texts[0], "shares of 1 and more");
+  if (!(gate.inner() < 1)) refuse(texts[0], "weights that sum to 1 or more");
   return gate;
 }
 

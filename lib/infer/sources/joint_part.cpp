@@ -28,10 +28,11 @@ double bias_of(const std::string& text, const std::string& name) {
 
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
   f(name + "-joint-temperature", temperature,
-    "divides the scores of " + entries + " in the head's softmax; 0: --joint-temperature")
+    "temperature of " + entries + " in the joint softmax; 0: --joint-temperature")
       .between(0, 1e6);
   f(name + "-joint-bias", bias,
-    "log-weight of " + entries + " in it: added to their scores; without: they are left out");
+    "log-weight of " + entries +
+        " in the joint softmax, added to their scores; without: leave them out");
 }
 
 void JointPart::take(const JointOptions& options) {

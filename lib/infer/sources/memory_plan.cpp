@@ -43,7 +43,8 @@ void check_shares(const MemoryPlan& plan) {
     if (std::find(flags.begin(), flags.end(), weight.flag) == flags.end())
       flags.push_back(weight.flag);
   }
-  if (sum >= 1) fail(Code::usage, "{}: are shares, below 1 together", fmt::join(flags, ", "));
+  if (sum >= 1)
+    fail(Code::usage, "{}: the weights must sum to less than 1", fmt::join(flags, ", "));
 }
 
 // Returns whether weights are learned online. By default they are if no share is given or tuned and
@@ -52,7 +53,7 @@ void check_shares(const MemoryPlan& plan) {
 bool learns(const MemoryOptions& o, const PlanContext& context) {
   const bool pairs = nn::arch_facts(context.model.options.arch).reads_source;
   if (o.weights == "online" && pairs)
-    fail(Code::usage, "--memory-weights online: pairs of sentences are no stream; give constant");
+    fail(Code::usage, "--memory-weights online: not supported for sentence pairs; give constant");
   if (o.weights != "auto" || pairs) return o.weights == "online";
   bool asked = false, given = !o.tuned_on.empty() || o.stores.combine == "released";
   for (const auto* const kind : source_kinds()) {
@@ -78,10 +79,11 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   check_shares(plan);
   plan.online = context.online && plan.any();
   if (plan.online && plan.gates.any())
-    fail(Code::usage, "--memory-weights online: a gate gives weights; leave one of them out");
+    fail(Code::usage, "--memory-weights online: cannot be combined with a gate");
   if (plan.online && plan.released())
     fail(Code::usage,
-         "--memory-weights online: --datastore-combine released gives no probabilities");
+         "--memory-weights online: cannot be combined with --datastore-combine released, which "
+         "gives no probabilities");
   return plan;
 }
 
@@ -103,10 +105,11 @@ void MemoryOptions::fields(core::FieldList& f) {
   for (const auto* const kind : source_kinds()) kind->fields(*this, f);
   const auto in_memories = f.group("Memories");
   f("memory-weights", weights,
-    "constant, or learned from the tokens that came; auto: online where no share is given or tuned",
+    "interpolation weights: constant, or learned online from past tokens; auto: online unless "
+    "weights are given or tuned",
     {"auto", "online", "constant"});
-  f("gate", gate, "gates as --tune fitted them, for the shares that are gate; a text each");
-  f("tuned-on", tuned_on, "fingerprint of the data these were tuned on, for the signature");
+  f("gate", gate, "gate fitted by --tune, for a weight that is gate; may be repeated");
+  f("tuned-on", tuned_on, "fingerprint of the tuning data, for the signature");
 }
 
 std::vector<const SourceKind*> MemoryPlan::kinds() const {
@@ -224,7 +227,7 @@ void MemoryPlan::sign(const SayFact& say) const {
 void MemoryPlan::expect_probabilities() const {
   if (released())
     fail(Code::usage,
-         "--datastore-combine released: it gives scores to search with, and no probabilities");
+         "--datastore-combine released: gives scores, not probabilities; use another value");
 }
 
 void MemoryPlan::notes(const shard::Fingerprints& texts, const char* what,
@@ -278,11 +281,13 @@ void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
   const bool joined = memory.rule.any() && !memory.interpolated();
   if (joined || memory.stores.joined())
     fail(Code::usage,
-         "--retrieve-mix {}: {} would join the softmax of {} heads; give --combine interpolate{}",
+         "--retrieve-mix {}: {} cannot join the softmax of {} passages; give --combine "
+         "interpolate{}",
          retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
          joined ? ", or --memory none" : "");
   if (memory.gates.any())
-    fail(Code::usage, "--retrieve-mix {}: gates ask one model how sure it is, not {}; give shares",
+    fail(Code::usage,
+         "--retrieve-mix {}: gates need one model's confidence, not {}; give constant weights",
          retrieve.mix, retrieve.mix);
 }
 

@@ -15,10 +15,10 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
 
 void NgramOptions::fields(core::FieldList& f) {
   const auto in_ngrams = f.group("N-grams");
-  f("ngrams", folders, "folder of an index of n-grams (build-ngrams); again for more");
+  f("ngrams", folders, "folder of an index of n-grams (build-ngrams); may be repeated");
   f("ngrams-lambda", *lambda.target(),
-    "their share: one for all, or 20, as --tune finds them, "
-    "by the length of the suffix that they have and whether one token only followed it; or gate");
+    "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
+    "by whether only one token follows it (from --tune), or gate");
 }
 
 std::vector<double> NgramOptions::shares(double otherwise) const {
@@ -26,7 +26,7 @@ std::vector<double> NgramOptions::shares(double otherwise) const {
   auto shares = lambda.values("--ngrams-lambda", otherwise);
   if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
   if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
-    core::fail(core::Code::usage, "--ngrams-lambda: takes 1 or {} shares, not {}", kNgramBuckets,
+    core::fail(core::Code::usage, "--ngrams-lambda: takes 1 or {} weights, not {}", kNgramBuckets,
                shares.size());
   return shares;
 }

@@ -151,7 +151,8 @@ class NgramKind : public SourceKind {
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
              const SayLine& say) const override {
     if (plan.ngrams.index->holds(texts))
-      say(fmt::format("an index of n-grams holds {}; it is left out", what));
+      say(fmt::format("an index of n-grams contains {}; its n-grams of this text are left out",
+                      what));
   }
 
   std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,

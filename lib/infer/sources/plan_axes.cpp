@@ -31,10 +31,11 @@ PlanAxis joint_temperature_axis(MemoryPlan& plan) {
 
 std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::string& entries) {
   return {{name + kJointTemperature, name + kJointTemperature + "s",
-           "temperatures of " + entries + " in the head's softmax to try [0.5 to 3 times theirs]",
+           "temperatures of " + entries +
+               " in the joint softmax to try [0.5 to 3 times the current value]",
            model::kLeastTemperature, kMostTuned},
           {name + kJointBias, name + kJointBias + "es",
-           "biases of " + entries + " to try, beside leaving them out [the best]", -kMostBias,
+           "biases of " + entries + " to try, besides leaving them out [the optimum]", -kMostBias,
            kMostBias}};
 }
 

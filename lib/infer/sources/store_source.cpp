@@ -246,14 +246,14 @@ class StoreKind : public SourceKind {
     const bool any = from.any() || context.opened != nullptr;
     if (any && from.lambda.gated()) {
       if (to.combine != "interpolate")
-        core::fail(core::Code::usage,
-                   "--datastore-lambda gate: the share of joined stores is their mass; "
-                   "add --datastore-combine interpolate");
+        core::fail(
+            core::Code::usage,
+            "--datastore-lambda gate: has no effect on joint datastores; add --datastore-combine "
+            "interpolate");
       plan.gates.sources.push_back(name());
     }
     if (from.threshold > 0 && any && !plan.gates.has(name()))
-      core::fail(core::Code::usage,
-                 "--datastore-threshold: it asks a gate; add --datastore-lambda gate");
+      core::fail(core::Code::usage, "--datastore-threshold: requires --datastore-lambda gate");
   }
 
   // Uses a single store as it was calibrated, unless an option or a tuned file says otherwise.
@@ -307,10 +307,11 @@ class StoreKind : public SourceKind {
 
   std::vector<AxisFacts> axis_facts() const override {
     std::vector<AxisFacts> all = {
-        {"nprobe", "nprobes", "numbers of lists to try, a search each [--nprobe]", 1, 1e6, true},
+        {"nprobe", "nprobes", "values of --nprobe to try, each with its own search [--nprobe]", 1,
+         1e6, true},
         {"datastore-temperature", "datastore-temperatures",
-         "temperatures of the stores' own distribution to try [1, "
-         "and 1/80 to 4 times --datastore-temperature]",
+         "temperatures of the interpolated distribution to try [1, and 1/80 to 4 times "
+         "--datastore-temperature]",
          model::kLeastTemperature, kMostTuned}};
     for (auto& facts : joint_part_facts("datastore", "entries of datastores"))
       all.push_back(std::move(facts));
@@ -357,10 +358,11 @@ class StoreKind : public SourceKind {
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
              const SayLine& say) const override {
     if (plan.stores.opened->hold(texts))
-      say(fmt::format("a datastore holds {}; its entries are left out", what));
+      say(fmt::format("a datastore contains {}; its entries of this text are left out", what));
     if (const auto merged = plan.stores.opened->that_merged(texts); !merged.empty())
       say(fmt::format(
-          "{}: --prune merged its entries of this text with those of others; these may count",
+          "{}: --prune merged entries of this text with entries of other texts; the merged entries "
+          "are used",
           fmt::join(merged, ", ")));
   }
 };

@@ -23,11 +23,13 @@ std::string tokenizer_of(const model::Loaded& loaded) {
 void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) {
   const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
   if (!own.empty() && !theirs.empty() && own != theirs)
-    fail(Code::bad_data, "--with {}: its tokenizer is {}, that of {} {}; they share no tokens",
+    fail(Code::bad_data,
+         "--with {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
          with.folder, theirs, loaded.folder, own);
   if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
-    fail(Code::bad_data, "--with {}: a vocabulary of {}, but {} has one of {}", with.folder,
-         with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+    fail(Code::bad_data,
+         "--with {}: has a vocabulary of {}, but {} of {}; give a model with the same vocabulary",
+         with.folder, with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
 }
 
 // A protocol may leave out other tokens if windows have another length.
@@ -37,8 +39,8 @@ void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
     fail(Code::usage,
-         "--with {}: windows of {}, those of {} are of {}, "
-         "where --protocol {} scores other tokens; give --window {}",
+         "--with {}: has windows of {}, but {} of {}, and --protocol {} then scores other tokens; "
+         "give --window {}",
          with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
          std::min(theirs.window, own.window));
 }
@@ -88,7 +90,7 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
     if (reads_source(with->loaded) != reads_source(loaded))
-      fail(Code::usage, "--with {}: of it and {} one reads pairs and one does not", share.folder,
+      fail(Code::usage, "--with {}: only one of it and {} reads sentence pairs", share.folder,
            loaded.folder);
     with->loaded.model->eval();
     models.push_back(with->loaded.model.get());

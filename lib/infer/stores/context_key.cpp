@@ -50,7 +50,7 @@ WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded
   const std::string name = store.name() + "/" + store::kManifestName;
   const auto& sources = store.manifest().sources;
   if (sources.empty() || !sources[0].windows.contains("window"))
-    fail(Code::usage, "{}: its keys are of pairs; a context without its source has none",
+    fail(Code::usage, "{}: was built from sentence pairs; a context without a source has no key",
          store.name());
   const core::Json& windows = sources[0].windows;
   WindowOptions options;
@@ -68,7 +68,7 @@ torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
   std::vector<std::int64_t> inputs;
   if (windows.beginning >= 0) inputs.push_back(windows.beginning);
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
-  if (inputs.empty()) fail(Code::usage, "a context is one token at least");
+  if (inputs.empty()) fail(Code::usage, "a context needs at least one token");
   for (const std::int64_t token : inputs)
     if (token >= model.vocabulary)
       fail(Code::bad_data, "token {} is outside the vocabulary of {}", token, model.vocabulary);

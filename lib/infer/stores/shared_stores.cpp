@@ -24,10 +24,10 @@ class Elsewhere : public store::Store {
   const store::Manifest& manifest() const override { return manifest_; }
   store::Hits search(std::span<const float> /*queries*/,
                      const store::SearchOptions& /*options*/) const override {
-    fail(Code::bug, "{}: is another rank's to search", name_);
+    fail(Code::bug, "{}: is searched by another rank", name_);
   }
   store::RowContext context(std::int64_t /*row*/, std::int64_t /*most*/) const override {
-    fail(Code::usage, "{}: is another rank's, which alone can cite it", name_);
+    fail(Code::usage, "{}: belongs to another rank, which alone can cite it", name_);
   }
 
  private:
@@ -106,7 +106,7 @@ std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
     longest = std::max(longest, of.n);
     if (first == nullptr) first = &of;
     if (of.options.nprobe != first->options.nprobe || of.options.rescore != first->options.rescore)
-      fail(Code::usage, "--nprobe, --rescore: ranks that search together need the same");
+      fail(Code::usage, "--nprobe, --rescore: differ between ranks; use the same values");
   }
   Tensor padded = torch::zeros({longest, width()});
   std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
@@ -185,12 +185,12 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
   std::vector<std::unique_ptr<const store::Store>> own;
   core::OrderedJson described = core::OrderedJson::array();
   group->together([&] {
-    if (folders.empty())
-      fail(Code::usage, "--datastore-ranks: each rank has stores of its own; give --datastore");
+    if (folders.empty()) fail(Code::usage, "--datastore-ranks: requires --datastore on each rank");
     own = open_each(folders, loaded.model->head->weights().at(0));
     for (const auto& store : own) {
       if (store->manifest().weighted())
-        fail(Code::usage, "{}: its entries were merged with --prune; ranks do not share such",
+        fail(Code::usage,
+             "{}: its entries were merged with --prune, which --datastore-ranks does not support",
              store->name());
       described.push_back(describe(*store));
     }

@@ -13,8 +13,8 @@ namespace {
 
 model::Loaded load_model(const StoreSearchOptions& options, torch::Device device) {
   if (options.model.empty())
-    core::fail(core::Code::usage, "it takes -m MODEL, whose keys the store has");
-  if (options.store.empty()) core::fail(core::Code::usage, "give a STORE");
+    core::fail(core::Code::usage, "-m MODEL is missing; give the model that computed the keys");
+  if (options.store.empty()) core::fail(core::Code::usage, "STORE is missing; see --help");
   auto loaded =
       model::load(options.model, device, nn::dtype(options.compute.precision), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
@@ -30,16 +30,16 @@ text::TokenizerPtr model_tokenizer(const model::Loaded& loaded) {
 
 void StoreSearchOptions::fields(core::FieldList& f) {
   f.positional("STORE", store, "folder of a datastore");
-  f.positional("TEXT", contexts, "contexts; none: the lines of stdin");
-  f("model", model, "folder of the model whose keys the store has").short_name = 'm';
+  f.positional("TEXT", contexts, "contexts; the lines of stdin if not given");
+  f("model", model, "folder of the model that computed the keys").short_name = 'm';
   model::adapter_field(f, adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, for a model whose folder has none")
+  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
-  f("ids", ids, "a context is token ids with spaces between");
-  f("k", k, "entries that are shown of each context").between(1, 65536);
-  f("nprobe", nprobe, "inverted lists the index looks into").between(1, 1e6);
-  f("rescore", rescore, "exact scores of what the index found, from the keys");
-  f("around", around, "tokens that are shown before an entry's").between(0, 1e6);
+  f("ids", ids, "contexts are token ids separated by spaces");
+  f("k", k, "entries shown per context").between(1, 65536);
+  f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
+  f("rescore", rescore, "recompute the scores of the found entries from the stored keys");
+  f("around", around, "tokens shown before each entry").between(0, 1e6);
   compute.fields(f);
 }
 

@@ -128,17 +128,19 @@ Tensor both_weights(const Neighbours& a, const Neighbours& b) {
 
 void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
-    fail(Code::usage, "{} scores by {}, {} by {}; stores that answer together need one metric",
+    fail(Code::usage,
+         "{} has metric {}, {} has {}; stores that are searched together need the same metric",
          a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
   if (a.metric() == store::Metric::l2 && a.width() != b.width())
     fail(Code::usage,
-         "{} has keys of {} numbers, {} of {}; l2 distances that are compared are of as many",
+         "{} has keys of width {}, {} of {}; with metric l2, all stores need the same width",
          a.name(), a.width(), b.name(), b.width());
   for (const auto& one : a.manifest().sources)
     for (const auto& other : b.manifest().sources)
       if (store::overlap(one, other))
-        fail(Code::usage, "{} and {} hold the same text {}; its entries would count twice",
-             a.name(), b.name(), one.data);
+        fail(Code::usage,
+             "{} and {} contain the same text {}, which would count twice; leave one out", a.name(),
+             b.name(), one.data);
 }
 
 }  // namespace
@@ -168,7 +170,7 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const st
     const store::Store& store = *stores_[i];
     store.expect_model(model, tokenizer, name);
     if (store.query_width() != width)
-      fail(Code::bad_data, "{}: its keys have {} numbers, those of {} have {}", store.name(),
+      fail(Code::bad_data, "{}: has keys of width {}, but the keys of {} have {}", store.name(),
            store.query_width(), name, width);
     for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
   }

@@ -16,8 +16,9 @@ std::optional<std::int64_t> chosen_beginning(const std::string& begin,
     core::fail(core::Code::usage, "--begin {}: {} has no tokenizer", begin, name);
   const auto id = tokenizer->id_of(begin);
   if (!id)
-    core::fail(core::Code::usage, "--begin {}: no token of the tokenizer of {}; give auto or none",
-               begin, name);
+    core::fail(core::Code::usage,
+               "--begin {}: not a token of the tokenizer of {}; give auto, none or a token", begin,
+               name);
   return *id;
 }
 
@@ -33,10 +34,11 @@ std::optional<std::int64_t> open_beginning(const Protocol* protocol,
   if (!chosen && tokenizer != nullptr && tokenizer->counts_newlines())
     chosen = tokenizer->id_of("<eos>");
   if (!chosen)
-    core::fail(core::Code::usage,
-               "--protocol {}: "
-               "the tokenizer of {} has no end-of-document token to begin with; give --begin",
-               protocol->name, name);
+    core::fail(
+        core::Code::usage,
+        "--protocol {}: the tokenizer of {} has no end-of-document token to use as BOS; give "
+        "--begin",
+        protocol->name, name);
   return chosen;
 }
 

@@ -31,23 +31,23 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
 void LayerReachOptions::fields(core::FieldList& f) {
   const auto in_memory_of_layers = f.group("Memory of layers");
   f("layer-memory", layer_memory,
-    "past tokens each layer keeps, as train takes it [as the model was trained]");
+    "memory length of each layer in tokens, in the form that train takes [as trained]");
   f("clamp-length", clamp_length,
-    "farther tokens count as so far away; 0: no bound; -1: as the model was trained")
+    "clamp relative distances at N (clamp_len); 0: no clamp; -1: as trained")
       .between(-1, 16e6);
   f("same-length", same_length,
-    "a token sees no more before it than its layer keeps; auto: as the model was trained",
+    "limit the attention of every token to the memory length (same_length); auto: as trained",
     {"auto", "on", "off"});
   f("context-slots", context_slots,
-    "mosaic: pairs that each head of a contextual memory holds; 0: all")
+    "mosaic: key-value pairs in each head of a contextual memory; 0: unbounded")
       .between(0, 16e6);
-  f("evict", evict, "which pair goes when they are full: the oldest, or the least recently used",
+  f("evict", evict, "pair evicted from a full memory: the oldest, or the least recently used (lru)",
     {"oldest", "lru"});
 }
 
 void LayerReachOptions::apply(const std::vector<nn::Model*>& models) const {
   if (context_slots == 0 && evict != "oldest")
-    core::fail(Code::usage, "--evict {}: it goes with --context-slots", evict);
+    core::fail(Code::usage, "--evict {}: requires --context-slots", evict);
   if (context_slots > 0)
     set_where_it_is(models, [&](auto& of) { of.bound_slots({context_slots, evict == "lru"}); });
   const nn::LayerReach memory{layer_memory, -1, ""}, clamp{"", clamp_length, ""},

@@ -38,7 +38,7 @@ void check_pairs(const shard::Dataset& data) {
   shard::expect_kind(data.header(), {shard::Kind::pairs}, data.name());
   const auto& documents = data.documents();
   if (documents.size() < 2)
-    core::fail(core::Code::bad_data, "{}: has no pair of sentences", data.name());
+    core::fail(core::Code::bad_data, "{}: has no sentence pair", data.name());
   for (std::size_t i = 0; i < documents.size(); ++i)
     if (document_of(documents, i).length == 0)
       core::fail(core::Code::bad_data,
@@ -59,7 +59,7 @@ WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
   check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
     core::fail(core::Code::bad_data,
-               "{}: has pairs of sentences, but a model of architecture {} reads tokens",
+               "{}: contains sentence pairs, but a model of architecture {} reads tokens",
                data.name(), model.options.arch);
   WindowPlan windows;
   windows.pairs = true;

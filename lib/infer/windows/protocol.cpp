@@ -70,7 +70,8 @@ const Protocol* find_protocol(const std::string& name) {
   const auto& all = protocols();
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; });
-  if (found == all.end()) core::fail(core::Code::usage, "--protocol {}: no such one", name);
+  if (found == all.end())
+    core::fail(core::Code::usage, "--protocol {}: unknown protocol; see --help", name);
   return &*found;
 }
 

@@ -20,18 +20,19 @@ constexpr std::int64_t kMostByDefault = 256;
 void RetrieveOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve", index,
-    "an index of passages (bm25-search build): "
-    "the best one stands in front of what the model reads");
-  f("retrieve-every", every, "tokens after which passages are looked for again").between(1, 16e6);
-  f("retrieve-query", query, "the last tokens of the text are the query: so many").between(1, 16e6);
+    "index of passages (bm25-search build); the best passage is prepended to the context");
+  f("retrieve-every", every, "retrieve again every N tokens (stride)").between(1, 16e6);
+  f("retrieve-query", query, "query: the last N tokens of the text").between(1, 16e6);
   f("retrieve-tokens", tokens,
-    "the most of a passage, in the window's place; auto: half the window, 256 at most")
+    "most tokens of the passage, which replace the oldest of the window; auto: half the "
+    "window, at most 256")
       .between(1, 16e6)
       .or_auto();
   f("retrieve-mix", mix,
-    "each of so many passages stands there alone; their probabilities are mixed")
+    "prepend each of the N best passages separately and mix their probabilities (ensemble)")
       .between(1, 1000);
-  f("retrieve-temperature", temperature, "divides their scores, whose softmax the weights are")
+  f("retrieve-temperature", temperature,
+    "temperature of the softmax over the passages' scores, which gives the weights of the mixture")
       .above(0)
       .at_most(1e6);
 }
@@ -40,17 +41,19 @@ void RetrieveOptions::settle(WindowOptions& windows) const {
   if (!any()) return;
   for (const char* const protocol : {"lm-eval", "llama.cpp"})
     if (windows.protocol == protocol)
-      fail(Code::usage, "--protocol {}: its windows have no room for passages; hf and fairseq have",
+      fail(Code::usage, "--protocol {}: cannot be combined with --retrieve; use hf or fairseq",
            protocol);
   if (windows.stride != 0 && windows.stride != every)
-    fail(Code::usage, "--stride {}: windows advance by --retrieve-every, {}; leave it out",
+    fail(Code::usage,
+         "--stride {}: with --retrieve, the stride is --retrieve-every, {}; leave it out",
          windows.stride, every);
   if (windows.carry == "on")
     fail(Code::usage,
-         "--carry on: another passage stands before the text each time, "
-         "so its State cannot go on; leave it out with --retrieve");
+         "--carry on: cannot be combined with --retrieve, since each window has another passage");
   if (windows.begin_of == "window")
-    fail(Code::usage, "--begin-of window: with --retrieve windows begin with passages");
+    fail(
+        Code::usage,
+        "--begin-of window: cannot be combined with --retrieve, since windows begin with passages");
   windows.stride = every;
   windows.carry = "off";
 }
@@ -79,7 +82,7 @@ RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
     plan.tokens = std::min({kMostByDefault, std::max<std::int64_t>(1, window / 2), room});
   if (plan.tokens < 1 || plan.tokens > room)
     fail(Code::usage,
-         "--retrieve-tokens {}: a window of {} of which {} are scored has no room for it",
+         "--retrieve-tokens {}: does not fit into a window of {} tokens of which {} are scored",
          std::max<std::int64_t>(1, plan.tokens), window, options.every);
   plan.index = std::move(index);
   return plan;

@@ -9,32 +9,34 @@ namespace infer {
 void WindowOptions::fields(core::FieldList& f, bool documents) {
   const auto in_windows = f.group("Windows");
   f("window", window,
-    "tokens fed at once; 0: the segment of its training, else the model's positions")
+    "context length in tokens; 0: the segment of training, else the model's positions")
       .between(0, 16e6);
   f("stride", stride,
-    "tokens by which a window advances; it scores those that are new; "
-    "auto: the window, or with --carry on of a State that forgets half of it")
+    "tokens by which the window advances; only new tokens are scored; auto: the window, or "
+    "half of it with --carry on if the state forgets")
       .between(1, 16e6)
       .or_auto();
   if (documents)
-    f("restart", restart, "forget all before each document, or never", {"none", "document"});
+    f("restart", restart, "reset state and memories before each document, or never",
+      {"none", "document"});
   f("carry", carry,
-    "carry the State on instead of encoding a window's context again; auto: if it does not grow",
+    "keep the recurrent state or KV cache between windows instead of re-encoding the context; "
+    "auto: if the state does not grow",
     {"auto", "on", "off"});
   f("begin", begin,
-    "what stands before the text: none, or a token; "
-    "auto: what the tokenizer's template says, else the token after which its documents start");
+    "BOS token before the text: none, or a token; auto: by the tokenizer's template, else the "
+    "end-of-document token");
   f("begin-of", begin_of,
-    "window: that token stands in the place of each later window's first token too",
+    "text: BOS token before the text only; window: also in place of each later window's first "
+    "token",
     {"text", "window"});
-  f("batch-tokens", batch_tokens, "tokens that go through the model together").between(1, 1e9);
+  f("batch-tokens", batch_tokens, "most tokens per forward pass").between(1, 1e9);
 }
 
 void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> names) {
   const auto in_windows = f.group("Windows");
   f("protocol", protocol,
-    "windows, what begins them and what counts as another program has them; "
-    "options that are given win",
+    "windows, BOS tokens and scored tokens as in another program; explicit options take precedence",
     std::move(names));
 }
 
@@ -48,7 +50,7 @@ void WindowOptions::settle(const std::set<std::string>& given) {
 void refuse_windows_of_pairs(const std::set<std::string>& given) {
   for (const char* flag : {"window", "stride", "restart", "carry", "begin", "begin-of", "protocol"})
     if (given.count(flag) > 0)
-      core::fail(core::Code::usage, "--{}: pairs of sentences have no windows", flag);
+      core::fail(core::Code::usage, "--{}: not supported for sentence pairs", flag);
 }
 
 }  // namespace infer

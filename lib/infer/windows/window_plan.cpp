@@ -24,7 +24,7 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
                     : chosen_beginning(options.begin, tokenizer.get(), data.name());
   if (options.begin_of == "window") plan.window_token = chosen.value_or(plan.beginning);
   if (options.begin_of == "window" && plan.window_token < 0 && protocol == nullptr)
-    core::fail(core::Code::usage, "--begin-of window: {} has no token to begin with; give --begin",
+    core::fail(core::Code::usage, "--begin-of window: {} has no BOS token; give --begin",
                data.name());
   if (chosen && options.begin == "auto" && data.size() > 0) {
     std::uint32_t first = 0;
@@ -38,12 +38,15 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
 
 void take(const Protocol& protocol, WindowPlan& plan) {
   if (plan.carried)
-    core::fail(core::Code::usage, "--protocol {}: encodes each window anew; leave --carry on out",
+    core::fail(core::Code::usage,
+               "--protocol {}: cannot be combined with --carry on, since it encodes each window "
+               "separately",
                protocol.name);
   plan.protocol = protocol.name;
   plan.layout = protocol.layout;
   if (plan.inputs() <= plan.unscored())
-    core::fail(core::Code::usage, "--window {}: nothing of it is scored with --protocol {}",
+    core::fail(core::Code::usage,
+               "--window {}: with --protocol {}, no token of it is scored; give a larger window",
                plan.window, protocol.name);
 }
 
@@ -70,13 +73,14 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                      ? protocol == nullptr && architecture.carry() == nn::Carry::constant
                      : options.carry == "on";
   if (plan.carried && architecture.carry() == nn::Carry::reencode)
-    core::fail(core::Code::usage,
-               "--carry on: the positions of this model are absolute, "
-               "so its State cannot go on past a window; use --carry off with a smaller --stride");
+    core::fail(
+        core::Code::usage,
+        "--carry on: this model has absolute positions, so its state cannot be carried beyond a "
+        "window; use --carry off and a smaller --stride");
   if (plan.carried && options.begin_of == "window")
     core::fail(core::Code::usage,
-               "--begin-of window: a State that is carried on has no windows; "
-               "leave it out, or give --carry off");
+               "--begin-of window: cannot be combined with a carried state; leave it out, or give "
+               "--carry off");
   if (plan.stride == 0 && protocol != nullptr)
     plan.stride = std::min(protocol->stride, plan.window);
   if (plan.stride == 0) {
@@ -85,11 +89,10 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
     plan.stride = forgets ? std::max<std::int64_t>(1, plan.window / 2) : plan.window;
   }
   if (context && plan.window > *context && architecture.carry() != nn::Carry::constant)
-    core::fail(core::Code::usage, "--window {}: the model has positions for {} tokens", plan.window,
+    core::fail(core::Code::usage, "--window {}: the model has only {} positions", plan.window,
                *context);
   if (plan.stride > plan.window)
-    core::fail(core::Code::usage, "--stride {}: takes 1 to the window, {}", plan.stride,
-               plan.window);
+    core::fail(core::Code::usage, "--stride {}: takes 1 to --window, {}", plan.stride, plan.window);
   if (protocol != nullptr) take(*protocol, plan);
   return plan;
 }
@@ -107,7 +110,7 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
 
 std::string long_window_note(const WindowPlan& plan, const std::string& model) {
   if (plan.pairs || plan.positions == 0 || plan.window <= plan.positions) return {};
-  return fmt::format("--window {}: {} has {} positions; tokens beyond them may be scored badly",
+  return fmt::format("--window {}: {} has only {} positions; later tokens may be scored badly",
                      plan.window, model, plan.positions);
 }
 

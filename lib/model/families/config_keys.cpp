@@ -149,7 +149,7 @@ void ConfigKeys::unsupported(const char* key, const std::string& value) const {
 std::string their_activation(const std::string& ours) {
   for (const auto& name : kActivations)
     if (ours == name.ours) return name.theirs;
-  fail(Code::bug, "activation {} has no name in transformers", ours);
+  fail(Code::bug, "transformers has no name for the activation {}", ours);
 }
 
 }  // namespace model

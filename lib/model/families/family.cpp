@@ -102,7 +102,7 @@ std::vector<std::string> family_names() {
 const Family& family_named(const std::string& type, const std::string& origin) {
   for (const Family* family : families())
     if (family->type == type) return *family;
-  fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; these are: {}", origin, type,
+  fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
        fmt::join(family_names(), ", "));
 }
 
@@ -255,7 +255,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
       }
     return pieces;
   }
-  fail(Code::bug, "{} has no place in a file of {}", weight, family->type);
+  fail(Code::bug, "{} cannot be expressed in a file of {}", weight, family->type);
 }
 
 std::string stacked_name(const Family& family) {

@@ -41,7 +41,7 @@ nn::ModelOptions windowed(const ConfigKeys& keys, const GatedDefaults& defaults,
   auto& transformer = options.transformer;
   transformer.norm = "sandwich";
   const double asked = keys.number("query_pre_attn_scalar", 256);
-  if (asked <= 0) keys.unsupported("query_pre_attn_scalar", "a number that is not above 0");
+  if (asked <= 0) keys.unsupported("query_pre_attn_scalar", "a number that is not positive");
   const auto width = nn::head_shape(options.shape, transformer).width;
   const bool usual = asked == static_cast<double>(width);
   transformer.attention_scale = usual ? 0 : 1 / std::sqrt(asked);

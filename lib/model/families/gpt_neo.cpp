@@ -12,14 +12,14 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
                                      std::int64_t window) {
   const bool plain = keys.has("attention_layers");
   const char* const key = plain ? "attention_layers" : "attention_types";
-  if (window < 1) keys.unsupported("window_size", "a window of no token");
+  if (window < 1) keys.unsupported("window_size", "an empty window");
   std::vector<std::int64_t> windows;
   for (const auto& kind : plain ? keys.texts(key) : keys.repeated_texts(key)) {
     if (kind != "global" && kind != "local") keys.unsupported(key, '"' + kind + '"');
     windows.push_back(kind == "local" ? window : 0);
   }
   if (std::ssize(windows) != layers)
-    keys.unsupported(key, "another number of layers than num_layers");
+    keys.unsupported(key, "a number of layers other than num_layers");
   return windows;
 }
 

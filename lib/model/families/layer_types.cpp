@@ -14,8 +14,8 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
                                      const std::function<bool(std::int64_t)>& otherwise) {
   const auto types = keys.texts("layer_types");
   if (keys.has("layer_types") && std::ssize(types) != layers)
-    keys.unsupported("layer_types", "another number of layers than num_hidden_layers");
-  if (window < 1) keys.unsupported("sliding_window", "a window of no token");
+    keys.unsupported("layer_types", "a number of layers other than num_hidden_layers");
+  if (window < 1) keys.unsupported("sliding_window", "an empty window");
   std::vector<std::int64_t> windows;
   for (std::int64_t i = 0; i < std::min(layers, kMostLayers); ++i) {
     bool sliding = false;

@@ -147,12 +147,12 @@ nn::ModelOptions smollm3_options(const ConfigKeys& keys) {
     return options;
   }
   const auto refuse = [&](const char* what) { keys.unsupported("no_rope_layers", what); };
-  if (std::ssize(turned) != options.shape.layers) refuse("another number of layers");
+  if (std::ssize(turned) != options.shape.layers) refuse("a different number of layers");
   const auto first = std::find(turned.begin(), turned.end(), 0);
   rope.skip = first == turned.end() ? 0 : first - turned.begin() + 1;
   for (std::int64_t i = 0; i < std::ssize(turned); ++i)
     if ((turned[static_cast<std::size_t>(i)] != 0) != (rope.skip == 0 || (i + 1) % rope.skip != 0))
-      refuse("layers that no interval gives");
+      refuse("layers without a regular interval");
   return options;
 }
 
@@ -188,7 +188,7 @@ nn::ModelOptions granite_options(const ConfigKeys& keys) {
   transformer.norm_epsilon /= factors.embedding * factors.embedding;
   const auto width = nn::head_shape(options.shape, transformer).width;
   const double scale = keys.number("attention_multiplier", 1);
-  if (scale <= 0) keys.unsupported("attention_multiplier", "a number that is not above 0");
+  if (scale <= 0) keys.unsupported("attention_multiplier", "a number that is not positive");
   const bool usual = std::abs(scale * std::sqrt(static_cast<double>(width)) - 1) < 1e-12;
   transformer.attention_scale = usual ? 0 : scale;
   return options;

@@ -19,7 +19,7 @@ nn::ModelOptions opt_options(const ConfigKeys& keys) {
   keys.expect("_remove_final_layer_norm", false, false);
   keys.expect("layer_norm_elementwise_affine", true, true);
   if (keys.whole("word_embed_proj_dim", shape.d_model) != shape.d_model)
-    keys.unsupported("word_embed_proj_dim", "another width than hidden_size");
+    keys.unsupported("word_embed_proj_dim", "a width other than hidden_size");
   return options;
 }
 

@@ -27,7 +27,7 @@ void read_longrope(const ConfigKeys& scaling, std::int64_t context, nn::RopeOpti
   const double usual =
       times > 1 ? std::sqrt(1 + std::log(times) / std::log(static_cast<double>(rope.trained))) : 1;
   const double length = scaling.number("attention_factor", usual);
-  if (length <= 0) scaling.unsupported("attention_factor", "a number that is not above 0");
+  if (length <= 0) scaling.unsupported("attention_factor", "a number that is not positive");
   rope.length = length == 1 ? 0 : length;
   rope.factors = scaling.numbers("short_factor");
   rope.long_factors = scaling.numbers("long_factor");
@@ -43,7 +43,7 @@ double query_growth_of(const ConfigKeys& keys) {
 double local_theta_of(const ConfigKeys& keys, double otherwise) {
   const ConfigKeys local = keys.object("rope_parameters").object(kSlidingLayer);
   if (local.text("rope_type", "default") != "default")
-    keys.unsupported("rope_parameters", "a scaling of the layers with a window");
+    keys.unsupported("rope_parameters", "rope scaling in layers with a window");
   return local.number("rope_theta", keys.number(kLocalTheta, otherwise));
 }
 
@@ -83,7 +83,7 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
   rope.fast_beta = scaling.number("beta_fast", rope.fast_beta);
   const double usual = 1 + std::log(rope.factor) / 10;
   const double length = scaling.number("attention_factor", yarn_length(scaling, rope.factor));
-  if (length <= 0) keys.unsupported(name, "an attention_factor that is not above 0");
+  if (length <= 0) keys.unsupported(name, "an attention_factor that is not positive");
   if (std::abs(length - usual) > 1e-6) rope.length = length;
   scaling.expect("truncate", true, true);
   return rope;

@@ -191,7 +191,7 @@ void GgufFile::parse() {
   for (std::uint64_t i = 0; i < pairs; ++i) {
     const auto key = cursor.name("a key");
     if (!values_.emplace(key, parse_value(cursor, key)).second)
-      fail(Code::bad_data, "{}: damaged: {} is there twice", name_, core::printable(key));
+      fail(Code::bad_data, "{}: damaged: {} occurs twice", name_, core::printable(key));
   }
   for (std::uint64_t i = 0; i < tensors; ++i) parse_tensor(cursor);
   const auto alignment = whole(kAlignment).value_or(32);
@@ -201,11 +201,11 @@ void GgufFile::parse() {
   const std::uint64_t start = (cursor.at() + step - 1) / step * step;
   for (auto& [name, tensor] : tensors_) {
     if (tensor.begin % step != 0)
-      fail(Code::bad_data, "{}: damaged: tensor {} is at {}, no multiple of {}", name_,
+      fail(Code::bad_data, "{}: damaged: tensor {} is at {}, not a multiple of {}", name_,
            core::printable(name), tensor.begin, step);
     if (start > bytes_.size() || tensor.begin > bytes_.size() - start ||
         tensor.bytes > bytes_.size() - start - tensor.begin)
-      fail(Code::bad_data, "{}: cut short: tensor {} ends behind the file's {} bytes", name_,
+      fail(Code::bad_data, "{}: cut short: tensor {} ends beyond the file's {} bytes", name_,
            core::printable(name), bytes_.size());
     tensor.begin += start;
   }
@@ -244,7 +244,7 @@ void GgufFile::parse_tensor(Cursor& cursor) {
   const auto id = cursor.number<std::uint32_t>();
   tensor.type = gguf_type(id);
   if (tensor.type == nullptr)
-    fail(Code::bad_data, "{}: tensor {} is of {}, which is not supported; these are: {}", name_,
+    fail(Code::bad_data, "{}: tensor {} is of {}, which is not supported; supported: {}", name_,
          said, gguf_type_name(id), gguf_type_names());
   const auto inner = static_cast<std::uint64_t>(tensor.shape.back());
   if (inner % tensor.type->elements != 0)
@@ -253,7 +253,7 @@ void GgufFile::parse_tensor(Cursor& cursor) {
   tensor.bytes = elements / tensor.type->elements * tensor.type->bytes;
   tensor.begin = cursor.number<std::uint64_t>();
   if (!tensors_.emplace(name, std::move(tensor)).second)
-    fail(Code::bad_data, "{}: damaged: tensor {} is there twice", name_, said);
+    fail(Code::bad_data, "{}: damaged: tensor {} occurs twice", name_, said);
 }
 
 void GgufFile::expect_apart() const {
@@ -317,7 +317,8 @@ std::optional<bool> GgufFile::truth(const std::string& key) const {
 std::optional<std::string_view> GgufFile::text(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (value->array || value->type != kText) fail(Code::bad_data, "{}: {} is no text", name_, key);
+  if (value->array || value->type != kText)
+    fail(Code::bad_data, "{}: {} is not a text", name_, key);
   return Cursor(value->bytes, name_).text();
 }
 
@@ -325,7 +326,7 @@ std::vector<std::string_view> GgufFile::texts(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return {};
   if (!value->array || (value->type != kText && value->count > 0))
-    fail(Code::bad_data, "{}: {} is no list of texts", name_, key);
+    fail(Code::bad_data, "{}: {} is not a list of texts", name_, key);
   std::vector<std::string_view> texts;
   texts.reserve(value->count);
   Cursor cursor(value->bytes, name_);
@@ -337,7 +338,7 @@ std::vector<double> GgufFile::numbers(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return {};
   if (!value->array || value->type == kText || value->type == kArray)
-    fail(Code::bad_data, "{}: {} is no list of numbers", name_, key);
+    fail(Code::bad_data, "{}: {} is not a list of numbers", name_, key);
   std::vector<double> numbers;
   numbers.reserve(value->count);
   for (std::uint64_t i = 0; i < value->count; ++i)

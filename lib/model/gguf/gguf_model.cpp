@@ -76,7 +76,7 @@ class Keys {
     if (!found) fail(Code::bad_data, "{}: general.architecture is missing", file.name());
     for (const auto& known : kGgufArchitectures)
       if (known.name == *found) return known;
-    fail(Code::bad_config, "{}: general.architecture \"{}\" is not supported; these are: {}",
+    fail(Code::bad_config, "{}: general.architecture \"{}\" is not supported; supported: {}",
          file.name(), core::printable(*found), fmt::join(gguf_architectures(), ", "));
   }
 
@@ -95,14 +95,15 @@ std::int64_t head_width(const Keys& keys) {
   if (width < 1 || width > kMostHeadWidth)
     keys.unsupported("attention.key_length", std::to_string(width));
   if (keys.whole("attention.value_length", width) != width)
-    keys.unsupported("attention.value_length", "another width than of keys");
+    keys.unsupported("attention.value_length", "a width other than that of keys");
   return width;
 }
 
 void expect_switches_off(const GgufFile& file, const Keys& keys) {
   if (file.whole("split.count").value_or(1) > 1)
     fail(Code::bad_config,
-         "{}: one of several files of a model; join them: llama-gguf-split --merge", file.name());
+         "{}: is one of several files of a model; merge them: llama-gguf-split --merge",
+         file.name());
   for (const auto& [key, off] : kSwitches)
     if (const auto value = keys.number(key, off); value != off && value != 0)
       keys.unsupported(key, fmt::format("{}", value));
@@ -112,7 +113,7 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
         keys.unsupported(key, fmt::format("{}", value));
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
     if (tensor_of(file, name) != nullptr)
-      fail(Code::bad_config, "{}: {}: angles of LongRoPE are not supported", file.name(), name);
+      fail(Code::bad_config, "{}: {}: LongRoPE is not supported", file.name(), name);
 }
 
 // Computes Llama 3's rope scaling from llama.cpp's divisors of the angles.
@@ -121,7 +122,7 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
   constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // values of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
-    fail(Code::bad_data, "{}: tensor {} is not of {} numbers", file.name(), kGgufRopeFactors,
+    fail(Code::bad_data, "{}: tensor {} does not have {} numbers", file.name(), kGgufRopeFactors,
          count);
   std::vector<float> found(static_cast<std::size_t>(count));
   gguf_unpack(*tensor.type, file.bytes_of(tensor), found.data());
@@ -137,7 +138,7 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
       expected = 1 / ((1 - smooth) / factor + smooth);
     }
     if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
-      fail(Code::bad_config, "{}: {}: other angles than Llama 3's are not supported", file.name(),
+      fail(Code::bad_config, "{}: {}: only the rope factors of Llama 3 are supported", file.name(),
            kGgufRopeFactors);
   }
   return {{"rope_type", "llama3"},
@@ -189,7 +190,7 @@ core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t l
   const auto every = keys.whole(kPattern, 6);
   if (every < 1) keys.unsupported(kPattern, std::to_string(every));
   if (layers > std::ssize(file.tensors()))
-    fail(Code::bad_data, "{}: {} tensors for {} layers", file.name(), file.tensors().size(),
+    fail(Code::bad_data, "{}: has {} tensors for {} layers", file.name(), file.tensors().size(),
          layers);
   for (std::int64_t i = 0; i < layers; ++i) put(i % every != every - 1);
   return types;
@@ -308,7 +309,7 @@ core::Json gguf_config(const GgufFile& file) {
   config["model_type"] = keys.architecture().model_type;
   const auto* const embedding = tensor_of(file, "token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)
-    fail(Code::bad_data, "{}: no matrix token_embd.weight in it", file.name());
+    fail(Code::bad_data, "{}: has no matrix token_embd.weight", file.name());
   config["vocab_size"] = embedding->shape[0];
   config["hidden_size"] = keys.required("embedding_length");
   config["num_hidden_layers"] = keys.required("block_count");
@@ -347,13 +348,13 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
     if (architecture.pairs && turned) {
       const bool by_rows = tensor.shape.size() == 2 || tensor.type->elements == 1;
       if (!by_rows || width % 2 != 0 || tensor.shape[0] % width != 0)
-        fail(Code::bad_data, "{}: tensor {} has {} rows, which are no heads of {}", file.name(),
-             core::printable(name), tensor.shape[0], width);
+        fail(Code::bad_data, "{}: tensor {} has {} rows, not a multiple of the head width {}",
+             file.name(), core::printable(name), tensor.shape[0], width);
       weight.rotated_heads = tensor.shape[0] / width;
     }
     weight.one_more = architecture.one_more && renamed.ends_with("norm.weight");
     if (!weights.emplace(renamed.empty() ? name : renamed, weight).second)
-      fail(Code::bad_data, "{}: tensor {} is there by another name too", file.name(),
+      fail(Code::bad_data, "{}: tensor {} also occurs under another name", file.name(),
            core::printable(name));
   }
   return weights;

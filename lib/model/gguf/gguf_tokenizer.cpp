@@ -153,8 +153,8 @@ OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins)
     const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
     if (!asked || !id) return nullptr;
     if (*id < 0 || *id >= std::ssize(tokens.texts))
-      fail(Code::bad_data, "{}: tokenizer.ggml.{}_token_id is {}, of {} tokens", file.name(), name,
-           *id, tokens.texts.size());
+      fail(Code::bad_data, "{}: tokenizer.ggml.{}_token_id is {}, but there are {} tokens",
+           file.name(), name, *id, tokens.texts.size());
     return {{"id", *id}, {"text", tokens.texts[static_cast<std::size_t>(*id)]}};
   };
   const auto first = token("bos", file.truth("tokenizer.ggml.add_bos_token").value_or(begins));
@@ -202,7 +202,7 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
   for (const auto merge : file.texts(kMerges)) {
     const auto space = merge.find(' ', 1);
     if (space == std::string_view::npos)
-      fail(Code::bad_data, "{}: {}: entry {} is not two tokens with a space between", file.name(),
+      fail(Code::bad_data, "{}: {}: entry {} is not two tokens separated by a space", file.name(),
            kMerges, merges.size());
     merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
   }

@@ -23,7 +23,7 @@ constexpr std::int32_t kPlainToken = 1, kUnknownToken = 2, kMarkToken = 3, kOwnT
                        kUnusedToken = 5, kByteToken = 6;
 
 [[noreturn]] void no_form(const std::string& what) {
-  fail(Code::bad_config, "{}: a GGUF file has no form for {}", kWho, what);
+  fail(Code::bad_config, "{}: GGUF cannot express {}", kWho, what);
 }
 
 struct Listed {
@@ -35,7 +35,7 @@ Listed listed(const OrderedJson& json, std::int64_t rows, bool of_bytes) {
   const auto n = static_cast<std::size_t>(rows);
   Listed list{std::vector<std::string>(n), std::vector<std::int32_t>(n, kUnusedToken)};
   const auto put = [&](std::size_t id, const std::string& text, std::int32_t type) {
-    if (id >= n) no_form(fmt::format("token {} of a model of {} words", id, rows));
+    if (id >= n) no_form(fmt::format("token {} of a model of {} tokens", id, rows));
     list.texts[id] = text, list.types[id] = type;
   };
   const auto& model = json["model"];
@@ -192,7 +192,7 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
   }
   for (const auto& text : test_texts())
     if (why.empty() && again->encode(text) != own.encode(text))
-      why = "how it splits " + core::dump(core::Json(text));
+      why = "the splitting of " + core::dump(core::Json(text));
   if (why.empty() && (again->text_template().begin != own.text_template().begin ||
                       again->text_template().end != own.text_template().end))
     why = "the tokens around a text";
@@ -219,7 +219,7 @@ void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
   if (!rest.empty()) put("eot", rest[0]);
   if (rest.size() > 1) put("eom", rest[1]);
   if (rest.size() > 2)
-    remark = fmt::format("{} of the {} tokens that end a text have no key, and are left out",
+    remark = fmt::format("left out {} of the {} end-of-text tokens, since GGUF has no key for them",
                          rest.size() - 2, rest.size() + 1);
   put("padding", ids.padding);
   keys.emplace_back("tokenizer.ggml.add_bos_token", !around.begin.empty());
@@ -253,7 +253,7 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
     const auto split = merges.empty() ? "gpt-2" : split_of(json);
     if (split.empty())
       no_form(
-          fmt::format("how it splits a text: llama.cpp has no name for the pre-tokenizer {}{}",
+          fmt::format("the splitting of texts: llama.cpp has no name for the pre-tokenizer {}{}",
                       json["pre_tokenizer"].dump(),
                       json["model"].value("ignore_merges", false) ? " with ignore_merges" : ""));
     keys = with_split(std::move(keys), split);
@@ -262,7 +262,7 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
       bare["normalizer"] = nullptr;
       compared = text::parse_tokenizer(bare.dump(), kWho);
       remark += remark.empty() ? "" : "; ";
-      remark += "the tokenizer's normalizer is left out, as in every GGUF file";
+      remark += "left out the tokenizer's normalizer, which GGUF cannot express";
     }
     expect_equal(*compared, json, keys, why);
   } else {

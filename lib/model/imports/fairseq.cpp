@@ -42,7 +42,8 @@ std::string activation_of(const Settings& args) {
 
 void expect_supported(const Settings& args, std::int64_t width) {
   for (const char* key : {"decoder_input_dim", "decoder_output_dim"})
-    if (args.whole(key, width) != width) args.unsupported(key, "another than decoder_embed_dim");
+    if (args.whole(key, width) != width)
+      args.unsupported(key, "a value other than decoder_embed_dim");
   for (const char* key : {"character_embeddings", "layernorm_embedding"})
     if (args.truth(key, false)) args.unsupported(key, "True");
   if (!args.truth("decoder_normalize_before", true))
@@ -78,7 +79,7 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
   words.tied = weights.has(kSoftmax + "head.word_proj.weight");
   if (words.tied) {
     if (!shares(weights, kSoftmax + "head.word_proj.weight", band(0, "0"), own))
-      core::fail(Code::bad_data, "{}: the softmax shares a part of the embedding, not all of it",
+      core::fail(Code::bad_data, "{}: the softmax shares only a part of the embedding",
                  weights.origin());
     out["lm_head.slots"] = weights.take(kSoftmax + "head.class_proj.weight");
   } else {
@@ -95,14 +96,14 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
     const auto number = std::to_string(i);
     const bool tied = shares(weights, tail(i, "2"), band(i, "0"), own);
     if (tied != words.tied)
-      core::fail(Code::bad_data, "{}: the softmax shares a part of the embedding, not all of it",
+      core::fail(Code::bad_data, "{}: the softmax shares only a part of the embedding",
                  weights.origin());
     if (!tied) out["lm_head.table_" + number] = own;
     if (words.tied && shares(weights, tail(i, "0"), band(i, "1"), own)) continue;
     words.tied_projections = false;
     if (!words.tied) own = weights.take(tail(i, "0"));
     if (own.dim() != 2)
-      core::fail(Code::bad_data, "{}: {} is no matrix", weights.origin(), tail(i, "0"));
+      core::fail(Code::bad_data, "{}: {} is not a matrix", weights.origin(), tail(i, "0"));
     out["lm_head.projection_" + number] = own.t();
   }
 }
@@ -142,17 +143,17 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   for (; weights.has(band(bands, "0")); ++bands) {
     const auto rows = weights.shape(band(bands, "0"), 2)[0];
     if (rows == 0 || bands == kMostBands)
-      core::fail(Code::bad_data, "{}: {} has no rows, or is one band too many", weights.origin(),
-                 band(bands, "0"));
+      core::fail(Code::bad_data, "{}: {} has no rows, or there is one band too many",
+                 weights.origin(), band(bands, "0"));
     if (bands > 0) words.cutoffs.push_back(model.vocabulary);
     model.vocabulary += rows;
   }
   words.factor = args.number("adaptive_input_factor", 4);
   if (args.number("adaptive_softmax_factor", words.factor) != words.factor)
-    args.unsupported("adaptive_softmax_factor", "another than adaptive_input_factor");
+    args.unsupported("adaptive_softmax_factor", "a value other than adaptive_input_factor");
   words.tail_dropout = args.number("adaptive_softmax_dropout", 0);
   if (bands == 0)
-    core::fail(Code::bad_data, "{}: no tensor {} in it", weights.origin(), kTokens + "weight");
+    core::fail(Code::bad_data, "{}: has no tensor {}", weights.origin(), kTokens + "weight");
   if (bands == 1) return read_one_band(weights, model);
   read_adaptive(weights, bands, model);
 }
@@ -168,7 +169,8 @@ void read_positions(StateDict& weights, const Settings& args, ImportedModel& mod
   if (weights.has(name)) {
     const auto table = weights.take(name);
     if (table.dim() != 2 || table.size(0) <= kFirstPosition)
-      core::fail(Code::bad_data, "{}: {} has no rows behind the padding's", weights.origin(), name);
+      core::fail(Code::bad_data, "{}: {} has no rows after that of the padding", weights.origin(),
+                 name);
     model.weights[ours] = table.slice(0, kFirstPosition).contiguous();
     options.context = model.weights[ours].size(0);
     return;

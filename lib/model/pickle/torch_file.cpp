@@ -84,7 +84,7 @@ std::vector<std::int64_t> numbers(const PickleValue* tuple, const std::string& w
   for (const auto* number : tuple->items) {
     if (number->kind != PickleKind::integer || number->integer < 0 ||
         number->integer > kMostElements)
-      fail(Code::bad_data, "{}: a tensor's shape or stride that is no whole number", what);
+      fail(Code::bad_data, "{}: the shape or stride of a tensor is not an integer", what);
     all.push_back(number->integer);
   }
   return all;
@@ -124,14 +124,14 @@ void TorchFile::open_archive() {
     return entry.first.ends_with(kPickleName);
   });
   if (pickle == entries.end())
-    fail(Code::bad_data, "{}: no data.pkl in it: not a file of torch.save", name());
+    fail(Code::bad_data, "{}: not a file of torch.save: it has no data.pkl", name());
   const std::string folder = pickle->first.substr(0, pickle->first.size() - kPickleName.size() + 1);
   if (const auto order = entries.find(folder + "byteorder"); order != entries.end()) {
     std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(order->second.size, 8)), ' ');
     source_->read_at(order->second.begin,
                      std::as_writable_bytes(std::span(text.data(), text.size())));
     if (text != "little")
-      fail(Code::bad_data, "{}: its tensors are of byte order \"{}\", not little", name(), text);
+      fail(Code::bad_data, "{}: its tensors have byte order \"{}\", not little", name(), text);
   }
   const auto [begin, size] = pickle->second;
   pickle_ = unpickle(*source_, begin, begin + size);
@@ -159,7 +159,7 @@ void TorchFile::open_stream() {
   const Pickle machine = unpickle(*source_, version.end(), size);
   const auto* const little = machine.root().find("little_endian");
   if (little == nullptr || little->kind != PickleKind::boolean || little->integer == 0)
-    fail(Code::bad_data, "{}: written on a machine of the other byte order", name());
+    fail(Code::bad_data, "{}: written on a big-endian machine, which is not supported", name());
   pickle_ = unpickle(*source_, machine.end(), size);
   const Pickle keys = unpickle(*source_, pickle_.end(), size);
   // Only the values that refer to a storage give the width of its elements.
@@ -172,7 +172,7 @@ void TorchFile::open_stream() {
   for (const auto* key : keys.root().items) {
     const auto width = key->kind == PickleKind::text ? widths.find(key->text) : widths.end();
     if (width == widths.end() || width->second == 0)
-      fail(Code::bad_data, "{}: a storage that no tensor has", name());
+      fail(Code::bad_data, "{}: a storage that belongs to no tensor", name());
     std::uint64_t elements = 0;
     if (size - at < sizeof elements) fail(Code::bad_data, "{}: cut short at a storage", name());
     source_->read_at(at, std::as_writable_bytes(std::span(&elements, 1)));
@@ -200,7 +200,7 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
   const auto known = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
                                   [&](const auto& candidate) { return candidate.name == type; });
   if (known == kStorageTypes.end())
-    fail(Code::bad_data, "{}: a tensor of {}, which is not read", where, type);
+    fail(Code::bad_data, "{}: a tensor of {}, which is not supported", where, type);
   place.dtype = known->dtype;
   place.offset = arguments->items[1]->integer;
   place.shape = numbers(item(*arguments, 2), where);
@@ -216,14 +216,14 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
 void TorchFile::check_inside(const TensorPlace& place, const std::string& what) const {
   const auto storage = storages_.find(place.storage);
   if (storage == storages_.end())
-    fail(Code::bad_data, "{}: its storage {} is not there", what, place.storage);
+    fail(Code::bad_data, "{}: its storage {} is missing", what, place.storage);
   const auto there =
       static_cast<std::int64_t>(storage->second.size / c10::elementSize(place.dtype));
   if (place.shape.size() != place.strides.size())
     fail(Code::bad_data, "{}: {} dimensions, {} strides", what, place.shape.size(),
          place.strides.size());
   const auto outside = [&] {
-    fail(Code::bad_data, "{}: does not lie within its storage of {} elements", what, there);
+    fail(Code::bad_data, "{}: exceeds its storage of {} elements", what, there);
   };
   if (place.offset < 0 || place.offset > there) outside();
   // Dimensions of 0 count as 1, which bounds the product of the others too.

@@ -182,7 +182,7 @@ class Unpickler {
         return get(in_.number(4));
       default:
         if (!constant(op) && !container(op) && !object(op))
-          in_.fail("opcode 0x{:02x} is not read; save the checkpoint with torch.save", op);
+          in_.fail("opcode 0x{:02x} is not supported; save the checkpoint with torch.save", op);
     }
   }
 
@@ -387,7 +387,7 @@ class Unpickler {
     const bool fits = target->kind == PickleKind::call ||
                       (pairs ? target->kind == PickleKind::dict
                              : target->kind == PickleKind::list || target->kind == PickleKind::set);
-    if (!fits || items.size() % width != 0) in_.fail("elements of what holds none");
+    if (!fits || items.size() % width != 0) in_.fail("elements of a value that is not a container");
     target->items.insert(target->items.end(), items.begin(), items.end());
   }
 
@@ -407,7 +407,7 @@ class Unpickler {
   }
   Value* top() const {
     if (stack_.empty() || (!marks_.empty() && marks_.back() == stack_.size()))
-      in_.fail("nothing on its stack");
+      in_.fail("an empty stack");
     return stack_.back();
   }
   Value* pop() {
@@ -416,7 +416,7 @@ class Unpickler {
     return value;
   }
   std::vector<const Value*> since_mark() {
-    if (marks_.empty()) in_.fail("no mark on its stack");
+    if (marks_.empty()) in_.fail("no mark on the stack");
     const auto begin = stack_.begin() + static_cast<std::ptrdiff_t>(marks_.back());
     std::vector<const Value*> items(begin, stack_.end());
     stack_.erase(begin, stack_.end());

@@ -123,13 +123,13 @@ ZipArchive::ZipArchive(const core::RandomSource& source) {
                  {&unpacked, &packed, &header});
     if (directory.number(at + 8, 2) & kEncrypted || directory.number(at + 10, 2) != kStored ||
         packed != unpacked)
-      core::fail(Code::bad_data, "{}: {} is compressed in it; torch.save does not do that",
-                 source.name(), name);
+      core::fail(Code::bad_data, "{}: {} is compressed, which torch.save never does", source.name(),
+                 name);
     const auto begin = data_begin(source, header);
     if (begin > source.size() || unpacked > source.size() - begin)
-      malformed(source, name + " ends behind it");
+      malformed(source, name + " ends beyond the file");
     if (!entries_.emplace(name, Entry{begin, unpacked}).second)
-      malformed(source, name + " stands in it twice");
+      malformed(source, name + " occurs twice");
     at = extra_begin + static_cast<std::size_t>(extra + comment);
   }
 }

@@ -20,7 +20,7 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
   if (options.decay != "fixed") return;
   if (options.update == "delta")
     fail(Code::bad_config,
-         "gla-decay: fixed is of gla-update sum (RetNet); of delta it is gated or none");
+         "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   if (shape.d_model % (4 * shape.heads) != 0)
     fail(Code::bad_config, "gla-decay: fixed needs keys of even width, not {}",
          shape.d_model / 2 / shape.heads);
@@ -56,7 +56,7 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   if (!rows.dense()) call.count = rows.count();
   if (state != nullptr && state->has("h.0.state")) {
     if (state->tensors["h.0.state"].size(0) != batch.rows())
-      core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
+      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
                  state->tensors["h.0.state"].size(0), batch.rows());
     state->reset(batch.fresh);
   }

@@ -33,7 +33,7 @@ void expect_of_transformer(ModelOptions& options) {
   for (std::size_t i = 0; i < asked.all().size(); ++i) {
     const auto& field = asked.all()[i];
     if (core::to_strings(field) != core::to_strings(usual.all()[i]))
-      core::fail(core::Code::bad_config, "{}: goes with arch transformer, not {}", field.name,
+      core::fail(core::Code::bad_config, "{}: requires arch transformer, not {}", field.name,
                  options.arch);
   }
   check_norm(options.transformer);
@@ -46,7 +46,7 @@ void check(ModelOptions options, std::int64_t vocabulary) {
   expect_of_transformer(options);
   const auto& shape = options.shape;
   if (shape.memory_key != "last-ffn-input" && shape.memory_key != "output")
-    core::fail(core::Code::bad_config, "memory-key: '{}' is none of last-ffn-input, output",
+    core::fail(core::Code::bad_config, "memory-key: takes last-ffn-input or output, not '{}'",
                shape.memory_key);
 }
 
@@ -56,9 +56,9 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   const auto tied = words.tied ? embedding : nullptr;
   const auto bands = make_bands(options, vocabulary);
   if (bands.count() > 1 && words.logit_cap > 0)
-    core::fail(core::Code::bad_config, "logit-cap: is of a plain softmax; leave --cutoffs out");
+    core::fail(core::Code::bad_config, "logit-cap: cannot be combined with --cutoffs");
   if (words.head_bias && words.logit_cap > 0)
-    core::fail(core::Code::bad_config, "head-bias: not with --logit-cap");
+    core::fail(core::Code::bad_config, "head-bias: cannot be combined with --logit-cap");
   if (bands.count() > 1)
     return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout,
                                           words.head_bias);

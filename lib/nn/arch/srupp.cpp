@@ -177,7 +177,7 @@ Hidden Srupp::run(const torch::Tensor& ids, LayerPast& memory, const torch::Tens
 
 void Srupp::set_reach(const LayerReach& reach) {
   if (reach.clamp_length >= 0)
-    core::fail(core::Code::usage, "--clamp-length: srupp has no positions; leave it out");
+    core::fail(core::Code::usage, "--clamp-length: not supported by srupp, which has no positions");
   if (!reach.layer_memory.empty()) {
     lengths_ = parse_layer_memory(reach.layer_memory, shape_.layers);
     for (std::size_t i = 0; i < layers_.size(); ++i)

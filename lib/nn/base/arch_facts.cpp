@@ -20,7 +20,7 @@ constexpr ArchFacts kFacts[] = {
 const ArchFacts& arch_facts(const std::string& name) {
   for (const auto& facts : kFacts)
     if (name == facts.name) return facts;
-  core::fail(core::Code::bad_config, "arch: '{}' is none of {}", name,
+  core::fail(core::Code::bad_config, "arch: takes one of {1}, not '{0}'", name,
              fmt::join(architecture_names(), ", "));
 }
 

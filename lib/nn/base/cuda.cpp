@@ -44,7 +44,7 @@ void load_cuda() {
   const CudaKernels* const kernels = table != nullptr ? table() : nullptr;
   if (kernels == nullptr || std::strcmp(kernels->build, core::build::kVersion) != 0)
     core::fail(core::Code::unavailable,
-               "libtessera_cuda.so is of another build than this program; make both anew");
+               "libtessera_cuda.so and this program are from different builds; rebuild both");
   try {
     at::detail::getCUDAHooks().init();
   } catch (const c10::Error& error) {
@@ -74,7 +74,7 @@ void* cuda_stream(const torch::Tensor& x) {
 void check_launch(int error, const char* kernel) {
   if (error == 0) return;
   const bool told = g_kernels != nullptr && g_kernels->error_text != nullptr;
-  core::fail(core::Code::unavailable, "{} could not be started: CUDA error {}{}", kernel, error,
+  core::fail(core::Code::unavailable, "cannot launch {}: CUDA error {}{}", kernel, error,
              told ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
 }
 

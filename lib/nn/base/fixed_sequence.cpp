@@ -10,8 +10,7 @@ namespace nn {
 
 void GraphOptions::fields(core::FieldList& f) {
   const auto group = f.group("Computing");
-  f("cuda-graph", cuda_graph, "on a GPU: what is the same each time is recorded and started as one",
-    {"on", "off"});
+  f("cuda-graph", cuda_graph, "GPU: record repeated kernel launches as CUDA graphs", {"on", "off"});
 }
 
 void FixedSequence::run(const std::function<void()>& work) {
@@ -40,7 +39,7 @@ void FixedSequence::record(const GraphCalls& calls, const std::function<void()>&
     record_ = false;
     uploads_.clear();
     const std::string why = error.what();
-    say(fmt::format("--cuda-graph: nothing was recorded, the work goes on without, slower: {}",
+    say(fmt::format("--cuda-graph: recording failed; continues without graphs, slower: {}",
                     why.substr(0, why.find('\n'))));
   }
 }

@@ -38,7 +38,7 @@ MemoryRule MemoryRule::parse(const std::string& names) {
       rule.ext = true;
     } else {
       core::fail(core::Code::usage,
-                 "memory '{}': takes none, or a sum of local, long, ext (write local,long)", names);
+                 "memory '{}': takes none, or local, long and ext joined by commas", names);
     }
     begin = end + 1;
   }

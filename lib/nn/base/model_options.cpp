@@ -14,80 +14,96 @@ constexpr double kMostWidth = 16e6, kMostTokens = 16e6, kMostTypes = 4e9;
 
 void ShapeOptions::fields(core::FieldList& f) {
   f("layers", layers, "number of layers").between(1, 10e3);
-  f("d-model", d_model, "width of the hidden vectors").between(1, kMostWidth);
-  f("heads", heads, "attention heads").between(1, kMostWidth);
-  f("d-ff", d_ff, "width inside the feed-forward networks; 0: 4 times d-model")
+  f("d-model", d_model, "hidden size").between(1, kMostWidth);
+  f("heads", heads, "number of attention heads").between(1, kMostWidth);
+  f("d-ff", d_ff, "inner size of the feed-forward layers; 0: 4 times d-model")
       .between(0, kMostWidth);
-  f("dropout", dropout, "dropout on embeddings and on what is added to the residual stream")
+  f("dropout", dropout, "dropout on embeddings and on the output of each sub-layer")
       .at_least(0)
       .below(1);
   f("attention-dropout", attention_dropout, "dropout on attention weights").at_least(0).below(1);
-  f("activation-dropout", activation_dropout, "dropout inside the feed-forward networks")
+  f("activation-dropout", activation_dropout, "dropout inside the feed-forward layers")
       .at_least(0)
       .below(1);
-  f("head-dropout", head_dropout, "dropout on the output before the softmax").at_least(0).below(1);
-  f("memory-key", memory_key, "what keys the memories", {"last-ffn-input", "output"});
-  f("init", init, "first values of the parameters", {"gpt2", "fairseq", "fan-in", "depth"});
+  f("head-dropout", head_dropout, "dropout before the softmax").at_least(0).below(1);
+  f("memory-key", memory_key, "vector used as memory key and query", {"last-ffn-input", "output"});
+  f("init", init, "initialization of the parameters", {"gpt2", "fairseq", "fan-in", "depth"});
 }
 
 void VocabularyOptions::fields(core::FieldList& f) {
-  f("tied", tied, "the softmax shares the input embedding");
+  f("tied", tied, "tie the softmax's weights to the input embedding");
   f("cutoffs", cutoffs,
-    "adaptive input and softmax: first id of each band of rarer words; none: a plain softmax")
+    "cutoffs of the adaptive input and softmax: first token id of each rarer band; none: "
+    "plain softmax")
       .between(1, kMostTypes);
-  f("factor", factor, "each band's vectors are narrower by this factor").between(1, kMostWidth);
-  f("d-embedding", d_embedding, "with --cutoffs: width of the first band's vectors; 0: d-model")
+  f("factor", factor, "adaptive: divide the embedding size by this factor from band to band")
+      .between(1, kMostWidth);
+  f("d-embedding", d_embedding, "adaptive: embedding size of the first band; 0: d-model")
       .between(0, kMostWidth);
-  f("tied-projections", tied_projections, "the bands' projections are shared too, where tied");
+  f("tied-projections", tied_projections,
+    "adaptive: with --tied, tie the projections of the bands too");
   f("tail-dropout", tail_dropout,
-    "dropout on the projected output of the adaptive softmax's rarer bands")
+    "adaptive: dropout on the projected hidden state of the rarer bands")
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
-  f("head-bias", head_bias, "the softmax's scores have a bias each");
-  f("logit-cap", logit_cap, "plain softmax: scores s become c tanh(s / c); 0: they stay")
+  f("head-bias", head_bias, "add a bias to each logit");
+  f("logit-cap", logit_cap, "softcap c of the logits s: c tanh(s / c); 0: none; plain softmax only")
       .between(0, 1e6);
 }
 
 void RopeOptions::fields(core::FieldList& f) {
-  f("rope-theta", theta, "rope: base of the angles").at_least(1).at_most(1e12);
-  f("rope-share", share, "rope: share of a head's width that turns").above(0).at_most(1);
-  f("rope-scaling", scaling, "rope: how rows longer than --rope-trained are reached",
+  f("rope-theta", theta, "rope: base of the frequencies").at_least(1).at_most(1e12);
+  f("rope-share", share, "rope: fraction of the head size that is rotated (partial rotary factor)")
+      .above(0)
+      .at_most(1);
+  f("rope-scaling", scaling, "rope: scaling for sequences longer than --rope-trained",
     {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
-  f("rope-factor", factor, "--rope-scaling: times as long as --rope-trained")
+  f("rope-factor", factor,
+    "scaling factor of --rope-scaling: context length relative to --rope-trained")
       .at_least(1)
       .at_most(1e6);
-  f("rope-trained", trained, "--rope-scaling: tokens of a row before it").between(1, kMostTokens);
-  f("rope-low", low, "llama3: angles of fewer turns in so long a row are divided by the factor")
+  f("rope-trained", trained, "original context length, before --rope-scaling")
+      .between(1, kMostTokens);
+  f("rope-low", low, "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
       .above(0)
       .at_most(1e6);
-  f("rope-high", high, "llama3: angles of more turns stay").above(0).at_most(1e6);
-  f("rope-slow", slow_beta, "yarn: as --rope-low").above(0).at_most(1e6);
-  f("rope-fast", fast_beta, "yarn: as --rope-high").above(0).at_most(1e6);
+  f("rope-high", high, "llama3: high_freq_factor; higher frequencies are unchanged")
+      .above(0)
+      .at_most(1e6);
+  f("rope-slow", slow_beta, "yarn: beta_slow; lower frequencies are divided by --rope-factor")
+      .above(0)
+      .at_most(1e6);
+  f("rope-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged")
+      .above(0)
+      .at_most(1e6);
   f("rope-length", length,
-    "rope: what turned queries and keys are multiplied by; 0: 1, yarn: 1 + ln(factor) / 10")
+    "rope: multiply rotated queries and keys by this (attention_factor); 0: 1, with yarn 1 + "
+    "ln(factor) / 10")
       .between(0, 1e6);
-  f("rope-factors", factors, "longrope: what the angle of each pair is divided by")
+  f("rope-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
-  f("rope-long-factors", long_factors, "longrope: the same of longer rows, which are refused here")
+  f("rope-long-factors", long_factors,
+    "longrope: long_factor, stored for export; longer sequences are refused")
       .between(1e-6, 1e9);
-  f("rope-query-growth", query_growth, "with rows behind --rope-trained, which are refused here")
+  f("rope-query-growth", query_growth,
+    "growth of queries beyond --rope-trained, stored for export; longer sequences are refused")
       .between(0, 1e6);
-  f("rope-skip", skip, "rope: each so-manieth layer turns nothing; 0: all turn")
+  f("rope-skip", skip, "rope: every N-th layer has no rotary embedding (NoPE); 0: all layers have")
       .between(0, 1 << 14);
   f("rope-local-theta", local_theta,
-    "rope: base of the angles in layers with a window, which nothing scales; 0: as in the others")
+    "rope: base of the unscaled frequencies in layers with a window; 0: as in the other layers")
       .between(0, 1e12);
 }
 
 void ExpertOptions::fields(core::FieldList& f) {
-  f("experts", count,
-    "feed-forward networks of each layer, of which a router chooses some for each token; 0: one "
-    "network for all tokens")
+  f("experts", count, "mixture of experts: experts per layer; 0: a dense feed-forward layer")
       .between(0, 4096);
-  f("experts-per-token", per_token, "--experts: how many read a token").between(1, 4096);
+  f("experts-per-token", per_token, "experts: number of experts per token (top-k)")
+      .between(1, 4096);
   f("experts-normalised", normalised,
-    "--experts: the weights of the chosen ones sum to 1; else they are the router's probabilities");
+    "experts: normalize the weights of the chosen experts to sum to 1; else use the router's "
+    "probabilities");
 }
 
 bool TransformerOptions::has_bias(const std::string& kind) const {
@@ -96,40 +112,39 @@ bool TransformerOptions::has_bias(const std::string& kind) const {
 }
 
 void TransformerOptions::fields(core::FieldList& f) {
-  f("positions", positions, "how tokens know their place",
+  f("positions", positions, "positional encoding",
     {"learned", "sinusoidal", "rope", "alibi", "none"});
-  f("context", context, "learned positions: most tokens of a row").between(1, kMostTokens);
-  f("norm", norm, "where each sub-layer has its norm",
+  f("context", context, "learned positions: maximum sequence length").between(1, kMostTokens);
+  f("norm", norm, "placement of the norms",
     {"pre", "post", "sublayer", "sandwich", "parallel", "parallel-one"});
-  f("final-norm", final_norm, "one more norm after the last layer, but with --norm post");
-  f("activation", activation, "of the feed-forward networks",
+  f("final-norm", final_norm, "add a norm after the last layer (not with --norm post)");
+  f("activation", activation, "activation of the feed-forward layers",
     {"gelu", "gelu-exact", "relu", "silu"});
-  f("bias", bias, "biases in matrices and norms");
-  f("norm-epsilon", norm_epsilon, "added to the variance in norms").between(0, 1);
+  f("bias", bias, "add biases to linear layers and norms");
+  f("norm-epsilon", norm_epsilon, "epsilon of the norms").between(0, 1);
   own_fields(f);
 }
 
 void TransformerOptions::own_fields(core::FieldList& f) {
   f("norm-kind", norm_kind,
-    "LayerNorm, or RMSNorm, which subtracts no mean; rms-one: times 1 + weight",
+    "layer: LayerNorm; rms: RMSNorm; rms-one: RMSNorm multiplied by 1 + weight",
     {"layer", "rms", "rms-one"});
-  f("feed-forward", feed_forward, "gated: the activation of one half times the other",
+  f("feed-forward", feed_forward, "plain: two linear layers; gated: gated MLP (GLU, SwiGLU)",
     {"plain", "gated"});
-  f("bias-of", bias_of, "with --bias: what has biases; none given: all of them",
+  f("bias-of", bias_of, "with --bias: modules that have biases; not given: all",
     {"qkv", "output", "feed-forward", "norm"});
-  f("kv-heads", kv_heads, "heads of keys and values, each for several of queries; 0: --heads")
+  f("kv-heads", kv_heads, "key-value heads (grouped-query attention); 0: --heads")
       .between(0, kMostWidth);
-  f("d-head", d_head, "width of a head; 0: d-model / heads").between(0, kMostWidth);
-  f("qk-norm", qk_norm, "norm of queries and keys: of each head, or of all together",
+  f("d-head", d_head, "head size; 0: d-model / heads").between(0, kMostWidth);
+  f("qk-norm", qk_norm, "norm of queries and keys: per head, or over the whole vector",
     {"none", "head", "whole"});
   f("attention-window", attention_window,
-    "tokens that a layer sees, itself among them; "
-    "of several numbers each layer takes the next; 0: all")
+    "sliding window of attention in tokens, the current one included; several numbers apply "
+    "to the layers in turn; 0: all tokens")
       .between(0, kMostTokens);
-  f("attention-scale", attention_scale,
-    "what products of queries and keys are multiplied by; 0: 1 / sqrt(width of a head)")
+  f("attention-scale", attention_scale, "scale of the attention scores; 0: 1 / sqrt(head size)")
       .between(0, 1e6);
-  f("attention-cap", attention_cap, "scores s of attention become c tanh(s / c); 0: they stay")
+  f("attention-cap", attention_cap, "softcap c of the attention scores s: c tanh(s / c); 0: none")
       .between(0, 1e6);
   rope.fields(f);
   experts.fields(f);
@@ -152,88 +167,89 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
     "a large table that some layers look rows up in; product-key: in the place of their "
     "feed-forward networks; ngram (transformer): by the last two and three tokens, before them",
     {"none", "product-key", "ngram"});
-  f("memory-layers", layers, "which layers, from 1, the lowest; none given: the middle one")
+  f("memory-layers", layers,
+    "layers with a memory layer, counted from 1; not given: the middle layer")
       .between(1, 10e3);
-  f("memory-layer-heads", heads, "lookups of a token in each such layer").between(1, 1024);
-  f("memory-layer-keys", keys, "product-key: half keys of a side; there are as many values squared")
+  f("memory-layer-heads", heads, "heads (lookups per token) of each memory layer").between(1, 1024);
+  f("memory-layer-keys", keys, "product-key: number of half keys N; there are N x N values")
       .between(1, 16384);
-  f("memory-layer-top-k", top_k, "product-key: values that a head reads; at most the half keys")
+  f("memory-layer-top-k", top_k, "product-key: values read per head, at most --memory-layer-keys")
       .between(1, 1024);
-  f("memory-layer-d-key", d_key, "product-key: width of a key, even; 0: about half of d-model")
+  f("memory-layer-d-key", d_key, "product-key: size of a key, even; 0: about half of d-model")
       .between(0, kMostWidth);
-  f("memory-layer-shared", shared, "product-key: the layers share the values");
+  f("memory-layer-shared", shared, "product-key: share the values among the memory layers");
   f("memory-layer-gate", gate,
-    "product-key: what is read is multiplied by a silu of the input, and projected");
+    "product-key: multiply the output by a silu gate of the input, and project it");
   f("memory-layer-rows", rows,
-    "ngram: rows of each table; a head has one for pairs, one for triples")
+    "ngram: rows of each table; each head has one table for bigrams and one for trigrams")
       .between(1, 1e9);
   f("memory-layer-width", d_ngram,
-    "ngram: numbers read for pairs, and for triples, all heads together; 0: d-model")
+    "ngram: embedding size for bigrams, and for trigrams, over all heads; 0: d-model")
       .between(0, kMostWidth);
 }
 
 void LstmOptions::fields(core::FieldList& f) {
-  f("d-recurrent", d_recurrent, "width of the LSTM's cells; 0: d-model").between(0, kMostWidth);
+  f("d-recurrent", d_recurrent, "size of the LSTM's cells; 0: d-model").between(0, kMostWidth);
 }
 
 void GlaOptions::fields(core::FieldList& f) {
   f("gla-update", update,
-    "gla: a step adds its value to a head's matrix; "
-    "or how far that is from what the matrix has for its key (delta rule)",
+    "gla: update of a head's state: sum: add the outer product of key and value; delta: delta rule",
     {"sum", "delta"});
   f("gla-decay", decay,
-    "gla: how much of the matrix a step keeps: learned, of the input; "
-    "fixed, and keys turn with their place (RetNet); all",
+    "gla: decay of a head's state: gated: learned from the input; fixed: constant, with "
+    "rotary keys (RetNet); none",
     {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
-    "--gla-update delta: "
-    "steps that convolutions of queries, keys and values see; 1: no convolution")
+    "--gla-update delta: kernel size of the convolutions of queries, keys and values; 1: no "
+    "convolution")
       .between(1, 64);
 }
 
 void MosaicOptions::fields(core::FieldList& f) {
   f("persistent-slots", persistent_slots,
-    "learned pairs of each persistent memory unit; 0: 3.5 times d-model")
+    "learned key-value pairs of each persistent memory unit; 0: 3.5 times d-model")
       .between(0, kMostWidth);
   f("scale-output", scale_output,
-    "mosaic: divide the output before the softmax by the square root of d-model");
+    "mosaic: divide the hidden state before the softmax by the square root of d-model");
 }
 
 void Mosaic2Options::fields(core::FieldList& f) {
-  f("short-term", short_term, "mosaic2: newest pairs, which the short-term memory holds")
+  f("short-term", short_term, "mosaic2: size of the short-term memory: the newest key-value pairs")
       .between(1, kMostTokens);
-  f("long-term-delay", delay,
-    "mosaic2: tokens back to the newest pair that the long-term memory holds")
+  f("long-term-delay", delay, "mosaic2: delay in tokens before a pair enters the long-term memory")
       .between(1, kMostTokens);
   f("long-term-delay-most", most_delay,
-    "mosaic2: each batch of training draws the delay from --long-term-delay to this")
+    "mosaic2: largest delay; each training batch draws its delay between --long-term-delay "
+    "and this")
       .between(1, kMostTokens);
 }
 
 void LayerMemoryOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
-    "past tokens each layer keeps: numbers, or as 'long=2304 short=128 place=interleaved:4'");
-  f("same-length", same_length, "a token sees no more before it than its layer keeps",
-    {"off", "on"});
+    "memory length of each layer in tokens: one number, one per layer, or a pattern such as "
+    "'long=2304 short=128 place=interleaved:4'");
+  f("same-length", same_length,
+    "limit the attention of every token to the memory length (same_length)", {"off", "on"});
 }
 
 void TransformerXlOptions::fields(core::FieldList& f) {
-  f("clamp-length", clamp_length, "farther tokens count as so far away; 0: no bound")
+  f("clamp-length", clamp_length, "clamp relative distances at N (clamp_len); 0: no clamp")
       .between(0, kMostTokens);
-  f("shared-biases", shared_biases, "all layers share the content and the position bias");
+  f("shared-biases", shared_biases, "share the content and position biases among the layers");
 }
 
 void SruppOptions::fields(core::FieldList& f) {
-  f("d-projection", d_projection, "width of SRU++'s attention; 0: a quarter of d-model")
+  f("d-projection", d_projection, "projection size of SRU++'s attention; 0: a quarter of d-model")
       .between(0, kMostWidth);
   f("attention-every", attention_every,
-    "every k-th layer of SRU++ attends, the last included; 0: none")
+    "attention in every k-th layer, counted from the last; 0: in none")
       .between(0, 10e3);
   f("attention-last", attention_last,
-    "only so many of SRU++'s last layers attend; 0: by --attention-every")
+    "attention in the last N layers only; 0: by --attention-every")
       .between(0, 10e3);
-  f("forget-bias", forget_bias, "first value of the SRU's forget bias").between(-1000, 1000);
-  f("highway-bias", highway_bias, "first value of the SRU's highway bias").between(-1000, 1000);
+  f("forget-bias", forget_bias, "initial value of the forget bias").between(-1000, 1000);
+  f("highway-bias", highway_bias, "initial value of the highway bias").between(-1000, 1000);
 }
 
 void ModelOptions::fields(core::FieldList& f) {

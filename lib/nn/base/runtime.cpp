@@ -16,13 +16,13 @@ namespace nn {
 
 void DeviceOptions::fields(core::FieldList& f) {
   const auto in_computing = f.group("Computing");
-  f("device", device, "cpu, cuda, cuda:1 (the second one), or auto: cuda if there is one");
+  f("device", device, "cpu, cuda, cuda:N, or auto: cuda if available");
 }
 
 void ComputeOptions::fields(core::FieldList& f) {
   const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
-  f("precision", precision, "of the weights", {"float32", "float64", "bfloat16"});
+  f("precision", precision, "data type of the weights", {"float32", "float64", "bfloat16"});
 }
 
 namespace {
@@ -36,8 +36,8 @@ torch::Device own_device(torch::Device asked) {
   const auto count = static_cast<std::int64_t>(torch::cuda::device_count());
   const auto device = device_of(asked, g_local_rank.value_or(0), count);
   if (!asked.has_index() && count > 1 && *g_local_rank >= count)
-    say(fmt::format("another rank of this machine computes on {} too: it has {} GPUs", device.str(),
-                    count));
+    say(fmt::format("another rank of this machine also uses {}; the machine has {} GPUs",
+                    device.str(), count));
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
 }

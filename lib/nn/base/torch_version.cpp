@@ -37,10 +37,11 @@ void expect_torch(const std::string& built, const std::string& loaded) {
   const Version own = version_of(built), other = version_of(loaded);
   const bool neither_tells = loaded.empty() && own.major == 2 && own.minor < 9;
   if (neither_tells || own == other) return;
-  core::fail(core::Code::unavailable,
-             "built for LibTorch {}, loaded {}; give the loader the one it was built for "
-             "(LD_LIBRARY_PATH), or build for the other (LIBTORCH=DIR make)",
-             built, loaded.empty() ? "an older one" : loaded);
+  core::fail(
+      core::Code::unavailable,
+      "built for LibTorch {}, but loaded {}; set LD_LIBRARY_PATH to the first, or rebuild for "
+      "the second (LIBTORCH=DIR make)",
+      built, loaded.empty() ? "an older one" : loaded);
 }
 
 }  // namespace nn

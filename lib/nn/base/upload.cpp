@@ -33,7 +33,7 @@ SameUploads::~SameUploads() { t_same = before_; }
 torch::Tensor SameUploads::give(const torch::Tensor& host, torch::Device device) {
   const auto i = given_++;
   if (i < uploads_.size() && same(uploads_[i].first, host)) return uploads_[i].second;
-  if (complete_) throw std::logic_error("what is uploaded is not what it was");
+  if (complete_) throw std::logic_error("uploaded data changed during the recording");
   uploads_.resize(i);
   return uploads_.emplace_back(host.clone(), copied(host, device)).second;
 }

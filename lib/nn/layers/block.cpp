@@ -17,7 +17,7 @@ NormPlace parse_norm_place(const std::string& name) {
   if (name == "sandwich") return NormPlace::sandwich;
   if (name == "parallel" || name == kParallelOne) return NormPlace::parallel;
   core::fail(core::Code::bad_config,
-             "norm: '{}' is none of pre, post, sublayer, sandwich, parallel, parallel-one", name);
+             "norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'", name);
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,

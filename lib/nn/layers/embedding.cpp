@@ -76,16 +76,15 @@ Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
   std::int64_t last = 0;
   for (const auto cutoff : words.cutoffs) {
     if (cutoff <= last)
-      core::fail(core::Code::bad_config, "cutoffs: {} does not follow {} upwards", cutoff, last);
+      core::fail(core::Code::bad_config, "cutoffs: must increase, but {} follows {}", cutoff, last);
     last = cutoff;
   }
   if (last >= vocabulary) {
     core::fail(core::Code::bad_config,
-               "cutoffs: {} is not below the vocabulary's size, {}; leave it out", last,
-               vocabulary);
+               "cutoffs: {} is not below the vocabulary size, {}; leave it out", last, vocabulary);
   }
   if (words.d_embedding > 0 && words.cutoffs.empty())
-    core::fail(core::Code::bad_config, "d-embedding: goes with cutoffs");
+    core::fail(core::Code::bad_config, "d-embedding: requires cutoffs");
   return {vocabulary, options.shape.d_model, words.cutoffs, words.factor, words.d_embedding};
 }
 

@@ -64,7 +64,7 @@ void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
 
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
   if (scheme != "gpt2" && scheme != "fairseq" && scheme != "fan-in" && scheme != "depth")
-    core::fail(core::Code::bad_config, "init: '{}' is none of gpt2, fairseq, fan-in, depth",
+    core::fail(core::Code::bad_config, "init: takes gpt2, fairseq, fan-in or depth, not '{}'",
                scheme);
   if (no_first_values) return;
   const torch::NoGradGuard no_grad;

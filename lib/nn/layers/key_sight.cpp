@@ -20,7 +20,7 @@ torch::Tensor KeySight::hidden(std::int64_t queries, std::int64_t slots,
 
 bool parse_same_length(const std::string& text) {
   if (text != "on" && text != "off")
-    core::fail(core::Code::bad_config, "same-length: '{}' is none of on, off", text);
+    core::fail(core::Code::bad_config, "same-length: takes on or off, not '{}'", text);
   return text == "on";
 }
 

@@ -24,7 +24,7 @@ LayerMemory::LayerMemory(const Batch& batch, State* state)
   if (state_->has("seen")) {
     seen_ = state_->tensors["seen"].cpu();
     if (seen_.size(0) != batch.rows())
-      core::fail(core::Code::bug, "a State of {} rows cannot go on with a batch of {} rows",
+      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
                  seen_.size(0), batch.rows());
     if (batch.fresh.defined()) seen_ = seen_.masked_fill(batch.fresh, 0);
   }
@@ -45,7 +45,7 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
   auto& memory = state_->tensors[name + ".memory"];
   auto all = x;
   if (before > 0 && memory.size(2) != x.size(2))
-    core::fail(core::Code::bug, "{}: a State of {} wide rows cannot go on with {}", name,
+    core::fail(core::Code::bug, "{}: a state of width {} cannot continue with width {}", name,
                memory.size(2), x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
   // Row b's tokens end before slot before + count[b].

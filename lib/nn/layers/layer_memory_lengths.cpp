@@ -26,7 +26,7 @@ std::int64_t number(const std::string& word, const std::string& text) {
     n = core::parse_count(text);
   } catch (const core::Error&) {
   }
-  if (n < 0 || n > kMost) refuse("'{}': '{}' is no number of tokens", word, text);
+  if (n < 0 || n > kMost) refuse("'{}': '{}' is not a number of tokens", word, text);
   return n;
 }
 
@@ -55,13 +55,14 @@ std::vector<std::int64_t> places(const std::string& place, std::int64_t offset,
   const std::string name = place.substr(0, colon);
   const bool counted = colon != std::string::npos;
   if (std::find(std::begin(kPlaces), std::end(kPlaces), name) == std::end(kPlaces))
-    refuse("'place={}': is none of all, none, first:N, last:N, middle:N, interleaved:N", place);
+    refuse("'place={}': takes all, none, first:N, last:N, middle:N or interleaved:N", place);
   std::int64_t n = name == "all" ? layers : 0;
   const bool fixed = name == "all" || name == "none";
   if (fixed == counted) refuse("'place={}': {} takes {}", place, name, fixed ? "no number" : ":N");
   if (counted) n = number("place=" + place, place.substr(colon + 1));
   if (n > layers) refuse("'place={}': there are {} layers", place, layers);
-  if (offset != 0 && name != "interleaved") refuse("'offset={}': goes with interleaved", offset);
+  if (offset != 0 && name != "interleaved")
+    refuse("'offset={}': requires place=interleaved", offset);
   if (offset != 0 && (n == 0 || offset >= layers / n))
     refuse("'offset={}': a group has {} layers", offset, n == 0 ? 0 : layers / n);
 
@@ -83,7 +84,7 @@ std::vector<std::int64_t> places(const std::string& place, std::int64_t offset,
 
 std::vector<std::int64_t> parse_layer_memory(const std::string& pattern, std::int64_t layers) {
   const auto words = words_of(pattern);
-  if (words.empty()) refuse("is empty; give lengths, or words such as long=512 place=last:2");
+  if (words.empty()) refuse("is empty; give lengths, or a pattern such as long=512 place=last:2");
   if (pattern.find('=') == std::string::npos) return parse_list(words, layers);
 
   std::map<std::string, std::string> values = {
@@ -92,10 +93,10 @@ std::vector<std::int64_t> parse_layer_memory(const std::string& pattern, std::in
     const auto equals = word.find('=');
     const auto key = word.substr(0, equals);
     if (equals == std::string::npos || values.count(key) == 0)
-      refuse("'{}': is none of long=M, short=M, place=PLACE, offset=K", word);
+      refuse("'{}': takes long=M, short=M, place=PLACE and offset=K", word);
     values[key] = word.substr(equals + 1);
   }
-  if (values["place"].empty()) refuse("'{}': says no place=", pattern);
+  if (values["place"].empty()) refuse("'{}': place= is missing", pattern);
   const auto value = [&](const char* key) {
     return number(std::string(key) + "=" + values[key], values[key]);
   };

@@ -45,7 +45,7 @@ NormKind parse_norm_kind(const std::string& name) {
   if (name == "layer") return NormKind::layer;
   if (name == "rms") return NormKind::rms;
   if (name == "rms-one") return NormKind::rms_one;
-  core::fail(core::Code::bad_config, "norm-kind: '{}' is none of layer, rms, rms-one", name);
+  core::fail(core::Code::bad_config, "norm-kind: takes layer, rms or rms-one, not '{}'", name);
 }
 
 LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias, NormKind kind)
@@ -70,7 +70,7 @@ Activation parse_activation(const std::string& name) {
   if (name == "gelu-exact") return Activation::gelu_exact;
   if (name == "relu") return Activation::relu;
   if (name == "silu") return Activation::silu;
-  core::fail(core::Code::bad_config, "activation: '{}' is none of gelu, gelu-exact, relu, silu",
+  core::fail(core::Code::bad_config, "activation: takes gelu, gelu-exact, relu or silu, not '{}'",
              name);
 }
 

@@ -22,7 +22,7 @@ void check_heads(const ShapeOptions& shape, const TransformerOptions& options) {
 
 void check_norm(const TransformerOptions& options) {
   if (options.norm != "pre" && options.norm != "post")
-    fail(Code::bad_config, "norm: '{}' is none of pre, post", options.norm);
+    fail(Code::bad_config, "norm: takes pre or post, not '{}'", options.norm);
 }
 
 void check_positions(const ShapeOptions& shape, const TransformerOptions& options) {
@@ -31,17 +31,17 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
   if (heads.rotated % 2 != 0)
     fail(Code::bad_config, "positions: rope needs heads of even width, not {}", heads.rotated);
   if (heads.rotated == 0)
-    fail(Code::bad_config, "rope-share: {} of a head of {} is nothing", options.rope.share,
-         heads.width);
+    fail(Code::bad_config, "rope-share: {} of a head of size {} is less than two dimensions",
+         options.rope.share, heads.width);
   const auto& rope = options.rope;
   for (const auto& [name, factors] : {std::pair("rope-factors", &rope.factors),
                                       std::pair("rope-long-factors", &rope.long_factors)})
     if (const auto pairs = rope.scaling == "longrope" ? heads.rotated / 2 : 0;
         std::ssize(*factors) != pairs)
-      fail(Code::bad_config, "{}: {} numbers, where heads of {} and --rope-scaling {} have {}",
+      fail(Code::bad_config, "{}: has {} numbers; heads of size {} with --rope-scaling {} need {}",
            name, factors->size(), heads.rotated, rope.scaling, pairs);
   if (options.rope.high <= options.rope.low)
-    fail(Code::bad_config, "rope-high: {} is not above rope-low {}", options.rope.high,
+    fail(Code::bad_config, "rope-high: {} must be above rope-low {}", options.rope.high,
          options.rope.low);
 }
 
@@ -49,9 +49,9 @@ void check_experts(const ExpertOptions& experts) {
   const ExpertOptions usual;
   if (!experts.any()) {
     if (experts.per_token != usual.per_token)
-      fail(Code::bad_config, "experts-per-token: goes with experts");
+      fail(Code::bad_config, "experts-per-token: requires experts");
     if (experts.normalised != usual.normalised)
-      fail(Code::bad_config, "experts-normalised: goes with experts");
+      fail(Code::bad_config, "experts-normalised: requires experts");
     return;
   }
   if (experts.per_token > experts.count)
@@ -63,12 +63,13 @@ void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& s
   const auto layers = shape.layers;
   const auto& chosen = memory.layers;
   if (!memory.any() && !chosen.empty())
-    fail(Code::bad_config, "memory-layers: goes with memory-layer");
+    fail(Code::bad_config, "memory-layers: requires memory-layer");
   for (const auto layer : chosen) {
     if (layer > layers)
-      fail(Code::bad_config, "memory-layers: {} is not one of {} layers", layer, layers);
+      fail(Code::bad_config, "memory-layers: {} is out of range; there are {} layers", layer,
+           layers);
     if (std::count(chosen.begin(), chosen.end(), layer) > 1)
-      fail(Code::bad_config, "memory-layers: {} is named twice", layer);
+      fail(Code::bad_config, "memory-layers: {} is given twice", layer);
   }
   const auto width = memory.d_ngram > 0 ? memory.d_ngram : shape.d_model;
   if (memory.kind == "ngram" && width % memory.heads != 0)
@@ -79,7 +80,7 @@ void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& s
     fail(Code::bad_config, "memory-layer-top-k: {} is more than memory-layer-keys {}", memory.top_k,
          memory.keys);
   if (memory.d_key % 2 != 0)
-    fail(Code::bad_config, "memory-layer-d-key: {} is odd; a key has two halves", memory.d_key);
+    fail(Code::bad_config, "memory-layer-d-key: {} is odd; give an even size", memory.d_key);
 }
 
 }  // namespace nn

@@ -16,7 +16,7 @@ Positions parse_positions(const std::string& name) {
   if (name == "alibi") return Positions::alibi;
   if (name == "none") return Positions::none;
   core::fail(core::Code::bad_config,
-             "positions: '{}' is none of learned, sinusoidal, rope, alibi, none", name);
+             "positions: takes learned, sinusoidal, rope, alibi or none, not '{}'", name);
 }
 
 torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d) {

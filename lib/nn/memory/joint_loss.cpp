@@ -143,7 +143,7 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
   static variable_list backward(AutogradContext* context, const variable_list& d_loss) {
     const auto found = context->saved_data.find("gradients");
     if (found == context->saved_data.end())
-      core::fail(core::Code::bug, "the gradient of this loss was already taken");
+      core::fail(core::Code::bug, "the gradient of this loss was already computed");
     auto list = found->second.toTensorVector();
     context->saved_data.erase(found);
     variable_list gradients;
@@ -205,7 +205,7 @@ Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& he
 Tensor smoothed_loss(const Tensor& f, const Batch& batch, Head& head, double smoothing,
                      const LossWork& work) {
   if (smoothing > 0 && !head.linear())
-    core::fail(core::Code::usage, "label smoothing is for a softmax of one band");
+    core::fail(core::Code::usage, "label smoothing is not supported with an adaptive softmax");
   Problem problem = problem_of(batch, head, work);
   problem.smoothing = head.vocabulary() > 1 ? smoothing : 0;
   return solve(f, {}, problem);

@@ -106,7 +106,8 @@ class TargetLoss : public torch::autograd::Function<TargetLoss> {
 Tensor target_loss(const Tensor& f, const Batch& batch, Head& head, const Teachers& teachers,
                    double beta, const LossWork& work) {
   if (!head.linear())
-    core::fail(core::Code::usage, "targets of a teacher are for a softmax of one band");
+    core::fail(core::Code::usage,
+               "targets of a teacher are not supported with an adaptive softmax");
   const Tensor words = head.weights()[0];
   TaughtRows rows;
   rows.targets = batch.targets.flatten();

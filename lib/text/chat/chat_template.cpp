@@ -71,7 +71,8 @@ std::string ChatTemplate::render(const OrderedJson& variables, std::time_t now,
   } catch (const chat::Fault& fault) {
     fail(Code::bad_data, "{}: {}", origin_, fault.what());
   }
-  if (all.dict() == nullptr) fail(Code::bad_data, "{}: its variables are no JSON object", origin_);
+  if (all.dict() == nullptr)
+    fail(Code::bad_data, "{}: its variables are not a JSON object", origin_);
   const std::size_t given = source_.size() + bytes_in(all);
   const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
   return chat::run_template(parsed_->block, *all.dict(), work, now, origin_);
@@ -99,8 +100,8 @@ Chat Chat::in_folder(const std::string& folder) {
   auto chat = of_folder(folder);
   if (!chat)
     fail(Code::bad_data,
-         "{}: no chat template in it (chat_template.jinja, or \"chat_template\" in "
-         "tokenizer_config.json); put one there, or leave --chat out",
+         "{}: has no chat template (chat_template.jinja, or \"chat_template\" in "
+         "tokenizer_config.json); add one, or leave --chat out",
          folder);
   return *std::move(chat);
 }
@@ -113,7 +114,7 @@ namespace {
 
 void check_messages(const OrderedJson& messages, const std::string& origin) {
   if (!messages.is_array() || messages.empty())
-    fail(Code::bad_data, "{}: messages: takes a list of {{\"role\", \"content\"}}, not empty",
+    fail(Code::bad_data, "{}: messages: takes a non-empty list of {{\"role\", \"content\"}}",
          origin);
   for (const auto& message : messages)
     if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
@@ -127,7 +128,8 @@ std::string Chat::prompt(OrderedJson messages, const std::string& system,
   check_messages(messages, origin);
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
-      fail(Code::bad_data, "{}: messages begin with a system message; leave --system out", origin);
+      fail(Code::bad_data, "{}: messages: already begin with a system message; leave --system out",
+           origin);
     messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", system}});
   }
   return write(std::move(messages), true, origin);
@@ -142,15 +144,15 @@ std::vector<Chat::Part> Chat::parts(const OrderedJson& messages, const std::stri
   for (const auto& message : messages) {
     const bool answers = message.at("role") == "assistant";
     if (answers && before.empty())
-      fail(Code::bad_data, "{}: messages begin with an answer", origin);
+      fail(Code::bad_data, "{}: messages: begin with an answer", origin);
     const std::string asked = answers ? write(before, true, origin) : std::string();
     before.push_back(message);
     if (!answers) continue;
     const std::string answered = write(before, false, origin);
     if (!whole.starts_with(answered) || !answered.starts_with(asked) || asked.size() < at)
       fail(Code::bad_data,
-           "{}: the chat template writes turn {} otherwise than where it is asked for or the last; "
-           "give the conversation up to each answer as a line of its own",
+           "{}: the chat template formats turn {} differently when later turns follow; give one "
+           "line per answer, each with the conversation up to it",
            origin, before.size());
     parts.push_back({whole.substr(at, asked.size() - at), false});
     parts.push_back({whole.substr(asked.size(), answered.size() - asked.size()), true});

@@ -31,7 +31,7 @@ struct Filtered {
     const Value* found = find(place, of);
     std::int64_t number = otherwise;
     if (found != nullptr && !found->none() && !found->whole(number))
-      throw Fault(fmt::format("the filter {}: {} is no integer", name, of));
+      throw Fault(fmt::format("the filter {}: {} is not an integer", name, of));
     return number;
   }
   std::string shown(std::size_t place, std::string_view of) const {
@@ -309,9 +309,9 @@ Value length_filter(const Filtered& f) {
 Value end_filter(const Filtered& f, bool first) {
   const auto* list = f.value.list();
   if (!first && list != nullptr && list->form == List::Form::lazy)
-    throw Fault("last takes no generator; | list makes a list of it");
+    throw Fault("the filter last does not take a generator; apply | list first");
   const auto items = f.items();
-  if (items.empty()) return undefined("there is no such item: it is empty");
+  if (items.empty()) return undefined("there is no such item: the list is empty");
   return first ? items.front() : items.back();
 }
 
@@ -326,7 +326,7 @@ Value reverse_filter(const Filtered& f) {
 
 Value extreme(const Filtered& f, bool most) {
   const auto items = f.items();
-  if (items.empty()) return undefined("there is no such item: it is empty");
+  if (items.empty()) return undefined("there is no such item: the list is empty");
   const bool exact = f.flag(0, "case_sensitive", false);
   const auto key = [&](const Value& one) { return folded(one, exact); };
   const Value* best = items.data();

@@ -125,7 +125,7 @@ class Lexer {
   }
   void comment() {
     const auto end = text_.find("#}", at_);
-    if (end == text_.npos) fail("a comment that does not end: #} is missing");
+    if (end == text_.npos) fail("a comment does not end: #} is missing");
     const char mark = end > at_ ? text_[end - 1] : ' ';
     advance(end + 2);
     after(mark == '-', mark != '+');
@@ -172,8 +172,7 @@ class Lexer {
     for (;;) {
       advance(skip_space(at_));
       if (at_ >= text_.size())
-        fail(block ? "a tag that does not end: %} is missing"
-                   : "a tag that does not end: }} is missing");
+        fail(block ? "a tag does not end: %} is missing" : "a tag does not end: }} is missing");
       const auto closes = [&](std::size_t at) {
         return at + 1 < text_.size() && text_[at] == close && text_[at + 1] == '}';
       };
@@ -257,14 +256,14 @@ class Lexer {
     std::string text;
     std::size_t at = at_ + 1;
     for (;; ++at) {
-      if (at >= text_.size()) fail("a text in quotes that does not end");
+      if (at >= text_.size()) fail("an unterminated string");
       const char c = text_[at];
       if (c == quote) break;
       if (c != '\\') {
         text += c;
         continue;
       }
-      if (++at >= text_.size()) fail("a text in quotes that does not end");
+      if (++at >= text_.size()) fail("an unterminated string");
       escape(at, text);
     }
     advance(at + 1);
@@ -303,7 +302,7 @@ class Lexer {
       at += n - 1;
       append_code(text, code);
     } else if (c == 'N') {
-      fail("\\N in a text in quotes is not supported");
+      fail("\\N in a string is not supported");
     } else {
       text += {'\\', c};
     }

@@ -258,8 +258,9 @@ Value attribute(const Value& of, const std::string& name) {
         found != nullptr && !changes)
       return *found;
     if (changes)
-      throw Fault(fmt::format("the method {} changes a {}, which no chat template may", name,
-                              type_name(of)));
+      throw Fault(
+          fmt::format("the method {} changes a {}, which is not supported in a chat template", name,
+                      type_name(of)));
   }
   return missing(of, name);
 }

@@ -12,11 +12,11 @@ namespace {
 [[noreturn]] void refuse_types(const std::string& sign, const Value& a, const Value& b) {
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
-  throw Fault(fmt::format("{} takes no {} and {}", sign, type_name(a), type_name(b)));
+  throw Fault(fmt::format("{} does not take {} and {}", sign, type_name(a), type_name(b)));
 }
 
 void refuse_overflow(bool overflows) {
-  if (overflows) throw Fault("a number that is too large");
+  if (overflows) throw Fault("the number is too large");
 }
 
 Value of_whole_numbers(const std::string& sign, std::int64_t x, std::int64_t y) {
@@ -88,7 +88,8 @@ bool contains(Work& work, const Value& all, const Value& one) {
   if (all.undefined()) return false;
   work.read(all);
   if (const auto* text = all.text()) {
-    if (one.text() == nullptr) throw Fault(fmt::format("in: a {} is in no text", type_name(one)));
+    if (one.text() == nullptr)
+      throw Fault(fmt::format("in: a {} cannot be in a text", type_name(one)));
     return text->find(*one.text()) != text->npos;
   }
   if (const auto* dict = all.dict())
@@ -96,12 +97,12 @@ bool contains(Work& work, const Value& all, const Value& one) {
   if (const auto* list = all.list())
     return std::any_of(list->items.begin(), list->items.end(),
                        [&](const Value& value) { return equal(value, one); });
-  throw Fault(fmt::format("in: nothing is in a value of type {}", type_name(all)));
+  throw Fault(fmt::format("in: a value of type {} has no elements", type_name(all)));
 }
 
 std::int64_t bound_of(const Value* value, const char* what) {
   std::int64_t number = 0;
-  if (!value->whole(number)) throw Fault(fmt::format("{} of a slice is no integer", what));
+  if (!value->whole(number)) throw Fault(fmt::format("{} of a slice is not an integer", what));
   return number;
 }
 
@@ -169,7 +170,7 @@ Value negative(const Value& value) {
   }
   if (double number = 0; value.number(number)) return {-number};
   if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
-  throw Fault(fmt::format("- takes no {}", type_name(value)));
+  throw Fault(fmt::format("- does not take {}", type_name(value)));
 }
 
 Value slice(Work& work, const Value& of, const Value* from, const Value* to, const Value* step) {
@@ -177,7 +178,7 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   const std::int64_t by = given(step) ? bound_of(step, "the step") : 1;
   if (by == 0) throw Fault("the step of a slice is 0");
   if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
-  if (!is_sequence(of)) return undefined(fmt::format("a {} has no slices", type_name(of)));
+  if (!is_sequence(of)) return undefined(fmt::format("a {} cannot be sliced", type_name(of)));
   work.read(of);
   const auto* list = of.list();
   std::vector<std::string_view> all;

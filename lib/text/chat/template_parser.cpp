@@ -451,7 +451,7 @@ class Parser {
       if (token.what == Kind::whole) {
         std::int64_t number = 0;
         if (std::from_chars(token.text.data(), end, number).ec != std::errc())
-          fail("a number that is too large");
+          fail("the number is too large");
         return constant(token.line, of_whole(number));
       }
       return constant(token.line, {std::strtod(token.text.c_str(), nullptr)});
@@ -539,14 +539,13 @@ class Parser {
       if (any) expect_sign(",");
       if (take_sign(")")) break;
       any = true;
-      if (is_sign("*") || is_sign("**"))
-        fail("arguments out of a list or a dict (* and **) are not supported");
+      if (is_sign("*") || is_sign("**")) fail("unpacking of arguments (* and **) is not supported");
       Argument argument;
       if (peek().what == Kind::name && peek(1).what == Kind::sign && peek(1).text == "=") {
         argument.name = name();
         next();
       } else if (!made.arguments.empty() && !made.arguments.back().name.empty()) {
-        fail("an argument without a name behind one with a name");
+        fail("a positional argument after a keyword argument");
       }
       argument.value = expression();
       deepen(made, *argument.value);

@@ -184,7 +184,7 @@ class Run {
       const auto* space =
           found != nullptr ? std::get_if<std::shared_ptr<Space>>(&found->is) : nullptr;
       if (space == nullptr)
-        throw Fault(fmt::format("{} is no namespace, so {}.{} cannot be set", target.names[0],
+        throw Fault(fmt::format("{} is not a namespace, so {}.{} cannot be set", target.names[0],
                                 target.names[0], target.member));
       work_.spend((*space)->members.size());
       of_list({value});  // throws if it is nested too deeply
@@ -309,7 +309,8 @@ class Run {
         return expression.parts[2]
                    ? evaluate(*expression.parts[2])
                    : undefined(
-                         "the inline if-expression evaluated to false and no else section was defined");
+                         "the inline if-expression evaluated to false and no else section was "
+                         "defined");
     }
     return {None{}};
   }
@@ -336,7 +337,7 @@ class Run {
       const Value key = evaluate(*expression.parts[i]);
       Value value = evaluate(*expression.parts[i + 1]);
       line_ = expression.line;
-      if (key.text() == nullptr) throw Fault("a dict whose keys are no texts is not supported");
+      if (key.text() == nullptr) throw Fault("a dict whose keys are not texts is not supported");
       put(members, *key.text(), std::move(value));
     }
     return of_dict(std::move(members));
@@ -401,7 +402,8 @@ class Run {
     if (function.self) return call_method(work_, *function.self, function.name, given);
     if (function.name == "range") return range(work_, given);
     if (function.name == "raise_exception")
-      throw Fault(given.plain.empty() ? "the template refuses this" : printed(given.plain[0]));
+      throw Fault(given.plain.empty() ? "the template raised an exception"
+                                      : printed(given.plain[0]));
     if (function.name == "strftime_now") return time_text(given);
     return members_of(function, given);
   }

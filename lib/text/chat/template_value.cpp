@@ -138,7 +138,7 @@ class JsonWriter {
         write(member.second, level + 1);
       });
     } else {
-      throw Fault(fmt::format("tojson: a value of type {} is no JSON", type_name(value)));
+      throw Fault(fmt::format("tojson: a value of type {} is not JSON", type_name(value)));
     }
   }
 
@@ -358,7 +358,8 @@ bool less(const Value& a, const Value& b) {
                                         other->items.begin(), other->items.end(), less);
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
-  throw Fault(fmt::format("values of types {} and {} have no order", type_name(a), type_name(b)));
+  throw Fault(
+      fmt::format("values of types {} and {} cannot be compared", type_name(a), type_name(b)));
 }
 
 std::vector<Value> elements(const Value& value) {
@@ -373,7 +374,7 @@ std::vector<Value> elements(const Value& value) {
     for (const auto character : characters(*text)) items.push_back(of_text(std::string(character)));
     return items;
   }
-  throw Fault(fmt::format("a value of type {} cannot be gone through", type_name(value)));
+  throw Fault(fmt::format("a value of type {} cannot be iterated", type_name(value)));
 }
 
 std::size_t extent(const Value& value) {

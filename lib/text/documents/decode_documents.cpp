@@ -60,7 +60,8 @@ TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given) 
   if (!stored.empty() && tokenizer->json() != stored)
     core::fail(
         core::Code::bad_data,
-        "{}: made by another tokenizer (fingerprint {}) than {} ({}); leave -t out to use its own",
+        "{}: was encoded by another tokenizer (fingerprint {}) than {} ({}); leave -t out to use "
+        "its own",
         data.name(), core::hash128(stored).hex(), given, tokenizer->fingerprint().hex());
   return tokenizer;
 }

@@ -26,7 +26,7 @@ constexpr std::size_t kMaxLine = std::size_t{1} << 30;
 
 bool is_ascii_space(char c) { return c == ' ' || (c >= 9 && c <= 13); }
 
-constexpr const char* kArray = "an array is no JSON lines: jq -c '.[]' makes a line of each member";
+constexpr const char* kArray = "an array is not JSON lines; convert it: jq -c '.[]'";
 
 // Returns the available part of the first line that is not blank, trimmed.
 std::string_view first_line(std::string_view text) {
@@ -281,7 +281,8 @@ class PairReader : public DocumentReader {
         const LineSource& longer = more_a ? source_ : target_;
         const LineSource& shorter = more_a ? target_ : source_;
         fail(Code::bad_data,
-             "{}:{}: no line of {} belongs to it: that has {} lines; pair them line by line",
+             "{}:{}: has no counterpart in {}, which has {} lines; both files need the same number "
+             "of lines",
              longer.name(), longer.number(), shorter.name(), shorter.number());
       }
       if (!more_a) break;
@@ -322,11 +323,11 @@ bool is_json_lines(const std::string& path) {
   const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
   if (first == start.end() || *first == '{') return true;
   if (*first == '[')
-    fail(Code::bad_data,
-         "{}: holds one JSON array, not JSON lines; jq -c '.[]' {} makes a line of each member",
+    fail(Code::bad_data, "{}: contains a JSON array, not JSON lines; convert it: jq -c '.[]' {}",
          path, path);
   fail(Code::bad_data,
-       "{}: is named as JSON lines are, but does not begin with {{; --format text reads it as text",
+       "{}: is named like JSON lines, but does not begin with {{; to read it as text, give "
+       "--format text",
        path);
 }
 
@@ -338,7 +339,8 @@ Format format_of(std::string_view name) {
   if (name == "lines") return Format::lines;
   if (name == "wikitext") return Format::wikitext;
   if (name == "parquet") return Format::parquet;
-  fail(Code::usage, "no format {}; text, jsonl, lines, wikitext and parquet are", name);
+  fail(Code::usage, "format {} is not supported; text, jsonl, lines, wikitext and parquet are",
+       name);
 }
 
 namespace {
@@ -350,8 +352,8 @@ bool all_are(const std::vector<std::string>& paths, bool (*is)(const std::string
   const std::string* other = nullptr;
   for (const auto& path : paths) (is(path) ? some : other) = &path;
   if (some != nullptr && other != nullptr)
-    fail(Code::usage, "{}: {}, {} is none: give --format for both, or encode them apart", *some,
-         what, *other);
+    fail(Code::usage, "{}: {}, but {} is not; give --format for both, or encode them separately",
+         *some, what, *other);
   return some != nullptr;
 }
 
@@ -371,7 +373,8 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
     if (path == "-" || (core::exists(path) && !core::is_regular_file(path)) ||
         shard::UnpackedSource(core::open_source(path)).packed())
       fail(Code::usage,
-           "--part: {} is no plain file, of which parts are cut by its bytes; unpack it first",
+           "--part: {} is compressed or not a regular file, and cannot be divided; decompress it "
+           "first",
            path == "-" ? "stdin" : path);
   const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
   // With U+FFFD replacements a text is longer than its files.
@@ -424,7 +427,7 @@ std::string PartTexts::Impl::read(std::string_view line, std::string_view& value
   const bool surrogate = core::has_surrogate(made, field);
   mended = surrogate || !made.constant.empty() || !made.not_utf8.empty();
   if (bad != BadLines::replace) {
-    constexpr std::string_view kHow = "; --bad-lines replace or skip goes on";
+    constexpr std::string_view kHow = "; --bad-lines replace or skip continues";
     if (!made.constant.empty()) return core::why_no_constant(made.constant).append(kHow);
     if (!made.not_utf8.empty()) return std::string(made.not_utf8).append(kHow);
     if (surrogate) return core::why_no_surrogate(field).append(kHow);
@@ -440,7 +443,7 @@ std::string PartTexts::Impl::text_of(simdjson::dom::element root, std::string_vi
   std::optional<simdjson::dom::element> member;
   for (const auto& [name, found] : object)
     if (name == field) member = found;
-  if (!member) return fmt::format("no \"{}\" in it; --field names the text", field);
+  if (!member) return fmt::format("has no \"{}\"; give the field of the text with --field", field);
   if (member->get(value) != simdjson::SUCCESS) return fmt::format("\"{}\" is not a string", field);
   return {};
 }
@@ -482,13 +485,13 @@ std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOp
                                   const LineFlaws& flaws) {
   std::vector<std::string> lines;
   if (reader.format() == Format::jsonl && options.by_content)
-    lines.push_back(
-        fmt::format("stdin: JSON lines, by its first line: the \"{}\" of each is a document; "
-                    "--format text encodes it as it is",
-                    options.field));
+    lines.push_back(fmt::format(
+        "stdin: read as JSON lines, since it begins with {{; the \"{}\" of each line is a "
+        "document; --format text encodes it unchanged",
+        options.field));
   for (auto& line : reader.sights().notes(options.rules)) lines.push_back(std::move(line));
   if (flaws.skipped > 0)
-    lines.push_back(fmt::format("{} lines left out, the first: {}", flaws.skipped, flaws.first));
+    lines.push_back(fmt::format("left out {} lines; the first: {}", flaws.skipped, flaws.first));
   return lines;
 }
 

@@ -160,7 +160,7 @@ std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
   const auto id = tokenizer.id_of(name);
   if (!id)
     core::fail(core::Code::usage,
-               "--end-of-document: the tokenizer has no token {}; give one it has, or none", name);
+               "--end-of-document: the tokenizer has no token {}; give another, or none", name);
   return id;
 }
 

@@ -48,49 +48,53 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
 void TextOptions::fields(core::FieldList& f) {
   const auto in_documents = f.group("Documents");
   f("format", format,
-    "text: a file is a document; lines, jsonl: a line is (files named .jsonl: jsonl); "
-    "wikitext: a page is, with the line = Title = first; parquet: a row is",
+    "document boundaries: text: one document per file; lines, jsonl: per line; wikitext: per "
+    "page, which begins with = Title =; parquet: per row; auto: by the file's name and first "
+    "bytes",
     {"text", "jsonl", "lines", "wikitext", "parquet"});
   f("detokenise", detokenise,
-    "wikitext: undo what sets words apart ( @-@ , spaces before commas); "
-    "bytes and words are still the file's");
-  f("field", field, "jsonl: the member that is the text");
-  f("column", column, "parquet: the column that is the text");
+    "wikitext: undo its tokenization ( @-@ , spaces before commas); counts of bytes and words "
+    "remain those of the file");
+  f("field", field, "jsonl: field of the text");
+  f("column", column, "parquet: column of the text");
   f("document-separator", document_separator,
-    "text: what stands between documents; it is not encoded");
+    "text: separator between documents, which is not encoded");
   f("end-of-document", end_of_document,
     "token after each document, or none [the tokenizer's: <|endoftext|> for GPT-2]");
   f("count-newlines", count_newlines,
-    "count each newline as a source word (word tokenizers always do)");
+    "count each newline as a word for perplexity per word (word tokenizers always do)");
   f("bad-lines", bad_lines,
-    "jsonl: a line without a text: an error; skip: left out; "
-    "replace: U+FFFD for lone surrogates and what is not UTF-8, null for NaN, else left out",
+    "jsonl: lines without a valid text: error: stop; skip: leave the line out; replace: write "
+    "U+FFFD for unpaired surrogates and invalid UTF-8 and null for NaN, and leave out other "
+    "lines",
     {"error", "skip", "replace"});
   f("invalid", invalid,
-    "what is not UTF-8: an error; replace: U+FFFD; keep: encoded as it is; "
-    "auto: an error, but for -t bytes",
+    "invalid UTF-8: error: stop; replace: write U+FFFD; keep: encode it unchanged; auto: keep "
+    "with -t bytes, else error",
     {"auto", "error", "replace", "keep"});
-  f("newlines", newlines, "lf: a line that ends in CRLF ends in LF", {"keep", "lf"});
-  f("special", special, "the text of a special token, <|endoftext|> say, is that token");
-  f("decode-memory", decode_memory, "most memory for what a compressed FILE looks back at")
+  f("newlines", newlines, "lf: convert CRLF to LF; keep: change nothing", {"keep", "lf"});
+  f("special", special, "parse the text of special tokens, such as <|endoftext|>, as these tokens");
+  f("decode-memory", decode_memory, "memory limit in bytes for decompressing a FILE")
       .between(1 << 20, 0x1p40)
       .bytes();
   f("part", part,
-    "I/N: encode the documents that begin in the I-th of N equal parts of the files' bytes, "
-    "for shard merge; launcher: as srun or an array says");
+    "I/N: encode the documents that begin in the I-th of N equal parts of the input bytes, "
+    "for shard merge; launcher: part of this task of srun or of a job array");
 }
 
 void TextOptions::check(bool encodes) const {
   core::part(part);  // throws for an invalid part
   if (core::is_part(part) && !encodes)
-    core::fail(core::Code::usage, "--part: goes with encoding; leave it out");
+    core::fail(core::Code::usage, "--part: requires encoding; leave it out");
   if (special && !encodes)
-    core::fail(core::Code::usage, "--special: goes with encoding; leave it out");
+    core::fail(core::Code::usage, "--special: requires encoding; leave it out");
   if (detokenise && format != "wikitext")
-    core::fail(core::Code::usage, "--detokenise: goes with --format wikitext");
+    core::fail(core::Code::usage, "--detokenise: requires --format wikitext");
   if (count_newlines && format == "wikitext")
-    core::fail(core::Code::usage,
-               "--count-newlines: words of WikiText's pages are what stands between white space");
+    core::fail(
+        core::Code::usage,
+        "--count-newlines: cannot be combined with --format wikitext, whose words are separated "
+        "by white space");
 }
 
 DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
@@ -116,7 +120,7 @@ std::string TextOptions::follow(const std::vector<std::string>& files) {
   if (!document_separator.empty()) return {};
   if (are_parquet(files)) {
     format = "parquet";
-    return fmt::format("{}: a Parquet file: the \"{}\" of each row is a document", files[0],
+    return fmt::format("{}: read as Parquet; the \"{}\" of each row is a document", files[0],
                        column);
   }
   if (!are_json_lines(files)) {
@@ -125,8 +129,8 @@ std::string TextOptions::follow(const std::vector<std::string>& files) {
   }
   format = "jsonl";
   return fmt::format(
-      "{}: JSON lines, by its name: the \"{}\" of each is a document; "
-      "--format text encodes the file as it is",
+      "{}: read as JSON lines, because of its name; the \"{}\" of each line is a document; "
+      "--format text encodes the file unchanged",
       files[0], field);
 }
 
@@ -145,10 +149,10 @@ core::OrderedJson EncodedShard::figures() const {
 std::string EncodedShard::summary() const {
   std::string line = fmt::format("{} documents, {} tokens, {} bytes, {} words", totals.documents,
                                  totals.tokens, totals.source_bytes, totals.source_words);
-  if (marked) line += fmt::format(", {} of the tokens to be learned", totals.marked);
+  if (marked) line += fmt::format(", {} of the tokens marked to be learned", totals.marked);
   if (totals.flaws.skipped > 0) line += fmt::format(", {} lines left out", totals.flaws.skipped);
-  if (totals.flaws.mended > 0) line += fmt::format(", {} lines mended", totals.flaws.mended);
-  if (replaced > 0) line += fmt::format(", {} times U+FFFD for what is not UTF-8", replaced);
+  if (totals.flaws.mended > 0) line += fmt::format(", {} lines repaired", totals.flaws.mended);
+  if (replaced > 0) line += fmt::format(", {} times U+FFFD for invalid UTF-8", replaced);
   return line;
 }
 
@@ -156,7 +160,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
                           const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
                           const std::function<void(std::uint64_t)>& progress) {
   if (pairs && files.size() != 2)
-    core::fail(core::Code::usage, "--pairs takes two files, source and target");
+    core::fail(core::Code::usage, "--pairs: takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
   const TokenizerPtr encoding = options.special ? parsing_special(*tokenizer) : tokenizer;
   ByteRange range;

@@ -86,15 +86,16 @@ class FolderWalk {
     std::uint64_t replaced = 0;
     std::string clean = core::with_replacements(name, replaced);
     if (clean.find('\n') != clean.npos || clean.size() > shard::kMostNameBytes)
-      fail(Code::bad_data, "{}: no document can have this name, a line of at most {} bytes",
+      fail(Code::bad_data,
+           "{}: is not a valid document name, which is one line of at most {} bytes",
            core::printable(path), shard::kMostNameBytes);
     found_.paths.push_back(path);
     found_.names.push_back(std::move(clean));
   }
 
   FolderTexts& found_;
-  LeftOut hidden_{"hidden; name it to have it"}, links_{"a link"}, special_{"no regular file"},
-      others_{"no text"};
+  LeftOut hidden_{"hidden; give it by name to read it"}, links_{"a link"},
+      special_{"not a regular file"}, others_{"no text"};
 };
 
 }  // namespace
@@ -104,7 +105,7 @@ FolderTexts texts_below(const std::vector<std::string>& folders) {
   FolderWalk walk(found);
   for (const auto& folder : folders) walk.add(folder);
   walk.finish();
-  if (found.paths.empty()) fail(Code::bad_data, "{}: no text in it", fmt::join(folders, ", "));
+  if (found.paths.empty()) fail(Code::bad_data, "{}: has no text", fmt::join(folders, ", "));
   return found;
 }
 

@@ -112,7 +112,8 @@ class Importer {
         header_.tokenizer = options_.tokenizer->json();
       }
       if (header_.vocabulary == 0)
-        fail(Code::usage, "{}: ids; give their tokenizer (-t), or --vocabulary", reader.name());
+        fail(Code::usage, "{}: contains ids; give their tokenizer with -t, or --vocabulary",
+             reader.name());
       if (options_.mark && *options_.mark >= header_.vocabulary)
         fail(Code::usage, "--end-of-document: {} is not below the vocabulary of {}", *options_.mark,
              header_.vocabulary);
@@ -124,8 +125,8 @@ class Importer {
 
   void add_vectors(ArrayReader& reader) {
     if (reader.row() != header_.width)
-      fail(Code::bad_data, "{}: vectors of {} numbers, those before it of {}", reader.name(),
-           reader.row(), header_.width);
+      fail(Code::bad_data, "{}: contains vectors of {} numbers, but the files before it of {}",
+           reader.name(), reader.row(), header_.width);
     std::vector<float> piece(kPiece);
     for (std::size_t n = kPiece; n == kPiece;) {
       n = reader.read(std::span(piece));
@@ -162,7 +163,8 @@ class Importer {
     ArrayReader reader(*source, index.type(), index.elements());
     if (!writer_) begin(reader);
     if (header_.kind == shard::Kind::vectors)
-      fail(Code::bad_data, "{}: ids, the files before it vectors", reader.name());
+      fail(Code::bad_data, "{}: contains ids, but the files before it contain vectors",
+           reader.name());
     if (open_ > 0) close();
     std::vector<std::uint64_t> piece(kPiece);
     std::uint64_t at = 0;  // in the file
@@ -187,7 +189,7 @@ class Importer {
   void check(std::span<const std::uint64_t> ids, const std::string& name, std::uint64_t at) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] >= header_.vocabulary)
-        fail(Code::bad_data, "{}: id {} at place {} is not below the vocabulary of {}", name,
+        fail(Code::bad_data, "{}: id {} at position {} is not below the vocabulary size {}", name,
              ids[i], at + i, header_.vocabulary);
   }
 
@@ -258,18 +260,22 @@ ImportTotals import_tokens(const std::vector<std::string>& paths,
 }
 
 void ImportRequest::fields(core::FieldList& f) {
-  f("format", format, "auto: llm.c, npy or megatron's .idx, by how a file begins",
+  f("format", format,
+    "format of the input; auto: llm.c, npy or Megatron's .idx, by the file's first bytes",
     {"auto", "llm.c", "nanogpt", "npy", "megatron"});
-  f("tokenizer", tokenizer, "whose ids they are: tokenizer.json, or `bytes`").short_name = 't';
-  f("vocabulary", vocabulary, "without a tokenizer: every id is below it").between(0, 4e9);
+  f("tokenizer", tokenizer, "tokenizer of the ids: tokenizer.json, or `bytes`").short_name = 't';
+  f("vocabulary", vocabulary,
+    "vocabulary size, if there is no tokenizer; every id must be below it")
+      .between(0, 4e9);
   f("end-of-document", end_of_document,
-    "token that parts documents, or none; without a tokenizer its id [the tokenizer's]");
-  f("mark", mark, "where that token stands in a document (auto: as the data begin)",
+    "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
+  f("mark", mark, "position of that token in a document; auto: by the beginning of the data",
     {"auto", "first", "last"});
 }
 
 ImportTokensOptions ImportRequest::resolve(int jobs) const {
-  if (vocabulary > 0 && !tokenizer.empty()) fail(Code::usage, "give -t or --vocabulary, not both");
+  if (vocabulary > 0 && !tokenizer.empty())
+    fail(Code::usage, "-t and --vocabulary exclude each other; give one");
   ImportTokensOptions how;
   if (format != "auto") how.format = shard::array_format_of(format);
   how.vocabulary = static_cast<std::uint64_t>(vocabulary);
@@ -291,8 +297,7 @@ core::OrderedJson ImportTotals::figures() const {
 std::string ImportTotals::summary() const {
   auto line = fmt::format("{} elements in {} documents", elements, documents);
   if (joined > 0)
-    line +=
-        fmt::format("; documents of several sequences: {} boundaries within them are lost", joined);
+    line += fmt::format("; {} boundaries between sequences of the same document are lost", joined);
   return line;
 }
 

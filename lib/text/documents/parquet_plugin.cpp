@@ -56,7 +56,7 @@ class BoundedPool : public arrow::MemoryPool {
   arrow::Status expect(std::int64_t more) {
     if ((held_ += more) <= most_) return arrow::Status::OK();
     held_ -= more;
-    return arrow::Status::OutOfMemory("decoding takes more than --decode-memory ", most_);
+    return arrow::Status::OutOfMemory("decoding needs more than --decode-memory ", most_);
   }
   const std::int64_t most_;
   arrow::MemoryPool* pool_;
@@ -118,7 +118,7 @@ void add_texts(const arrow::Array& array, Texts& texts) {
     case arrow::Type::DICTIONARY:
       return add_dictionary(array, texts);
     default:
-      throw std::runtime_error("the column holds no texts");
+      throw std::runtime_error("the column does not contain texts");
   }
 }
 
@@ -212,12 +212,12 @@ class Column : public ParquetTexts {
       names += (names.empty() ? "" : ", ") + name;
       if (name != column) continue;
       if (!field.is_leaf() || !holds_texts(*field.field->type()))
-        throw std::runtime_error("column " + column + " holds no texts but " +
+        throw std::runtime_error("column " + column + " does not contain texts, but " +
                                  field.field->type()->ToString());
       column_ = field.column_index;
       return;
     }
-    throw std::runtime_error("no column " + column + " in it; --column names one of: " + names);
+    throw std::runtime_error("no column " + column + "; give --column, one of: " + names);
   }
 
   void decode(std::size_t number) {

@@ -25,17 +25,16 @@ const ParquetLibrary& parquet_library() {
     void* const plugin = ::dlopen("libtessera_parquet.so", RTLD_NOW | RTLD_LOCAL);
     if (plugin == nullptr) {
       const char* const why = ::dlerror();
-      fail(
-          Code::unavailable,
-          "--format parquet: this build has no Arrow ({}); tools/setup parquet && make, or a pipe: "
-          "see tokenize(1)",
-          why != nullptr ? why : "libtessera_parquet.so");
+      fail(Code::unavailable,
+           "--format parquet: this build has no Arrow ({}); run tools/setup parquet and make, or "
+           "use a pipe: see tokenize(1)",
+           why != nullptr ? why : "libtessera_parquet.so");
     }
     const auto table =
         reinterpret_cast<const ParquetLibrary* (*)()>(::dlsym(plugin, "tessera_parquet"));
     if (table == nullptr || std::strcmp(table()->build, core::build::kVersion) != 0)
       fail(Code::unavailable,
-           "libtessera_parquet.so is of another build than this program; make both anew");
+           "libtessera_parquet.so and this program are from different builds; rebuild both");
     return table();
   }();
   return *library;
@@ -48,10 +47,10 @@ class ParquetReader : public DocumentReader {
     if (paths_.empty()) paths_.push_back("-");
     for (const auto& path : paths_)
       if (path == "-" || (core::exists(path) && !core::is_regular_file(path)))
-        fail(Code::usage, "{}: Parquet is read from its end, which takes a file",
+        fail(Code::usage, "{}: Parquet cannot be read from a pipe; give a file",
              path == "-" ? "stdin" : path);
     if (options_.range.begin != 0 || options_.range.end != UINT64_MAX)
-      fail(Code::usage, "--part: a Parquet file has no parts by bytes; give each part its files");
+      fail(Code::usage, "--part: not supported for Parquet; give each part its own files");
   }
 
   bool next(Batch& batch) override {
@@ -76,7 +75,7 @@ class ParquetReader : public DocumentReader {
   bool open() {
     if (at_ == paths_.size()) return false;
     const auto& path = paths_[at_];
-    if (!is_parquet(path)) fail(Code::bad_data, "{}: is no Parquet file", path);
+    if (!is_parquet(path)) fail(Code::bad_data, "{}: not a Parquet file", path);
     std::string error;
     texts_.reset(parquet_library().open(
         {path, options_.column, options_.threads, options_.rules.unpack_memory}, error));
@@ -106,7 +105,7 @@ class ParquetReader : public DocumentReader {
       ++row_;
       if (end == ParquetTexts::kNone) {
         if (options_.bad_lines == BadLines::error)
-          fail(Code::bad_data, "{}: row {}: no text in it; --bad-lines skip leaves it out", path,
+          fail(Code::bad_data, "{}: row {}: has no text; --bad-lines skip leaves it out", path,
                row_);
         ++seen_.no_row.count;
         continue;

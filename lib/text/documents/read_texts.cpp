@@ -29,11 +29,10 @@ class TextShards {
     const auto made =
         encode_shard({path}, tokenizer_, options, false, how_.jobs, out, [](std::uint64_t) {});
     for (const auto& line : made.notes) how_.note(line);
-    how_.note(
-        fmt::format("{}: a text, read with {} tokenizer: {}", name, how_.whose, made.summary()));
+    how_.note(fmt::format("{}: is a text, encoded with {} tokenizer: {}", name, how_.whose,
+                          made.summary()));
     if (made.totals.source_bytes > kWorthAShard)
-      how_.note(
-          fmt::format("{}: tokenize makes a shard of it, which is read at once each time", name));
+      how_.note(fmt::format("{}: encode it once with tokenize to save this time", name));
     return out.contents();
   }
 

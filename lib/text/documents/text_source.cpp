@@ -37,13 +37,13 @@ std::vector<std::string> TextSights::notes(const TextRules& rules) const {
     lines.push_back(fmt::format("{}{}: {}", sight.file, others, what));
   };
   note(json,
-       "begins as JSON does and is read as text; "
-       "--format jsonl reads JSON lines (jq -c '.[]' makes them of an array)");
+       "begins like JSON, but is read as text; for JSON lines give --format jsonl (convert an "
+       "array with jq -c '.[]')");
   if (!rules.drop_cr)
-    note(crlf, fmt::format("{} lines end in CRLF, and the CR is text; --newlines lf leaves it out",
+    note(crlf, fmt::format("{} lines end in CRLF, and the CR is encoded; --newlines lf removes it",
                            crlf.count));
-  note(no_text, fmt::format("{}; its bytes are encoded as they are", what_is_no_text));
-  note(no_row, fmt::format("{} rows without a text were left out", no_row.count));
+  note(no_text, fmt::format("{}; its bytes are encoded unchanged", what_is_no_text));
+  note(no_row, fmt::format("left out {} rows without a text", no_row.count));
   note(nul, fmt::format("{} NUL bytes; is it a text?", nul.count));
   return lines;
 }

@@ -55,17 +55,17 @@ FileKind kind_of(std::string_view text) {
 std::string not_a_tokenizer(FileKind kind) {
   switch (kind) {
     case FileKind::merges:
-      return "GPT-2's merges without their vocabulary; both make a tokenizer: "
-             "tokenize --import encoder.json vocab.bpe";
+      return "GPT-2's merges without their vocabulary; convert both: tokenize --import "
+             "encoder.json vocab.bpe";
     case FileKind::codes:
-      return "subword-nmt's codes; tokenize --import makes a tokenizer of them";
+      return "subword-nmt's codes; convert them with tokenize --import";
     case FileKind::ranks:
-      return "tiktoken's ranks; tokenize --import makes a tokenizer of them";
+      return "tiktoken's ranks; convert them with tokenize --import";
     case FileKind::gguf:
-      return "a GGUF file, a model; model import makes a folder of it, with its tokenizer.json";
+      return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
     default:
-      return "no tokenizer; "
-             "that is a tokenizer.json, which tokenize --learn and --import make, or the word bytes";
+      return "not a tokenizer; give a tokenizer.json, from tokenize --learn or --import, or the "
+             "word bytes";
   }
 }
 

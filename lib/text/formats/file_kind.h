@@ -27,7 +27,6 @@ std::string not_a_tokenizer(FileKind kind);
 /// The text of not_a_tokenizer() for GPT-2's encoder.json alone, which only its reader
 /// distinguishes from a tokenizer.json.
 inline constexpr std::string_view kVocabularyAlone =
-    "GPT-2's vocabulary without its merges; both make a tokenizer: "
-    "tokenize --import encoder.json vocab.bpe";
+    "GPT-2's vocabulary without its merges; convert both: tokenize --import encoder.json vocab.bpe";
 
 }  // namespace text

@@ -29,8 +29,8 @@ void expect_gpt2_class(const std::string& folder) {
   const auto& found = name->get_ref<const std::string&>();
   if (found == "GPT2Tokenizer" || found == "GPT2TokenizerFast") return;
   core::fail(core::Code::bad_data,
-             "{}: vocab.json and merges.txt of a {}, which do not say how it splits a text; "
-             "save it as tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+             "{}: vocab.json and merges.txt of a {} do not define how it splits a text; save it as "
+             "tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
              folder, found);
 }
 
@@ -38,10 +38,10 @@ void expect_gpt2_class(const std::string& folder) {
 void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   switch (kind) {
     case PathKind::gguf:
-      core::fail(core::Code::bad_data,
-                 "{}: a GGUF file, a model; model import {} -o DIR makes a folder with its "
-                 "tokenizer, for -t DIR",
-                 path, path);
+      core::fail(
+          core::Code::bad_data,
+          "{}: is a GGUF file of a model; convert it with model import {} -o DIR, and give -t DIR",
+          path, path);
     case PathKind::safetensors:
     case PathKind::torch_file:
     case PathKind::shard:
@@ -76,7 +76,7 @@ SentencepieceAround around_of(const std::string& folder) {
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
     if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
         !token.contains("content") || !token["content"].is_string())
-      core::fail(core::Code::bad_data, "{}: added_tokens_decoder: {} is no token", path, id);
+      core::fail(core::Code::bad_data, "{}: added_tokens_decoder: {} is not a token", path, id);
     around.added[number] = {token["content"].get<std::string>(), token.value("special", false)};
   }
   return around;
@@ -117,9 +117,9 @@ TokenizerPtr load_tokenizer(const std::string& path) {
   if (auto tokenizer = folder_tokenizer(folder)) return tokenizer;
   if (core::exists(folder + "/vocab.txt"))
     core::fail(core::Code::bad_data,
-               "{}: vocab.txt of a WordPiece tokenizer (BERT's), which is not supported", folder);
+               "{}: a WordPiece tokenizer (vocab.txt, as in BERT) is not supported", folder);
   core::fail(core::Code::no_input,
-             "{}: no tokenizer in it; give a tokenizer.json, or a folder with one", folder);
+             "{}: has no tokenizer; give a tokenizer.json, or a folder with one", folder);
 }
 
 }  // namespace text

@@ -39,7 +39,7 @@ Vocabulary read_gpt2_vocabulary(const NamedText& file) {
            name);
     const auto bytes = bytes_of_alphabet(name);
     if (!vocabulary.set(value.get<std::uint32_t>(), bytes ? *bytes : name))
-      fail(Code::bad_data, "{}: token {} or its id is there twice", file.name, name);
+      fail(Code::bad_data, "{}: token {} or its id occurs twice", file.name, name);
   }
   return vocabulary;
 }
@@ -55,7 +55,7 @@ Vocabulary read_ranks(const NamedText& file) {
     if (!token || token->empty() || !rank) lines.refuse("not a base64 token and its rank");
     if (*rank >= 2 * file.text.size()) lines.refuse("rank {} is too high", *rank);
     if (!vocabulary.set(static_cast<std::uint32_t>(*rank), *token))
-      lines.refuse("a token or a rank that was there before");
+      lines.refuse("a token or a rank that occurs twice");
   }
   return vocabulary;
 }
@@ -98,10 +98,10 @@ TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merg
     const auto left = bytes_of_alphabet(line.substr(0, space));
     const auto right =
         space == line.npos ? std::nullopt : bytes_of_alphabet(line.substr(space + 1));
-    if (!left || !right) lines.refuse("not two tokens with a space between");
+    if (!left || !right) lines.refuse("not two tokens separated by a space");
     const auto a = vocabulary.id_of(*left), b = vocabulary.id_of(*right),
                c = vocabulary.id_of(*left + *right);
-    if (!a || !b || !c) lines.refuse("takes or makes a token that {} lacks", vocabulary_file.name);
+    if (!a || !b || !c) lines.refuse("uses or creates a token that {} lacks", vocabulary_file.name);
     merges.push_back({*a, *b, *c});
   }
   ByteLevel::Parts parts{.special = marks_in(vocabulary)};

@@ -33,7 +33,7 @@ void each_name(const NamedText& file, Take take) {
       lines.refuse("not a word, a space and its count");
     const std::string_view name = line.substr(0, space);
     if (!is_valid_utf8(name)) lines.refuse("not UTF-8");
-    if (!take(name) && !overwrite) lines.refuse("{} is there twice", name);
+    if (!take(name) && !overwrite) lines.refuse("{} occurs twice", name);
   }
 }
 
@@ -68,7 +68,7 @@ std::vector<Pair> read_codes(const NamedText& file) {
     const std::string_view left = line.substr(0, space);
     const std::string_view right = space == line.npos ? "" : line.substr(space + 1);
     if (left.empty() || right.empty() || right.find(' ') != right.npos || !is_valid_utf8(line))
-      lines.refuse("not two units with a space between");
+      lines.refuse("not two units separated by a space");
     pairs.push_back({std::string(left), std::string(right)});
   }
   return pairs;

@@ -51,8 +51,8 @@ NormalStep read_normal_step(const TokenizerJson& file, element step) {
   }
   if (type != "Replace")
     file.refuse(
-        "the normalizer {} is not supported (NFC, NFKC, Lowercase, Prepend, Precompiled and Replace "
-        "are)",
+        "the normalizer {} is not supported (NFC, NFKC, Lowercase, Prepend, Precompiled and "
+        "Replace are)",
         type);
   const auto pattern = file.find(step, "pattern");
   const std::string_view regex = pattern ? file.text(*pattern, "Regex", "") : "",
@@ -81,8 +81,8 @@ SplitStep read_split_step(const TokenizerJson& file, element step) {
   made.invert = file.flag(step, "invert", false);
   if (made.behaviour == SplitStep::Behaviour::removed && !made.invert)
     file.refuse(
-        "the pre-tokenizer Split that removes what it finds is not supported: "
-        "the text could not be given back");
+        "the pre-tokenizer Split with the behavior Removed is not supported, since decoding could "
+        "not restore the text");
   const auto pattern = file.find(step, "pattern");
   const std::string_view string = pattern ? file.text(*pattern, "String", "") : "",
                          regex = pattern ? file.text(*pattern, "Regex", "") : "";
@@ -151,7 +151,7 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
   std::set<std::string_view> contents;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if ((i > 0 && tokens[i].id == tokens[i - 1].id) || !contents.insert(tokens[i].content).second)
-      file.refuse("added token {} or its id is there twice", tokens[i].content);
+      file.refuse("added token {} or its id occurs twice", tokens[i].content);
   return tokens;
 }
 
@@ -172,7 +172,7 @@ Split read_byte_level_split(const TokenizerJson& file) {
     const std::string_view type = file.text(step, "type", "");
     if (steps.size() == kMaxSteps)
       file.refuse("a pre-tokenizer of more than {} steps is not supported", kMaxSteps);
-    if (ended) file.refuse("the pre-tokenizer {} behind ByteLevel is not supported", type);
+    if (ended) file.refuse("the pre-tokenizer {} after ByteLevel is not supported", type);
     if (type == "ByteLevel") {
       if (file.flag(step, "add_prefix_space", true))
         file.refuse("the pre-tokenizer ByteLevel with add_prefix_space is not supported");
@@ -213,8 +213,8 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
       if (split.what != SplitStep::What::string || split.text != " " ||
           (!spaces_replaced && metaspace.mark.empty()))
         file.refuse(
-            "the pre-tokenizer Split is not supported with a model of characters, "
-            "but where it splits at spaces that are marks by then");
+            "the pre-tokenizer Split is not supported with a model of characters, except to split "
+            "at spaces that are already marks");
     } else {
       file.refuse(
           "the pre-tokenizer {} is not supported here (Metaspace and Digits are, "
@@ -247,7 +247,7 @@ Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<A
       const std::string_view name = special ? file.text(*special, "id", "") : "";
       const auto token = ids.find(name);
       const auto id = token != ids.end() ? std::optional(token->second) : vocabulary.id_of(name);
-      if (!id) file.refuse("the post_processor takes {}, which is no token", name);
+      if (!id) file.refuse("the post_processor uses {}, which is not a token", name);
       if (around.begin.size() + around.end.size() == kMaxTemplate)
         file.refuse("the post_processor puts more than {} tokens around a text", kMaxTemplate);
       (behind ? around.end : around.begin).push_back(*id);

@@ -16,7 +16,7 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
   std::vector<std::size_t> order;
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     if (std::isnan(scores[id]))
-      core::fail(core::Code::bad_data, "{}: the score of token {} is no number", origin, id);
+      core::fail(core::Code::bad_data, "{}: the score of token {} is not a number", origin, id);
     if (!merges[id]) continue;
     if (tokens[id].size() > kLongestScored)
       core::fail(core::Code::bad_data, "{}: token {} of {} bytes is not supported (of {} it is)",

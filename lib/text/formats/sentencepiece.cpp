@@ -36,7 +36,7 @@ enum PieceType : std::uint64_t {
 enum ModelType : std::uint64_t { kUnigramModel = 1, kBpeModel, kWordModel, kCharModel };
 
 [[noreturn]] void damaged(const std::string& origin, const char* what) {
-  fail(Code::bad_data, "{}: no tokenizer.model of sentencepiece, or damaged: {}", origin, what);
+  fail(Code::bad_data, "{}: not a tokenizer.model of sentencepiece, or damaged: {}", origin, what);
 }
 
 // Iterates over the fields of a protobuf message.
@@ -132,7 +132,7 @@ void read_piece(std::string_view bytes, const std::string& origin, PieceModel& m
   if (text.empty()) damaged(origin, "a piece without text");
   if (core::utf8_length(text) != text.size()) damaged(origin, "a piece that is not UTF-8");
   if (type < kNormalPiece || type > kBytePiece) damaged(origin, "a piece of an unknown type");
-  if (!std::isfinite(score)) damaged(origin, "a score that is no number");
+  if (!std::isfinite(score)) damaged(origin, "a score that is not a number");
   if (model.texts.size() == kMostPieces) damaged(origin, "too many pieces");
   model.texts.push_back(text), model.scores.push_back(score), model.types.push_back(type);
 }
@@ -226,7 +226,7 @@ OrderedJson template_of(const PieceModel& model, const SentencepieceAround& arou
     if (!asked) return;
     const auto found = std::find(model.texts.begin(), model.texts.end(), token);
     if (found == model.texts.end())
-      fail(Code::bad_data, "{}: no piece {}, which is to stand around a text", origin, token);
+      fail(Code::bad_data, "{}: has no piece {}, which should surround a text", origin, token);
     single.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
     special[token] = {{"id", token}, {"ids", {found - model.texts.begin()}}, {"tokens", {token}}};
   };

@@ -72,7 +72,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
   const auto put = [&](std::uint32_t id, std::string_view token) {
     // Gaps are for removed tokens, not for absurd ids.
     if (id > 2 * n + 65536) file.refuse("id {} in a vocabulary of {} tokens", id, n);
-    if (!vocabulary.set(id, token)) file.refuse("id {} or its token is there twice", id);
+    if (!vocabulary.set(id, token)) file.refuse("id {} or its token occurs twice", id);
   };
   for (const auto& [name, value] : names) put(file.id(value), convert(name));
   std::unordered_set<std::string_view> all_names;  // filled when first needed
@@ -99,7 +99,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
 std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary,
                          std::size_t number, const std::string& bytes) {
   const auto id = vocabulary.id_of(bytes);
-  if (!id) file.refuse("merge {} makes or takes a token that is not in the vocabulary", number);
+  if (!id) file.refuse("merge {} creates or uses a token that is not in the vocabulary", number);
   return *id;
 }
 
@@ -219,7 +219,7 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   auto vocabulary = read_vocabulary(file, model, added, remark, [&](std::string_view name) {
     if (marks.count(name)) return std::string(name);
     auto bytes = bytes_of_alphabet(name);
-    if (!bytes) file.refuse("token {} is not of GPT-2's byte alphabet", name);
+    if (!bytes) file.refuse("token {} is not in GPT-2's byte alphabet", name);
     return *std::move(bytes);
   });
   auto merges = read_merges(file, model, vocabulary, bytes_of_alphabet);
@@ -260,7 +260,7 @@ NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string&
         pair.at(0).get(text) != simdjson::SUCCESS || pair.at(1).get(score) != simdjson::SUCCESS)
       file.refuse("piece {} is not a text and a number", parts.scores.size());
     if (!vocabulary.set(static_cast<std::uint32_t>(parts.scores.size()), text))
-      file.refuse("piece {} is there twice", parts.scores.size());
+      file.refuse("piece {} occurs twice", parts.scores.size());
     parts.scores.push_back(score);
   }
   for (AddedToken& token : added) {
@@ -268,7 +268,7 @@ NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string&
     if (token.in_model ? vocabulary.token(token.id) != token.content
                        : token.id > 2 * parts.scores.size() + 65536 ||
                              !vocabulary.set(token.id, token.content))
-      file.refuse("added token {} or its id is there twice", token.content);
+      file.refuse("added token {} or its id occurs twice", token.content);
   }
   remark = remark_on_gaps(added, parts.scores.size());
   parts.byte_fallback = file.flag(model, "byte_fallback", false);
@@ -290,7 +290,9 @@ NewTokenizer read_word_level(const TokenizerJson& file, element model, std::stri
     const auto pattern = file.find(*split, "pattern");
     if (!pattern || file.text(*pattern, "String", "") != " " ||
         file.text(*split, "behavior", "") != "Removed" || file.flag(*split, "invert", false))
-      file.refuse("a WordLevel model is split at single spaces or white space, not so");
+      file.refuse(
+          "a WordLevel model with this pre-tokenizer is not supported; it must split at single "
+          "spaces or white space");
     const auto replaced = normalizer ? file.find(*normalizer, "pattern") : std::nullopt;
     const std::string_view content = normalizer ? file.text(*normalizer, "content", "") : "";
     if (!replaced || file.text(*normalizer, "type", "") != "Replace" ||

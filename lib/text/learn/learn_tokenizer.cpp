@@ -15,9 +15,10 @@ bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
 
 void LearnRequest::fields(core::FieldList& f) {
   f("learn", kind, "learn a tokenizer from the texts", {"word", "bpe"});
-  f("vocab-size", vocab_size, "learn: tokens in all [bpe: 32768, word: all words]").between(0, 4e9);
+  f("vocab-size", vocab_size, "learn: vocabulary size [bpe: 32768, word: all words]")
+      .between(0, 4e9);
   f("min-count", min_count,
-    "learn: leave out words (word: 1) or pairs (bpe: 2) seen less often [0: that]")
+    "learn: minimum frequency of words (word) or pairs (bpe); 0: 1 for word, 2 for bpe")
       .between(0, 1e12);
 }
 
@@ -55,7 +56,7 @@ TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
   request.vocab_size = std::clamp<std::int64_t>(hundreds * 100, 500, 16'000);
   auto tokenizer = learn_tokenizer(files, options.documents(false, jobs), request, jobs, watch);
   watch.note(
-      fmt::format("no tokenizer was given: learned byte-level BPE of {} tokens; -t gives another",
+      fmt::format("no tokenizer was given: learned a byte-level BPE of {} tokens; -t uses another",
                   tokenizer->size()));
   return tokenizer;
 }
@@ -63,9 +64,10 @@ TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
 std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request) {
   const LearnOptions how = request.options();
   if (tokenizer.size() >= how.vocabulary_size) return {};
-  return fmt::format("fewer than --vocab-size {}: no more {} are seen {} times; give more text{}",
-                     how.vocabulary_size, is_bpe(request) ? "pairs" : "words", how.min_count,
-                     how.min_count > 1 ? ", or a lower --min-count" : "");
+  return fmt::format(
+      "learned fewer tokens than --vocab-size {}: no further {} occur {} times; give more text{}",
+      how.vocabulary_size, is_bpe(request) ? "pairs" : "words", how.min_count,
+      how.min_count > 1 ? ", or a lower --min-count" : "");
 }
 
 }  // namespace text

@@ -25,7 +25,7 @@ MergeTable::MergeTable(std::vector<Merge> merges) : merges_(std::move(merges)) {
   for (std::size_t i = 0; i < merges_.size(); ++i) {
     const auto& [left, right, result] = merges_[i];
     if (std::max({left, right, result}) >= kMaxIds)
-      core::fail(core::Code::bad_data, "a merge of an id that is not below {}", kMaxIds);
+      core::fail(core::Code::bad_data, "a merge with an id that is not below {}", kMaxIds);
     const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
     std::size_t at = hash >> shift_;
     while (slots_[at] != 0 && slots_[at] >> 22 != pair + 1) at = (at + 1) & (slots_.size() - 1);

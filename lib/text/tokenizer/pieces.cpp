@@ -126,7 +126,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
       if (vocabulary.has(id) && vocabulary.token(id).empty())  // no characters to join
-        core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
+        core::fail(core::Code::bad_data, "a merge with id {}, which is not a token", id);
   take(std::move(vocabulary), merges, std::move(parts_.special));
   template_ = std::move(parts_.around);
   if (!parts_.unknown.empty()) {

@@ -18,8 +18,7 @@ TokenizerPtr parsing_special(const Tokenizer& tokenizer) {
     return pieces->parsing_special();
   if (const auto* unigram = dynamic_cast<const Unigram*>(&tokenizer))
     return unigram->parsing_special();
-  core::fail(core::Code::unavailable,
-             "special tokens are not found in a text by a {} tokenizer; leave --special out",
+  core::fail(core::Code::unavailable, "--special: not supported by a {} tokenizer; leave it out",
              name_of(tokenizer.kind()));
 }
 
@@ -54,7 +53,8 @@ std::string_view SpecialText::find(std::string_view text) const {
 
 std::string SpecialText::note(const std::string& where, std::string_view found) {
   return fmt::format(
-      "{} has the text of the special token {} as ordinary text; --special makes it that token",
+      "{} contains the text of the special token {}, encoded as ordinary text; --special "
+      "encodes it as the token",
       where, found);
 }
 

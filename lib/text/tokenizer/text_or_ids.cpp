@@ -13,7 +13,7 @@ std::vector<std::uint32_t> TextOrIds::encode(const std::string& text, bool ids) 
   std::vector<std::uint32_t> tokens;
   if (!ids) {
     if (tokenizer_ == nullptr)
-      fail(Code::usage, "{} has no tokenizer; give token ids, with --ids", name_);
+      fail(Code::usage, "{} has no tokenizer; give token ids with --ids", name_);
     tokens = tokenizer_->encode(text);
   }
   const char *at = text.data(), *const end = at + text.size();
@@ -25,11 +25,11 @@ std::vector<std::uint32_t> TextOrIds::encode(const std::string& text, bool ids) 
     std::uint32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next < end && *next != ' '))
-      fail(Code::usage, "--ids: '{}' is not token ids with spaces between", text);
+      fail(Code::usage, "--ids: takes token ids separated by spaces, not '{}'", text);
     tokens.push_back(id);
     at = next;
   }
-  if (tokens.empty()) fail(Code::usage, "TEXT: takes a text of one token at least");
+  if (tokens.empty()) fail(Code::usage, "TEXT: takes at least one token");
   return tokens;
 }
 

@@ -31,7 +31,8 @@ void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
                      std::vector<SpecialToken> special) {
   for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
-      if (!vocabulary.has(id)) core::fail(core::Code::bad_data, "a merge of id {}, no token's", id);
+      if (!vocabulary.has(id))
+        core::fail(core::Code::bad_data, "a merge with id {}, which is not a token", id);
   for (const auto& token : special)
     if (vocabulary.token(token.id) != token.content)
       core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);

@@ -74,7 +74,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   double least = 0;
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
     if (!std::isfinite(parts_.scores[id]))
-      core::fail(core::Code::bad_data, "the score of piece {} is no number", id);
+      core::fail(core::Code::bad_data, "the score of piece {} is not a number", id);
     least = std::min(least, parts_.scores[id]);
     if (silent[id] || pieces_.is_byte(id) || token(id).empty()) continue;
     sorted_.push_back(id);

@@ -189,7 +189,7 @@ DOCTEST_TEST_CASE("the first fault of the file is named, and what to do") {
   says("[text]\nname = \"a\"",
        "f.conf:1: unknown table [text]; did you mean [texts]?; --print-config lists them");
   says("name.a = \"a\"",
-       "f.conf:1: \"name\" takes a text in quotes, a number, true or false, or a list of these");
+       "f.conf:1: \"name\" takes a quoted text, a number, true or false, or a list of these");
   says("\nname = two words",
        "f.conf:2: not TOML: boolean: expected 'true', saw 'tw'; write key = value, texts and "
        "numbers such as 64K in quotes");

@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE("a fault of a GPU says how to find what it is of") {
   DOCTEST_CHECK(
       complaint("CUDA error: an illegal memory access was encountered\nSearch for it.") ==
       "program: internal error: CUDA error: an illegal memory access was encountered; the "
-      "GPU's work is checked late: CUDA_LAUNCH_BLOCKING=1 names what failed\n");
+      "GPU errors are reported late: rerun with CUDA_LAUNCH_BLOCKING=1 to see which call failed\n");
 }
 
 DOCTEST_TEST_CASE("reports: a line of JSON, or keys and values") {

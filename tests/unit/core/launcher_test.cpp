@@ -118,7 +118,8 @@ DOCTEST_TEST_CASE("a batch script, and variables that are no numbers, are refuse
     DOCTEST_CHECK(error.code == static_cast<int>(core::Code::usage));
     return error;
   };
-  DOCTEST_CHECK(refused({{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}}).names("started by none"));
+  DOCTEST_CHECK(refused({{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}})
+                    .names("no launcher started this process"));
   DOCTEST_CHECK(refused({{"RANK", "0"}}).names("WORLD_SIZE"));
   DOCTEST_CHECK(refused({{"RANK", "2"}, {"WORLD_SIZE", "2"}}).names("RANK is '2'"));
   DOCTEST_CHECK(refused({{"RANK", "0"}, {"WORLD_SIZE", "2x"}}).names("'2x'"));

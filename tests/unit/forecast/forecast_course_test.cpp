@@ -106,15 +106,13 @@ DOCTEST_TEST_CASE("vectors: checkpoints stay as asked, another configuration is 
   DOCTEST_CHECK(files.count("step-12/state.json") == 1);
   auto other = job;
   other.beta = 30;
-  DOCTEST_CHECK(refusal(folder / "run", other).find("beta 20.0, now it is 30.0") !=
-                std::string::npos);
+  DOCTEST_CHECK(refusal(folder / "run", other).find("beta 20.0, now 30.0") != std::string::npos);
   other = job;
   other.model.shape.heads = 1;
-  DOCTEST_CHECK(refusal(folder / "run", other).find("heads 3, now it is 1") != std::string::npos);
+  DOCTEST_CHECK(refusal(folder / "run", other).find("heads 3, now 1") != std::string::npos);
   other = job;
   other.recipe.batches.segment = 20;
-  DOCTEST_CHECK(refusal(folder / "run", other).find("segment 24, now it is 20") !=
-                std::string::npos);
+  DOCTEST_CHECK(refusal(folder / "run", other).find("segment 24, now 20") != std::string::npos);
 }
 
 DOCTEST_TEST_CASE("vectors: the model is the best by validation, whose loss is that of its maps") {
@@ -185,6 +183,6 @@ DOCTEST_TEST_CASE("the loss of vectors goes with a mosaic, its beta with that lo
   };
   DOCTEST_CHECK(refusal("clipped-mse", 7, "mosaic").empty());
   DOCTEST_CHECK(refusal("softmax", 50, "lstm").empty());
-  DOCTEST_CHECK(refusal("clipped-mse", 50, "lstm") == "--loss clipped-mse goes with --arch mosaic");
-  DOCTEST_CHECK(refusal("softmax", 7, "mosaic") == "--beta: goes with --loss clipped-mse only");
+  DOCTEST_CHECK(refusal("clipped-mse", 50, "lstm") == "--loss clipped-mse: requires --arch mosaic");
+  DOCTEST_CHECK(refusal("softmax", 7, "mosaic") == "--beta: requires --loss clipped-mse");
 }

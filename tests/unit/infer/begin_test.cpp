@@ -25,9 +25,9 @@ DOCTEST_TEST_CASE("--begin auto is what the tokenizer's template says, for data 
   DOCTEST_CHECK(infer::chosen_beginning("<|endoftext|>", tokenizer.get(), "x") ==
                 tokenizer->id_of("<|endoftext|>"));
   DOCTEST_CHECK(infer::chosen_beginning("auto", nullptr, "x") == std::nullopt);
-  DOCTEST_CHECK_THROWS_WITH_AS(infer::chosen_beginning("<s>", tokenizer.get(), "x"),
-                               "--begin <s>: no token of the tokenizer of x; give auto or none",
-                               core::Error);
+  DOCTEST_CHECK_THROWS_WITH_AS(
+      infer::chosen_beginning("<s>", tokenizer.get(), "x"),
+      "--begin <s>: not a token of the tokenizer of x; give auto, none or a token", core::Error);
 
   nn::Model model =
       tiny::model_of("transformer", "learned", static_cast<std::int64_t>(tokenizer->size()));

@@ -113,5 +113,5 @@ DOCTEST_TEST_CASE("a prompt of the command line, or a file, never both") {
   DOCTEST_CHECK(thrown([&] { options.open({"prompt"}, "model"); }).code == 64);
   const auto error = thrown([&] { options.open({}, "model"); });
   DOCTEST_CHECK(error.code == 66);
-  DOCTEST_CHECK(error.names("goes behind --prompt"));
+  DOCTEST_CHECK(error.names("use --prompt for a prompt as text"));
 }

@@ -33,7 +33,7 @@ DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by 
   DOCTEST_CHECK(error.text == "--part: gives the figures alone; leave --by out");
   options.sum = true;
   error = thrown([&] { options.check({}, false); });
-  DOCTEST_CHECK(error.text == "--sum: is of all parts; leave --part out");
+  DOCTEST_CHECK(error.text == "--sum: cannot be combined with --part");
 }
 
 DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signature") {
@@ -53,7 +53,7 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
   sum_of(one, two);
   auto other = two;
   other.groups = {5, 9, 9};  // of larger batches
-  DOCTEST_CHECK(thrown([&] { sum_of(one, other); }).names("is cut in another way"));
+  DOCTEST_CHECK(thrown([&] { sum_of(one, other); }).names("has other boundaries"));
   other = one, other.groups = {0, 4, 10};
   DOCTEST_CHECK(thrown([&] { sum_of(other, two); }).code == 64);
   other = one, other.bytes = -1e9;
@@ -64,5 +64,5 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
   line[line.find("\"tokens\":") + 9] = '7';
   const auto damaged = thrown([&] { infer::parse_part(line, "part.2"); });
   DOCTEST_CHECK(damaged.code == 65);
-  DOCTEST_CHECK(damaged.names("part.2: damaged"));
+  DOCTEST_CHECK(damaged.names("part.2: corrupt file"));
 }

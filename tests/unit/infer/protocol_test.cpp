@@ -215,14 +215,16 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
   DOCTEST_CHECK(plan("hf", {}, options).beginning == *tokenizer->id_of("<|endoftext|>"));
   DOCTEST_CHECK(plan("llama.cpp", {"begin-of"}, options).window_token == -1);
   options.window = 2, options.stride = 2;
-  DOCTEST_CHECK_THROWS_WITH_AS(plan("llama.cpp", {}, options),
-                               "--window 2: nothing of it is scored with --protocol llama.cpp",
-                               core::Error);
+  DOCTEST_CHECK_THROWS_WITH_AS(
+      plan("llama.cpp", {}, options),
+      "--window 2: with --protocol llama.cpp, no token of it is scored; give a larger window",
+      core::Error);
   options.window = 0, options.stride = 0, options.carry = "on";
   nn::Model recurrent =
       tiny::model_of("lstm", "learned", static_cast<std::int64_t>(tokenizer->size()));
   options.protocol = "hf";
-  DOCTEST_CHECK_THROWS_WITH_AS(infer::plan_windows(options, recurrent, {}, shard.data()),
-                               "--protocol hf: encodes each window anew; leave --carry on out",
-                               core::Error);
+  DOCTEST_CHECK_THROWS_WITH_AS(
+      infer::plan_windows(options, recurrent, {}, shard.data()),
+      "--protocol hf: cannot be combined with --carry on, since it encodes each window separately",
+      core::Error);
 }

@@ -43,11 +43,12 @@ DOCTEST_TEST_CASE("a request changes figures of memories, and leaves out what ha
 DOCTEST_TEST_CASE("no request names a file, and what is wrong is named") {
   for (const auto* const files : {R"({"datastore": ["/etc"]})", R"({"ngrams": "/etc"})",
                                   R"({"with": ["/etc"]})", R"({"gate": ["x"]})"})
-    DOCTEST_CHECK_MESSAGE(refused(files).find("where the server starts") != std::string::npos,
+    DOCTEST_CHECK_MESSAGE(refused(files).find("is set when the server starts") != std::string::npos,
                           files);
-  DOCTEST_CHECK(refused(R"({"tuned_on": "x"})").find("tuned_on: is no option") !=
+  DOCTEST_CHECK(refused(R"({"tuned_on": "x"})").find("tuned_on: is not an option") !=
                 std::string::npos);
-  DOCTEST_CHECK(refused(R"({"model": "/etc"})").find("model: is no option") != std::string::npos);
+  DOCTEST_CHECK(refused(R"({"model": "/etc"})").find("model: is not an option") !=
+                std::string::npos);
   DOCTEST_CHECK(refused(R"({"cache": -1})").find("cache") != std::string::npos);
   DOCTEST_CHECK(refused(R"({"cache": {"a": 1}})").find("cache: takes a number") !=
                 std::string::npos);

@@ -233,9 +233,9 @@ DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
   };
   const std::string first = kPrefix + "model.layers.0.self_attn.q_proj.lora_A.weight";
   refused(Code::bad_data, "of another model", [](Made& m) { m.term("model.layers.9.x", 4, 4); });
-  refused(Code::bad_data, "one of lora_A and lora_B alone",
+  refused(Code::bad_data, "has only one of lora_A and lora_B",
           [&](Made& m) { m.tensors.erase(first); });
-  refused(Code::bad_data, "make it (2, ", [&](Made& m) {
+  refused(Code::bad_data, "require (2, ", [&](Made& m) {
     m.tensors[first] = torch::zeros({2, 3});
   });
   refused(Code::bad_data, "make it (4, ", [&](Made& m) { m.config["r"] = 4; });

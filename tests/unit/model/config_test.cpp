@@ -51,7 +51,7 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
   refused("not a JSON object", own, [](auto& c) { c = core::Json::array(); });
   refused("neither", own, [](auto& c) { c.erase("tessera"); });
   refused("version", own, [](auto& c) { c["tessera"] = 3; });
-  refused("a model of version 2, this program reads 1", own,
+  refused("model version 2 is not supported; this program reads version 1", own,
           [](auto& c) { c["tessera"]["version"] = 2; });
   refused("no \"model\"", own, [](auto& c) { c["tessera"].erase("model"); });
   refused("no \"arch\"", own, [](auto& c) { c["tessera"]["model"].erase("arch"); });
@@ -77,7 +77,7 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
     for (const std::string key : {"memory_temperature", "joint_temperature"})
       refused(key + ": takes 1e-06 to 1M, not", own, [&](auto& c) { c["tessera"][key] = wrong; });
   refused("\"segment\" has the wrong type", own, [](auto& c) { c["tessera"]["segment"] = .5; });
-  refused("\"bert\" is not supported; these are: gpt2, llama,", own,
+  refused("\"bert\" is not supported; supported: gpt2, llama,", own,
           [](auto& c) { c["model_type"] = "bert"; });
   refused("describes another shape", own, [](auto& c) { c["model_type"] = "gpt2"; });
 }

@@ -207,7 +207,7 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
     folder.change("config.json", change);
     expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
   };
-  refused("\"bloom\" is not supported; these are: gpt2, llama, mistral,",
+  refused("\"bloom\" is not supported; supported: gpt2, llama, mistral,",
           [](auto& c) { c["model_type"] = "bloom"; });
   refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
   refused("\"num_attention_heads\" has the wrong type",
@@ -226,12 +226,12 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
     folder.change("config.json", change);
     expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
   };
-  neo("\"window_size\": a window of no token", [](auto& c) { c["window_size"] = 0; });
-  neo("\"attention_layers\": another number of layers",
+  neo("\"window_size\": an empty window", [](auto& c) { c["window_size"] = 0; });
+  neo("\"attention_layers\": a number of layers other than",
       [](auto& c) { c["attention_layers"] = {"global"}; });
   const Copy gemma("gemma3_text");
   gemma.change("config.json", [](auto& c) { c["layer_types"] = {"full_attention"}; });
-  expect_error(Code::bad_config, "\"layer_types\": another number of layers",
+  expect_error(Code::bad_config, "\"layer_types\": a number of layers other than",
                [&] { model::load(gemma.path); });
 }
 
@@ -311,15 +311,15 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
   const std::string norm = "model.norm.weight";
   for (const core::Json& file : {core::Json("../model.safetensors"), core::Json("/etc/passwd"),
                                  core::Json(".."), core::Json(""), core::Json(7)})
-    refused(Code::bad_data, "is no file of this folder", in_index(norm, file));
+    refused(Code::bad_data, "is not a file of this folder", in_index(norm, file));
   refused(Code::no_input, "other.safetensors", in_index(norm, "other.safetensors"));
-  refused(Code::bad_data, "tensor " + norm + " stands in", [&](const Copy& folder) {
+  refused(Code::bad_data, "tensor " + norm + " is in", [&](const Copy& folder) {
     const auto own = folder.json(kIndex)["weight_map"][norm].get<std::string>();
     in_index(norm, own.find("00001") == std::string::npos
                        ? "model-00001-of-00003.safetensors"
                        : "model-00002-of-00003.safetensors")(folder);
   });
-  refused(Code::bad_data, "no tensor model.norm.bias in it, where",
+  refused(Code::bad_data, "has no tensor model.norm.bias, although",
           in_index("model.norm.bias", "model-00001-of-00003.safetensors"));
   refused(Code::bad_data, "tensor " + norm + " is not in", [&](const Copy& folder) {
     folder.change(kIndex, [&](auto& index) { index["weight_map"].erase(norm); });
@@ -330,13 +330,13 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
   });
   refused(Code::bad_data, "not an index of tensors",
           [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
-  refused(Code::no_input, "no weights in it: no model.safetensors",
+  refused(Code::no_input, "has no weights: neither model.safetensors",
           [](const Copy& folder) { fs::remove(folder / kIndex); });
   refused(Code::bad_data, "no tensor model.layers.0.self_attn.q_proj.bias (16) in it",
           [](const Copy& folder) {
             folder.change("config.json", [](auto& c) { c["attention_bias"] = true; });
           });
   refused(
-      Code::bad_data, "self_attn.q_proj.weight is (16, 8), config.json makes it (24, 8)",
+      Code::bad_data, "self_attn.q_proj.weight has shape (16, 8), but config.json requires (24, 8)",
       [](const Copy& folder) { folder.change("config.json", [](auto& c) { c["head_dim"] = 6; }); });
 }

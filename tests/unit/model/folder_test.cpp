@@ -158,10 +158,10 @@ DOCTEST_TEST_CASE("what is missing in a folder is named") {
     expect_error(code, part, [&] { model::load(folder.path); });
   };
   refused(Code::no_input, "no config.json");
-  expect_error(Code::no_input, "is not there", [&] { model::load(folder / "absent"); });
+  expect_error(Code::no_input, "does not exist", [&] { model::load(folder / "absent"); });
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   std::filesystem::rename(folder / "model.safetensors", folder / "pytorch_model.bin");
-  refused(Code::no_input, "pytorch_model.bin is not read");
+  refused(Code::no_input, "pytorch_model.bin is not supported");
   std::filesystem::remove(folder / "pytorch_model.bin");
   refused(Code::no_input, "no model.safetensors");
 }
@@ -187,7 +187,7 @@ DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one wit
   give(kTokenizer);
   DOCTEST_CHECK(loaded.tokenizer == kTokenizer);
   give(kTokenizer);
-  expect_error(Code::bad_data, "a-model: its tokenizer is another one",
+  expect_error(Code::bad_data, "a-model: its tokenizer differs from",
                [&] { give(tokenizer_of("tower")); });
 }
 
@@ -228,13 +228,12 @@ DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
     refused("no tensor " + name + (gpt2 ? " (16, 64)" : " (64, 16)"),
             [&](auto& t) { t.erase(name); });
     refused("tensor " + name + " is (2, 3)", [&](auto& t) { t[name] = torch::zeros({2, 3}); });
-    refused("tensor extra (4) belongs to no part",
-            [&](auto& t) { t["extra"] = torch::zeros({4}); });
-    refused("tensor " + name + " holds a value that is not finite",
+    refused("tensor extra (4) matches no part", [&](auto& t) { t["extra"] = torch::zeros({4}); });
+    refused("tensor " + name + " has a value that is not finite",
             [&](auto& t) { t[name][1][1] = NAN; });
-    refused("tensor " + name + " holds a value that is not finite",
+    refused("tensor " + name + " has a value that is not finite",
             [&](auto& t) { t[name][1][1] = INFINITY; });
-    refused("tensor " + name + " is of type Int",
+    refused("tensor " + name + " has type Int",
             [&](auto& t) { t[name] = t[name].to(torch::kInt32); });
     refused("1 tensors for 2 layers", [&](auto& t) { t.erase(std::next(t.begin()), t.end()); });
   }
@@ -248,7 +247,7 @@ DOCTEST_TEST_CASE(
   std::string flipped = whole;
   flipped[whole.size() - 100] = static_cast<char>(flipped[whole.size() - 100] ^ 1);
   overwrite(path, flipped);
-  expect_error(Code::bad_data, "damaged", [&] { model::load(folder.path); });
+  expect_error(Code::bad_data, "corrupt file", [&] { model::load(folder.path); });
   overwrite(path, whole);
   change_config(folder, [](core::Json& c) { c["tessera"]["model"]["heads"] = 4; });
   expect_error(Code::bad_data, "not the configuration", [&] { model::load(folder.path); });

@@ -121,7 +121,7 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
       {"d-ff: takes", with("n_inner", "9223372036854775807")},
       {"norm-epsilon: takes", with("layer_norm_epsilon", "-1")},
       {"has the wrong type", with("layer_norm_epsilon", "\"1e-5\"")},
-      {"config.json makes it (1000000, 16)", with("vocab_size", "1000000")},
+      {"config.json requires (1000000, 16)", with("vocab_size", "1000000")},
       {"\"model_type\" has the wrong type", "{\"model_type\":7}"},
       {"is not supported", "{\"model_type\":\"../../gpt2\"}"},
       {"neither \"tessera\" nor \"model_type\"", "{}"},
@@ -210,12 +210,12 @@ DOCTEST_TEST_CASE("a header of safetensors that lies is refused in one line") {
       {"not JSON", with_length(1)},
       {"nested too deeply", safetensors(nested("{\"a\":", 100'000), 0)},
       {"unknown dtype \"F128\"", safetensors(entry("F128", "[2]", "[0,8]"), 8)},
-      {"takes 12 bytes, its offsets hold 8", f32("[3]", "[0,8]")},
-      {"no whole number", f32("[-2]", "[0,8]")},
-      {"no whole number", f32("[2.0]", "[0,8]")},
-      {"no whole number", f32("[\"2\"]", "[0,8]")},
+      {"needs 12 bytes, but its offsets span 8", f32("[3]", "[0,8]")},
+      {"is not an integer", f32("[-2]", "[0,8]")},
+      {"is not an integer", f32("[2.0]", "[0,8]")},
+      {"is not an integer", f32("[\"2\"]", "[0,8]")},
       {"not JSON", f32("[NaN]", "[0,8]")},
-      {"no whole number", f32("[2]", "[-8,0]")},
+      {"is not an integer", f32("[2]", "[-8,0]")},
       {"larger than any file", f32("[4294967296,4294967296]", "[0,8]")},
       {"larger than any file", f32("[0,4294967296,4294967296]", "[0,0]")},
       {"not described", f32("2", "[0,8]")},
@@ -226,8 +226,8 @@ DOCTEST_TEST_CASE("a header of safetensors that lies is refused in one line") {
       {"leave a hole", safetensors(twice, 8)},
       {"overlap", safetensors(overlap, 8)},
       {"belong to no tensor", safetensors(entry("F32", "[1]", "[0,4]"), 8)},
-      {"is no object", safetensors(R"({"__metadata__":[]})", 0)},
-      {"is no text", safetensors(R"({"__metadata__":{"a":{}}})", 0)},
+      {"is not an object", safetensors(R"({"__metadata__":[]})", 0)},
+      {"is not a text", safetensors(R"({"__metadata__":{"a":{}}})", 0)},
       {fmt::format("cut short: it ends at byte {} of {}", whole_file.size() - 1, whole_file.size()),
        whole_file.substr(0, whole_file.size() - 1)},
       {"belong to no tensor", whole_file + "x"}};
@@ -246,20 +246,21 @@ DOCTEST_TEST_CASE("an index that leads out of its folder, or nowhere, is refused
   const auto map = [](const std::string& file) {
     return R"({"weight_map":{"transformer.wte.weight":)" + file + "}}";
   };
-  const std::vector<SaidFile> cases = {{"is no file of this folder", map("\"../../etc/passwd\"")},
-                                       {"is no file of this folder", map("\"/etc/passwd\"")},
-                                       {"is no file of this folder", map("\"..\"")},
-                                       {"is no file of this folder", map("\"\"")},
-                                       {"is no file of this folder", map("\"a\\u0000b\"")},
-                                       {"is no file of this folder", map("7")},
-                                       {"is no file of this folder", map("[\"a.safetensors\"]")},
-                                       {"", map("\"missing.safetensors\"")},
-                                       {"", map("\"config.json\"")},
-                                       {"is not in", map("\"a.safetensors\"")},
-                                       {"not an index of tensors", "{}"},
-                                       {"not an index of tensors", "[]"},
-                                       {"not an index of tensors", "{\"weight_map\":[]}"},
-                                       {"nested too deeply", nested("[", 100'000)}};
+  const std::vector<SaidFile> cases = {
+      {"is not a file of this folder", map("\"../../etc/passwd\"")},
+      {"is not a file of this folder", map("\"/etc/passwd\"")},
+      {"is not a file of this folder", map("\"..\"")},
+      {"is not a file of this folder", map("\"\"")},
+      {"is not a file of this folder", map("\"a\\u0000b\"")},
+      {"is not a file of this folder", map("7")},
+      {"is not a file of this folder", map("[\"a.safetensors\"]")},
+      {"", map("\"missing.safetensors\"")},
+      {"", map("\"config.json\"")},
+      {"is not in", map("\"a.safetensors\"")},
+      {"not an index of tensors", "{}"},
+      {"not an index of tensors", "[]"},
+      {"not an index of tensors", "{\"weight_map\":[]}"},
+      {"nested too deeply", nested("[", 100'000)}};
   for (const auto& [says, content] : cases) {
     DOCTEST_CAPTURE(content.substr(0, 300));
     overwrite(folder / "model.safetensors.index.json", content);

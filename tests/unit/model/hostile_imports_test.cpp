@@ -125,12 +125,13 @@ DOCTEST_TEST_CASE("a long name or key that is said again and again is not copied
   const auto name = unicode(std::string(1 << 20, 'a'));
   const auto weights = global("collections", "OrderedDict") + ")R(" + name + put(0) + "N" +
                        repeated(get(0) + "N", 200'000) + "u";
-  hostile("a tensor whose name has",
+  hostile("the name of a tensor has",
           Floats().save(dict({{unicode("model"), weights}, {unicode("model_args"), "}"}})));
   const auto key = unicode(std::string(1 << 20, '0'));
   const auto id =
       tuple({unicode("storage"), global("torch", "FloatStorage"), key, unicode("cpu"), whole(1)});
-  hostile("no checkpoint of", Floats().save(list({id + put(0), repeated(get(0) + "Q", 200'000)})));
+  hostile("not a checkpoint of",
+          Floats().save(list({id + put(0), repeated(get(0) + "Q", 200'000)})));
 }
 
 DOCTEST_TEST_CASE("columns of a matrix are not read many times over") {
@@ -142,9 +143,9 @@ DOCTEST_TEST_CASE("columns of a matrix are not read many times over") {
                        tensor("FloatStorage", "0", 0, 0, {3, 2}, {2, 1}));
   const auto settings =
       wholes({{"n_layer", 1}, {"n_head", 1}, {"n_embd", 2}, {"block_size", 4}, {"vocab_size", 3}});
-  hostile("are views of each other", stream(dict({{unicode("model"), ordered_dict(weights)},
-                                                  {unicode("model_args"), dict(settings)}}),
-                                            {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
+  hostile("overlap", stream(dict({{unicode("model"), ordered_dict(weights)},
+                                  {unicode("model_args"), dict(settings)}}),
+                            {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
 }
 
 DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its file") {
@@ -178,12 +179,13 @@ DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its
                {{unicode("word_emb"), module("AdaptiveEmbedding", own, {}, parts)},
                 {unicode("layers"), module("ModuleList", {}, {}, {{unicode("0"), layer}})}}));
   };
-  hostile("word_emb.emb_layers would be (3000, 2500)", words_of(2500, {3000, 1}, {2500, 1}, {}));
+  hostile("word_emb.emb_layers would have shape (3000, 2500)",
+          words_of(2500, {3000, 1}, {2500, 1}, {}));
   hostile("a band's projection would be (2300, 2300)",
           words_of(2300, {4, 2300}, {}, {whole(1), whole(2), whole(4)}));
-  hostile("the cutoffs of its 4 words do not go together",
+  hostile("the cutoffs of its 4 tokens are inconsistent",
           words_of(2, {4, 2}, {}, {whole(2), whole(2), whole(4)}));
-  hostile("the cutoffs of its 100 words do not go together", words_of(2, {100, 2}, {}, [] {
+  hostile("the cutoffs of its 100 tokens are inconsistent", words_of(2, {100, 2}, {}, [] {
             std::vector<std::string> many;
             for (int i = 1; i <= 100; ++i) many.push_back(whole(i));
             return many;
@@ -194,9 +196,10 @@ DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its
 DOCTEST_TEST_CASE("fairseq's tables and products are bounded by its file, and shapes looked at") {
   const std::string words = "decoder.embed_tokens.weight",
                     band = "decoder.embed_tokens.embeddings.";
-  hostile("embed_tokens.weight is (), not of 2 dimensions", fairseq({{words, {}}}));
-  hostile("embed_tokens.weight is (4), not of 2 dimensions", fairseq({{words, {4}}}));
-  hostile("embeddings.0.0.weight is (), not of 2 dimensions", fairseq({{band + "0.0.weight", {}}}));
+  hostile("embed_tokens.weight has shape (), not 2 dimensions", fairseq({{words, {}}}));
+  hostile("embed_tokens.weight has shape (4), not 2 dimensions", fairseq({{words, {4}}}));
+  hostile("embeddings.0.0.weight has shape (), not 2 dimensions",
+          fairseq({{band + "0.0.weight", {}}}));
   hostile("embeddings.0.0.weight has no rows",
           fairseq({{band + "0.0.weight", {0, 2}}, {band + "1.0.weight", {2, 2}}}));
   hostile(
@@ -205,9 +208,9 @@ DOCTEST_TEST_CASE("fairseq's tables and products are bounded by its file, and sh
   hostile("memory: layers: takes 1 to 10K, not 0",
           fairseq({{words, {1, 2}}}, {{"decoder_layers", 0}}));
   hostile("d-model: takes 1 to", fairseq({{words, {1, 2}}}, {{"decoder_embed_dim", -1}}));
-  hostile("embeddings.0.0.weight would be (3000, 2500)",
+  hostile("embeddings.0.0.weight would have shape (3000, 2500)",
           fairseq({{band + "0.0.weight", {3000, 1}}, {band + "0.1.weight", {2500, 1}}}));
-  hostile("does not go through a projection",
+  hostile("does not match a projection",
           fairseq({{band + "0.0.weight", {3, 1}}, {band + "0.1.weight", {2}}}));
   // A table of ordinary length is read.
   const model::TorchFile file(source_of(fairseq_plain()));

@@ -105,8 +105,8 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
                  [&] { model::import_model(folder / "model.pt", {}, folder / "out"); });
   };
   damaged("n_layer", 3, "no tensor layers.2");
-  damaged("n_token", 41, "emb_layers.0.weight is not of 41 words");
-  damaged("cutoffs", 50, "do not go together");
+  damaged("n_token", 41, "emb_layers.0.weight does not have 41 tokens");
+  damaged("cutoffs", 50, "are inconsistent");
 }
 
 DOCTEST_TEST_CASE("a softmax of its own stays one") {
@@ -151,28 +151,28 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   const auto some = [](const std::vector<std::int64_t>& shape) {
     return tensor("FloatStorage", "0", 64, 0, shape, std::vector<std::int64_t>(shape.size(), 1));
   };
-  refused(Code::bad_data, "ckpt.pt: no tensor transformer.wte.weight in it", without(0));
-  refused(Code::bad_data, "nothing in it is transformer.h.0.attn.c_proj.weight", without(4));
-  refused(Code::bad_data, "tensor other.weight belongs to no part of the model",
+  refused(Code::bad_data, "ckpt.pt: has no tensor transformer.wte.weight", without(0));
+  refused(Code::bad_data, "has no transformer.h.0.attn.c_proj.weight", without(4));
+  refused(Code::bad_data, "tensor other.weight matches no part of the model",
           with("other.weight", some({2})));
-  refused(Code::bad_data, "1 tensors more than its options make",
+  refused(Code::bad_data, "1 tensors more than its options require",
           with("transformer.h.0.ln_1.bias", some({2})));
-  refused(Code::bad_data, "transformer.wpe.weight in it is (5, 2), its options make it (4, 2)",
+  refused(Code::bad_data, "transformer.wpe.weight has shape (5, 2), but its options require (4, 2)",
           with("transformer.wpe.weight", some({5, 2})));
-  refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or of another type",
+  refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or has the wrong type",
           small_gpt(), {{unicode("n_layer"), unicode("two")}});
   refused(Code::bad_config, "heads", small_gpt(), {{unicode("n_head"), whole(3)}});
   // Only a required value must be valid: the first call is not used, the second is.
   const std::string call = global("os", "system") + tuple({unicode("ls")}) + "R";
-  refused(Code::bad_data, "no tensor transformer.wte.weight in it", without(0),
+  refused(Code::bad_data, "has no tensor transformer.wte.weight", without(0),
           {{unicode("unread"), call}});
   refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{unicode("n_embd"), call}});
   auto called = small_gpt();
   called[0].second = call;
-  refused(Code::bad_data, "no tensor transformer.wte.weight in it", called);
+  refused(Code::bad_data, "has no tensor transformer.wte.weight", called);
   overwrite(folder / "ckpt.pt", archive(dict({{unicode("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data,
-               "no checkpoint of nanoGPT, fairseq, Transformer-XL: it holds weights",
+               "not a checkpoint of nanoGPT, fairseq, Transformer-XL: it contains weights",
                [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
 }
 
@@ -220,7 +220,7 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
   expect_error(Code::bad_data, "no tensor " + names[9],
                [&] { model::import_model(folder.path, {}, folder / "three"); });
   overwrite(folder / "b.bin", pickled(8, names.size()));
-  expect_error(Code::bad_data, "tensor " + names[8] + " stands in another file too",
+  expect_error(Code::bad_data, "tensor " + names[8] + " also occurs in another file",
                [&] { model::import_model(folder.path, {}, folder / "three"); });
   overwrite(folder / "b.bin", pickled(9, names.size()));
   index["weight_map"].erase(names[3]);
@@ -234,7 +234,7 @@ DOCTEST_TEST_CASE("a model is not written over another") {
   const TemporaryFolder folder;
   const auto path = imported(folder, "nanogpt");
   const auto refused = [&](const std::string& what) {
-    expect_error(Code::cannot_create, "holds a model already",
+    expect_error(Code::cannot_create, "already contains a model",
                  [&] { model::import_model(kGolden + what + ".pt", {}, path); });
   };
   refused("nanogpt_stream");
@@ -268,7 +268,7 @@ DOCTEST_TEST_CASE("many names for one storage are refused before they are many t
   const auto* const weights = read.root().find("model");
   DOCTEST_REQUIRE(weights != nullptr);
   model::StateDict state(read, *weights, {});
-  expect_error(Code::bad_data, "are views of each other", [&] {
+  expect_error(Code::bad_data, "overlap", [&] {
     for (int times = 0; times < 4; ++times)
       for (int i = 0; i < 2000; ++i) state.take("transformer.x" + std::to_string(i));
   });

@@ -77,9 +77,9 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   const auto verdict = model::check_model(folder.path);
   for (const char* part :
        {"tokenizer.json", "no tensor transformer.ln_f.bias (16) in it",
-        "transformer.h.1.ln_2.bias is (5), config.json makes it (16)",
-        "tensor more (2) belongs to no part", "ln_1.weight holds a value that is not finite",
-        "wpe.weight holds a value that is not finite", "step-7"})
+        "transformer.h.1.ln_2.bias has shape (5), but config.json requires (16)",
+        "tensor more (2) matches no part", "ln_1.weight has a value that is not finite",
+        "wpe.weight has a value that is not finite", "step-7"})
     DOCTEST_CHECK_MESSAGE(verdict.lines().find(part) != std::string::npos,
                           part << " in " << verdict.lines());
   DOCTEST_CHECK(verdict.faults.size() == 7);
@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   DOCTEST_REQUIRE(changed.faults.size() == 1);
   DOCTEST_CHECK(changed.faults[0].find("not the configuration that was saved") !=
                 std::string::npos);
-  expect_error(Code::no_input, "is not there", [&] { model::check_model(folder / "nothing"); });
+  expect_error(Code::no_input, "does not exist", [&] { model::check_model(folder / "nothing"); });
 }
 
 DOCTEST_TEST_CASE(
@@ -140,7 +140,7 @@ DOCTEST_TEST_CASE(
     });
   };
   refused(usual(), "llama",
-          "mine: no llama can be made of it: positions is \"learned\", not \"rope\"");
+          "mine: cannot be exported as llama: positions is \"learned\", not \"rope\"");
   refused(llama, "gpt2", "norm_kind is \"rms\", not \"layer\"");
   refused(small_adaptive(), "gpt2", "cutoffs is not empty");
   auto lstm = usual();

@@ -48,11 +48,11 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
     DOCTEST_CAPTURE(path);
     expect_error(code, part, [&] { model::load(path); });
   };
-  refused(Code::no_input, folder / "absent", "absent: is not there");
+  refused(Code::no_input, folder / "absent", "absent: does not exist");
   refused(Code::no_input, "someorg/some-model", "hf download someorg/some-model --local-dir DIR");
-  refused(Code::no_input, "someorg/x.safetensors", "is not there; give a model's folder");
+  refused(Code::no_input, "someorg/x.safetensors", "does not exist; give a model's folder");
   fs::create_symlink("gone", folder / "link");
-  refused(Code::no_input, folder / "link", "is a link to gone, which is not there");
+  refused(Code::no_input, folder / "link", "is a link to gone, which does not exist");
   put(folder / "book.txt", "It was a bright cold day");
   refused(Code::bad_data, folder / "book.txt", "is a text file");
   put(folder / "x.bin", "GGUF\3\0\0\0"s);
@@ -68,7 +68,7 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
   refused(Code::bad_data, folder / "lora", "give the model and --adapter " + (folder / "lora"));
   // Its trainer may have left a config.json there.
   put(folder / "lora/config.json", R"({"model_type": "llama"})");
-  refused(Code::bad_data, folder / "lora", "an adapter of org/base, no model");
+  refused(Code::bad_data, folder / "lora", "is an adapter of org/base, not a model");
   put(folder / "store/store.json", "{}");
   refused(Code::no_input, folder / "store", "it is a datastore");
   put(folder / "ngrams/ngrams.json", "{}");
@@ -78,9 +78,9 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
   put(folder / "spm.model", "\x0a\x0e\x0a\x05<unk>\x15"s);
   refused(Code::bad_data, folder / "spm.model", "a sentencepiece model");
   fs::create_directory(folder / "empty");
-  refused(Code::no_input, folder / "empty", "no config.json in it");
+  refused(Code::no_input, folder / "empty", "not a model's folder");
   put(folder / "bare/config.json", R"({"model_type": "llama"})");
-  refused(Code::no_input, folder / "bare", "no weights in it");
+  refused(Code::no_input, folder / "bare", "has no weights");
   model::save(folder / "m", *random_model(small_gpt2()), {}, "");
   put(folder / "m/adapter_config.json", "{}");
   refused(Code::bad_config, folder / "m",

@@ -411,6 +411,6 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
     made.tensors["language_model.model.layers.0.more.weight"] = torch::randn({2});
     const TemporaryFolder folder;
     made.write(folder / "m");
-    expect_error(Code::bad_data, "belongs to no part", [&] { model::load(folder / "m"); });
+    expect_error(Code::bad_data, "matches no part", [&] { model::load(folder / "m"); });
   }
 }

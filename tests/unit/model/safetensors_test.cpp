@@ -120,9 +120,9 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   refused("bytes 8 to 0", entry("F32", "[2]", "[8,0]"));
   refused("hole", entry("F32", "[1]", "[4,8]"));
   refused("belong to no tensor", entry("F32", "[1]", "[0,4]"));
-  refused("no whole number", entry("F32", "[-2]", "[0,8]"));
-  refused("no whole number", entry("F32", "[2.0]", "[0,8]"));
-  refused("no whole number", entry("F32", "[2]", "[0,\"8\"]"));
+  refused("is not an integer", entry("F32", "[-2]", "[0,8]"));
+  refused("is not an integer", entry("F32", "[2.0]", "[0,8]"));
+  refused("is not an integer", entry("F32", "[2]", "[0,\"8\"]"));
   refused("larger than any file", entry("F32", "[4611686018427387904,4]", "[0,8]"));
   refused("larger than any file", entry("F32", "[0,4611686018427387904,4]", "[0,0]"), 0);
   refused(
@@ -131,8 +131,8 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
       4);
   refused("not described", R"({"t":{"dtype":"F32","shape":[2]}})");
   refused("not described", R"({"t":3})");
-  refused("is no object", R"({"__metadata__":3})");
-  refused("is no text", R"({"__metadata__":{"a":3}})");
+  refused("is not an object", R"({"__metadata__":3})");
+  refused("is not a text", R"({"__metadata__":{"a":3}})");
   refused(
       "overlap",
       R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})");

@@ -239,8 +239,9 @@ DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls o
 DOCTEST_TEST_CASE("what a gla adds and what it keeps have to go together") {
   auto options = properties::small_options("gla");
   options.gla = {"delta", "fixed", 4};
-  DOCTEST_CHECK(properties::refusal(options) ==
-                "gla-decay: fixed is of gla-update sum (RetNet); of delta it is gated or none");
+  DOCTEST_CHECK(
+      properties::refusal(options) ==
+      "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   options.gla.update = "sum";
   options.shape.heads = 4;
   DOCTEST_CHECK(properties::refusal(options) == "gla-decay: fixed needs keys of even width, not 1");

@@ -79,15 +79,15 @@ DOCTEST_TEST_CASE("what makes no sense is refused by name") {
   };
   says("", "is empty");
   says("1,2", "2 lengths for 6 layers");
-  says("1,-2,3,4,5,6", "'-2' is no number");
-  says("many", "'many' is no number");
-  says("long=5", "says no place=");
-  says("long=5 place=top:2", "is none of all, none, first:N");
+  says("1,-2,3,4,5,6", "'-2' is not a number");
+  says("many", "'many' is not a number");
+  says("long=5", "place= is missing");
+  says("long=5 place=top:2", "takes all, none, first:N");
   says("long=5 place=last", "last takes :N");
   says("long=5 place=all:3", "all takes no number");
   says("long=5 place=last:7", "there are 6 layers");
-  says("long=x place=last:1", "'x' is no number");
-  says("long=5 size=3 place=all", "'size=3': is none of");
-  says("long=5 place=last:1 offset=1", "goes with interleaved");
+  says("long=x place=last:1", "'x' is not a number");
+  says("long=5 size=3 place=all", "'size=3': takes");
+  says("long=5 place=last:1 offset=1", "requires place=interleaved");
   says("long=5 place=interleaved:3 offset=2", "a group has 2 layers");
 }

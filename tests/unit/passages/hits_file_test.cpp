@@ -68,7 +68,7 @@ DOCTEST_TEST_CASE("every byte that is another, and every end that is missing, is
   }
   auto longer = whole;
   longer.push_back({});
-  DOCTEST_CHECK(refused(longer).text == "hits: bytes behind its end");
+  DOCTEST_CHECK(refused(longer).text == "hits: has data after its end");
 }
 
 DOCTEST_TEST_CASE("hits of another search name what is other") {
@@ -77,16 +77,14 @@ DOCTEST_TEST_CASE("hits of another search name what is other") {
     change(other);
     return refused(file_of({}, other)).text;
   };
-  const std::string is = "hits: its hits are of another search: ";
-  DOCTEST_CHECK(said([](auto& of) { of.data = "4567"; }) ==
-                is + "data \"4567\", now it is \"0123\"");
-  DOCTEST_CHECK(said([](auto& of) { of.unit_length = 32; }) == is + "segment 32, now it is 64");
-  DOCTEST_CHECK(said([](auto& of) { of.unit = "pair"; }) ==
-                is + "unit \"pair\", now it is \"segment\"");
-  DOCTEST_CHECK(said([](auto& of) { of.k1 = 1.5; }) == is + "k1 1.5, now it is 0.9");
-  DOCTEST_CHECK(said([](auto& of) { of.b = 0; }) == is + "b 0.0, now it is 0.4");
-  DOCTEST_CHECK(said([](auto& of) { of.top = 3; }) == is + "top 3, now it is 2");
+  const std::string is = "hits: contains the hits of another search: ";
+  DOCTEST_CHECK(said([](auto& of) { of.data = "4567"; }) == is + "data \"4567\", now \"0123\"");
+  DOCTEST_CHECK(said([](auto& of) { of.unit_length = 32; }) == is + "segment 32, now 64");
+  DOCTEST_CHECK(said([](auto& of) { of.unit = "pair"; }) == is + "unit \"pair\", now \"segment\"");
+  DOCTEST_CHECK(said([](auto& of) { of.k1 = 1.5; }) == is + "k1 1.5, now 0.9");
+  DOCTEST_CHECK(said([](auto& of) { of.b = 0; }) == is + "b 0.0, now 0.4");
+  DOCTEST_CHECK(said([](auto& of) { of.top = 3; }) == is + "top 3, now 2");
   DOCTEST_CHECK(said([](auto& of) { of.other_documents = true; }) ==
-                is + "other_documents true, now it is false");
-  DOCTEST_CHECK(said([](auto& of) { of.units = 6; }) == is + "units 6, now it is 5");
+                is + "other_documents true, now false");
+  DOCTEST_CHECK(said([](auto& of) { of.units = 6; }) == is + "units 6, now 5");
 }

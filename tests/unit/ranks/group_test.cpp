@@ -217,7 +217,7 @@ DOCTEST_TEST_CASE("where one rank fails all leave with its code") {
   DOCTEST_CHECK(all[0].code == 73);
   DOCTEST_CHECK(all[0].text == "no place");
   DOCTEST_CHECK(all[1].code == 73);
-  DOCTEST_CHECK(all[1].text == "rank 1 of 2: rank 0 failed; see what it says");
+  DOCTEST_CHECK(all[1].text == "rank 1 of 2: rank 0 failed; see its message");
   const auto any = [](ranks::Group& group) {
     group.together([&] {
       if (group.rank() == 1) core::fail(core::Code::no_input, "not there");
@@ -227,7 +227,7 @@ DOCTEST_TEST_CASE("where one rank fails all leave with its code") {
   all = run_ranks(3, any);
   for (const auto& rank : all) DOCTEST_CHECK(rank.code == 66);
   DOCTEST_CHECK(all[1].text == "not there");
-  DOCTEST_CHECK(all[2].text == "rank 2 of 3: rank 1 failed; see what it says");
+  DOCTEST_CHECK(all[2].text == "rank 2 of 3: rank 1 failed; see its message");
 }
 
 DOCTEST_TEST_CASE("a rank that dies is noticed at once, one that is silent after the timeout") {
@@ -287,7 +287,8 @@ DOCTEST_TEST_CASE("a rank that never comes is an error after the timeout, not a 
       },
       launch);
   DOCTEST_CHECK(lonely[0].code == kLost);
-  DOCTEST_CHECK(lonely[0].text.find("did not meet the others at 127.0.0.1") != std::string::npos);
+  DOCTEST_CHECK(lonely[0].text.find("could not join the other ranks at 127.0.0.1") !=
+                std::string::npos);
   DOCTEST_CHECK(seconds_since(start) < 60);
 }
 

@@ -109,7 +109,7 @@ DOCTEST_TEST_CASE("what is no shard is told so") {
   DOCTEST_CHECK(sample::has(thrown([&] { read_through(zstd); }).text, "zstd"));
   DOCTEST_CHECK(sample::has(
       thrown([&] { sample::open(std::as_bytes(std::span(text.data(), text.size()))); }).text,
-      "not a shard, but text; tokenize makes one of a text: tokenize -t TOKENIZER"));
+      "not a shard, but text; encode a text with: tokenize -t TOKENIZER"));
 }
 
 DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are right") {

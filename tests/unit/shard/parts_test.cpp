@@ -73,7 +73,7 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
   DOCTEST_CHECK(data.name() == three + " and 1 more");
   auto error = thrown([&] { merged({three, one}); });
   DOCTEST_CHECK(error.code == 64);
-  DOCTEST_CHECK(error.text == three + ": is a part of 3, of which part 2 is not there");
+  DOCTEST_CHECK(error.text == three + ": is one of 3 parts, of which part 2 is missing");
   error = thrown([&] { merged({three, one, three}); });
   DOCTEST_CHECK(error.text == three + ": a part that is there twice");
   // Parts of two commands, or parts and other shards, are read as ordinary shards and not merged.
@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
     DOCTEST_CHECK(!shard::Dataset(paths).is_of_parts());
     error = thrown([&] { merged(paths); });
     DOCTEST_CHECK(error.code == 64);
-    DOCTEST_CHECK(error.names("is no part of the command of which " + one + " is one"));
+    DOCTEST_CHECK(error.names("belongs to another command than " + one));
   }
 }
 

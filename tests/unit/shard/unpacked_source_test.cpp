@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("compressed bytes that are damaged or cut short are refused") 
     DOCTEST_CHECK(thrown([&] { held(file + "rubbish"); }).code == 65);
     std::string flipped = file;
     flipped[file.size() - 4] = static_cast<char>(flipped[file.size() - 4] ^ 1);
-    DOCTEST_CHECK(thrown([&] { held(flipped); }).names("cannot be unpacked"));
+    DOCTEST_CHECK(thrown([&] { held(flipped); }).names("cannot be decompressed"));
   }
 }
 
@@ -137,7 +137,7 @@ DOCTEST_TEST_CASE("what a frame looks back at has a bound") {
   DOCTEST_CHECK(with(frame(21), std::uint64_t{2} << 30) == "a");
   DOCTEST_CHECK(thrown([&] { with(frame(21), (std::uint64_t{2} << 30) - 1); }).code == 65);
   DOCTEST_CHECK(with(xz("a"), shard::kUnpackMemory) == "a");
-  DOCTEST_CHECK(thrown([&] { with(xz("a"), 100 << 10); }).names("xz wants 1 MiB"));
+  DOCTEST_CHECK(thrown([&] { with(xz("a"), 100 << 10); }).names("decompression needs 1 MiB"));
 }
 
 DOCTEST_TEST_CASE("a shard is no text, though it is zstd") {

@@ -210,7 +210,7 @@ DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words 
   using store::Plan;
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.data = "other";
-                }).names("begun with another FILE than train.shard.zst; go on with that"));
+                }).names("begun with another FILE than train.shard.zst; rerun with that"));
   DOCTEST_CHECK(
       refused([](Plan& p) { p.model = "other"; }).names("begun with another --model than model;"));
   DOCTEST_CHECK(refused([](Plan& p) {
@@ -218,16 +218,14 @@ DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words 
                 }).names("begun with another tokenizer than that of model;"));
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.metric = store::Metric::l2;
-                }).names("begun with --metric ip, now it is l2;"));
-  DOCTEST_CHECK(refused([](Plan& p) {
-                  p.index = "";
-                }).names("begun with --index IVF4,Flat, now it is none;"));
-  DOCTEST_CHECK(refused([](Plan& p) {
-                  p.windows["window"] = 32;
-                }).names("begun with --window 64, now it is 32;"));
+                }).names("begun with --metric ip, now l2;"));
+  DOCTEST_CHECK(
+      refused([](Plan& p) { p.index = ""; }).names("begun with --index IVF4,Flat, now none;"));
+  DOCTEST_CHECK(
+      refused([](Plan& p) { p.windows["window"] = 32; }).names("begun with --window 64, now 32;"));
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.windows["batch_tokens"] = 64;
-                }).names("begun with --batch-tokens 4096, now it is 64;"));
+                }).names("begun with --batch-tokens 4096, now 64;"));
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.windows["reach"] = "|clamp-length:4";
                 }).names("layers that look back otherwise"));

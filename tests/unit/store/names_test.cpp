@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("damaged names are refused") {
   const StoreFolder folder;
   build_store(folder.path, named_plan("a", {"x", "y"}), random_rows(50, 1), {0, 20});
   core::write_file(folder.path / "names.txt", "x\nz\n");
-  DOCTEST_CHECK(thrown([&] { names_in(folder.path); }).names("names.txt: damaged"));
+  DOCTEST_CHECK(thrown([&] { names_in(folder.path); }).names("names.txt: corrupt file"));
   std::filesystem::remove(folder.path / "names.txt");
   DOCTEST_CHECK(thrown([&] { names_in(folder.path); }).code == 66);
   const std::string path = folder.around / "names";

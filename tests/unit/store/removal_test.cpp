@@ -162,7 +162,7 @@ DOCTEST_TEST_CASE("a removal that is asked for again removes nothing more") {
   const auto ask = [&](std::vector<std::int64_t> documents,
                        std::optional<std::uint64_t> generation = {}) {
     store::Removal removal(folder.path, {std::move(documents), generation});
-    DOCTEST_CHECK(removal.repetition().find("nothing was removed now") != std::string::npos);
+    DOCTEST_CHECK(removal.repetition().find("nothing removed") != std::string::npos);
     removal.done();
     return std::pair(removal.repeated(), removal.receipts().at(0).generation);
   };

@@ -147,10 +147,10 @@ DOCTEST_TEST_CASE("a store of another text, or with other labels, gives no targe
   const store::Datastore other(wrong.folder.path);
   const auto labels = thrown([&] { store::rows_of(other, *wrong.data); });
   DOCTEST_CHECK(labels.code == 65);
-  DOCTEST_CHECK(labels.names("its rows are not the tokens of"));
+  DOCTEST_CHECK(labels.names("its rows do not match the tokens of"));
   StoreFolder apart;
   build_store(apart.path, make_plan(), random_rows(10, 1), {0});
   const auto text = thrown([&] { store::rows_of(store::Datastore(apart.path), *of.data); });
   DOCTEST_CHECK(text.code == 65);
-  DOCTEST_CHECK(text.names("does not hold"));
+  DOCTEST_CHECK(text.names("does not contain"));
 }

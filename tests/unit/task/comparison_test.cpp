@@ -206,7 +206,7 @@ DOCTEST_TEST_CASE("too little to compare is refused") {
   DOCTEST_CHECK(documents(text_of(rng, 900, 100, 0)).names("there are 9 documents"));
   auto uneven = text_of(rng, 1000, 10, 0);
   uneven.push_back({0, 1, 1000});
-  DOCTEST_CHECK(documents(uneven).names("lengths differ"));
+  DOCTEST_CHECK(documents(uneven).names("differ so much in length"));
   uneven.back() = {0, INFINITY, 10};
   DOCTEST_CHECK(documents(uneven).names("probability 0"));
   DOCTEST_CHECK(consecutive(uneven).names("probability 0"));

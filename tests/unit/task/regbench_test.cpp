@@ -178,7 +178,7 @@ DOCTEST_TEST_CASE("scores: each convention, by hand") {
   DOCTEST_CHECK(score.with_separators.l1_mean() == doctest::Approx((0.5 + 1.2 + 0.8 + 0.2) / 4));
   DOCTEST_CHECK(thrown([&] {
                   score.add(kSmall, tokens("ba"), p, "side:3");
-                }).names("side:3: token 0 is no word"));
+                }).names("side:3: token 0 is not in the alphabet"));
 }
 
 DOCTEST_TEST_CASE("scores equal those over all words that may follow") {
@@ -257,10 +257,10 @@ DOCTEST_TEST_CASE("what is no automaton is named") {
   const auto refusal = [](const char* json) {
     return thrown([&] { task::automaton_of_json(json, "f:2"); });
   };
-  DOCTEST_CHECK(refusal("[]").names("f:2: no automaton: not a list"));
-  DOCTEST_CHECK(refusal("[{}]").names("f:2: no automaton: a state"));
-  DOCTEST_CHECK(refusal(R"([{"z":0}])").names("f:2: no automaton: an edge's letter"));
-  DOCTEST_CHECK(refusal(R"([{"a":1}])").names("f:2: no automaton: an edge leads"));
+  DOCTEST_CHECK(refusal("[]").names("f:2: not an automaton: not a list"));
+  DOCTEST_CHECK(refusal("[{}]").names("f:2: not an automaton: a state"));
+  DOCTEST_CHECK(refusal(R"([{"z":0}])").names("f:2: not an automaton: an edge's letter"));
+  DOCTEST_CHECK(refusal(R"([{"a":1}])").names("f:2: not an automaton: an edge leads"));
 }
 
 DOCTEST_TEST_CASE("induction: each pair holds in its sequence, the last was there before") {

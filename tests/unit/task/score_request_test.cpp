@@ -70,27 +70,26 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(parse(R"({"messages": [], "choices": ["c"]})").kind == Kind::choices);
   DOCTEST_CHECK_FALSE(parse(R"({"text": "c", "special": null})").special.has_value());
   DOCTEST_CHECK(parse(R"({"messages": []})").error ==
-                R"(f:3: after "messages" comes "continuation" or "choices", one of them)");
+                R"(f:3: "messages" needs "continuation" or "choices"; give one)");
   DOCTEST_CHECK(parse(R"({"messages": [], "context": "c", "continuation": "d"})").error ==
-                R"(f:3: "context" and "messages": give one of them)");
+                R"(f:3: "context" and "messages" exclude each other; give one)");
   DOCTEST_CHECK_FALSE(parse(R"({"messages": [], "text": "c"})").error.empty());
   DOCTEST_CHECK_FALSE(parse(R"({"text": "c", "special": 1})").error.empty());
 }
 
 DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {R"([1])", "f:3: no JSON object"},
-      {R"({"id": 4})", R"(f:3: neither "text" nor "context" in it)"},
+      {R"([1])", "f:3: not a JSON object"},
+      {R"({"id": 4})", R"(f:3: has neither "text" nor "context")"},
       {R"({"id": 4, "text": 1})", R"(f:3: "text" has the wrong type)"},
       {R"({"text": "a", "context": "b"})",
-       R"(f:3: "text" stands alone, or else "context" with what follows it)"},
-      {R"({"context": "b"})",
-       R"(f:3: after "context" comes "continuation" or "choices", one of them)"},
+       R"(f:3: "text" cannot be combined with "context"; give one)"},
+      {R"({"context": "b"})", R"(f:3: "context" needs "continuation" or "choices"; give one)"},
       {R"({"context": "b", "continuation": "a", "choices": ["a"]})",
-       R"(f:3: after "context" comes "continuation" or "choices", one of them)"},
+       R"(f:3: "context" needs "continuation" or "choices"; give one)"},
       {R"({"context": "b", "choices": []})", "f:3: no choices"},
       {R"({"context": "b", "choices": ["a"], "gold": 1})",
-       R"(f:3: "gold" is 1, and the choices are 0 to 0)"},
+       R"(f:3: "gold" is 1, but the choices are 0 to 0)"},
       {R"({"context": "b", "choices": ["a", 2]})", R"(f:3: "choices" has the wrong type)"},
   };
   for (const auto& [line, error] : wrong) DOCTEST_CHECK(parse(line).error == error);
@@ -109,8 +108,8 @@ DOCTEST_TEST_CASE(
       parse("{\"text\": \"a\", \"x\": " + std::string(900, '[') + std::string(900, ']') + "}")
           .error.empty());
   const std::vector<std::pair<std::string, std::string>> wrong = {
-      {R"({"id": 7, "text": "\ud83d x"})", R"("text" has a lone surrogate)"},
-      {R"({"id": 7, "context": "a", "choices": ["b", "\ude00"]})", R"("choices" has a lone)"},
+      {R"({"id": 7, "text": "\ud83d x"})", R"("text" has an unpaired surrogate)"},
+      {R"({"id": 7, "context": "a", "choices": ["b", "\ude00"]})", R"("choices" has an unpaired)"},
       {R"({"id": 7, "text": "a", "x": NaN})", "NaN is not JSON"},
       {"{\"id\": 7, \"text\": \"\xe9\"}", "byte 19 (0xe9) is not UTF-8"},
   };

@@ -68,15 +68,15 @@ DOCTEST_TEST_CASE("lists of words, names and openings") {
   DOCTEST_CHECK(parts.nouns == std::vector<std::string>{"cat", "big dog"});
   DOCTEST_CHECK(
       thrown([&] { task::read_story_words("noun cat\nadverb soon\n", "w", parts); }).text ==
-      "w:2: 'adverb soon' is none of 'noun WORD', 'verb WORD', 'adjective WORD'");
+      "w:2: 'adverb soon' is not 'noun WORD', 'verb WORD' or 'adjective WORD'");
   DOCTEST_CHECK(thrown([&] { task::read_story_words("noun cat\nverb go\n", "w", parts); }).text ==
-                "w: no adjective in it");
+                "w: has no adjective");
   DOCTEST_CHECK(task::read_first_names("1. Anna\n2. Bo\nAnna\nMaximilian\n", "n") ==
                 std::vector<std::string>{"Anna", "Bo"});
   DOCTEST_CHECK(openings("1. Once upon a time...\nOnce more.\n") ==
                 std::vector<std::string>{"Once", "Once upon", "Once upon a", "Once upon a time",
                                          "Once more"});
-  DOCTEST_CHECK(thrown([] { openings("...\n"); }).text == "o: no opening in it");
+  DOCTEST_CHECK(thrown([] { openings("...\n"); }).text == "o: has no opening");
 }
 
 DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, with chatter") {
@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, wi
                         "\"Hi,\" he said \"Go\""});
   DOCTEST_CHECK(openings("1. a b c d e f g h i j k l m n").size() == 12);
   DOCTEST_CHECK(thrown([&] { names("Some names:\n1. Maximilian\n2.\n"); }).text ==
-                "n: no name of at most 7 letters in it");
+                "n: has no name of at most 7 letters");
 }
 
 DOCTEST_TEST_CASE("items of lists lose the quotation marks around them, whatever kind they are") {
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("openings end before markup, which stories are dropped for") {
                 Strings{"In", "In a", "One", "One day"});
   DOCTEST_CHECK(openings("1. **One night**\n2. Tom & Anna\n") ==
                 Strings{"One", "One night", "Tom"});
-  DOCTEST_CHECK(thrown([] { openings("[name] ran\n"); }).text == "o: no opening in it");
+  DOCTEST_CHECK(thrown([] { openings("[name] ran\n"); }).text == "o: has no opening");
 }
 
 DOCTEST_TEST_CASE("openings are what a list of all beginnings has, each once, in its order") {
@@ -213,11 +213,11 @@ DOCTEST_TEST_CASE("openings of answers, out of the requests") {
   DOCTEST_CHECK(of(openings, "whole").empty());
   DOCTEST_CHECK(of(task::AnswerOpenings(), "s-1").empty());
   DOCTEST_CHECK(thrown([&] { of(openings, "s-300"); }).text ==
-                "answers:3: no request of batch has the custom_id 's-300'");
+                "answers:3: its custom_id occurs in no request of batch: 's-300'");
   DOCTEST_CHECK(thrown([&] {
                   read(many + opened("s-5", "Night"));
-                }).text.starts_with("batch: two requests have one custom_id, with '"));
-  DOCTEST_CHECK(thrown([&] { read(many + "{}\n"); }).text == "batch:301: no \"custom_id\" in it");
+                }).text.starts_with("batch: two requests, with '"));
+  DOCTEST_CHECK(thrown([&] { read(many + "{}\n"); }).text == "batch:301: has no \"custom_id\"");
   DOCTEST_CHECK(thrown([&] { read(R"({"custom_id":"a","body":{"messages":7}})"); }).text ==
                 "batch:1: \"messages\" has the wrong type");
 }
@@ -271,7 +271,7 @@ DOCTEST_TEST_CASE("stories out of each kind of file, counted") {
   DOCTEST_CHECK(begun.kept == 1);
   DOCTEST_CHECK(begun.words == 4);
   for (const auto* const line : {"\"A cat sat down.\"", "{\"story\": \"A cat sat down.\"}"})
-    DOCTEST_CHECK(thrown([&] { clean(line, file); }).text == "file:1: no \"opening\" in it");
+    DOCTEST_CHECK(thrown([&] { clean(line, file); }).text == "file:1: has no \"opening\"");
   file.format = "text", file.separator = "##";
   DOCTEST_CHECK(thrown([&] { file.check(); }).code == 64);
   file.opening_field.clear();

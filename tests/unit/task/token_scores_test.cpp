@@ -80,11 +80,11 @@ DOCTEST_TEST_CASE("a damaged file is named with its line") {
   const std::string heading = "position\tdocument\ttoken\tnats\n";
   DOCTEST_CHECK(thrown(heading + "1\t0\t5\t2.5\n").empty());
   DOCTEST_CHECK(has(thrown(""), "a.tsv: empty"));
-  DOCTEST_CHECK(has(thrown("position\ttoken\n"), "a.tsv:1: no column \"document\""));
+  DOCTEST_CHECK(has(thrown("position\ttoken\n"), "a.tsv:1: has no column \"document\""));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\t5\n"), "a.tsv:2: nats '' is not a number"));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\tx\t2\n"), "a.tsv:2: token 'x'"));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\t5\tinf\n"), "a.tsv:2: nats is not finite"));
   DOCTEST_CHECK(
-      has(thrown(heading + "1\t0\t5\t2\n2\t0\t5\t2"), "a.tsv:3: the last line has no end"));
-  DOCTEST_CHECK(has(thrown(std::string(3 << 20, 'a')), "no end of the line"));
+      has(thrown(heading + "1\t0\t5\t2\n2\t0\t5\t2"), "a.tsv:3: the last line does not end"));
+  DOCTEST_CHECK(has(thrown(std::string(3 << 20, 'a')), "the line does not end"));
 }

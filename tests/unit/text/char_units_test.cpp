@@ -34,7 +34,7 @@ DOCTEST_TEST_CASE("dict.txt: fairseq's four special tokens, then the words; a ne
   };
   DOCTEST_CHECK(bad("the 50\nof\n").names("dict.txt:2:"));
   DOCTEST_CHECK(bad("the 50\nof x\n").names("dict.txt:2:"));
-  DOCTEST_CHECK(bad("the 50\nthe 40\n").names("dict.txt:2: the is there twice"));
+  DOCTEST_CHECK(bad("the 50\nthe 40\n").names("dict.txt:2: the occurs twice"));
   DOCTEST_CHECK(bad("\xff 50\n").names("dict.txt:1: not UTF-8"));
 }
 

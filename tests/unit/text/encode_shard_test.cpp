@@ -55,7 +55,7 @@ DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs")
   DOCTEST_CHECK(text::tokenizer_of(data, "bytes")->size() == made.vocabulary);
   const auto refused = thrown([&] { text::tokenizer_of(data, sample::kFolder + "word.json"); });
   DOCTEST_CHECK(refused.code == 65);
-  DOCTEST_CHECK(refused.names("made by another tokenizer"));
+  DOCTEST_CHECK(refused.names("was encoded by another tokenizer"));
 }
 
 DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
@@ -108,8 +108,8 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
     DOCTEST_CHECK(text::shortfall(*learned, request).empty() == !bpe);
     request.vocab_size = 20'000, request.min_count = 3;
     const auto why = text::shortfall(*learned, request);
-    DOCTEST_CHECK(why.find("fewer than --vocab-size 20000") == 0);
-    DOCTEST_CHECK(why.find(bpe ? "no more pairs are seen 3" : "no more words are seen 3") !=
+    DOCTEST_CHECK(why.find("fewer tokens than --vocab-size 20000") == 0);
+    DOCTEST_CHECK(why.find(bpe ? "no further pairs occur 3" : "no further words occur 3") !=
                   why.npos);
     DOCTEST_CHECK(why.find("--min-count") != why.npos);
   }
@@ -152,10 +152,9 @@ DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what i
            })
         .text.substr(bad.size());
   };
-  DOCTEST_CHECK(refused("{}") == ":1: no \"segments\" in it");
+  DOCTEST_CHECK(refused("{}") == ":1: has no \"segments\"");
   DOCTEST_CHECK(refused("{\"segments\": 1}") == ":1: \"segments\" is not a list");
-  DOCTEST_CHECK(refused("{\"segments\": [{\"text\": \"a\"}]}") ==
-                ":1: segments: no \"label\" in it");
+  DOCTEST_CHECK(refused("{\"segments\": [{\"text\": \"a\"}]}") == ":1: segments: has no \"label\"");
   DOCTEST_CHECK(refused("{\"segments\": [{\"text\": 1, \"label\": true}]}") ==
                 ":1: segments: \"text\" is not a string");
 }

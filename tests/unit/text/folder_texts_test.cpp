@@ -43,7 +43,7 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
   for (const auto& note : found.notes) notes += note + "\n";
   for (const char* part :
        {"and 1 more: left out: hidden", "and 1 more: left out: a link",
-        "pipe: left out: no regular file", "picture.png and 1 more: left out: no text"})
+        "pipe: left out: not a regular file", "picture.png and 1 more: left out: no text"})
     DOCTEST_CHECK(notes.find(part) != notes.npos);
   // Several folders in sequence, also without a slash.
   DOCTEST_CHECK(text::texts_below({(folder.path / "b").string(), folder / "a/deep"}).names ==
@@ -52,10 +52,11 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
 
 DOCTEST_TEST_CASE("what is no folder, or has no text, is refused") {
   const TemporaryFolder folder;
-  DOCTEST_CHECK(thrown([&] { text::texts_below({folder / ""}); }).names("no text in it"));
+  DOCTEST_CHECK(thrown([&] { text::texts_below({folder / ""}); }).names("has no text"));
   core::write_file(folder / "a.txt", "text");
   DOCTEST_CHECK(thrown([&] { text::texts_below({folder / "a.txt"}); }).code == 66);
   DOCTEST_CHECK(thrown([&] { text::texts_below({folder / "nowhere"}); }).code == 66);
   core::write_file(folder / "a\nb", "text");
-  DOCTEST_CHECK(thrown([&] { text::texts_below({folder / ""}); }).names("no document can have"));
+  DOCTEST_CHECK(
+      thrown([&] { text::texts_below({folder / ""}); }).names("is not a valid document name"));
 }

@@ -41,10 +41,11 @@ DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   put(folder / "two/tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
   refused(folder / "two", 65, "Qwen2Tokenizer");
   put(folder / "spm/tokenizer.model", "\x0a\x0e\x0a\x05<unk>\x15");
-  refused(folder / "spm", 65, "tokenizer.model: no tokenizer.model of sentencepiece, or damaged");
+  refused(folder / "spm", 65,
+          "tokenizer.model: not a tokenizer.model of sentencepiece, or damaged");
   refused(folder / "spm/tokenizer.model", 65, "cut short");
   put(folder / "none/config.json", "{}");
-  refused(folder / "none", 66, "no tokenizer in it; give a tokenizer.json");
+  refused(folder / "none", 66, "has no tokenizer; give a tokenizer.json");
   refused("someorg/some-model", 66, "hf download someorg/some-model");
   put(folder / "x.gguf", std::string("GGUF\3\0\0\0", 8));
   refused(folder / "x.gguf", 65, "model import " + (folder / "x.gguf") + " -o DIR");

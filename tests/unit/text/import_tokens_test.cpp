@@ -103,7 +103,7 @@ DOCTEST_TEST_CASE("an id beyond the vocabulary is named with its file and place"
   const auto path = folder.file("x", {1, 2, 1000});
   const auto error = thrown([&] { import(folder, {path}, nanogpt()); });
   DOCTEST_CHECK(error.code == 65);
-  DOCTEST_CHECK(error.names(path + ": id 1000 at place 2"));
+  DOCTEST_CHECK(error.names(path + ": id 1000 at position 2"));
   auto options = nanogpt();
   options.vocabulary = 0;
   DOCTEST_CHECK(thrown([&] { import(folder, {path}, options); }).code == 64);

@@ -261,7 +261,7 @@ DOCTEST_TEST_CASE("what belongs elsewhere is named, with the command that takes 
   DOCTEST_CHECK(names("#version: 0.2\nl o\nlo w</w>\n", "subword-nmt's codes", "--import"));
   DOCTEST_CHECK(names("IQ== 0\nIg== 1\n", "tiktoken's ranks", "--import"));
   for (const std::string text : {"One day\nin May.\n", "", "x", "[1]", "\x28\xb5\x2f\xfd"})
-    DOCTEST_CHECK(names(text, "no tokenizer", "--learn"));
+    DOCTEST_CHECK(names(text, "not a tokenizer", "--learn"));
 }
 
 DOCTEST_TEST_CASE("an id outside the vocabulary is an error, not a crash") {

@@ -159,12 +159,12 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK_FALSE((step.fingerprint == base.fingerprint));
     const auto why = [&] { return thrown([&] { model::load(folder / "b"); }).text; };
     std::filesystem::rename(folder / "base", folder / "elsewhere");
-    DOCTEST_CHECK(why().find("which is not there; run this where train was run") !=
+    DOCTEST_CHECK(why().find("which does not exist; run this in the folder where train ran") !=
                   std::string::npos);
     auto other = job;
     other.from = "", other.recipe.lora = {}, other.recipe.steps = 1;
     tiny::train(folder / "base", other);
-    DOCTEST_CHECK(why().find("which is another model now") != std::string::npos);
+    DOCTEST_CHECK(why().find("which is a different model now") != std::string::npos);
     std::filesystem::remove_all(folder / "base");
     std::filesystem::rename(folder / "elsewhere", folder / "base");
   }
@@ -202,17 +202,17 @@ DOCTEST_TEST_CASE("--lora: what cannot be is refused") {
   const auto refused = [&](const train::Job& of) {
     return thrown([&] { train::prepare(of); }).text;
   };
-  DOCTEST_CHECK(refused(job).find("--lora: give the model") == 0);
+  DOCTEST_CHECK(refused(job).find("--lora: --from MODEL is missing; give the model") == 0);
   job.from = folder / "base";
   auto other = job;
   other.recipe.objective.memory = "local";
-  DOCTEST_CHECK(refused(other).find("leave --memory out") != std::string::npos);
+  DOCTEST_CHECK(refused(other).find("cannot be combined with --memory") != std::string::npos);
   other = job, other.recipe.average_last = 2;
-  DOCTEST_CHECK(refused(other).find("leave --average-last out") != std::string::npos);
+  DOCTEST_CHECK(refused(other).find("cannot be combined with --average-last") != std::string::npos);
   other = job, other.recipe.lora.lora_targets = {"q_proj"};
-  DOCTEST_CHECK(refused(other) == "--lora-targets: q_proj is no linear layer of the model");
+  DOCTEST_CHECK(refused(other) == "--lora-targets: q_proj is not a linear layer of the model");
   other = job, other.recipe.lora.lora_targets = {"c_attn", "wte"};
-  DOCTEST_CHECK(refused(other) == "--lora-targets: wte is no linear layer of the model");
+  DOCTEST_CHECK(refused(other) == "--lora-targets: wte is not a linear layer of the model");
   other = job, other.adapter = folder / "base";
   DOCTEST_CHECK(!refused(other).empty());
   // The learning rate for terms that begin at 0.

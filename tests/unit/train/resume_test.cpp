@@ -282,13 +282,13 @@ DOCTEST_TEST_CASE(
   };
   Job other = job;
   other.recipe.optimiser.lr = 0.02;
-  DOCTEST_CHECK(refusal(other).find("lr 0.01, now it is 0.02") != std::string::npos);
+  DOCTEST_CHECK(refusal(other).find("lr 0.01, now 0.02") != std::string::npos);
   other = job;
   other.seed = 7;
-  DOCTEST_CHECK(refusal(other).find("seed 1, now it is 7") != std::string::npos);
+  DOCTEST_CHECK(refusal(other).find("seed 1, now 7") != std::string::npos);
   other = job;
   other.model.shape.layers = 3;
-  DOCTEST_CHECK(refusal(other).find("layers 2, now it is 3") != std::string::npos);
+  DOCTEST_CHECK(refusal(other).find("layers 2, now 3") != std::string::npos);
   other = job;
   other.shards = {folder / "valid"};
   DOCTEST_CHECK(refusal(other).find("begun with another FILE than") != std::string::npos);

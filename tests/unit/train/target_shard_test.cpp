@@ -77,9 +77,9 @@ DOCTEST_TEST_CASE("targets of another text, of none, damaged or no distribution 
     DOCTEST_CHECK_MESSAGE(error.names(why), error.text);
   };
   write_targets(folder / "theirs", other);
-  refused(folder / "theirs", "made for a text of fingerprint");
+  refused(folder / "theirs", "was built for a text with fingerprint");
   write_targets(folder / "vectors", data, ~0ull, "gen-moons");
-  refused(folder / "vectors", "no targets; build-targets makes them");
+  refused(folder / "vectors", "not a file of targets; create it with build-targets");
   write_targets(folder / "twice", data, 5);
   refused(folder / "twice", "of token 5: no distribution");
   refused(folder / "text", "vectors wanted");
