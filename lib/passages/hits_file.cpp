@@ -101,8 +101,7 @@ void HitsOptions::check(bool searches) const {
   if (queries > 0 && dump != "hits") fail(Code::usage, "--queries: requires --dump hits");
   if (!core::is_part(part) && !joins()) return;
   core::part(part);  // throws if it is invalid
-  if (core::is_part(part) && joins())
-    fail(Code::usage, "--hits: are of all parts; leave --part out");
+  if (core::is_part(part) && joins()) fail(Code::usage, "--hits: cannot be combined with --part");
   const char* const mine = joins() ? "hits" : "part";
   if (!dump.empty()) fail(Code::usage, "--{}: cannot be combined with --dump", mine);
   if (!searches) fail(Code::usage, "--{}: cannot be combined with --method random", mine);

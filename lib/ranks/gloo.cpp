@@ -90,7 +90,7 @@ class MeetingStore final : public c10d::Store {
 
  private:
   [[noreturn]] static void lack(const char* what) {
-    core::fail(core::Code::bug, "ranks: {} is not there where ranks meet", what);
+    core::fail(core::Code::bug, "ranks: {} is missing at the meeting point", what);
   }
   std::shared_ptr<Meeting> meeting_;
 };
@@ -299,10 +299,11 @@ void Links::prove(const std::string& secret) {
   for (std::int64_t rank = 0; rank < size_; ++rank) {
     const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
     if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
-      core::fail(core::Code::rank_lost,
-                 "rank {} of {}: what linked as rank {} is not of this run; "
-                 "another program reaches the ports of the ranks",
-                 rank_, size_, rank);
+      core::fail(
+          core::Code::rank_lost,
+          "rank {} of {}: a connection as rank {} does not belong to this run; another program "
+          "reaches the ports of the ranks",
+          rank_, size_, rank);
   }
 }
 
@@ -383,7 +384,7 @@ std::unique_ptr<Gloo> join_gloo(const core::Launch& launch, const std::string& f
     }
     const std::string where =
         launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
-    core::fail(core::Code::rank_lost, "rank {} of {}: did not meet the others at {} ({})",
+    core::fail(core::Code::rank_lost, "rank {} of {}: could not join the other ranks at {} ({})",
                launch.rank, launch.size, where, reason(error));
   }
   try {

@@ -19,10 +19,11 @@ std::optional<std::string> Transport::failure() const {
 }
 
 void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why) {
-  core::fail(core::Code::rank_lost,
-             "rank {} of {}: another rank was lost ({}); "
-             "the same command goes on from the last checkpoint, if there is one",
-             rank, size, why);
+  core::fail(
+      core::Code::rank_lost,
+      "rank {} of {}: another rank was lost ({}); rerun to resume from the last checkpoint, if "
+      "there is one",
+      rank, size, why);
 }
 
 }  // namespace ranks

@@ -18,7 +18,7 @@ core::Json object_of(const std::string& body) {
   } catch (const core::Error& error) {
     throw HttpError(kWrong, error.what());
   }
-  if (!json.is_object()) throw HttpError(kWrong, "the request is no JSON object");
+  if (!json.is_object()) throw HttpError(kWrong, "the request is not a JSON object");
   return json;
 }
 

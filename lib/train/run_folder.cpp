@@ -171,15 +171,15 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     const std::string& key = item.key();
     if (further && (key == "further" || key == "steps" || key == "valid_every")) continue;
     if (text_of(before, key) != text_of(now, key))
-      core::fail(core::Code::usage, "{}: was begun with {}; give the same, or use another folder{}",
+      core::fail(core::Code::usage, "{}: was begun with {}; use the same, or another folder{}",
                  path_, difference(before, now, key, files), other_way(key));
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
-      core::fail(core::Code::usage,
-                 "{}: was begun with {} {}, which is not asked for now; "
-                 "give the same, or use another folder{}",
-                 path_, item.key(), core::dump(item.value()), other_way(item.key()));
+      core::fail(
+          core::Code::usage,
+          "{}: was begun with {} {}, which is not given now; use the same, or another folder{}",
+          path_, item.key(), core::dump(item.value()), other_way(item.key()));
   }
   return further;
 }

@@ -142,11 +142,13 @@ void Recipe::fields(core::FieldList& f) {
     {"auto", "float32", "bfloat16"});
   f("deterministic", deterministic, "GPU: bitwise reproducible results, at some cost in speed");
   f("reduce", reduce,
-    "order in which gradients are added: tree, the same bytes for 1, 2, 4, ... ranks; fast, that of "
-    "the library between ranks; auto: fast with NCCL and without --deterministic, else tree",
+    "order in which gradients are added: tree, the same bytes for 1, 2, 4, ... ranks; fast, "
+    "that of the library between ranks; auto: fast with NCCL and without --deterministic, "
+    "else tree",
     {"auto", "tree", "fast"});
-  f("valid-every", valid_every, "updates between validations; 0: ten in all").between(0, 1e12);
-  f("log-every", log_every, "updates between lines of metrics.jsonl").between(1, 1e12);
+  f("valid-every", valid_every, "steps between validations; 0: ten validations in all")
+      .between(0, 1e12);
+  f("log-every", log_every, "steps between lines of metrics.jsonl").between(1, 1e12);
   f("average-last", average_last,
     "checkpoint averaging: average the weights of the last N validations; 0: keep the best, "
     "or the last")

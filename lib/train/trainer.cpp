@@ -134,7 +134,7 @@ class Trainer {
       get(model::load_checkpoint(found->path));
     });
     if (watch_.note && !(step_ > 0 && step_ == recipe_.further_from))
-      watch_.note(fmt::format("goes on after update {} of {}", step_, recipe_.steps));
+      watch_.note(fmt::format("resumes after step {} of {}", step_, recipe_.steps));
   }
 
   bool loop() {

@@ -247,7 +247,7 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
       return continuations.size() == 1 ? std::string() : fmt::format(" {}", i);
     };
     if (tokens.continuation.empty())
-      fail(Code::bad_data, "{}: continuation{} has no token", origin, which());
+      fail(Code::bad_data, "{}: continuation{} is empty", origin, which());
     // A chat template already gives a beginning.
     auto before = tokens.context.empty() ? empty_
                   : request.messages     ? tokens.context

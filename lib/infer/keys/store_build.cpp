@@ -97,7 +97,7 @@ void StoreBuildOptions::fields(core::FieldList& f) {
 std::string StoreBuildOptions::folder(const std::string& output,
                                       const std::set<std::string>& given) const {
   core::part(part);  // throws if it is invalid
-  if (core::is_part(part)) core::leave_out("part", "makes a store of its own", {"append"}, given);
+  if (core::is_part(part)) core::leave_out("part", "builds a new store", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
     core::fail(core::Code::usage, "--skip-known: cannot be combined with --part");
   if (store::parse_reduction(keys, prune).any() && core::is_part(part))

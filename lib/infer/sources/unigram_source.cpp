@@ -177,7 +177,8 @@ class UnigramKind : public SourceKind {
     f("unigram", own.on, "mix in how often each token came in the text so far");
     f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; 0: never")
         .between(0, kMostTuned);
-    f("unigram-lambda", *own.lambda.target(), "its share (0 to below 1), or gate");
+    f("unigram-lambda", *own.lambda.target(),
+      "interpolation weight of the cache (0 to below 1), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override {

@@ -304,7 +304,7 @@ class Unpickler {
       case kStackGlobal: {
         const auto *const name = pop(), *const module = pop();
         if (name->kind != PickleKind::text || module->kind != PickleKind::text)
-          in_.fail("a class whose name is no text");
+          in_.fail("a class whose name is not a text");
         // A few bytes can name one text again and again.
         names_ += module->text.size() + name->text.size();
         if (names_ > kMostNameBytes)
