@@ -33,9 +33,10 @@ int annotate(const Options& options, const cli::Context& context) {
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
   if (samples && !how.evaluation.model.empty())
-    core::fail(core::Code::usage, "--from sample: samples have scores already; leave --model out");
+    core::fail(core::Code::usage,
+               "--format sample: samples have scores already; leave --model out");
   if (!samples && how.evaluation.model.empty())
-    core::fail(core::Code::usage, "--from {}: --model is missing; see --help", how.from);
+    core::fail(core::Code::usage, "--format {}: --model is missing; see --help", how.from);
   if (samples && !how.beside.empty())
     core::fail(core::Code::usage, "--beside: samples cannot be compared; leave it out");
   core::Output out(context.output);

@@ -76,8 +76,7 @@ int main(int argc, char** argv) {
       {cli::command("build", "Write an index of a text's passages.",
                     "  bm25-search build --passage 100 train.shard.zst -o train.bm25", made, build),
        cli::command("find", "Print the best passages of each query.",
-                    "  bm25-search find -i train.bm25 --top 3 <queries.txt", sought, find,
-                    {"index"}),
+                    "  bm25-search find -i train.bm25 --k 3 <queries.txt", sought, find, {"index"}),
        cli::command("info", "Check every byte of an index and describe it.",
                     "  bm25-search info train.bm25", looked_at, info)});
 }

@@ -25,7 +25,7 @@ struct Options {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "the model's outputs; stdin if - or not given");
     input.fields(f);
-    f("form", form,
+    f("output-format", form,
       "format of the output: one JSON string per line, or each text followed by the separator",
       {"json", "text"});
     f("least-words", input.least_words, "minimum words of a story; shorter stories are dropped")
@@ -77,13 +77,14 @@ int clean(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(argc, argv,
-                  {"clean-babistories",
-                   "Clean stories that a language model wrote: drop bad ones, cut comments.",
-                   "  clean-babistories stories.jsonl -o clean.jsonl\n"
-                   "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
-                   "  clean-babistories --format text --form text TinyStories.txt | tokenize -t "
-                   "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
-                   {"requests"}},
-                  options, clean);
+  return cli::run(
+      argc, argv,
+      {"clean-babistories",
+       "Clean stories that a language model wrote: drop bad ones, cut comments.",
+       "  clean-babistories stories.jsonl -o clean.jsonl\n"
+       "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
+       "  clean-babistories --format text --output-format text TinyStories.txt | tokenize -t "
+       "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
+       {"requests"}},
+      options, clean);
 }

@@ -149,9 +149,9 @@ int eval_ppl_main(int argc, char** argv) {
        "settings they depend on.",
        "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
        "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tune", "counts"},
-       {"model", "window",    "stride",   "cache", "datastore", "k",     "ngrams",
-        "with",  "memory",    "retrieve", "tune",  "config",    "by",    "per-token",
-        "part",  "precision", "device",   "json",  "jobs",      "output"}},
+       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tune", "counts"},
+       {"model",    "window", "stride",   "cache", "datastore", "k",     "ngrams",
+        "ensemble", "memory", "retrieve", "tune",  "config",    "by",    "per-token",
+        "part",     "dtype",  "device",   "json",  "jobs",      "output"}},
       options, eval_ppl);
 }

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
       {"gen-babistories-prompts",
        "Generate prompts that ask a language model for diverse short stories, or for the lists "
        "of words they use.",
-       "  gen-babistories-prompts -n 5 --form text\n"
+       "  gen-babistories-prompts -n 5 --output-format text\n"
        "  gen-babistories-prompts --ask names -n 2560 --request openai --model "
        "NAME -o batch.jsonl\n"
        "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",

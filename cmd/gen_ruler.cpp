@@ -43,7 +43,7 @@ struct Options {
         .between(0, 1e9);
     f("shots", length.shots, "solved examples before each problem, with little filler")
         .between(0, 100);
-    f("form", form,
+    f("output-format", form,
       "problems: for evaluation; answered: each prompt with its answer as one text, for "
       "training; completions: prompt and completion, for tokenize --loss-on completion",
       {"problems", "answered", "completions"});
@@ -52,7 +52,7 @@ struct Options {
     needles.fields(f);
     f("chains", chains, "variables: number of chains").between(1, 1000);
     f("hops", hops, "variables: assignments from another variable in each chain").between(0, 1000);
-    f("documents", documents,
+    f("squad", documents,
       "documents: a file in SQuAD's format; without it, documents are generated");
   }
 };
@@ -134,7 +134,7 @@ int main(int argc, char** argv) {
                    "Generate questions about long texts, as RULER does.",
                    "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
                    "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
-                   "  gen-ruler --form answered -n 5000 | tokenize -t bytes --format "
+                   "  gen-ruler --output-format answered -n 5000 | tokenize -t bytes --format "
                    "jsonl -o train.shard.zst",
                    {"tokenizer", "text", "documents"}},
                   options, generate);

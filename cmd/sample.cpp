@@ -143,9 +143,9 @@ int sample_main(int argc, char** argv) {
        "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
        "  sample -m instruct --chat --prompt 'What is a shard?'\n"
        "  sample -m model --source --beam 4 <german >english",
-       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tokenizer"},
+       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer"},
        {"model", "prompt",  "chat", "system",  "max-tokens", "temperature", "top-k",  "top-p",
         "beam",  "samples", "stop", "special", "datastore",  "cache",       "ngrams", "retrieve",
-        "cite",  "weights", "json", "seed",    "jobs",       "output"}},
+        "cite",  "dtype",   "json", "seed",    "jobs",       "output"}},
       options, write_samples);
 }

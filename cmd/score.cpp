@@ -87,6 +87,7 @@ int score_main(int argc, char** argv) {
        "JSON lines.",
        "  score -m model texts.txt\n"
        "  score -m model --datastore store questions.jsonl --report figures.json",
-       {"model", "adapter", "datastore", "ngrams", "with", "retrieve", "tokenizer", "verbalizers"}},
+       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer",
+        "verbalizers"}},
       options, score);
 }

@@ -120,6 +120,6 @@ int serve_main(int argc, char** argv) {
        "  serve -m model --datastore store\n"
        "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
        "localhost:8080/v1/completions",
-       {"model", "datastore", "ngrams", "with", "tokenizer", "api-key-file"}},
+       {"model", "datastore", "ngrams", "ensemble", "tokenizer", "api-key-file"}},
       options, serve_completions);
 }

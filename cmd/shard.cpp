@@ -145,7 +145,7 @@ int main(int argc, char** argv) {
                     "  shard cat train.shard.zst | sort -n | uniq -c | sort -rn | head", cat,
                     print),
        cli::command("head", "Print the first elements.",
-                    "  shard head -n 3 --documents x.shard.zst", head, print),
+                    "  shard head -n 3 --by-document x.shard.zst", head, print),
        cli::command("merge", "Merge shards of the same kind and tokenizer.",
                     "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", joined, merge),
        cli::command("split",
@@ -155,7 +155,8 @@ int main(int argc, char** argv) {
                     "Convert token files of llm.c, nanoGPT or Megatron, or .npy, to a shard.",
                     "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", brought,
                     import_arrays, {"tokenizer"}),
-       cli::command(
-           "export", "Write the elements in the format of llm.c, nanoGPT, Megatron or NumPy.",
-           "  shard export --format llm.c train.shard.zst -o train.bin", given, export_array)});
+       cli::command("export",
+                    "Write the elements in the format of llm.c, nanoGPT, Megatron or NumPy.",
+                    "  shard export --output-format llm.c train.shard.zst -o train.bin", given,
+                    export_array)});
 }

@@ -11,7 +11,7 @@ $(OUT):
 	@mkdir -p $@
 define clean_stories
 $(OUT)/$(1).txt: | $(OUT)
-	$$(call print,$(2)) | $(call cut,$(3)) | clean-babistories --format $(call form,$(2)) --form text --json -o $$@ 2>$(OUT)/$(1).stories
+	$$(call print,$(2)) | $(call cut,$(3)) | clean-babistories --format $(call form,$(2)) --output-format text --json -o $$@ 2>$(OUT)/$(1).stories
 endef
 $(eval $(call clean_stories,train,$(STORIES),$(bytes.train)))
 $(eval $(call clean_stories,valid,$(VALID),$(bytes.valid)))

@@ -41,9 +41,9 @@ $(OUT)/continuations.tsv: $(OUT)/prompts.tsv $(pair:%=$(OUT)/%.continuations)
 
 # Loss by position in a document, $(parts) parts of the window.
 $(OUT)/%.articles.scores: $(OUT)/articles.shard.zst $(OUT)/model/%/model.safetensors
-	eval-ppl -q $(jobs) -m $(OUT)/model/$* --window $(window) --restart document --per-token $@ -o /dev/null $<
+	eval-ppl -q $(jobs) -m $(OUT)/model/$* --window $(window) --reset document --per-token $@ -o /dev/null $<
 $(OUT)/%.valid.scores: $(OUT)/valid.shard.zst $(OUT)/model/%/model.safetensors
-	eval-ppl -q $(jobs) -m $(OUT)/model/$* --window $(window) --restart document --per-token $@ -o /dev/null $<
+	eval-ppl -q $(jobs) -m $(OUT)/model/$* --window $(window) --reset document --per-token $@ -o /dev/null $<
 by_position = awk -F '\t' -v w=$(window) -v parts=16 \
   'FNR == 1 { for (i = 1; i <= NF; ++i) at[$$i] = i; ++file; document = -1; next } \
   $$at["document"] != document { document = $$at["document"]; base = $$at["position"] } \

@@ -139,7 +139,7 @@ class Tessera(LM):
         """`sample`'s for the keywords of a task's generation_kwargs."""
         until = how.get("until") or []
         drawn = how.get("do_sample", how.get("temperature", 0) > 0)
-        options = ["--begin", "none"] if self.conversations else []  # a chat template has its own beginning
+        options = ["--bos", "none"] if self.conversations else []  # a chat template has its own beginning
         options += ["--max-tokens", str(how.get("max_gen_toks", self.max_gen_toks))]
         options += ["--temperature", str(how.get("temperature", 1) if drawn else 0)]
         for name in ("top_k", "top_p"):

@@ -33,7 +33,7 @@ $(OUT)/induction-$(1)/model.safetensors: $(OUT)/induction.train.shard.zst
 	$(RUN) train $(jobs) --arch $(call induction.arch,$(1)) --layers $(call induction.layers,$(1)) $($(SCALE).induction.model) \
 	  $(induction.recipe) -o $$(@D) $$<
 $(OUT)/induction-$(1).scores: $(OUT)/induction-$(1)/model.safetensors $(OUT)/induction.test.shard.zst
-	eval-ppl -q $(jobs) -m $$(<D) --restart document --per-token $$@ -o /dev/null $(OUT)/induction.test.shard.zst
+	eval-ppl -q $(jobs) -m $$(<D) --reset document --per-token $$@ -o /dev/null $(OUT)/induction.test.shard.zst
 endef
 $(foreach m,$(induction.models),$(eval $(call induction,$(m))))
 

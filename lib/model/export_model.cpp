@@ -110,7 +110,7 @@ void ExportOptions::fields(core::FieldList& f) {
     family_names());
   f("dtype", dtype, "data type of the weights; auto: that of the model's files",
     {"auto", "float32", "bfloat16", "float16", "q8_0"});
-  f("form", form, "a folder for transformers, or a GGUF file for llama.cpp",
+  f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
     {"transformers", "gguf"});
 }
 
@@ -168,7 +168,8 @@ NewModelFolder::NewModelFolder(const std::string& folder)
 
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder) {
-  if (options.dtype == "q8_0") core::fail(core::Code::usage, "--dtype q8_0: requires --form gguf");
+  if (options.dtype == "q8_0")
+    core::fail(core::Code::usage, "--dtype q8_0: requires --output-format gguf");
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {

@@ -22,7 +22,8 @@ constexpr std::int64_t kConfigVersion = 1;
 constexpr double kMostTypes = 4e9;
 /// Fields that only training reads.
 constexpr std::array<std::string_view, 6> kTrainingOnly = {
-    "dropout", "attention_dropout", "activation_dropout", "head_dropout", "tail_dropout", "init"};
+    "dropout",      "attention_dropout",        "activation_dropout",
+    "head_dropout", "adaptive_softmax_dropout", "init"};
 
 /// Like core::get, but errors are Error{bad_config}.
 template <class T>

@@ -9,7 +9,7 @@ using core::Code;
 using core::fail;
 
 void IndexOptions::fields(core::FieldList& f) {
-  f("ngrams", folders, "folder of an index of n-grams; may be repeated").short_name = 'n';
+  f("ngrams", folders, "folder of an index of n-grams; may be repeated").short_name = 'i';
 }
 
 std::shared_ptr<const Index> IndexOptions::open() const {
@@ -21,7 +21,7 @@ void FindOptions::fields(core::FieldList& f) {
   f.positional("TEXT", texts, "texts to search for");
   index.fields(f);
   f("ids", ids, "TEXT is token ids separated by spaces");
-  f("most", most, "occurrences shown per TEXT").between(0, 1e9);
+  f("k", most, "occurrences shown per TEXT").between(0, 1e9);
   f("around", around, "tokens shown before and after each occurrence").between(0, 1e6);
 }
 

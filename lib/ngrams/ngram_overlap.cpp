@@ -48,7 +48,7 @@ void OverlapOptions::fields(core::FieldList& f) {
   f.positional("FILE", files, "shards of tokens; stdin if - or not given");
   index.fields(f);
   f("at-least", at_least, "minimum tokens of a reported span").between(1, 1e9);
-  f("spans", spans, "print one row per span instead of one per document");
+  f("by-span", spans, "print one row per span instead of one per document");
 }
 
 std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,

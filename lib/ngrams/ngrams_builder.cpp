@@ -152,7 +152,7 @@ void remove_file(const std::string& path) {
 }  // namespace
 
 void BuildOptions::fields(core::FieldList& f) {
-  f("memory", memory, "memory for sorting in bytes; a larger text is sorted in parts")
+  f("buffer-size", memory, "memory for sorting in bytes; a larger text is sorted in parts")
       .between(1 << 20, 0x1p46)
       .bytes();
 }
@@ -164,7 +164,7 @@ Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
   cut.elements = static_cast<std::uint64_t>(memory / std::max<std::int64_t>(1, jobs)) / bytes;
   cut.elements = std::min(cut.elements, most_sorted(types));
   if (cut.elements < 4 * cut.overlap)
-    fail(Code::usage, "--memory: {} threads need at least {} bytes", jobs,
+    fail(Code::usage, "--buffer-size: {} threads need at least {} bytes", jobs,
          static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
   return cut;
 }

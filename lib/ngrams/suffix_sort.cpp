@@ -28,7 +28,7 @@ std::vector<std::uint32_t> sort_suffixes(std::span<const std::byte> text, std::s
       divsufsort(reinterpret_cast<const sauchar_t*>(text.data()),
                  reinterpret_cast<saidx_t*>(places.data()), static_cast<saidx_t>(text.size()));
   if (failed != 0)
-    core::fail(core::Code::out_of_memory, "not enough memory to sort {} bytes; lower --memory",
+    core::fail(core::Code::out_of_memory, "not enough memory to sort {} bytes; lower --buffer-size",
                text.size());
   std::size_t kept = 0;
   for (const std::uint32_t byte : places) {

@@ -30,7 +30,7 @@ core::OrderedJson to_json(const SearchOf& of) {
           {"unit", of.unit},
           {"segment", of.unit_length},
           {"units", of.units},
-          {"top", of.top},
+          {"k", of.top},
           {"k1", of.k1},
           {"b", of.b},
           {kOther, of.other_documents}};

@@ -30,7 +30,7 @@ void PackOptions::fields(core::FieldList& f) {
       .between(1, 0x1p50)
       .bytes();
   const auto in_bm25 = f.group("BM25");
-  f("top", top, "hits per unit, including the unit itself").between(1, 10e3);
+  f("k", top, "hits per unit, including the unit itself").between(1, 10e3);
   f("other-documents", other_documents, "exclude hits in the unit's own documents");
   f("k1", k1, "BM25 k1: saturation of term frequency").between(0, 1000);
   f("b", b, "BM25 b: length normalization").between(0, 1);
@@ -175,7 +175,7 @@ core::Digest write_order(const UnitOrder& order, const PackingData& in, const Pa
   changes["unit"] = in.unit.name;
   if (header.unit_length > 0) changes["segment"] = header.unit_length;
   if (options.searches()) {
-    changes["top"] = options.top;
+    changes["k"] = options.top;
     changes["k1"] = options.k1;
     changes["b"] = options.b;
     if (options.other_documents) changes["other_documents"] = true;

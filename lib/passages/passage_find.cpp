@@ -52,7 +52,7 @@ void FindOptions::fields(core::FieldList& f) {
   f.positional("FILE", files, "queries, one per line; stdin if - or not given");
   auto& file = f("index", index, "index, from bm25-search build");
   file.short_name = 'i', file.required = true;
-  f("top", top, "passages per query").between(1, 10e3);
+  f("k", top, "passages per query").between(1, 10e3);
   f("ids", ids, "queries are token ids separated by spaces");
 }
 

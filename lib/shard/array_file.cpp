@@ -73,7 +73,7 @@ ArrayFormat array_format_of(std::string_view name) {
 }
 
 void ArrayOptions::fields(core::FieldList& f) {
-  f("format", format, "format of the output (megatron: two files)",
+  f("output-format", format, "format of the output (megatron: two files)",
     {"llm.c", "nanogpt", "npy", "megatron"});
 }
 
@@ -202,11 +202,12 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
   }
   const std::size_t bytes = size_of(header.dtype);
   if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
-    fail(Code::usage, "--format {}: cannot store {} of {}; use npy", name_of(format),
+    fail(Code::usage, "--output-format {}: cannot store {} of {}; use npy", name_of(format),
          name_of(header.kind), name_of(header.dtype));
   if (format == ArrayFormat::nanogpt) return start;
   if (elements >= kLlmcMost)
-    fail(Code::usage, "--format llm.c: stores less than 2^31 ids, not {}; use shard split first",
+    fail(Code::usage,
+         "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
          elements);
   const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
   layout::put(start, kind.magic);

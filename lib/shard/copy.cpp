@@ -56,8 +56,8 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
 
 void CutOptions::fields(core::FieldList& f) {
   f("parts", parts, "split into N shards of about equal size").between(0, 1e6).short_name = 'n';
-  f("documents", documents, "documents per shard").between(0, 1e12);
-  f("bytes", bytes, "bytes of elements per shard; a larger document has its own shard")
+  f("max-documents", documents, "most documents per shard").between(0, 1e12);
+  f("max-bytes", bytes, "most bytes of elements per shard; a larger document has its own shard")
       .between(0, 0x1p50)
       .bytes();
 }
@@ -70,7 +70,8 @@ Cut CutOptions::cut() const {
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
                                    const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
-    core::fail(core::Code::usage, "--parts, --documents and --bytes exclude each other; give one");
+    core::fail(core::Code::usage,
+               "--parts, --max-documents and --max-bytes exclude each other; give one");
   // A unit is indivisible: a document, or the two documents of a pair.
   const std::size_t per_unit = header.kind == Kind::pairs ? 2 : 1;
   const std::size_t n = documents.size() / per_unit;

@@ -165,9 +165,10 @@ namespace {
 
 std::uint8_t megatron_code(const Header& header) {
   if (header.kind != Kind::tokens && header.kind != Kind::pairs)
-    fail(Code::usage, "--format megatron: cannot store {}; use npy", name_of(header.kind));
+    fail(Code::usage, "--output-format megatron: cannot store {}; use npy", name_of(header.kind));
   if (header.vocabulary > std::uint64_t{1} << 31)
-    fail(Code::usage, "--format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
+    fail(Code::usage,
+         "--output-format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
          header.vocabulary);
   return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
 }

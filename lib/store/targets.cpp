@@ -53,7 +53,7 @@ void TargetOptions::fields(core::FieldList& f) {
   f("rescore", rescore, "recompute the scores of the neighbours from the stored keys");
   f("datastore-temperature", temperature, "temperature of the scores; 0: sqrt(width of a key)")
       .between(0, 1e6);
-  f("keep", keep, "most probable target tokens kept per position").between(1, 65536);
+  f("top-k", keep, "most probable target tokens kept per position").between(1, 65536);
 }
 
 std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
@@ -141,7 +141,7 @@ core::OrderedJson targets_provenance(const Datastore& store, const shard::Datase
   made["nprobe"] = options.nprobe;
   made["rescore"] = options.rescore;
   made["datastore-temperature"] = options.temperature > 0 ? options.temperature : root_of(store);
-  made["keep"] = options.keep;
+  made["top_k"] = options.keep;
   return shard::provenance_entry(kTargetsProgram, std::move(made),
                                  {data.fingerprint(), core::Digest::from_hex(store.fingerprint())});
 }

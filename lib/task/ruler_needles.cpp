@@ -32,9 +32,10 @@ std::string uuid(core::Rng& rng) {
 }  // namespace
 
 void NeedleShape::fields(core::FieldList& f) {
-  f("keys", keys, "needles: keys in the text").between(1, 1000);
-  f("values", values, "needles: values per key").between(1, 1000);
-  f("queries", queries, "needles: number of the --keys that are asked for").between(1, 1000);
+  f("num-keys", keys, "needles: keys in the text").between(1, 1000);
+  f("num-values", values, "needles: values per key").between(1, 1000);
+  f("num-queries", queries, "needles: number of the --num-keys that are asked for")
+      .between(1, 1000);
   f("key-kind", key_kind, "needles: type of the keys", {"words", "numbers", "uuids"});
   f("value-kind", value_kind, "needles: type of the values", {"words", "numbers", "uuids"});
 }
@@ -43,7 +44,7 @@ NeedleTask::NeedleTask(const NeedleShape& shape, Haystack haystack,
                        std::vector<std::string> sentences)
     : shape_(shape), haystack_(haystack), sentences_(std::move(sentences)) {
   if (shape_.queries > shape_.keys)
-    core::fail(core::Code::usage, "--queries: takes at most --keys, {}", shape_.keys);
+    core::fail(core::Code::usage, "--num-queries: takes at most --num-keys, {}", shape_.keys);
   auto parts = default_story_parts();
   nouns_ = std::move(parts.nouns), adjectives_ = std::move(parts.adjectives);
 }

@@ -57,7 +57,7 @@ void StoryQuestionOptions::fields(core::FieldList& f) {
   f("opening-in", opening_in,
     "place of the opening: at the end of the instruction, or as the beginning of the answer",
     {"instruction", "answer"});
-  f("form", form, "format of the lines", {"json", "text"});
+  f("output-format", form, "format of the lines", {"json", "text"});
   f("request", request, "write the requests of a batch for OpenAI's API instead",
     {"none", "openai"});
   f("model", model, "with --request: name of the model");

@@ -248,7 +248,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   const std::int64_t batch = options.batch;
   const std::string& name = options.batches;
   if (name == "shuffled") return std::make_unique<Shuffled>(segments, batch, seed);
-  if (name == "kept") return std::make_unique<Kept>(segments, batch);
+  if (name == "sequential") return std::make_unique<Kept>(segments, batch);
   if (name == "runs")
     return std::make_unique<Runs>(segments, batch, options.run_length ? options.run_length : batch,
                                   seed);
@@ -259,7 +259,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
                  data.name());
     return documents;
   }
-  if (name == "columns") {
+  if (name == "streams") {
     if (segments.targets < batch)
       core::fail(core::Code::bad_data,
                  "{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),

@@ -19,7 +19,7 @@ namespace {
 
 // Model options that may differ from the loaded model's: they only affect training.
 const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "activation-dropout",
-                                             "head-dropout", "tail-dropout"};
+                                             "head-dropout", "adaptive-softmax-dropout"};
 
 // The model of --from, with the dropout rates of the command line.
 struct From {
@@ -83,7 +83,7 @@ TokenRules rules_of(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.recipe.batches;
   if (pairs && options.begin != "auto")
-    core::fail(core::Code::usage, "--begin: not supported for sentence pairs; leave it out");
+    core::fail(core::Code::usage, "--bos: not supported for sentence pairs; leave it out");
   text::TokenizerPtr tokenizer;
   if (!run.tokenizer.empty()) tokenizer = text::parse_tokenizer(run.tokenizer, run.data->name());
   const auto begin = infer::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
@@ -154,7 +154,7 @@ void open_data(const Job& job, Run& run) {
   const bool open = batches.batches == "auto" && batches.order.empty() && !reads_pairs(run);
   if (open && nn::arch_facts(job.model.arch).layer_memory &&
       !nn::MemoryRule::parse(run.recipe.objective.memory).ext)
-    batches.batches = "columns";
+    batches.batches = "streams";
   resolve_batches(run.recipe, reads_pairs(run));
   if (header.vocabulary == 0)
     core::fail(core::Code::bad_data, "{}: does not state its vocabulary size", run.data->name());

@@ -26,9 +26,10 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
   const std::string who = fmt::format(
       "{} {}", shares, team.size() == 1 ? "ranks" : fmt::format("teams of {} ranks", team.size()));
   if (carries && batches.lanes % shares != 0)
-    core::fail(core::Code::usage,
-               "--lanes: {} batch shards cannot be divided equally among {}; give a multiple of {}",
-               batches.lanes, who, shares);
+    core::fail(
+        core::Code::usage,
+        "--batch-shards: {} batch shards cannot be divided equally among {}; give a multiple of {}",
+        batches.lanes, who, shares);
   if (!carries && batches.accumulate % shares != 0)
     core::fail(core::Code::usage,
                "--accumulate: {} micro-batches per step cannot be divided equally among {}; give a "
@@ -199,7 +200,7 @@ torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& m
   const double smoothing = recipe_.objective.label_smoothing;
   const auto loss =
       rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
-                                            recipe_.objective.targets_share, loss_work_)
+                                            recipe_.objective.targets_weight, loss_work_)
       : smoothing > 0     ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
                           : nn::joint_loss(f, *g, batch, *model_->head, rule,
                                        rule.any() ? entries(lane, *g, batch, micro) : nn::Entries{},

@@ -27,7 +27,7 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.lanes;
   const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, course.weights());
   const bool chosen =
-      terms.has_valid || !terms.validation.command.empty() || recipe.average_last > 0;
+      terms.has_valid || !terms.validation.command.empty() || recipe.average_checkpoints > 0;
   const std::int64_t best = chosen ? weights : 0;
   const double an_update = terms.scored / static_cast<double>(recipe.steps);
 

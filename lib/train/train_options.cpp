@@ -13,32 +13,33 @@ void BatchOptions::fields(core::FieldList& f) {
   const auto in_batches = f.group("Batches");
   f("segment", segment, "tokens per segment").between(1, 16e6);
   f("segment-deviation", segment_deviation,
-    "columns: standard deviation of the segment length in tokens; one segment in twenty has "
+    "streams: standard deviation of the segment length in tokens; one segment in twenty has "
     "half the length; 0: equal lengths")
       .between(0, 16e6);
   f("batch", batch,
-    "segments per micro-batch; the training memory is the micro-batch; columns: number of streams")
+    "segments per micro-batch; the training memory is the micro-batch; streams: number of streams")
       .between(1, 16e6);
   f("batch-tokens", batch_tokens, "pairs: most target tokens per micro-batch, including padding")
       .between(1, 1e9);
   f("accumulate", accumulate,
     "gradient accumulation: micro-batches per step over all ranks; each has its own memory")
       .between(1, 1e6);
-  f("lanes", lanes,
-    "columns: shards of a micro-batch, each with its own memory, distributed over the ranks")
+  f("batch-shards", lanes,
+    "streams: shards of a micro-batch, each with its own memory, distributed over the ranks")
       .between(1, 1e6);
   f("batches", batches,
     "composition of the batches; auto: order with --order, runs with --memory long, else shuffled",
-    {"auto", "shuffled", "kept", "runs", "columns", "documents", "order", "pairs"});
+    {"auto", "shuffled", "sequential", "runs", "streams", "documents", "order", "pairs"});
   f("run-length", run_length, "runs: consecutive segments per run; 0: the whole micro-batch")
       .between(0, 16e6);
   f("order", order, "order of the segments, from bm25-pack");
-  f("unscored", unscored, "token ids that are ignored as targets (ignore_index)").between(0, 4e9);
+  f("ignore-index", unscored, "token ids that are ignored as targets (ignore_index)")
+      .between(0, 4e9);
   f("loss-on", loss_on,
     "targets in the loss: marked: those marked by tokenize --loss-on; all; auto: marked if "
     "there are marks, else all",
     {"auto", "marked", "all"});
-  f("begin", begin,
+  f("bos", begin,
     "BOS token of rows that start a stream, in place of their first token: none, or a token; "
     "auto: by the tokenizer's template");
 }
@@ -54,7 +55,7 @@ void ObjectiveOptions::fields(core::FieldList& f) {
       .between(model::kLeastTemperature, 1e6);
   f("memory-top-k", memory_top_k, "use only the best N entries per token; 0: all").between(0, 1e9);
   f("memory-previous", memory_previous,
-    "columns with long: earlier segments kept as memory, without gradient")
+    "streams with long: earlier segments kept as memory, without gradient")
       .between(0, 1e6);
   f("drop-local", drop_local, "ext: probability per micro-batch of hiding local memory")
       .between(0, 1);
@@ -65,7 +66,7 @@ void ObjectiveOptions::fields(core::FieldList& f) {
       .at_least(0)
       .below(1);
   f("targets", targets, "target distributions of a teacher (build-targets); without memory only");
-  f("targets-share", targets_share,
+  f("targets-weight", targets_weight,
     "with --targets: weight of the divergence from the teacher in the loss")
       .between(0, 1);
 }
@@ -149,7 +150,7 @@ void Recipe::fields(core::FieldList& f) {
   f("valid-every", valid_every, "steps between validations; 0: ten validations in all")
       .between(0, 1e12);
   f("log-every", log_every, "steps between lines of metrics.jsonl").between(1, 1e12);
-  f("average-last", average_last,
+  f("average-checkpoints", average_checkpoints,
     "checkpoint averaging: average the weights of the last N validations; 0: keep the best, "
     "or the last")
       .between(0, 1e6);
@@ -188,8 +189,8 @@ void check(const Recipe& recipe) {
       objective.label_smoothing == 0 && !nn::MemoryRule::parse(objective.memory).any();
   expect(!recipe.lora.any() || !nn::MemoryRule::parse(objective.memory).any(), "lora",
          "cannot be combined with --memory");
-  expect(!recipe.lora.any() || recipe.average_last == 0, "lora",
-         "cannot be combined with --average-last");
+  expect(!recipe.lora.any() || recipe.average_checkpoints == 0, "lora",
+         "cannot be combined with --average-checkpoints");
   expect(objective.targets.empty() || alone, "targets",
          "cannot be combined with --memory or --label-smoothing");
 }
@@ -211,21 +212,22 @@ void resolve_batches(Recipe& recipe, bool pairs) {
       pairs ? "must be pairs or order for a shard of pairs" : "pairs requires a shard of pairs");
   expect((batches.batches == "order") == !batches.order.empty(), "order",
          "requires --batches order, which requires it");
-  expect(batches.segment_deviation == 0 || batches.batches == "columns", "segment-deviation",
-         "requires --batches columns");
+  expect(batches.segment_deviation == 0 || batches.batches == "streams", "segment-deviation",
+         "requires --batches streams");
   if (batches.batches == "runs") {
     if (batches.run_length == 0) batches.run_length = batches.batch;
     expect(batches.batch % batches.run_length == 0, "run-length", "must divide --batch");
   } else {
     expect(batches.run_length == 0, "run-length", "requires --batches runs");
   }
-  expect(recipe.objective.memory_ranks == 1 || batches.batches != "columns", "memory-ranks",
-         "cannot be combined with --batches columns; use --lanes");
+  expect(recipe.objective.memory_ranks == 1 || batches.batches != "streams", "memory-ranks",
+         "cannot be combined with --batches streams; use --batch-shards");
   expect(
       recipe.objective.memory_ranks == 1 || pairs || recipe.objective.memory_ranks <= batches.batch,
       "memory-ranks", "must be at most --batch");
-  expect(batches.lanes == 1 || batches.batches == "columns", "lanes", "requires --batches columns");
-  expect(batches.batch % batches.lanes == 0, "lanes", "must divide --batch");
+  expect(batches.lanes == 1 || batches.batches == "streams", "batch-shards",
+         "requires --batches streams");
+  expect(batches.batch % batches.lanes == 0, "batch-shards", "must divide --batch");
   expect(recipe.optimiser.bias_correction == "on" || recipe.optimiser.optimiser.starts_with("adam"),
          "bias-correction", "requires --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)

@@ -39,12 +39,12 @@ struct ObjectiveOptions {
   std::int64_t memory_top_k = 0;  ///< 0: all
   /// Columns: number of previous segments kept as memory, without gradient.
   std::int64_t memory_previous = 1;
-  double drop_local = 0.9;     ///< ext: probability that a micro-batch hides the own segments
-  double plain_warmup = 0.05;  ///< initial steps without memory: a fraction below 1, else a number
-  double label_smoothing = 0;  ///< probability mass of each target that is spread over all other
-                               ///< tokens
-  std::string targets;         ///< path of a teacher's targets for the data (build-targets)
-  double targets_share = 0.5;  ///< weight of the divergence from the teacher in the loss
+  double drop_local = 0.9;      ///< ext: probability that a micro-batch hides the own segments
+  double plain_warmup = 0.05;   ///< initial steps without memory: a fraction below 1, else a number
+  double label_smoothing = 0;   ///< probability mass of each target that is spread over all other
+                                ///< tokens
+  std::string targets;          ///< path of a teacher's targets for the data (build-targets)
+  double targets_weight = 0.5;  ///< weight of the divergence from the teacher in the loss
   void fields(core::FieldList& f);
 };
 
@@ -102,8 +102,9 @@ struct Recipe {
   std::string reduce = "auto";   ///< order in which gradients are summed: see ranks::Sum
   std::int64_t valid_every = 0;  ///< steps between validations; 0: ten validations in total
   std::int64_t log_every = 10;
-  std::int64_t average_last = 0;  ///< number of averaged checkpoints, valid_every steps apart; 0:
-                                  ///< none
+  std::int64_t average_checkpoints =
+      0;  ///< number of averaged checkpoints, valid_every steps apart; 0:
+          ///< none
   void fields(core::FieldList& f);
   /// Resolves reduce: the fast order if ranks sum on their GPUs (`on_devices`) and the run need not
   /// be deterministic, else the tree.

@@ -111,8 +111,8 @@ class Trainer {
 
  private:
   Candidates no_candidates() const {
-    return {recipe_.average_last, recipe_.valid_every, recipe_.steps, terms_.validation.score(),
-            terms_.validation.higher()};
+    return {recipe_.average_checkpoints, recipe_.valid_every, recipe_.steps,
+            terms_.validation.score(), terms_.validation.higher()};
   }
 
   // What an update is asked before it begins, by any process or by the first alone.
@@ -325,7 +325,7 @@ class Trainer {
     if (!group_.first()) return;
     candidates_ = no_candidates();
     // A mean is one of the further steps alone.
-    if (recipe_.average_last == 0 || step_ == 0 || step_ != recipe_.further_from)
+    if (recipe_.average_checkpoints == 0 || step_ == 0 || step_ != recipe_.further_from)
       candidates_.get(checkpoint, weights_);
   }
 
@@ -347,9 +347,9 @@ class Trainer {
                                    core::format_duration(seconds_since(started_)));
     if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
     if (const auto best = candidates_.best())
-      text +=
-          fmt::format("; best {} {:.4g} after step {}{}", terms_.validation.score(), best->score,
-                      best->step, recipe_.average_last > 0 ? "" : ", whose weights the model has");
+      text += fmt::format("; best {} {:.4g} after step {}{}", terms_.validation.score(),
+                          best->score, best->step,
+                          recipe_.average_checkpoints > 0 ? "" : ", whose weights the model has");
     return text;
   }
 

@@ -17,7 +17,7 @@ namespace {
 // Returns as many earlier segments as a token sees in training.
 std::string reach(const Recipe& recipe) {
   const auto& batches = recipe.batches;
-  const std::int64_t segments = batches.batches == "columns" ? recipe.objective.memory_previous + 1
+  const std::int64_t segments = batches.batches == "streams" ? recipe.objective.memory_previous + 1
                                 : batches.batches == "runs"  ? batches.run_length
                                                              : batches.batch;
   return fmt::format("{}seg", segments);

@@ -14,7 +14,7 @@ head -c 150000 "$work/text" | tokenize -q --end-of-document none -t "$work/token
 shape=(-q --layers 4 --d-model 256 --heads 4 --segment 512 --batch 2 --steps 2)
 train "${shape[@]}" --context 512 --init gpt2 --no-scale-embedding -o "$work/gpt2" "$work/text.shard.zst"
 train "${shape[@]}" --positions rope -o "$work/rope" "$work/text.shard.zst"
-shard export --format npy "$work/text.shard.zst" -o "$work/ids.npy"
+shard export --output-format npy "$work/text.shard.zst" -o "$work/ids.npy"
 
 ours() { # NAME MODEL FLAG...
   local name=$1 model=$2

@@ -4,7 +4,7 @@
 # (novels), so that the gate has something to find out: eval_gated's keys and words are random, no store helps there
 # and to search nothing costs nothing. The gate's threshold is a twentieth below the largest at which the loss of the
 # validation text is no higher than the constant's; the losses on the test text are said on stderr. eval/gated-follow: the
-# same gate, and rows after a neighbour that was right are followed instead of a search (--follow 1), with a threshold of
+# same gate, and rows after a neighbour that was right are followed instead of a search (--min-pointers 1), with a threshold of
 # its own. Turn by turn; the medians of three rounds are compared.
 #
 # TESSERA_DATA holds wikitext-2/{train,valid,test}.txt.zst and novels/{valid,test}.jsonl.zst. GATED_LINES [all] of the training
@@ -63,7 +63,7 @@ threshold() {
   awk -v threshold="$threshold" 'BEGIN { print 0.95 * threshold }'
 }
 gated=(--datastore-threshold "$(threshold)")
-followed=(--follow 1 --datastore-threshold "$(threshold --follow 1)")
+followed=(--min-pointers 1 --datastore-threshold "$(threshold --min-pointers 1)")
 for _ in 1 2 3; do
   evaluate constant constant.conf test.shard.zst
   evaluate gated gate.conf test.shard.zst "${gated[@]}"

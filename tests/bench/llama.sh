@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 peer=$(dirname "$0")/llama_peer.py
 threads=${THREADS:-$(nproc)}
-for type in float32 bfloat16 q8_0; do model export -q "$model" --form gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
+for type in float32 bfloat16 q8_0; do model export -q "$model" --output-format gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
 cp "$model" "$work/own.gguf"
 # A word of one token, 512 times.
 printf 'The' >"$work/long"
@@ -23,7 +23,7 @@ printf ' cat%.0s' {1..511} >>"$work/long"
 
 seconds() { sed -nE 's/.* ([0-9.]+) s$/\1/p' "$work/notes"; }
 ours() { # WEIGHTS TOKENS PROMPT
-  sample -v -m "$model" -j "$threads" --weights "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
+  sample -v -m "$model" -j "$threads" --dtype "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
 }
 for round in 1 2 3; do
   for weights in float32 bfloat16 int8; do
@@ -31,7 +31,7 @@ for round in 1 2 3; do
     seconds | awk '{ print 512 / $1 }' >>"$work/prefill-$weights"
     ours "$weights" 65 The
     seconds | awk '{ print 65 / $1 }' >>"$work/decode-$weights"
-    [ "$round" -gt 1 ] || "$PEERS" "$peer" peak sample -q -m "$model" -j "$threads" --weights "$weights" --temperature 0 \
+    [ "$round" -gt 1 ] || "$PEERS" "$peer" peak sample -q -m "$model" -j "$threads" --dtype "$weights" --temperature 0 \
       --ignore-end --max-tokens 64 --prompt "$(cat "$work/long")" >"$work/peak-$weights"
   done
   for type in float32 bfloat16 q8_0 own; do

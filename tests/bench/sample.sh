@@ -32,7 +32,7 @@ best() { sort -g "$work/$1" | tail -n 1; }
 
 for _ in 1 2 3; do
   for model in gpt2 llama; do
-    for weights in float32 bfloat16 int8; do ours "$model-$weights" "$model" 1 --temperature 0 --weights "$weights"; done
+    for weights in float32 bfloat16 int8; do ours "$model-$weights" "$model" 1 --temperature 0 --dtype "$weights"; done
     theirs "$model-generate" "$model" 1 1
   done
   ours batch gpt2 8 --temperature 0

@@ -16,13 +16,13 @@ work=$(mktemp -d)
 threads=${THREADS:-$(nproc)} slots=${SLOTS:-32}
 server=
 trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
-for type in float32 q8_0; do model export -q "$model" --form gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
+for type in float32 q8_0; do model export -q "$model" --output-format gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
 
 load() { # ADDRESS: the clients' figures
   "$PEERS" "$here/serve_clients.py" "$1" "${CLIENTS:-64}" "${REQUESTS:-3}" "${TOKENS:-32}"
 }
 ours() { # NAME WEIGHTS
-  serve -m "$model" --weights "$2" -j "$threads" --batch "$slots" --connections 256 --port 0 2>"$work/log" &
+  serve -m "$model" --dtype "$2" -j "$threads" --batch "$slots" --connections 256 --port 0 2>"$work/log" &
   server=$!
   until grep -q 'listening on' "$work/log"; do kill -0 "$server" && sleep 0.2; done
   load "$(sed -n 's/.*listening on //p' "$work/log")" >"$work/$1"

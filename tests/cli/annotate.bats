@@ -36,7 +36,7 @@ in_browser() {
 
 @test "the tokens cost what eval-ppl says, whatever is remembered; shares sum to one" {
   for memory in '' '--cache 40' '--unigram --cache 20' '--memory local,long --long 30 --cache 20' '--memory local,long --combine interpolate' \
-    '--datastore store --k 30' '--datastore store --combine both --ngrams ngrams' '--restart document --stride 16'; do
+    '--datastore store --k 30' '--datastore store --combine both --ngrams ngrams' '--reset document --stride 16'; do
     # shellcheck disable=SC2086
     eval-ppl -q -m model $memory --per-token scores.tsv test.shard.zst >/dev/null
     # shellcheck disable=SC2086
@@ -63,7 +63,7 @@ END
   cmp text.html again.html
   tokenize -q -t bytes text.txt --no-end-of-document -o text.shard.zst || tokenize -q -t bytes text.txt -o text.shard.zst
   note --json text.txt >text.jsonl
-  note --json --most 70 text.shard.zst >shard.jsonl
+  note --json --max-tokens 70 text.shard.zst >shard.jsonl
   head -n 70 text.jsonl | diff - shard.jsonl
   # A character of two bytes stands with the second.
   python3 -c '
@@ -148,7 +148,7 @@ assert any(line.get("contexts") for line in lines)'
 @test "a page of many tokens is whole in a browser" {
   command -v chromium >/dev/null || skip 'chromium is missing'
   { cats 400 && cat text.txt; } | head -c 12000 >long.txt
-  note --cache 20 --most 10000 long.txt -o long.html
+  note --cache 20 --max-tokens 10000 long.txt -o long.html
   in_browser long.html >dom.html <<'END'
 const tokens = document.querySelectorAll("#text .t");
 tokens[9999].click();
@@ -164,8 +164,8 @@ END
     run --separate-stderr annotate -q "$@" -o refused.html
     [ "$status" -eq "$code" ] && [[ $stderr == "annotate: "*"$words"* ]] && [ "${#stderr_lines[@]}" -eq 1 ] && [ ! -e refused.html ] && no_leftovers
   }
-  refused 64 '--model is missing' --from text text.txt
-  refused 64 'samples have scores already' -m model --from sample text.txt
+  refused 64 '--model is missing' --format text text.txt
+  refused 64 'samples have scores already' -m model --format sample text.txt
   refused 64 'samples cannot be compared' --beside plain.tsv sample.jsonl
   refused 65 'has no tokenizer' -m model text.txt
   refused 65 'needs at least two tokens' -m model -t bytes /dev/null

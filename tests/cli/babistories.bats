@@ -13,7 +13,7 @@ setup() {
   gen-babistories-prompts -n 12 --first 8 --seed 3 >>part
   cmp whole part
   [ "$(jq -r 'keys_unsorted | join(" ")' whole | sort -u)" = "number prompt noun verb adjective features name opening" ]
-  [ "$(gen-babistories-prompts -n 20 --seed 4 --form text | sort -u | wc -l)" -eq 20 ]
+  [ "$(gen-babistories-prompts -n 20 --seed 4 --output-format text | sort -u | wc -l)" -eq 20 ]
 }
 
 @test "prompts: lists of one's own" {
@@ -64,7 +64,7 @@ setup() {
 
 @test "prompts: lists are asked for, in every form" {
   for ask in names openings; do
-    gen-babistories-prompts --ask $ask -n 4 --first 3 --form text >text
+    gen-babistories-prompts --ask $ask -n 4 --first 3 --output-format text >text
     [ "$(grep -c 'numbered list' text)" -eq 4 ]
     gen-babistories-prompts --ask $ask -n 4 --first 3 >json
     [ "$(jq -r 'keys_unsorted | join(" ")' json | uniq)" = "number prompt" ]
@@ -111,7 +111,7 @@ answers() {
   gen-babistories-prompts -n 3 --opening-in answer >json
   jq -c 'del(.prompt)' before | cmp - <(jq -c 'del(.prompt)' json)
   [ "$(jq -c '.opening as $o | .prompt | [endswith($o), endswith("the story.")]' json | uniq)" = '[false,true]' ]
-  gen-babistories-prompts -n 3 --opening-in answer --form text | cmp - <(jq -r '"\(.prompt) \(.opening)"' json)
+  gen-babistories-prompts -n 3 --opening-in answer --output-format text | cmp - <(jq -r '"\(.prompt) \(.opening)"' json)
   gen-babistories-prompts -n 3 --opening-in answer --request openai --model some >batch
   jq -r '.body.messages[0] | "\(.role) \(.content)"' batch | cmp - <(jq -r '"user \(.prompt)"' json)
   jq -r '.body.messages[1] | "\(.role) \(.content)"' batch | cmp - <(jq -r '"assistant \(.opening)"' json)
@@ -195,7 +195,7 @@ EOF
 "day a dog ran away."' ]
   [ "$(jq -c '[.read, .kept, .dropped.url, .cut["the end"]]' figures)" = '[3,2,1,1]' ]
   printf 'A cat sat down.\n<|endoftext|>\nA dog (brown) sat.<|endoftext|>Three birds sang.' |
-    clean-babistories -q --format text --form text --least-words 3 >out
+    clean-babistories -q --format text --output-format text --least-words 3 >out
   [ "$(cat out)" = 'A cat sat down.
 <|endoftext|>
 Three birds sang.

@@ -86,7 +86,7 @@ fails() { # CODE WORDS COMMAND...
 @test "--other-documents: no hit shares a document with its unit; parts say so, and one document is refused" {
   awk -v RS= '{ gsub("\n", " "); print }' text >lines
   tokenize -q -t bpe.json --format lines lines -o lines.shard.zst
-  segments=(--segment 16 --top 5)
+  segments=(--segment 16 --k 5)
   bm25-pack -q "${segments[@]}" --other-documents --dump hits lines.shard.zst -o others
   bm25-pack -q "${segments[@]}" --dump hits lines.shard.zst -o all
   awk -F'\t' '$1 == $2 { n++ } END { exit n < 100 }' all
@@ -109,9 +109,9 @@ fails() { # CODE WORDS COMMAND...
 }
 
 @test "--dump hits: each unit finds itself first; a sample of the queries has the hits of all" {
-  bm25-pack --dump hits --top 5 --segment 64 text.shard.zst -o hits
+  bm25-pack --dump hits --k 5 --segment 64 text.shard.zst -o hits
   awk -F'\t' '$1 != last { if ($1 != $2) exit 1; last = $1; n++ } END { exit n < 100 }' hits
-  bm25-pack --json --dump hits --queries 7 --top 5 --segment 64 text.shard.zst -o some 2>report
+  bm25-pack --json --dump hits --queries 7 --k 5 --segment 64 text.shard.zst -o some 2>report
   [ "$(field queries <report)" -eq 7 ]
   [ "$(cut -f 1 some | sort -u | wc -l)" -eq 7 ]
   [ -z "$(sort some | comm -23 - <(sort hits))" ]
@@ -147,7 +147,7 @@ fails() { # CODE WORDS COMMAND...
 }
 
 @test "wrong usage and unfit data" {
-  fails 64 '--top' bm25-pack --top 0 text.shard.zst -o x
+  fails 64 '--k' bm25-pack --k 0 text.shard.zst -o x
   fails 64 '--b' bm25-pack --b 1.5 text.shard.zst -o x
   fails 64 '--segment' bm25-pack --segment 0 text.shard.zst -o x
   fails 64 '--queries' bm25-pack --queries 3 text.shard.zst -o x

@@ -26,7 +26,7 @@ fails() { # CODE WORDS COMMAND...
   awk 'length > 60 && NR % 40 == 0 { print NR - 1 }' text >numbers
   [ "$(wc -l <numbers)" -gt 10 ]
   while read -r number; do sed -n "$((number + 1))p" text; done <numbers >queries
-  bm25-search find -q -i lines.bm25 --top 20 queries >found
+  bm25-search find -q -i lines.bm25 --k 20 queries >found
   python3 - <<'END'
 import json
 hits = {}

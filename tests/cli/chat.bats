@@ -51,7 +51,7 @@ setup() {
 
 @test "sample: --special, a line's own \"special\" and a token before the prompt are the same; without them a note" {
   sample -m model --temperature 0 --max-tokens 9 --special --prompt '<|im_start|>hi' --json >special
-  sample -m model --temperature 0 --max-tokens 9 --begin '<|im_start|>' --prompt hi --json >begun
+  sample -m model --temperature 0 --max-tokens 9 --bos '<|im_start|>' --prompt hi --json >begun
   [ "$(field tokens <special)" = "$(field tokens <begun)" ]
   echo '{"prompt": "<|im_start|>hi", "special": true}' >line.jsonl
   sample -m model --temperature 0 --max-tokens 9 --json line.jsonl | cmp - special
@@ -99,7 +99,7 @@ LINES
   rm plain/chat_template.jinja
   run --separate-stderr sample -m model --system be --prompt hi
   [ "$status" -eq 64 ]
-  run --separate-stderr sample -m model --chat --begin none --prompt hi
+  run --separate-stderr sample -m model --chat --bos none --prompt hi
   [ "$status" -eq 64 ]
   run --separate-stderr sample -m model talk.jsonl --format jsonl
   [ "$status" -eq 65 ]
@@ -107,7 +107,7 @@ LINES
 
 @test "annotate --special: special tokens of a text are these tokens" {
   printf 'a<|im_end|>b' >text
-  [ "$(annotate -m model --from text --special --json text | wc -l)" -lt "$(annotate -q -m model --from text --json text | wc -l)" ]
+  [ "$(annotate -m model --format text --special --json text | wc -l)" -lt "$(annotate -q -m model --format text --json text | wc -l)" ]
   run --separate-stderr annotate -m model --special special.shard
   [ "$status" -eq 64 ]
 }

@@ -129,7 +129,7 @@ last_calls() {
 
 @test "train, build-targets: killed behind the commit and run again" {
   last_calls '' train -q -j 1 --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 1 a.shard.zst -o out
-  last_calls '' build-targets -q -j 1 --datastore ivf --k 8 --keep 4 a.shard.zst -o out
+  last_calls '' build-targets -q -j 1 --datastore ivf --k 8 --top-k 4 a.shard.zst -o out
 }
 
 @test "tokenize, build-ngrams, bm25-search build: killed behind the commit and run again" {

@@ -42,7 +42,7 @@ offers() { # EXPECTED WORD...
   offers 'long,local ' eval-ppl --memory = long,
   offers '512 ' train --layer-memory ''
   offers 'cuda ' train --device cu
-  [ -z "$(offered build-ngrams --memory x)" ]
+  [ -z "$(offered build-ngrams --buffer-size x)" ]
   offers '' train x
   offers 'merge ' shard mer
   offers '--documents ' shard split --doc
@@ -94,10 +94,10 @@ offers() { # EXPECTED WORD...
   [ "$(ask train 'train --memory local,e')" = 'local,ext ' ]
   [[ "$(ask train 'train --no-ti')" == *'--no-tied '* ]]
   [ "$(ask shard 'shard mer')" = 'merge ' ]
-  [[ "$(ask shard 'shard split --doc')" == *'--documents '* ]]
+  [[ "$(ask shard 'shard split --max-d')" == *'--max-documents '* ]]
   [ "$(ask tessera 'tessera tra')" = 'train ' ]
   [ "$(ask tessera 'tessera train --arch tr')" = 'transformer transformer-xl ' ]
-  [[ "$(ask tessera 'tessera shard split --doc')" == *'--documents '* ]]
+  [[ "$(ask tessera 'tessera shard split --max-d')" == *'--max-documents '* ]]
   [[ "$(ask tessera 'tessera --vers')" == *'--version '* ]]
 }
 
@@ -128,7 +128,7 @@ END
   [[ "$(ask 'train --memory=loca')" == 'train --memory=local'* ]]
   [[ "$(ask 'train --memory=local,ex')" == 'train --memory=local,ext'* ]]
   [ "$(ask 'shard mer')" = 'shard merge ' ]
-  [ "$(ask 'shard split --docum')" = 'shard split --documents=' ]
+  [ "$(ask 'shard split --max-docum')" = 'shard split --max-documents=' ]
   [ "$(ask 'tessera tra')" = 'tessera train ' ]
   [ "$(ask 'tessera train --init=fai')" = 'tessera train --init=fairseq ' ]
 }

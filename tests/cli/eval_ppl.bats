@@ -37,34 +37,34 @@ assert parts["restart"] == "none" and parts["precision"] == "float32" and "versi
 EOF
 }
 
-@test "--begin: a token before the text is as if the text began with it, and the signature says so" {
+@test "--bos: a token before the text is as if the text began with it, and the signature says so" {
   printf a | cat - text | tokenize -t bytes -o begun.shard.zst
   tokenize -t bytes -o plain.shard.zst text
   field() { python3 -c 'import json, sys; print(json.loads(sys.stdin.readline())[sys.argv[1]])' "$1"; }
-  [ "$(eval-ppl -m model --begin a --json plain.shard.zst | field loss)" = "$(eval-ppl -m model --json begun.shard.zst | field loss)" ]
-  [ "$(eval-ppl -m model --begin none --json plain.shard.zst)" = "$(eval-ppl -m model --json plain.shard.zst)" ]
-  [[ $(eval-ppl -m model --begin a --json plain.shard.zst | field signature) == *'|first:scored|begin:a|'* ]]
-  run --separate-stderr eval-ppl -m model --begin '<s>' plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --begin <s>: not a token of'* ]]
-  build-datastore -m model --begin a --index exact -o begun_store plain.shard.zst
+  [ "$(eval-ppl -m model --bos a --json plain.shard.zst | field loss)" = "$(eval-ppl -m model --json begun.shard.zst | field loss)" ]
+  [ "$(eval-ppl -m model --bos none --json plain.shard.zst)" = "$(eval-ppl -m model --json plain.shard.zst)" ]
+  [[ $(eval-ppl -m model --bos a --json plain.shard.zst | field signature) == *'|first:scored|bos:a|'* ]]
+  run --separate-stderr eval-ppl -m model --bos '<s>' plain.shard.zst
+  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --bos <s>: not a token of'* ]]
+  build-datastore -m model --bos a --index exact -o begun_store plain.shard.zst
   grep -q '"begin": *"a"' begun_store/store.json
 }
 
-@test "--begin-of window: each window is as a text of its own that begins with the token" {
-  local whole=(-m model --begin a --window 32 --batch-tokens 256) pieces=(--restart document)
+@test "--bos-at window: each window is as a text of its own that begins with the token" {
+  local whole=(-m model --bos a --window 32 --batch-tokens 256) pieces=(--reset document)
   head -c 1024 text | tokenize -q -t bytes -o plain.shard.zst
   head -c 1024 text | split -b 32 - piece.
   tokenize -q -t bytes piece.* -o pieces.shard.zst
-  near "$(eval-ppl "${whole[@]}" --begin-of window --json plain.shard.zst | field loss)" \
+  near "$(eval-ppl "${whole[@]}" --bos-at window --json plain.shard.zst | field loss)" \
     "$(eval-ppl "${whole[@]}" "${pieces[@]}" --json pieces.shard.zst | field loss)" 1e-6
   run ! near "$(eval-ppl "${whole[@]}" --json plain.shard.zst | field loss)" \
     "$(eval-ppl "${whole[@]}" "${pieces[@]}" --json pieces.shard.zst | field loss)" 1e-6
-  [[ $(eval-ppl "${whole[@]}" --begin-of window --json plain.shard.zst | field signature) == *'|begin:a|begin-of:window|'* ]]
-  build-datastore -q "${whole[@]}" --begin-of window --index exact -o whole.store plain.shard.zst
+  [[ $(eval-ppl "${whole[@]}" --bos-at window --json plain.shard.zst | field signature) == *'|bos:a|bos-at:window|'* ]]
+  build-datastore -q "${whole[@]}" --bos-at window --index exact -o whole.store plain.shard.zst
   build-datastore -q "${whole[@]}" "${pieces[@]}" --index exact -o pieces.store pieces.shard.zst
   cmp whole.store/keys.npy pieces.store/keys.npy
-  run --separate-stderr eval-ppl -m model --begin none --begin-of window plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == *'--begin-of window: plain.shard.zst has no BOS token'* ]]
+  run --separate-stderr eval-ppl -m model --bos none --bos-at window plain.shard.zst
+  [ "$status" -eq 64 ] && [[ $stderr == *'--bos-at window: plain.shard.zst has no BOS token'* ]]
 }
 
 @test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {
@@ -116,7 +116,7 @@ EOF
 }
 
 @test "--per-token has a line for each scored token, and they sum to the loss" {
-  eval-ppl -m model --json --memory local --cache 50 --restart document --per-token scores.tsv test.shard.zst >figures
+  eval-ppl -m model --json --memory local --cache 50 --reset document --per-token scores.tsv test.shard.zst >figures
   python3 - "$(cat figures)" scores.tsv <<'EOF'
 import json, sys
 r = json.loads(sys.argv[1])
@@ -283,7 +283,7 @@ EOF
 }
 
 @test "--ablate: each source by itself, and all, of one pass" {
-  eval-ppl -q -m model --memory none --cache 50 --unigram --with model --json --ablate test.shard.zst >table
+  eval-ppl -q -m model --memory none --cache 50 --unigram --ensemble model --json --ablate test.shard.zst >table
   eval-ppl -q -m model --memory none --json test.shard.zst >none
   eval-ppl -q -m model --memory none --cache 50 --json test.shard.zst >cache
   python3 - none cache table <<'EOF2'
@@ -299,7 +299,7 @@ assert rows["cache"]["low"] <= rows["cache"]["difference"] <= rows["cache"]["hig
 EOF2
   # Documents by themselves: each begins with the first weights, in the table as in the figures, however many are read together.
   for batch in 100 4000; do
-    eval-ppl -q -m model --memory none --cache 50 --unigram --restart document --batch-tokens $batch --json --ablate test.shard.zst >$batch
+    eval-ppl -q -m model --memory none --cache 50 --unigram --reset document --batch-tokens $batch --json --ablate test.shard.zst >$batch
     near "$(head -n 1 $batch | field loss)" "$(tail -n 1 $batch | field loss)" 1e-9
   done
   near "$(head -n 1 100 | field loss)" "$(head -n 1 4000 | field loss)" 1e-5

@@ -92,10 +92,10 @@ EOF
   refused 64 "with gates it takes one" eval-ppl -q -m model --config store.conf --tune valid.shard.zst --tune-nprobes 1,2
 }
 
-@test "--follow 0 is as without it; more are followed the fewer pointers it takes" {
+@test "--min-pointers 0 is as without it; more are followed the fewer pointers it takes" {
   local flags=(-q -m model --datastore store --combine interpolate --k 20)
-  [ "$(eval-ppl "${flags[@]}" --json test.shard.zst)" = "$(eval-ppl "${flags[@]}" --follow 0 --json test.shard.zst)" ]
-  for n in 1 8; do eval-ppl "${flags[@]}" --follow "$n" --json test.shard.zst >"follow.$n"; done
+  [ "$(eval-ppl "${flags[@]}" --json test.shard.zst)" = "$(eval-ppl "${flags[@]}" --min-pointers 0 --json test.shard.zst)" ]
+  for n in 1 8; do eval-ppl "${flags[@]}" --min-pointers "$n" --json test.shard.zst >"follow.$n"; done
   "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json" <follow.1
   python3 - <<'EOF'
 import json
@@ -108,8 +108,8 @@ assert "|follow:1|" in one["signature"]
 EOF
   local words=(-m model -t bytes --datastore store --combine interpolate --k 20 --temperature 0 --max-tokens 30 --prompt "The cat")
   sample -q "${words[@]}" >plain
-  sample -q "${words[@]}" --follow 0 | cmp - plain
-  sample -q "${words[@]}" --follow 1 >followed
+  sample -q "${words[@]}" --min-pointers 0 | cmp - plain
+  sample -q "${words[@]}" --min-pointers 1 >followed
   [ -s followed ]
 }
 
@@ -127,15 +127,15 @@ EOF
   for store in known narrow; do
     local flags=(-q -m model --datastore "$store" --combine interpolate --k 20)
     # So many pointers, or so short a text, that there would be nothing to follow.
-    refused 64 "which following pointers needs" eval-ppl "${flags[@]}" --follow 1000 test.shard.zst
-    refused 64 "which following pointers needs" score "${flags[@]}" -t bytes --follow 1000 text
-    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --follow 1000 --prompt The
-    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --spans 2 --max-tokens 1 --prompt The
+    refused 64 "which following pointers needs" eval-ppl "${flags[@]}" --min-pointers 1000 test.shard.zst
+    refused 64 "which following pointers needs" score "${flags[@]}" -t bytes --min-pointers 1000 text
+    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --min-pointers 1000 --prompt The
+    refused 64 "which following pointers needs" sample "${flags[@]}" -t bytes --copy-spans 2 --max-tokens 1 --prompt The
   done
 }
 
 @test "parts together report gates and searches as one process does" {
-  for more in "" "--datastore-threshold 0.2" "--follow 1"; do
+  for more in "" "--datastore-threshold 0.2" "--min-pointers 1"; do
     # shellcheck disable=SC2086
     eval-ppl -q -m model --config store.conf --batch-tokens 64 $more --json test.shard.zst >whole
     for part in 1 2 3; do

@@ -50,17 +50,17 @@ END
 }
 
 @test "a model goes into a GGUF file and comes back" {
-  model export -q llama --form gguf -o out.gguf --json >record 2>note
+  model export -q llama --output-format gguf -o out.gguf --json >record 2>note
   [ "$(field architecture <record)" = llama ]
   [ "$(model info --json out.gguf | field fingerprint)" = "$(model info --json llama | field fingerprint)" ]
   # Rows of 16 and 24 have no blocks of 32.
-  run --separate-stderr model export llama --form gguf --dtype q8_0 -o small.gguf
+  run --separate-stderr model export llama --output-format gguf --dtype q8_0 -o small.gguf
   # shellcheck disable=SC2154  # stderr is bats'
   [ "$status" -eq 0 ] && [[ $stderr == *'their rows are not multiples of 32'* ]]
   printf 'GGUF files are models too.\n' >text
   near "$(score -q -t bytes -m small.gguf text | field log_prob)" "$(score -q -t bytes -m llama text | field log_prob)" 1e-2
   run --separate-stderr model export llama --dtype q8_0 -o folder
-  [ "$status" -eq 64 ] && [[ $stderr == *'requires --form gguf'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == *'requires --output-format gguf'* ]]
   [ ! -e folder ]
 }
 
@@ -85,7 +85,7 @@ END
   needs_smollm2
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
   "$TESSERA_PEERS" -c 'import xllamacpp' || skip "TESSERA_PEERS has no xllamacpp"
-  model export -q "$smollm2" --form gguf --dtype float32 -o float32.gguf
+  model export -q "$smollm2" --output-format gguf --dtype float32 -o float32.gguf
   "$TESSERA_PEERS" "$root/tests/bench/llama_peer.py" score float32.gguf \
     'The capital of France is Paris, and the river that runs through it is' f32 >theirs
   score -q -m "$smollm2" --per-token theirs >ours
@@ -110,11 +110,11 @@ END
   # What a forward pass in float64 by numpy gives of the numbers that the package gguf reads.
   near "$(field log_prob <direct)" -37.165912 1e-4
   # Back again: the same numbers, ids, template and ends of a text.
-  model export -q imported --form gguf -o again.gguf
+  model export -q imported --output-format gguf -o again.gguf
   [ "$(model info --json again.gguf | field fingerprint)" = "$(model info --json imported | field fingerprint)" ]
   model import -q again.gguf -o third
   cmp imported/tokenizer.json third/tokenizer.json
   cmp imported/chat_template.jinja third/chat_template.jinja
-  model export -q imported --form gguf --dtype q8_0 -o small.gguf
+  model export -q imported --output-format gguf --dtype q8_0 -o small.gguf
   near "$(score -q -m small.gguf fixed | field log_prob)" "$(field log_prob <direct)" 2e-2
 }

@@ -23,7 +23,7 @@ trains() { # FOLDER FLAG...
 
 @test "stopped and continued they give the same bytes, where rows carry on too" {
   for kind in "--gla-update delta" "--gla-update delta --gla-decay none --gla-convolution 1" "--gla-decay fixed"; do
-    read -ra flags <<<"$kind --batches columns --lanes 3"
+    read -ra flags <<<"$kind --batches streams --batch-shards 3"
     rm -rf whole parts
     trains whole "${flags[@]}"
     run -75 trains parts "${flags[@]}" --max-time 0

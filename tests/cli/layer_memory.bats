@@ -33,7 +33,7 @@ loss() { # MODEL FLAG...
 @test "trained on columns unless another order is asked for" {
   local model
   for model in xl srupp; do
-    grep -q '"batches": *"columns"' "$data/$model/config.json"
+    grep -q '"batches": *"streams"' "$data/$model/config.json"
   done
 }
 
@@ -96,15 +96,15 @@ loss() { # MODEL FLAG...
   local model
   for model in xl srupp; do
     near "$(loss $model --memory none --layer-memory 2)" \
-      "$(loss $model --memory none --with "$data/$model:0.5" --layer-memory 2)" 1e-6
+      "$(loss $model --memory none --ensemble "$data/$model:0.5" --layer-memory 2)" 1e-6
   done
-  near "$(loss xl --clamp-length 2)" "$(loss srupp --memory none --with "$data/xl:0.999999" --clamp-length 2)" 1e-4
+  near "$(loss xl --clamp-length 2)" "$(loss srupp --memory none --ensemble "$data/xl:0.999999" --clamp-length 2)" 1e-4
   printf 'The licence is a licence' >text
   alone=$(score -q -m "$data/xl" --layer-memory 2 text | field log_prob)
-  near "$alone" "$(score -q -m "$data/xl" --with "$data/xl:0.5" --layer-memory 2 text | field log_prob)" 1e-4
+  near "$alone" "$(score -q -m "$data/xl" --ensemble "$data/xl:0.5" --layer-memory 2 text | field log_prob)" 1e-4
   [ "$alone" != "$(score -q -m "$data/xl" text | field log_prob)" ]
   alone=$(sample -q -m "$data/xl" --layer-memory 2 --prompt 'The licence' --temperature 0 --max-tokens 20 --json | field log_prob)
-  near "$alone" "$(sample -q -m "$data/xl" --with "$data/xl:0.5" --layer-memory 2 --prompt 'The licence' --temperature 0 --max-tokens 20 --json | field log_prob)" 1e-4
+  near "$alone" "$(sample -q -m "$data/xl" --ensemble "$data/xl:0.5" --layer-memory 2 --prompt 'The licence' --temperature 0 --max-tokens 20 --json | field log_prob)" 1e-4
 }
 
 @test "sample goes on with both, at other lengths too, the same each time" {
@@ -122,9 +122,9 @@ loss() { # MODEL FLAG...
   [[ "$stderr" == *"2 lengths for 3 layers"* ]]
   run -64 --separate-stderr eval-ppl -m "$data/srupp" --clamp-length 4 "$data/valid.shard.zst"
   [[ "$stderr" == *"no positions"* ]]
-  run -64 --separate-stderr eval-ppl -m "$data/srupp" --with "$data/srupp" --clamp-length 4 "$data/valid.shard.zst"
+  run -64 --separate-stderr eval-ppl -m "$data/srupp" --ensemble "$data/srupp" --clamp-length 4 "$data/valid.shard.zst"
   [[ "$stderr" == *"no positions"* ]]
-  run -64 --separate-stderr eval-ppl -m "$data/srupp" --with "$data/xl" --layer-memory 1,2 "$data/valid.shard.zst"
+  run -64 --separate-stderr eval-ppl -m "$data/srupp" --ensemble "$data/xl" --layer-memory 1,2 "$data/valid.shard.zst"
   [[ "$stderr" == *"2 lengths for 3 layers"* ]]
   run --separate-stderr train --arch transformer-xl --layer-memory "long=5 place=top:1" -q -o refused "$data/train.shard.zst"
   [ "$status" -ne 0 ]

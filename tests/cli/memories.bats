@@ -46,12 +46,12 @@ tests=(
   "--memory none --ngrams ngrams"
   "--memory none --unigram --unigram-half-life 100"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
-  "--with FURTHER"
-  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --unigram --unigram-lambda 0.1 --with FURTHER:0.2"
+  "--ensemble FURTHER"
+  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --unigram --unigram-lambda 0.1 --ensemble FURTHER:0.2"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
   "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
   "--retrieve shard.bm25 --retrieve-every 8 --retrieve-mix 2 --memory local --combine interpolate --cache 50 --ngrams ngrams"
-  "--memory none --datastore STORE --combine interpolate --follow 2"
+  "--memory none --datastore STORE --combine interpolate --min-pointers 2"
   "--memory local --cache 50 --cache-lambda gate --datastore STORE --combine interpolate --datastore-lambda gate --ngrams ngrams --ngrams-lambda gate --tune DATA --tune-lambdas 0,0.2 --tune-thetas 0.1 --tune-datastore-temperatures 4"
 )
 

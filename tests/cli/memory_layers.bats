@@ -62,7 +62,7 @@ parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst
 @test "stopped and continued it gives the same bytes, with muon too" {
   local kind flags
   for kind in "--memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3" \
-    "--memory-layer ngram --memory-layer-rows 50 --positions rope --batches columns"; do
+    "--memory-layer ngram --memory-layer-rows 50 --positions rope --batches streams"; do
     rm -rf whole parts
     read -ra flags <<<"$kind --steps 4 --optimiser muon -q -j 1"
     train "${tiny[@]}" "${flags[@]}" -o whole text.shard.zst
@@ -109,7 +109,7 @@ parameters() { train -q --json --plan "${tiny[@]}" --steps 1 "$@" text.shard.zst
 @test "gla, transformer-xl and mosaic2 with product keys: trained, carried on, evaluated, stopped and continued" {
   local arch flags
   for arch in gla transformer-xl mosaic2; do
-    flags=(--arch "$arch" --layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --batches columns --memory-layer product-key
+    flags=(--arch "$arch" --layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 --batches streams --memory-layer product-key
       --memory-layers 1,2 --memory-layer-keys 8 --memory-layer-top-k 3 --steps 4 -q -j 1)
     rm -rf whole parts
     train "${flags[@]}" -o whole text.shard.zst

@@ -123,7 +123,7 @@ END
   says 73 "already contains a model" model export "$golden/families/mistral" -o out
   says 78 "cannot be exported as llama: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
   # What changes the scores and what the family has not: said, not dropped.
-  for option in --head-bias --logit-cap=5; do
+  for option in --head-bias --logit-softcap=5; do
     train -q --layers 1 --d-model 16 --heads 2 --positions rope --norm-kind rms --feed-forward gated --activation silu --no-bias \
       --no-scale-embedding --no-tied --init gpt2 --segment 8 --batch 1 --steps 1 "$option" x.shard.zst -o "with$option"
     key=${option#--} && key=${key%=5}
@@ -206,7 +206,7 @@ END
   build-datastore -q -m llama --adapter lora --index exact x.shard.zst -o store
   eval-ppl -q -m merged --datastore store --datastore-lambda 0.2 x.shard.zst >/dev/null
   says 65 'llama' eval-ppl -q -m llama --datastore store --datastore-lambda 0.2 x.shard.zst
-  annotate -q -t bytes -m llama --adapter lora --from text text -o page.html
+  annotate -q -t bytes -m llama --adapter lora --format text text -o page.html
   # Alone, beside a model, and of another model it is told what it is.
   says 65 'lora: is an adapter of llama, not a model; give the model and --adapter lora' eval-ppl -m lora x.shard.zst
   cp -r llama both

@@ -42,7 +42,7 @@ setup() {
   [[ $stderr == "store: nothing: not a datastore: it does not exist; "* ]]
   run --separate-stderr -66 store info book.txt
   [[ $stderr == *"not a datastore: it is a text file; give a folder of build-datastore" ]]
-  run --separate-stderr -66 ngrams find -n store the
+  run --separate-stderr -66 ngrams find -i store the
   [[ $stderr == *"not an index of n-grams: it is a datastore; give a folder of build-ngrams" ]]
   run --separate-stderr -65 shard info book.txt
   [[ $stderr == *"book.txt: not a shard, but text; encode a text with: tokenize -t TOKENIZER book.txt -o X.shard.zst" ]]

@@ -39,11 +39,11 @@ memories=(
   "--datastore STORE"
   "--datastore STORE --combine interpolate"
   "--ngrams ngrams"
-  "--with further"
+  "--ensemble further"
   "--cache 500 --datastore STORE"
   "--memory local,long --datastore STORE --combine both"
   "--cache 500 --ngrams ngrams"
-  "--memory local,long --cache 500 --unigram --datastore STORE --combine both --ngrams ngrams --with further"
+  "--memory local,long --cache 500 --unigram --datastore STORE --combine both --ngrams ngrams --ensemble further"
 )
 
 @test "no memory with default weights is worse than a model without memory by more than 0.2 %" {

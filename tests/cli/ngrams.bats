@@ -56,8 +56,8 @@ END
 }
 
 @test "find: how often a text stands there, and where" {
-  [ "$(ngrams find -n index --json "cat 7," | head -n 1 | field count)" -eq "$(grep -o "cat 7," <(head -n 30 text) | wc -l)" ]
-  ngrams find -n index --json --most 100 "the mat; cat 7" >found
+  [ "$(ngrams find -i index --json "cat 7," | head -n 1 | field count)" -eq "$(grep -o "cat 7," <(head -n 30 text) | wc -l)" ]
+  ngrams find -i index --json --k 100 "the mat; cat 7" >found
   python3 - <<'END'
 import json
 lines = [json.loads(line) for line in open("found")]
@@ -66,25 +66,25 @@ place = lines[1]
 assert place["document"] == 7 and place["offset"] == len("The cat sat on "), place
 assert place["before"] == "The cat sat on " and place["after"] == ", mat 49, and th", place
 END
-  [ "$(ngrams find -n index --json "no such cat" | field type)" = report ]
-  run ngrams find -n index "no such cat"
+  [ "$(ngrams find -i index --json "no such cat" | field type)" = report ]
+  run ngrams find -i index "no such cat"
   [ "$status" -eq 0 ]
   [[ $output == *"count"*"0"* ]]
   # Ids where there is no tokenizer.
   shard export -q train.shard.zst -o train.npy
   shard import -q --vocabulary 256 train.npy -o ids.shard.zst
   build-ngrams -q ids.shard.zst -o ids >/dev/null
-  [ "$(ngrams find -n ids --json --ids "99 97 116" | head -n 1 | field count)" -eq "$(head -n 30 text | grep -o cat | wc -l)" ]
-  refused 64 "give token ids with --ids" ngrams find -n ids cat
-  refused 64 "takes token ids separated by spaces" ngrams find -n ids --ids "99 x"
+  [ "$(ngrams find -i ids --json --ids "99 97 116" | head -n 1 | field count)" -eq "$(head -n 30 text | grep -o cat | wc -l)" ]
+  refused 64 "give token ids with --ids" ngrams find -i ids cat
+  refused 64 "takes token ids separated by spaces" ngrams find -i ids --ids "99 x"
   refused 64 "--ngrams is missing" ngrams find cat
-  refused 64 "give a TEXT" ngrams find -n index
+  refused 64 "give a TEXT" ngrams find -i index
 }
 
 @test "overlap: spans of a text that the index has, by document" {
   printf '%s\n' "The dog sat." "A cat sat on the mat; cat 9 was there." "Nothing of that." | tokenize -q -t bytes --format lines -o other.shard.zst
-  ngrams overlap -n index --json --at-least 12 other.shard.zst >overlap
-  ngrams overlap -n index --json --at-least 12 --spans other.shard.zst >spans
+  ngrams overlap -i index --json --at-least 12 other.shard.zst >overlap
+  ngrams overlap -i index --json --at-least 12 --by-span other.shard.zst >spans
   python3 - <<'END'
 import json
 all, *rows = [json.loads(line) for line in open("overlap")]
@@ -96,34 +96,34 @@ assert len(spans) == 1 and spans[0]["text"] == span and spans[0]["offset"] == 1,
 assert spans[0]["there"] == 9 and spans[0]["there_offset"] == len("The") and spans[0]["count"] == 1, spans
 END
   # What the index was made of is known to the last token.
-  [ "$(ngrams overlap -n index --json train.shard.zst | head -n 1 | field share)" = 1.0 ]
+  [ "$(ngrams overlap -i index --json train.shard.zst | head -n 1 | field share)" = 1.0 ]
   tokenize -q --learn bpe --vocab-size 300 text -o bpe.json
   tokenize -q -t bpe.json text -o bpe.shard.zst
-  refused 65 "has tokenizer" ngrams overlap -n index bpe.shard.zst
+  refused 65 "has tokenizer" ngrams overlap -i index bpe.shard.zst
 }
 
 @test "a text larger than --memory is sorted in parts; the answers are the same, with any -j" {
   zstdcat "$root/examples/novels/the-lost-world.txt.zst" >novel
   tokenize -q -t bytes novel -o novel.shard.zst
   build-ngrams -q -j 1 novel.shard.zst -o whole >/dev/null
-  build-ngrams -q --memory 1M -j 2 novel.shard.zst -o s >/dev/null
+  build-ngrams -q --buffer-size 1M -j 2 novel.shard.zst -o s >/dev/null
   [ -e s/suffixes.2.npy ]
   for text in "Challenger" "said Lord John" "the " "of the plateau" "xyzzy"; do
-    [ "$(ngrams find -n whole --json "$text" | head -n 1)" = "$(ngrams find -n s --json "$text" | head -n 1)" ]
+    [ "$(ngrams find -i whole --json "$text" | head -n 1)" = "$(ngrams find -i s --json "$text" | head -n 1)" ]
   done
-  [ "$(ngrams find -n whole --json --most 1M "plateau" | sed 's/whole/s/' | sort)" = "$(ngrams find -n s --json --most 1M "plateau" | sort)" ]
-  refused 64 "--memory: 64 threads need" build-ngrams --memory 1M -j 64 novel.shard.zst -o small
+  [ "$(ngrams find -i whole --json --k 1M "plateau" | sed 's/whole/s/' | sort)" = "$(ngrams find -i s --json --k 1M "plateau" | sort)" ]
+  refused 64 "--buffer-size: 64 threads need" build-ngrams --buffer-size 1M -j 64 novel.shard.zst -o small
 }
 
 @test "killed at any moment, the same command goes on to the same bytes; done, it has nothing to do" {
   [ -e novel.shard.zst ] || skip "the test before made no text"
   for delay in 0.05 0.1 0.15 0.2 0.3; do
     # It may be done before that.
-    timeout --foreground -s KILL "$delay" build-ngrams -q --memory 1M -j 1 novel.shard.zst -o s >/dev/null || [[ $? == @(124|137) ]]
+    timeout --foreground -s KILL "$delay" build-ngrams -q --buffer-size 1M -j 1 novel.shard.zst -o s >/dev/null || [[ $? == @(124|137) ]]
     [ ! -e s/ngrams.json ] || ngrams verify s >/dev/null
   done
-  build-ngrams -q --memory 3M -j 2 novel.shard.zst -o s >/dev/null # the parts stay as they were cut
-  build-ngrams -q --memory 1M -j 1 novel.shard.zst -o uninterrupted >/dev/null
+  build-ngrams -q --buffer-size 3M -j 2 novel.shard.zst -o s >/dev/null # the parts stay as they were cut
+  build-ngrams -q --buffer-size 1M -j 1 novel.shard.zst -o uninterrupted >/dev/null
   diff -r s uninterrupted
   run --separate-stderr build-ngrams novel.shard.zst -o s
   [ "$status" -eq 0 ]
@@ -133,7 +133,7 @@ END
 
 @test "stopped by a signal it ends with 75 and goes on" {
   [ -e novel.shard.zst ] || skip "the test before made no text"
-  build-ngrams -q --memory 1M -j 1 novel.shard.zst -o s >/dev/null &
+  build-ngrams -q --buffer-size 1M -j 1 novel.shard.zst -o s >/dev/null &
   pid=$!
   while [ ! -e s/text.0.npy ] && [ -e "/proc/$pid" ]; do sleep 0.01; done
   kill -TERM "$pid" 2>/dev/null || [ ! -e "/proc/$pid" ]
@@ -141,7 +141,7 @@ END
   wait "$pid" || code=$?
   [ "$code" -eq 75 ] || [ -e s/ngrams.json ]
   if [ "$code" -eq 75 ]; then
-    refused 66 "not complete yet; rerun its build-ngrams" ngrams find -n s the
+    refused 66 "not complete yet; rerun its build-ngrams" ngrams find -i s the
   fi
   build-ngrams -q novel.shard.zst -o s >/dev/null
   ngrams verify s >/dev/null
@@ -161,8 +161,8 @@ END
   mkdir s && touch s/mine
   refused 73 "contains mine" build-ngrams train.shard.zst -o s
   [ "$(ls s)" = mine ]
-  refused 66 "not an index of n-grams" ngrams find -n s the
-  refused 64 "contain the same text" ngrams find -n index -n index the
+  refused 66 "not an index of n-grams" ngrams find -i s the
+  refused 64 "contain the same text" ngrams find -i index -i index the
   [ "$(build-ngrams -q train.shard.zst -o index | head -n 1)" = "$(head -n 1 record)" ]
 }
 
@@ -174,8 +174,8 @@ END
     refused 64 "" eval-ppl -q -m model --ngrams s test.shard.zst -o "$place"
     refused 64 "" sample -q -m model -t bytes --ngrams s requests -o "$place"
     refused 64 "" score -q -m model -t bytes --ngrams s requests -o "$place"
-    refused 64 "" ngrams find -n s cat -o "$place"
-    refused 64 "" ngrams overlap -n s test.shard.zst -o "$place"
+    refused 64 "" ngrams find -i s cat -o "$place"
+    refused 64 "" ngrams overlap -i s test.shard.zst -o "$place"
     refused 64 "" ngrams verify s -o "$place"
   done
   diff -r index s
@@ -190,11 +190,11 @@ END
     rm -rf s
     cp -r index s
     head -c 140 "index/$file" >"s/$file"
-    refused 65 "$file" ngrams find -n s the
+    refused 65 "$file" ngrams find -i s the
     rm "s/$file"
     missing=$file
     [ "$file" != ngrams.json ] || missing='not an index of n-grams'
-    refused 66 "$missing" ngrams find -n s the
+    refused 66 "$missing" ngrams find -i s the
   done
 }
 
@@ -250,7 +250,7 @@ for token in cited[:5]:
 assert cited[0]["contexts"][0]["context"].endswith(" mat; cat 13,"), cited[0]
 END
   tail -n 10 text >lines
-  eval-ppl -q -m model --restart document --ngrams index --memory-weights constant --per-token scores.tsv test.shard.zst -o /dev/null
+  eval-ppl -q -m model --reset document --ngrams index --memory-weights constant --per-token scores.tsv test.shard.zst -o /dev/null
   python3 - <<'END' >requests.jsonl
 import json
 for line in open("lines"):

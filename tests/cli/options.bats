@@ -82,7 +82,7 @@ says() {
   sample --help=all >help
   [ "$(heading --layer-memory)" = "Memory of layers:" ]
   [ "$(heading --device)" = "Computing:" ]
-  [ "$(heading --spans)" = "Spans:" ]
+  [ "$(heading --copy-spans)" = "Spans:" ]
   [ "$(heading --report)" = Options: ]
   [ "$(heading --seed)" = 'Shared by all programs:' ]
   build-ngrams --help >help

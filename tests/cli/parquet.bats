@@ -21,7 +21,7 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
   [ "$(shard info --json t.shard.zst | jq .documents)" -eq 4 ]
   printf '%s\n' '{"text":"A cat sat."}' '{"text":"Zwei Öfen\nund mehr"}' '{"text":""}' '{"text":"The end."}' >same.jsonl
   tokenize -q -t bytes same.jsonl -o same.shard.zst
-  cmp <(shard cat --documents t.shard.zst) <(shard cat --documents same.shard.zst)
+  cmp <(shard cat --by-document t.shard.zst) <(shard cat --by-document same.shard.zst)
   texts() { tokenize -q -t bytes "$@" "$golden/rows.parquet" | tokenize --decode --format lines | tr '\n' ,; }
   [ "$(texts --column large)" = x,yy,zzz,w,v, ]
   [ "$(texts --bad-lines skip --column words)" = a,b,a,b, ]

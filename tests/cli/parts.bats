@@ -45,16 +45,16 @@ adds_up() {
   local small=(-m model --window 32 --batch-tokens 100)
   adds_up 3 "${small[@]}" test.shard.zst
   adds_up 9 -m model --window 32 --batch-tokens 2000 --stride 8 test.shard.zst # more parts than batches: some are empty
-  adds_up 3 "${small[@]}" --restart document test.shard.zst
+  adds_up 3 "${small[@]}" --reset document test.shard.zst
   adds_up 2 "${small[@]}" --memory local,long --long 50 --cache 30 test.shard.zst
-  adds_up 3 "${small[@]}" --memory long --long 7 --restart document --stride 16 --combine interpolate test.shard.zst
+  adds_up 3 "${small[@]}" --memory long --long 7 --reset document --stride 16 --combine interpolate test.shard.zst
   adds_up 3 "${small[@]}" --cache 5000 test.shard.zst other.shard.zst # all that came before
 }
 
 @test "State that is carried on is cut between documents alone" {
   needs train
   train -q --arch lstm --layers 1 --d-model 16 --segment 32 --batch 4 --steps 4 -j 1 other.shard.zst -o lstm
-  adds_up 3 -m lstm --window 32 --carry on --restart document --memory local,long --long 40 test.shard.zst
+  adds_up 3 -m lstm --window 32 --carry on --reset document --memory local,long --long 40 test.shard.zst
   adds_up 2 -m lstm --window 32 --carry on test.shard.zst # one stream: the first part is all
   [ "$(jq .tokens part.1)" -eq "$(jq .tokens whole.json)" ] || [ "$(jq .tokens part.2)" -eq "$(jq .tokens whole.json)" ]
 }
@@ -97,7 +97,7 @@ ranks_add_up() {
 
 @test "ranks that score a text together: the first has the bytes of one process" {
   ranks_add_up 2 -m model --window 32 --batch-tokens 100 --memory local,long --long 50 --cache 30 test.shard.zst
-  ranks_add_up 3 -m model --window 32 --batch-tokens 100 --restart document test.shard.zst other.shard.zst
+  ranks_add_up 3 -m model --window 32 --batch-tokens 100 --reset document test.shard.zst other.shard.zst
   eval-ppl -q -j 1 -m model --window 32 test.shard.zst -o whole
   together 2 eval-ppl -q -j 1 -m model --window 32 test.shard.zst
   all_end 0
@@ -124,7 +124,7 @@ ranks_add_up() {
   together 2 "${each[@]}" "${flags[@]}" --k 300 --json --stride 8 --datastore-ranks test.shard.zst -o shared.json
   all_end 0
   cmp whole.json shared.json
-  together 2 "${each[@]}" "${flags[@]}" --follow 1000 --datastore-ranks test.shard.zst
+  together 2 "${each[@]}" "${flags[@]}" --min-pointers 1000 --datastore-ranks test.shard.zst
   all_end 64
   grep -q 'its rows are on another rank' said.0 && grep -q 'its rows are on another rank' said.1
   # What one rank hides of the text it looks for again, the others meanwhile for what comes next.
@@ -278,8 +278,8 @@ ranks_add_up() {
   [[ $output == *"--sum: cannot be combined with --part"* ]]
   run -64 eval-ppl --sum --cache 100 p.1 p.2 p.3
   [[ $output == *"--sum: of parts that are there; leave --cache out"* ]]
-  run -64 eval-ppl --sum --precision float64 p.1 p.2 p.3
-  [[ $output == *"leave --precision out"* ]]
+  run -64 eval-ppl --sum --dtype float64 p.1 p.2 p.3
+  [[ $output == *"leave --dtype out"* ]]
   run -64 eval-ppl -m model --part '' test.shard.zst
   [[ $output == *"--part: '' is not I/N"* ]]
   run -64 eval-ppl -m model --part 1/3 --by document test.shard.zst
@@ -322,7 +322,7 @@ packs() {
   local small=(--segment 200 pack.shard.zst)
   packs 1 "${small[@]}"
   packs 3 "${small[@]}"
-  packs 3 --method paths -j 3 --top 7 "${small[@]}"
+  packs 3 --method paths -j 3 --k 7 "${small[@]}"
   packs 3 --buffer-size 1 --seed 5 "${small[@]}" # terms on disk, the index in parts
   packs 3 --unit document other.shard.zst test.shard.zst
   packs 300 "${small[@]}" # more parts than segments
@@ -341,12 +341,12 @@ packs() {
   cat "$root"/man/tessera.7.scd | tokenize -q -t bytes -o pack.shard.zst
   for part in 1 2 3; do bm25-pack -q --part "$part/3" "${small[@]}" -o "h.$part"; done
   bm25-pack -q --part 2/2 "${small[@]}" -o half.2
-  bm25-pack -q --part 3/3 --top 5 "${small[@]}" -o top.3
+  bm25-pack -q --part 3/3 --k 5 "${small[@]}" -o top.3
   bm25-pack -q --part 3/3 --segment 200 test.shard.zst -o data.3
   fails 64 'part 2 of 3 is missing' bm25-pack --hits h.1 --hits h.3 "${small[@]}" -o x
   fails 64 'h.1: is part 1, as h.1 is' bm25-pack --hits h.1 --hits h.1 --hits h.2 "${small[@]}" -o x
   fails 64 'half.2: is one of 2 parts, but h.1 is one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
-  fails 64 'top.3: contains the hits of another search: top 5, now 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
+  fails 64 'top.3: contains the hits of another search: k 5, now 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
   fails 64 'data.3: contains the hits of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
   head -c 200 h.2 >short
   fails 65 'short: cut short' bm25-pack --hits short "${small[@]}" -o x
@@ -382,8 +382,8 @@ stores() {
   stores 1 "${small[@]}" test.shard.zst
   stores 3 "${small[@]}" --stride 8 test.shard.zst
   stores 9 -m model --window 32 --batch-tokens 2000 other.shard.zst test.shard.zst # more parts than batches: some are empty
-  stores 3 "${small[@]}" --restart document --metric l2 test.shard.zst
-  as_task 2 3 build-datastore -q -j 1 -m model "${small[@]}" --restart document --metric l2 test.shard.zst -o task --index exact >/dev/null
+  stores 3 "${small[@]}" --reset document --metric l2 test.shard.zst
+  as_task 2 3 build-datastore -q -j 1 -m model "${small[@]}" --reset document --metric l2 test.shard.zst -o task --index exact >/dev/null
   diff -r store.2 task
 }
 
@@ -393,7 +393,7 @@ stores() {
   stores 3 --window 32 --batch-tokens 100 --index IVF4,Flat test.shard.zst
   stores 2 --window 32 --batch-tokens 100 --index IVF4,PQ8x4fs --stride 16 test.shard.zst
   [ -e lstm ] || train -q --arch lstm --layers 1 --d-model 16 --segment 32 --batch 4 --steps 4 -j 1 other.shard.zst -o lstm
-  stores 4 -m lstm --window 32 --carry on --restart document test.shard.zst
+  stores 4 -m lstm --window 32 --carry on --reset document test.shard.zst
   stores 2 -m lstm --window 32 --carry on test.shard.zst # one stream: one part is all
   make_translator
   stores 3 -m translator --batch-tokens 10 pairs.shard.zst

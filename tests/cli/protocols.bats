@@ -30,17 +30,17 @@ encode() { # FLAG...: the text, a paragraph a document
   signature() { eval-ppl -m model --json "$@" text.shard.zst | field signature; }
   [[ $(signature) != *protocol* ]]
   [[ $(signature --protocol none) == "$(signature)" ]]
-  [[ $(signature --protocol hf) == *'|protocol:hf|window:64|stride:64|restart:none|carry:off|first:skipped|'* ]]
-  [[ $(signature --protocol lm-eval) == *'|protocol:lm-eval|window:64|stride:64|restart:document|carry:off|first:scored|'* ]]
+  [[ $(signature --protocol hf) == *'|protocol:hf|window:64|stride:64|reset:none|carry:off|first:skipped|'* ]]
+  [[ $(signature --protocol lm-eval) == *'|protocol:lm-eval|window:64|stride:64|reset:document|carry:off|first:scored|'* ]]
   [[ $(signature --protocol llama.cpp) == *'|protocol:llama.cpp|window:64|stride:64|'* ]]
-  [[ $(signature --protocol fairseq --window 20 --stride 7 --restart document) == *'|protocol:fairseq|window:20|stride:7|restart:document|'* ]]
-  [[ $(signature --protocol lm-eval --restart none) == *'|restart:none|'* ]]
+  [[ $(signature --protocol fairseq --window 20 --stride 7 --reset document) == *'|protocol:fairseq|window:20|stride:7|reset:document|'* ]]
+  [[ $(signature --protocol lm-eval --reset none) == *'|reset:none|'* ]]
   run --separate-stderr eval-ppl -m model --protocol llama text.shard.zst
   [ "$status" -eq 64 ] && [[ $stderr == *'hf, lm-eval, llama.cpp, fairseq'* ]]
   tokenize -q -t bytes text -o bytes.shard.zst
   "$root"/tests/cli/tiny_gpt2 of_bytes
   run --separate-stderr eval-ppl -m of_bytes --protocol lm-eval bytes.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --protocol lm-eval: the tokenizer of bytes.shard.zst has no end-of-document token'*'give --begin'* ]]
+  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --protocol lm-eval: the tokenizer of bytes.shard.zst has no end-of-document token'*'give --bos'* ]]
 }
 
 @test "the token that closes a text is no part of it, but for fairseq" {

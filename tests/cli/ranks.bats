@@ -37,12 +37,12 @@ as_one() {
 
 @test "1, 2 and 4 processes: the same bytes, for each order of batches" {
   as_one train --batches shuffled --accumulate 4 --valid "$data/valid.shard.zst" --valid-every 2 --checkpoint-every 3 --keep 1
-  as_one train --batches kept --accumulate 12 --average-last 2
+  as_one train --batches sequential --accumulate 12 --average-checkpoints 2
   as_one train --batches runs --accumulate 4 --memory local,long --plain-warmup 0
   as_one lines --batches documents --accumulate 4
   as_one train --batches order --order "$data/order.shard.zst" --accumulate 4 --memory local,ext --drop-local 0.5 --plain-warmup 0
-  as_one train --batches columns --lanes 4 --memory long --memory-previous 2 --plain-warmup 0 --checkpoint-every 3 --keep 1
-  as_one train --batches columns --lanes 4 --accumulate 3 --segment-deviation 4
+  as_one train --batches streams --batch-shards 4 --memory long --memory-previous 2 --plain-warmup 0 --checkpoint-every 3 --keep 1
+  as_one train --batches streams --batch-shards 4 --accumulate 3 --segment-deviation 4
   as_one pairs --arch encoder-decoder --batch-tokens 64 --accumulate 4 --memory ext --memory-key output
 }
 
@@ -51,11 +51,11 @@ as_one() {
   as_one train --arch transformer --cutoffs 64,128 --accumulate 4 # a band may have no gradient
   as_one train --memory-layer product-key --memory-layer-keys 8 --memory-layer-top-k 3 --memory-layers 1,2 --accumulate 4 # tables are
   as_one train --memory-layer ngram --memory-layer-rows 50 --accumulate 12 --clip 0.5 # stepped by the rows that were read
-  as_one train --arch transformer-xl --lanes 4
-  as_one train --arch srupp --lanes 4 --optimiser radam
-  as_one train --arch lstm --batches columns --lanes 4 --optimiser nag
-  as_one train --arch gla --batches columns --lanes 4
-  as_one train --arch gla --gla-update delta --batches columns --lanes 4
+  as_one train --arch transformer-xl --batch-shards 4
+  as_one train --arch srupp --batch-shards 4 --optimiser radam
+  as_one train --arch lstm --batches streams --batch-shards 4 --optimiser nag
+  as_one train --arch gla --batches streams --batch-shards 4
+  as_one train --arch gla --gla-update delta --batches streams --batch-shards 4
   as_one train --arch mosaic --accumulate 4
   as_one train --arch mosaic2 --accumulate 4 --short-term 6 --long-term-delay 5 --long-term-delay-most 5
 }
@@ -111,16 +111,16 @@ near() {
   together 2 train "${tiny[@]}" --accumulate 3 -o model "$data/train.shard.zst"
   all_end 64
   grep -q -- '--accumulate: 3 micro-batches per step cannot be divided equally among 2 ranks; give a multiple of 2' said.1
-  together 2 train "${tiny[@]}" --batches columns -o model "$data/train.shard.zst"
+  together 2 train "${tiny[@]}" --batches streams -o model "$data/train.shard.zst"
   all_end 64
-  grep -q -- '--lanes: 1 batch shards cannot be divided equally among 2 ranks' said.0
+  grep -q -- '--batch-shards: 1 batch shards cannot be divided equally among 2 ranks' said.0
   together 2 train "${tiny[@]}" --accumulate 2 -o model
   all_end 64
   grep -q 'several ranks cannot share stdin' said.0
-  run -64 train "${tiny[@]}" --lanes 2 -o model "$data/train.shard.zst"
-  [[ $output == *"--lanes: requires --batches columns"* ]]
-  run -64 train "${tiny[@]}" --batches columns --lanes 3 -o model "$data/train.shard.zst"
-  [[ $output == *"--lanes: must divide --batch"* ]]
+  run -64 train "${tiny[@]}" --batch-shards 2 -o model "$data/train.shard.zst"
+  [[ $output == *"--batch-shards: requires --batches streams"* ]]
+  run -64 train "${tiny[@]}" --batches streams --batch-shards 3 -o model "$data/train.shard.zst"
+  [[ $output == *"--batch-shards: must divide --batch"* ]]
   run -64 env RANK=0 WORLD_SIZE=2 train "${tiny[@]}" --plan --ranks launcher "$data/train.shard.zst"
   [[ $output == *"--plan: cannot be combined with --ranks"* ]]
   # A batch script has SLURM_NTASKS without being a step of it.
@@ -223,7 +223,7 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
 }
 
 @test "a signal to any rank stops all after the same update with 75; another number of ranks goes on to the same bytes" {
-  local signal told size=2 columns=(--steps 150 --batches columns --lanes 4 --arch lstm --log-every 5 --checkpoint-every 100)
+  local signal told size=2 columns=(--steps 150 --batches streams --batch-shards 4 --arch lstm --log-every 5 --checkpoint-every 100)
   stop_one() {
     wait_for parts/metrics.jsonl
     kill "-$signal" "${pids[told]}" 2>/dev/null || [ ! -e "/proc/${pids[told]}" ]

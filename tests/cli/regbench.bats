@@ -52,7 +52,7 @@ setup() {
   gen-regbench -n 60 --environments 1 --most-words 12 --longest-word 8 -o train.shard.zst
   gen-regbench --split iid --environments 1 -n 10 --most-words 12 --longest-word 8 --automata iid.jsonl -o iid.shard.zst
   train -q --arch gla --layers 1 --d-model 16 --heads 2 --dropout 0 --batches documents --segment 128 --batch 10 --epochs 20 \
-    --lr 2e-2 --unscored 19 train.shard.zst -o model
+    --lr 2e-2 --ignore-index 19 train.shard.zst -o model
   eval-regbench -q -m model --automata iid.jsonl --json iid.shard.zst -o figures.json
   jq -e '.accuracy > 0.88 and .tvd < 0.3 and .tvd_with_separators < 0.3' figures.json
   eval-regbench -q -m model --batch 3 --automata iid.jsonl --json iid.shard.zst -o again.json

@@ -67,7 +67,7 @@ END
 @test "eval-ppl refuses by name what does not go with passages" {
   refused '--stride 8: with --retrieve, the stride is --retrieve-every, 4' --stride 8
   refused '--carry on' --carry on
-  refused '--begin-of window' --begin-of window
+  refused '--bos-at window' --bos-at window
   refused '--protocol lm-eval' --protocol lm-eval
   refused '--protocol llama.cpp' --protocol llama.cpp
   refused '--retrieve-tokens 60: a window of 64 of which 8 are scored' --retrieve-tokens 60 --retrieve-every 8
@@ -84,7 +84,7 @@ END
 
 @test "eval-ppl: hf's and fairseq's windows have passages too" {
   for protocol in hf fairseq; do
-    eval-ppl -q -m model --protocol $protocol --begin none --retrieve train.bm25 --retrieve-every 8 --retrieve-log $protocol.log --json \
+    eval-ppl -q -m model --protocol $protocol --bos none --retrieve train.bm25 --retrieve-every 8 --retrieve-log $protocol.log --json \
       test.shard.zst >$protocol.json
   done
   python3 - <<'END'
@@ -114,12 +114,12 @@ import sys
 log_prob, loss, tokens = map(float, sys.argv[1:])
 assert tokens == 40 and abs(log_prob + loss * tokens) < 1e-3, sys.argv
 END
-  for flags in '--retrieve-mix 3' '--beam 2' '--cache 20' '-n 3 --weights int8'; do
+  for flags in '--retrieve-mix 3' '--beam 2' '--cache 20' '-n 3 --dtype int8'; do
     # shellcheck disable=SC2086  # words
     sample -q -m model -t bytes --retrieve train.bm25 --retrieve-every 6 --max-tokens 20 --json $flags --prompt 'the tests' >"$flags.json"
     "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <"$flags.json"
   done
-  for flags in '--cache 20' '--memory none --with model:0.3'; do
+  for flags in '--cache 20' '--memory none --ensemble model:0.3'; do
     # shellcheck disable=SC2086  # flags are words
     run --separate-stderr -64 sample -q -m model -t bytes --retrieve train.bm25 --retrieve-mix 2 $flags --prompt t
     [[ $stderr == *'--retrieve-mix 2: '*'cannot be combined with memories, datastores, n-grams or further models'*'leave them out'* ]]

@@ -27,7 +27,7 @@ knows() {
 }
 
 @test "gen-ruler: the answers of needles are those that the text gives the keys" {
-  gen-ruler --task needles --keys 4 --queries 2 --values 3 --haystack needles --key-kind numbers -n 20 --length 3000 -o problems.jsonl
+  gen-ruler --task needles --num-keys 4 --num-queries 2 --num-values 3 --haystack needles --key-kind numbers -n 20 --length 3000 -o problems.jsonl
   jq -e -s 'map(.outputs | length == 6) | all' problems.jsonl
   python3 -c '
 import json, re, sys
@@ -39,7 +39,7 @@ for line in open("problems.jsonl"):
     for key, value in re.findall(r"The secret number of (\d+) is (\d+)\.", text):
         if key in found: found[key].append(value)
     sys.exit(1) if sorted(sum(found.values(), [])) != sorted(p["outputs"]) or len(keys) != 2 else None'
-  run -64 gen-ruler --task needles --keys 2 --queries 3
+  run -64 gen-ruler --task needles --num-keys 2 --num-queries 3
   run -64 gen-ruler --task needles --haystack text
   run -64 gen-ruler --task needles --text x
   printf 'One was here.  Two\nwere there! And three?' >story
@@ -73,19 +73,19 @@ for line in open("problems.jsonl"):
         {id: "2", question: "What has Bob?", is_impossible: true, answers: []}]},
       {context: "Ann is old.", qas: []}]},
     {title: "b", paragraphs: [{context: "It rains.", qas: []}]}]}' >squad.json
-  gen-ruler --documents squad.json -n 2 -o problems.jsonl
+  gen-ruler --squad squad.json -n 2 -o problems.jsonl
   knows '["a red hat", "hat"]'
   jq -e -s 'map((.prompt | contains("It rains.")) and (.prompt | endswith("Question: What has Ann?\nAnswer:"))) | all' problems.jsonl
-  gen-ruler --documents squad.json -n 1 --length 248 | jq -e '.prompt | contains("Ann is old.") and (contains("It rains.") | not)'
-  run -64 --separate-stderr gen-ruler --documents squad.json --length 100
+  gen-ruler --squad squad.json -n 1 --length 248 | jq -e '.prompt | contains("Ann is old.") and (contains("It rains.") | not)'
+  run -64 --separate-stderr gen-ruler --squad squad.json --length 100
   # shellcheck disable=SC2154  # stderr is bats'
   [[ $stderr == "gen-ruler: --length 100: problem 0 has "* ]]
   printf '{"data": [{"paragraphs": 3}]}' >bad.json
-  run -65 --separate-stderr gen-ruler --documents bad.json -o never
+  run -65 --separate-stderr gen-ruler --squad bad.json -o never
   [[ $stderr == 'gen-ruler: bad.json: not in SQuAD'*'s format: it has no list "paragraphs"' ]]
   [ ! -e never ]
-  gen-ruler --documents squad.json --form answered -n 1 | jq -e '.text | endswith("Answer: a red hat")'
-  gen-ruler --documents squad.json --form completions -n 1 | jq -e '.completion == " a red hat" and (.prompt | endswith("Answer:"))'
+  gen-ruler --squad squad.json --output-format answered -n 1 | jq -e '.text | endswith("Answer: a red hat")'
+  gen-ruler --squad squad.json --output-format completions -n 1 | jq -e '.completion == " a red hat" and (.prompt | endswith("Answer:"))'
 }
 
 @test "eval-ruler: a share of needles, any of documents, wherever they stand, in any case" {
@@ -121,7 +121,7 @@ END
     command -v $program || skip "$program is not built"
   done
   export OMP_NUM_THREADS=1
-  gen-ruler --form answered --length 800 -n 20 | tokenize -q -t bytes --format jsonl -o train.shard.zst
+  gen-ruler --output-format answered --length 800 -n 20 | tokenize -q -t bytes --format jsonl -o train.shard.zst
   train -q -j 1 --arch mosaic2 --layers 1 --d-model 8 --heads 1 --segment 32 --batch 2 --steps 2 train.shard.zst -o model
   gen-ruler --length 800 --first 20 -n 3 -o problems.jsonl
   sample -q -j 1 -m model --temperature 0 --json problems.jsonl | tee answers.jsonl | eval-ruler --problems problems.jsonl --json >figures

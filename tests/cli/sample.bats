@@ -18,12 +18,12 @@ draw() {
   sample -m model -t bytes "$@"
 }
 
-@test "--begin: a token before the prompt" {
+@test "--bos: a token before the prompt" {
   sample -m model -t bytes --prompt 'a cat' --temperature 0 --max-tokens 8 -o with
-  sample -m model -t bytes --begin a --prompt ' cat' --temperature 0 --max-tokens 8 -o begun
+  sample -m model -t bytes --bos a --prompt ' cat' --temperature 0 --max-tokens 8 -o begun
   cmp with begun
-  run --separate-stderr sample -m model -t bytes --begin '<s>' --prompt ' cat'
-  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --begin <s>: not a token of'* ]]
+  run --separate-stderr sample -m model -t bytes --bos '<s>' --prompt ' cat'
+  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --bos <s>: not a token of'* ]]
 }
 
 @test "--prompt, a file of lines, JSON lines and stdin give the same texts" {
@@ -152,9 +152,9 @@ EOF
 
 @test "narrow weights write, and -v says how far they are off" {
   for weights in float32 bfloat16 int8; do
-    run --separate-stderr draw --max-tokens 10 --weights "$weights" -v --prompt "The cat sat"
+    run --separate-stderr draw --max-tokens 10 --dtype "$weights" -v --prompt "The cat sat"
     [ "$status" -eq 0 ]
-    [[ $stderr == *"--weights $weights: log-probabilities differ from float32 by"*" per second"* ]]
+    [[ $stderr == *"--dtype $weights: log-probabilities differ from float32 by"*" per second"* ]]
   done
 }
 
@@ -203,7 +203,7 @@ for token, cited in zip(r["tokens"], r["citations"]):
         assert c["share"] <= cited["share"] + 1e-9 and c["document"] in (0, 1)
         assert c["context"] + cited["text"] in text
 EOF
-  run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 40 --combine both --temperature 0 --cite --cite-most 1 --max-tokens 5
+  run --separate-stderr sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 40 --combine both --temperature 0 --cite --cite-k 1 --max-tokens 5
   [ "$status" -eq 0 ]
   [ "$(awk -F '\t' 'NF == 10 && $6 == "cite-store"' <<<"$stderr" | wc -l)" -ge 1 ]
   [ "$(head -n 1 <<<"$stderr")" = $'prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\tsource' ]
@@ -221,7 +221,7 @@ EOF
   printf 'Once there was a cow.\n' >'notes/deep/a cow.md'
   tokenize -q -t bytes --recursive notes -o notes.shard.zst
   build-datastore --metric ip -q -m model notes.shard.zst -o notes-store >/dev/null
-  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-most 60 --max-tokens 8 --json >cited
+  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-k 60 --max-tokens 8 --json >cited
   "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
   python3 - <<'EOF'
 import json
@@ -237,7 +237,7 @@ for token in json.load(open("cited"))["citations"]:
         lines.add(c["source"])
 assert {"cat.txt:1", "cat.txt:3", "deep/a cow.md:1"} <= lines, lines
 EOF
-  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-most 60 --max-tokens 8 --json | annotate -o page.html
+  sample -m model -t bytes --prompt 'Once there' --datastore notes-store --k 60 --combine both --cite --cite-k 60 --max-tokens 8 --json | annotate -o page.html
   grep -q 'deep/a cow.md:1' page.html
   # the best of a beam is cited as it would be if it had been drawn
   sample -m model -t bytes --prompt 'Once there' --datastore cite-store --k 8 --combine both --cite --max-tokens 5 --beam 1 --json >searched
@@ -245,12 +245,12 @@ EOF
   jq -e --slurpfile drawn drawn '.citations == $drawn[0].citations' searched
 }
 
-@test "--spans: stretches of the store with their places; none where nothing agrees; counted in --report" {
+@test "--copy-spans: stretches of the store with their places; none where nothing agrees; counted in --report" {
   command -v build-datastore || skip "build-datastore is not built"
   printf 'Once there was a cat.\nOnce there was a cow.\n' | tokenize -q -t bytes --format lines -o spans.shard.zst
   build-datastore --metric l2 -q -m model spans.shard.zst -o spans-store >/dev/null
   near=(--datastore spans-store --k 8 --combine interpolate --datastore-lambda 0.9 --datastore-temperature 0.1 --max-tokens 12 --seed 4 --prompt 'Once there')
-  draw "${near[@]}" --spans 6 --span-gamma 0.1 --cite --report figures --json >spanned
+  draw "${near[@]}" --copy-spans 6 --span-gamma 0.1 --cite --report figures --json >spanned
   "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <spanned
   "$root/tests/cli/follows_schema" "$root/man/schemas/sample-report.json" <figures
   python3 - <<'EOF'
@@ -269,15 +269,15 @@ assert figures["spans"]["tokens"] == sum(span["tokens"] - 1 for span in r["spans
 EOF
   annotate --json spanned >annotated
   [ "$(wc -l <annotated)" -ge 13 ]
-  run --separate-stderr draw "${near[@]}" --spans 6 --span-gamma 0.1 --cite -v -o /dev/null
+  run --separate-stderr draw "${near[@]}" --copy-spans 6 --span-gamma 0.1 --cite -v -o /dev/null
   [[ $stderr == *" spans, "*" tokens copied from them"* ]]
   draw "${near[@]}" --json >plain
-  draw "${near[@]}" --spans 6 --span-gamma 1.01 --json | cmp - plain
+  draw "${near[@]}" --copy-spans 6 --span-gamma 1.01 --json | cmp - plain
   draw "${near[@]}" --temperature 0 >plain
-  draw "${near[@]}" --temperature 0 --spans 6 --span-gamma 1 | cmp - plain
-  run --separate-stderr draw --prompt x --spans 6
+  draw "${near[@]}" --temperature 0 --copy-spans 6 --span-gamma 1 | cmp - plain
+  run --separate-stderr draw --prompt x --copy-spans 6
   [ "$status" -eq 64 ]
-  [[ $stderr == "sample: --spans: requires --datastore" ]]
+  [[ $stderr == "sample: --copy-spans: requires --datastore" ]]
   run --separate-stderr draw --prompt x --report x -o x
   [ "$status" -eq 64 ]
 }

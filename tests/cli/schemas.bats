@@ -89,13 +89,13 @@ follows() {
     ngrams verify --json index
   } | follows build-ngrams
   {
-    ngrams find -n index --json the
-    ngrams find -n index --json "no such text in it"
+    ngrams find -i index --json the
+    ngrams find -i index --json "no such text in it"
   } | follows ngrams-find
   {
-    ngrams overlap -n index --json x.shard.zst
-    ngrams overlap -n index --json --spans x.shard.zst
-    ngrams overlap -n index --json --at-least 1M x.shard.zst
+    ngrams overlap -i index --json x.shard.zst
+    ngrams overlap -i index --json --by-span x.shard.zst
+    ngrams overlap -i index --json --at-least 1M x.shard.zst
   } | follows ngrams-overlap
 }
 
@@ -126,7 +126,7 @@ follows() {
 
 @test "gen-ruler and eval-ruler" {
   gen-ruler -n 3 --length 600 -o problems.jsonl
-  { gen-ruler -n 2 --form answered; gen-ruler -n 2 --form completions; } | cat problems.jsonl - | follows gen-ruler
+  { gen-ruler -n 2 --output-format answered; gen-ruler -n 2 --output-format completions; } | cat problems.jsonl - | follows gen-ruler
   jq -c '{id, text: .outputs[0]}' problems.jsonl | eval-ruler --problems problems.jsonl --json | follows eval-ruler
 }
 

@@ -101,8 +101,8 @@ END
   "$root"/tests/cli/tiny_gpt2 plain
   run --separate-stderr score -q -m plain -t bytes --protocol lm-eval requests.jsonl
   [ "$status" -eq 64 ]
-  [[ $stderr == "score: --protocol lm-eval: "*"give --begin" ]]
-  score -q -m plain -t bytes --protocol lm-eval --begin none requests.jsonl
+  [[ $stderr == "score: --protocol lm-eval: "*"give --bos" ]]
+  score -q -m plain -t bytes --protocol lm-eval --bos none requests.jsonl
 }
 
 @test "a pipe, a file, batches of any size and choices asked one by one have the same figures" {
@@ -128,9 +128,9 @@ END
   printf '[23,23]\n[0,0]\n[2,2]\n' | cmp - counts
   ask requests.jsonl | sed -n 2p | jq .log_prob >one
   ask lines | sed -n 1p | jq .log_prob | cmp - one
-  ask --begin '!' --format lines lines | sed -n 1p | jq .tokens | grep -qx 24
-  run --separate-stderr ask --begin '<s>' lines
-  [ "$status" -eq 64 ] && [[ $stderr == 'score: --begin <s>: not a token of'* ]]
+  ask --bos '!' --format lines lines | sed -n 1p | jq .tokens | grep -qx 24
+  run --separate-stderr ask --bos '<s>' lines
+  [ "$status" -eq 64 ] && [[ $stderr == 'score: --bos <s>: not a token of'* ]]
 }
 
 @test "a text has the loss that eval-ppl finds, beyond the window too, with every memory" {
@@ -204,7 +204,7 @@ END
   printf 'Once there was a cat.\nOnce there was a cow.\n' | tokenize -q -t bytes --format lines -o cite.shard.zst
   build-datastore -q -m model cite.shard.zst -o cite-store >/dev/null
   echo '{"context": "Once there", "choices": [" was a cat", " is"]}' >question.jsonl
-  ask --datastore cite-store --k 40 --combine both --cite --cite-most 2 question.jsonl >cited
+  ask --datastore cite-store --k 40 --combine both --cite --cite-k 2 question.jsonl >cited
   "$root/tests/cli/follows_schema" "$root/man/schemas/score.json" <cited
   python3 - <<'END'
 import json
@@ -221,7 +221,7 @@ for choice, said in zip(choices, (" was a cat", " is")):
 assert contexts > 10
 END
   run --separate-stderr ask --cite question.jsonl
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --with' ]
+  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --ensemble' ]
 }
 
 @test "a wrong request is named by its line; with --keep-going the others are answered" {

@@ -86,8 +86,8 @@ fingerprint() {
   cmp <(shard cat tokens.shard.zst | head -n 7) <(shard head -n 7 <tokens.shard.zst)
   cmp <(shard cat tokens.shard.zst order.shard.zst | head -n 205) <(shard head -n 205 tokens.shard.zst order.shard.zst)
   [ "$(shard head --raw -n 3 order.shard.zst | wc -c)" -eq 12 ]
-  [ "$(shard cat --documents pairs.shard.zst | awk '{ print NF }' | xargs)" = "10 20 0 30" ]
-  [ "$(shard head --documents -n 1 pairs.shard.zst)" = "$(shard head -n 10 pairs.shard.zst | xargs)" ]
+  [ "$(shard cat --by-document pairs.shard.zst | awk '{ print NF }' | xargs)" = "10 20 0 30" ]
+  [ "$(shard head --by-document -n 1 pairs.shard.zst)" = "$(shard head -n 10 pairs.shard.zst | xargs)" ]
   [ -z "$(shard cat empty.shard.zst)" ]
   shard cat tokens.shard.zst | head -n 1 # whoever stops reading is no error
 }
@@ -107,7 +107,7 @@ fingerprint() {
 @test "merge: the parts' elements and documents, the fingerprint of the data set" {
   shard merge tokens.shard.zst tokens.shard.zst -o twice.shard.zst
   shard verify twice.shard.zst
-  cmp <(shard cat --documents tokens.shard.zst tokens.shard.zst) <(shard cat --documents twice.shard.zst)
+  cmp <(shard cat --by-document tokens.shard.zst tokens.shard.zst) <(shard cat --by-document twice.shard.zst)
   [ "$(fingerprint twice.shard.zst)" != "$(fingerprint tokens.shard.zst)" ]
   shard info twice.shard.zst | grep -q '"program":"shard merge"'
   cmp <(shard merge -j 1 tokens.shard.zst - <tokens.shard.zst) <(shard merge -j 8 tokens.shard.zst tokens.shard.zst)

@@ -33,14 +33,14 @@ peer_with_numpy() {
 @test "what tokenize made goes out to every format and comes back the same" {
   tokenize -q -t "$golden/tokenizers/bpe.json" --format lines "$golden/tokenizers/sample.txt" -o x.shard.zst
   for format in llm.c nanogpt npy; do
-    shard export -q --format "$format" x.shard.zst -o out
+    shard export -q --output-format "$format" x.shard.zst -o out
     shard import -q --format "$format" -t "$golden/tokenizers/bpe.json" out -o back.shard.zst
     shard verify -q back.shard.zst
-    cmp <(shard cat --documents x.shard.zst) <(shard cat --documents back.shard.zst)
+    cmp <(shard cat --by-document x.shard.zst) <(shard cat --by-document back.shard.zst)
     cmp <(shard info x.shard.zst | grep -E '^(words|fingerprint|vocabulary)') \
       <(shard info back.shard.zst | grep -E '^(words|fingerprint|vocabulary)')
     # Through pipes too.
-    cmp out <(shard export -q --format "$format" <x.shard.zst)
+    cmp out <(shard export -q --output-format "$format" <x.shard.zst)
     cmp <(shard cat x.shard.zst) <(shard import -q --format "$format" -t "$golden/tokenizers/bpe.json" <out | shard cat)
   done
   cmp <(tokenize --decode back.shard.zst) <(tokenize --decode x.shard.zst)
@@ -50,22 +50,22 @@ peer_with_numpy() {
   { numbers i 20240520 1 5 && zeros 1012 && numbers H 9 1 2 9 3; } >a.bin
   { numbers i 20240520 1 2 && zeros 1012 && numbers H 4 9; } >b.bin
   shard import -q --vocabulary 10 --end-of-document 9 a.bin b.bin -o x.shard.zst
-  [ "$(shard cat --documents x.shard.zst)" = $'9 1 2\n9 3 4\n9' ]
-  shard export -q --format llm.c --config <(shard export --print-config --format llm.c) x.shard.zst -o c.bin
+  [ "$(shard cat --by-document x.shard.zst)" = $'9 1 2\n9 3 4\n9' ]
+  shard export -q --output-format llm.c --config <(shard export --print-config --output-format llm.c) x.shard.zst -o c.bin
   cmp c.bin <(numbers i 20240520 1 7 && zeros 1012 && numbers H 9 1 2 9 3 4 9)
   { numbers i 20240801 7 2 && zeros 1012 && numbers I 128000 5; } >d.bin
   shard import -q --vocabulary 128256 d.bin -o y.shard.zst
-  [ "$(shard cat --documents y.shard.zst)" = '128000 5' ]
-  cmp d.bin <(shard export -q --format llm.c y.shard.zst)
+  [ "$(shard cat --by-document y.shard.zst)" = '128000 5' ]
+  cmp d.bin <(shard export -q --output-format llm.c y.shard.zst)
 }
 
 @test "nanoGPT's files: the mark ends a document; --mark says otherwise" {
   numbers H 1 2 9 3 9 4 >train.bin
   shard import -q --format nanogpt --vocabulary 10 --end-of-document 9 train.bin -o x.shard.zst
-  [ "$(shard cat --documents x.shard.zst)" = $'1 2 9\n3 9\n4' ]
-  cmp train.bin <(shard export -q --format nanogpt x.shard.zst)
-  [ "$(shard import -q --format nanogpt --vocabulary 10 --end-of-document 9 --mark first train.bin | shard cat --documents)" = $'1 2\n9 3\n9 4' ]
-  [ "$(shard import -q --format nanogpt --vocabulary 10 train.bin | shard cat --documents)" = '1 2 9 3 9 4' ]
+  [ "$(shard cat --by-document x.shard.zst)" = $'1 2 9\n3 9\n4' ]
+  cmp train.bin <(shard export -q --output-format nanogpt x.shard.zst)
+  [ "$(shard import -q --format nanogpt --vocabulary 10 --end-of-document 9 --mark first train.bin | shard cat --by-document)" = $'1 2\n9 3\n9 4' ]
+  [ "$(shard import -q --format nanogpt --vocabulary 10 train.bin | shard cat --by-document)" = '1 2 9 3 9 4' ]
 }
 
 # index TYPE LENGTHS BEGINS STARTS: an index of Megatron's, each list in one argument.
@@ -82,12 +82,12 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   numbers H 1 2 3 4 5 6 >a.bin
   run -0 shard import --vocabulary 50257 a.idx -o x.shard.zst
   [[ $output == *'6 elements in 3 documents' ]]
-  [ "$(shard cat --documents x.shard.zst)" = $'1 2\n\n3 4 5 6' ]
+  [ "$(shard cat --by-document x.shard.zst)" = $'1 2\n\n3 4 5 6' ]
   for name in a a.bin a.idx; do
-    [ "$(shard import -q --format megatron --vocabulary 50257 "$name" | shard cat --documents)" = $'1 2\n\n3 4 5 6' ]
+    [ "$(shard import -q --format megatron --vocabulary 50257 "$name" | shard cat --by-document)" = $'1 2\n\n3 4 5 6' ]
   done
   # A document that was several sequences is one afterwards.
-  shard export -q --format megatron x.shard.zst -o y.bin
+  shard export -q --output-format megatron x.shard.zst -o y.bin
   cmp y.bin a.bin
   cmp y.idx <(index 8 '2 4' '0 4' '0 1 1 2')
   index 8 '2 1 3' '0 4 6' '0 3' >a.idx
@@ -98,18 +98,18 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
     bytes=$(numbers "${type#*:}" 0 | wc -c)
     index "${type%:*}" '2 4' "0 $((2 * bytes))" '0 1 1 2' >t.idx
     numbers "${type#*:}" 1 2 3 4 5 6 >t.bin
-    cmp <(shard import -q --vocabulary 7 t.idx | shard cat --documents) <(shard cat --documents x.shard.zst)
+    cmp <(shard import -q --vocabulary 7 t.idx | shard cat --by-document) <(shard cat --by-document x.shard.zst)
   done
   # Bytes are uint8, ids of a large vocabulary int32; other formats go before and after.
   printf 'ab\ncd' >text
   tokenize -q -t bytes --format lines text -o b.shard.zst
-  shard export -q --format megatron b.shard.zst -o b
+  shard export -q --output-format megatron b.shard.zst -o b
   cmp b.idx <(index 1 '2 2' '0 2' '0 1 2')
   cmp b.bin <(printf abcd)
   [ "$(shard import -q -t bytes b.idx | shard cat --text)" = $'ab\ncd' ]
   { numbers i 20240801 7 2 && zeros 1012 && numbers I 128000 5; } >d.bin
-  [ "$(shard import -q --vocabulary 128256 d.bin a.idx d.bin | tee w.shard.zst | shard cat --documents)" = $'128000 5\n1 2\n\n3 4 5 6\n128000 5' ]
-  shard export -q --format megatron w.shard.zst -o w
+  [ "$(shard import -q --vocabulary 128256 d.bin a.idx d.bin | tee w.shard.zst | shard cat --by-document)" = $'128000 5\n1 2\n\n3 4 5 6\n128000 5' ]
+  shard export -q --output-format megatron w.shard.zst -o w
   [ "$(head -c 18 w.idx | tail -c 1)" = $'\4' ]
   cmp w.bin <(numbers i 128000 5 1 2 3 4 5 6 128000 5)
 }
@@ -136,9 +136,9 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   run -64 shard import --vocabulary 100 a.idx -o a.bin
   [[ $output == *a.bin* ]]
   tokenize -q -t bytes a.idx -o x.shard.zst
-  run -64 shard export --format megatron x.shard.zst
+  run -64 shard export --output-format megatron x.shard.zst
   [[ $output == *"-o NAME is missing"* ]]
-  run -64 shard export --format megatron "$golden/shard/vectors.shard.zst" -o v
+  run -64 shard export --output-format megatron "$golden/shard/vectors.shard.zst" -o v
   [[ $output == *"use npy"* ]]
   [ ! -e v.bin ] && [ ! -e v.idx ]
 }
@@ -155,7 +155,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   peer_with_numpy
   tokenize -q -t "$golden/tokenizers/bpe.json" "$golden/tokenizers/sample.txt" -o x.shard.zst
   shard export -q x.shard.zst -o x.npy
-  shard export -q --format nanogpt x.shard.zst -o x.bin
+  shard export -q --output-format nanogpt x.shard.zst -o x.bin
   shard export -q "$golden/shard/vectors.shard.zst" -o v.npy
   "$TESSERA_PEERS" -c '
 import numpy as np
@@ -170,7 +170,7 @@ for name, x in {"i8": a.astype(np.int64), "u1": np.arange(256, dtype=np.uint8), 
   cmp x.ids <(shard cat x.shard.zst)
   cmp x.ids <(shard import -q --vocabulary 65536 i8.npy | shard cat)
   cmp <(seq 0 255) <(shard import -q -t bytes u1.npy | shard cat)
-  [ "$(shard import -q --vocabulary 6 rows.npy | shard cat --documents)" = $'0 1 2\n3 4 5' ]
+  [ "$(shard import -q --vocabulary 6 rows.npy | shard cat --by-document)" = $'0 1 2\n3 4 5' ]
   [ "$(shard import -q f2.npy | shard cat)" = $'1.5 -2\n0 0\n3 4' ]
   for name in fortran be; do
     run shard import -q --vocabulary 65536 "$name.npy" -o y.shard.zst
@@ -191,5 +191,5 @@ for name, x in {"i8": a.astype(np.int64), "u1": np.arange(256, dtype=np.uint8), 
   expect 64 "give their tokenizer" shard import --format nanogpt a.bin
   expect 64 "give one" shard import -t bytes --vocabulary 3 --format nanogpt a.bin
   expect 66 "nowhere.bin" shard import --vocabulary 3 nowhere.bin
-  expect 64 "use npy" shard export --format llm.c "$golden/shard/vectors.shard.zst"
+  expect 64 "use npy" shard export --output-format llm.c "$golden/shard/vectors.shard.zst"
 }

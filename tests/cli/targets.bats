@@ -11,7 +11,7 @@ setup_file() {
   head -n 16 text | tokenize -q -t bytes --format lines -o train.shard.zst
   tail -n 4 text | tokenize -q -t bytes --format lines -o test.shard.zst
   build-datastore -q -m model --index exact train.shard.zst -o store >/dev/null
-  build-targets -q --datastore store --k 16 --keep 8 train.shard.zst -o targets.shard.zst
+  build-targets -q --datastore store --k 16 --top-k 8 train.shard.zst -o targets.shard.zst
 }
 
 setup() {
@@ -31,7 +31,7 @@ refused() {
 small=(--layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 12 --lr 5e-3)
 
 @test "targets: a vector a token, distributions of neighbours without the own entry; the same bytes with any -j" {
-  build-targets -q -j 1 --datastore store --k 16 --keep 8 <train.shard.zst >again.shard.zst
+  build-targets -q -j 1 --datastore store --k 16 --top-k 8 <train.shard.zst >again.shard.zst
   cmp targets.shard.zst again.shard.zst
   shard verify -q targets.shard.zst >/dev/null
   zstdcat targets.shard.zst >vectors
@@ -50,7 +50,7 @@ assert 0 < sure < len(tokens) - 1, sure
 END
 }
 
-@test "train --targets: another model than without, finished and gone on to the same bytes; --with takes it" {
+@test "train --targets: another model than without, finished and gone on to the same bytes; --ensemble takes it" {
   train -q "${small[@]}" --targets targets.shard.zst train.shard.zst -o taught
   train -q "${small[@]}" train.shard.zst -o plain
   ! cmp -s taught/model.safetensors plain/model.safetensors || false
@@ -58,8 +58,8 @@ END
   train -q "${small[@]}" --checkpoint-every 5 --max-time 0:00:00 --targets targets.shard.zst train.shard.zst -o parts || [ $? -eq 75 ]
   train -q "${small[@]}" --checkpoint-every 5 --targets targets.shard.zst train.shard.zst -o parts
   cmp taught/model.safetensors parts/model.safetensors
-  eval-ppl -q -m model --with taught:0.3 --json test.shard.zst >/dev/null
-  build-targets -q --datastore store --k 5 --keep 8 train.shard.zst -o others.shard.zst
+  eval-ppl -q -m model --ensemble taught:0.3 --json test.shard.zst >/dev/null
+  build-targets -q --datastore store --k 5 --top-k 8 train.shard.zst -o others.shard.zst
   refused 64 targets train -q "${small[@]}" --targets others.shard.zst train.shard.zst -o taught
 }
 

@@ -57,8 +57,8 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
 
 @test "after each document stands the tokenizer's mark, another, or none" {
   tokenize -q -t "$golden/bpe.json" --format lines lines.txt -o x.shard.zst
-  mark=$(shard cat --documents x.shard.zst | sed -n 2p)
-  [ "$(shard cat --documents x.shard.zst | awk -v m="$mark" '$NF == m' | wc -l)" -eq 3 ]
+  mark=$(shard cat --by-document x.shard.zst | sed -n 2p)
+  [ "$(shard cat --by-document x.shard.zst | awk -v m="$mark" '$NF == m' | wc -l)" -eq 3 ]
   [ "$(tokenize --decode --end-of-document none x.shard.zst)" = \
     'one two<|endoftext|><|endoftext|>three four five<|endoftext|>' ]
   tokenize -q -t "$golden/bpe.json" --format lines --end-of-document none lines.txt -o y.shard.zst
@@ -329,7 +329,7 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: takes a file"* ]]
   run --separate-stderr tokenize --decode x.shard.zst --report figures
   [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: this run has no results"* ]]
-  shard export x.shard.zst -o x.npy --format npy
+  shard export x.shard.zst -o x.npy --output-format npy
   shard import -t bytes x.npy -o z.shard.zst --json --report figures 2>report
   cmp figures report
 }
@@ -356,7 +356,7 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   tokenize -q -j 1 -t bytes --recursive else/where | cmp - x.shard.zst
   shard merge -q y.shard.zst x.shard.zst -o z.shard.zst
   [ "$(shard cat --names z.shard.zst)" = $'\n\n\na.txt\nb/2.txt\nc.gz' ]
-  shard split -q --documents 4 z.shard.zst -o part-
+  shard split -q --max-documents 4 z.shard.zst -o part-
   [ "$(shard head -n 1 --names part-00001.shard.zst)" = 'b/2.txt' ]
   rm notes/c.gz
   tokenize -q -t bytes --recursive notes -o whole.shard.zst

@@ -46,7 +46,7 @@ END
 @test "the loss falls, with each memory and optimiser" {
   local flags
   for flags in "--memory local" "--memory local,long" "--memory ext --drop-local 0.5" \
-    "--optimiser nag --lr 0.2 --momentum 0.9" "--optimiser adam --schedule inverse-sqrt" "--optimiser muon" "--batches columns --positions rope"; do
+    "--optimiser nag --lr 0.2 --momentum 0.9" "--optimiser adam --schedule inverse-sqrt" "--optimiser muon" "--batches streams --positions rope"; do
     rm -rf model
     # shellcheck disable=SC2086  # words
     train "${tiny[@]}" --steps 60 --log-every 5 $flags -o model "$data/train.shard.zst"
@@ -77,7 +77,7 @@ assert loss[0] > 4.3 and loss[-1] < 3.9, loss'
 }
 
 @test "SIGTERM saves and exits 75; the same command goes on to the same bytes, then has nothing to do" {
-  local command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches columns --positions alibi --dropout 0.1 --attention-dropout 0.1)
+  local command=(train "${tiny[@]}" --steps 100 --log-every 1 --batches streams --positions alibi --dropout 0.1 --attention-dropout 0.1)
   "${command[@]}" -o whole "$data/train.shard.zst"
   stops_at TERM parts "${command[@]}" -o parts "$data/train.shard.zst"
   [ ! -e parts/model.safetensors ]
@@ -164,17 +164,17 @@ assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", co
   run -65 train --from plain --steps 20 -o other small.shard.zst
 }
 
-@test "--begin: each row begins with the token, and validation is eval-ppl's with it" {
-  train "${tiny[@]}" --steps 3 --begin none -o plain "$data/train.shard.zst"
+@test "--bos: each row begins with the token, and validation is eval-ppl's with it" {
+  train "${tiny[@]}" --steps 3 --bos none -o plain "$data/train.shard.zst"
   train "${tiny[@]}" --steps 3 -o auto "$data/train.shard.zst" # its tokenizer has no template
   cmp plain/metrics.jsonl auto/metrics.jsonl
-  train "${tiny[@]}" --steps 3 --begin e --valid "$data/valid.shard.zst" -o begun "$data/train.shard.zst"
+  train "${tiny[@]}" --steps 3 --bos e --valid "$data/valid.shard.zst" -o begun "$data/train.shard.zst"
   ! cmp -s plain/model.safetensors begun/model.safetensors || false
   [ "$(jq -r .tessera.training.begin begun/config.json)" = e ]
   valid=$(jq .valid_loss begun/metrics.jsonl | grep -v null | tail -n 1)
-  near "$(eval-ppl -m begun --begin e --begin-of window --json "$data/valid.shard.zst" | field loss)" "$valid" 1e-5
-  run --separate-stderr -64 train "${tiny[@]}" --steps 3 --begin '<s>' -o other "$data/train.shard.zst"
-  [[ $stderr == "train: --begin <s>: not a token of"* ]]
+  near "$(eval-ppl -m begun --bos e --bos-at window --json "$data/valid.shard.zst" | field loss)" "$valid" 1e-5
+  run --separate-stderr -64 train "${tiny[@]}" --steps 3 --bos '<s>' -o other "$data/train.shard.zst"
+  [[ $stderr == "train: --bos <s>: not a token of"* ]]
 }
 
 @test "the memories' temperature at test is calibrated, stands in config.json, and every program goes by it" {

@@ -23,7 +23,7 @@ signature() { # MODEL [FLAG...]
   done
   [[ $(signature llama1024 --protocol hf) == *'|window:1024|stride:512|'* ]]
   for protocol in lm-eval fairseq; do
-    [[ $(signature llama64 --protocol "$protocol" --begin a) == *'|window:64|stride:64|'* ]]
+    [[ $(signature llama64 --protocol "$protocol" --bos a) == *'|window:64|stride:64|'* ]]
   done
   [[ $(signature llama1024 --protocol llama.cpp) == *'|window:512|stride:512|'* ]]
 }
@@ -41,7 +41,7 @@ signature() { # MODEL [FLAG...]
   expect sample
   run --separate-stderr score -m llama64 -t bytes --window 128 <<<ab
   expect score
-  run --separate-stderr annotate -m llama64 -t bytes --window 128 --most 20 text.shard.zst
+  run --separate-stderr annotate -m llama64 -t bytes --window 128 --max-tokens 20 text.shard.zst
   expect annotate
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# --with: further models in the mixture of eval-ppl, score and sample.
+# --ensemble: further models in the mixture of eval-ppl, score and sample.
 
 load helpers
 
@@ -34,7 +34,7 @@ refused() {
   eval-ppl -q -m model --window 48 --stride 20 --per-token a.tsv test.shard.zst -o /dev/null
   eval-ppl -q -m other --window 48 --stride 20 --per-token b.tsv test.shard.zst -o /dev/null
   eval-ppl -q -m lstm --window 48 --stride 20 --per-token c.tsv test.shard.zst -o /dev/null
-  eval-ppl -q -m model --window 48 --stride 20 --with other:0.3 --with lstm:0.2 --per-token abc.tsv --json test.shard.zst >figures
+  eval-ppl -q -m model --window 48 --stride 20 --ensemble other:0.3 --ensemble lstm:0.2 --per-token abc.tsv --json test.shard.zst >figures
   python3 - <<'END'
 import csv, json, math
 column = lambda name: [float(row["nats"]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
@@ -45,7 +45,7 @@ for x, y, z, m in zip(a, b, c, abc):
 assert len(set(map(round, a))) > 2 and a != b
 figures = json.load(open("figures"))
 assert abs(figures["loss"] - sum(abc) / len(abc)) < 1e-9
-assert "|with-lambda:0.3+0.2|" in figures["signature"], figures
+assert "|ensemble-lambda:0.3+0.2|" in figures["signature"], figures
 END
 }
 
@@ -53,7 +53,7 @@ END
   train -q --arch lstm --layers 1 --d-model 8 --segment 16 --batch 4 --steps 2 valid.shard.zst -o first
   eval-ppl -q -m first --window 100 --per-token a.tsv test.shard.zst -o /dev/null
   eval-ppl -q -m model --window 64 --per-token b.tsv test.shard.zst -o /dev/null
-  eval-ppl -q -m first --window 100 --with model:0.4 --per-token ab.tsv test.shard.zst -o /dev/null
+  eval-ppl -q -m first --window 100 --ensemble model:0.4 --per-token ab.tsv test.shard.zst -o /dev/null
   python3 - <<'END'
 import csv, math
 column = lambda name, of="nats": [float(row[of]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
@@ -62,20 +62,20 @@ for x, y, m, z in zip(a, b, ab, own):
     assert abs(m + math.log(0.6 * math.exp(-x) + 0.4 * math.exp(-y))) < 1e-9
     assert abs(y - z) < 1e-9
 END
-  [[ $(eval-ppl -m lstm --with model --memory-weights constant test.shard.zst --json | field signature) == *@64/64'|with-lambda:0.5|'* ]]
+  [[ $(eval-ppl -m lstm --ensemble model --memory-weights constant test.shard.zst --json | field signature) == *@64/64'|ensemble-lambda:0.5|'* ]]
 }
 
 @test "where a protocol leaves tokens out, further models score the same ones" {
-  refused 64 "give --window 64" eval-ppl -m lstm --protocol llama.cpp --with model:0.5 test.shard.zst
-  eval-ppl -q -m lstm --protocol llama.cpp --window 64 --with model:0.5 --per-token halves.tsv test.shard.zst -o /dev/null
+  refused 64 "give --window 64" eval-ppl -m lstm --protocol llama.cpp --ensemble model:0.5 test.shard.zst
+  eval-ppl -q -m lstm --protocol llama.cpp --window 64 --ensemble model:0.5 --per-token halves.tsv test.shard.zst -o /dev/null
   [ "$(wc -l <halves.tsv)" -gt 300 ]
   ! cut -f "$(head -n 1 halves.tsv | tr '\t' '\n' | grep -nx with | cut -d : -f 1)" halves.tsv | grep -x -e - || false
-  eval-ppl -q -m lstm --protocol hf --with model:0.5 test.shard.zst -o /dev/null
+  eval-ppl -q -m lstm --protocol hf --ensemble model:0.5 test.shard.zst -o /dev/null
 }
 
 @test "one mixture with cache, datastore and n-grams; parts add up to the bytes of the whole" {
   local all=(-m model --window 32 --stride 16 --cache 40 --cache-lambda 0.1 --datastore store --combine interpolate --k 8
-    --datastore-lambda 0.2 --ngrams ngrams --ngrams-lambda 0.15 --with other:0.25 --with lstm:0.05 --batch-tokens 96)
+    --datastore-lambda 0.2 --ngrams ngrams --ngrams-lambda 0.15 --ensemble other:0.25 --ensemble lstm:0.05 --batch-tokens 96)
   eval-ppl -q "${all[@]}" --per-token all.tsv test.shard.zst --json >whole
   python3 - <<'END'
 import csv, math
@@ -92,14 +92,14 @@ END
 }
 
 @test "--tune chooses the shares; its file gives the tuned figure" {
-  run --separate-stderr eval-ppl -m model --with other --with lstm --tune valid.shard.zst --tune-lambdas 0,0.1,0.4,0.7 -o tuned.conf
+  run --separate-stderr eval-ppl -m model --ensemble other --ensemble lstm --tune valid.shard.zst --tune-lambdas 0,0.1,0.4,0.7 -o tuned.conf
   [ "$status" -eq 0 ]
   tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best of ([0-9]+) points.*/\1 \2/p' <<<"$stderr")
   [ "${tuned#* }" -eq 13 ]
   near "${tuned% *}" "$(eval-ppl -m model --config tuned.conf --json valid.shard.zst | field perplexity)" 1e-4
   for shares in "0 0" "0.1 0.1" "0.4 0.1" "0.1 0.7" "0 0.7" "0.4 0.4"; do
     read -r a b <<<"$shares"
-    found=$(eval-ppl -m model --with "other:$a" --with "lstm:$b" --json valid.shard.zst | field perplexity)
+    found=$(eval-ppl -m model --ensemble "other:$a" --ensemble "lstm:$b" --json valid.shard.zst | field perplexity)
     python3 -c 'import sys; a, b = map(float, sys.argv[1:]); sys.exit(a > b + 1e-4)' "${tuned% *}" "$found"
   done
 }
@@ -107,8 +107,8 @@ END
 @test "score: a text is as eval-ppl has it; citations tell what each model gave" {
   head -n 1 text | tr -d '\n' >line
   tokenize -q -t bytes line -o line.shard.zst
-  score -q -m model -t bytes --with other:0.3 --with lstm:0.2 --cite --per-token line >answer
-  loss=$(eval-ppl -m model --with other:0.3 --with lstm:0.2 --json line.shard.zst | field loss)
+  score -q -m model -t bytes --ensemble other:0.3 --ensemble lstm:0.2 --cite --per-token line >answer
+  loss=$(eval-ppl -m model --ensemble other:0.3 --ensemble lstm:0.2 --json line.shard.zst | field loss)
   python3 - "$loss" <<'END'
 import json, sys
 answer = json.loads(open("answer").readline())
@@ -122,34 +122,34 @@ END
 
 @test "sample: draws from the mixture, whose log-probabilities score gives too" {
   train -q --layers 1 --d-model 16 --heads 2 --segment 48 --batch 4 --steps 80 --lr 1e-2 valid.shard.zst -o cats # who writes ASCII
-  sample -q -m cats -t bytes --with lstm:0.3 --prompt "The cat" --max-tokens 20 --temperature 0 --json >texts
+  sample -q -m cats -t bytes --ensemble lstm:0.3 --prompt "The cat" --max-tokens 20 --temperature 0 --json >texts
   python3 - <<'END'
 import json
 text = json.loads(open("texts").readline())
 print(json.dumps({"context": "The cat", "continuation": text["text"]}), file=open("request", "w"))
 print(text["log_prob"], file=open("sampled", "w"))
 END
-  near "$(cat sampled)" "$(score -q -m cats -t bytes --with lstm:0.3 request | field log_prob)" 1e-4
-  [ "$(score -q -m cats -t bytes --with lstm:0.3 request | field greedy)" = True ]
-  sample -q -m model -t bytes --with other:0.45 --cite --prompt "The cat" --max-tokens 5 2>cited >/dev/null
+  near "$(cat sampled)" "$(score -q -m cats -t bytes --ensemble lstm:0.3 request | field log_prob)" 1e-4
+  [ "$(score -q -m cats -t bytes --ensemble lstm:0.3 request | field greedy)" = True ]
+  sample -q -m model -t bytes --ensemble other:0.45 --cite --prompt "The cat" --max-tokens 5 2>cited >/dev/null
   [ "$(tail -n +2 cited | cut -f 6-8 | sort | uniq -c | tr -s ' \t' ' ')" = " 5 other - -" ]
-  sample -q -m model -t bytes --with other --with lstm --beam 3 --prompt "The cat" --max-tokens 8 >/dev/null
+  sample -q -m model -t bytes --ensemble other --ensemble lstm --beam 3 --prompt "The cat" --max-tokens 8 >/dev/null
 }
 
 @test "another tokenizer, too large shares, no model: one line and a documented code" {
   tokenize -q --learn word text -o words.json
   tokenize -q -t words.json text -o words.shard.zst
   train -q --layers 1 --d-model 8 --heads 1 --segment 16 --steps 1 words.shard.zst -o words
-  refused 65 "--with words: has tokenizer" eval-ppl -m lstm --with words test.shard.zst
-  refused 65 "--with words: has a vocabulary of" eval-ppl -m model --with words test.shard.zst
-  refused 64 "the weights must sum to less than 1" eval-ppl -m model --with other:0.6 --cache 5 --cache-lambda 0.5 test.shard.zst
-  refused 64 "the weights must sum to less than 1" eval-ppl -m model --with other:0.6 --with lstm:0.4 test.shard.zst
-  refused 64 "--with other:1.5: takes a weight" sample -m model -t bytes --with other:1.5 --prompt x
-  refused 66 "nothing" score -m model -t bytes --with nothing:0.5 text
+  refused 65 "--ensemble words: has tokenizer" eval-ppl -m lstm --ensemble words test.shard.zst
+  refused 65 "--ensemble words: has a vocabulary of" eval-ppl -m model --ensemble words test.shard.zst
+  refused 64 "the weights must sum to less than 1" eval-ppl -m model --ensemble other:0.6 --cache 5 --cache-lambda 0.5 test.shard.zst
+  refused 64 "the weights must sum to less than 1" eval-ppl -m model --ensemble other:0.6 --ensemble lstm:0.4 test.shard.zst
+  refused 64 "--ensemble other:1.5: takes a weight" sample -m model -t bytes --ensemble other:1.5 --prompt x
+  refused 66 "nothing" score -m model -t bytes --ensemble nothing:0.5 text
 }
 
 @test "beside gates a further model keeps its share of the rest, in eval-ppl and annotate alike" {
-  eval-ppl -q -m model --with other --cache 50 --cache-lambda gate --ngrams ngrams --ngrams-lambda gate --tune valid.shard.zst -o gates.conf
+  eval-ppl -q -m model --ensemble other --cache 50 --cache-lambda gate --ngrams ngrams --ngrams-lambda gate --tune valid.shard.zst -o gates.conf
   eval-ppl -q -m model --config gates.conf --json valid.shard.zst >figures
   eval-ppl -q -m model --config gates.conf --per-token gates.tsv test.shard.zst -o /dev/null
   annotate -q -m model -t bytes --config gates.conf --json test.shard.zst >lines
@@ -168,8 +168,8 @@ assert given > 1
 END
 }
 
-@test "--with MODEL:gate: fitted by --tune, no worse than the constant, read by eval-ppl, score and sample" {
-  eval-ppl -q -m model --with other:gate --with lstm:0.1 --tune valid.shard.zst -o gate.conf
+@test "--ensemble MODEL:gate: fitted by --tune, no worse than the constant, read by eval-ppl, score and sample" {
+  eval-ppl -q -m model --ensemble other:gate --ensemble lstm:0.1 --tune valid.shard.zst -o gate.conf
   grep -q '^with = \["other:gate", *"lstm:0' gate.conf
   grep -q '^gate = \["with shares=' gate.conf
   eval-ppl -q -m model --config gate.conf --json valid.shard.zst >figures
@@ -181,10 +181,10 @@ END
 import json, sys
 figures, answer = json.load(open("figures")), json.load(open("answer"))
 assert figures["loss"] <= figures["gate"]["constant_loss"] + 1e-6, figures
-assert "|with-lambda:gate+" in figures["signature"], figures
+assert "|ensemble-lambda:gate+" in figures["signature"], figures
 assert abs(answer["log_prob"] / answer["tokens"] + float(sys.argv[1])) < 1e-4, answer
 END
   [ "$(sample -q -m model -t bytes --config gate.conf --prompt "The cat" --max-tokens 5 --json | jq '.tokens | length')" -eq 5 ]
-  refused 64 "--with gate: there is no gate yet" eval-ppl -q -m model --with other:gate test.shard.zst
-  refused 64 "only one model may have a gate" eval-ppl -q -m model --with other:gate --with lstm:gate test.shard.zst
+  refused 64 "--ensemble gate: there is no gate yet" eval-ppl -q -m model --ensemble other:gate test.shard.zst
+  refused 64 "only one model may have a gate" eval-ppl -q -m model --ensemble other:gate --ensemble lstm:gate test.shard.zst
 }

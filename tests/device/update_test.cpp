@@ -61,7 +61,7 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
   options.mosaic2 = {.short_term = 4, .delay = 2, .most_delay = 5};
   if (test.adaptive) {
     options.vocabulary.cutoffs = {10, 20};
-    options.vocabulary.tail_dropout = 0.1;
+    options.vocabulary.adaptive_softmax_dropout = 0.1;
   }
   return std::make_shared<nn::Model>(options, kVocabulary);
 }
@@ -76,7 +76,7 @@ std::vector<std::string> waits_of(const Case& test) {
   recipe.objective.plain_warmup = 0;
   recipe.optimiser.clip = 1;
   recipe.deterministic = test.deterministic;
-  if (test.columns) recipe.batches.batches = "columns";
+  if (test.columns) recipe.batches.batches = "streams";
   train::resolve_batches(recipe);
   train::resolve_steps(recipe, 10);
   const auto device = pretend::device();
@@ -238,7 +238,7 @@ DOCTEST_TEST_CASE("stopped on a device and continued: the same bytes") {
     job.model.arch = test.arch;
     job.recipe.objective.memory = test.memory;
     job.recipe.batches.accumulate = 2;
-    if (test.columns) job.recipe.batches.batches = "columns";
+    if (test.columns) job.recipe.batches.batches = "streams";
     DOCTEST_CHECK(tiny::train(folder / "whole", job) == train::Outcome::finished);
     for (const std::int64_t at : {1, 13})
       DOCTEST_CHECK(tiny::train(folder / "parts", job, at) == train::Outcome::stopped);

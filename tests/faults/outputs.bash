@@ -100,7 +100,7 @@ an_output() {
       ;;
     rebuild) command=(store rebuild -q -j 1 --index IVF2,SQ8 out) base=ivf seals=store.json ;;
     store-merge) command=(store merge -q -j 1 --index IVF4,Flat store.1 store.2 -o out) seals=store.json ;;
-    targets) command=(build-targets -q -j 1 --datastore ivf --k 8 --keep 4 tiny.shard.zst -o out) ;;
+    targets) command=(build-targets -q -j 1 --datastore ivf --k 8 --top-k 4 tiny.shard.zst -o out) ;;
     model-import) command=(model import -q -j 1 "$root/tests/golden/checkpoints/nanogpt.pt" -o out) seals=model.safetensors ;;
     model-export) command=(model export -q -j 1 plain --family gpt2 -o out) seals=model.safetensors ;;
     eval) command=(eval-ppl -q -j 1 -m model --json tiny.shard.zst -o out) ;;

@@ -37,7 +37,7 @@ setup() {
   for settings in '0.9 0.4' '1.5 0.75'; do
     read -r k1 b <<<"$settings"
     bm25-search build -q --k1 "$k1" --b "$b" text.shard.zst -o text.bm25
-    grep . queries | bm25-search find -q --top 20 -i text.bm25 -o hits
+    grep . queries | bm25-search find -q --k 20 -i text.bm25 -o hits
     "$python" "$root/tests/golden/bm25s_hits.py" "$k1" "$b" text.terms hits queries.terms
   done
 }

@@ -16,9 +16,9 @@ model.bytes = $(shapes)/trime-enwik8.toml $(common)
 model.medium = $(shapes)/trime-150m.toml $(common)
 segment.words = 3072
 tokens = 12288
-window.words = --window 3072 --stride 512 --precision float32
+window.words = --window 3072 --stride 512 --dtype float32
 window.bytes = --window 512 --stride 80
-window.medium = --window 150 --stride 64 --precision float32
+window.medium = --window 150 --stride 64 --dtype float32
 # As the authors chose them on the validation texts; the table reach tries what is around them.
 reach.words = 12288
 reach.medium = 15000

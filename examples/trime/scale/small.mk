@@ -9,10 +9,10 @@ bytes.blocks = 60
 
 common = --arch transformer --layers 2 --d-model 128 --heads 4 --positions sinusoidal --activation relu --init fairseq --lr 1e-3 \
   --warmup 0.05 --schedule cosine --dropout 0.1 --segment 128 --batch 8 --steps 250 --valid-every 250 --checkpoint-every 125 --seed 1
-model.words = $(common) --cutoffs 4000,16000 --factor 4
-model.small = $(common) --cutoffs 4000,16000 --factor 4 --d-model 64
+model.words = $(common) --cutoffs 4000,16000 --div-val 4
+model.small = $(common) --cutoffs 4000,16000 --div-val 4 --d-model 64
 model.bytes = $(common)
-model.medium = $(common) --cutoffs 4000,16000 --factor 1 --segment 32 --batch 32
+model.medium = $(common) --cutoffs 4000,16000 --div-val 1 --segment 32 --batch 32
 segment.words = 128
 tokens = 1024
 window.words = --window 128 --stride 64

@@ -62,10 +62,9 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   stream.windows = evaluation.windows();
   stream.windows.beginning =
       chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
-  if (windows.begin_of == "window") {
+  if (windows.bos_at == "window") {
     if (stream.windows.beginning < 0)
-      fail(Code::usage,
-           "--begin-of window: requires --begin, the token at the start of each window");
+      fail(Code::usage, "--bos-at window: requires --bos, the token at the start of each window");
     stream.windows.window_token = stream.windows.beginning;
   }
   const auto encoding = options.special ? text::parsing_special(tokenizer) : nullptr;
@@ -166,15 +165,15 @@ void AnnotateOptions::fields(core::FieldList& f) {
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
   f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
-  f("from", from,
+  f("format", from,
     "kind of FILEs; auto: shards if they begin like shards, else texts; stdin is a shard",
     {"auto", "shard", "text", "sample"});
   const auto in_page = f.group("Page");
   f("beside", beside,
     "per-token scores of another model on the same shards (eval-ppl --per-token), to compare with");
   f("title", title, "title of the page; auto: the name of the first FILE");
-  f("most", most, "most tokens on the page; later tokens are left out").between(2, 10e6);
-  f("cite-most", cite_most, "cited contexts per token").between(0, 64);
+  f("max-tokens", most, "most tokens on the page; later tokens are left out").between(2, 10e6);
+  f("cite-k", cite_k, "cited contexts per token").between(0, 64);
   f("likely", likely, "most probable alternatives shown per token").between(0, 64);
   own.windows.fields(f);
   own.reach.fields(f);
@@ -214,8 +213,8 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   wants.likely = options.likely;
   wants.own = stream.own;
   std::optional<Citer> citer;
-  if (options.cite_most > 0 && memory.cites())
-    wants.citer = &citer.emplace(memory, tokenizer, options.cite_most);
+  if (options.cite_k > 0 && memory.cites())
+    wants.citer = &citer.emplace(memory, tokenizer, options.cite_k);
   loaded.model->eval();
   ModuleEngine engine(*loaded.model, evaluation.device());
   const auto words = std::min<std::int64_t>(static_cast<std::int64_t>(tokenizer->size()),

@@ -22,7 +22,7 @@ struct AnnotateOptions {
   std::string beside;         ///< a --per-token file of the same shards, for comparison; empty:
                               ///< none
   std::string title;          ///< empty: name of the first FILE
-  std::int64_t cite_most = 3, likely = 5;
+  std::int64_t cite_k = 3, likely = 5;
   std::int64_t most = 20'000;  ///< maximum number of tokens
   void fields(core::FieldList& f);
 };

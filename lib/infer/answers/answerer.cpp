@@ -77,7 +77,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   memory.fields(f);
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each scored token");
-  f("cite-most", cite_most, "cited contexts per token").between(1, 65536);
+  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
 }
 
 Answerer::Answerer(const AnswererOptions& options)
@@ -115,9 +115,9 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   open_->beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
                               nn::dtype(options_.compute.precision));
   own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
-  if (windows.begin_of == "window") {
+  if (windows.bos_at == "window") {
     if (empty_.empty())
-      fail(Code::usage, "--begin-of window: {} has no BOS token; give --begin", loaded_.folder);
+      fail(Code::usage, "--bos-at window: {} has no BOS token; give --bos", loaded_.folder);
     own_windows_.window_token = empty_[0];
   }
   windows_ = own_windows_;
@@ -133,7 +133,7 @@ void Answerer::remember_by(const MemoryOptions& memory) {
   planned.expect_probabilities();
   memory_ = std::move(planned);
   citer_.reset();
-  if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_most);
+  if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_k);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
                   static_cast<std::int64_t>(tokenizer_->size()),
                   TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});
@@ -255,8 +255,8 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     if (before.empty()) {
       if (tokens.continuation.size() == 1)
         fail(Code::bad_data,
-             "{}: continuation{} is one token without a context; give a context, or --begin",
-             origin, which());
+             "{}: continuation{} is one token without a context; give a context, or --bos", origin,
+             which());
       before = {tokens.continuation[0]};
       tokens.bytes -= bytes_of_first(static_cast<std::uint32_t>(before[0]), tokens.bytes);
       tokens.continuation.erase(tokens.continuation.begin());

@@ -37,7 +37,7 @@ struct AnswererOptions {
                                    ///< template
   std::string system;              ///< message before each conversation
   bool cite = false;
-  std::int64_t cite_most = 3;
+  std::int64_t cite_k = 3;
   std::int64_t likely = 0;  ///< number of tokens in the details of score_tokens(); no flag
   WindowOptions windows;
   LayerReachOptions reach;

@@ -40,7 +40,7 @@ torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z
 std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision) {
   const auto& words = model.options.vocabulary;
   if (!words.cutoffs.empty() || words.head_bias) return model.head;
-  return std::make_shared<PackedHead>(model.head, words.logit_cap, precision);
+  return std::make_shared<PackedHead>(model.head, words.logit_softcap, precision);
 }
 
 }  // namespace infer

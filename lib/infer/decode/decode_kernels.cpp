@@ -236,7 +236,7 @@ Precision parse_precision(const std::string& name) {
   if (name == "float32") return Precision::float32;
   if (name == "bfloat16") return Precision::bfloat16;
   if (name == "int8") return Precision::int8;
-  core::fail(core::Code::usage, "--weights: takes float32, bfloat16 or int8, not '{}'", name);
+  core::fail(core::Code::usage, "--dtype: takes float32, bfloat16 or int8, not '{}'", name);
 }
 
 PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precision)

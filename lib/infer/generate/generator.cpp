@@ -75,7 +75,7 @@ void Generator::remember_by(const MemoryOptions& memory) {
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();
-  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_most);
+  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_k);
   session_.emplace(*engine_, *loaded_.model, window_, memories, device_,
                    parse_precision(options_.weights), retrieve_, record_);
 }
@@ -90,7 +90,7 @@ void Generator::check_translation() const {
   if (reads && options_.begin != "auto")
     core::fail(
         Code::usage,
-        "--begin: cannot be combined with --source; a translation starts with the token of its "
+        "--bos: cannot be combined with --source; a translation starts with the token of its "
         "pairs");
   if (reads && options_.retrieve.any())
     core::fail(Code::usage, "--retrieve: cannot be combined with --source");
@@ -115,7 +115,7 @@ void Generator::read_tokenizer() {
 // Checks that there are stores for spans, and that no memory is combined with several passages.
 void Generator::check_memories(const MemoryPlan& memories) const {
   if (options_.spans.longest > 0 && memories.lookup() == nullptr)
-    core::fail(Code::usage, "--spans: requires --datastore");
+    core::fail(Code::usage, "--copy-spans: requires --datastore");
   if (options_.spans.longest > 0) memories.lookup()->expect_followable();
   if (retrieve_.mix > 1 && memories.any())
     core::fail(
@@ -180,7 +180,7 @@ std::string Generator::engine_error(const Prompt& prompt) {
   tokens.resize(std::min(tokens.size(), kMostTokens));
   const auto error = compare(reference, *engine_, tokens);
   return fmt::format(
-      "--weights {}: log-probabilities differ from float32 by {:.2g} (rms), {:.2g} (max) over "
+      "--dtype {}: log-probabilities differ from float32 by {:.2g} (rms), {:.2g} (max) over "
       "{} tokens; the same best token in {:.0f} %",
       options_.weights, error.rms, error.max, tokens.size(), 100 * error.same_best);
 }

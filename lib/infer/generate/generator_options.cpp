@@ -22,7 +22,7 @@ void DrawOptions::fields(core::FieldList& f) {
 
 void SpanOptions::fields(core::FieldList& f) {
   const auto in_spans = f.group("Spans");
-  f("spans", longest,
+  f("copy-spans", longest,
     "copied spans (NEST): after a token predicted by the datastores, copy up to N tokens that "
     "follow its entry while the model accepts them; 0: none")
       .between(0, 4096);
@@ -31,7 +31,7 @@ void SpanOptions::fields(core::FieldList& f) {
     "1: only the most probable token, above 1: none")
       .at_least(0)
       .at_most(1e6);
-  f("span-share", share,
+  f("span-threshold", share,
     "copy after a token only if the datastores gave at least this fraction of its probability")
       .between(0, 1);
 }
@@ -61,7 +61,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("ignore-end", ignore_end, "continue after end-of-text tokens");
   translation.fields(f);
   const auto in_running = f.group("Running");
-  f("begin", begin,
+  f("bos", begin,
     "BOS token before each prompt: none, or a token; auto: by the tokenizer's template");
   f("special", special,
     "parse the text of special tokens in prompts, such as <|im_start|>, as these tokens");
@@ -69,11 +69,11 @@ void GeneratorOptions::fields(core::FieldList& f) {
     "context length in tokens; when it is full, the older half is dropped [trained segment]")
       .between(0, 16e6);
   f("batch", batch, "texts decoded in one batch").between(1, 1e6);
-  f("weights", weights, "data type of the weights on the CPU; smaller types decode faster",
+  f("dtype", weights, "data type of the weights on the CPU; smaller types decode faster",
     {"float32", "bfloat16", "int8"});
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each token");
-  f("cite-most", cite_most, "cited contexts per token").between(1, 65536);
+  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
   spans.fields(f);
 }
 
@@ -99,7 +99,7 @@ void GeneratorOptions::check() const {
   if (searches() && samples > beam)
     fail(Code::usage, "--samples {}: takes at most --beam, {}", samples, beam);
   if (searches() && spans.longest > 0)
-    fail(Code::usage, "--beam: cannot be combined with --spans {}", spans.longest);
+    fail(Code::usage, "--beam: cannot be combined with --copy-spans {}", spans.longest);
   if (window == 1) fail(Code::usage, "--window: takes at least 2 tokens");
   for (const auto& text : stop)
     if (text.empty()) fail(Code::usage, "--stop: takes a non-empty text");

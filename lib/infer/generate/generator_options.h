@@ -56,8 +56,8 @@ struct GeneratorOptions {
   bool special = false;           ///< parses the texts of special tokens in prompts
   std::int64_t window = 0;        ///< in tokens; 0: the training segment
   std::string weights = "float32";
-  bool cite = false;           ///< reports the stored contexts that contributed to each token
-  std::int64_t cite_most = 3;  ///< maximum contexts for each token
+  bool cite = false;        ///< reports the stored contexts that contributed to each token
+  std::int64_t cite_k = 3;  ///< maximum contexts for each token
   SpanOptions spans;
   TranslationOptions translation;
   LayerReachOptions reach;

@@ -170,7 +170,7 @@ PromptReader PromptOptions::open(const std::set<std::string>& given,
   using core::Code;
   if (given.count("system") > 0 && !chat) core::fail(Code::usage, "--system: requires --chat");
   if (chat)
-    for (const char* name : {"source", "begin"})
+    for (const char* name : {"source", "bos"})
       if (given.count(name) > 0)
         core::fail(Code::usage,
                    "--{}: cannot be combined with --chat, whose template makes the whole text",

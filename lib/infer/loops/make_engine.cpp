@@ -17,7 +17,7 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
     return std::make_unique<DeviceEngine>(model, device, record);
   if (precision != Precision::float32)
     core::fail(core::Code::unavailable,
-               "--weights: not supported on a device or with bounded memories; leave it out");
+               "--dtype: not supported on a device or with bounded memories; leave it out");
   return std::make_unique<ModuleEngine>(model, device);
 }
 

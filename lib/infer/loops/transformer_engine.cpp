@@ -75,11 +75,11 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
         (window > 0 && !nn::turns_locally(options.rope, window)))
       break;
     const auto rope = nn::rope_of(options.rope, window);
-    turns_.push_back({nn::rope_frequencies(rope, heads_.rotated), nn::rope_length(rope)});
+    turns_.push_back({nn::rope_frequencies(rope, heads_.rotated), nn::rope_attention_factor(rope)});
   }
-  const nn::Scores scores{options.attention_scale, options.attention_cap};
+  const nn::Scores scores{options.attention_scale, options.attention_softcap};
   scale_ = static_cast<float>(scores.scale_of(heads_.width));
-  cap_ = static_cast<float>(options.attention_cap);
+  cap_ = static_cast<float>(options.attention_softcap);
   head_ = decoding_head(model, precision);
   slots_ = PagedRows(2 * std::ssize(layers_), heads_.d_key());
 }

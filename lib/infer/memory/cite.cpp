@@ -14,7 +14,7 @@ namespace infer {
 Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most)
     : tokenizer_(std::move(tokenizer)), most_(most) {
   if (!memory.cites())
-    core::fail(core::Code::usage, "--cite: requires --datastore, --ngrams or --with");
+    core::fail(core::Code::usage, "--cite: requires --datastore, --ngrams or --ensemble");
 }
 
 std::string Citer::decode(const std::vector<std::int32_t>& ids) const {

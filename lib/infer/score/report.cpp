@@ -33,11 +33,11 @@ std::string signature(const core::Digest& data, const core::Digest& model,
   } else {
     add("window", windows.window);
     add("stride", windows.stride);
-    add("restart", windows.by_document ? "document" : "none");
+    add("reset", windows.by_document ? "document" : "none");
     add("carry", windows.carried ? "on" : "off");
     add("first", windows.beginning >= 0 ? "scored" : "skipped");
-    if (!windows.begin.empty()) add("begin", windows.begin);
-    if (windows.window_token >= 0) add("begin-of", "window");
+    if (!windows.begin.empty()) add("bos", windows.begin);
+    if (windows.window_token >= 0) add("bos-at", "window");
   }
   if (windows.learned) add("loss-on", "marked");
   if (windows.retrieve.any()) {

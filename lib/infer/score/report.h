@@ -15,11 +15,11 @@ namespace infer {
 std::string short_fingerprint(const core::Digest& digest);
 
 /// Returns one string with all settings that affect a result (after sacreBLEU):
-///   data:…|model:…|protocol:hf|window:512|stride:512|restart:none|carry:off|first:skipped|
+///   data:…|model:…|protocol:hf|window:512|stride:512|reset:none|carry:off|first:skipped|
 ///   retrieve:…:100:0.9:0.4|retrieve-query:32|retrieve-tokens:256|memory:local+long|
 ///   long:2048|combine:joint|temperature:1.1|cache:2000|theta:0.06|cache-lambda:0.1|
 ///   stores:…+…|k:1024|nprobe:32|rescore:no|stores-combine:both|stores-temperature:10|
-///   stores-lambda:0.3|with:...@512/256|with-lambda:0.5|precision:float32|version:0.1.0
+///   stores-lambda:0.3|ensemble:...@512/256|ensemble-lambda:0.5|precision:float32|version:0.1.0
 /// Omits unused settings. For pairs, unit:pair replaces the windows.
 std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowPlan& windows, const MemoryPlan& memory,

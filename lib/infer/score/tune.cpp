@@ -46,7 +46,7 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
     core::fail(
         core::Code::usage,
         "--tune: nothing to tune; add --memory local,long, --cache N, --datastore STORE, --ngrams "
-        "FOLDER or --with MODEL");
+        "FOLDER or --ensemble MODEL");
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {

@@ -27,7 +27,7 @@ GeneratorOptions generator_options(const CompleterOptions& options) {
   made.window = options.window;
   made.weights = options.weights;
   made.cite = options.cite;
-  made.cite_most = options.cite_most;
+  made.cite_k = options.cite_k;
   made.reach = options.reach;
   made.seed = options.seed;
   return made;
@@ -57,10 +57,9 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("window", window, "context length in tokens; auto: the trained length")
       .between(1, 1e9)
       .or_auto();
-  f("weights", weights, "data type of the weights during decoding",
-    {"float32", "bfloat16", "int8"});
+  f("dtype", weights, "data type of the weights during decoding", {"float32", "bfloat16", "int8"});
   f("cite", cite, "return the stored contexts that predicted each token");
-  f("cite-most", cite_most, "cited contexts per token").between(1, 65536);
+  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
   reach.fields(f);
   memory.fields(f);
   compute.fields(f);

@@ -22,7 +22,7 @@ struct CompleterOptions {
   std::string model, tokenizer, system, weights = "float32";
   std::int64_t batch = 32, window = 0, likely = 20;
   bool cite = false;
-  std::int64_t cite_most = 3;
+  std::int64_t cite_k = 3;
   std::uint64_t seed = 1;
   LayerReachOptions reach;
   MemoryOptions memory;

@@ -79,9 +79,11 @@ class ModelSource : public Source {
 
 class ModelKind : public SourceKind {
  public:
-  std::string name() const override { return "with"; }
-  std::string column() const override { return "with"; }
-  GateFacts gate() const override { return {"--with", {"own-entropy", "own-top", "own-log-top"}}; }
+  std::string name() const override { return "ensemble"; }
+  std::string column() const override { return "ensemble"; }
+  GateFacts gate() const override {
+    return {"--ensemble", {"own-entropy", "own-top", "own-log-top"}};
+  }
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.with.fields(f); }
 
@@ -111,7 +113,7 @@ class ModelKind : public SourceKind {
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
     for (auto& share : plan.with.shares)
-      weights.push_back({name(), "--with", std::span(&share.lambda, 1), share.gated});
+      weights.push_back({name(), "--ensemble", std::span(&share.lambda, 1), share.gated});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
@@ -127,8 +129,8 @@ class ModelKind : public SourceKind {
     }
     for (const auto& share : plan.with.shares)
       shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));
-    say("with", fmt::format("{}", fmt::join(models, "+")));
-    say("with-lambda", fmt::format("{}", fmt::join(shares, "+")));
+    say("ensemble", fmt::format("{}", fmt::join(models, "+")));
+    say("ensemble-lambda", fmt::format("{}", fmt::join(shares, "+")));
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {

@@ -12,7 +12,7 @@ void StoreOptions::fields(core::FieldList& f) {
   f("k", k, "nearest neighbours per query, over all datastores").between(1, 65536);
   f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
   f("rescore", rescore, "recompute the scores of the neighbours from the stored keys");
-  f("follow", follow,
+  f("min-pointers", follow,
     "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
     "least N of them predicted the token; 0: always search")
       .between(0, 65536);

@@ -341,7 +341,7 @@ class StoreKind : public SourceKind {
     say("k", fmt::format("{}", stores.k));
     say("nprobe", fmt::format("{}", stores.nprobe));
     say("rescore", stores.rescore ? "yes" : "no");
-    if (stores.follow > 0) say("follow", fmt::format("{}", stores.follow));
+    if (stores.follow > 0) say("min-pointers", fmt::format("{}", stores.follow));
     say("stores-combine", stores.combine);
     if (!stores.interpolated()) return;
     say("stores-temperature", fmt::format("{}", stores.temperature));

@@ -24,11 +24,12 @@ void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) 
   const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
   if (!own.empty() && !theirs.empty() && own != theirs)
     fail(Code::bad_data,
-         "--with {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
+         "--ensemble {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
          with.folder, theirs, loaded.folder, own);
   if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
     fail(Code::bad_data,
-         "--with {}: has a vocabulary of {}, but {} of {}; give a model with the same vocabulary",
+         "--ensemble {}: has a vocabulary of {}, but {} of {}; give a model with the same "
+         "vocabulary",
          with.folder, with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
 }
 
@@ -39,8 +40,8 @@ void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
     fail(Code::usage,
-         "--with {}: has windows of {}, but {} of {}, and --protocol {} then scores other tokens; "
-         "give --window {}",
+         "--ensemble {}: has windows of {}, but {} of {}, and --protocol {} then scores other "
+         "tokens; give --window {}",
          with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
          std::min(theirs.window, own.window));
 }
@@ -90,7 +91,7 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
     if (reads_source(with->loaded) != reads_source(loaded))
-      fail(Code::usage, "--with {}: only one of it and {} reads sentence pairs", share.folder,
+      fail(Code::usage, "--ensemble {}: only one of it and {} reads sentence pairs", share.folder,
            loaded.folder);
     with->loaded.model->eval();
     models.push_back(with->loaded.model.get());

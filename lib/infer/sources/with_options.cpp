@@ -30,7 +30,7 @@ WithText read_with(const std::string& text) {
   if (share.empty() || wrong != std::errc() || end != share.data() + share.size())
     return {text, {}};
   if (!(lambda >= 0 && lambda < 1))
-    core::fail(core::Code::usage, "--with {}: takes a weight of at least 0 and below 1", text);
+    core::fail(core::Code::usage, "--ensemble {}: takes a weight of at least 0 and below 1", text);
   return {folder, lambda};
 }
 
@@ -38,7 +38,7 @@ WithText read_with(const std::string& text) {
 
 void WithOptions::fields(core::FieldList& f) {
   const auto in_further_models = f.group("Further models");
-  f("with", models,
+  f("ensemble", models,
     "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
     "weights; :gate: weight by a gate; may be repeated");
 }
@@ -57,16 +57,16 @@ std::vector<WithShare> WithOptions::shares() const {
   for (const auto& text : models) {
     const WithText read = read_with(text);
     if (read.folder.empty())
-      core::fail(core::Code::usage, "--with {}: the folder is missing", text);
+      core::fail(core::Code::usage, "--ensemble {}: the folder is missing", text);
     shares.push_back({read.folder, read.lambda.value_or(-1), read.gated});
     gates += read.gated;
     rest -= read.lambda.value_or(0);
     open += read.lambda ? 0 : 1;
   }
-  if (rest <= 0) core::fail(core::Code::usage, "--with: the weights must sum to less than 1");
+  if (rest <= 0) core::fail(core::Code::usage, "--ensemble: the weights must sum to less than 1");
   if (gates > 1)
     core::fail(core::Code::usage,
-               "--with: only one model may have a gate; give the others weights");
+               "--ensemble: only one model may have a gate; give the others weights");
   for (auto& share : shares)
     if (share.lambda < 0) share.lambda = rest / open;
   return shares;

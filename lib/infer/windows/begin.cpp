@@ -13,11 +13,11 @@ std::optional<std::int64_t> chosen_beginning(const std::string& begin,
     return tokenizer->text_template().begin[0];
   }
   if (tokenizer == nullptr)
-    core::fail(core::Code::usage, "--begin {}: {} has no tokenizer", begin, name);
+    core::fail(core::Code::usage, "--bos {}: {} has no tokenizer", begin, name);
   const auto id = tokenizer->id_of(begin);
   if (!id)
     core::fail(core::Code::usage,
-               "--begin {}: not a token of the tokenizer of {}; give auto, none or a token", begin,
+               "--bos {}: not a token of the tokenizer of {}; give auto, none or a token", begin,
                name);
   return *id;
 }
@@ -37,7 +37,7 @@ std::optional<std::int64_t> open_beginning(const Protocol* protocol,
     core::fail(
         core::Code::usage,
         "--protocol {}: the tokenizer of {} has no end-of-document token to use as BOS; give "
-        "--begin",
+        "--bos",
         protocol->name, name);
   return chosen;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Selects the BOS token of a text (--begin).
+// Selects the BOS token of a text (--bos).
 
 #include <cstdint>
 #include <optional>

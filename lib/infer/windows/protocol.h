@@ -24,7 +24,7 @@ struct WindowLayout {
   bool without_mark = false;
 };
 
-/// Default BOS token of a text if --begin is unset. template_only: the token of the tokenizer's
+/// Default BOS token of a text if --bos is unset. template_only: the token of the tokenizer's
 /// template, or none. template_or_mark: that token, else the end-of-document token. mark: the
 /// end-of-document token.
 enum class Beginning { template_only, template_or_mark, mark };

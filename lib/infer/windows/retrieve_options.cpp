@@ -50,10 +50,9 @@ void RetrieveOptions::settle(WindowOptions& windows) const {
   if (windows.carry == "on")
     fail(Code::usage,
          "--carry on: cannot be combined with --retrieve, since each window has another passage");
-  if (windows.begin_of == "window")
-    fail(
-        Code::usage,
-        "--begin-of window: cannot be combined with --retrieve, since windows begin with passages");
+  if (windows.bos_at == "window")
+    fail(Code::usage,
+         "--bos-at window: cannot be combined with --retrieve, since windows begin with passages");
   windows.stride = every;
   windows.carry = "off";
 }

@@ -17,16 +17,16 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       .between(1, 16e6)
       .or_auto();
   if (documents)
-    f("restart", restart, "reset state and memories before each document, or never",
+    f("reset", restart, "reset state and memories before each document, or never",
       {"none", "document"});
   f("carry", carry,
     "keep the recurrent state or KV cache between windows instead of re-encoding the context; "
     "auto: if the state does not grow",
     {"auto", "on", "off"});
-  f("begin", begin,
+  f("bos", begin,
     "BOS token before the text: none, or a token; auto: by the tokenizer's template, else the "
     "end-of-document token");
-  f("begin-of", begin_of,
+  f("bos-at", bos_at,
     "text: BOS token before the text only; window: also in place of each later window's first "
     "token",
     {"text", "window"});
@@ -43,12 +43,12 @@ void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> 
 void WindowOptions::settle(const std::set<std::string>& given) {
   const Protocol* const chosen = find_protocol(protocol);
   if (chosen == nullptr) return;
-  if (given.count("restart") == 0 && chosen->by_document) restart = "document";
-  if (given.count("begin-of") == 0 && chosen->begins_windows) begin_of = "window";
+  if (given.count("reset") == 0 && chosen->by_document) restart = "document";
+  if (given.count("bos-at") == 0 && chosen->begins_windows) bos_at = "window";
 }
 
 void refuse_windows_of_pairs(const std::set<std::string>& given) {
-  for (const char* flag : {"window", "stride", "restart", "carry", "begin", "begin-of", "protocol"})
+  for (const char* flag : {"window", "stride", "reset", "carry", "bos", "bos-at", "protocol"})
     if (given.count(flag) > 0)
       core::fail(core::Code::usage, "--{}: not supported for sentence pairs", flag);
 }

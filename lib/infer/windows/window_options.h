@@ -20,7 +20,7 @@ struct WindowOptions {
   std::string restart = "none";   ///< "document": each document is a separate stream
   std::string carry = "auto";     ///< "on": carries State from block to block, without re-encoding
   std::string begin = "auto";     ///< BOS token of a stream: auto, none, or a token's text
-  std::string begin_of = "text";  ///< "window": BOS token before every later window too
+  std::string bos_at = "text";    ///< "window": BOS token before every later window too
   std::string protocol = "none";  ///< sets the other options if they are not given
   std::int64_t batch_tokens = 4096;  ///< maximum tokens of the windows in one forward pass
   void fields(core::FieldList& f) { fields(f, true); }

@@ -22,10 +22,9 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
   auto chosen = options.begin == "auto"
                     ? open_beginning(protocol, tokenizer.get(), data.name())
                     : chosen_beginning(options.begin, tokenizer.get(), data.name());
-  if (options.begin_of == "window") plan.window_token = chosen.value_or(plan.beginning);
-  if (options.begin_of == "window" && plan.window_token < 0 && protocol == nullptr)
-    core::fail(core::Code::usage, "--begin-of window: {} has no BOS token; give --begin",
-               data.name());
+  if (options.bos_at == "window") plan.window_token = chosen.value_or(plan.beginning);
+  if (options.bos_at == "window" && plan.window_token < 0 && protocol == nullptr)
+    core::fail(core::Code::usage, "--bos-at window: {} has no BOS token; give --bos", data.name());
   if (chosen && options.begin == "auto" && data.size() > 0) {
     std::uint32_t first = 0;
     data.read(0, std::span(&first, 1));
@@ -77,9 +76,9 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
         core::Code::usage,
         "--carry on: this model has absolute positions, so its state cannot be carried beyond a "
         "window; use --carry off and a smaller --stride");
-  if (plan.carried && options.begin_of == "window")
+  if (plan.carried && options.bos_at == "window")
     core::fail(core::Code::usage,
-               "--begin-of window: cannot be combined with a carried state; leave it out, or give "
+               "--bos-at window: cannot be combined with a carried state; leave it out, or give "
                "--carry off");
   if (plan.stride == 0 && protocol != nullptr)
     plan.stride = std::min(protocol->stride, plan.window);

@@ -39,7 +39,7 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   kept.vocabulary.scale_embedding = options.vocabulary.scale_embedding;
   kept.vocabulary.cutoffs = options.vocabulary.cutoffs;
   kept.vocabulary.head_bias = options.vocabulary.head_bias;
-  kept.vocabulary.logit_cap = options.vocabulary.logit_cap;
+  kept.vocabulary.logit_softcap = options.vocabulary.logit_softcap;
   kept.shape.layers = options.shape.layers;
   kept.shape.d_model = options.shape.d_model;
   kept.shape.heads = options.shape.heads;

@@ -75,15 +75,15 @@ double cap_of(const ConfigKeys& keys, const char* key, double otherwise) {
 
 nn::ModelOptions gemma2_options(const ConfigKeys& keys) {
   auto options = windowed(keys, kUsual, [](std::int64_t i) { return i % 2 == 0; });
-  options.transformer.attention_cap = cap_of(keys, "attn_logit_softcapping", 50);
-  options.vocabulary.logit_cap = cap_of(keys, "final_logit_softcapping", 30);
+  options.transformer.attention_softcap = cap_of(keys, "attn_logit_softcapping", 50);
+  options.vocabulary.logit_softcap = cap_of(keys, "final_logit_softcapping", 30);
   return options;
 }
 
 void gemma2_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   put_windowed(options, config, kUsual);
-  config["attn_logit_softcapping"] = cap_or_null(options.transformer.attention_cap);
-  config["final_logit_softcapping"] = cap_or_null(options.vocabulary.logit_cap);
+  config["attn_logit_softcapping"] = cap_or_null(options.transformer.attention_softcap);
+  config["final_logit_softcapping"] = cap_or_null(options.vocabulary.logit_softcap);
 }
 
 constexpr std::int64_t kGemma3Context = 131072;
@@ -99,8 +99,8 @@ nn::ModelOptions gemma3_options(const ConfigKeys& keys) {
   transformer.qk_norm = "head";
   transformer.rope = rope_of(keys, transformer.context, 1e6);
   transformer.rope.local_theta = local_theta_of(keys, 1e4);
-  transformer.attention_cap = cap_of(keys, "attn_logit_softcapping", 0);
-  options.vocabulary.logit_cap = cap_of(keys, "final_logit_softcapping", 0);
+  transformer.attention_softcap = cap_of(keys, "attn_logit_softcapping", 0);
+  options.vocabulary.logit_softcap = cap_of(keys, "final_logit_softcapping", 0);
   if (keys.whole("sliding_window_pattern", 6) != 6 && !keys.has("layer_types"))
     keys.unsupported("sliding_window_pattern", "a pattern without layer_types");
   return options;
@@ -108,8 +108,8 @@ nn::ModelOptions gemma3_options(const ConfigKeys& keys) {
 
 void gemma3_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   put_windowed(options, config, kGemma3);
-  config["attn_logit_softcapping"] = cap_or_null(options.transformer.attention_cap);
-  config["final_logit_softcapping"] = cap_or_null(options.vocabulary.logit_cap);
+  config["attn_logit_softcapping"] = cap_or_null(options.transformer.attention_softcap);
+  config["final_logit_softcapping"] = cap_or_null(options.vocabulary.logit_softcap);
 }
 
 // Describes a family with norms before and after each sub-layer.

@@ -110,7 +110,7 @@ void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config) {
   if (rope.scaling == "longrope") {
     scaling["short_factor"] = rope.factors;
     scaling["long_factor"] = rope.long_factors;
-    scaling["attention_factor"] = nn::rope_length(rope);
+    scaling["attention_factor"] = nn::rope_attention_factor(rope);
   }
   if (rope.query_growth > 0) scaling[kQueryGrowth] = rope.query_growth;
   if (rope.scaling == "llama3" || rope.scaling == "yarn" || rope.scaling == "longrope")

@@ -151,7 +151,7 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   words.factor = args.number("adaptive_input_factor", 4);
   if (args.number("adaptive_softmax_factor", words.factor) != words.factor)
     args.unsupported("adaptive_softmax_factor", "a value other than adaptive_input_factor");
-  words.tail_dropout = args.number("adaptive_softmax_dropout", 0);
+  words.adaptive_softmax_dropout = args.number("adaptive_softmax_dropout", 0);
   if (bands == 0)
     core::fail(Code::bad_data, "{}: has no tensor {}", weights.origin(), kTokens + "weight");
   if (bands == 1) return read_one_band(weights, model);

@@ -55,14 +55,14 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   const auto& words = options.vocabulary;
   const auto tied = words.tied ? embedding : nullptr;
   const auto bands = make_bands(options, vocabulary);
-  if (bands.count() > 1 && words.logit_cap > 0)
-    core::fail(core::Code::bad_config, "logit-cap: cannot be combined with --cutoffs");
-  if (words.head_bias && words.logit_cap > 0)
-    core::fail(core::Code::bad_config, "head-bias: cannot be combined with --logit-cap");
+  if (bands.count() > 1 && words.logit_softcap > 0)
+    core::fail(core::Code::bad_config, "logit-softcap: cannot be combined with --cutoffs");
+  if (words.head_bias && words.logit_softcap > 0)
+    core::fail(core::Code::bad_config, "head-bias: cannot be combined with --logit-softcap");
   if (bands.count() > 1)
-    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections, words.tail_dropout,
-                                          words.head_bias);
-  if (const double cap = words.logit_cap; cap > 0) {
+    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections,
+                                          words.adaptive_softmax_dropout, words.head_bias);
+  if (const double cap = words.logit_softcap; cap > 0) {
     if (tied) return std::make_shared<CappedHead>(tied, cap);
     return std::make_shared<CappedHead>(vocabulary, options.shape.d_model, cap);
   }

@@ -36,58 +36,62 @@ void VocabularyOptions::fields(core::FieldList& f) {
     "cutoffs of the adaptive input and softmax: first token id of each rarer band; none: "
     "plain softmax")
       .between(1, kMostTypes);
-  f("factor", factor, "adaptive: divide the embedding size by this factor from band to band")
+  f("div-val", factor, "adaptive: divide the embedding size by this factor from band to band")
       .between(1, kMostWidth);
   f("d-embedding", d_embedding, "adaptive: embedding size of the first band; 0: d-model")
       .between(0, kMostWidth);
   f("tied-projections", tied_projections,
     "adaptive: with --tied, tie the projections of the bands too");
-  f("tail-dropout", tail_dropout,
+  f("adaptive-softmax-dropout", adaptive_softmax_dropout,
     "adaptive: dropout on the projected hidden state of the rarer bands")
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
   f("head-bias", head_bias, "add a bias to each logit");
-  f("logit-cap", logit_cap, "softcap c of the logits s: c tanh(s / c); 0: none; plain softmax only")
+  f("logit-softcap", logit_softcap,
+    "softcap c of the logits s: c tanh(s / c); 0: none; plain softmax only")
       .between(0, 1e6);
 }
 
 void RopeOptions::fields(core::FieldList& f) {
   f("rope-theta", theta, "rope: base of the frequencies").at_least(1).at_most(1e12);
-  f("rope-share", share, "rope: fraction of the head size that is rotated (partial rotary factor)")
+  f("rope-partial-factor", share,
+    "rope: fraction of the head size that is rotated (partial rotary factor)")
       .above(0)
       .at_most(1);
-  f("rope-scaling", scaling, "rope: scaling for sequences longer than --rope-trained",
+  f("rope-scaling", scaling, "rope: scaling for sequences longer than --rope-original-positions",
     {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   f("rope-factor", factor,
-    "scaling factor of --rope-scaling: context length relative to --rope-trained")
+    "scaling factor of --rope-scaling: context length relative to --rope-original-positions")
       .at_least(1)
       .at_most(1e6);
-  f("rope-trained", trained, "original context length, before --rope-scaling")
+  f("rope-original-positions", trained, "original context length, before --rope-scaling")
       .between(1, kMostTokens);
-  f("rope-low", low, "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
+  f("rope-low-freq-factor", low,
+    "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
       .above(0)
       .at_most(1e6);
-  f("rope-high", high, "llama3: high_freq_factor; higher frequencies are unchanged")
+  f("rope-high-freq-factor", high, "llama3: high_freq_factor; higher frequencies are unchanged")
       .above(0)
       .at_most(1e6);
-  f("rope-slow", slow_beta, "yarn: beta_slow; lower frequencies are divided by --rope-factor")
+  f("rope-beta-slow", slow_beta, "yarn: beta_slow; lower frequencies are divided by --rope-factor")
       .above(0)
       .at_most(1e6);
-  f("rope-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged")
+  f("rope-beta-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged")
       .above(0)
       .at_most(1e6);
-  f("rope-length", length,
+  f("rope-attention-factor", length,
     "rope: multiply rotated queries and keys by this (attention_factor); 0: 1, with yarn 1 + "
     "ln(factor) / 10")
       .between(0, 1e6);
-  f("rope-factors", factors, "longrope: short_factor; divisor of each frequency")
+  f("rope-short-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
   f("rope-long-factors", long_factors,
     "longrope: long_factor, stored for export; longer sequences are refused")
       .between(1e-6, 1e9);
   f("rope-query-growth", query_growth,
-    "growth of queries beyond --rope-trained, stored for export; longer sequences are refused")
+    "growth of queries beyond --rope-original-positions, stored for export; longer "
+    "sequences are refused")
       .between(0, 1e6);
   f("rope-skip", skip, "rope: every N-th layer has no rotary embedding (NoPE); 0: all layers have")
       .between(0, 1 << 14);
@@ -144,7 +148,8 @@ void TransformerOptions::own_fields(core::FieldList& f) {
       .between(0, kMostTokens);
   f("attention-scale", attention_scale, "scale of the attention scores; 0: 1 / sqrt(head size)")
       .between(0, 1e6);
-  f("attention-cap", attention_cap, "softcap c of the attention scores s: c tanh(s / c); 0: none")
+  f("attention-softcap", attention_softcap,
+    "softcap c of the attention scores s: c tanh(s / c); 0: none")
       .between(0, 1e6);
   rope.fields(f);
   experts.fields(f);

@@ -32,11 +32,11 @@ struct VocabularyOptions {
   double factor = 4;                  ///< width of band i is d_embedding / factor^i
   std::int64_t d_embedding = 0;       ///< width of band 0; 0: d_model
   bool tied_projections = true;
-  double tail_dropout = 0;
+  double adaptive_softmax_dropout = 0;
   bool scale_embedding = true;  ///< times sqrt(d_model), as fairseq
   bool head_bias = false;       ///< adds a bias for each token, and for each slot of an adaptive
                                 ///< softmax
-  double logit_cap = 0;         ///< softcap c: scores s become c tanh(s / c) (Gemma 2); 0: none
+  double logit_softcap = 0;     ///< softcap c: scores s become c tanh(s / c) (Gemma 2); 0: none
   void fields(core::FieldList& f);
 };
 
@@ -89,9 +89,9 @@ struct TransformerOptions {
   std::string qk_norm = "none";
   std::vector<std::int64_t> attention_window;  ///< layer i uses element i % size; 0 or empty:
                                                ///< unlimited
-  double attention_scale = 0;  ///< factor on query-key products; 0: 1 / sqrt(width of a head)
-  double attention_cap = 0;    ///< softcap c: scaled scores s become c tanh(s / c) (Gemma 2); 0:
-                               ///< none
+  double attention_scale = 0;    ///< factor on query-key products; 0: 1 / sqrt(width of a head)
+  double attention_softcap = 0;  ///< softcap c: scaled scores s become c tanh(s / c) (Gemma 2); 0:
+                                 ///< none
   RopeOptions rope;
   ExpertOptions experts;
   /// Returns whether matrices or norms of this kind have biases.

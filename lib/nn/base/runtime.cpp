@@ -22,7 +22,7 @@ void DeviceOptions::fields(core::FieldList& f) {
 void ComputeOptions::fields(core::FieldList& f) {
   const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
-  f("precision", precision, "data type of the weights", {"float32", "float64", "bfloat16"});
+  f("dtype", precision, "data type of the weights", {"float32", "float64", "bfloat16"});
 }
 
 namespace {

@@ -166,8 +166,8 @@ class AdaptiveBlock : public HeadBlock {
 }  // namespace
 
 AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
-                           bool tied_projections, double tail_dropout, bool bias)
-    : bands_(std::move(bands)), tail_dropout_(tail_dropout) {
+                           bool tied_projections, double adaptive_softmax_dropout, bool bias)
+    : bands_(std::move(bands)), tail_dropout_(adaptive_softmax_dropout) {
   for (std::int64_t i = 0; i < bands_.count(); ++i) {
     const auto number = std::to_string(i);
     tables_.push_back(

@@ -22,7 +22,7 @@ class AdaptiveHead : public Head {
  public:
   /// `tied` null: the head owns all weights.
   AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied, bool tied_projections,
-               double tail_dropout, bool bias = false);
+               double adaptive_softmax_dropout, bool bias = false);
 
   std::int64_t vocabulary() const override { return bands_.vocabulary; }
   /// Returns the tables of all bands, the slots, the projections of bands 1, 2, ..., then that of

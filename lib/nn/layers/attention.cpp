@@ -126,7 +126,7 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
 
 Attention::Attention(const ShapeOptions& shape, const TransformerOptions& options)
     : heads_(head_shape(shape, options)),
-      scores_{options.attention_scale, options.attention_cap},
+      scores_{options.attention_scale, options.attention_softcap},
       norm_of_heads_(options.qk_norm == "head"),
       dropout_(shape.attention_dropout) {
   c_attn_ = register_module(

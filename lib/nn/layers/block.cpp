@@ -32,7 +32,7 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
   const bool gated = options.feed_forward == "gated";
   rms_ = kind != NormKind::layer;
   plain_ = place_ == NormPlace::pre && activation_ != Activation::gelu_exact &&
-           options.qk_norm == "none" && options.attention_cap == 0;
+           options.qk_norm == "none" && options.attention_softcap == 0;
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon,
                                                              options.has_bias("norm"), kind));

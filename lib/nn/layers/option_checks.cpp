@@ -31,18 +31,19 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
   if (heads.rotated % 2 != 0)
     fail(Code::bad_config, "positions: rope needs heads of even width, not {}", heads.rotated);
   if (heads.rotated == 0)
-    fail(Code::bad_config, "rope-share: {} of a head of size {} is less than two dimensions",
+    fail(Code::bad_config,
+         "rope-partial-factor: {} of a head of size {} is less than two dimensions",
          options.rope.share, heads.width);
   const auto& rope = options.rope;
-  for (const auto& [name, factors] : {std::pair("rope-factors", &rope.factors),
+  for (const auto& [name, factors] : {std::pair("rope-short-factors", &rope.factors),
                                       std::pair("rope-long-factors", &rope.long_factors)})
     if (const auto pairs = rope.scaling == "longrope" ? heads.rotated / 2 : 0;
         std::ssize(*factors) != pairs)
       fail(Code::bad_config, "{}: has {} numbers; heads of size {} with --rope-scaling {} need {}",
            name, factors->size(), heads.rotated, rope.scaling, pairs);
   if (options.rope.high <= options.rope.low)
-    fail(Code::bad_config, "rope-high: {} must be above rope-low {}", options.rope.high,
-         options.rope.low);
+    fail(Code::bad_config, "rope-high-freq-factor: {} must be above rope-low-freq-factor {}",
+         options.rope.high, options.rope.low);
 }
 
 void check_experts(const ExpertOptions& experts) {

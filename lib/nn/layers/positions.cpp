@@ -78,7 +78,7 @@ bool turns_layer(const RopeOptions& rope, std::int64_t i) {
   return rope.skip == 0 || (i + 1) % rope.skip != 0;
 }
 
-double rope_length(const RopeOptions& rope) {
+double rope_attention_factor(const RopeOptions& rope) {
   if (rope.length > 0) return rope.length;
   return rope.scaling == "yarn" ? 1 + std::log(rope.factor) / 10 : 1;
 }
@@ -88,7 +88,7 @@ Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOpt
   const auto frequencies = torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
   const auto angle =
       positions.to(torch::kFloat64).unsqueeze(-1) * upload(frequencies, positions.device());
-  const double length = rope_length(rope);
+  const double length = rope_attention_factor(rope);
   cos = upload(angle.cos().mul_(length), options).unsqueeze(1);
   sin = upload(angle.sin().mul_(length), options).unsqueeze(1);
 }

@@ -41,7 +41,7 @@ RopeOptions rope_of(const RopeOptions& rope, std::int64_t window);
 bool turns_layer(const RopeOptions& rope, std::int64_t i);
 /// Returns the factor on rotated queries and keys: rope.length, else 1, or for yarn 1 + ln(factor)
 /// / 10.
-double rope_length(const RopeOptions& rope);
+double rope_attention_factor(const RopeOptions& rope);
 
 /// Rotary embedding (Su et al. 2021), halves paired as (x_i, x_{i + d/2}), angles p w_i.
 struct Rotation {

@@ -88,7 +88,7 @@ void print_documents(const shard::Dataset& data, std::uint64_t count, core::Outp
 void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
   shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
   if (data.header().tokenizer.empty())
-    core::fail(core::Code::bad_data, "{}: has no tokenizer; --documents prints ids", data.name());
+    core::fail(core::Code::bad_data, "{}: has no tokenizer; --by-document prints ids", data.name());
   const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
   const auto end_of_document = end_of_document_of(data, *tokenizer);
   StreamDecoder decoder(tokenizer);
@@ -114,10 +114,10 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
 void PrintOptions::fields(core::FieldList& f) {
   if (!whole)
     f("count", count,
-      "number of elements or rows; with --documents, --text or --names, of documents")
+      "number of elements or rows; with --by-document, --text or --names, of documents")
         .between(0, 1e12)
         .short_name = 'n';
-  f("documents", documents, "print one document per line");
+  f("by-document", documents, "print one document per line");
   f("text", text, "print the text of each document, decoded by the shard's tokenizer");
   f("names", names, "print the name of each document, one per line; empty if it has no name");
   f("raw", raw, "print the elements in binary form, little-endian");
@@ -125,7 +125,7 @@ void PrintOptions::fields(core::FieldList& f) {
 
 void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out) {
   if (options.raw + options.documents + options.text + options.names > 1)
-    core::fail(core::Code::usage, "--raw, --documents, --text and --names exclude each other");
+    core::fail(core::Code::usage, "--raw, --by-document, --text and --names exclude each other");
   const auto count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
   if (options.names) {
     const shard::Dataset data(paths);

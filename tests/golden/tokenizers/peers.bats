@@ -140,7 +140,7 @@ for line in open(sys.argv[1], encoding="utf-8"): sys.stdout.write(json.loads(lin
   for tokenizer in learned/*.json; do
     pipelines ids "$tokenizer" texts.jsonl >theirs
     tokenize -q -t "$tokenizer" --end-of-document none texts.jsonl -o x.shard.zst
-    shard cat --documents x.shard.zst | cmp - theirs || { echo "$tokenizer" && return 1; }
+    shard cat --by-document x.shard.zst | cmp - theirs || { echo "$tokenizer" && return 1; }
     tokenize -q --export json -t "$tokenizer" -o again.json
     head -n 1000 texts.jsonl >some.jsonl
     pipelines ids again.json some.jsonl | cmp - <(head -n 1000 theirs) || { echo "$tokenizer written again" && return 1; }

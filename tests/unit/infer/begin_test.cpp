@@ -16,7 +16,7 @@ constexpr const char* kLlama3 = "tests/golden/tokenizers/pipelines/llama3.json";
 
 }  // namespace
 
-DOCTEST_TEST_CASE("--begin auto is what the tokenizer's template says, for data that lack it") {
+DOCTEST_TEST_CASE("--bos auto is what the tokenizer's template says, for data that lack it") {
   const auto tokenizer = text::load_tokenizer(kLlama3);
   const auto mark = tokenizer->id_of("<|begin_of_text|>");
   DOCTEST_REQUIRE(mark);
@@ -27,7 +27,7 @@ DOCTEST_TEST_CASE("--begin auto is what the tokenizer's template says, for data 
   DOCTEST_CHECK(infer::chosen_beginning("auto", nullptr, "x") == std::nullopt);
   DOCTEST_CHECK_THROWS_WITH_AS(
       infer::chosen_beginning("<s>", tokenizer.get(), "x"),
-      "--begin <s>: not a token of the tokenizer of x; give auto, none or a token", core::Error);
+      "--bos <s>: not a token of the tokenizer of x; give auto, none or a token", core::Error);
 
   nn::Model model =
       tiny::model_of("transformer", "learned", static_cast<std::int64_t>(tokenizer->size()));

@@ -209,11 +209,11 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
                     .starts_with("--window 1025: m has 1024 positions;"));
   infer::WindowOptions options;
   options.window = 12, options.stride = 5, options.begin = "<|endoftext|>";
-  DOCTEST_CHECK(plan("lm-eval", {"restart"}, options).by_document == false);
+  DOCTEST_CHECK(plan("lm-eval", {"reset"}, options).by_document == false);
   DOCTEST_CHECK(plan("lm-eval", {}, options).window == 12);
   DOCTEST_CHECK(plan("hf", {}, options).stride == 5);
   DOCTEST_CHECK(plan("hf", {}, options).beginning == *tokenizer->id_of("<|endoftext|>"));
-  DOCTEST_CHECK(plan("llama.cpp", {"begin-of"}, options).window_token == -1);
+  DOCTEST_CHECK(plan("llama.cpp", {"bos-at"}, options).window_token == -1);
   options.window = 2, options.stride = 2;
   DOCTEST_CHECK_THROWS_WITH_AS(
       plan("llama.cpp", {}, options),

@@ -42,7 +42,7 @@ DOCTEST_TEST_CASE("a request changes figures of memories, and leaves out what ha
 
 DOCTEST_TEST_CASE("no request names a file, and what is wrong is named") {
   for (const auto* const files : {R"({"datastore": ["/etc"]})", R"({"ngrams": "/etc"})",
-                                  R"({"with": ["/etc"]})", R"({"gate": ["x"]})"})
+                                  R"({"ensemble": ["/etc"]})", R"({"gate": ["x"]})"})
     DOCTEST_CHECK_MESSAGE(refused(files).find("is set when the server starts") != std::string::npos,
                           files);
   DOCTEST_CHECK(refused(R"({"tuned_on": "x"})").find("tuned_on: is not an option") !=

@@ -227,7 +227,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE("spans want stores, and are no part of a beam") {
   Spanned of("transformer");
   of.options.beam = 2;
-  DOCTEST_CHECK(thrown([&] { of.write(); }).names("--spans"));
+  DOCTEST_CHECK(thrown([&] { of.write(); }).names("--copy-spans"));
   of.options.beam = 0, of.memory.stores.folders.clear();
   DOCTEST_CHECK(thrown([&] { of.write(); }).code == 64);
 }

@@ -79,8 +79,8 @@ transformer_variants() {
          o.transformer.positions = "rope", o.transformer.feed_forward = "gated";
          o.transformer.bias = false, o.vocabulary.scale_embedding = true;
          o.transformer.attention_window = {5, 0}, o.transformer.qk_norm = "head";
-         o.transformer.attention_scale = 0.4, o.transformer.attention_cap = 2;
-         o.vocabulary.logit_cap = 3;
+         o.transformer.attention_scale = 0.4, o.transformer.attention_softcap = 2;
+         o.vocabulary.logit_softcap = 3;
          o.transformer.rope = {.theta = 500, .scaling = "linear", .factor = 4, .local_theta = 20};
        }},
       {"encoder-decoder, sinusoidal, scaled",

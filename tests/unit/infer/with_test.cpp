@@ -260,9 +260,9 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.2, true}, {"transformer", 0.35}},
                {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
-  plan.gates.sources = {"with"};
+  plan.gates.sources = {"ensemble"};
   const std::vector<double> weights = {0.2, -1, 0.1, -0.3, 0.7, 0.05};
-  plan.gates.gate.rows = {{"with", {0.2}, 0.3, weights}};
+  plan.gates.gate.rows = {{"ensemble", {0.2}, 0.3, weights}};
   const auto alone = [&](nn::Model& of) {
     infer::ModuleEngine engine(of, torch::kCPU);
     infer::Session session(engine, of, 96, {}, torch::kCPU);
@@ -318,7 +318,7 @@ DOCTEST_TEST_CASE(
   auto options = tiny::memory_of("none");
   options.with.models = {"lstm:gate", "transformer:0.3"};
   auto plan = infer::plan_memory(options, windows, of.model);
-  DOCTEST_CHECK(plan.gates.sources == std::vector<std::string>{"with"});
+  DOCTEST_CHECK(plan.gates.sources == std::vector<std::string>{"ensemble"});
   plan.with.models = of.plan.models;
   const auto tuned = infer::tune(of.model, of.shard.data(), windows, plan, {}, torch::kCPU);
   DOCTEST_REQUIRE(tuned.gates.has_value());

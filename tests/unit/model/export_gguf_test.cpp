@@ -243,10 +243,10 @@ DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
   refused(options, "GGUF cannot express rope_");
   options = small_llama();
   options.transformer.rope.scaling = "llama3", options.transformer.rope.low = 2;
-  refused(options, "GGUF cannot express rope_low");
+  refused(options, "GGUF cannot express rope_low_freq_factor");
   refused(small_llama(), "use bfloat16", "float16", 1e9);
   const auto loaded = model::load(kFamilyFolder + "llama");
-  expect_error(Code::usage, "--form gguf", [&] {
+  expect_error(Code::usage, "--output-format gguf", [&] {
     model::export_model(loaded, {.family = "", .dtype = "q8_0"}, folder / "out");
   });
 }

@@ -217,7 +217,7 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
   refused("\"rope_parameters\": type \"spiral\" is not supported",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "spiral"; });
-  refused("rope-factors: 0 numbers",
+  refused("rope-short-factors: 0 numbers",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });

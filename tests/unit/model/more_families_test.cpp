@@ -235,7 +235,8 @@ DOCTEST_TEST_CASE("longrope: the factors of rows as long as in training, and no 
   DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 40);
   made.config["rope_scaling"]["short_factor"] = {1, 2};
   made.write(folder / "m");
-  expect_error(Code::bad_config, "rope-factors: 2 numbers", [&] { model::load(folder / "m"); });
+  expect_error(Code::bad_config, "rope-short-factors: 2 numbers",
+               [&] { model::load(folder / "m"); });
 }
 
 DOCTEST_TEST_CASE("ministral3: YaRN in the length of training, where queries do not grow") {

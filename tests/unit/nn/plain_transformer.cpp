@@ -92,9 +92,9 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
   const auto window = windows.empty() ? 0 : windows[layer % std::ssize(windows)];
   auto rope = chosen.rope;
   if (window > 0 && rope.local_theta > 0) rope.theta = rope.local_theta, rope.scaling = "none";
-  const double cap = chosen.attention_cap, scale = chosen.attention_scale > 0
-                                                       ? chosen.attention_scale
-                                                       : 1 / std::sqrt(static_cast<double>(width));
+  const double cap = chosen.attention_softcap,
+               scale = chosen.attention_scale > 0 ? chosen.attention_scale
+                                                  : 1 / std::sqrt(static_cast<double>(width));
   std::vector<torch::Tensor> q, k, v, out, shares;
   for (const auto& token : x) {
     const auto all = matrix(weights, name + ".c_attn", token);

@@ -132,7 +132,7 @@ DOCTEST_TEST_CASE(
       },
       [](auto& o) { o.transformer.norm_kind = "rms-one"; },
       [](auto& o) { o.transformer.attention_scale = 0.7; },
-      [](auto& o) { o.transformer.attention_cap = 0.5; },
+      [](auto& o) { o.transformer.attention_softcap = 0.5; },
       [](auto& o) {
         o.transformer.positions = "rope", o.transformer.d_head = 12;
         o.transformer.attention_window = {3, 0};
@@ -142,7 +142,7 @@ DOCTEST_TEST_CASE(
         o.transformer.norm = "sandwich", o.transformer.positions = "rope";
         o.transformer.norm_kind = "rms-one", o.transformer.feed_forward = "gated";
         o.transformer.bias = false, o.transformer.kv_heads = 1, o.vocabulary.scale_embedding = true;
-        o.transformer.attention_window = {4, 0}, o.transformer.attention_cap = 2;
+        o.transformer.attention_window = {4, 0}, o.transformer.attention_softcap = 2;
         o.transformer.attention_scale = 0.4, o.transformer.qk_norm = "head";
       },
       [](auto& o) {  // Llama's
@@ -322,5 +322,5 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
       refused([](auto& o) { o.transformer.norm_kind = "x"; }).rfind("norm-kind: takes", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) {
                   o.transformer.positions = "rope", o.transformer.rope.share = 0.1;
-                }).rfind("rope-share: 0.1 of a head of 4", 0) == 0);
+                }).rfind("rope-partial-factor: 0.1 of a head of 4", 0) == 0);
 }

@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("every method orders all units, and the shard says how") {
     DOCTEST_CHECK(order.header().data_fingerprint == in.data.fingerprint().hex());
     const auto& said = order.provenance()[0]["options"];
     DOCTEST_CHECK(said["method"] == method);
-    DOCTEST_CHECK(said.contains("top") == searched);
+    DOCTEST_CHECK(said.contains("k") == searched);
     DOCTEST_CHECK(said.contains("seed") == (options.method != "paths"));
     const auto figures = packed.figures("document", bm25, searched, fingerprint);
     DOCTEST_CHECK(figures["documents"] == 4);

@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE("what is written is read") {
                     {kNone, i % 2 ? 3 : kNone, i % 3 ? 4 : kNone, kNone, kNone},
                     0.001 * i});
   core::MemorySink sink;
-  task::TokenScoreWriter writer(sink, {"memory", "cache", "stores", "ngrams", "with"});
+  task::TokenScoreWriter writer(sink, {"memory", "cache", "stores", "ngrams", "ensemble"});
   for (const auto& row : rows) writer.write(row);
   DOCTEST_CHECK(sink.text().substr(0, 8) == "position");
   DOCTEST_CHECK(has(std::string(sink.text()), "\n1\t0\t7\tx\t1\t2\t-\t3\t4\t-\t-\t0.001\n"));

@@ -39,7 +39,7 @@ struct Data {
   std::unique_ptr<train::Order> make(const std::string& name, std::int64_t batch = 4,
                                      std::int64_t run = 0, std::uint64_t seed = 1) {
     train::BatchOptions options;
-    options.batches = name == kVaried ? "columns" : name;
+    options.batches = name == kVaried ? "streams" : name;
     if (name == kVaried) options.segment_deviation = 3;
     options.segment = 10;
     options.batch = batch;
@@ -49,7 +49,7 @@ struct Data {
 };
 
 std::vector<std::string> all_orders() {
-  return {"shuffled", "kept", "runs", "documents", "columns", kVaried, "order"};
+  return {"shuffled", "sequential", "runs", "documents", "streams", kVaried, "order"};
 }
 
 struct OrderedData : Data {
@@ -129,7 +129,7 @@ DOCTEST_TEST_CASE("an order is a function of seed and index: asked in any order 
                              rows[static_cast<std::size_t>(i + forward->batches_per_epoch())];
       same_seeds = same_seeds && other->rows(i) == rows[static_cast<std::size_t>(i)];
     }
-    const bool random = name != "kept" && name != "columns";
+    const bool random = name != "sequential" && name != "streams";
     DOCTEST_CHECK(same_epochs == !random);
     if (name != "order" && name != "runs" && name != kVaried)
       DOCTEST_CHECK(same_seeds == !random);  // few to choose from
@@ -156,7 +156,7 @@ DOCTEST_TEST_CASE("runs keep M consecutive segments together, several runs a mic
 
 DOCTEST_TEST_CASE("kept order is the text's, one run") {
   Data data;
-  const auto order = data.make("kept");
+  const auto order = data.make("sequential");
   const auto rows = order->rows(1);
   DOCTEST_REQUIRE(rows.size() == 4);
   for (std::int64_t r = 0; r < 4; ++r)
@@ -202,7 +202,7 @@ DOCTEST_TEST_CASE("of marked data only marked targets weigh, in every order of b
   const shard::Dataset marked({folder / "marked"});
   train::TokenRules rules;
   rules.marks = &marked.documents();
-  for (const char* name : {"shuffled", "kept", "runs", "documents", "columns"}) {
+  for (const char* name : {"shuffled", "sequential", "runs", "documents", "streams"}) {
     DOCTEST_CAPTURE(name);
     train::BatchOptions options;
     options.batches = name, options.segment = 13, options.batch = 4, options.run_length = 2;
@@ -244,7 +244,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE("columns walk on where they were and are fresh only where an epoch begins") {
   Data data;
-  for (const auto& name : {std::string("columns"), kVaried}) {
+  for (const auto& name : {std::string("streams"), kVaried}) {
     DOCTEST_CAPTURE(name);
     const auto order = data.make(name);
     DOCTEST_CHECK(order->carries());
@@ -352,7 +352,7 @@ DOCTEST_TEST_CASE("data without a target are refused") {
   Data one(1, {}), three(3, {1, 1, 1});
   DOCTEST_CHECK(code_of([&] { one.make("shuffled"); }) == core::Code::bad_data);
   DOCTEST_CHECK(code_of([&] { three.make("documents"); }) == core::Code::bad_data);
-  DOCTEST_CHECK(code_of([&] { three.make("columns"); }) == core::Code::bad_data);
+  DOCTEST_CHECK(code_of([&] { three.make("streams"); }) == core::Code::bad_data);
   DOCTEST_CHECK(three.make("shuffled")->targets_per_epoch() == 2);
 }
 
@@ -368,8 +368,8 @@ DOCTEST_TEST_CASE("who sees whom in a micro-batch follows from the places") {
   const auto range = torch::arange(10);
   // kept: with long, a token sees all earlier tokens of the micro-batch; with local those of its
   // own segment.
-  DOCTEST_CHECK(torch::equal(visible("kept", "long", 4, 0), torch::arange(40)));
-  DOCTEST_CHECK(torch::equal(visible("kept", "local", 4, 0), range.repeat(4)));
+  DOCTEST_CHECK(torch::equal(visible("sequential", "long", 4, 0), torch::arange(40)));
+  DOCTEST_CHECK(torch::equal(visible("sequential", "local", 4, 0), range.repeat(4)));
   // runs: long covers the run, but not the neighbouring run.
   DOCTEST_CHECK(torch::equal(visible("runs", "long", 4, 2), torch::arange(20).repeat(2)));
   // order: with ext a token sees every token of the other segments; the sum counts nothing twice.

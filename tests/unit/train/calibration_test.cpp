@@ -125,10 +125,10 @@ DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the 
   const auto at = std::min_element(losses.begin(), losses.end()) - losses.begin();
   DOCTEST_REQUIRE(temperatures.size() == losses.size());
   DOCTEST_CHECK(temperatures[static_cast<std::size_t>(at)] == expected("best"));
-  job.recipe.average_last = 2;
+  job.recipe.average_checkpoints = 2;
   const double mean = of("mean")["joint_temperature"].get<double>();
   DOCTEST_CHECK(mean == expected("mean"));
-  job.recipe.average_last = 0;
+  job.recipe.average_checkpoints = 0;
   job.valid.clear();
   DOCTEST_CHECK(of("last")["joint_temperature"].get<double>() >= 1);
   // Without validation data the run's own batches determine it.

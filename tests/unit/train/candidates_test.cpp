@@ -48,10 +48,10 @@ train::Job job_in(const TemporaryFolder& folder) {
 }  // namespace
 
 DOCTEST_TEST_CASE(
-    "--average-last: the model is the mean of the last points, stopped between or not") {
+    "--average-checkpoints: the model is the mean of the last points, stopped between or not") {
   const TemporaryFolder folder;
   auto job = job_in(folder);
-  job.recipe.average_last = 3;
+  job.recipe.average_checkpoints = 3;
   tiny::train(folder / "whole", job, -1, false, kEvery2);
   auto mean = weights_at(folder / "whole", 14);  // 14 steps; then 10 and 6
   for (const std::int64_t step : {10, 6})

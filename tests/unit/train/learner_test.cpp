@@ -152,7 +152,7 @@ DOCTEST_TEST_CASE("without memory, accumulated micro-batches are one batch, what
   const TemporaryFolder folder;
   tiny::write_text(folder / "text");
   auto whole = tiny::job(folder);
-  whole.recipe.batches.batches = "kept";
+  whole.recipe.batches.batches = "sequential";
   whole.model.shape.dropout = 0;
   whole.recipe.objective.plain_warmup = 0;
   auto parts = whole;
@@ -170,7 +170,7 @@ DOCTEST_TEST_CASE("columns in lanes learn what they learn in one, but for roundi
   for (const char* arch : {"transformer-xl", "lstm"}) {
     auto whole = tiny::job(folder);
     whole.model.arch = arch;
-    whole.recipe.batches.batches = "columns";
+    whole.recipe.batches.batches = "streams";
     whole.recipe.objective.memory = "long";
     whole.recipe.objective.memory_previous = 2;
     whole.recipe.objective.plain_warmup = 0;
@@ -224,7 +224,7 @@ DOCTEST_TEST_CASE("--recompute: the same weights to the bit, with dropout and me
   job.recipe.objective.memory = "local,ext";
   check();
   job.recipe.objective.memory = "local,long";
-  job.recipe.batches.batches = "columns";
+  job.recipe.batches.batches = "streams";
   job.model.transformer.positions = "rope";  // its keys are carried
   check();
   job.model.arch = "gla";

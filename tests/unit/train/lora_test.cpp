@@ -207,8 +207,9 @@ DOCTEST_TEST_CASE("--lora: what cannot be is refused") {
   auto other = job;
   other.recipe.objective.memory = "local";
   DOCTEST_CHECK(refused(other).find("cannot be combined with --memory") != std::string::npos);
-  other = job, other.recipe.average_last = 2;
-  DOCTEST_CHECK(refused(other).find("cannot be combined with --average-last") != std::string::npos);
+  other = job, other.recipe.average_checkpoints = 2;
+  DOCTEST_CHECK(refused(other).find("cannot be combined with --average-checkpoints") !=
+                std::string::npos);
   other = job, other.recipe.lora.lora_targets = {"q_proj"};
   DOCTEST_CHECK(refused(other) == "--lora-targets: q_proj is not a linear layer of the model");
   other = job, other.recipe.lora.lora_targets = {"c_attn", "wte"};

@@ -99,7 +99,7 @@ DOCTEST_TEST_CASE("a run with targets that was killed goes on to the same bytes;
   tiny::write_text(folder / "text");
   const shard::Dataset data({folder / "text"});
   write_targets(folder / "targets", data);
-  for (const char* batches : {"shuffled", "columns"}) {
+  for (const char* batches : {"shuffled", "streams"}) {
     auto job = tiny::job(folder);
     job.recipe.batches.batches = batches;
     job.recipe.objective.targets = folder / "targets";
@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("a run with targets that was killed goes on to the same bytes;
     tiny::train(parts, job, 8, /*kill=*/true, keep);
     DOCTEST_CHECK(tiny::train(parts, job, -1, false, keep) == train::Outcome::finished);
     DOCTEST_CHECK(tiny::files(whole) == tiny::files(parts));
-    job.recipe.objective.targets_share = 0;  // like no targets
+    job.recipe.objective.targets_weight = 0;  // like no targets
     tiny::train(whole + "0", job, -1, false, keep);
     job.recipe.objective.targets.clear();
     tiny::train(whole + "-without", job, -1, false, keep);
