@@ -29,7 +29,8 @@ struct UnfinishedAdapter {
 std::optional<UnfinishedRun> unfinished_run(const std::string& path);
 
 /// Reads the weights that the run would keep: those of the best validation, the present mean
-/// (--average-checkpoints), or the checkpoint's own. `which` receives a description with their step. On
+/// (--average-checkpoints), or the checkpoint's own. `which` receives a description with their
+/// step. On
 /// the CPU, as `dtype`. Throws the errors of load_checkpoint() and read_model().
 ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
                           std::string& which);

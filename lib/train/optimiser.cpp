@@ -41,7 +41,7 @@ struct AdamStep {
 
 AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
   const auto t = static_cast<double>(updates);
-  const bool corrects = o.bias_correction == "on";
+  const bool corrects = o.bias_correction;
   const double correct1 = corrects ? 1 - std::pow(o.beta1, t) : 1;
   const double fade2 = corrects ? std::pow(o.beta2, t) : 0;
   const double correct2 = std::sqrt(1 - fade2);

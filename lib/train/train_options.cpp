@@ -83,8 +83,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").at_least(0).below(1);
   f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0).at_most(1);
   f("bias-correction", bias_correction,
-    "adam, adamw: correct the bias of the moments towards 0; off: longer first steps",
-    {"on", "off"});
+    "adam, adamw: correct the bias of the moments towards 0; without it, the first steps are longer");
   f("momentum", momentum, "nag, muon: momentum; auto: 0.99 of nag, 0.95 of muon")
       .above(0)
       .below(1)
@@ -228,7 +227,7 @@ void resolve_batches(Recipe& recipe, bool pairs) {
   expect(batches.lanes == 1 || batches.batches == "streams", "batch-shards",
          "requires --batches streams");
   expect(batches.batch % batches.lanes == 0, "batch-shards", "must divide --batch");
-  expect(recipe.optimiser.bias_correction == "on" || recipe.optimiser.optimiser.starts_with("adam"),
+  expect(recipe.optimiser.bias_correction || recipe.optimiser.optimiser.starts_with("adam"),
          "bias-correction", "requires --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)
     recipe.optimiser.lr = recipe.optimiser.optimiser == "nag" ? 0.1 : 1e-3;

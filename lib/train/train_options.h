@@ -53,9 +53,9 @@ struct OptimiserOptions {
   double lr = 0;  ///< 0: 1e-3, or 0.1 for nag; lower when fine-tuning, see job.cpp
   double beta1 = 0.9, beta2 = 0.98;
   double epsilon = 1e-8;
-  std::string bias_correction = "on";  ///< adamw, adam: corrects the moments' bias from their start
-                                       ///< at 0
-  double momentum = 0;                 ///< nag, muon; 0 (auto): 0.99, 0.95
+  bool bias_correction = true;  ///< adamw, adam: corrects the moments' bias from their start
+                                ///< at 0
+  double momentum = 0;          ///< nag, muon; 0 (auto): 0.99, 0.95
   double weight_decay = 0.01;
   std::string decay = "matrices";
   double clip = 1;  ///< 0: none

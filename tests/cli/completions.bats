@@ -45,7 +45,7 @@ offers() { # EXPECTED WORD...
   [ -z "$(offered build-ngrams --buffer-size x)" ]
   offers '' train x
   offers 'merge ' shard mer
-  offers '--documents ' shard split --doc
+  offers '--max-documents ' shard split --max-d
   offers '' shard split x
   [ -z "$(offered shard --doc)" ]
   for program in "$BIN"/*; do
@@ -80,7 +80,7 @@ offers() { # EXPECTED WORD...
   done
   offers 'transformer transformer-xl ' tessera train --arch tr
   offers 'merge ' tessera shard mer
-  offers '--documents ' tessera shard split --doc
+  offers '--max-documents ' tessera shard split --max-d
 }
 
 @test "fish offers the same" {

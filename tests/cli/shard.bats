@@ -126,7 +126,7 @@ fingerprint() {
 
 @test "split and merge give the same data back" {
   shard merge tokens.shard.zst tokens.shard.zst tokens.shard.zst -o all.shard.zst -q
-  for how in "-n 3" "--parts 5" "--documents 5" "--bytes 250" "--bytes 1"; do
+  for how in "-n 3" "--parts 5" "--max-documents 5" "--max-bytes 250" "--max-bytes 1"; do
     mkdir parts
     # shellcheck disable=SC2086  # two words
     shard split -q $how -o parts/p- all.shard.zst
@@ -144,7 +144,7 @@ fingerprint() {
   run shard split -n 5 -o p- tokens.shard.zst
   [ "$status" -eq 64 ]
   [[ $output == *"--parts 5: there are only 4 documents"* ]]
-  for flags in "" "-n 2 --documents 1" "-n -2"; do
+  for flags in "" "-n 2 --max-documents 1" "-n -2"; do
     # shellcheck disable=SC2086  # words
     run shard split $flags -o p- tokens.shard.zst
     [ "$status" -eq 64 ]

@@ -10,7 +10,7 @@ namespace nn {
 
 void GraphOptions::fields(core::FieldList& f) {
   const auto group = f.group("Computing");
-  f("cuda-graph", cuda_graph, "GPU: record repeated kernel launches as CUDA graphs", {"on", "off"});
+  f("cuda-graph", cuda_graph, "GPU: record repeated kernel launches as CUDA graphs");
 }
 
 void FixedSequence::run(const std::function<void()>& work) {

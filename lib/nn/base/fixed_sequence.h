@@ -14,9 +14,9 @@ namespace nn {
 
 /// Option that enables recording on devices that support it.
 struct GraphOptions {
-  std::string cuda_graph = "on";
+  bool cuda_graph = true;
   void fields(core::FieldList& f);
-  bool on() const { return cuda_graph == "on"; }
+  bool on() const { return cuda_graph; }
 };
 
 /// Runs a sequence of operators. On a device that can record, the first kWarmUp runs execute

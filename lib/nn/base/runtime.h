@@ -43,7 +43,7 @@ torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t c
 /// Makes GPUs give identical bytes for identical work, at some cost in speed; operators that cannot
 /// throw c10::Error. Call it before any computation on the GPU. The CPU is always deterministic.
 void set_deterministic(bool on);
-/// Returns the type of --precision: "float32", "float64" or "bfloat16".
+/// Returns the type of --dtype: "float32", "float64" or "bfloat16".
 torch::Dtype dtype(const std::string& precision);
 
 }  // namespace nn

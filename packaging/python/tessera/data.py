@@ -58,7 +58,7 @@ class Shard:
     def starts(self) -> "numpy.ndarray":
         """(documents + 1,) int64: where each document begins in ``array`` (of vectors: its row), and the end."""
         np = _numpy()
-        data = run("shard", "cat", "--documents", "--", os.fspath(self.path), progress=False, answers=(0,)).data
+        data = run("shard", "cat", "--by-document", "--", os.fspath(self.path), progress=False, answers=(0,)).data
         sizes = [line.count(b" ") + 1 if line else 0 for line in data.split(b"\n")[:-1]]
         starts: "numpy.ndarray" = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=starts[1:])

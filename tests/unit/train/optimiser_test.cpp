@@ -79,7 +79,7 @@ std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& p
       }
       m = o.beta1 * m + (1 - o.beta1) * g;
       v = o.beta2 * v + (1 - o.beta2) * g * g;
-      const bool corrects = o.bias_correction == "on";
+      const bool corrects = o.bias_correction;
       const double c1 = corrects ? 1 - std::pow(o.beta1, t) : 1;
       const double c2 = corrects ? 1 - std::pow(o.beta2, t) : 1;
       w = w * (1 - lr * decay);
@@ -157,7 +157,7 @@ DOCTEST_TEST_CASE("optimisers follow their formulas, fused and not, with both ki
         train::OptimiserOptions options;
         options.optimiser = name;
         options.decay = decay;
-        if (decay == "all" && name.starts_with("adam")) options.bias_correction = "off";
+        if (decay == "all" && name.starts_with("adam")) options.bias_correction = false;
         options.weight_decay = 0.3;
         options.epsilon = 1e-3;  // large enough to tell adam from adamw
         options.momentum = 0.9;
