@@ -36,7 +36,7 @@ struct Options {
 
 bool fill(infer::StoreBuild& build, const cli::Context& context) {
   cli::Progress progress(context, "storing", "tokens", build.count());
-  infer::FillWatch watch;
+  infer::FillCallbacks watch;
   watch.progress = [&](std::uint64_t rows) { progress.update(rows); };
   watch.stop = cli::stop_requested;
   return build.fill(watch);

@@ -62,7 +62,7 @@ bool converses(const Options& options, const cli::Context& context) {
          ::isatty(STDIN_FILENO) != 0;
 }
 
-void converse(infer::PromptReader& prompts, infer::SampleWatch& watch) {
+void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
   prompts.converse([] { cli::to_stderr("> "); });
   watch.turn = [before = std::make_shared<struct sigaction>()](bool begins) {
     struct sigaction own {};
@@ -109,7 +109,7 @@ int write_samples(const Options& options, const cli::Context& context) {
   cli::Context on_terminal = context;
   on_terminal.quiet |= to_stdout && ::isatty(STDOUT_FILENO);
   cli::Progress progress(on_terminal, "sample", "tokens");
-  infer::SampleWatch watch;
+  infer::SampleCallbacks watch;
   bool headed = false;
   watch.finished = [&](const infer::Sample& sample) {
     if (context.json || !settings.cite) return;

@@ -51,7 +51,7 @@ int score(const Options& options, const cli::Context& context) {
   if (!options.report.empty()) report.emplace(options.report);
 
   cli::Progress progress(context, "score", "requests");
-  infer::AnswerWatch watch;
+  infer::AnswerCallbacks watch;
   watch.written = [&] { out.flush(); };
   watch.wrong = cli::noter(context);
   watch.progress = progress.counter();

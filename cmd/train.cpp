@@ -14,7 +14,7 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "forecast/forecast_course.h"
+#include "forecast/forecast_objective.h"
 #include "model/model_texts.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
@@ -26,7 +26,7 @@
 #include "text/learn/learn_tokenizer.h"
 #include "train/plan.h"
 #include "train/run_folder.h"
-#include "train/token_course.h"
+#include "train/token_objective.h"
 #include "train/trainer.h"
 
 namespace {
@@ -62,7 +62,7 @@ struct Options {
 };
 
 // What the options train, on these shards; `device`: of this rank, by default as the options say.
-std::unique_ptr<train::Course> course_of(
+std::unique_ptr<train::Objective> objective_of(
     const Options& options, const cli::Context& context, std::vector<std::string> shards,
     const std::shared_ptr<ranks::Group>& group = ranks::Group::alone(),
     std::optional<torch::Device> device = std::nullopt) {
@@ -81,7 +81,7 @@ std::unique_ptr<train::Course> course_of(
   job.device = device ? *device : nn::device(options.compute.device);
   job.recipe.settle_reduce(group->connects(job.device));
   job.record = options.graph.on();
-  return std::make_unique<train::TokenCourse>(train::prepare(job), group);
+  return std::make_unique<train::TokenObjective>(train::prepare(job), group);
 }
 
 // Returns the tokenizer of the texts among the files: the requested one, that of the initial model,
@@ -117,10 +117,10 @@ void read_texts(const Options& options, const std::vector<std::string>& files,
 int plan_only(const Options& options, const cli::Context& context) {
   if (options.ranks.any()) core::fail(core::Code::usage, "--plan: cannot be combined with --ranks");
   read_texts(options, options.files, context);
-  const auto course = course_of(options, context, options.files);
-  if (!course->terms().note.empty()) cli::note(context, course->terms().note);
+  const auto objective = objective_of(options, context, options.files);
+  if (!objective->settings().note.empty()) cli::note(context, objective->settings().note);
   core::Output out("-");
-  const auto plan = train::plan(*course, options.keep);
+  const auto plan = train::plan(*objective, options.keep);
   const bool gpu = nn::device(options.compute.device).is_cuda();
   out.write(options.sbatch ? train::sbatch_line(plan, context.jobs, gpu)
                            : cli::format_report(context, plan));
@@ -149,24 +149,24 @@ int train_model(Options options, cli::Context context) {
     const auto note = ranks::connect(*group, options.backend, *device);
     if (!note.empty()) cli::note(context, note);
   }
-  std::unique_ptr<train::Course> course;
-  group->together([&] { course = course_of(options, context, run.shards, group, device); });
+  std::unique_ptr<train::Objective> objective;
+  group->together([&] { objective = objective_of(options, context, run.shards, group, device); });
   cli::Progress progress(context, "training", "updates",
-                         static_cast<std::uint64_t>(course->terms().recipe.steps));
+                         static_cast<std::uint64_t>(objective->settings().recipe.steps));
   const auto note = [&](const std::string& text) {
     cli::note(context, run.folder->path() + ": " + text);
   };
-  if (!course->terms().note.empty()) cli::note(context, course->terms().note);
-  train::Watch watch;
+  if (!objective->settings().note.empty()) cli::note(context, objective->settings().note);
+  train::Callbacks watch;
   watch.stop = cli::stop_requested;
   watch.note = note;
-  watch.progress = [&](const train::Watch::Progress& now) {
+  watch.progress = [&](const train::Callbacks::Progress& now) {
     progress.update(static_cast<std::uint64_t>(now.step), now.summary());
   };
-  watch.logged = [&](const train::Watch::Progress& now) {
+  watch.logged = [&](const train::Callbacks::Progress& now) {
     progress.line(static_cast<std::uint64_t>(now.step), now.summary(), now.validated);
   };
-  const auto outcome = train::train_in(*run.folder, *course, options.keep, watch, group);
+  const auto outcome = train::train_in(*run.folder, *objective, options.keep, watch, group);
   if (outcome == train::Outcome::was_finished) note("already finished; nothing to do");
   if (outcome != train::Outcome::stopped) return 0;
   note("stopped, checkpoint saved; rerun to resume");

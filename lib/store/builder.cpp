@@ -24,7 +24,8 @@ using core::Json;
 
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
 
-void say(const Watch& watch, const std::string& what, std::uint64_t done, std::uint64_t total) {
+void say(const ProgressCallback& watch, const std::string& what, std::uint64_t done,
+         std::uint64_t total) {
   if (watch) watch(what, done, total);
 }
 
@@ -115,7 +116,8 @@ core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
 }
 
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
-                                   std::uint64_t width, Metric metric, const Watch& watch) {
+                                   std::uint64_t width, Metric metric,
+                                   const ProgressCallback& watch) {
   auto index = Index::make(factory, width, metric);
   const std::uint64_t rows = keys.size() / width, sample = std::min(index->training_rows(), rows);
   say(watch, "training the index", 0, sample);
@@ -124,7 +126,7 @@ std::unique_ptr<Index> train_index(const std::string& factory, std::span<const H
 }
 
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
-              const Watch& watch) {
+              const ProgressCallback& watch) {
   const std::uint64_t rows = keys.size() / width;
   const std::uint64_t batch = std::max<std::uint64_t>(1, kBatchBytes / (width * 4));
   std::vector<float> floats;
@@ -341,7 +343,7 @@ void Builder::commit(Json place) {
 }
 
 std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<const Half> keys,
-                                           const Watch& watch) {
+                                           const ProgressCallback& watch) {
   if (append_) {
     const core::MappedFile file(folder_ + "/" + base_.index_file);
     if (core::hash128(file.bytes()).hex() != base_.index_hash)
@@ -416,7 +418,7 @@ void Builder::write_document_names(Manifest& manifest, std::size_t added) const 
   manifest.names_hash = write_names(folder_ + "/" + manifest.names_file, all);
 }
 
-Manifest Builder::finish(std::span<const std::int64_t> first, const Watch& watch) {
+Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
   if (rows() == 0) {  // no commit() was made
     keys_->commit(), values_->commit();

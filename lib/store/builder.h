@@ -54,8 +54,10 @@ struct Plan {
   std::vector<SourceShard> shards = {};
 };
 
-/// A Watch receives the current step, the amount done and the total. It may throw to stop the work.
-using Watch = std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)>;
+/// A ProgressCallback receives the current step, the amount done and the total. It may throw to
+/// stop the work.
+using ProgressCallback =
+    std::function<void(const std::string& what, std::uint64_t done, std::uint64_t total)>;
 
 /// A Builder writes the rows of one command. It locks the folder during its lifetime. Not thread
 /// safe.
@@ -93,7 +95,7 @@ class Builder {
   /// Writes documents, index and recall, then store.json. `first` is the first position of each
   /// document of this command, counted from the command's first position. A position is a row
   /// unless the plan leaves positions out.
-  Manifest finish(std::span<const std::int64_t> first, const Watch& watch = {});
+  Manifest finish(std::span<const std::int64_t> first, const ProgressCallback& watch = {});
 
  private:
   void expect_in_range(std::span<const float> keys) const;
@@ -105,7 +107,7 @@ class Builder {
   std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
   void write_document_names(Manifest& manifest, std::size_t added) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
-                                    const Watch& watch);
+                                    const ProgressCallback& watch);
   std::string folder_;
   Plan plan_;
   bool append_, complete_ = false;
@@ -130,11 +132,12 @@ core::Digest row_digest(std::span<const Half> key, std::int32_t label);
 
 /// Returns an index without rows, trained on a sample of keys (N, width).
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
-                                   std::uint64_t width, Metric metric, const Watch& watch);
+                                   std::uint64_t width, Metric metric,
+                                   const ProgressCallback& watch);
 inline constexpr std::uint64_t kBatchBytes = 64 << 20;  ///< of float32 keys passed to FAISS at once
 /// Adds the rows [from, end) of keys (N, width) to an index, in batches of bounded memory.
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
-              const Watch& watch);
+              const ProgressCallback& watch);
 
 /// The parameters of the recall that store.json records: number of query rows, neighbours, and
 /// inverted lists searched (nprobe).

@@ -41,7 +41,7 @@ void RecallOptions::fields(core::FieldList& f) {
   f("queries", queries, "rows of the store used as queries").between(1, 1e6);
 }
 
-core::OrderedJson verified(const std::string& folder, const Watch& watch) {
+core::OrderedJson verified(const std::string& folder, const ProgressCallback& watch) {
   const Datastore opened(folder);
   verify(folder, watch);
   core::OrderedJson report = describe(folder, opened.manifest());

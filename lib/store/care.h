@@ -61,7 +61,7 @@ struct RecallOptions {
 
 /// Checks every byte and returns describe() (store_report.h) with "verified". Throws as verify()
 /// (removal.h) does.
-core::OrderedJson verified(const std::string& folder, const Watch& watch);
+core::OrderedJson verified(const std::string& folder, const ProgressCallback& watch);
 /// Measures recall and returns describe() with the result. Throws as Datastore and measure_recall()
 /// do.
 core::OrderedJson recalled(const std::string& folder, const RecallOptions& options);

@@ -98,7 +98,7 @@ Plan plan_of(const Datastore& part, const std::string& index) {
 
 // Copies all rows of the parts that the builder does not have yet. A part is committed once the
 // digest of its rows is correct.
-void copy(const Parts& parts, Builder& builder, const Watch& watch) {
+void copy(const Parts& parts, Builder& builder, const ProgressCallback& watch) {
   const std::uint64_t rows = source_of(*parts.rbegin()->second).part->end;
   shard::Chain digest;
   for (const auto& [number, part] : parts) {
@@ -130,7 +130,8 @@ std::vector<std::int64_t> first_rows(const Parts& parts) {
 }  // namespace
 
 Manifest merge(const std::vector<std::string>& folders, const std::string& folder,
-               const std::string& index, const Watch& watch, const Reduction& reduction) {
+               const std::string& index, const ProgressCallback& watch,
+               const Reduction& reduction) {
   const Parts parts = open(folders);
   const Datastore& first = *parts.begin()->second;
   Plan plan = plan_of(first, index);

@@ -17,7 +17,8 @@ constexpr std::uint64_t kRowsTogether = 4096;  // rows projected, searched or co
 constexpr std::uint64_t kMergeNeighbours = 8;  // default of --prune merge
 constexpr std::uint64_t kMostCount = 65'535;   // limit of dimensions and neighbours
 
-void say_step(const Watch& watch, const char* what, std::uint64_t done, std::uint64_t total) {
+void say_step(const ProgressCallback& watch, const char* what, std::uint64_t done,
+              std::uint64_t total) {
   if (watch) watch(what, done, total);
 }
 
@@ -43,7 +44,8 @@ std::uint64_t count_behind(std::string_view form, const std::string& text, const
   return count;
 }
 
-void project(const std::string& folder, std::uint64_t to, Manifest& m, const Watch& watch) {
+void project(const std::string& folder, std::uint64_t to, Manifest& m,
+             const ProgressCallback& watch) {
   const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
   const NpyArray values(path_of(folder, m.values_file), "<i4", m.rows, 1, false);
   const auto keys = stored.values<Half>();
@@ -118,7 +120,7 @@ void keep(const std::string& folder, const std::vector<std::int32_t>& weights, M
 // Finds the nearest keys of some rows, including the rows themselves.
 class Nearest {
  public:
-  Nearest(std::span<const Half> keys, std::uint64_t width, const Watch& watch)
+  Nearest(std::span<const Half> keys, std::uint64_t width, const ProgressCallback& watch)
       : exact_(keys, static_cast<std::int64_t>(width), Metric::l2) {
     const auto factory = default_index(keys.size() / width, width);
     if (factory == "exact") return;
@@ -167,7 +169,7 @@ Reduction parse_reduction(const std::string& keys, const std::string& prune) {
 
 std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64_t width,
                                          std::span<const std::int32_t> labels,
-                                         std::uint64_t neighbours, const Watch& watch) {
+                                         std::uint64_t neighbours, const ProgressCallback& watch) {
   const Nearest nearest(keys, width, watch);
   const std::size_t rows = labels.size(), k = neighbours + 1;  // including the row itself
   std::vector<std::int32_t> weights(rows, 1);
@@ -187,7 +189,7 @@ std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64
 }
 
 void reduce(const std::string& folder, const Reduction& reduction, Manifest& manifest,
-            std::vector<std::int64_t>& first_rows, const Watch& watch) {
+            std::vector<std::int64_t>& first_rows, const ProgressCallback& watch) {
   if (reduction.pca > 0) project(folder, reduction.pca, manifest, watch);
   if (reduction.merge_neighbours == 0) return;
   std::vector<std::int32_t> weights;

@@ -18,7 +18,8 @@ using core::fail;
 
 constexpr std::size_t kBlockRows = 16'384;  // rows copied or checked at once
 
-void tell(const Watch& watch, const std::string& what, std::size_t done, std::size_t total) {
+void tell(const ProgressCallback& watch, const std::string& what, std::size_t done,
+          std::size_t total) {
   if (watch) watch(what, done, total);
 }
 
@@ -61,7 +62,7 @@ void uncount(Manifest& manifest, const Receipt& receipt) {
 
 // Copies the remaining rows and updates the manifest's files, counts and digest.
 void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
-               const Watch& watch) {
+               const ProgressCallback& watch) {
   const std::string& folder = old.name();
   const std::size_t width = next.width;
   next.keys_file = file_name("keys", next.generation, "npy");
@@ -138,7 +139,7 @@ void write_index(const Index& index, std::span<const Half> keys, Manifest& next,
 }
 
 void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
-               const Watch& watch) {
+               const ProgressCallback& watch) {
   const core::MappedFile file(old.name() + "/" + old.manifest().index_file);
   const auto index =
       Index::parse(file.bytes(), file.name(), next.width, next.metric, old.manifest().rows);
@@ -151,7 +152,7 @@ void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
 }
 
 // Checks the rows' digest and the labels' range.
-void verify_rows(const Datastore& store, const Watch& watch) {
+void verify_rows(const Datastore& store, const ProgressCallback& watch) {
   const Manifest& manifest = store.manifest();
   const std::size_t width = manifest.width, rows = manifest.rows;
   shard::Chain digest;
@@ -179,7 +180,7 @@ void verify_rows(const Datastore& store, const Watch& watch) {
 
 }  // namespace
 
-Removal::Removal(const std::string& folder, RemovalRequest request, const Watch& watch,
+Removal::Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch,
                  const BeforeCommit& before_commit)
     : folder_(folder), request_(std::move(request)), lock_(folder) {
   auto& documents = request_.documents;
@@ -230,7 +231,7 @@ std::string Removal::repetition() const {
       fmt::join(request_.documents, ","), folder_);
 }
 
-void Removal::remove(const Watch& watch, const BeforeCommit& before_commit) {
+void Removal::remove(const ProgressCallback& watch, const BeforeCommit& before_commit) {
   const auto& documents = request_.documents;
   const Datastore old(folder_);
   if (old.manifest().weighted())
@@ -287,8 +288,8 @@ void Removal::done() {
     remove_progress(folder_);
 }
 
-Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch,
-                       const BeforeCommit& before_commit) {
+Manifest rebuild_index(const std::string& folder, const std::string& index,
+                       const ProgressCallback& watch, const BeforeCommit& before_commit) {
   const core::FolderLock lock(folder);
   expect_no_removal(folder);
   const Datastore store = Datastore::without_index(folder);
@@ -310,7 +311,7 @@ Manifest rebuild_index(const std::string& folder, const std::string& index, cons
   return next;
 }
 
-void verify(const std::string& folder, const Watch& watch) {
+void verify(const std::string& folder, const ProgressCallback& watch) {
   verify_rows(Datastore(folder), watch);
 }
 

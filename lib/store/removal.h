@@ -43,7 +43,7 @@ class Removal {
   /// Performs the whole removal. Throws Error{usage} for a document that does not exist, if no
   /// document would remain, if another removal was interrupted, and if the store's generation
   /// differs from the request's.
-  Removal(const std::string& folder, RemovalRequest request, const Watch& watch = {},
+  Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch = {},
           const BeforeCommit& before_commit = {});
   /// Returns store.json's record of each document.
   const std::vector<Receipt>& receipts() const { return receipts_; }
@@ -57,7 +57,7 @@ class Removal {
   void done();
 
  private:
-  void remove(const Watch& watch, const BeforeCommit& before_commit);
+  void remove(const ProgressCallback& watch, const BeforeCommit& before_commit);
   std::uint64_t removed_at() const;
   std::string folder_;
   RemovalRequest request_;
@@ -71,11 +71,11 @@ class Removal {
 /// rows. `index` is the factory string; if empty, it is the current one. The existing index is not
 /// read. A process that is killed at any moment leaves the old store or the new one. Throws
 /// Error{usage} as Index::make() does, Error{bad_data} for corrupt rows.
-Manifest rebuild_index(const std::string& folder, const std::string& index, const Watch& watch = {},
-                       const BeforeCommit& before_commit = {});
+Manifest rebuild_index(const std::string& folder, const std::string& index,
+                       const ProgressCallback& watch = {}, const BeforeCommit& before_commit = {});
 
 /// Reads every byte of a store and checks the rows' digest, the labels' range, and everything that
 /// opening checks. Throws Error{bad_data}, naming what is corrupt.
-void verify(const std::string& folder, const Watch& watch = {});
+void verify(const std::string& folder, const ProgressCallback& watch = {});
 
 }  // namespace store

@@ -18,23 +18,23 @@ constexpr int kTimed = 3;  // timed steps, after one that is not timed
 
 }  // namespace
 
-core::OrderedJson plan(Course& course, const KeepOptions& keep) {
-  const auto& terms = course.terms();
-  const auto& recipe = terms.recipe;
+core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
+  const auto& settings = objective.settings();
+  const auto& recipe = settings.recipe;
   std::int64_t parameters = 0;
-  for (const auto& [name, weight] : course.weights()) parameters += weight.numel();
+  for (const auto& [name, weight] : objective.weights()) parameters += weight.numel();
   const std::int64_t weights = 4 * parameters;
   const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.lanes;
-  const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, course.weights());
+  const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, objective.weights());
   const bool chosen =
-      terms.has_valid || !terms.validation.command.empty() || recipe.average_checkpoints > 0;
+      settings.has_valid || !settings.validation.command.empty() || recipe.average_checkpoints > 0;
   const std::int64_t best = chosen ? weights : 0;
-  const double an_update = terms.scored / static_cast<double>(recipe.steps);
+  const double an_update = settings.scored / static_cast<double>(recipe.steps);
 
   std::vector<double> seconds;
   for (int i = 0; i <= kTimed; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    course.update(recipe.steps, i).loss.item<double>();
+    objective.update(recipe.steps, i).loss.item<double>();
     seconds.push_back(
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
@@ -46,20 +46,20 @@ core::OrderedJson plan(Course& course, const KeepOptions& keep) {
   core::OrderedJson report;
   report["parameters"] = parameters;
   report["updates"] = recipe.steps;
-  report[terms.counted + "_per_update"] = std::llround(an_update);
-  report[terms.counted] = std::llround(terms.scored);
-  if (terms.epochs) report["epochs"] = rounded(*terms.epochs);
+  report[settings.counted + "_per_update"] = std::llround(an_update);
+  report[settings.counted] = std::llround(settings.scored);
+  if (settings.epochs) report["epochs"] = rounded(*settings.epochs);
   report["weights_bytes"] = weights;
   report["gradient_bytes"] = weights * GradientSum::held(leaves, sum_of(recipe));
   report["optimiser_bytes"] = moments;
-  if (terms.state_bytes > 0) report["state_bytes"] = terms.state_bytes;
+  if (settings.state_bytes > 0) report["state_bytes"] = settings.state_bytes;
   report["peak_memory_bytes"] = static_cast<std::int64_t>(usage.ru_maxrss) * 1024 + best;
   const std::int64_t checkpoint = weights + moments + best;
   report["checkpoint_bytes"] = checkpoint;
   // While a checkpoint is written, the previous one still exists.
   report["disk_bytes"] = weights + checkpoint * (std::max<std::int64_t>(keep.keep, 1) + 1);
   report["update_s"] = rounded(update_s);
-  report[terms.counted + "_per_s"] = rounded(an_update / update_s);
+  report[settings.counted + "_per_s"] = rounded(an_update / update_s);
   report["hours"] = rounded(update_s * static_cast<double>(recipe.steps) / 3600);
   return report;
 }

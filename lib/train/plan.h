@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/json.h"
-#include "train/course.h"
+#include "train/objective.h"
 #include "train/trainer.h"
 
 namespace train {
@@ -13,7 +13,7 @@ namespace train {
 /// Returns parameters, data, memory, disk and time. Measures time and memory on a few steps (with
 /// memory, if the objective has one), which change the weights: do not train them afterwards. Units
 /// are bytes, seconds and hours, on this machine under its present load, without validation.
-core::OrderedJson plan(Course& course, const KeepOptions& keep);
+core::OrderedJson plan(Objective& objective, const KeepOptions& keep);
 
 /// Returns the sbatch options (Slurm) for a one-rank job: `threads`, the memory of `plan` plus a
 /// quarter and 256 MiB, its time plus a half and ten minutes (validation, checkpoints, a slower

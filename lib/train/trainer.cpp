@@ -35,29 +35,29 @@ std::int64_t peak_bytes() {
 }
 
 // Returns the settings on which all processes must agree.
-core::OrderedJson told(const Course& course, const KeepOptions& keep) {
-  const auto& terms = course.terms();
+core::OrderedJson told(const Objective& objective, const KeepOptions& keep) {
+  const auto& settings = objective.settings();
   core::OrderedJson told{{"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion,
                                                  core::build::kGit, core::build::kTorch)},
                          {"jobs", at::get_num_threads()}};
-  for (const auto& [key, value] : terms.config["tessera"]["training"].items()) told[key] = value;
+  for (const auto& [key, value] : settings.config["tessera"]["training"].items()) told[key] = value;
   told["checkpoint_every"] = keep.checkpoint_every;
   told["keep"] = keep.keep;
-  told["shard_optimiser"] = terms.shard_optimiser;
-  told["valid_command"] = terms.validation.command;
-  told["valid_better"] = terms.validation.better;
+  told["shard_optimiser"] = settings.shard_optimiser;
+  told["valid_command"] = settings.validation.command;
+  told["valid_better"] = settings.validation.better;
   return told;
 }
 
 class Trainer {
  public:
-  Trainer(const RunFolder& folder, Course& course, const KeepOptions& keep, const Watch& watch,
-          ranks::Group& group)
+  Trainer(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
+          const Callbacks& watch, ranks::Group& group)
       : group_(group),
         folder_(folder),
-        course_(course),
-        terms_(course.terms()),
-        weights_(course.weights()),
+        objective_(objective),
+        settings_(objective.settings()),
+        weights_(objective.weights()),
         keep_(keep),
         watch_(watch),
         candidates_(no_candidates()) {}
@@ -70,7 +70,7 @@ class Trainer {
     const auto latest = model::latest_checkpoint(folder_.path());
     const bool kept = group_.from_first(latest && latest->step == from ? 1 : 0) != 0;
     if (!kept) {
-      group_.together([&] { course_.take_model(folder_.path()); });
+      group_.together([&] { objective_.take_model(folder_.path()); });
       step_ = from;
       // The model stays the best if no further step makes a better one.
       if (has_validation()) {
@@ -82,7 +82,7 @@ class Trainer {
       save();
     }
     group_.first_does([&] {
-      folder_.begin_further(terms_.config);
+      folder_.begin_further(settings_.config);
       return 0;
     });
     if (watch_.note)
@@ -112,7 +112,7 @@ class Trainer {
  private:
   Candidates no_candidates() const {
     return {recipe_.average_checkpoints, recipe_.valid_every, recipe_.steps,
-            terms_.validation.score(), terms_.validation.higher()};
+            settings_.validation.score(), settings_.validation.higher()};
   }
 
   // What an update is asked before it begins, by any process or by the first alone.
@@ -149,7 +149,7 @@ class Trainer {
       if (asked != 0) save();
       if ((asked & kStop) != 0) return false;
       if (asked != 0) saved = Clock::now();
-      add(course_.update(step_, step_));
+      add(objective_.update(step_, step_));
       ++step_;
       if (group_.first()) candidates_.passed(step_, weights_);
       if (step_ % recipe_.log_every == 0 || step_ == recipe_.steps) log();
@@ -162,7 +162,7 @@ class Trainer {
     return true;
   }
 
-  Watch::Progress progress() const {
+  Callbacks::Progress progress() const {
     return {step_, recipe_.steps, scored_, loss_, valid_loss_, validated_ == step_};
   }
 
@@ -213,19 +213,19 @@ class Trainer {
 
   void write_log(double loss) {
     core::OrderedJson line{{"step", step_}, {"loss", rounded(loss)}};
-    if (terms_.nats) line["perplexity"] = rounded(std::exp(loss));
+    if (settings_.nats) line["perplexity"] = rounded(std::exp(loss));
     line["lr"] = rounded(last_.lr);
     line["gradient_norm"] = rounded(last_.norm.item<double>());
     tell(line);
-    const double seconds = seconds_since(logged_at_), waited_s = course_.waited_s();
+    const double seconds = seconds_since(logged_at_), waited_s = objective_.waited_s();
     core::OrderedJson timing{
         {"step", step_},
-        {terms_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
+        {settings_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
         {"seconds", rounded(seconds)},
         {"waited_for_data_s", rounded(waited_s - waited_s_)},
         {"peak_bytes", peak_bytes()}};
-    if (const auto device = course_.device(); !device.is_cpu()) {
-      timing["graph"] = course_.recorded();
+    if (const auto device = objective_.device(); !device.is_cpu()) {
+      timing["graph"] = objective_.recorded();
       if (const auto peak = nn::device_peak_memory(device)) timing["device_peak_bytes"] = *peak;
     }
     timings_->write(timing);
@@ -249,7 +249,9 @@ class Trainer {
     fail_command(end);
   }
 
-  bool has_validation() const { return terms_.has_valid || !terms_.validation.command.empty(); }
+  bool has_validation() const {
+    return settings_.has_valid || !settings_.validation.command.empty();
+  }
 
   [[noreturn]] void fail_command(std::int64_t code) {
     if (command_failure_) std::rethrow_exception(command_failure_);
@@ -261,22 +263,22 @@ class Trainer {
   enum End : std::int64_t { kScored = 0, kStopped = -1 };
 
   std::int64_t validate() {
-    const auto& command = terms_.validation.command;
+    const auto& command = settings_.validation.command;
     const auto start = Clock::now();
     core::OrderedJson line{{"step", step_}};
     std::optional<double> score, temperature;
-    if (terms_.has_valid) {
-      const auto valid = course_.validate();
+    if (settings_.has_valid) {
+      const auto valid = objective_.validate();
       temperature = valid.joint_temperature;
       valid_loss_ = valid.loss;
       line["valid_loss"] = rounded(*valid_loss_);
-      if (terms_.nats) line["valid_perplexity"] = rounded(std::exp(*valid_loss_));
+      if (settings_.nats) line["valid_perplexity"] = rounded(std::exp(*valid_loss_));
       if (temperature) line["joint_temperature"] = *temperature;
     }
     if (!command.empty()) {
-      if (!temperature) temperature = course_.calibrated();
+      if (!temperature) temperature = objective_.calibrated();
       try {
-        score = command_score(command, course_, temperature, folder_, watch_.stop);
+        score = command_score(command, objective_, temperature, folder_, watch_.stop);
       } catch (const core::Error& error) {
         command_failure_ = std::current_exception();
         return static_cast<std::int64_t>(error.code());
@@ -294,7 +296,7 @@ class Trainer {
   void save() {
     expect_finite();
     model::Checkpoint checkpoint;
-    course_.put(checkpoint);
+    objective_.put(checkpoint);
     group_.first_does([&] {
       auto& facts = checkpoint.facts;
       facts["step"] = step_;
@@ -311,7 +313,7 @@ class Trainer {
   }
 
   void get(const model::Checkpoint& checkpoint) {
-    course_.get(checkpoint);
+    objective_.get(checkpoint);
     const auto& facts = checkpoint.facts;
     step_ = core::get<std::int64_t>(facts, "step", checkpoint.origin);
     if (step_ > recipe_.steps)
@@ -335,8 +337,8 @@ class Trainer {
       timings_->sync();
       candidates_.give(weights_);
       auto temperature = candidates_.joint_temperature();
-      if (!temperature) temperature = course_.calibrated();
-      course_.save(folder_.path(), temperature);
+      if (!temperature) temperature = objective_.calibrated();
+      objective_.save(folder_.path(), temperature);
       return 0;
     });
     if (watch_.note) watch_.note(summary());
@@ -347,7 +349,7 @@ class Trainer {
                                    core::format_duration(seconds_since(started_)));
     if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
     if (const auto best = candidates_.best())
-      text += fmt::format("; best {} {:.4g} after step {}{}", terms_.validation.score(),
+      text += fmt::format("; best {} {:.4g} after step {}{}", settings_.validation.score(),
                           best->score, best->step,
                           recipe_.average_checkpoints > 0 ? "" : ", whose weights the model has");
     return text;
@@ -355,12 +357,12 @@ class Trainer {
 
   ranks::Group& group_;
   const RunFolder& folder_;
-  Course& course_;
-  const Course::Terms& terms_;
-  const Recipe& recipe_ = terms_.recipe;
+  Objective& objective_;
+  const Objective::Settings& settings_;
+  const Recipe& recipe_ = settings_.recipe;
   const NamedWeights weights_;
   KeepOptions keep_;
-  const Watch& watch_;
+  const Callbacks& watch_;
   Candidates candidates_;
   std::optional<Log> metrics_, timings_;
   std::optional<TensorBoardLog> tensorboard_;
@@ -396,28 +398,28 @@ void KeepOptions::start_clock() {
   }
 }
 
-std::string Watch::Progress::summary() const {
+std::string Callbacks::Progress::summary() const {
   std::string text;
   if (loss) text = fmt::format("loss {:.4g}", *loss);
   if (valid_loss) text += fmt::format("{}valid {:.4g}", loss ? ", " : "", *valid_loss);
   return text;
 }
 
-Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
-                 const Watch& watch, const std::shared_ptr<ranks::Group>& group) {
+Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
+                 const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
     core::fail(core::Code::usage, "--keep: requires --checkpoint-every");
-  if (!group->is_alone()) ranks::expect_agreement(*group, told(course, keep));
+  if (!group->is_alone()) ranks::expect_agreement(*group, told(objective, keep));
   enum State : std::int64_t { kUnfinished, kFinished, kFurther };
   const auto state = group->first_does([&]() -> std::int64_t {
     const bool further = folder.expect_configuration(
-        course.terms().config, course.terms().tokenizer, course.terms().files);
+        objective.settings().config, objective.settings().tokenizer, objective.settings().files);
     folder.remove_leftovers();
     return further ? kFurther : folder.finished() ? kFinished : kUnfinished;
   });
   Outcome outcome = Outcome::was_finished;
   if (state != kFinished) {
-    Trainer trainer(folder, course, keep, watch, *group);
+    Trainer trainer(folder, objective, keep, watch, *group);
     outcome = state == kFurther && !trainer.begin_further() ? Outcome::stopped : trainer.train();
   }
   if (outcome != Outcome::stopped) {

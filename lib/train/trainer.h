@@ -10,7 +10,7 @@
 
 #include "core/options.h"
 #include "ranks/group.h"
-#include "train/course.h"
+#include "train/objective.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -31,7 +31,7 @@ struct KeepOptions {
 };
 
 /// Callbacks of the loop.
-struct Watch {
+struct Callbacks {
   struct Progress {
     std::int64_t step, steps, scored;        ///< steps done, all steps; units scored by this
                                              ///< process
@@ -49,13 +49,14 @@ enum class Outcome { finished, stopped, was_finished };
 
 /// Trains in the folder, from its latest checkpoint if there is one, until the last step (then the
 /// folder contains the model) or until stopped (then a checkpoint). Throws the errors of RunFolder,
-/// the course and the writers.
+/// the objective and the writers.
 ///
-/// With several processes, all call it with an equal course; the first writes, and validates while
+/// With several processes, all call it with an equal objective; the first writes, and validates
+/// while
 /// the others wait. If one is stopped, all stop after the same step. Throws Error{usage} if their
 /// settings differ, Error{bug} if their weights diverge.
-Outcome train_in(const RunFolder& folder, Course& course, const KeepOptions& keep,
-                 const Watch& watch = {},
+Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
+                 const Callbacks& watch = {},
                  const std::shared_ptr<ranks::Group>& group = ranks::Group::alone());
 
 }  // namespace train

@@ -64,13 +64,13 @@ Validated validate(Run& run) {
   return {tuned.totals, tuned.value(tuned.best, "temperature")};
 }
 
-std::optional<double> command_score(const std::string& command, const Course& course,
+std::optional<double> command_score(const std::string& command, const Objective& objective,
                                     std::optional<double> joint_temperature,
                                     const RunFolder& folder, const std::function<bool()>& stop) {
   const std::string path = folder.model_for_command();
   core::make_new_folder(path);
   const Gone gone{path};
-  course.save(path, joint_temperature);
+  objective.save(path, joint_temperature);
   return run_valid_command(command, path, stop);
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "infer/score/totals.h"
-#include "train/course.h"
 #include "train/job.h"
+#include "train/objective.h"
 #include "train/run_folder.h"
 
 namespace train {
@@ -24,8 +24,8 @@ struct Validated {
 Validated validate(Run& run);
 
 /// Writes the model to a temporary folder beside the checkpoints and runs `command` on it. Returns
-/// nullopt if `stop` ended it. Throws the errors of run_valid_command and Course::save.
-std::optional<double> command_score(const std::string& command, const Course& course,
+/// nullopt if `stop` ended it. Throws the errors of run_valid_command and Objective::save.
+std::optional<double> command_score(const std::string& command, const Objective& objective,
                                     std::optional<double> joint_temperature,
                                     const RunFolder& folder, const std::function<bool()>& stop);
 

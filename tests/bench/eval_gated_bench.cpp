@@ -33,7 +33,7 @@ constexpr int kTurns = 3;
 double median_share(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows,
                     infer::MemoryPlan plan) {
   std::vector<double> shares;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     const auto some = infer::search_shares(plan.gates.gate, scored.parts.confidence);
     shares.insert(shares.end(), some.const_data_ptr<double>(),

@@ -47,7 +47,7 @@ class Making {
     plan.width = static_cast<std::uint64_t>(model.architecture->d_key());
     plan.vocabulary = static_cast<std::uint64_t>(model.vocabulary);
     plan.leaves_out = case_.most_known < 1;
-    infer::FillWatch watch;
+    infer::FillCallbacks watch;
     int blocks = 0;
     watch.commit_every_s = stops == Stops::killed ? -1 : 1e9;
     if (stops == Stops::after_blocks) watch.stop = [] { return true; };

@@ -27,7 +27,7 @@ Drawn texts_on(torch::Device device, const infer::GeneratorOptions& options,
                const std::string& arch = "transformer", const std::string& memory = "none") {
   Drawn drawn;
   infer::Generator generator(loaded_on(device, arch), options, tiny::memory_of(memory), device);
-  infer::GeneratorWatch watch;
+  infer::GeneratorCallbacks watch;
   watch.finished = [&](const infer::Sample& sample) {
     drawn.samples[{sample.prompt, sample.sample}] = sample;
   };

@@ -76,7 +76,7 @@ class Scoring {
     const auto plan = infer::plan_memory(memory, windows, model, {}, stores);
     Result result;
     std::vector<Tensor> blocks;
-    infer::Watch watch;
+    infer::Callbacks watch;
     std::uint64_t last = 0;
     watch.scored = [&](const infer::Scored& scored) {
       DOCTEST_CHECK(scored.first >= last);

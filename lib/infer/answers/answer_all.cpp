@@ -37,7 +37,7 @@ void AnswerOptions::fields(core::FieldList& f) {
 
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
                        const AnswerOptions& options, core::ByteSink& out,
-                       const AnswerWatch& watch) {
+                       const AnswerCallbacks& watch) {
   AllAnswered all;
   if (answerer.tokenizer().kind() == text::TokenizerKind::bytes) requests.take_any_bytes();
   const std::int64_t alone = requests.regular() ? kBatchOfFiles : 1;

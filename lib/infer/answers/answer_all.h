@@ -22,7 +22,7 @@ struct AnswerOptions {
 };
 
 /// Callbacks of answer_all().
-struct AnswerWatch {
+struct AnswerCallbacks {
   std::function<void()> written = {};                  ///< after each batch
   std::function<void(const std::string&)> wrong = {};  ///< reason of an invalid request, with
                                                        ///< keep_going
@@ -38,6 +38,7 @@ struct AllAnswered {
 /// Error{bad_data} after the lines of earlier requests are written. Also throws the errors of
 /// ScoreRequestReader::next() and Answerer::answer().
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
-                       const AnswerOptions& options, core::ByteSink& out, const AnswerWatch& watch);
+                       const AnswerOptions& options, core::ByteSink& out,
+                       const AnswerCallbacks& watch);
 
 }  // namespace infer

@@ -205,7 +205,7 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
 
 // Returns the starts in the order of decoding.
 std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
-                                        const GeneratorWatch& watch) {
+                                        const GeneratorCallbacks& watch) {
   std::vector<Start> starts;
   for (const auto& prompt : prompts) {
     const auto number = prompts_++;
@@ -249,7 +249,7 @@ void Generator::open_rows(const std::vector<Start>& starts) {
   session_->start(prompts, sources);
 }
 
-void Generator::count(std::size_t tokens, const GeneratorWatch& watch) {
+void Generator::count(std::size_t tokens, const GeneratorCallbacks& watch) {
   tokens_ += tokens;
   if (watch.progress) watch.progress(tokens_);
 }
@@ -272,7 +272,7 @@ void Generator::note_passages(std::int64_t row, Sample& sample) const {
                               {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
 }
 
-void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch) {
+void Generator::run(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch) {
   const auto each = options_.searches() ? options_.beam : options_.samples;  // rows per prompt
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
   std::vector<Start> batch;
@@ -302,7 +302,7 @@ void Generator::run(const std::vector<Prompt>& prompts, const GeneratorWatch& wa
 
 // Draws samples [first, last) of each prompt.
 void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
-                     const GeneratorWatch& watch) {
+                     const GeneratorCallbacks& watch) {
   std::vector<Growing> texts;
   std::vector<std::int64_t> rows;
   for (std::size_t row = 0; row < starts.size(); ++row) {
@@ -375,7 +375,7 @@ std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, 
 
 // Appends a token to the text of a row. Returns nothing if it ends the text.
 std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, const Word& word,
-                                            const GeneratorWatch& watch) {
+                                            const GeneratorCallbacks& watch) {
   const auto [token, log_prob] = word.drawn;
   auto& sample = text.sample;
   note_passages(row, sample);

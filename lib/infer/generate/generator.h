@@ -44,7 +44,7 @@ struct Sample {
 };
 
 /// Callbacks of run(). Samples of a prompt, and prompts, arrive in any order.
-struct GeneratorWatch {
+struct GeneratorCallbacks {
   /// Receives more of a text as soon as no stop string can remove it (not for beams). A piece may
   /// end within a character.
   std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
@@ -72,7 +72,7 @@ class Generator {
   /// translation, and translations end before a newline. Throws the errors of SourceReader::read,
   /// and Error{bad_data} that names a prompt with settings that do not apply: max_tokens in a
   /// translation, temperature or seed in a search.
-  void run(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
+  void run(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
 
   /// Sets the sampling options and the number of texts for each prompt; see GeneratorOptions.
   void draw_by(std::int64_t top_k, double top_p, std::int64_t samples);
@@ -112,22 +112,22 @@ class Generator {
   void read_tokenizer();
   void check_memories(const MemoryPlan& memories) const;
   void set_own(Start& start, const Prompt& prompt) const;
-  std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorWatch& watch);
+  std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
   void open_rows(const std::vector<Start>& starts);
   text::StreamDecoder decoder_after(const Start& start) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
-            const GeneratorWatch& watch);
+            const GeneratorCallbacks& watch);
   std::vector<Word> next_words(std::vector<Growing>& texts, Draw& draw);
   std::optional<std::int64_t> grow(Growing& text, std::int64_t row, const Word& word,
-                                   const GeneratorWatch& watch);
+                                   const GeneratorCallbacks& watch);
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
-  void search(const std::vector<Start>& starts, const GeneratorWatch& watch);
+  void search(const std::vector<Start>& starts, const GeneratorCallbacks& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
   // Returns log p of the tokenizer's tokens; further rows of the head are padding.
   std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) const;
   std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
                              std::int64_t token) const;
-  void count(std::size_t tokens, const GeneratorWatch& watch);
+  void count(std::size_t tokens, const GeneratorCallbacks& watch);
   void note_passages(std::int64_t row, Sample& sample) const;
 
   model::Loaded loaded_;

@@ -19,7 +19,7 @@ struct Generator::Search {
   std::vector<Text> texts;  // of the live hypotheses
 };
 
-void Generator::search(const std::vector<Start>& starts, const GeneratorWatch& watch) {
+void Generator::search(const std::vector<Start>& starts, const GeneratorCallbacks& watch) {
   std::vector<Search> searches;
   for (const auto& start : starts) {
     const Search::Text text{StopText(start.stop), decoder_after(start)};

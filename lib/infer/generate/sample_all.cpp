@@ -39,9 +39,9 @@ core::OrderedJson SampledTotals::figures() const {
 }
 
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
-                         const SampleWatch& watch) {
+                         const SampleCallbacks& watch) {
   SampledTotals totals;
-  GeneratorWatch inner;
+  GeneratorCallbacks inner;
   std::string said;  // text of the turn
   inner.piece = [&](auto prompt, auto sample, auto piece) {
     if (prompts.conversing()) said += piece;
@@ -88,8 +88,8 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     totals.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   }
   if (watch.warn && found < wanted)
-    watch.warn(fmt::format("--samples {}: beam search found only {} of {} texts",
-                           options.samples, found, wanted));
+    watch.warn(fmt::format("--samples {}: beam search found only {} of {} texts", options.samples,
+                           found, wanted));
   if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);

@@ -25,10 +25,11 @@ struct SampledTotals {
 };
 
 /// Callbacks of sample_all().
-struct SampleWatch {
+struct SampleCallbacks {
   std::function<void(const Sample&)> finished = {};
-  std::function<void(const std::string&)> warn = {};  ///< see GeneratorWatch; also notes about the
-                                                      ///< window
+  std::function<void(const std::string&)> warn =
+      {};  ///< see GeneratorCallbacks; also notes about the
+           ///< window
   std::function<void(std::uint64_t steps)> progress = {};  ///< total so far; may throw
   std::function<void(const std::string&)> checked = {};    ///< receives Generator::engine_error(),
                                                            ///< once
@@ -42,6 +43,6 @@ struct SampleWatch {
 /// similar length are decoded together. Throws the errors of PromptReader::next() and
 /// Generator::run().
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
-                         const SampleWatch& watch);
+                         const SampleCallbacks& watch);
 
 }  // namespace infer

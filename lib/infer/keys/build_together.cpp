@@ -90,7 +90,7 @@ bool is_there(const SharedBuild& what) {
 std::optional<store::Manifest> build_together(
     const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
-    const store::Watch& merging) {
+    const store::ProgressCallback& merging) {
   check(what);
   ranks::expect_agreement(group, {{"batch-tokens", what.options.windows.batch_tokens},
                                   {"jobs", at::get_num_threads()}});
@@ -110,7 +110,7 @@ std::optional<store::Manifest> build_together(
         parts.make();
         const TidyParts tidy{parts};
         StoreBuild build(own, what.files, parts.of(group.rank()), what.given);
-        FillWatch watch;
+        FillCallbacks watch;
         watch.progress = [&](std::uint64_t rows) { of_rows(rows, build.count()); };
         watch.stop = [&] { return stop() || group.interrupted(); };
         stopped = !build.fill(watch);

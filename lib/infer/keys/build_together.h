@@ -29,6 +29,6 @@ struct SharedBuild {
 std::optional<store::Manifest> build_together(
     const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
-    const store::Watch& merging);
+    const store::ProgressCallback& merging);
 
 }  // namespace infer

@@ -48,7 +48,7 @@ void add_unknown(store::Builder& builder, const EntryBlock& block, std::uint64_t
 }  // namespace
 
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
-                const std::string& folder, torch::Device device, const FillWatch& watch,
+                const std::string& folder, torch::Device device, const FillCallbacks& watch,
                 double most_known) {
   using Clock = std::chrono::steady_clock;
   const bool some = most_known < 1;

@@ -11,7 +11,7 @@
 
 namespace infer {
 
-struct FillWatch {
+struct FillCallbacks {
   std::function<void(std::uint64_t entries)> progress = {};
   std::function<bool()> stop = {};  ///< polled after each block
   double commit_every_s = 10;
@@ -23,7 +23,7 @@ struct FillWatch {
 /// FOLDER/step-N/ (as a training checkpoint) before each commit; call remove_states() when the
 /// store is complete. Returns false if stopped; added rows are committed.
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
-                const std::string& folder, torch::Device device, const FillWatch& watch = {},
+                const std::string& folder, torch::Device device, const FillCallbacks& watch = {},
                 double most_known = 1);
 /// Removes the States that fill_store() wrote to the folder.
 void remove_states(const std::string& folder);

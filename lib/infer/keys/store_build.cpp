@@ -153,7 +153,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
 
 // If data are added to a store that leaves positions out, the positions of its rows among all texts
 // are unknown. The store then keeps its calibration.
-void StoreBuild::calibrate(store::Manifest& manifest, const store::Watch& watch) {
+void StoreBuild::calibrate(store::Manifest& manifest, const store::ProgressCallback& watch) {
   if (!calibrates_ || (appends_ && !manifest.whole()) || manifest.sources.empty()) return;
   if (was_complete_ && manifest.calibration) return;
   if (watch) watch("calibrating", 0, kPieceTokens);
@@ -174,11 +174,11 @@ void StoreBuild::calibrate(store::Manifest& manifest, const store::Watch& watch)
   store::write_manifest(folder_, manifest);
 }
 
-bool StoreBuild::fill(const FillWatch& watch) {
+bool StoreBuild::fill(const FillCallbacks& watch) {
   return complete() || fill_store(*builder_, *walk_, range_, folder_, device_, watch, most_known_);
 }
 
-store::Manifest StoreBuild::finish(const store::Watch& watch) {
+store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
   auto manifest = complete()
                       ? store::read_manifest(folder_)
                       : builder_->finish(range_.documents(walk_->first_of_documents()), watch);

@@ -64,15 +64,15 @@ class StoreBuild {
   std::uint64_t count() const { return range_.size(); }
   std::uint64_t rows() const { return builder_->rows(); }
   /// Adds all missing rows. Returns false if stopped; added rows are on disk.
-  bool fill(const FillWatch& watch);
+  bool fill(const FillCallbacks& watch);
   /// Writes the index and store.json, then the calibration. For a complete store, returns its
   /// manifest and calibrates it if needed.
-  store::Manifest finish(const store::Watch& watch);
+  store::Manifest finish(const store::ProgressCallback& watch);
   /// Returns a one-line summary of finish().
   std::string summary(const store::Manifest& manifest) const;
 
  private:
-  void calibrate(store::Manifest& manifest, const store::Watch& watch);
+  void calibrate(store::Manifest& manifest, const store::ProgressCallback& watch);
   std::string folder_;
   torch::Device device_;
   model::Loaded loaded_;

@@ -75,7 +75,7 @@ Tuned Evaluation::tune(const shard::Dataset& data, const TuneOptions& grid,
   return tuned;
 }
 
-Totals Evaluation::score(const shard::Dataset& data, const Watch& watch) const {
+Totals Evaluation::score(const shard::Dataset& data, const Callbacks& watch) const {
   return infer::score(*loaded_.model, data, windows(data), memory_, device_, watch);
 }
 
@@ -88,7 +88,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
   PartRecord record;
   record.part = part;
   record.signature = signature(data);
-  Watch watch;
+  Callbacks watch;
   watch.part = part;
   watch.cut = [&](auto begin, auto end, auto of) { record.groups = {begin, end, of}; };
   watch.added = [&](double nats, double constant_nats) {

@@ -58,7 +58,7 @@ class Evaluation {
              const std::function<void(std::uint64_t)>& progress);
   /// Returns the memory options that resolve to memory(), tuned or not.
   MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
-  Totals score(const shard::Dataset& data, const Watch& watch) const;
+  Totals score(const shard::Dataset& data, const Callbacks& watch) const;
   /// Scores one part and returns a record for sum_parts(); `progress` receives its tokens so far.
   PartRecord score_part(const shard::Dataset& data, core::Part part,
                         const std::function<void(std::uint64_t)>& progress) const;

@@ -20,7 +20,7 @@ namespace infer {
 struct PartRecord {
   core::Part part;
   std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward pass: see
-                                            ///< Watch::cut
+                                            ///< Callbacks::cut
   std::string signature;                    ///< see report.h
   std::uint64_t tokens = 0;                 ///< of this part
   double bytes = 0, words = 0;              ///< of all parts together

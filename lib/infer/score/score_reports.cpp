@@ -85,7 +85,7 @@ void Reports::add(const Retrieved& retrieved) {
 }
 
 Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
-  Watch watch;
+  Callbacks watch;
   watch.progress = progress;
   if (per_token_ || breakdown_ || ablation_ || retrieval_)
     watch.scored = [this](const Scored& scored) { add(scored); };

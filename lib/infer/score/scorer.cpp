@@ -170,7 +170,7 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
 class Walk {
  public:
   Walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-       const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch,
+       const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
        bool mixed)
       : model_(model),
         data_(data),
@@ -461,7 +461,7 @@ class Walk {
   shard::Fingerprints own_;  // of the data
   MemoryPlan plan_;
   torch::Device device_;
-  const Watch& watch_;
+  const Callbacks& watch_;
   bool mixed_, carried_, sorted_;
   StreamMemory memory_;
   std::optional<std::uint64_t> read_;  // end of the elements that sources have read
@@ -473,7 +473,7 @@ class Walk {
 };
 
 Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-           const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch,
+           const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
            bool mixed) {
   shard::expect_kind(data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens},
                      data.name());
@@ -492,12 +492,13 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
 }  // namespace
 
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             const MemoryPlan& memory, torch::Device device, const Watch& watch) {
+             const MemoryPlan& memory, torch::Device device, const Callbacks& watch) {
   return run(model, data, windows, memory, {}, device, watch, true);
 }
 
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch) {
+            const MemoryPlan& memory, const Grid& grid, torch::Device device,
+            const Callbacks& watch) {
   return run(model, data, windows, memory, grid, device, watch, false);
 }
 

@@ -35,7 +35,7 @@ struct Retrieved {
 
 /// Callbacks of score(). A group consists of windows that share a forward pass, or of pairs that
 /// are sorted together. Groups are independent, except for the memories of earlier tokens.
-struct Watch {
+struct Callbacks {
   std::function<void(const Scored&)> scored = {};           ///< for each block
   std::function<void(std::uint64_t tokens)> progress = {};  ///< tokens so far; may throw to stop
   std::function<void(const Retrieved&)> retrieved = {};     ///< for each window, in order
@@ -56,10 +56,11 @@ struct Watch {
 /// data. Throws Error{bad_data} for other kinds of data, fewer than two tokens or a token outside
 /// the vocabulary; Error{usage} for datastores whose combination gives no probabilities.
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             const MemoryPlan& memory, torch::Device device, const Watch& watch = {});
+             const MemoryPlan& memory, torch::Device device, const Callbacks& watch = {});
 
 /// Scores a data set on a grid of tuned parameters; log_prob is undefined.
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const Grid& grid, torch::Device device, const Watch& watch);
+            const MemoryPlan& memory, const Grid& grid, torch::Device device,
+            const Callbacks& watch);
 
 }  // namespace infer

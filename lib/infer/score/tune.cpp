@@ -310,7 +310,7 @@ class PointSearch {
 Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
               const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
               torch::Device device, const std::function<void(std::uint64_t)>& progress) {
-  Watch watch;
+  Callbacks watch;
   Samples samples;
   watch.scored = [&](const Scored& scored) { samples.add(scored.parts); };
   watch.progress = progress;

@@ -173,7 +173,7 @@ void Completer::draw(const std::vector<serve::JobPtr>& jobs, std::vector<Text>& 
     prompts.push_back(text.prompt);
   }
   if (prompts.empty()) return;
-  GeneratorWatch watch;
+  GeneratorCallbacks watch;
   watch.piece = [&](std::uint64_t number, std::int64_t sample, std::string_view piece) {
     Text& text = *by_number.at(number);
     if (!text.job->request.stream) return;

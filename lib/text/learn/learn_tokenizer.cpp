@@ -33,7 +33,7 @@ LearnOptions LearnRequest::options() const {
 
 TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
                              const DocumentOptions& documents, const LearnRequest& request,
-                             int jobs, const LearnWatch& watch) {
+                             int jobs, const LearnCallbacks& watch) {
   const auto kind = is_bpe(request) ? WordKind::gpt2 : WordKind::plain;
   const auto reader = read_documents(files, documents, cut_for(kind));
   LineFlaws flaws;
@@ -46,7 +46,7 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
 }
 
 TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
-                                const LearnWatch& watch) {
+                                const LearnCallbacks& watch) {
   TextOptions options;
   options.invalid = "error";
   options.follow(files);

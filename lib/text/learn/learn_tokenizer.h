@@ -24,8 +24,8 @@ struct LearnRequest {
   LearnOptions options() const;
 };
 
-/// A LearnWatch receives progress: bytes of the files read, then (bpe) the number of tokens.
-struct LearnWatch {
+/// A LearnCallbacks receives progress: bytes of the files read, then (bpe) the number of tokens.
+struct LearnCallbacks {
   std::function<void(std::uint64_t)> reading, learning;
   /// Receives what a user should know about the files.
   std::function<void(const std::string&)> note = {};
@@ -35,14 +35,14 @@ struct LearnWatch {
 /// learn_words() and learn_bpe() do.
 TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
                              const DocumentOptions& documents, const LearnRequest& request,
-                             int jobs, const LearnWatch& watch);
+                             int jobs, const LearnCallbacks& watch);
 
 /// Learns the tokenizer that `train` uses for texts if no tokenizer is given: byte-level BPE. The
 /// size of the vocabulary is one token per 250 bytes of the stored files, rounded to hundreds,
 /// within 500 to 16,000. Passes a note with the size to `watch.note`. Reads files with names of
 /// JSON lines as JSON lines. Throws as learn_tokenizer() does.
 TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
-                                const LearnWatch& watch);
+                                const LearnCallbacks& watch);
 
 /// Says why a tokenizer has fewer tokens than requested; empty if it has not.
 std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request);

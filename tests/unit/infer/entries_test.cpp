@@ -63,7 +63,7 @@ store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::s
   for (bool killed = false;;) {
     store::Builder builder(folder, plan, false);
     const auto walk = make();
-    infer::FillWatch watch;
+    infer::FillCallbacks watch;
     watch.stop = stop;
     if (!infer::fill_store(builder, *walk, walk->range_of({}), folder, torch::kCPU, watch))
       continue;

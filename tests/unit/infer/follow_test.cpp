@@ -49,7 +49,7 @@ struct Followed {
   // One window at a time.
   std::vector<std::vector<Token>> found() {
     std::vector<std::vector<Token>> all;
-    infer::Watch watch;
+    infer::Callbacks watch;
     watch.scored = [&](const infer::Scored& scored) {
       auto& window = all.emplace_back();
       for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {

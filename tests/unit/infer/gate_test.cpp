@@ -76,7 +76,7 @@ struct Gated {
 
 std::vector<infer::Scored> scored_of(Gated& of) {
   std::vector<infer::Scored> all;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { all.push_back(scored); };
   infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, watch);
   return all;
@@ -168,7 +168,7 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
   of.fit(0.1);
   const torch::NoGradGuard no_gradient;
   std::int64_t seen = 0;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     for (std::int64_t i = 0; i < scored.targets.size(0); ++i, ++seen) {
       const auto& found = *scored.parts.found();

@@ -81,7 +81,7 @@ std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
                                        const infer::MemoryOptions& memory = {}) {
   infer::Generator generator(loaded, options, memory, torch::kCPU);
   std::map<Key, infer::Sample> all;
-  infer::GeneratorWatch watch;
+  infer::GeneratorCallbacks watch;
   watch.finished = [&](const infer::Sample& sample) {
     all[{sample.prompt, sample.sample}] = sample;
   };

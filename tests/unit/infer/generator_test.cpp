@@ -46,7 +46,7 @@ std::map<Key, infer::Sample> samples_of(const model::Loaded& loaded,
   infer::Generator generator(loaded, options, memory, torch::kCPU);
   std::map<Key, infer::Sample> all;
   std::map<Key, std::string> pieces;
-  infer::GeneratorWatch watch;
+  infer::GeneratorCallbacks watch;
   watch.piece = [&](auto prompt, auto sample, auto piece) { pieces[{prompt, sample}] += piece; };
   watch.finished = [&](const infer::Sample& sample) {
     all[{sample.prompt, sample.sample}] = sample;
@@ -431,7 +431,7 @@ DOCTEST_TEST_CASE("all prompts of a reader are continued, batch by batch, and co
   core::MemorySink sink;
   infer::SampleOutput output(sink, {}, options.samples, {});
   std::size_t finished = 0, checked = 0;
-  infer::SampleWatch watch;
+  infer::SampleCallbacks watch;
   watch.finished = [&](const infer::Sample&) { ++finished; };
   watch.checked = [&](const std::string&) { ++checked; };
   const auto totals = infer::sample_all(generator, prompts, output, watch);

@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
       for (const std::int64_t parts : {1, 3}) {
         std::int64_t scored = 0;
         for (std::int64_t part = 0; part < parts; ++part) {
-          infer::Watch watch;
+          infer::Callbacks watch;
           watch.part = {part, parts};
           watch.scored = [&](const infer::Scored& block) {
             scored += block.targets.size(0);

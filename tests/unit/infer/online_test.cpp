@@ -68,7 +68,7 @@ void set_apart(infer::MemoryPlan& plan) {
 std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
   const tiny::Shard shard(text);
   std::vector<infer::Scored> all;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { all.push_back(scored); };
   infer::score(of.model, shard.data(), of.windows, of.plan, torch::kCPU, watch);
   return all;

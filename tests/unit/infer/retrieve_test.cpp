@@ -143,7 +143,7 @@ DOCTEST_TEST_CASE("how windows share a batch, and parts, change nothing") {
     std::vector<Tensor> pieces;
     std::int64_t windows = 0;
     for (std::int64_t i = 0; i < 3; ++i) {
-      infer::Watch watch;
+      infer::Callbacks watch;
       watch.part = {i, 3};
       watch.scored = [&](const infer::Scored& scored) { pieces.push_back(scored.log_prob); };
       watch.retrieved = [&](const infer::Retrieved& retrieved) { windows += retrieved.tokens; };
@@ -163,7 +163,7 @@ DOCTEST_TEST_CASE("a document sees no passages of its own") {
   auto plan = plan_of(index, 32, 4, 2);
   const auto first = shard.data().documents().end[0];
   std::size_t passages = 0;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.retrieved = [&](const infer::Retrieved& retrieved) {
     for (const auto& prefix : retrieved.prefixes) {
       ++passages;

@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE("only marked tokens count, by hand, and what tuning says of th
   auto windows = tiny::windows_of(16, 8);
   const auto memory = infer::plan_memory(tiny::memory_of("local,long", 60), windows, memory_model);
   double by_hand = 0;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     for (std::int64_t i = 0; i < scored.log_prob.size(0); ++i) {
       const auto at = scored.first + static_cast<std::uint64_t>(i);
@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("every token but the first is scored once, whatever windows") 
       auto windows = tiny::windows_of(window, stride);
       windows.by_document = std::string(restart) == "document";
       std::vector<std::uint64_t> scored;
-      infer::Watch watch;
+      infer::Callbacks watch;
       watch.scored = [&](const infer::Scored& block) {
         for (std::int64_t i = 0; i < block.targets.numel(); ++i)
           scored.push_back(block.first + static_cast<std::uint64_t>(i));
@@ -312,7 +312,7 @@ DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
   all.push_back(infer::Breakdown::by_frequency(shard.data(), counts.data()));
   all.push_back(infer::Breakdown::by_position(shard.data()));
   all.push_back(infer::Breakdown::by_document(shard.data()));
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     for (auto& breakdown : all) breakdown.add(scored);
   };

@@ -67,7 +67,7 @@ struct Spanned {
       infer::SearchCounts* searches = nullptr) const {
     infer::Generator generator(loaded, options, memory, torch::kCPU);
     std::map<std::pair<std::uint64_t, std::int64_t>, infer::Sample> all;
-    infer::GeneratorWatch watch;
+    infer::GeneratorCallbacks watch;
     watch.finished = [&](const infer::Sample& sample) {
       all[{sample.prompt, sample.sample}] = sample;
     };

@@ -334,7 +334,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
   const std::vector<std::int64_t> at = {1, 5, 50};
   infer::Retrieval retrieval(at, memory.entries());
   std::vector<std::int64_t> expected(at.size(), 0);
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     retrieval.add(scored);
     for (std::int64_t i = 0; i < scored.targets.numel(); ++i)

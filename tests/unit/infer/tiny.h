@@ -113,7 +113,7 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
 inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
                                const infer::WindowPlan& windows, const infer::MemoryPlan& memory) {
   std::vector<torch::Tensor> blocks;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { blocks.push_back(scored.log_prob); };
   infer::score(model, data, windows, memory, torch::kCPU, watch);
   return torch::cat(blocks);

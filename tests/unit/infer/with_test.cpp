@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
     auto plan = infer::plan_memory(options, windows, model);
     plan.with = of.plan;
     std::vector<Tensor> joint, cache, found;
-    infer::Watch watch;
+    infer::Callbacks watch;
     watch.scored = [&](const infer::Scored& scored) {
       const auto at = scored.parts.at(plan);
       const Tensor own = at.joint, seen = at.own[0];
@@ -133,7 +133,7 @@ DOCTEST_TEST_CASE("a token that the windows of a further model leave out is the 
   std::const_pointer_cast<infer::BesideModel>(plan.with.models[0])->windows.protocol = "llama.cpp";
   const Tensor own = tiny::log_probs(model, of.shard.data(), windows, infer::MemoryPlan{});
   std::vector<Tensor> found, theirs;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     found.push_back(scored.log_prob);
     theirs.push_back(scored.parts.at(plan).own[0]);

@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
     const bool bpe = request.kind == "bpe";
     DOCTEST_CHECK(request.options().vocabulary_size == (bpe ? 32768 : 0));
     DOCTEST_CHECK(request.options().min_count == (bpe ? 2 : 1));
-    const text::LearnWatch watch{[](std::uint64_t) {}, [](std::uint64_t) {}};
+    const text::LearnCallbacks watch{[](std::uint64_t) {}, [](std::uint64_t) {}};
     const auto learned = text::learn_tokenizer({text}, {}, request, 2, watch);
     const auto word_kind = bpe ? text::WordKind::gpt2 : text::WordKind::plain;
     const auto reader = text::read_documents({text}, {}, text::cut_for(word_kind));

@@ -105,10 +105,10 @@ DOCTEST_TEST_CASE("--valid-command that fails or is stopped is run again from wh
   nn::start(1, job.seed);
   {
     const train::RunFolder run_folder(folder / "stopped");
-    train::TokenCourse course(train::prepare(job));
-    train::Watch watch;
+    train::TokenObjective objective(train::prepare(job));
+    train::Callbacks watch;
     watch.stop = [&] { return std::filesystem::exists(mark); };
-    DOCTEST_CHECK(train::train_in(run_folder, course, {}, watch) == Outcome::stopped);
+    DOCTEST_CHECK(train::train_in(run_folder, objective, {}, watch) == Outcome::stopped);
   }
   DOCTEST_CHECK(std::filesystem::exists(folder / "stopped/step-14"));
   job.validation.command = good;

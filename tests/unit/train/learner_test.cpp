@@ -389,8 +389,8 @@ DOCTEST_TEST_CASE("a plan counts what the run will take") {
   nn::start(1, 1);
   auto run = train::prepare(job);
   const auto model = run.model;
-  train::TokenCourse course(std::move(run));
-  const auto plan = train::plan(course, {});
+  train::TokenObjective objective(std::move(run));
+  const auto plan = train::plan(objective, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == model->parameter_count());
   DOCTEST_CHECK(plan["updates"].get<std::int64_t>() ==
                 42);  // 1,499 targets: 125 segments, 21 batches

@@ -180,7 +180,7 @@ DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") 
     }
   }
   std::vector<std::uint64_t> order;
-  infer::Watch watch;
+  infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { order.push_back(scored.first); };
   const auto totals =
       infer::score(model, data, infer::pair_windows(data, model, 20), {}, torch::kCPU, watch);

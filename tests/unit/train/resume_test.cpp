@@ -138,10 +138,10 @@ DOCTEST_TEST_CASE("a finished run is trained further as a new schedule from its 
     by_hand.recipe.steps = 10;
     by_hand.recipe.objective.plain_warmup = 0;
     nn::start(1, job.seed);
-    train::TokenCourse course(train::prepare(by_hand));
-    for (std::int64_t step = 0; step < 10; ++step) course.update(step, 14 + step);
+    train::TokenObjective objective(train::prepare(by_hand));
+    for (std::int64_t step = 0; step < 10; ++step) objective.update(step, 14 + step);
     const auto further = model::load(folder / "run").model->named_weights();
-    const auto expected = course.weights();
+    const auto expected = objective.weights();
     DOCTEST_REQUIRE(further.size() == expected.size());
     for (std::size_t w = 0; w < further.size(); ++w)
       DOCTEST_CHECK(further[w].second.equal(expected[w].second));

@@ -10,7 +10,7 @@
 #include "core/rng.h"
 #include "nn/arch/model.h"
 #include "nn/base/runtime.h"
-#include "train/token_course.h"
+#include "train/token_objective.h"
 #include "train/trainer.h"
 #include "unit/train/data.h"
 
@@ -64,16 +64,16 @@ inline train::Outcome train(const std::string& path, const train::Job& job,
                             train::KeepOptions keep = {}) {
   nn::start(1, job.seed);
   const train::RunFolder folder(path);
-  train::TokenCourse course(train::prepare(job));
+  train::TokenObjective objective(train::prepare(job));
   std::int64_t step = -1;
-  train::Watch watch;
+  train::Callbacks watch;
   watch.stop = [&] { return !kill && step == stop_at && stop_at >= 0; };
-  watch.progress = [&](const train::Watch::Progress& now) {
+  watch.progress = [&](const train::Callbacks::Progress& now) {
     step = now.step;
     if (kill && step == stop_at) throw Stop{};
   };
   try {
-    return train::train_in(folder, course, keep, watch);
+    return train::train_in(folder, objective, keep, watch);
   } catch (const Stop&) {
     return train::Outcome::stopped;
   }

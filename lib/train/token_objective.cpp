@@ -1,4 +1,4 @@
-#include "train/token_course.h"
+#include "train/token_objective.h"
 
 #include <utility>
 #include <vector>
@@ -15,7 +15,7 @@ bool learns_memory(const Run& run) {
   return nn::MemoryRule::parse(run.recipe.objective.memory).any();
 }
 
-Course::Terms terms_of(const Run& run) {
+Objective::Settings settings_of(const Run& run) {
   const double micro_batches =
       static_cast<double>(run.recipe.steps * run.recipe.batches.accumulate);
   const double epochs = micro_batches / static_cast<double>(run.order->batches_per_epoch());
@@ -34,15 +34,15 @@ Course::Terms terms_of(const Run& run) {
 
 }  // namespace
 
-TokenCourse::TokenCourse(Run run, std::shared_ptr<ranks::Group> group)
-    : Course(terms_of(run)),
+TokenObjective::TokenObjective(Run run, std::shared_ptr<ranks::Group> group)
+    : Objective(settings_of(run)),
       run_(std::move(run)),
       learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
                std::move(group), run_.record, run_.lora, run_.thrift) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 
-Update TokenCourse::update(std::int64_t step, std::int64_t data) {
+Update TokenObjective::update(std::int64_t step, std::int64_t data) {
   const Share share = learner_.share();
   if (!prefetch_)
     prefetch_.emplace(*run_.data, *run_.order, data, share, run_.rules, learner_.device(),
@@ -52,12 +52,12 @@ Update TokenCourse::update(std::int64_t step, std::int64_t data) {
   return learner_.update(step, micro);
 }
 
-Course::Valid TokenCourse::validate() {
+Objective::Valid TokenObjective::validate() {
   const auto valid = train::validate(run_);
   return {valid.totals.loss(), valid.joint_temperature};
 }
 
-std::optional<double> TokenCourse::calibrated() {
+std::optional<double> TokenObjective::calibrated() {
   if (validates_memory(run_)) return validate().joint_temperature;
   if (!learns_memory(run_)) return std::nullopt;
   return calibrate(
@@ -66,19 +66,20 @@ std::optional<double> TokenCourse::calibrated() {
       run_.recipe.objective.memory_temperature, run_.device);
 }
 
-void TokenCourse::put(model::Checkpoint& checkpoint) const {
+void TokenObjective::put(model::Checkpoint& checkpoint) const {
   learner_.put(checkpoint);
   if (run_.lora) checkpoint.facts["base"] = run_.from;  // the model that its terms belong to
 }
 
-void TokenCourse::take_model(const std::string& folder) {
+void TokenObjective::take_model(const std::string& folder) {
   const auto loaded = model::load(folder);
   const torch::NoGradGuard no_grad;
   const auto from = loaded.model->named_weights(), to = run_.model->named_weights();
   for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
 }
 
-void TokenCourse::save(const std::string& folder, std::optional<double> joint_temperature) const {
+void TokenObjective::save(const std::string& folder,
+                          std::optional<double> joint_temperature) const {
   if (run_.lora) return run_.lora->save(folder, run_.from);
   core::OrderedJson facts;
   for (const auto& [key, value] : run_.facts.items()) {

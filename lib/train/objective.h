@@ -1,6 +1,6 @@
 #pragma once
 // Interface of a training objective for the loop (trainer.h) and the plan (plan.h): the tokens of a
-// language model (token_course.h), or other objectives.
+// language model (token_objective.h), or other objectives.
 
 #include <cstdint>
 #include <optional>
@@ -15,10 +15,10 @@
 
 namespace train {
 
-class Course {
+class Objective {
  public:
   /// Settings fixed before the first step.
-  struct Terms {
+  struct Settings {
     Recipe recipe;  ///< resolved
     ValidationOptions validation;
     core::OrderedJson config;        ///< config.json before the model is complete
@@ -33,8 +33,8 @@ class Course {
     bool shard_optimiser = false;    ///< see ThriftOptions
     std::optional<double> epochs{};  ///< times through the data, if that is how they are taken
   };
-  virtual ~Course() = default;
-  const Terms& terms() const { return terms_; }
+  virtual ~Objective() = default;
+  const Settings& settings() const { return settings_; }
 
   /// Runs step `step` (0, 1, ...) on the micro-batches numbered `data`. Training increments both
   /// numbers together, from any start. Only the data that put() saves persist between steps.
@@ -69,10 +69,10 @@ class Course {
   virtual void save(const std::string& folder, std::optional<double> joint_temperature) const = 0;
 
  protected:
-  explicit Course(Terms terms) : terms_(std::move(terms)) {}
+  explicit Objective(Settings settings) : settings_(std::move(settings)) {}
 
  private:
-  Terms terms_;
+  Settings settings_;
 };
 
 }  // namespace train

@@ -9,7 +9,7 @@
 
 #include "core/options.h"
 #include "forecast/forecast_kernels.h"
-#include "train/course.h"
+#include "train/objective.h"
 
 namespace forecast {
 
@@ -30,11 +30,11 @@ struct Job : train::Job {
   double beta = 50;
 };
 
-/// Creates the course. The loss is the mean over rows and their numbers of clip(forecast - next
+/// Creates the objective. The loss is the mean over rows and their numbers of clip(forecast - next
 /// row, -0.5, 0.5)^2. Training uses windows of --segment rows, each from a random row of a random
 /// document; validation uses all consecutive rows of each document. Throws the errors of opening,
 /// reading and checking: Error{no_input}, Error{bad_data}, Error{bad_config}, Error{usage}.
-std::unique_ptr<train::Course> prepare(Job job);
+std::unique_ptr<train::Objective> prepare(Job job);
 
 /// Throws Error{usage} that names the first option of train which has no meaning here and differs
 /// from its default. `fields` are the values; `defaults` is an untouched list of the same fields.

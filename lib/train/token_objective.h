@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "ranks/group.h"
-#include "train/course.h"
 #include "train/job.h"
 #include "train/learner.h"
+#include "train/objective.h"
 #include "train/prefetch.h"
 
 namespace train {
 
-class TokenCourse : public Course {
+class TokenObjective : public Objective {
  public:
-  /// `group`: processes that share each step; all create an equal course.
-  explicit TokenCourse(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
+  /// `group`: processes that share each step; all create an equal objective.
+  explicit TokenObjective(Run run, std::shared_ptr<ranks::Group> group = ranks::Group::alone());
   Update update(std::int64_t step, std::int64_t data) override;
   double waited_s() const override { return prefetch_ ? prefetch_->waited_s() : 0; }
   torch::Device device() const override { return learner_.device(); }

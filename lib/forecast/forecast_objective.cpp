@@ -1,4 +1,4 @@
-#include "forecast/forecast_course.h"
+#include "forecast/forecast_objective.h"
 
 #include <algorithm>
 #include <cmath>
@@ -124,11 +124,11 @@ double window_loss(MemoryUnit& unit, const Shape& shape, const float* x, std::in
   return loss / static_cast<double>(width);
 }
 
-class VectorCourse : public train::Course {
+class VectorObjective : public train::Objective {
  public:
-  VectorCourse(Terms terms, std::uint64_t seed, Model model, Series data, Series valid)
-      : Course(std::move(terms)),
-        recipe_(this->terms().recipe),
+  VectorObjective(Settings settings, std::uint64_t seed, Model model, Series data, Series valid)
+      : Objective(std::move(settings)),
+        recipe_(this->settings().recipe),
         seed_(seed),
         model_(std::move(model)),
         data_(std::move(data)),
@@ -188,7 +188,7 @@ class VectorCourse : public train::Course {
   }
 
   void save(const std::string& folder, std::optional<double> /*joint_temperature*/) const override {
-    forecast::save(folder, model_, terms().config);
+    forecast::save(folder, model_, settings().config);
   }
 
  private:
@@ -271,7 +271,7 @@ void LossOptions::check(const std::string& arch) const {
     core::fail(core::Code::usage, "--beta: requires --loss clipped-mse");
 }
 
-std::unique_ptr<train::Course> prepare(Job job) {
+std::unique_ptr<train::Objective> prepare(Job job) {
   auto& recipe = job.recipe;
   train::resolve_batches(recipe);
   if (recipe.batches.segment < 2) core::fail(core::Code::usage, "--segment: takes at least 2 rows");
@@ -291,7 +291,7 @@ std::unique_ptr<train::Course> prepare(Job job) {
   const auto& batches = recipe.batches;
   const double windows =
       static_cast<double>(recipe.steps) * static_cast<double>(batches.batch * batches.accumulate);
-  train::Course::Terms terms = {
+  train::Objective::Settings settings = {
       .recipe = recipe,
       .validation = job.validation,
       .config = make_config(model.shape, facts_of(job, model.shape, data, valid, from)),
@@ -299,8 +299,8 @@ std::unique_ptr<train::Course> prepare(Job job) {
       .nats = false,
       .has_valid = !job.valid.empty(),
       .scored = windows * static_cast<double>(batches.segment - 1)};
-  return std::make_unique<VectorCourse>(std::move(terms), job.seed, std::move(model),
-                                        std::move(data), std::move(valid));
+  return std::make_unique<VectorObjective>(std::move(settings), job.seed, std::move(model),
+                                           std::move(data), std::move(valid));
 }
 
 void refuse_meaningless(const core::FieldList& fields, const core::FieldList& defaults) {

@@ -1,7 +1,7 @@
 // A run on vectors works like a run on tokens. If stopped and resumed, it ends in the same bytes.
 // It keeps the best weights by validation and can start from another run's maps.
 
-#include "forecast/forecast_course.h"
+#include "forecast/forecast_objective.h"
 
 #include <doctest/doctest.h>
 
@@ -60,12 +60,12 @@ forecast::Job job_in(const TemporaryFolder& folder) {
 Outcome learn(const std::string& path, const forecast::Job& job, std::int64_t stop_at = -1,
               const KeepOptions& keep = {}) {
   const train::RunFolder folder(path);
-  const auto course = forecast::prepare(job);
+  const auto objective = forecast::prepare(job);
   std::int64_t step = -1;
-  train::Watch watch;
-  watch.progress = [&](const train::Watch::Progress& now) { step = now.step; };
+  train::Callbacks watch;
+  watch.progress = [&](const train::Callbacks::Progress& now) { step = now.step; };
   watch.stop = [&] { return step == stop_at && stop_at >= 0; };
-  return train::train_in(folder, *course, keep, watch);
+  return train::train_in(folder, *objective, keep, watch);
 }
 
 std::string refusal(const std::string& path, const forecast::Job& job) {
@@ -161,8 +161,8 @@ DOCTEST_TEST_CASE("vectors: a run goes on from the maps of another") {
 
 DOCTEST_TEST_CASE("vectors: a plan counts rows") {
   const TemporaryFolder folder;
-  const auto course = forecast::prepare(job_in(folder));
-  const auto plan = train::plan(*course, {});
+  const auto objective = forecast::prepare(job_in(folder));
+  const auto plan = train::plan(*objective, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == 54);
   DOCTEST_CHECK(plan["updates"].get<std::int64_t>() == 14);
   DOCTEST_CHECK(plan["rows_per_update"].get<std::int64_t>() == 6 * 23);
