@@ -79,7 +79,8 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   DOCTEST_CHECK(core::read_text(folder / "third/generation_config.json") ==
                 kFiles.at("generation_config.json"));
   overwrite(out + "/chat_template.jinja", "other");
-  expect_error(Code::cannot_create, "holds a model already", [&] { exported(source.path, out); });
+  expect_error(Code::cannot_create, "already contains a model",
+               [&] { exported(source.path, out); });
   // An interrupted export is redone, and what another source left is removed.
   fs::remove(out + "/model.safetensors");
   overwrite(out + "/added_tokens.json", "stale");

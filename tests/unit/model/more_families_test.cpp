@@ -406,8 +406,8 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
     check(made, form, "gemma3_text");
     nn::start(threads, 1);
     DOCTEST_REQUIRE(!said.empty());
-    DOCTEST_CHECK(said[0].find("config.json: the part that reads texts is taken, that of images "
-                               "is left out") != std::string::npos);
+    DOCTEST_CHECK(said[0].find("config.json: loads the text part of the model without its "
+                               "image part") != std::string::npos);
     // A tensor of no part is still reported.
     made.tensors["language_model.model.layers.0.more.weight"] = torch::randn({2});
     const TemporaryFolder folder;

@@ -161,7 +161,7 @@ DOCTEST_TEST_CASE("malformed pickles say where") {
   refused("elements of a value that is not a container", "](N" + whole(1) + "u.");
   refused("elements of a value that is not a container", "}(Nu.");
   refused("a key without a value", "(Nd.");
-  refused("a class whose name is no text", "NN\x93.");
+  refused("a class whose name is not a text", "NN\x93.");
   // A length beyond the file allocates no memory.
   refused("cut short", "\x8d" + number(~0ull, 8) + "ab");
   refused("cut short", "X" + number(0xffffffff, 4) + "ab");

@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("some parts are one data set in the order given, and no merge 
   DOCTEST_CHECK(error.code == 64);
   DOCTEST_CHECK(error.text == three + ": is one of 3 parts, of which part 2 is missing");
   error = thrown([&] { merged({three, one, three}); });
-  DOCTEST_CHECK(error.text == three + ": a part that is there twice");
+  DOCTEST_CHECK(error.text == three + ": this part is given twice");
   // Parts of two commands, or parts and other shards, are read as ordinary shards and not merged.
   for (const auto& paths : {std::vector{one, other, three}, std::vector{one, plain}}) {
     DOCTEST_CHECK(!shard::Dataset(paths).is_of_parts());

@@ -228,7 +228,7 @@ DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words 
                 }).names("begun with --batch-tokens 4096, now 64;"));
   DOCTEST_CHECK(refused([](Plan& p) {
                   p.windows["reach"] = "|clamp-length:4";
-                }).names("layers that look back otherwise"));
+                }).names("another layer memory"));
   store::Builder{folder.path, begun, false};  // which can resume
 }
 
