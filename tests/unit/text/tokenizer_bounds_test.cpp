@@ -268,7 +268,7 @@ std::string plainly_found(const std::vector<text::AddedToken>& tokens, std::stri
     if (best->special || (best->single_word && ((begin > 0 && is_word(begin - 1)) ||
                                                 (end < text.size() && is_word(end)))))
       continue;
-    while (best->lstrip && begin > done && is_space(begin - 1)) --bos;
+    while (best->lstrip && begin > done && is_space(begin - 1)) --begin;
     if (best->lstrip) begin = std::max(begin, done);
     while (best->rstrip && end < text.size() && is_space(end)) ++end;
     if (done < begin) out.append("[").append(text.substr(done, begin - done)).append("]");
