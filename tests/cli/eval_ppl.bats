@@ -33,7 +33,7 @@ with open("timings.json") as file: timings = json.load(file)
 assert timings["seconds"] > 0 and timings["tokens_per_s"] > 0, timings
 parts = dict(p.split(":", 1) for p in r["signature"].split("|"))
 assert parts["window"] == parts["stride"] == "64" and parts["memory"] == "none", parts
-assert parts["restart"] == "none" and parts["precision"] == "float32" and "version" in parts
+assert parts["reset"] == "none" and parts["precision"] == "float32" and "version" in parts
 EOF
 }
 
@@ -122,7 +122,7 @@ import json, sys
 r = json.loads(sys.argv[1])
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
 heading, rows = rows[0], rows[1:]
-assert heading == "position document token text head joint memory cache unigram stores ngrams with nats".split()
+assert heading == "position document token text head joint memory cache unigram stores ngrams ensemble nats".split()
 assert len(rows) == r["tokens"]
 assert abs(sum(float(x[-1]) for x in rows) / len(rows) - r["loss"]) < 1e-9
 assert {x[1] for x in rows} == {str(i) for i in range(15)}
@@ -291,7 +291,7 @@ import json, sys
 none, cache = (json.load(open(f)) for f in sys.argv[1:3])
 report, *rows = map(json.loads, open(sys.argv[3]))
 rows = {row["sources"]: row for row in rows}
-assert list(rows) == ["none", "cache", "unigram", "with", "all"], rows
+assert list(rows) == ["none", "cache", "unigram", "ensemble", "all"], rows
 assert abs(rows["none"]["loss"] - none["loss"]) < 1e-9
 assert abs(rows["all"]["loss"] - report["loss"]) < 1e-9
 assert abs(rows["cache"]["loss"] - cache["loss"]) < 2e-3

@@ -145,7 +145,7 @@ END
   model export "$golden/families/mistral" -o mistral
   model verify mistral
   mkdir mine && cp trained/tokenizer.json mine
-  says 73 "holds a tokenizer already" model export trained --family gpt2 -o mine
+  says 73 "already contains a tokenizer" model export trained --family gpt2 -o mine
 }
 
 @test "import: a checkpoint of another program is a model here" {

@@ -86,7 +86,7 @@ says() {
   [ "$(heading --report)" = Options: ]
   [ "$(heading --seed)" = 'Shared by all programs:' ]
   build-ngrams --help >help
-  grep -q -- '--memory BYTES=2G .*(1M to 64T)$' help
+  grep -q -- '--buffer-size BYTES=2G .*(1M to 64T)$' help
 }
 
 @test "the last of a flag given twice wins, before and behind a file's" {

@@ -120,7 +120,7 @@ fails_in_one_line() {
   done
   rm out
   mkdir out.tmp.tessera
-  fails_in_one_line 73 'out.tmp.tessera: already exists; move it away' tokenize -q -t bytes t.txt -o out
+  fails_in_one_line 73 'out.tmp.tessera: already exists and cannot be removed' tokenize -q -t bytes t.txt -o out
 }
 
 @test "a temporary file that is taken away or replaced meanwhile never becomes the output" {

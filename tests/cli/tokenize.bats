@@ -96,7 +96,7 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
 @test "a file named .jsonl, and stdin whose first line is such JSON, is JSON lines, with a note, unless --format is given" {
   printf '{"text": "one"}\n{"text": "two"}\n' >a.jsonl
   tokenize -t bytes a.jsonl -o x.shard.zst 2>notes
-  grep -q 'a.jsonl: JSON lines.*"text".*--format text' notes
+  grep -q 'a.jsonl: read as JSON lines.*"text".*--format text' notes
   cmp x.shard.zst <(tokenize -q -t bytes --format jsonl a.jsonl)
   zstd -q a.jsonl && gzip -k a.jsonl
   tokenize -q -t bytes a.jsonl.zst | cmp - x.shard.zst
@@ -135,7 +135,7 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   done
   run --separate-stderr tokenize -t bytes x.shard.zst -o z.shard.zst
   [ "$status" -eq 65 ]
-  [[ $stderr == *'x.shard.zst: a shard'*--decode* ]]
+  [[ $stderr == *'x.shard.zst: is a shard'*--decode* ]]
 }
 
 @test "pairs: source, target, source, target; sides of different length are an error" {
@@ -267,7 +267,7 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
       { echo "tokenize $*: $status: $stderr" && return 1; }
   }
   expect 64 -t lines.txt
-  expect 64 'one of' --decode --import lines.txt
+  expect 64 'give one' --decode --import lines.txt
   expect 64 format -t bytes --format xml lines.txt
   expect 66 absent -t absent.json lines.txt
   expect 66 absent -t bytes absent.txt -o x

@@ -170,7 +170,7 @@ assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", co
   cmp plain/metrics.jsonl auto/metrics.jsonl
   train "${tiny[@]}" --steps 3 --bos e --valid "$data/valid.shard.zst" -o begun "$data/train.shard.zst"
   ! cmp -s plain/model.safetensors begun/model.safetensors || false
-  [ "$(jq -r .tessera.training.begin begun/config.json)" = e ]
+  [ "$(jq -r .tessera.training.bos begun/config.json)" = e ]
   valid=$(jq .valid_loss begun/metrics.jsonl | grep -v null | tail -n 1)
   near "$(eval-ppl -m begun --bos e --bos-at window --json "$data/valid.shard.zst" | field loss)" "$valid" 1e-5
   run --separate-stderr -64 train "${tiny[@]}" --steps 3 --bos '<s>' -o other "$data/train.shard.zst"
@@ -328,7 +328,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   "${command[@]}" -q --steps 10 -o parts "$data/train.shard.zst"
   same whole parts
   run -64 "${command[@]}" --steps 6 -o whole "$data/train.shard.zst"
-  [[ $output == *"steps 10, now it is 6"* ]]
+  [[ $output == *"steps 10, now 6"* ]]
 }
 
 @test "a run that was refused before it saved anything leaves its folder free" {
