@@ -131,7 +131,7 @@ text::LinePieces pieces_of(const Options& options) {
   const auto chat = std::make_shared<const text::Chat>(text::Chat::in_folder(options.tokenizer));
   return [chat](const core::OrderedJson& line, const std::string& origin) {
     if (!line.is_object() || !line.contains("messages"))
-      core::fail(core::Code::bad_data, "{}: no \"messages\" in it", origin);
+      core::fail(core::Code::bad_data, "{}: has no \"messages\"", origin);
     std::vector<text::Piece> pieces;
     for (auto& part : chat->parts(line.at("messages"), origin))
       pieces.push_back({std::move(part.text), part.answer});

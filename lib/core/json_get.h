@@ -8,7 +8,7 @@ namespace core {
 template <class T>
 T get(const Json& object, const char* key, const std::string& origin) {
   if (!object.is_object() || !object.contains(key))
-    fail(Code::bad_data, "{}: no \"{}\" in it", origin, key);
+    fail(Code::bad_data, "{}: has no \"{}\"", origin, key);
   const Json& value = object.at(key);
   bool fits = true;
   if constexpr (std::is_same_v<T, bool>) {

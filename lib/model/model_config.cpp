@@ -48,7 +48,7 @@ nn::ModelOptions parse_options(const core::Json& json, const std::string& origin
   nn::ModelOptions options;
   core::fields_from_json(core::list_fields(options), json, origin);
   for (const char* key : {"arch", "layers", "d_model", "heads"})
-    if (!json.contains(key)) fail(Code::bad_config, "{}: no \"{}\" in it", origin, key);
+    if (!json.contains(key)) fail(Code::bad_config, "{}: has no \"{}\"", origin, key);
   return options;
 }
 

@@ -86,7 +86,7 @@ struct ReadModel {
 
 /// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
 /// `adapter` (null: none), then converts to `dtype`. Checks names and shapes before it allocates;
-/// needs memory for one weight beside the model. Tables of NgramMemory stay in their file where they
+/// needs memory for one weight beside the model. Tables of NgramMemory stay in their file if they
 /// can (StoredWeights::map()), and are read there once. Does not change torch's generator. Throws
 /// Error{bad_config} for impossible options; Error{bad_data} that names a tensor which is missing,
 /// superfluous, of a wrong shape or dtype, or not finite; and the errors of Adapter::changes().

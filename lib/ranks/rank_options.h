@@ -26,7 +26,8 @@ struct BackendOptions {
 
 /// Connects the ranks of `group` for tensors on `device`, this rank's (Group::connect()). auto: by
 /// NCCL if `device` is a GPU and all ranks have NCCL. Returns a line for the user if auto cannot
-/// use NCCL, else "". Collective. Throws Error{usage} for nccl without a GPU, and Error{unavailable}.
+/// use NCCL, else "". Collective. Throws Error{usage} for nccl without a GPU;
+/// Error{unavailable}.
 std::string connect(Group& group, const BackendOptions& options, torch::Device device);
 
 /// Joins the processes that the launcher started (core/launcher.h), when all are present; without

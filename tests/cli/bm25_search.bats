@@ -78,7 +78,7 @@ END
   head -c -1 lines.bm25 >cut.bm25
   fails 65 'cut short' bm25-search info cut.bm25
   fails 64 '--index' bm25-search find </dev/null
-  fails 65 'stdin:2: takes token ids below' bm25-search find -q --ids -i lines.bm25 <<<$'1 2\n1 x'
+  fails 65 'stdin:2: with --ids, takes token ids below' bm25-search find -q --ids -i lines.bm25 <<<$'1 2\n1 x'
   fails 65 'no passage with a searchable word' bm25-search build -o none.bm25 <(echo '+ + +' | tokenize -q -t bytes)
   fails 65 'no passage' bm25-search build -o none.bm25 <(tokenize -q -t bytes </dev/null)
   [ ! -e none.bm25 ]

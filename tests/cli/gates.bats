@@ -104,7 +104,7 @@ for r in one, eight:
     assert r["searches"]["made"] + r["searches"]["followed"] == r["tokens"], r
     assert r["searches"]["skipped"] == 0 < r["searches"]["followed"], r
 assert one["searches"]["made"] < eight["searches"]["made"]
-assert "|follow:1|" in one["signature"]
+assert "|min-pointers:1|" in one["signature"]
 EOF
   local words=(-m model -t bytes --datastore store --combine interpolate --k 20 --temperature 0 --max-tokens 30 --prompt "The cat")
   sample -q "${words[@]}" >plain

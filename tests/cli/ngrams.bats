@@ -208,9 +208,9 @@ rows = [line.split("\t") for line in open("with.tsv")][1:]
 bare = [line.split("\t") for line in open("without.tsv")][1:]
 assert len(rows) == len(bare) > 500
 for row, other in zip(rows, bare):
-    p = 0.7 * math.exp(-float(other[-1])) + 0.3 * math.exp(-float(row[9]))
+    p = 0.7 * math.exp(-float(other[-1])) + 0.3 * math.exp(-float(row[10]))
     assert abs(-math.log(p) - float(row[-1])) < 1e-9, (row, other)
-assert all(other[9] == "-" for other in bare)
+assert all(other[10] == "-" for other in bare)
 assert "|ngrams:" in json.load(open("with"))["signature"] and "|ngrams-lambda:0.3|" in json.load(open("with"))["signature"]
 END
   eval-ppl -q -m model --ngrams index --tune test.shard.zst -o tuned.conf

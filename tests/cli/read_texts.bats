@@ -49,7 +49,7 @@ setup() {
   build-ngrams -q book.shard.zst -o ngrams.shard >/dev/null
   diff -r ngrams ngrams.shard
   run --separate-stderr -64 build-ngrams book.txt -o none
-  [[ $stderr == "build-ngrams: -t is missing; give -t tokenizer.json"* ]]
+  [[ $stderr == "build-ngrams: give a tokenizer: -t tokenizer.json"* ]]
   [ ! -e none ]
 }
 

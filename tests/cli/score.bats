@@ -75,7 +75,7 @@ END
   tokenize -q -t bytes --format lines requests.jsonl -o x.shard.zst
   run --separate-stderr ask x.shard.zst
   [ "$status" -eq 65 ]
-  [[ $stderr == "score: x.shard.zst: a shard of tokens"* ]]
+  [[ $stderr == "score: x.shard.zst: is a shard of tokens"* ]]
 }
 
 @test "an id comes back with its digits and its order" {

@@ -68,7 +68,7 @@ END
   [ ! -e x.shard.zst ]
   refused 65 "was built for a text with fingerprint" train -q --targets targets.shard.zst test.shard.zst -o x
   refused 65 "not a file of targets; create it with build-targets" train -q --targets <(gen-moons --count 8) test.shard.zst -o x
-  refused 65 "vectors wanted" train -q --targets train.shard.zst train.shard.zst -o x
+  refused 65 "train.shard.zst: is a shard of tokens; expected a shard of vectors" train -q --targets train.shard.zst train.shard.zst -o x
   head -c 2000 targets.shard.zst >cut.shard.zst
   refused 65 "cut.shard.zst" train -q --targets cut.shard.zst train.shard.zst -o x
   refused 64 "--targets: cannot be combined with --memory" train -q --memory local --targets targets.shard.zst train.shard.zst -o x

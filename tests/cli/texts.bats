@@ -174,7 +174,7 @@ refused() {
   zstd -dc --long=31 a.zst | tokenize -q -t bytes | tokenize --decode | cmp - a
   xz -k --lzma2=dict=16MiB a
   tokenize -q -t bytes a.xz | tokenize --decode | cmp - a
-  refused 65 'a.xz: ' 'decompression needs 17 MiB' 'the 8 MiB' 'xz -dc a.xz' '--decode-memory 17M' -- \
+  refused 65 'a.xz: ' 'decompression needs 17 MiB' 'limit of 8 MiB' 'xz -dc a.xz' '--decode-memory 17M' -- \
     tokenize -t bytes --decode-memory 8M a.xz
   tokenize -q -t bytes --decode-memory 17M a.xz | tokenize --decode | cmp - a
 }

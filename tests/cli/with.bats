@@ -57,7 +57,7 @@ END
   python3 - <<'END'
 import csv, math
 column = lambda name, of="nats": [float(row[of]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
-a, b, ab, own = column("a.tsv"), column("b.tsv"), column("ab.tsv"), column("ab.tsv", "with")
+a, b, ab, own = column("a.tsv"), column("b.tsv"), column("ab.tsv"), column("ab.tsv", "ensemble")
 for x, y, m, z in zip(a, b, ab, own):
     assert abs(m + math.log(0.6 * math.exp(-x) + 0.4 * math.exp(-y))) < 1e-9
     assert abs(y - z) < 1e-9
@@ -69,7 +69,7 @@ END
   refused 64 "give --window 64" eval-ppl -m lstm --protocol llama.cpp --ensemble model:0.5 test.shard.zst
   eval-ppl -q -m lstm --protocol llama.cpp --window 64 --ensemble model:0.5 --per-token halves.tsv test.shard.zst -o /dev/null
   [ "$(wc -l <halves.tsv)" -gt 300 ]
-  ! cut -f "$(head -n 1 halves.tsv | tr '\t' '\n' | grep -nx with | cut -d : -f 1)" halves.tsv | grep -x -e - || false
+  ! cut -f "$(head -n 1 halves.tsv | tr '\t' '\n' | grep -nx ensemble | cut -d : -f 1)" halves.tsv | grep -x -e - || false
   eval-ppl -q -m lstm --protocol hf --ensemble model:0.5 test.shard.zst -o /dev/null
 }
 
@@ -81,9 +81,9 @@ END
 import csv, math
 rows = list(csv.DictReader(open("all.tsv"), delimiter="\t", quoting=csv.QUOTE_NONE))
 for row in rows:
-    p = {name: None if row[name] == "-" else math.exp(-float(row[name])) for name in ("joint", "cache", "stores", "ngrams", "with")}
+    p = {name: None if row[name] == "-" else math.exp(-float(row[name])) for name in ("joint", "cache", "stores", "ngrams", "ensemble")}
     seen = lambda name: p["joint"] if p[name] is None else p[name]
-    inner = 0.4 * p["joint"] + 0.1 * seen("cache") + 0.2 * seen("stores") + 0.3 * p["with"]
+    inner = 0.4 * p["joint"] + 0.1 * seen("cache") + 0.2 * seen("stores") + 0.3 * p["ensemble"]
     mixture = 0.85 * inner + 0.15 * p["ngrams"] if p["ngrams"] is not None else inner
     assert abs(-math.log(mixture) - float(row["nats"])) < 1e-9, row
 END
@@ -94,7 +94,7 @@ END
 @test "--tune chooses the shares; its file gives the tuned figure" {
   run --separate-stderr eval-ppl -m model --ensemble other --ensemble lstm --tune valid.shard.zst --tune-lambdas 0,0.1,0.4,0.7 -o tuned.conf
   [ "$status" -eq 0 ]
-  tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best of ([0-9]+) points.*/\1 \2/p' <<<"$stderr")
+  tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best of ([0-9]+) settings.*/\1 \2/p' <<<"$stderr")
   [ "${tuned#* }" -eq 13 ]
   near "${tuned% *}" "$(eval-ppl -m model --config tuned.conf --json valid.shard.zst | field perplexity)" 1e-4
   for shares in "0 0" "0.1 0.1" "0.4 0.1" "0.1 0.7" "0 0.7" "0.4 0.4"; do
@@ -170,8 +170,8 @@ END
 
 @test "--ensemble MODEL:gate: fitted by --tune, no worse than the constant, read by eval-ppl, score and sample" {
   eval-ppl -q -m model --ensemble other:gate --ensemble lstm:0.1 --tune valid.shard.zst -o gate.conf
-  grep -q '^with = \["other:gate", *"lstm:0' gate.conf
-  grep -q '^gate = \["with shares=' gate.conf
+  grep -q '^ensemble = \["other:gate", *"lstm:0' gate.conf
+  grep -q '^gate = \["ensemble shares=' gate.conf
   eval-ppl -q -m model --config gate.conf --json valid.shard.zst >figures
   head -n 1 text | tr -d '\n' >line
   tokenize -q -t bytes line -o line.shard.zst

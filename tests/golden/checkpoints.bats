@@ -27,7 +27,7 @@ END
     close "$(loss "$name")" "$expected" 1e-4
     bound=1e-9
     [ "$name" != xl_bands ] || bound=1e-6 # words that have gone through a projection were rounded
-    close "$(loss "$name" --precision float64)" "$expected" $bound
+    close "$(loss "$name" --dtype float64)" "$expected" $bound
   done
 }
 

@@ -30,7 +30,7 @@ made() { # NAME...: their folders, as hf_families.py takes them
     close "$(loss "made/$name")" "$expected" 1e-4
   done <made.losses
   while read -r name expected; do
-    found=$(loss "made/$name" --precision float64)
+    found=$(loss "made/$name" --dtype float64)
     echo "$name: $expected, $found"
     close "$found" "$expected" 1e-9
   done <exact.losses

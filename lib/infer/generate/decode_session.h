@@ -30,8 +30,8 @@ class Session {
           const RetrievePlan& retrieve = {}, bool record = true);
   ~Session();
 
-  /// Starts one row for each prompt; prompts are not empty. Reads tokens that all prompts begin with
-  /// once. If the architecture forgets, a prompt longer than the window must be the only one.
+  /// Starts one row for each prompt; prompts are not empty. Reads once the tokens that all prompts
+  /// begin with. If the architecture forgets, a prompt longer than the window must be the only one.
   /// `sources`, if any, are the encoder inputs, one for each prompt. Throws Error{bad_data} for a
   /// token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,

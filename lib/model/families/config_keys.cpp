@@ -127,7 +127,7 @@ ConfigKeys ConfigKeys::object(const char* key) const {
 }
 
 std::int64_t ConfigKeys::required(const char* key) const {
-  if (!has(key)) fail(Code::bad_config, "{}: no \"{}\" in it", origin_, key);
+  if (!has(key)) fail(Code::bad_config, "{}: has no \"{}\"", origin_, key);
   return whole(key, 0);
 }
 

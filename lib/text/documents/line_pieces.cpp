@@ -11,7 +11,7 @@ const core::OrderedJson& member(const core::OrderedJson& of, const char* name,
                                 const std::string& origin) {
   const auto found = of.is_object() ? of.find(name) : of.end();
   if (!of.is_object() || found == of.end())
-    core::fail(core::Code::bad_data, "{}: no \"{}\" in it", origin, name);
+    core::fail(core::Code::bad_data, "{}: has no \"{}\"", origin, name);
   return *found;
 }
 

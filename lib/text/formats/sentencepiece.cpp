@@ -159,7 +159,7 @@ PieceModel read_model(std::string_view bytes, const std::string& origin) {
       }
     }
   }
-  if (model.texts.empty()) damaged(origin, "no pieces in it");
+  if (model.texts.empty()) damaged(origin, "it has no pieces");
   return model;
 }
 

@@ -344,7 +344,7 @@ TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   const TokenizerJson file(root, origin);
   if (is_vocabulary(root)) file.refuse("{}", kVocabularyAlone);
   const auto model = file.find(root, "model");
-  if (!model) file.refuse("not a tokenizer.json: no \"model\" in it");
+  if (!model) file.refuse("not a tokenizer.json: it has no \"model\"");
   refuse_what_changes_ids(file);
   const std::string_view type =
       file.text(*model, "type", file.find(*model, "merges") ? "BPE" : "none");

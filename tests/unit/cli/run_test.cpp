@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("a fault of a GPU says how to find what it is of") {
   DOCTEST_CHECK(complaint("two\nlines") == "program: internal error: two\n");
   DOCTEST_CHECK(
       complaint("CUDA error: an illegal memory access was encountered\nSearch for it.") ==
-      "program: internal error: CUDA error: an illegal memory access was encountered; the "
+      "program: internal error: CUDA error: an illegal memory access was encountered; "
       "GPU errors are reported late: rerun with CUDA_LAUNCH_BLOCKING=1 to see which call failed\n");
 }
 

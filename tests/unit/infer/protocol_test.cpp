@@ -206,7 +206,7 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
   DOCTEST_CHECK(of_rotary("llama.cpp", 0).window == 512);
   DOCTEST_CHECK(infer::long_window_note(of_rotary("none", 0, 1024), "m").empty());
   DOCTEST_CHECK(infer::long_window_note(of_rotary("none", 0, 1025), "m")
-                    .starts_with("--window 1025: m has 1024 positions;"));
+                    .starts_with("--window 1025: m has only 1024 positions;"));
   infer::WindowOptions options;
   options.window = 12, options.stride = 5, options.begin = "<|endoftext|>";
   DOCTEST_CHECK(plan("lm-eval", {"reset"}, options).by_document == false);

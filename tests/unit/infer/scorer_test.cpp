@@ -349,7 +349,7 @@ DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
   const core::Digest a{1, 2}, b{3, 4};
   const std::string text = infer::signature(a, b, windows, memory, "float32");
   for (const char* part :
-       {"data:000000000000|", "window:32|", "stride:8|", "restart:none|", "carry:off|",
+       {"data:000000000000|", "window:32|", "stride:8|", "reset:none|", "carry:off|",
         "memory:local+long|", "long:500|", "temperature:1.25|", "precision:float32|", "version:"})
     DOCTEST_CHECK(text.find(part) != text.npos);
   DOCTEST_CHECK(text.find("cache") == text.npos);

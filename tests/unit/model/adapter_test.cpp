@@ -232,13 +232,14 @@ DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
     expect_error(code, part, [&] { model::load(base, torch::kCPU, torch::kFloat32, path); });
   };
   const std::string first = kPrefix + "model.layers.0.self_attn.q_proj.lora_A.weight";
-  refused(Code::bad_data, "of another model", [](Made& m) { m.term("model.layers.9.x", 4, 4); });
+  refused(Code::bad_data, "matches no matrix of the model; is the adapter for another model?",
+          [](Made& m) { m.term("model.layers.9.x", 4, 4); });
   refused(Code::bad_data, "has only one of lora_A and lora_B",
           [&](Made& m) { m.tensors.erase(first); });
   refused(Code::bad_data, "require (2, ", [&](Made& m) {
     m.tensors[first] = torch::zeros({2, 3});
   });
-  refused(Code::bad_data, "make it (4, ", [&](Made& m) { m.config["r"] = 4; });
+  refused(Code::bad_data, "require (4, ", [&](Made& m) { m.config["r"] = 4; });
   refused(Code::bad_data, "not finite",
           [&](Made& m) { m.tensors[first] = m.tensors[first].clone().fill_(NAN); });
   refused(Code::bad_data, "does not choose",
@@ -251,9 +252,9 @@ DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
           [&](Made& m) { m.tensors[first] = m.tensors[first].to(torch::kInt32); });
   fs::create_directories(folder / "none");
   const auto load = [&] { model::load(base, torch::kCPU, torch::kFloat32, folder / "none"); };
-  expect_error(Code::no_input, "no adapter_config.json in it", load);
+  expect_error(Code::no_input, "it has no adapter_config.json", load);
   overwrite(folder / "none/adapter_config.json", "{}");
-  expect_error(Code::no_input, "no adapter_model.safetensors in it", load);
+  expect_error(Code::no_input, "has no adapter_model.safetensors", load);
   overwrite(folder / "none/adapter_model.bin", "");
   expect_error(Code::no_input, "safe_serialization=True", load);
 }

@@ -92,7 +92,7 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   // A user's file is not a file of the export.
   fs::create_directory(folder / "mine");
   overwrite(folder / "mine/generation_config.json", "{}");
-  expect_error(Code::cannot_create, "generation_config.json already",
+  expect_error(Code::cannot_create, "already contains generation_config.json",
                [&] { exported(source.path, folder / "mine"); });
 }
 

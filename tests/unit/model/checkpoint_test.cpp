@@ -51,7 +51,7 @@ DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators
   loaded.get_generator("dropout");
   DOCTEST_CHECK(torch::randn({9}).equal(expected_draw));
   expect_error(core::Code::bad_data, "\"nothing\"", [&] { loaded.get_rng("nothing"); });
-  expect_error(core::Code::bad_data, "step-12: no tensor gone", [&] { loaded.tensor("gone"); });
+  expect_error(core::Code::bad_data, "step-12: has no tensor gone", [&] { loaded.tensor("gone"); });
   expect_error(core::Code::bad_data, "is not a state of this random generator",
                [&] { loaded.get_generator("w"); });
 }

@@ -217,7 +217,7 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
   refused("\"rope_parameters\": type \"spiral\" is not supported",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "spiral"; });
-  refused("rope-short-factors: 0 numbers",
+  refused("rope-short-factors: has 0 numbers",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
@@ -324,7 +324,7 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
   refused(Code::bad_data, "tensor " + norm + " is not in", [&](const Copy& folder) {
     folder.change(kIndex, [&](auto& index) { index["weight_map"].erase(norm); });
   });
-  refused(Code::bad_data, "too", [&](const Copy& folder) {
+  refused(Code::bad_data, "is also in ", [&](const Copy& folder) {
     fs::copy_file(folder / "model-00001-of-00003.safetensors", folder / "again.safetensors");
     in_index("x", "again.safetensors")(folder);
   });
@@ -332,7 +332,7 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
           [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
   refused(Code::no_input, "has no weights: neither model.safetensors",
           [](const Copy& folder) { fs::remove(folder / kIndex); });
-  refused(Code::bad_data, "no tensor model.layers.0.self_attn.q_proj.bias (16) in it",
+  refused(Code::bad_data, "has no tensor model.layers.0.self_attn.q_proj.bias (16)",
           [](const Copy& folder) {
             folder.change("config.json", [](auto& c) { c["attention_bias"] = true; });
           });

@@ -170,7 +170,7 @@ DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
   const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   overwrite(folder / "tokenizer.json", tokenizer_of("tower"));
-  expect_error(Code::bad_data, "tokenizer.json: not the tokenizer",
+  expect_error(Code::bad_data, "tokenizer.json: is not the tokenizer",
                [&] { model::load(folder.path); });
 }
 
@@ -227,7 +227,9 @@ DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
     const std::string name = "transformer.h.1.mlp.c_fc.weight";
     refused("no tensor " + name + (gpt2 ? " (16, 64)" : " (64, 16)"),
             [&](auto& t) { t.erase(name); });
-    refused("tensor " + name + " is (2, 3)", [&](auto& t) { t[name] = torch::zeros({2, 3}); });
+    refused("tensor " + name + " has shape (2, 3), but config.json requires (", [&](auto& t) {
+      t[name] = torch::zeros({2, 3});
+    });
     refused("tensor extra (4) matches no part", [&](auto& t) { t["extra"] = torch::zeros({4}); });
     refused("tensor " + name + " has a value that is not finite",
             [&](auto& t) { t[name][1][1] = NAN; });

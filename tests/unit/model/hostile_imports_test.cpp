@@ -181,7 +181,7 @@ DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its
   };
   hostile("word_emb.emb_layers would have shape (3000, 2500)",
           words_of(2500, {3000, 1}, {2500, 1}, {}));
-  hostile("a band's projection would be (2300, 2300)",
+  hostile("a band's projection would have shape (2300, 2300)",
           words_of(2300, {4, 2300}, {}, {whole(1), whole(2), whole(4)}));
   hostile("the cutoffs of its 4 tokens are inconsistent",
           words_of(2, {4, 2}, {}, {whole(2), whole(2), whole(4)}));
@@ -203,7 +203,7 @@ DOCTEST_TEST_CASE("fairseq's tables and products are bounded by its file, and sh
   hostile("embeddings.0.0.weight has no rows",
           fairseq({{band + "0.0.weight", {0, 2}}, {band + "1.0.weight", {2, 2}}}));
   hostile(
-      "the table of max_target_positions would be (1048576, 1000)",
+      "the table of max_target_positions would have shape (1048576, 1000)",
       fairseq({{words, {1, 2}}}, {{"max_target_positions", 1 << 20}, {"decoder_embed_dim", 1000}}));
   hostile("memory: layers: takes 1 to 10K, not 0",
           fairseq({{words, {1, 2}}}, {{"decoder_layers", 0}}));

@@ -169,7 +169,7 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{unicode("n_embd"), call}});
   auto called = small_gpt();
   called[0].second = call;
-  refused(Code::bad_data, "has no tensor transformer.wte.weight", called);
+  refused(Code::bad_data, "transformer.wte.weight is not a dense tensor", called);
   overwrite(folder / "ckpt.pt", archive(dict({{unicode("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data,
                "not a checkpoint of nanoGPT, fairseq, Transformer-XL: it contains weights",

@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   std::filesystem::create_directory(folder / "step-7");
   const auto verdict = model::check_model(folder.path);
   for (const char* part :
-       {"tokenizer.json", "no tensor transformer.ln_f.bias (16) in it",
+       {"tokenizer.json", "has no tensor transformer.ln_f.bias (16)",
         "transformer.h.1.ln_2.bias has shape (5), but config.json requires (16)",
         "tensor more (2) matches no part", "ln_1.weight has a value that is not finite",
         "wpe.weight has a value that is not finite", "step-7"})

@@ -235,7 +235,7 @@ DOCTEST_TEST_CASE("longrope: the factors of rows as long as in training, and no 
   DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 40);
   made.config["rope_scaling"]["short_factor"] = {1, 2};
   made.write(folder / "m");
-  expect_error(Code::bad_config, "rope-short-factors: 2 numbers",
+  expect_error(Code::bad_config, "rope-short-factors: has 2 numbers",
                [&] { model::load(folder / "m"); });
 }
 

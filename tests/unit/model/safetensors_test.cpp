@@ -111,7 +111,7 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   };
   reader_of(file_of(entry("F32", "[2]", "[0,8]") + "   ", 8));
   refused("unknown dtype", entry("F33", "[2]", "[0,8]"));
-  refused("takes 12 bytes", entry("F32", "[3]", "[0,8]"));
+  refused("its shape needs 12 bytes, but its offsets span 8", entry("F32", "[3]", "[0,8]"));
   const auto larger = entry("F32", "[3]", "[0,12]");
   refused(
       fmt::format("cut short: it ends at byte {} of {}", larger.size() + 16, larger.size() + 20),

@@ -156,7 +156,7 @@ DOCTEST_TEST_CASE("malformed pickles say where") {
   refused("3 is not in its memo", "h\x03.");
   refused("protocol 9", "\x80\x09N.");
   refused("opcode 0x69 is not supported", "ios\nsystem\n.");
-  refused("opcode 0x97 is not read", "\x97.");
+  refused("opcode 0x97 is not supported", "\x97.");
   refused("elements of a value that is not a container", "NNa.");
   refused("elements of a value that is not a container", "](N" + whole(1) + "u.");
   refused("elements of a value that is not a container", "}(Nu.");

@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("what is no text of tokens is refused") {
   DOCTEST_CHECK(options.cut(50257, 2).elements == (1 << 19) / 10);
   DOCTEST_CHECK(options.cut(200, 1).elements == (1 << 20) / 5);
   DOCTEST_CHECK(options.cut(128000, 1).elements == (1 << 20) / 15);
-  DOCTEST_CHECK(thrown([&] { options.cut(50257, 64); }).names("--memory"));
+  DOCTEST_CHECK(thrown([&] { options.cut(50257, 64); }).names("--buffer-size"));
   options.memory = std::int64_t{1} << 46;
   DOCTEST_CHECK(options.cut(200, 1).elements == (std::uint64_t{1} << 31) - 1);
 }

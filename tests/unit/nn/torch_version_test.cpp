@@ -19,7 +19,7 @@ DOCTEST_TEST_CASE("another LibTorch than the one that was built for is refused b
   for (const char* loaded : {"2.11.0", "2.14.0", "3.13.0", ""}) {
     const auto error = thrown([&] { nn::expect_torch("2.13.0", loaded); });
     DOCTEST_CHECK(error.code == static_cast<int>(core::Code::unavailable));
-    DOCTEST_CHECK(error.text.find("built for LibTorch 2.13.0, loaded ") == 0);
+    DOCTEST_CHECK(error.text.find("built for LibTorch 2.13.0, but loaded ") == 0);
     DOCTEST_CHECK(error.names(*loaded == '\0' ? "an older one" : loaded));
   }
 }

@@ -322,5 +322,5 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
       refused([](auto& o) { o.transformer.norm_kind = "x"; }).rfind("norm-kind: takes", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) {
                   o.transformer.positions = "rope", o.transformer.rope.share = 0.1;
-                }).rfind("rope-partial-factor: 0.1 of a head of 4", 0) == 0);
+                }).rfind("rope-partial-factor: 0.1 of a head of size 4 is less than two", 0) == 0);
 }

@@ -171,5 +171,5 @@ DOCTEST_TEST_CASE("a missing NCCL is one line and 69 on all ranks") {
   DOCTEST_CHECK(all[1].code == kUnavailable);
   DOCTEST_CHECK(all[1].text.find("NCCL cannot be loaded (/nowhere/libnccl.so") == 0);
   DOCTEST_CHECK(all[0].code == kUnavailable);
-  DOCTEST_CHECK(all[0].text == "rank 0 of 2: rank 1 failed; see what it says");
+  DOCTEST_CHECK(all[0].text == "rank 0 of 2: rank 1 failed; see its message");
 }

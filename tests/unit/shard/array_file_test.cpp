@@ -112,7 +112,7 @@ DOCTEST_TEST_CASE("what is cut short, too long, negative or not finite is named 
   for (std::size_t n = 0; n < good.size(); ++n)
     DOCTEST_CHECK(refused(good.substr(0, n), ArrayFormat::llmc).code == 65);
   DOCTEST_CHECK(refused(good.substr(0, 1029)).names("x.bin: cut short at byte 1029"));
-  DOCTEST_CHECK(refused(good + "x").names("behind the 3 numbers"));
+  DOCTEST_CHECK(refused(good + "x").names("data after the 3 numbers"));
   DOCTEST_CHECK(refused("abc", ArrayFormat::nanogpt).names("cut short at byte 3"));
   DOCTEST_CHECK(refused("no magic").names("--format nanogpt"));
   DOCTEST_CHECK(refused(llmc({20240520, 2, 0}, "")).names("version 2"));

@@ -119,7 +119,7 @@ DOCTEST_TEST_CASE("what an index gets wrong is named") {
   DOCTEST_CHECK(with([](Index& i) { i.type = 6; }).names("float64"));
   DOCTEST_CHECK(with([](Index& i) { i.type = 7; }).names("float32"));
   DOCTEST_CHECK(with([](Index& i) { i.lengths[1] = -3; }).names("sequence 1 has -3 ids"));
-  DOCTEST_CHECK(with([](Index& i) { i.begins[1] = 2; }).names("begins at byte 2, not 4"));
+  DOCTEST_CHECK(with([](Index& i) { i.begins[1] = 2; }).names("begins at byte 2, not at 4"));
   DOCTEST_CHECK(with([](Index& i) { i.begins[0] = -2; }).names("begins at byte -2"));
   DOCTEST_CHECK(with([](Index& i) { i.starts[0] = 1; }).names("begins at sequence 1"));
   DOCTEST_CHECK(with([](Index& i) { i.starts[1] = -1; }).names("ends at sequence -1"));
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("what an index gets wrong is named") {
   DOCTEST_CHECK(with([](Index& i) { i.starts.pop_back(); }).names("end at sequence 2 of 3"));
   DOCTEST_CHECK(with([](Index& i) { i.starts.clear(); }).names("lists no documents"));
   DOCTEST_CHECK(with([](Index& i) { i.behind = "abc"; }).names("multimodal"));
-  DOCTEST_CHECK(with([](Index& i) { i.behind = "ab"; }).names("2 bytes behind"));
+  DOCTEST_CHECK(with([](Index& i) { i.behind = "ab"; }).names("2 bytes after"));
   // A claimed terabyte is not allocated.
   std::string announced = good;
   announced[25] = '\x7f';

@@ -158,7 +158,7 @@ DOCTEST_TEST_CASE("a row that is damaged is told with its part, and none of it i
   flip();
   const auto error = thrown([&] { store::merge(parts.paths, parts.folder.path, ""); });
   DOCTEST_CHECK(error.code == 65);
-  DOCTEST_CHECK(error.text.find(parts.paths[1] + "corrupt file") == 0);
+  DOCTEST_CHECK(error.text.find(parts.paths[1] + ": damaged: its rows") == 0);
   flip();
   store::merge(parts.paths, parts.folder.path, "");
   DOCTEST_CHECK(contents(parts.folder.path) == contents(whole.path));

@@ -46,5 +46,6 @@ DOCTEST_TEST_CASE("each sequence has its automaton; another file is refused by l
   core::write_file(automata, lines + lines);
   DOCTEST_CHECK(thrown([&] { task::read_regbench_problems(data, automata); }).names("more lines"));
   core::write_file(automata, "{}\n" + lines);
-  DOCTEST_CHECK(thrown([&] { task::read_regbench_problems(data, automata); }).names(":1: no"));
+  DOCTEST_CHECK(
+      thrown([&] { task::read_regbench_problems(data, automata); }).names(":1: has no \"states\""));
 }

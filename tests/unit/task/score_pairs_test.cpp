@@ -91,5 +91,5 @@ DOCTEST_TEST_CASE("scores of different tokens are refused by line") {
   DOCTEST_CHECK(short_one.names(a.path + " ends after line 13"));
   const auto differs = thrown([&] { task::read_score_pairs(a.path, other.path, {}); });
   DOCTEST_CHECK(differs.code == 65);
-  DOCTEST_CHECK(differs.names(a.path + ":2: token 0 at 0"));
+  DOCTEST_CHECK(differs.names(a.path + ":2: has token 0 at 0"));
 }

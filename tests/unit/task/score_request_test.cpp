@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
       {R"({"context": "b"})", R"(f:3: "context" needs "continuation" or "choices"; give one)"},
       {R"({"context": "b", "continuation": "a", "choices": ["a"]})",
        R"(f:3: "context" needs "continuation" or "choices"; give one)"},
-      {R"({"context": "b", "choices": []})", "f:3: no choices"},
+      {R"({"context": "b", "choices": []})", "f:3: has no choices"},
       {R"({"context": "b", "choices": ["a"], "gold": 1})",
        R"(f:3: "gold" is 1, but the choices are 0 to 0)"},
       {R"({"context": "b", "choices": ["a", 2]})", R"(f:3: "choices" has the wrong type)"},

@@ -79,7 +79,7 @@ DOCTEST_TEST_CASE("what is written is read") {
 DOCTEST_TEST_CASE("a damaged file is named with its line") {
   const std::string heading = "position\tdocument\ttoken\tnats\n";
   DOCTEST_CHECK(thrown(heading + "1\t0\t5\t2.5\n").empty());
-  DOCTEST_CHECK(has(thrown(""), "a.tsv: empty"));
+  DOCTEST_CHECK(has(thrown(""), "a.tsv: is empty"));
   DOCTEST_CHECK(has(thrown("position\ttoken\n"), "a.tsv:1: has no column \"document\""));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\t5\n"), "a.tsv:2: nats '' is not a number"));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\tx\t2\n"), "a.tsv:2: token 'x'"));

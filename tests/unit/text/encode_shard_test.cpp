@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says te
   options.document_separator = "#";
   DOCTEST_CHECK(options.follow({lines}).empty());
   options.document_separator.clear();
-  DOCTEST_CHECK(options.follow({lines}).find("x.jsonl: JSON lines") != std::string::npos);
+  DOCTEST_CHECK(options.follow({lines}).find("x.jsonl: read as JSON lines") != std::string::npos);
   DOCTEST_CHECK(options.format == "jsonl");
 }
 
@@ -108,7 +108,7 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
     DOCTEST_CHECK(text::shortfall(*learned, request).empty() == !bpe);
     request.vocab_size = 20'000, request.min_count = 3;
     const auto why = text::shortfall(*learned, request);
-    DOCTEST_CHECK(why.find("fewer tokens than --vocab-size 20000") == 0);
+    DOCTEST_CHECK(why.find("learned fewer tokens than --vocab-size 20000") == 0);
     DOCTEST_CHECK(why.find(bpe ? "no further pairs occur 3" : "no further words occur 3") !=
                   why.npos);
     DOCTEST_CHECK(why.find("--min-count") != why.npos);

@@ -283,8 +283,8 @@ DOCTEST_TEST_CASE("pipelines: what is not supported is named") {
                       "looks behind"));
   DOCTEST_CHECK(
       names(changed("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), "(a"));
-  DOCTEST_CHECK(
-      names(changed("llama3", "/pre_tokenizer/pretokenizers/0/behavior", "Removed"), "removes"));
+  DOCTEST_CHECK(names(changed("llama3", "/pre_tokenizer/pretokenizers/0/behavior", "Removed"),
+                      "behavior Removed"));
   DOCTEST_CHECK(names(changed("llama3", "/post_processor", type("RobertaProcessing")), "Roberta"));
   DOCTEST_CHECK(
       names(changed("llama3", "/post_processor/single/0/SpecialToken/id", "<bos>"), "<bos>"));

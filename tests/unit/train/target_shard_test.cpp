@@ -81,8 +81,8 @@ DOCTEST_TEST_CASE("targets of another text, of none, damaged or no distribution 
   write_targets(folder / "vectors", data, ~0ull, "gen-moons");
   refused(folder / "vectors", "not a file of targets; create it with build-targets");
   write_targets(folder / "twice", data, 5);
-  refused(folder / "twice", "of token 5: no distribution");
-  refused(folder / "text", "vectors wanted");
+  refused(folder / "twice", "the target of token 5 is not a distribution");
+  refused(folder / "text", "expected a shard of vectors");
   write_targets(folder / "damaged", data);
   std::fstream file(folder / "damaged", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(static_cast<std::streamoff>(std::filesystem::file_size(folder / "damaged") / 2));

@@ -41,7 +41,7 @@ DOCTEST_TEST_CASE("a command gets the folder twice, and its last number is the s
 DOCTEST_TEST_CASE("a command that fails, dies or says nothing is an error that names it") {
   DOCTEST_CHECK(failure_of("echo 1; exit 3").find("status 3: echo 1") != std::string::npos);
   DOCTEST_CHECK(failure_of("kill -9 $$").find("signal 9") != std::string::npos);
-  DOCTEST_CHECK(failure_of("echo none").find("not a number: echo none") != std::string::npos);
+  DOCTEST_CHECK(failure_of("echo none").find("printed no number: echo none") != std::string::npos);
   DOCTEST_CHECK(failure_of("/no/such/program").find("status 127") != std::string::npos);
 }
 
