@@ -136,6 +136,6 @@ int main(int argc, char** argv) {
                    "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
                    "  gen-ruler --output-format answered -n 5000 | tokenize -t bytes --format "
                    "jsonl -o train.shard.zst",
-                   {"tokenizer", "text", "documents"}},
+                   {"tokenizer", "text", "squad"}},
                   options, generate);
 }

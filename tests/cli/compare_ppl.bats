@@ -84,7 +84,7 @@ EOF
   sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' better.tsv >other.tsv
   run compare-ppl a.tsv other.tsv
   [ "$status" -eq 65 ]
-  [[ $output == "compare-ppl: a.tsv:7: token "*"other.tsv:7 has token 999"*"different tokens" ]]
+  [[ $output == "compare-ppl: a.tsv:7: has token "*"other.tsv:7 has token 999"*"different tokens" ]]
   head -n 1000 better.tsv >short.tsv
   run compare-ppl a.tsv short.tsv
   [ "$status" -eq 65 ]

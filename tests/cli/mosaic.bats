@@ -70,7 +70,7 @@ record() { # FLAG...: of the mosaic
   probe attention -q -j 1 -m "$data/mosaic" --sequences 5 --json "$data/valid.shard.zst" |
     jq -es 'length == 64 and ([.[] | select(.position == 15) | .attention] | add == 0)'
   run -64 --separate-stderr probe attention -m "$data/transformer" --window 49 "$data/valid.shard.zst"
-  [[ "$stderr" == *"positions for 48"* ]]
+  [[ "$stderr" == *"has only 48 positions"* ]]
   run -64 --separate-stderr probe attention -m "$data/lstm" "$data/valid.shard.zst"
   [[ "$stderr" == *"lstm"* && "${#stderr_lines[@]}" -eq 1 ]]
 }

@@ -229,7 +229,7 @@ END
   run --separate-stderr eval-ppl -m model --ngrams index --json train.shard.zst test.shard.zst
   [[ $stderr == *"contains the evaluated text or a FILE of it"* ]]
   near "$(field loss <<<"$output")" "$(eval-ppl -q -m model --json train.shard.zst test.shard.zst | field loss)" 1e-9
-  refused 64 "takes 1 or 20 shares" eval-ppl -m model --ngrams index --ngrams-lambda 0.1,0.2 test.shard.zst
+  refused 64 "takes 1 or 20 weights, not 2" eval-ppl -m model --ngrams index --ngrams-lambda 0.1,0.2 test.shard.zst
   tokenize -q --learn bpe --vocab-size 300 text -o bpe.json
   tokenize -q -t bpe.json text | build-ngrams -q -o foreign >/dev/null
   refused 65 "foreign" eval-ppl -m model --ngrams foreign test.shard.zst

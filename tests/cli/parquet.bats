@@ -43,7 +43,7 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
     [ "$status" -eq "$code" ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == "tokenize: "*"$words"* ]] && [ ! -e wrong.shard.zst ] ||
       { echo "$*: $status: $stderr" && return 1; }
   }
-  wrong 65 'rows.parquet: row 4: no text' "$golden/rows.parquet"
+  wrong 65 'rows.parquet: row 4: has no text' "$golden/rows.parquet"
   wrong 65 'no column body; give --column, one of: id, text, words, large, lists' --column body "$golden/rows.parquet"
   wrong 65 'column id does not contain texts, but int64' --column id "$golden/rows.parquet"
   wrong 65 'column lists does not contain texts' --column lists "$golden/rows.parquet"

@@ -258,7 +258,7 @@ ranks_add_up() {
   run -64 eval-ppl --sum p.1 p.3
   [[ $output == *"part 2 of 3 is missing"* ]]
   run -64 eval-ppl --sum p.1 p.2 p.2 p.3
-  [[ $output == *"p.2: is part 2, as p.2 is"* ]]
+  [[ $output == *"p.2: is part 2, like p.2"* ]]
   run -64 eval-ppl --sum p.1 p.2 other.3
   [[ $output == *"other.3: belongs to another evaluation than p.1"* ]]
   run -64 eval-ppl --sum p.1 half.2
@@ -344,7 +344,7 @@ packs() {
   bm25-pack -q --part 3/3 --k 5 "${small[@]}" -o top.3
   bm25-pack -q --part 3/3 --segment 200 test.shard.zst -o data.3
   fails 64 'part 2 of 3 is missing' bm25-pack --hits h.1 --hits h.3 "${small[@]}" -o x
-  fails 64 'h.1: is part 1, as h.1 is' bm25-pack --hits h.1 --hits h.1 --hits h.2 "${small[@]}" -o x
+  fails 64 'h.1: is part 1, like h.1' bm25-pack --hits h.1 --hits h.1 --hits h.2 "${small[@]}" -o x
   fails 64 'half.2: is one of 2 parts, but h.1 is one of 3' bm25-pack --hits h.1 --hits half.2 "${small[@]}" -o x
   fails 64 'top.3: contains the hits of another search: k 5, now 20' bm25-pack --hits h.1 --hits h.2 --hits top.3 "${small[@]}" -o x
   fails 64 'data.3: contains the hits of another search: data' bm25-pack --hits h.1 --hits h.2 --hits data.3 "${small[@]}" -o x
@@ -465,7 +465,7 @@ stores() {
   cp -r store.2 damaged.2
   printf 'x' | dd of=damaged.2/keys.npy bs=1 seek=1000 conv=notrunc status=none
   fails 64 'part 2 of 3 is missing' store merge store.1 store.3 -o x
-  fails 64 'store.2: is part 2, as store.2 is' store merge store.1 store.2 store.2 -o x
+  fails 64 'store.2: is part 2, like store.2' store merge store.1 store.2 store.2 -o x
   fails 64 'model.2: belongs to another store than store.1: model' store merge store.1 model.2 store.3 -o x
   fails 64 'windows.2: belongs to another store than store.1: windows' store merge store.1 windows.2 -o x
   fails 64 'data.2: belongs to another store than store.1: data' store merge store.1 data.2 -o x

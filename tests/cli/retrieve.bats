@@ -71,7 +71,7 @@ END
   refused '--protocol lm-eval' --protocol lm-eval
   refused '--protocol llama.cpp' --protocol llama.cpp
   refused '--retrieve-tokens 60: does not fit into a window of 64 tokens of which 8 are scored' --retrieve-tokens 60 --retrieve-every 8
-  refused '--retrieve-mix 2: --memory local would join' --retrieve-mix 2 --memory local
+  refused '--retrieve-mix 2: --memory local cannot join' --retrieve-mix 2 --memory local
   run --separate-stderr -64 eval-ppl -q -m model --retrieve-log log test.shard.zst
   [[ $stderr == *'--retrieve-log: requires --retrieve'* ]]
   tokenize -q --learn word text -o word.json

@@ -120,7 +120,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   expect 65 "a.bin: cut short at byte 2" shard import --vocabulary 10 a.idx
   numbers H 1 2 3 >a.bin
   expect 65 "a.bin: has data after the 2 numbers" shard import --vocabulary 10 a.idx
-  expect 65 "a.bin: begins neither" shard import --vocabulary 10 a.bin
+  expect 65 "a.bin: neither a file of llm.c nor .npy" shard import --vocabulary 10 a.bin
   numbers H 1 77 >a.bin
   expect 65 "a.bin: id 77 at position 1" shard import --vocabulary 10 a.idx
   numbers h 1 -2 >s.bin
@@ -184,8 +184,8 @@ for name, x in {"i8": a.astype(np.int64), "u1": np.arange(256, dtype=np.uint8), 
   numbers H 1 2 3 >a.bin
   { numbers i 20240520 1 5 && zeros 1012 && numbers H 1 2 3; } >short.bin
   printf abc >odd.bin
-  expect 65 "a.bin: begins neither" shard import --vocabulary 10 a.bin
-  expect 65 "a.bin: id 3 at place 2" shard import --vocabulary 3 --format nanogpt a.bin
+  expect 65 "a.bin: neither a file of llm.c nor .npy" shard import --vocabulary 10 a.bin
+  expect 65 "a.bin: id 3 at position 2" shard import --vocabulary 3 --format nanogpt a.bin
   expect 65 "odd.bin: cut short at byte 3" shard import --vocabulary 10 --format nanogpt odd.bin
   expect 65 "short.bin: cut short at byte 1030" shard import --vocabulary 10 short.bin
   expect 64 "give their tokenizer" shard import --format nanogpt a.bin

@@ -29,7 +29,7 @@ signature() { # MODEL [FLAG...]
 }
 
 @test "a window beyond the positions is taken, with a note" {
-  expect() { [ "$status" -eq 0 ] && [[ $stderr == *"$1: --window 128: llama64 has 64 positions;"* ]]; }
+  expect() { [ "$status" -eq 0 ] && [[ $stderr == *"$1: --window 128: llama64 has only 64 positions;"* ]]; }
   run --separate-stderr eval-ppl -m llama64 --window 128 text.shard.zst
   expect eval-ppl && [[ $output == *'|window:128|'* ]]
   run --separate-stderr eval-ppl -m llama256 --window 128 text.shard.zst

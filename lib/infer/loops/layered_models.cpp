@@ -192,7 +192,7 @@ constexpr Layered kLayered[] = {
 
 std::optional<LayeredModel> layered_model(nn::Model& model, torch::Device device,
                                           Precision precision) {
-  if (!device.is_cpu()) return std::nullopt;
+  if (!device.is_cpu() || !model.options.plain_layers()) return std::nullopt;
   for (const auto& [name, weight] : model.named_weights())
     if (weight.scalar_type() != torch::kFloat32 || !weight.is_contiguous()) return std::nullopt;
   for (const auto& layered : kLayered)

@@ -178,7 +178,7 @@ class UnigramKind : public SourceKind {
     f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; 0: never")
         .between(0, kMostTuned);
     f("unigram-lambda", *own.lambda.target(),
-      "interpolation weight of the cache (0 to below 1), or gate");
+      "interpolation weight of the unigram (0 to below 1), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override {

@@ -50,7 +50,7 @@ class Shard:
     @cached_property
     def array(self) -> "numpy.ndarray":
         """All elements, read once."""
-        data = run("shard", "export", "--format=npy", "--", os.fspath(self.path), progress=False, answers=(0,)).data
+        data = run("shard", "export", "--output-format=npy", "--", os.fspath(self.path), progress=False, answers=(0,)).data
         array: "numpy.ndarray" = _numpy().load(io.BytesIO(data), allow_pickle=False)
         return array
 
