@@ -45,7 +45,7 @@ setup() {
   [ "$output" = "gen-babistories-prompts: short: cut short: it ends within its compressed data" ]
   tokenize -q -t bytes openings -o openings.shard.zst
   run -65 gen-babistories-prompts --openings openings.shard.zst
-  [[ $output == "gen-babistories-prompts: openings.shard.zst: a shard of tokens"* ]]
+  [[ $output == "gen-babistories-prompts: openings.shard.zst: is a shard of tokens"* ]]
 
   for two in '--names - --openings -' '--words - --openings -' '--words - --names -'; do
     # shellcheck disable=SC2086  # words
