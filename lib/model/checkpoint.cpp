@@ -74,7 +74,7 @@ bool is_temporary(const std::string& name) {
 /// Whether the folder holds only files of save_checkpoint().
 bool is_own(const std::string& path) {
   return core::holds_only(
-      path, [](std::string_view name) { return name == kCheckpointTensors || name == kFactsFile; });
+      path, [](std::string_view name) { return is_checkpoint_file(name) || name == kFactsFile; });
 }
 
 /// Throws Error{cannot_create} if the path exists and is no checkpoint; its files are kept.
@@ -108,41 +108,66 @@ void replace_folder(const std::string& from, const std::string& to) {
   remove_folder(old);
 }
 
-}  // namespace
+std::string checkpoint_path(const std::string& folder, std::int64_t step) {
+  return folder + "/" + std::string(kPrefix) + std::to_string(step);
+}
 
-std::string save_checkpoint(const std::string& folder, std::int64_t step,
-                            const Checkpoint& checkpoint) {
-  core::make_folder(folder);
-  const std::string path = folder + "/" + std::string(kPrefix) + std::to_string(step);
-  const std::string building = temporary(path);
-  expect_own(path);
-  expect_own(building), remove_folder(building);
-  core::make_new_folder(building);
+// Calls `work`, and removes `building` if it throws.
+template <class F>
+auto or_remove(const std::string& building, const F& work) {
   try {
-    const NamedTensors tensors(checkpoint.tensors.begin(), checkpoint.tensors.end());
-    core::Output data(building + "/" + kCheckpointTensors);
-    const core::Digest digest = write_safetensors(data, tensors);
-    data.commit();
-    core::OrderedJson outer = core::OrderedJson::object();
-    const std::string facts = core::dump(checkpoint.facts);
-    outer["version"] = kCheckpointVersion;
-    outer["tensors"] = digest.hex();
-    outer["facts_digest"] = core::hash128(facts).hex();
-    outer["facts"] = checkpoint.facts;
-    core::write_file(building + "/" + kFactsFile, core::dump(outer) + "\n");
-    core::sync_folder(building);
-    replace_folder(building, path);
+    return work();
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(building, ignored);
     throw;
   }
-  return path;
 }
 
-Checkpoint load_checkpoint(const std::string& path) {
-  const std::string facts_path = path + "/" + kFactsFile,
-                    tensors_path = path + "/" + kCheckpointTensors;
+}  // namespace
+
+std::string begin_checkpoint(const std::string& folder, std::int64_t step) {
+  core::make_folder(folder);
+  const std::string path = checkpoint_path(folder, step), building = temporary(path);
+  expect_own(path);
+  expect_own(building), remove_folder(building);
+  core::make_new_folder(building);
+  return building;
+}
+
+std::string save_part(const std::string& building, std::size_t part, const Checkpoint& checkpoint) {
+  core::Output data(building + "/" + checkpoint_file(part));
+  std::string digest = write_checkpoint_file(data, checkpoint.tensors, checkpoint.parts);
+  data.commit();
+  return digest;
+}
+
+std::string end_checkpoint(const std::string& building, const std::string& folder,
+                           std::int64_t step, const Checkpoint& checkpoint,
+                           const std::vector<std::string>& digests) {
+  return or_remove(building, [&] {
+    core::OrderedJson outer = core::OrderedJson::object();
+    const std::string facts = core::dump(checkpoint.facts);
+    outer["version"] = kCheckpointVersion;
+    outer["tensors"] = save_part(building, 0, checkpoint);
+    if (!digests.empty()) outer["parts"] = digests;
+    outer["facts_digest"] = core::hash128(facts).hex();
+    outer["facts"] = checkpoint.facts;
+    core::write_file(building + "/" + kFactsFile, core::dump(outer) + "\n");
+    core::sync_folder(building);
+    std::string path = checkpoint_path(folder, step);
+    replace_folder(building, path);
+    return path;
+  });
+}
+
+std::string save_checkpoint(const std::string& folder, std::int64_t step,
+                            const Checkpoint& checkpoint) {
+  return end_checkpoint(begin_checkpoint(folder, step), folder, step, checkpoint, {});
+}
+
+Checkpoint open_checkpoint(const std::string& path) {
+  const std::string facts_path = path + "/" + kFactsFile;
   const core::Json outer = core::read_json(facts_path, kFactsLimit);
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
   if (version != kCheckpointVersion)
@@ -155,15 +180,19 @@ Checkpoint load_checkpoint(const std::string& path) {
   if (core::hash128(core::dump(checkpoint.facts)).hex() !=
       core::get<std::string>(outer, "facts_digest", facts_path))
     fail(Code::bad_data, "{}: corrupt file: checksum mismatch of its facts", facts_path);
-  const SafetensorsReader reader(tensors_path);
-  reader.verify();
-  const auto digest = reader.metadata().find(kDigestKey);
-  const auto expected = core::get<std::string>(outer, "tensors", facts_path);
-  if (digest == reader.metadata().end() || digest->second != expected)
-    fail(Code::bad_data,
-         "{}: its tensors do not match {} (XXH3 {}); one of the two files was replaced",
-         tensors_path, kFactsFile, expected);
-  for (const auto& [name, entry] : reader.entries()) checkpoint.tensors[name] = reader.read(name);
+  std::vector<std::string> digests;
+  if (outer.contains("parts"))
+    digests = core::get<std::vector<std::string>>(outer, "parts", facts_path);
+  digests.insert(digests.begin(), core::get<std::string>(outer, "tensors", facts_path));
+  checkpoint.files = std::make_shared<CheckpointFiles>(path, digests);
+  return checkpoint;
+}
+
+Checkpoint load_checkpoint(const std::string& path) {
+  Checkpoint checkpoint = open_checkpoint(path);
+  for (const auto& name : checkpoint.files->names())
+    checkpoint.tensors[name] = checkpoint.files->tensor(name);
+  checkpoint.files.reset();
   return checkpoint;
 }
 

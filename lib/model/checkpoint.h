@@ -3,12 +3,14 @@
 // results.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
 #include "core/rng.h"
+#include "model/checkpoint_files.h"
 #include "model/safetensors.h"
 #include "nn/arch/model.h"
 #include "nn/base/state.h"
@@ -18,10 +20,13 @@ namespace model {
 
 inline constexpr const char* kCheckpointTensors = "state.safetensors";
 
-/// Content of step-N/: state.safetensors and state.json.
+/// Content of step-N/: state.json, and state.safetensors, to which state.1.safetensors, ... belong
+/// if several processes wrote it.
 struct Checkpoint {
   TensorMap tensors;  ///< any device when saved; on the CPU when loaded
+  PartMap parts;      ///< tensors that are parts of larger ones; empty when loaded
   core::Json facts = core::Json::object();
+  std::shared_ptr<const CheckpointFiles> files;  ///< tensors that are read on demand; or null
 
   /// put_* store weights, a State or a generator's state under a name ("model", "carried",
   /// "dropout", ...); get_* restore them and throw Error{bad_data} that names a missing or
@@ -36,7 +41,10 @@ struct Checkpoint {
   void put_generator(const std::string& name, torch::Device device = torch::kCPU);
   void get_generator(const std::string& name, torch::Device device = torch::kCPU) const;
 
-  const torch::Tensor& tensor(const std::string& name) const;  ///< throws Error{bad_data}
+  /// Return a tensor, or its numbers [begin, end) in row-major order. Throw Error{bad_data} if it
+  /// is missing or has fewer numbers.
+  torch::Tensor tensor(const std::string& name) const;
+  torch::Tensor numbers(const std::string& name, std::int64_t begin, std::int64_t end) const;
   std::string origin;  ///< path of the loaded checkpoint, for messages
 };
 
@@ -46,9 +54,22 @@ struct Checkpoint {
 std::string save_checkpoint(const std::string& folder, std::int64_t step,
                             const Checkpoint& checkpoint);
 
-/// Loads a checkpoint and verifies every byte of both files. Throws Error{no_input},
+/// Do what save_checkpoint() does for a checkpoint that several processes write. Process 0 calls
+/// begin_checkpoint(), which returns the temporary folder; then each other process `part` writes
+/// its tensors there with save_part(), which returns their digest; then process 0 calls
+/// end_checkpoint() with its own tensors and the others' digests, in order. Processes that end
+/// before that leave only the temporary folder.
+std::string begin_checkpoint(const std::string& folder, std::int64_t step);
+std::string save_part(const std::string& building, std::size_t part, const Checkpoint& checkpoint);
+std::string end_checkpoint(const std::string& building, const std::string& folder,
+                           std::int64_t step, const Checkpoint& checkpoint,
+                           const std::vector<std::string>& digests);
+
+/// Loads a checkpoint and verifies every byte of its files. Throws Error{no_input},
 /// Error{bad_data}.
 Checkpoint load_checkpoint(const std::string& path);
+/// As load_checkpoint(), but tensors are read when they are asked for.
+Checkpoint open_checkpoint(const std::string& path);
 
 /// A checkpoint of a run folder.
 struct CheckpointPath {

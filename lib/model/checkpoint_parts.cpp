@@ -19,10 +19,21 @@ at::Generator default_generator(torch::Device device) {
 
 }  // namespace
 
-const torch::Tensor& Checkpoint::tensor(const std::string& name) const {
+torch::Tensor Checkpoint::tensor(const std::string& name) const {
   const auto found = tensors.find(name);
-  if (found == tensors.end()) fail(Code::bad_data, "{}: has no tensor {}", origin, name);
-  return found->second;
+  if (found != tensors.end()) return found->second;
+  if (!files) fail(Code::bad_data, "{}: has no tensor {}", origin, name);
+  return files->tensor(name);
+}
+
+torch::Tensor Checkpoint::numbers(const std::string& name, std::int64_t begin,
+                                  std::int64_t end) const {
+  const auto found = tensors.find(name);
+  if (found == tensors.end() && files) return files->numbers(name, begin, end);
+  const auto all = tensor(name).flatten();
+  if (begin < 0 || begin > end || end > all.numel())
+    fail(Code::bad_data, "{}: {} has {} numbers, not {}", origin, name, all.numel(), end);
+  return all.narrow(0, begin, end - begin);
 }
 
 void Checkpoint::put_weights(const std::string& name, const nn::Model& model) {
@@ -33,7 +44,7 @@ void Checkpoint::put_weights(const std::string& name, const nn::Model& model) {
 void Checkpoint::get_weights(const std::string& name, nn::Model& model) const {
   const torch::NoGradGuard no_grad;
   for (auto& [weight, target] : model.named_weights()) {
-    const auto& saved = tensor(name + "." + weight);
+    const auto saved = tensor(name + "." + weight);
     if (saved.sizes() != target.sizes() || saved.scalar_type() != target.scalar_type())
       fail(Code::bad_data, "{}: {}.{} is {} {}, but in the model {} {}", origin, name, weight,
            c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
@@ -82,7 +93,7 @@ void Checkpoint::put_generator(const std::string& name, torch::Device device) {
 }
 
 void Checkpoint::get_generator(const std::string& name, torch::Device device) const {
-  const auto& saved = tensor(name);
+  const auto saved = tensor(name);
   auto generator = default_generator(device);
   const std::lock_guard<std::mutex> lock(generator.mutex());
   const auto now = generator.get_state();

@@ -79,7 +79,7 @@ ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch:
   if (run.best && kept) {
     const auto parts = summed(checkpoint);
     for (const auto& [name, weight] : weights) {
-      const auto& one = checkpoint.tensor(kKept + name);
+      const auto one = checkpoint.tensor(kKept + name);
       torch::Tensor(weight).copy_(parts > 0 ? one / static_cast<double>(parts) : one);
     }
     which = parts > 0 ? fmt::format("the mean of {} of its weights, up to step {}", parts, step)

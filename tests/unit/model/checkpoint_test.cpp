@@ -1,5 +1,7 @@
 #include "model/checkpoint.h"
 
+#include <array>
+
 #include "folder_of_test.h"
 
 namespace {
@@ -12,6 +14,26 @@ model::Checkpoint some_checkpoint(double value) {
   checkpoint.facts["step"] = 3;
   checkpoint.facts["loss"] = 0.1 + value;
   return checkpoint;
+}
+
+// What process `part` of three has of a tensor of 4 x 3 numbers 0 to 11, and one of its own.
+model::Checkpoint part_of(std::size_t part) {
+  const std::array<std::int64_t, 4> cuts = {0, 2, 7, 12};
+  const std::int64_t begin = cuts.at(part), size = cuts.at(part + 1) - begin;
+  model::Checkpoint checkpoint;
+  checkpoint.facts["step"] = 5;
+  checkpoint.tensors["shared"] = torch::arange(12, torch::kFloat32).narrow(0, begin, size);
+  checkpoint.parts["shared"] = {{4, 3}, begin};
+  checkpoint.tensors["own." + std::to_string(part)] = torch::full({2}, double(part));
+  return checkpoint;
+}
+
+// Saves the parts as process 0 joins them; `last` is in the place of process 2's.
+std::string save_parts(const std::string& folder, const model::Checkpoint& last) {
+  const auto building = model::begin_checkpoint(folder, 5);
+  const std::vector<std::string> digests = {model::save_part(building, 1, part_of(1)),
+                                            model::save_part(building, 2, last)};
+  return model::end_checkpoint(building, folder, 5, part_of(0), digests);
 }
 
 double value_of(const std::string& path) {
@@ -142,4 +164,64 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(value_of(path) == 1);
   fs::remove(path + "/state.safetensors");
   expect_error(core::Code::no_input, "state.safetensors", [&] { model::load_checkpoint(path); });
+}
+
+DOCTEST_TEST_CASE("a checkpoint of several processes: the tensors of one, whole or a range") {
+  const TemporaryFolder folder;
+  const auto path = save_parts(folder.path, part_of(2));
+  DOCTEST_CHECK(path == folder / "step-5");
+  const auto whole = torch::arange(12, torch::kFloat32);
+  const auto loaded = model::load_checkpoint(path);
+  DOCTEST_CHECK(loaded.tensors.size() == 4);
+  DOCTEST_CHECK(loaded.tensor("shared").equal(whole.view({4, 3})));
+  DOCTEST_CHECK(loaded.tensor("own.2").equal(torch::full({2}, 2.0)));
+  const auto opened = model::open_checkpoint(path);
+  DOCTEST_CHECK(opened.facts == part_of(0).facts);
+  for (const auto* checkpoint : {&loaded, &opened}) {
+    for (std::int64_t begin = 0; begin <= 12; ++begin)
+      for (std::int64_t end = begin; end <= 12; ++end)
+        DOCTEST_CHECK(checkpoint->numbers("shared", begin, end).equal(whole.slice(0, begin, end)));
+    expect_error(core::Code::bad_data, "shared has 12 numbers, not 13",
+                 [&] { checkpoint->numbers("shared", 3, 13); });
+    expect_error(core::Code::bad_data, "no tensor gone", [&] { checkpoint->tensor("gone"); });
+  }
+  model::remove_checkpoints(folder.path);
+  DOCTEST_CHECK(fs::is_empty(folder.path));
+}
+
+DOCTEST_TEST_CASE("parts of a checkpoint that are damaged, missing or do not fit are found") {
+  const TemporaryFolder folder;
+  const auto path = save_parts(folder.path, part_of(2));
+  const std::string file = path + "/state.2.safetensors", whole = core::read_text(file);
+  const auto want = model::load_checkpoint(path).tensor("shared");
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string flipped = whole;
+    flipped[i] = static_cast<char>(flipped[i] ^ (1 << (i % 8)));
+    overwrite(file, flipped);
+    try {
+      const auto got = model::load_checkpoint(path).tensor("shared");
+      DOCTEST_CHECK_MESSAGE(got.equal(want), i);
+    } catch (const core::Error&) {
+    }
+  }
+  overwrite(file, core::read_text(path + "/state.1.safetensors"));
+  DOCTEST_CHECK_THROWS_AS(model::load_checkpoint(path), core::Error);
+  fs::remove(file);
+  expect_error(core::Code::no_input, "state.2.safetensors", [&] { model::load_checkpoint(path); });
+  const auto refused = [&](const model::PartOf& place, const char* text) {
+    auto last = part_of(2);
+    last.parts["shared"] = place;
+    const auto saved = save_parts(folder.path, last);
+    expect_error(core::Code::bad_data, text, [&] { model::load_checkpoint(saved); });
+  };
+  refused({{4, 3}, 8}, "do not cover its numbers once");
+  refused({{4, 3}, 6}, "do not cover its numbers once");
+  refused({{3, 4}, 7}, "does not match the other files");
+  refused({{4, 3}, -1}, "does not match the other files");
+  // Ended before all was written: nothing but a temporary folder.
+  const TemporaryFolder other;
+  model::save_part(model::begin_checkpoint(other.path, 1), 1, part_of(1));
+  DOCTEST_CHECK(!model::latest_checkpoint(other.path));
+  model::remove_leftovers(other.path);
+  DOCTEST_CHECK(fs::is_empty(other.path));
 }
