@@ -45,13 +45,12 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);
 
   std::shared_ptr<Embedding> wte_;
+  BlockStack stack_;
 
  private:
   torch::Tensor embedded(const torch::Tensor& ids, const torch::Tensor& before);
   Hidden through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights, KeyValues& cache,
                         const std::vector<SourceView>& sources, NgramCall* ngrams);
-
-  BlockStack stack_;
 };
 
 }  // namespace nn

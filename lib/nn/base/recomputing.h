@@ -1,5 +1,11 @@
 #pragma once
-// Recomputes blocks in the backward pass, which trades time for memory.
+// Recomputes blocks in the backward pass, which trades time for memory; blocks whose weights need not
+// be in memory all the time.
+
+#include <memory>
+#include <vector>
+
+#include "nn/base/torch.h"
 
 namespace nn {
 
@@ -11,6 +17,32 @@ class RecomputingBlocks {
   /// rest is recomputed in the backward pass with the same dropout. A stack's last block is not
   /// recomputed, because its backward pass comes first. No gradient flows through the State then.
   virtual void recompute_blocks(bool on) = 0;
+};
+
+/// Makes the weights of blocks present for as long as a block computes. Weights are those that
+/// block_weights() returned for the block.
+class WeightLender {
+ public:
+  virtual ~WeightLender() = default;
+  /// lend() returns when the weights have their values, until take_back().
+  virtual void lend(const std::vector<torch::Tensor>& weights) = 0;
+  virtual void take_back(const std::vector<torch::Tensor>& weights) = 0;
+  /// Offers the gradients of a block's weights, in the backward pass, before take_back(); undefined
+  /// for a gradient of 0. Gradients that it resets are not added to those of the weights.
+  virtual void offer(const std::vector<torch::Tensor>& weights,
+                     std::vector<torch::Tensor>& gradients) = 0;
+};
+
+/// What an architecture also is if only its blocks read the blocks' weights.
+class LendingBlocks {
+ public:
+  virtual ~LendingBlocks() = default;
+  /// Returns the weights that each block alone reads.
+  virtual std::vector<std::vector<torch::Tensor>> block_weights() const = 0;
+  /// From the next forward on, in training with gradients: all blocks but the last recompute, and
+  /// borrow their weights for the forward and for the backward pass. The last borrows its weights
+  /// in the forward pass and never returns them. Null: no lender.
+  virtual void lend_weights(std::shared_ptr<WeightLender> lender) = 0;
 };
 
 }  // namespace nn

@@ -140,15 +140,31 @@ std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor
   return sights;
 }
 
+std::vector<torch::Tensor> BlockStack::weights_of(std::size_t i) const {
+  std::vector<torch::Tensor> weights;
+  for (const auto& weight : blocks_[i]->named_parameters()) {
+    const bool shared = pool_ && weight.value().is_same(pool_->values);
+    if (weight.value().requires_grad() && !shared && !weight.key().starts_with("ngram."))
+      weights.push_back(weight.value());
+  }
+  return weights;
+}
+
+std::vector<std::vector<torch::Tensor>> BlockStack::block_weights() const {
+  std::vector<std::vector<torch::Tensor>> weights;
+  for (std::size_t i = 0; i < blocks_.size(); ++i) weights.push_back(weights_of(i));
+  return weights;
+}
+
 torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x,
                                            const Sight& sight, KeyValues& cache,
                                            const SourceView& source) const {
   const auto block = blocks_[i];
-  std::vector<torch::Tensor> inputs{x}, weights;
+  std::vector<torch::Tensor> inputs{x};
   const bool reads = source.entries != nullptr;
   if (reads) inputs.insert(inputs.end(), {source.entries->keys, source.entries->values});
-  for (const auto& weight : block->parameters())
-    if (weight.requires_grad()) weights.push_back(weight);
+  auto weights = weights_of(i);
+  const auto own = weights.size();
   if (pool_ && memory_.has(static_cast<std::int64_t>(i), shape_.layers) &&
       pool_->values.requires_grad())
     weights.push_back(pool_->values);
@@ -164,7 +180,7 @@ torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x
                           reads ? SourceView{&entries, &of_source, present} : SourceView{},
                           nullptr);
   };
-  return recomputed(inputs, weights, compute);
+  return recomputed(inputs, weights, compute, lender_, own);
 }
 
 torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
@@ -179,8 +195,9 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sig
     const bool last = i + 1 == blocks_.size();
     const Sight& sight = sights[i % sights.size()];
     const SourceView source = sources.empty() ? SourceView{} : sources[i];
-    const bool again = recompute_ && !last && blocks_[i]->is_training() &&
-                       torch::GradMode::is_enabled() && sight.watch == nullptr;
+    const bool trains = blocks_[i]->is_training() && torch::GradMode::is_enabled();
+    const bool again = (recompute_ || lender_) && !last && trains && sight.watch == nullptr;
+    if (lender_ && last && trains) lender_->lend(weights_of(i));
     x = again ? recomputed_block(i, x, sight, cache, source)
               : blocks_[i]->forward(x, sight, cache, name(i), source, last ? ffn_input : nullptr);
   }

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "nn/base/model_options.h"
+#include "nn/base/recomputing.h"
 #include "nn/base/torch.h"
 #include "nn/layers/block.h"
 #include "nn/layers/embedding.h"
@@ -64,6 +66,9 @@ class BlockStack {
   bool plain() const { return !memory_.any() && !options_.experts.any(); }
   bool has_ngrams() const { return memory_.kind == "ngram"; }
   void recompute(bool on) { recompute_ = on; }
+  /// Return and lend the weights that each block alone reads; see LendingBlocks.
+  std::vector<std::vector<torch::Tensor>> block_weights() const;
+  void lend_weights(std::shared_ptr<WeightLender> lender) { lender_ = std::move(lender); }
   /// Returns the final norm; null: none.
   const LayerNorm* final_norm() const { return ln_f_.get(); }
 
@@ -73,6 +78,8 @@ class BlockStack {
   std::vector<Sight> sights_of(const Cache& cache, const torch::Tensor& before,
                                const torch::TensorOptions& options) const;
 
+  /// Returns trained weights that block i alone reads: without shared values and its n-gram memory.
+  std::vector<torch::Tensor> weights_of(std::size_t i) const;
   /// Returns block i's output. Only the block's inputs are kept for the backward pass.
   torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x, const Sight& sight,
                                  KeyValues& cache, const SourceView& source) const;
@@ -87,6 +94,7 @@ class BlockStack {
   std::shared_ptr<ValuePool> pool_;                   // shared by blocks; null: none
   std::shared_ptr<LayerNorm> ln_f_;
   bool recompute_ = false;
+  std::shared_ptr<WeightLender> lender_;  // null: all weights are present
 };
 
 }  // namespace nn

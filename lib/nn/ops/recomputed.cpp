@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -64,6 +65,26 @@ struct Call : torch::CustomClassHolder {
   Draws draws;
   bool casts = false;
   torch::ScalarType type = torch::kFloat32;
+  std::shared_ptr<WeightLender> lender;
+  std::vector<Tensor> lent;
+};
+
+// Weights that are present while the object exists.
+class Borrowed {
+ public:
+  explicit Borrowed(const Call& call) : call_(call) {
+    if (call_.lender) call_.lender->lend(call_.lent);
+  }
+  ~Borrowed() {
+    if (!call_.lender) return;
+    if (call_.casts) at::autocast::clear_cache();  // copies of what is taken back
+    call_.lender->take_back(call_.lent);
+  }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+ private:
+  const Call& call_;
 };
 
 // Returns copies at which gradients end.
@@ -82,6 +103,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     context->saved_data["call"] = c10::IValue::make_capsule(call);
     // Gradients are enabled although none are kept, so that both passes take the same code paths.
     const torch::AutoGradMode with_gradients(true);
+    const Borrowed borrowed(*call);
     return call->compute(cut_off(all.slice(0, call->inputs)), /*again=*/false).detach();
   }
 
@@ -92,6 +114,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     const auto device = all[0].device();
     const torch::AutoGradMode with_gradients(true);
     const auto leaves = cut_off(at::TensorList(all).slice(0, call->inputs));
+    const Borrowed borrowed(*call);
     Tensor out;
     {
       const DrawsAgain draws(device, call->draws);
@@ -101,8 +124,17 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     variable_list of;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].requires_grad()) of.push_back(i < call->inputs ? leaves[i] : all[i]);
-    const auto found = torch::autograd::grad({out}, of, d_out, /*retain_graph=*/false,
-                                             /*create_graph=*/false, /*allow_unused=*/true);
+    auto found = torch::autograd::grad({out}, of, d_out, /*retain_graph=*/false,
+                                       /*create_graph=*/false, /*allow_unused=*/true);
+    if (call->lender) {
+      // Weights come last, and all have gradients.
+      const auto first = found.end() - static_cast<std::ptrdiff_t>(all.size() - call->inputs);
+      const auto last = first + static_cast<std::ptrdiff_t>(call->lent.size());
+      variable_list offered(first, last);
+      std::fill(first, last, Tensor());
+      call->lender->offer(call->lent, offered);
+      std::move(offered.begin(), offered.end(), first);
+    }
     variable_list gradients;
     std::size_t next = 0;
     for (const auto& tensor : all)
@@ -115,7 +147,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
 }  // namespace
 
 Tensor recomputed(const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights,
-                  Compute compute) {
+                  Compute compute, std::shared_ptr<WeightLender> lender, std::size_t lent) {
   auto call = c10::make_intrusive<Call>();
   const auto device = inputs[0].device();
   call->compute = std::move(compute);
@@ -123,6 +155,9 @@ Tensor recomputed(const std::vector<Tensor>& inputs, const std::vector<Tensor>& 
   call->draws = Draws::now(device);
   call->casts = at::autocast::is_autocast_enabled(device.type());
   if (call->casts) call->type = at::autocast::get_autocast_dtype(device.type());
+  call->lender = std::move(lender);
+  if (call->lender)
+    call->lent.assign(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(lent));
   std::vector<Tensor> all = inputs;
   all.insert(all.end(), weights.begin(), weights.end());
   return Recomputed::apply(at::TensorList(all), call);

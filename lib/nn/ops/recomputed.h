@@ -3,8 +3,10 @@
 // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include "nn/base/recomputing.h"
 #include "nn/base/torch.h"
 
 namespace nn {
@@ -17,8 +19,10 @@ using Compute = std::function<torch::Tensor(const std::vector<torch::Tensor>& in
 /// Returns compute(inputs, false) and stores only the inputs. Differentiable once in the inputs and
 /// in the `weights`; `weights` must be all leaves with gradient that `compute` reads. Torch's
 /// generators and autocast are restored for the second call. Dropout masks are therefore
-/// bit-identical, and on one machine values and gradients too.
+/// bit-identical, and on one machine values and gradients too. `lender`, if not null, lends the
+/// first `lent` of the weights for each of the two calls.
 torch::Tensor recomputed(const std::vector<torch::Tensor>& inputs,
-                         const std::vector<torch::Tensor>& weights, Compute compute);
+                         const std::vector<torch::Tensor>& weights, Compute compute,
+                         std::shared_ptr<WeightLender> lender = nullptr, std::size_t lent = 0);
 
 }  // namespace nn

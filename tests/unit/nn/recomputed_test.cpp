@@ -1,9 +1,12 @@
-// Recomputed blocks: values, gradients and State are bit-identical to those without recomputation.
+// Recomputed blocks: values, gradients and State are bit-identical to those without recomputation,
+// also if the blocks borrow their weights.
 
 #include "nn/ops/recomputed.h"
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,13 +19,57 @@ namespace {
 using properties::Ids;
 using torch::Tensor;
 
+// Has the weights of blocks not a number while they are not lent, and adds up their gradients.
+class Hiding : public nn::WeightLender {
+ public:
+  explicit Hiding(const std::vector<std::vector<Tensor>>& blocks) {
+    for (const auto& weights : blocks)
+      for (const auto& weight : weights)
+        kept_[weight.unsafeGetTensorImpl()] = weight.detach().clone();
+    for (const auto& weights : blocks) take_back(weights);
+  }
+  void lend(const std::vector<Tensor>& weights) override {
+    for (const auto& weight : weights)
+      weight.variable_data().copy_(kept_.at(weight.unsafeGetTensorImpl()));
+    ++lent;
+  }
+  void take_back(const std::vector<Tensor>& weights) override {
+    for (const auto& weight : weights) weight.variable_data().fill_(std::nan(""));
+    ++taken_back;
+  }
+  void offer(const std::vector<Tensor>& weights, std::vector<Tensor>& gradients) override {
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      auto& sum = sums_[weights[i].unsafeGetTensorImpl()];
+      if (gradients[i].defined()) sum = sum.defined() ? sum + gradients[i] : gradients[i];
+      gradients[i].reset();
+    }
+  }
+  // The gradient that was offered, or the weight's own.
+  Tensor gradient(const Tensor& weight) const {
+    const auto found = sums_.find(weight.unsafeGetTensorImpl());
+    if (found == sums_.end()) return weight.grad();
+    DOCTEST_CHECK(!weight.grad().defined());
+    return found->second;
+  }
+  int lent = 0, taken_back = 0;
+
+ private:
+  std::map<const void*, Tensor> kept_, sums_;
+};
+
 // Returns f, g, the gradients of all weights, the State and torch's next random number after two
 // calls. The second call continues the first if rows are carried.
 std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries, bool source,
-                                  bool recompute) {
+                                  bool recompute, bool lends = false) {
   torch::manual_seed(3);
   nn::Model model(options, properties::kVocabulary);
   model.train();
+  std::shared_ptr<Hiding> lender;
+  if (auto* const blocks = dynamic_cast<nn::LendingBlocks*>(model.architecture.get());
+      blocks != nullptr && lends) {
+    lender = std::make_shared<Hiding>(blocks->block_weights());
+    blocks->lend_weights(lender);
+  }
   dynamic_cast<nn::RecomputingBlocks&>(*model.architecture).recompute_blocks(recompute);
   constexpr std::int64_t kSteps = 20;
   nn::State state;
@@ -43,8 +90,14 @@ std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries,
   }
   for (const auto& [name, weight] : model.named_weights()) {
     DOCTEST_CAPTURE(name);
-    DOCTEST_REQUIRE(weight.grad().defined());
-    all.push_back(properties::gradient_of(weight));
+    const auto gradient = lender ? lender->gradient(weight) : weight.grad();
+    DOCTEST_REQUIRE(gradient.defined());
+    all.push_back(gradient.is_sparse() ? gradient.to_dense() : gradient);
+  }
+  if (lender) {  // twice a call for all blocks but the last, and that once
+    const auto layers = static_cast<int>(options.shape.layers);
+    DOCTEST_CHECK(lender->lent == 2 * (2 * (layers - 1) + 1));
+    DOCTEST_CHECK(lender->taken_back == layers + 2 * 2 * (layers - 1));
   }
   for (const auto& [name, tensor] : state.tensors) all.push_back(tensor);
   all.push_back(torch::rand({1}));
@@ -57,11 +110,15 @@ void check_recomputed(const std::string& what, const nn::ModelOptions& options,
   DOCTEST_CAPTURE(carries);
   const bool source = options.arch == "encoder-decoder";
   const auto want = trained_twice(options, carries, source, false);
-  const auto got = trained_twice(options, carries, source, true);
-  DOCTEST_REQUIRE(got.size() == want.size());
-  for (std::size_t i = 0; i < want.size(); ++i) {
-    DOCTEST_CAPTURE(i);
-    DOCTEST_CHECK(torch::equal(got[i], want[i]));
+  for (const bool lends : {false, true}) {
+    if (lends && source) continue;
+    DOCTEST_CAPTURE(lends);
+    const auto got = trained_twice(options, carries, source, !lends, lends);
+    DOCTEST_REQUIRE(got.size() == want.size());
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      DOCTEST_CAPTURE(i);
+      DOCTEST_CHECK(torch::equal(got[i], want[i]));
+    }
   }
 }
 
