@@ -18,6 +18,7 @@
 #include "model/model_texts.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
+#include "ranks/agreement.h"
 #include "ranks/rank_options.h"
 #include "shard/file.h"
 #include "shard/text_reader.h"
@@ -120,20 +121,49 @@ int plan_only(const Options& options, const cli::Context& context) {
   const auto objective = objective_of(options, context, options.files);
   if (!objective->settings().note.empty()) cli::note(context, objective->settings().note);
   core::Output out("-");
-  const auto plan = train::plan(*objective, options.keep);
+  auto plan = train::plan(*objective, options.keep);
   const bool gpu = nn::device(options.compute.device).is_cuda();
-  out.write(options.sbatch ? train::sbatch_line(plan, context.jobs, gpu)
-                           : cli::format_report(context, plan));
+  if (options.sbatch) {
+    out.write(train::sbatch_line(plan, context.jobs, gpu));
+  } else if (context.json) {
+    out.write(cli::format_report(context, plan));
+  } else {
+    const auto rows = plan["per_rank"].get<std::vector<core::OrderedJson>>();
+    plan.erase("per_rank");
+    out.write(cli::format_report(context, plan) + "\n" + cli::format_table(context, rows));
+  }
   out.commit();
   return 0;
+}
+
+// Connects the ranks for tensors of this rank's device, which it returns. Pieces of gradients go
+// through the host; of NCCL's buckets every rank has all.
+torch::Device connect(const Options& options, const cli::Context& context, ranks::Group& group) {
+  const auto& shard = options.job.thrift.shard;
+  ranks::BackendOptions backend = options.backend;
+  torch::Device device = torch::kCPU;
+  const bool pieces = options.job.thrift.sharded() >= train::Sharded::gradients;
+  group.together([&] {
+    device = nn::device(options.compute.device);
+    if (pieces && backend.backend == "nccl")
+      core::fail(core::Code::usage,
+                 "--shard: {} cannot be combined with --rank-backend nccl; use gloo", shard);
+  });
+  ranks::expect_agreement(group, {{"shard", shard}});
+  if (pieces) backend.backend = "gloo";
+  auto note = ranks::connect(group, backend, device);
+  if (pieces && options.backend.backend == "auto" && device.is_cuda())
+    note = "ranks add gradients through the host, not by NCCL: --shard " + shard;
+  if (!note.empty()) cli::note(context, note);
+  return device;
 }
 
 int train_model(Options options, cli::Context context) {
   options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
-  if (options.job.thrift.shard_optimiser && !options.ranks.any())
-    core::fail(core::Code::usage, "--shard-optimiser: requires --ranks");
   if (options.plan || options.sbatch) return plan_only(options, context);
+  if (options.job.thrift.sharded() != train::Sharded::none && !options.ranks.any())
+    core::fail(core::Code::usage, "--shard: requires --ranks");
   if (context.output.empty() || context.output == "-")
     core::fail(core::Code::usage, "-o: stdout cannot hold a model; give a folder");
 
@@ -144,11 +174,7 @@ int train_model(Options options, cli::Context context) {
   cli::catch_stop_signals();
   read_texts(options, run.shards, context);
   std::optional<torch::Device> device;
-  if (options.ranks.any() && !options.loss.of_vectors()) {
-    group->together([&] { device = nn::device(options.compute.device); });
-    const auto note = ranks::connect(*group, options.backend, *device);
-    if (!note.empty()) cli::note(context, note);
-  }
+  if (options.ranks.any() && !options.loss.of_vectors()) device = connect(options, context, *group);
   std::unique_ptr<train::Objective> objective;
   group->together([&] { objective = objective_of(options, context, run.shards, group, device); });
   cli::Progress progress(context, "training", "updates",

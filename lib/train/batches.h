@@ -68,9 +68,16 @@ struct MicroBatch {
   nn::Teachers teachers = {};  ///< teacher's distributions for its targets, if given
 };
 
-/// A process's share of each step's micro-batches: [begin, begin + count) of every `of`.
+/// A process's share of each step's micro-batches: `count` of every `of`, from `begin` on. They are
+/// consecutive, or runs of `run` of them that begin `stride` apart.
 struct Share {
-  std::int64_t begin = 0, count = 1, of = 1;
+  std::int64_t begin = 0, count = 1, of = 1, run = 0, stride = 0;
+
+  /// Returns the number of the process's i-th micro-batch, over all steps.
+  std::int64_t at(std::int64_t i) const {
+    const std::int64_t own = i % count;
+    return i / count * of + begin + (run > 0 ? own / run * stride + own % run : own);
+  }
 };
 
 /// Reads the rows' tokens. Throws the errors of Dataset::read.

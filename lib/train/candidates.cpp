@@ -18,9 +18,13 @@ Candidates::Candidates(std::int64_t average, std::int64_t every, std::int64_t st
                        bool higher)
     : average_(average), every_(every), steps_(steps), by_(std::move(by)), higher_(higher) {}
 
-void Candidates::passed(std::int64_t step, const NamedWeights& weights) {
+bool Candidates::reads(std::int64_t step) const {
   const auto left = steps_ - step;
-  if (left % every_ != 0 || left / every_ >= average_) return;
+  return left % every_ == 0 && left / every_ < average_;
+}
+
+void Candidates::passed(std::int64_t step, const NamedWeights& weights) {
+  if (!reads(step)) return;
   const torch::NoGradGuard no_grad;
   for (const auto& [name, weight] : weights) {
     auto& sum = kept_[name];

@@ -22,6 +22,8 @@ class Candidates {
   Candidates(std::int64_t average, std::int64_t every, std::int64_t steps, std::string by,
              bool higher);
 
+  /// Returns whether passed() reads the weights after step `step`.
+  bool reads(std::int64_t step) const;
   /// Records the weights after step `step`. Call it once for each step, in order.
   void passed(std::int64_t step, const NamedWeights& weights);
   /// Records the score after step `step`. `joint_temperature`: the calibrated temperature, if any.

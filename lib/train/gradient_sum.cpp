@@ -9,11 +9,6 @@
 namespace train {
 namespace {
 
-std::int64_t odd_part(std::int64_t n) {
-  while (n % 2 == 0) n /= 2;
-  return n;
-}
-
 // Of the form that the others' gradients have.
 torch::Tensor no_gradient(const std::string& name, const torch::Tensor& weight) {
   const auto options = weight.options().requires_grad(false);

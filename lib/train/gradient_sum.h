@@ -19,6 +19,12 @@ inline ranks::Sum sum_of(const Recipe& recipe) {
   return recipe.reduce == "fast" ? ranks::Sum::fast : ranks::Sum::tree;
 }
 
+/// Returns the largest odd divisor of n > 0.
+inline std::int64_t odd_part(std::int64_t n) {
+  while (n % 2 == 0) n /= 2;
+  return n;
+}
+
 /// A step's micro-batches are the leaves of a tree. Their number is 2^k m, m odd: m neighbours are
 /// added sequentially, as autograd does, and these blocks by pairs, pairs of pairs, and so on. With
 /// N processes, N a power of two and at most 2^k, each process sums whole branches, and the network

@@ -1,5 +1,7 @@
 #include "train/learner.h"
 
+#include <type_traits>
+
 #include "core/error.h"
 #include "core/rng.h"
 #include "nn/base/autocast.h"
@@ -70,6 +72,17 @@ void recompute_blocks(nn::Model& model) {
   blocks->recompute_blocks(true);
 }
 
+nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
+  auto* const blocks = dynamic_cast<nn::LendingBlocks*>(model.architecture.get());
+  if (blocks == nullptr)
+    core::fail(core::Code::usage,
+               "--shard: weights requires arch transformer, not {}; use gradients",
+               model.options.arch);
+  if (lora)
+    core::fail(core::Code::usage, "--shard: weights cannot be combined with --lora; use gradients");
+  return *blocks;
+}
+
 }  // namespace
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
@@ -79,6 +92,7 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       recipe_(recipe),
       group_(std::move(group)),
       team_(group_, recipe.objective.memory_ranks),
+      sharded_(group_->is_alone() ? Sharded::none : thrift.sharded()),
       carries_(carries),
       carries_state_(carries && model_->architecture->carry() != nn::Carry::reencode),
       seed_(seed),
@@ -101,16 +115,25 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   if (thrift.recompute) recompute_blocks(*model_);
   if (lora_) lora_->to(device_);
   const auto weights = lora_ ? lora_->weights() : model_->named_weights();
-  if (thrift.shard_optimiser && !group_->is_alone())
-    shares_ = std::make_unique<OptimiserShares>(weights, group_);
-  optimiser_ =
-      make_optimiser(recipe.optimiser, weights, shares_ ? shares_->own() : std::vector<bool>{});
+  for (const auto& [name, weight] : weights)
+    if (sharded_ != Sharded::none && is_memory_table(name))
+      core::fail(core::Code::usage,
+                 "--shard: cannot be combined with --memory-layer, whose tables have sparse "
+                 "gradients");
+  if (sharded_ != Sharded::none)
+    shards_ = std::make_unique<Shards>(weights, recipe.optimiser, group_);
+  if (sharded_ == Sharded::weights) {
+    auto& blocks = lending_blocks(*model_, lora_ != nullptr);
+    lent_ = std::make_shared<LentWeights>(*shards_, blocks.block_weights());
+    blocks.lend_weights(lent_);
+  }
+  optimiser_ = make_optimiser(recipe.optimiser, shards_ ? shards_->own() : weights, weights);
   const bool alike = !carries && team_.size() == 1 && !memory_.ext;
-  if (record && alike && !lora_ && !thrift.recompute && nn::graph_calls(device_) != nullptr &&
-      FixedMicroBatch::fits(model_->options))
-    fixed_ = std::make_unique<FixedMicroBatch>(optimiser_->weights(), device_);
-  if (group_->connects(device_))
-    buckets_ = std::make_unique<GradientBuckets>(optimiser_->weights(), *group_, sum_of(recipe));
+  if (record && alike && sharded_ < Sharded::gradients && !lora_ && !thrift.recompute &&
+      nn::graph_calls(device_) != nullptr && FixedMicroBatch::fits(model_->options))
+    fixed_ = std::make_unique<FixedMicroBatch>(weights, device_);
+  if (group_->connects(device_) && sharded_ < Sharded::gradients)
+    buckets_ = std::make_unique<GradientBuckets>(summed_weights(), *group_, sum_of(recipe));
 }
 
 nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const {
@@ -213,31 +236,79 @@ Share Learner::share() const {
   const std::int64_t of = recipe_.batches.accumulate;
   if (carries_) return {0, of, of};
   const std::int64_t count = of / team_.teams();
-  return {team_.number() * count, count, of};
+  if (sharded_ < Sharded::gradients) return {team_.number() * count, count, of};
+  const std::int64_t run = GradientShards::block(count, sum_of(recipe_));
+  return {team_.number() * run, count, of, run, team_.teams() * run};
 }
 
-Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
-  const auto lanes = std::ssize(lanes_);
-  GradientSum sum(optimiser_->weights(), lanes * std::ssize(micro_batches), *group_,
-                  sum_of(recipe_), buckets_.get());
+const NamedWeights& Learner::summed_weights() const {
+  return shards_ ? shards_->weights() : optimiser_->weights();
+}
+
+template <class Sum>
+Update Learner::run(std::int64_t step, const std::vector<MicroBatch>& micro_batches, Sum&& sum) {
   // What is replayed runs no hooks; ranks that share a micro-batch transfer in its backward pass.
-  const bool overlap = !fixed_ && team_.size() == 1;
-  for (std::int64_t lane = 0; lane < lanes; ++lane) {
+  [[maybe_unused]] const bool overlap = !fixed_ && team_.size() == 1;
+  for (std::int64_t lane = 0; lane < std::ssize(lanes_); ++lane) {
     for (const auto& micro : micro_batches) {
       const auto own = own_rows(micro, lane);
-      if (overlap) sum.begin_leaf();
+      if constexpr (std::is_same_v<std::decay_t<Sum>, GradientSum>) {
+        if (overlap) sum.begin_leaf();
+      } else if (lent_) {
+        lent_->sum_into(&sum);
+      }
       const auto nats = backward(step, micro, own, lane);
+      if (lent_) lent_->take_all_back();
       if (lora_) lora_->take_gradients();
       sum.add(nats, own.tokens);
     }
   }
+  if (lent_) lent_->sum_into(nullptr);
   Update update;
   sum.finish(update);
+  return update;
+}
+
+Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
+  const auto leaves = std::ssize(lanes_) * std::ssize(micro_batches);
+  const auto how = sum_of(recipe_);
+  Update update;
+  torch::Tensor norm;
+  if (sharded_ < Sharded::gradients) {
+    update = run(step, micro_batches,
+                 GradientSum(summed_weights(), leaves, *group_, how, buckets_.get()));
+    if (shards_) shards_->take_gradients();
+  } else {
+    const bool early = team_.size() == 1 && !lora_ && !lent_;  // else others talk
+    update = run(step, micro_batches,
+                 GradientShards(*shards_, leaves, *group_, how,
+                                carries_ ? Neighbours::own : Neighbours::processes, early));
+  }
+  if (shards_) norm = shards_->norm();
   update.lr = schedule_.at(step - further_from_);
-  descend(update, *optimiser_, recipe_.optimiser.clip, step);
-  if (shares_) shares_->spread(optimiser_->weights());
+  descend(update, *optimiser_, recipe_.optimiser.clip, step, norm);
+  if (shards_) {
+    shards_->drop_gradients();
+    shards_->spread();
+  }
   if (lora_) lora_->apply();
   return update;
+}
+
+void Learner::take_weights(const NamedWeights& from) {
+  const torch::NoGradGuard no_grad;
+  const auto to = model_->named_weights();
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (!lent_ || !shards_->is_away(i)) torch::Tensor(to[i].second).copy_(from[i].second);
+  if (lent_) shards_->take_away(from);
+}
+
+void Learner::gather_weights() {
+  if (lent_) lent_->fetch_all();
+}
+
+void Learner::release_weights() {
+  if (lent_) lent_->drop_all();
 }
 
 torch::Tensor Learner::gather(const std::function<torch::Tensor(const Lane&)>& of) const {
@@ -254,11 +325,13 @@ torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const 
 }
 
 void Learner::put(model::Checkpoint& checkpoint) const {
-  if (!lora_) checkpoint.put_weights("model", *model_);
-  if (lora_)
+  if (!lora_ && group_->first())
+    for (std::size_t i = 0; const auto& [name, values] : model_->named_weights())
+      if (!lent_ || !shards_->is_away(i++)) checkpoint.tensors["model." + name] = values.detach();
+  if (lora_ && group_->first())
     for (const auto& [name, values] : lora_->weights()) checkpoint.tensors["lora." + name] = values;
   put_optimiser(checkpoint, *optimiser_);
-  if (shares_) shares_->put(checkpoint, *optimiser_);
+  if (shards_) shards_->put(checkpoint, *optimiser_);
   const auto put = [&](const char* part, const auto& of) {
     const nn::State& first = of(lanes_[0]);
     nn::State state;
@@ -267,7 +340,7 @@ void Learner::put(model::Checkpoint& checkpoint) const {
       const auto& name = entry.first;
       state.tensors[name] = gather([&](const Lane& lane) { return of(lane).tensors.at(name); });
     }
-    checkpoint.put_state(part, state);
+    if (group_->first()) checkpoint.put_state(part, state);
   };
   put("state", [](const Lane& lane) -> const nn::State& { return lane.state; });
   put("memory", [](const Lane& lane) -> const nn::State& { return lane.previous.state(); });
@@ -279,10 +352,18 @@ void Learner::get(const model::Checkpoint& checkpoint) {
     for (const auto& [name, values] : lora_->weights())
       torch::Tensor(values).copy_(checkpoint.tensor("lora." + name));
     lora_->apply();
+  } else if (lent_) {
+    const torch::NoGradGuard no_grad;
+    for (std::size_t i = 0; const auto& [name, values] : model_->named_weights())
+      if (!shards_->is_away(i++))
+        torch::Tensor(values).copy_(checkpoint.tensor("model." + name).view(values.sizes()));
   } else {
     checkpoint.get_weights("model", *model_);
   }
-  get_optimiser(checkpoint, *optimiser_);
+  if (shards_)
+    shards_->get(checkpoint, *optimiser_);
+  else
+    get_optimiser(checkpoint, *optimiser_);
   const auto get = [&](const char* part, const auto& of) {
     const auto state = checkpoint.get_state(part, device_);
     for (std::size_t own = 0; own < lanes_.size(); ++own) {

@@ -17,10 +17,12 @@
 #include "train/batches.h"
 #include "train/fixed_micro_batch.h"
 #include "train/gradient_buckets.h"
+#include "train/gradient_shards.h"
+#include "train/lent_weights.h"
 #include "train/lora.h"
 #include "train/optimiser.h"
-#include "train/optimiser_shares.h"
 #include "train/schedule.h"
+#include "train/shards.h"
 #include "train/train_options.h"
 #include "train/update.h"
 
@@ -46,7 +48,8 @@ class Learner {
           bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
 
   /// Returns the micro-batches of a step that this process reads: with carried rows, parts of all;
-  /// else whole ones, equal within a team.
+  /// else whole ones, equal within a team. With sharded gradients neighbours are of different teams,
+  /// so that their sum is soon shared out.
   Share share() const;
   /// Runs step `step` (0, 1, ...) on this process's share() of the `recipe.batches.accumulate`
   /// micro-batches: the gradient of the sum of losses divided by the number of tokens. Throws
@@ -57,6 +60,14 @@ class Learner {
   void put(model::Checkpoint& checkpoint) const;
   void get(const model::Checkpoint& checkpoint);
 
+  /// Gives the model the numbers of other weights of equal names and shapes.
+  void take_weights(const NamedWeights& from);
+
+  /// Between the two calls the first process has all weights whole, as validation needs them. Both
+  /// are collective.
+  void gather_weights();
+  void release_weights();
+
   /// Returns the rule of a micro-batch: no memory during the plain warm-up; draws the coin of ext.
   nn::MemoryRule rule(std::int64_t step, std::int64_t micro_batch) const;
 
@@ -65,6 +76,11 @@ class Learner {
   torch::Device device() const { return device_; }
 
  private:
+  // Weights whose gradients are summed whole.
+  const NamedWeights& summed_weights() const;
+  // Runs all leaves; the optimiser's weights get their gradients.
+  template <class Sum>
+  Update run(std::int64_t step, const std::vector<MicroBatch>& micro_batches, Sum&& sum);
   // State carried by a lane.
   struct Lane {
     nn::State state;
@@ -94,6 +110,7 @@ class Learner {
   Recipe recipe_;
   std::shared_ptr<ranks::Group> group_;
   ranks::Team team_;
+  Sharded sharded_;
   bool carries_, carries_state_;
   std::uint64_t seed_;
   torch::Device device_;
@@ -102,8 +119,9 @@ class Learner {
   std::int64_t further_from_, plain_steps_;
   nn::MemoryRule memory_;
   Schedule schedule_;
-  std::shared_ptr<Lora> lora_;               // null: the weights are trained
-  std::unique_ptr<OptimiserShares> shares_;  // null: this process has all
+  std::shared_ptr<Lora> lora_;         // null: the weights are trained
+  std::unique_ptr<Shards> shards_;     // null: this process has all
+  std::shared_ptr<LentWeights> lent_;  // null: all weights are present
   std::unique_ptr<Optimiser> optimiser_;
   std::unique_ptr<GradientBuckets> buckets_;  // null: sums over ranks go through the host
   std::unique_ptr<FixedMicroBatch> fixed_;    // null: not supported

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -21,17 +22,18 @@ class Objective {
   struct Settings {
     Recipe recipe;  ///< resolved
     ValidationOptions validation;
-    core::OrderedJson config;        ///< config.json before the model is complete
-    FileNames files{};               ///< for the fingerprints in config
-    std::string note{};              ///< see Run
-    std::string tokenizer{};         ///< tokenizer.json; empty: none
-    std::string counted = "tokens";  ///< unit over which the loss is averaged
-    bool nats = true;                ///< the loss is in nats: its exp is a perplexity
-    bool has_valid = false;          ///< validate() may be asked for
-    double scored = 0;               ///< counted units, over all steps
-    std::int64_t state_bytes = 0;    ///< that a stream carries after a segment; 0: nothing
-    bool shard_optimiser = false;    ///< see ThriftOptions
-    std::optional<double> epochs{};  ///< times through the data, if that is how they are taken
+    core::OrderedJson config;         ///< config.json before the model is complete
+    FileNames files{};                ///< for the fingerprints in config
+    std::string note{};               ///< see Run
+    std::string tokenizer{};          ///< tokenizer.json; empty: none
+    std::string counted = "tokens";   ///< unit over which the loss is averaged
+    bool nats = true;                 ///< the loss is in nats: its exp is a perplexity
+    bool has_valid = false;           ///< validate() may be asked for
+    bool carries = false;             ///< rows of consecutive micro-batches continue one another
+    double scored = 0;                ///< counted units, over all steps
+    std::int64_t state_bytes = 0;     ///< that a stream carries after a segment; 0: nothing
+    Sharded sharded = Sharded::none;  ///< see ThriftOptions
+    std::optional<double> epochs{};   ///< times through the data, if that is how they are taken
   };
   virtual ~Objective() = default;
   const Settings& settings() const { return settings_; }
@@ -48,6 +50,12 @@ class Objective {
   virtual bool recorded() const { return false; }
 
   virtual NamedWeights weights() const = 0;
+  /// Returns weights that each block alone reads, if blocks can borrow them; else nothing.
+  virtual std::vector<std::vector<torch::Tensor>> block_weights() const { return {}; }
+  /// If weights are sharded, weights() have their numbers on the first process between these calls
+  /// alone. Both are collective.
+  virtual void gather_weights() {}
+  virtual void release_weights() {}
   /// Validation result. Memories, if any, are calibrated on the validation data.
   struct Valid {
     double loss;  ///< mean

@@ -115,8 +115,7 @@ class Adam : public Optimiser {
     ++updates_;
     const auto how = adam_step(options_, lr, updates_);
     const auto factor = scale.to(torch::kFloat32);
-    for (std::size_t i = 0; i < weights_.size(); ++i)
-      if (owns(i)) step_of(i, lr, how, scale, factor);
+    for (std::size_t i = 0; i < weights_.size(); ++i) step_of(i, lr, how, scale, factor);
   }
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
@@ -210,7 +209,6 @@ class Nag : public Optimiser {
     const double fade = options_.momentum * correct;
     const auto factor = scale.to(torch::kFloat32);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
-      if (!owns(i)) continue;
       auto w = weights_[i].second, u = moment("velocity", i);
       const double keep = 1 - lr * decay_of(i);
       nn::NagSpan span = {.w = nullptr,
@@ -295,13 +293,11 @@ bool is_memory_table(const std::string& name) {
   return name.ends_with("pool.values") || name.ends_with("ngram.tables");
 }
 
-Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own)
-    : options_(options), weights_(std::move(weights)), own_(std::move(own)) {
+Optimiser::Optimiser(const OptimiserOptions& options, NamedWeights weights)
+    : options_(options), weights_(std::move(weights)) {
   const torch::NoGradGuard no_grad;
   for (std::size_t i = 0; i < weights_.size(); ++i)
-    if (owns(i))
-      for (const auto& name : moment_names(i))
-        tensors_[name] = torch::zeros_like(weights_[i].second);
+    for (const auto& name : moment_names(i)) tensors_[name] = torch::zeros_like(weights_[i].second);
 }
 
 std::vector<std::string> Optimiser::moment_names(std::size_t weight) const {
@@ -331,27 +327,42 @@ void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
 }
 
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
-                                          std::vector<bool> own) {
-  if (options.optimiser == "nag")
-    return std::make_unique<Nag>(options, std::move(weights), std::move(own));
+                                          const NamedWeights& all) {
+  if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
   if (options.optimiser == "adam" || options.optimiser == "adamw" || options.optimiser == "radam")
-    return std::make_unique<Adam>(options, std::move(weights), std::move(own));
+    return std::make_unique<Adam>(options, std::move(weights));
   if (options.optimiser == "muon") {
-    const bool any = std::any_of(weights.begin(), weights.end(), [](const auto& named) {
+    const auto& asked = all.empty() ? weights : all;
+    const bool any = std::any_of(asked.begin(), asked.end(), [](const auto& named) {
       return is_hidden_matrix(named.first, named.second);
     });
     if (!any)
       core::fail(core::Code::usage,
                  "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");
-    return std::make_unique<Muon>(options, std::move(weights), std::move(own));
+    return std::make_unique<Muon>(options, std::move(weights));
   }
   core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
              options.optimiser);
 }
 
+// Partial sums of fixed blocks, the same for any number of threads.
+std::vector<double> square_sums(const torch::Tensor& gradient) {
+  const torch::NoGradGuard no_grad;
+  if (!fusable(gradient))
+    return {gradient.to(torch::kFloat32).pow(2).sum(torch::kFloat64).item<double>()};
+  const auto* p = gradient.const_data_ptr<float>();
+  const std::int64_t n = gradient.numel(), blocks = (n + kNormBlock - 1) / kNormBlock;
+  std::vector<double> partial(static_cast<std::size_t>(blocks));
+  at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b)
+      partial[static_cast<std::size_t>(b)] =
+          nn::square_sum(p + b * kNormBlock, std::min(kNormBlock, n - b * kNormBlock));
+  });
+  return partial;
+}
+
 torch::Tensor gradient_norm(const NamedWeights& weights) {
   const torch::NoGradGuard no_grad;
-  constexpr std::int64_t kBlock = 1 << 15;  // partial sums of fixed blocks, added in order
   torch::Tensor total;
   std::vector<torch::Tensor> on_device;
   double sum = 0;
@@ -369,16 +380,7 @@ torch::Tensor gradient_norm(const NamedWeights& weights) {
       total = total.defined() ? total + square : square;
       continue;
     }
-    const auto* p = g.const_data_ptr<float>();
-    const std::int64_t n = g.numel(), blocks = (n + kBlock - 1) / kBlock;
-    std::vector<double> partial(static_cast<std::size_t>(blocks));
-    at::parallel_for(0, blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t b = begin; b < end; ++b) {
-        partial[static_cast<std::size_t>(b)] =
-            nn::square_sum(p + b * kBlock, std::min(kBlock, n - b * kBlock));
-      }
-    });
-    for (const double block : partial) sum += block;
+    for (const double block : square_sums(g)) sum += block;
   }
   if (!on_device.empty()) {  // a few launches for all gradients
     const auto norms = torch::stack(at::_foreach_norm(on_device, 2)).to(torch::kFloat64);

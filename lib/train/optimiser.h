@@ -48,8 +48,7 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 /// update before. So an update costs what its tokens read.
 class Optimiser {
  public:
-  /// `own` selects the weights that this object updates and keeps moments for; empty: all.
-  Optimiser(const OptimiserOptions& options, NamedWeights weights, std::vector<bool> own = {});
+  Optimiser(const OptimiserOptions& options, NamedWeights weights);
   virtual ~Optimiser() = default;
 
   /// Makes one step. `scale` multiplies the gradients. It is a scalar tensor on their device, so
@@ -60,8 +59,7 @@ class Optimiser {
   /// another shape.
   const std::map<std::string, torch::Tensor>& tensors() const { return tensors_; }
   void restore(const std::map<std::string, torch::Tensor>& tensors);
-  /// Returns the names of a weight's moments, also of a weight that another rank owns. Each moment
-  /// has the weight's shape.
+  /// Returns the names of a weight's moments. Each has the weight's shape.
   std::vector<std::string> moment_names(std::size_t weight) const;
   /// Scalars of the optimiser's state. They are float64, so that JSON stores them exactly.
   virtual std::vector<double> numbers() const = 0;
@@ -70,18 +68,22 @@ class Optimiser {
   const NamedWeights& weights() const { return weights_; }
 
  protected:
-  bool owns(std::size_t weight) const { return own_.empty() || own_[weight]; }
   torch::Tensor moment(const std::string& kind, std::size_t weight);
   double decay_of(std::size_t weight) const;
   OptimiserOptions options_;
   NamedWeights weights_;
-  std::vector<bool> own_;
   std::map<std::string, torch::Tensor> tensors_;
 };
 
-/// Throws Error{usage} for muon if no weight is a hidden matrix.
+/// Creates an optimiser. `all`: the model's weights, if `weights` are some of them or parts. Throws
+/// Error{usage} for muon if no weight is a hidden matrix.
 std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
-                                          std::vector<bool> own = {});
+                                          const NamedWeights& all = {});
+
+/// Returns the sum of a gradient's squares: on the CPU one sum for each kNormBlock numbers, on a
+/// device one.
+inline constexpr std::int64_t kNormBlock = 1 << 15;
+std::vector<double> square_sums(const torch::Tensor& gradient);
 
 /// Euclidean norm of all gradients together, sparse ones settled (nn/ops/row_gradient.h): a float64
 /// scalar on their device; the same for any number of threads.

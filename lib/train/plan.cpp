@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "train/gradient_sum.h"
 #include "train/log.h"
 #include "train/optimiser.h"
+#include "train/shard_plan.h"
 
 namespace train {
 namespace {
@@ -60,6 +62,10 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   report["disk_bytes"] = weights + checkpoint * (std::max<std::int64_t>(keep.keep, 1) + 1);
   report["update_s"] = rounded(update_s);
   report[settings.counted + "_per_s"] = rounded(an_update / update_s);
+  const StepShape step{leaves, sum_of(recipe), settings.carries};
+  for (auto& row :
+       shard_table(objective.weights(), objective.block_weights(), recipe.optimiser, step))
+    report["per_rank"].push_back(std::move(row));
   report["hours"] = rounded(update_s * static_cast<double>(recipe.steps) / 3600);
   return report;
 }

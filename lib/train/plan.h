@@ -13,6 +13,7 @@ namespace train {
 /// Returns parameters, data, memory, disk and time. Measures time and memory on a few steps (with
 /// memory, if the objective has one), which change the weights: do not train them afterwards. Units
 /// are bytes, seconds and hours, on this machine under its present load, without validation.
+/// "per_rank" has the rows of shard_table().
 core::OrderedJson plan(Objective& objective, const KeepOptions& keep);
 
 /// Returns the sbatch options (Slurm) for a one-rank job: `threads`, the memory of `plan` plus a

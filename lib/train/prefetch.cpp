@@ -14,17 +14,19 @@ Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first,
       share_(share),
       rules_(std::move(rules)),
       targets_(targets),
-      device_(device) {
+      device_(device),
+      read_(first * share.count) {
   if (!device_.is_cpu())
     beside_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
-  begin(first * share_.of + share_.begin);
+  begin();
 }
 
 Prefetch::~Prefetch() {
   if (ahead_.valid()) ahead_.wait();
 }
 
-void Prefetch::begin(std::int64_t index) {
+void Prefetch::begin() {
+  const std::int64_t index = share_.at(read_++);
   // If no thread can start, the batch is read when it is needed.
   ahead_ = std::async(std::launch::async | std::launch::deferred, [this, index] {
     const auto rows = order_.rows(index);
@@ -57,9 +59,7 @@ MicroBatch Prefetch::next() {
     for (const auto& tensor : {batch.inputs, batch.targets, batch.weight, batch.source})
       if (tensor.defined()) tensor.record_stream(stream);
   }
-  const auto index = ahead.micro.index;
-  const bool last = (index + 1) % share_.of == (share_.begin + share_.count) % share_.of;
-  begin(index + 1 + (last ? share_.of - share_.count : 0));
+  begin();
   return std::move(ahead.micro);
 }
 

@@ -39,7 +39,7 @@ class Prefetch {
     MicroBatch micro;
     std::optional<c10::Event> copied = std::nullopt;
   };
-  void begin(std::int64_t index);
+  void begin();  // reads micro-batch share_.at(read_)
   Ahead upload(MicroBatch micro) const;
   const shard::Dataset& data_;
   Order& order_;
@@ -48,6 +48,7 @@ class Prefetch {
   const TargetShard* const targets_;
   const torch::Device device_;
   std::optional<c10::Stream> beside_;  // upload stream of the device
+  std::int64_t read_;                  // of the share
   std::future<Ahead> ahead_;
   double waited_s_ = 0;
 };

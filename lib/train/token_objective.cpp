@@ -5,6 +5,7 @@
 
 #include "model/folder.h"
 #include "nn/base/memory_rule.h"
+#include "nn/base/recomputing.h"
 #include "train/calibration.h"
 #include "train/validation.h"
 
@@ -26,9 +27,10 @@ Objective::Settings settings_of(const Run& run) {
           .note = run.note,
           .tokenizer = run.tokenizer,
           .has_valid = run.valid != nullptr,
+          .carries = run.order->carries(),
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
           .state_bytes = run.model->state_bytes(run.recipe.batches.segment),
-          .shard_optimiser = run.thrift.shard_optimiser,
+          .sharded = run.thrift.sharded(),
           .epochs = epochs};
 }
 
@@ -52,6 +54,12 @@ Update TokenObjective::update(std::int64_t step, std::int64_t data) {
   return learner_.update(step, micro);
 }
 
+std::vector<std::vector<torch::Tensor>> TokenObjective::block_weights() const {
+  const auto* const blocks = dynamic_cast<nn::LendingBlocks*>(run_.model->architecture.get());
+  if (blocks == nullptr || run_.lora) return {};
+  return blocks->block_weights();
+}
+
 Objective::Valid TokenObjective::validate() {
   const auto valid = train::validate(run_);
   return {valid.totals.loss(), valid.joint_temperature};
@@ -72,10 +80,7 @@ void TokenObjective::put(model::Checkpoint& checkpoint) const {
 }
 
 void TokenObjective::take_model(const std::string& folder) {
-  const auto loaded = model::load(folder);
-  const torch::NoGradGuard no_grad;
-  const auto from = loaded.model->named_weights(), to = run_.model->named_weights();
-  for (std::size_t i = 0; i < to.size(); ++i) torch::Tensor(to[i].second).copy_(from[i].second);
+  learner_.take_weights(model::load(folder).model->named_weights());
 }
 
 void TokenObjective::save(const std::string& folder,

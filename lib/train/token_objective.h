@@ -25,6 +25,9 @@ class TokenObjective : public Objective {
   NamedWeights weights() const override {
     return run_.lora ? run_.lora->weights() : run_.model->named_weights();
   }
+  std::vector<std::vector<torch::Tensor>> block_weights() const override;
+  void gather_weights() override { learner_.gather_weights(); }
+  void release_weights() override { learner_.release_weights(); }
   Valid validate() override;
   std::optional<double> calibrated() override;
   void put(model::Checkpoint& checkpoint) const override;

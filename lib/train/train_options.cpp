@@ -163,8 +163,17 @@ void ThriftOptions::fields(core::FieldList& f) {
   f("recompute", recompute,
     "activation checkpointing: recompute the blocks of a transformer in the backward pass; "
     "less memory, more time, same model");
-  f("shard-optimiser", shard_optimiser,
-    "with --ranks: shard the optimiser state over the ranks (ZeRO-1); same model");
+  f("shard", shard,
+    "with --ranks: shard over the ranks the optimiser state (ZeRO-1), also the gradients (ZeRO-2), "
+    "also the weights (ZeRO-3); same model",
+    {"none", "optimiser", "gradients", "weights"});
+}
+
+Sharded ThriftOptions::sharded() const {
+  return shard == "weights"     ? Sharded::weights
+         : shard == "gradients" ? Sharded::gradients
+         : shard == "optimiser" ? Sharded::optimiser
+                                : Sharded::none;
 }
 
 namespace {

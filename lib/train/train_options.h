@@ -111,9 +111,15 @@ struct Recipe {
   void settle_reduce(bool on_devices);
 };
 
+/// What each process of a run keeps a share of: the optimiser's moments; the gradients too; the
+/// weights of blocks too.
+enum class Sharded { none, optimiser, gradients, weights };
+
+/// Options that save memory and do not affect the bytes of the model.
 struct ThriftOptions {
-  bool recompute = false;        ///< see nn::RecomputingBlocks
-  bool shard_optimiser = false;  ///< see OptimiserShares
+  bool recompute = false;      ///< see nn::RecomputingBlocks
+  std::string shard = "none";  ///< of Sharded
+  Sharded sharded() const;
   void fields(core::FieldList& f);
 };
 

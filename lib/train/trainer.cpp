@@ -43,7 +43,7 @@ core::OrderedJson told(const Objective& objective, const KeepOptions& keep) {
   for (const auto& [key, value] : settings.config["tessera"]["training"].items()) told[key] = value;
   told["checkpoint_every"] = keep.checkpoint_every;
   told["keep"] = keep.keep;
-  told["shard_optimiser"] = settings.shard_optimiser;
+  told["shard"] = static_cast<int>(settings.sharded);
   told["valid_command"] = settings.validation.command;
   told["valid_better"] = settings.validation.better;
   return told;
@@ -74,7 +74,7 @@ class Trainer {
       step_ = from;
       // The model stays the best if no further step makes a better one.
       if (has_validation()) {
-        const auto end = group_.first_does([&] { return validate(); });
+        const auto end = validate_on_first();
         if (end == kStopped) return false;
         if (end != kScored) fail_command(end);
         validated_ = step_;
@@ -131,7 +131,7 @@ class Trainer {
             core::Code::no_input,
             "{}: rank {} does not see the checkpoint of step {}; all ranks need the same folder",
             folder_.path(), group_.rank(), step);
-      get(model::load_checkpoint(found->path));
+      get(model::open_checkpoint(found->path));
     });
     if (watch_.note && !(step_ > 0 && step_ == recipe_.further_from))
       watch_.note(fmt::format("resumes after step {} of {}", step_, recipe_.steps));
@@ -151,7 +151,11 @@ class Trainer {
       if (asked != 0) saved = Clock::now();
       add(objective_.update(step_, step_));
       ++step_;
-      if (group_.first()) candidates_.passed(step_, weights_);
+      if (candidates_.reads(step_))
+        with_weights([&] {
+          if (group_.first()) candidates_.passed(step_, weights_);
+          return 0;
+        });
       if (step_ % recipe_.log_every == 0 || step_ == recipe_.steps) log();
       if (!validate_if_due()) return false;
       if (watch_.progress) watch_.progress(progress());
@@ -160,6 +164,14 @@ class Trainer {
       if (every && (step_ < recipe_.steps || keep_.keep > 0)) save();
     }
     return true;
+  }
+
+  // Calls `work` on all processes while the first one has all weights.
+  std::int64_t with_weights(const std::function<std::int64_t()>& work) {
+    objective_.gather_weights();
+    const auto result = work();
+    objective_.release_weights();
+    return result;
   }
 
   Callbacks::Progress progress() const {
@@ -196,7 +208,7 @@ class Trainer {
                  "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
                  step_);
     loss_ = loss;
-    if (!group_.is_alone())
+    if (!group_.is_alone() && settings_.sharded != Sharded::weights)
       ranks::expect_same_digest(group_, fmt::format("step {}: the weights", step_),
                                 model::tensors_digest(weights_).hex());
     if (group_.first()) write_log(loss);
@@ -239,7 +251,7 @@ class Trainer {
     if (validated_ == step_ || !has_validation() ||
         (step_ % recipe_.valid_every != 0 && step_ != recipe_.steps))
       return true;
-    const auto end = group_.first_does([&] { return validate(); });
+    const auto end = validate_on_first();
     if (end == kScored) {
       validated_ = step_;
       return true;
@@ -247,6 +259,10 @@ class Trainer {
     save();
     if (end == kStopped) return false;
     fail_command(end);
+  }
+
+  std::int64_t validate_on_first() {
+    return with_weights([&] { return group_.first_does([&] { return validate(); }); });
   }
 
   bool has_validation() const {
@@ -297,6 +313,23 @@ class Trainer {
     expect_finite();
     model::Checkpoint checkpoint;
     objective_.put(checkpoint);
+    const bool in_parts = settings_.sharded != Sharded::none && !group_.is_alone();
+    std::string building;
+    std::vector<std::string> digests;
+    if (in_parts) {
+      group_.first_does([&] {
+        building = model::begin_checkpoint(folder_.path(), step_);
+        return 0;
+      });
+      building = group_.gather(building)[0];
+      std::string digest;
+      group_.together([&] {
+        if (!group_.first())
+          digest = model::save_part(building, static_cast<std::size_t>(group_.rank()), checkpoint);
+      });
+      digests = group_.gather(digest);
+      digests.erase(digests.begin());
+    }
     group_.first_does([&] {
       auto& facts = checkpoint.facts;
       facts["step"] = step_;
@@ -306,7 +339,10 @@ class Trainer {
       facts["validated"] = validated_;
       candidates_.put(checkpoint);
       if (metrics_) metrics_->sync(), timings_->sync();
-      model::save_checkpoint(folder_.path(), step_, checkpoint);
+      if (in_parts)
+        model::end_checkpoint(building, folder_.path(), step_, checkpoint, digests);
+      else
+        model::save_checkpoint(folder_.path(), step_, checkpoint);
       folder_.prune(keep_.keep, keep_.checkpoint_every, /*done=*/false);
       return 0;
     });
@@ -332,7 +368,7 @@ class Trainer {
   }
 
   void finish() {
-    group_.first_does([&] {
+    const auto save_model = [&] {
       metrics_->sync();
       timings_->sync();
       candidates_.give(weights_);
@@ -340,7 +376,8 @@ class Trainer {
       if (!temperature) temperature = objective_.calibrated();
       objective_.save(folder_.path(), temperature);
       return 0;
-    });
+    };
+    with_weights([&] { return group_.first_does(save_model); });
     if (watch_.note) watch_.note(summary());
   }
 

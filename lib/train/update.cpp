@@ -11,12 +11,14 @@
 
 namespace train {
 
-void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step) {
+void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step,
+             torch::Tensor norm) {
   const torch::NoGradGuard no_grad;
   const auto device = update.loss.device();
   // If no target is scored, nothing is learned.
   const double share = 1 / static_cast<double>(std::max<std::int64_t>(1, update.scored));
-  update.norm = gradient_norm(optimiser.weights()).to(device) * share;
+  if (!norm.defined()) norm = gradient_norm(optimiser.weights());
+  update.norm = norm.to(device) * share;
   if (nn::in_host_memory(update.loss) && !std::isfinite(update.norm.item<double>()))
     core::fail(core::Code::bad_data,
                "step {}: the gradient is not finite; lower --lr, lengthen --warmup or set --clip",

@@ -20,8 +20,10 @@ struct Update {
 /// Completes step `step` (0, 1, ...), for which the weights hold the gradients of update.loss:
 /// divides them by update.scored, clips the norm to `clip` (0: no clipping), and runs the optimiser
 /// with update.lr. Sets update.norm. Throws Error{bad_data} if the gradient is not finite; on a
-/// device, where this would need a synchronisation, the caller checks update.norm.
-void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step);
+/// device, where this would need a synchronisation, the caller checks update.norm. `norm`: that of
+/// the gradients of update.loss, undefined: of the optimiser's weights.
+void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step,
+             torch::Tensor norm = {});
 
 /// Save and restore moments and numbers as "optimiser..." of the checkpoint. get_optimiser throws
 /// Error{bad_data} that names a missing or inconsistent item.

@@ -161,6 +161,7 @@ differ() {
   differ jobs -j 2
   differ seed --seed 2
   differ checkpoint_every --checkpoint-every 2
+  differ shard --shard gradients
   mkdir -p 0 1 && cp "$data/train.shard.zst" 0/x.shard.zst && cp "$data/valid.shard.zst" 1/x.shard.zst
   # shellcheck disable=SC2016  # for the inner shell
   together 2 bash -c 'cd "$OMPI_COMM_WORLD_RANK" && exec train "$@"' other "${tiny[@]}" --accumulate 2 -o "$PWD/differ" x.shard.zst
@@ -263,31 +264,96 @@ long=(--steps 30 --accumulate 4 --checkpoint-every 5 --valid-every 20)
   grep -q 'another rank was lost' said.0
 }
 
-@test "--shard-optimiser: the bytes of one process, its checkpoints too, and any number of ranks goes on" {
-  local optimiser options
-  for optimiser in adamw nag muon; do
-    options=(--accumulate 4 --optimiser "$optimiser" --checkpoint-every 3 --keep 1)
-    rm -rf one many
-    train "${tiny[@]}" "${options[@]}" -o one "$data/train.shard.zst"
-    together 4 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o many "$data/train.shard.zst"
+# same_model A B: as same, but for the checkpoints, in which every rank has a file.
+same_model() {
+  local file
+  for file in model.safetensors config.json metrics.jsonl; do cmp "$1/$file" "$2/$file" || return 1; done
+}
+
+@test "--shard: the bytes of one process, with every rank's file in a checkpoint" {
+  # sharded SIZE SHARD OPTIONS...: as `one` with these options.
+  sharded() {
+    local size=$1 shard=$2
+    shift 2
+    rm -rf many
+    together "$size" train "${tiny[@]}" "$@" --shard "$shard" -o many "$data/train.shard.zst"
     all_end 0
-    same one many
+    same_model one many || { echo "--shard $shard, $size ranks: $*" && return 1; }
+  }
+  # Layers that are cut among ranks, and such that are not.
+  local options=(--d-model 192 --accumulate 4 --checkpoint-every 3 --keep 1)
+  train "${tiny[@]}" "${options[@]}" -o one "$data/train.shard.zst"
+  for shard in optimiser gradients weights; do
+    sharded 4 "$shard" "${options[@]}"
+    [ -s many/step-3/state.3.safetensors ]
+    model verify many
   done
-  # Stopped, and gone on with another number of ranks.
+  options+=(--optimiser muon)
+  train "${tiny[@]}" "${options[@]}" -o muon "$data/train.shard.zst"
+  rm -rf one && mv muon one
+  sharded 2 weights "${options[@]}"
+  options=(--batches streams --batch-shards 4 --accumulate 3 --memory long --plain-warmup 0 --optimiser nag --arch transformer-xl)
+  rm -rf one
+  train "${tiny[@]}" "${options[@]}" -o one "$data/train.shard.zst"
+  sharded 2 gradients "${options[@]}"
+  options=(--accumulate 12 --memory local,long --plain-warmup 0 --valid "$data/valid.shard.zst" --valid-every 2 --average-checkpoints 2)
+  rm -rf one
+  train "${tiny[@]}" "${options[@]}" -o one "$data/train.shard.zst"
+  sharded 2 gradients "${options[@]}"
+  sharded 2 weights "${options[@]}"
+}
+
+@test "--shard is refused without ranks, with NCCL, for memory tables and where blocks cannot borrow weights" {
+  run -64 train "${tiny[@]}" --shard optimiser -o alone "$data/train.shard.zst"
+  [[ $output == *"--shard: requires --ranks"* ]]
+  # refused LINE OPTIONS...
+  refused() {
+    local line=$1
+    shift
+    together 2 train "${tiny[@]}" --accumulate 2 "$@" -o refused "$data/train.shard.zst"
+    all_end 64
+    grep -qF -- "$line" said.0
+    [ "$(wc -l <said.0)" -eq 1 ]
+  }
+  refused '--shard: gradients cannot be combined with --rank-backend nccl' --shard gradients --rank-backend nccl
+  refused '--shard: cannot be combined with --memory-layer' --shard optimiser --memory-layer ngram --memory-layer-rows 50
+  refused '--shard: weights requires arch transformer, not lstm' --shard weights --arch lstm
+}
+
+@test "--shard: stopped, killed and trained further by other numbers of ranks: the same bytes" {
   stop_one() {
     wait_for parts/metrics.jsonl
-    kill -TERM "${pids[1]}" 2>/dev/null || [ ! -e "/proc/${pids[1]}" ]
+    kill -"$signal" "${pids[1]}" 2>/dev/null || [ ! -e "/proc/${pids[1]}" ]
   }
-  options=(--steps 150 --accumulate 4 --log-every 5)
+  local options=(--d-model 192 --steps 24 --accumulate 4 --log-every 4 --checkpoint-every 4) shard signal
   train "${tiny[@]}" "${options[@]}" -o whole "$data/train.shard.zst"
-  rm -rf parts
-  BEFORE_RANKS=stop_one together 2 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o parts "$data/train.shard.zst"
-  [ "${codes[0]}" -eq 75 ] || [ "${codes[0]}" -eq 0 ]
-  together 4 train "${tiny[@]}" "${options[@]}" --shard-optimiser -o parts "$data/train.shard.zst"
+  for shard in "gradients KILL" "weights TERM"; do
+    read -r shard signal <<<"$shard"
+    rm -rf parts
+    BEFORE_RANKS=stop_one together 4 train "${tiny[@]}" "${options[@]}" --shard "$shard" -o parts "$data/train.shard.zst"
+    together 2 train "${tiny[@]}" "${options[@]}" --shard "$shard" -o parts "$data/train.shard.zst"
+    all_end 0
+    same_model whole parts
+    [ -z "$(find parts -name '*.tmp.*')" ]
+  done
+  train "${tiny[@]}" "${options[@]}" --steps 28 -o whole "$data/train.shard.zst"
+  together 2 train "${tiny[@]}" "${options[@]}" --steps 28 --shard weights -o parts "$data/train.shard.zst"
   all_end 0
-  same whole parts
-  run -64 train "${tiny[@]}" --shard-optimiser -o alone "$data/train.shard.zst"
-  [[ $output == *"--shard-optimiser: requires --ranks"* ]]
+  same_model whole parts
+}
+
+@test "--shard: each of four processes has less memory, as --plan says" {
+  local options=(--layers 4 --d-model 512 --heads 4 --segment 16 --batch 1 --accumulate 4 --steps 2 -q -j 1) shard
+  plan=$(train "${options[@]}" --plan --json "$data/train.shard.zst")
+  for shard in none weights; do
+    together 4 train "${options[@]}" --log-every 1 --shard "$shard" -o "$shard" "$data/train.shard.zst"
+    all_end 0
+    echo "$(tail -n 1 "$shard/timings.jsonl" | jq .peak_bytes) $(jq ".per_rank[] | select(.ranks == 4 and .shard == \"$shard\") |
+      .weights_bytes + .gradient_bytes + .optimiser_bytes" <<<"$plan")"
+  done >memory
+  cat memory
+  # At least half of what is planned is saved.
+  awk 'NR == 1 { peak = $1; planned = $2 } NR == 2 { saved = peak - $1; plan = planned - $2 } END { exit !(NR == 2 && plan > 1e8 && saved > plan / 2) }' memory
 }
 
 # use_stub: NCCL's interface without a GPU.
@@ -311,6 +377,9 @@ use_stub() {
   near one fast
   [ "$(jq -r .tessera.training.reduce fast/config.json)" = fast ]
   [ "$(jq -r .tessera.training.reduce many/config.json)" = tree ]
+  together 2 train "${tiny[@]}" "${nccl[@]}" --reduce tree --shard optimiser -o pieces "$data/train.shard.zst"
+  all_end 0
+  same_model one pieces
   together 2 train "${tiny[@]}" "${nccl[@]}" --deterministic -o alike "$data/train.shard.zst"
   all_end 0
   cmp one/model.safetensors alike/model.safetensors

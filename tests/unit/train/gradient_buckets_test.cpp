@@ -13,14 +13,14 @@
 
 namespace {
 
-constexpr std::int64_t kWidth = 24, kLayers = 6;
+constexpr std::int64_t kSide = 24, kLayers = 6;
 
 train::NamedWeights layers() {
   train::NamedWeights weights;
   torch::manual_seed(3);
   for (std::int64_t i = 0; i < kLayers; ++i)
     weights.emplace_back("w" + std::to_string(i),
-                         (0.3 * torch::randn({kWidth, kWidth})).requires_grad_());
+                         (0.3 * torch::randn({kSide, kSide})).requires_grad_());
   weights.emplace_back("unused", torch::zeros({5}).requires_grad_());
   return weights;
 }
@@ -28,7 +28,7 @@ train::NamedWeights layers() {
 // Another one for each leaf.
 torch::Tensor loss_of(const train::NamedWeights& weights, std::int64_t leaf) {
   torch::manual_seed(static_cast<std::uint64_t>(100 + leaf));
-  auto x = torch::randn({4, kWidth});
+  auto x = torch::randn({4, kSide});
   for (std::int64_t i = 0; i < kLayers; ++i)
     x = x.matmul(weights[static_cast<std::size_t>(i)].second).tanh();
   return x.square().sum();
@@ -97,7 +97,7 @@ DOCTEST_TEST_CASE("buckets are summed before the backward pass has ended, in the
     weights.pop_back();  // the last weight, whose bucket is the first, would have no gradient
     train::GradientBuckets buckets(weights, group, ranks::Sum::fast, 1);
     std::string seen;
-    auto x = torch::ones({2, kWidth});
+    auto x = torch::ones({2, kSide});
     for (const auto& [name, weight] : weights) {
       x = x.matmul(weight).tanh();
       x.register_hook([&](const torch::Tensor& /*gradient*/) {

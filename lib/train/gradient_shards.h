@@ -1,0 +1,72 @@
+#pragma once
+// Sums a step's gradients so that each process has the sum of its pieces alone (ZeRO stage 2).
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/base/torch.h"
+#include "ranks/group.h"
+#include "train/shards.h"
+#include "train/update.h"
+
+namespace train {
+
+/// Which micro-batches of a step are neighbours in the tree of GradientSum: those of different
+/// processes (micro-batch i belongs to process i modulo their number, or blocks of an odd number
+/// of them do), or those of one process, whose rows carry state from one to the next.
+enum class Neighbours { processes, own };
+
+/// The sum of GradientSum, in the same order. A bucket of weights is summed over the processes, and
+/// its whole gradients are freed, as soon as the backward pass of a block has completed it, in the
+/// order of Shards::buckets(). With Neighbours::own whole gradients of the earlier micro-batches
+/// are kept until the last, as GradientSum keeps them.
+class GradientShards {
+ public:
+  /// `own`: leaves of this process. `early`: sums buckets during the backward pass, in which there
+  /// must be no other communication then; else after it.
+  GradientShards(Shards& shards, std::int64_t own, ranks::Group& group, ranks::Sum how,
+                 Neighbours neighbours, bool early);
+  ~GradientShards();
+  GradientShards(const GradientShards&) = delete;
+  GradientShards& operator=(const GradientShards&) = delete;
+
+  /// Returns how many neighbouring micro-batches a process adds before others are added to them,
+  /// for `own` leaves.
+  static std::int64_t block(std::int64_t own, ranks::Sum how);
+
+  /// Sums the present leaf's gradients of some weights before its backward pass ends, if it completes
+  /// a block: resets `gradients`, of which undefined ones are 0. Else does nothing. Collective.
+  void take(const std::vector<std::size_t>& which, std::vector<torch::Tensor>& gradients);
+  /// Adds a leaf whose backward pass is done. Collective.
+  void add(const torch::Tensor& nats, std::int64_t scored);
+  /// Completes the sum: shards.own() get their gradients, and the update its loss and count.
+  void finish(Update& update);
+
+ private:
+  class Hook;
+  using Tensors = std::vector<torch::Tensor>;
+  bool completes() const;  // the present leaf completes a sum over the processes
+  void arrived(std::size_t weight);
+  void reduce_next();
+  // Sums the weights' gradients, with the earlier blocks' whole ones; `fresh`: not yet added, or
+  // empty.
+  void reduce(const std::vector<std::size_t>& which, const Tensors& fresh);
+  void keep_whole();
+  void add_block();
+
+  Shards& shards_;
+  ranks::Group& group_;
+  ranks::Sum how_;
+  Neighbours neighbours_;
+  std::int64_t own_, block_, seen_ = 0, scored_ = 0;
+  torch::Tensor nats_;           // of the present block
+  Tensors block_nats_;           // of blocks
+  std::vector<bool> arrived_;    // weights with the gradient of the present leaf
+  std::vector<bool> taken_;      // weights whose gradient take() has summed
+  std::size_t next_ = 0;         // bucket
+  Tensors present_;              // sums of own pieces that the present block has
+  std::vector<Tensors> whole_;   // [k]: whole gradients of 2^k blocks, or empty
+  std::vector<Tensors> summed_;  // [k]: sums of own pieces of 2^k blocks, or empty
+};
+
+}  // namespace train

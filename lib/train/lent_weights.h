@@ -1,0 +1,49 @@
+#pragma once
+// Weights of blocks that a process has whole only while a block computes (ZeRO stage 3, as FSDP).
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "nn/base/recomputing.h"
+#include "nn/base/torch.h"
+#include "train/gradient_shards.h"
+#include "train/shards.h"
+
+namespace train {
+
+/// Lends weights that it fetches from the processes' pieces. All processes run the same blocks in
+/// the same order. Not thread safe.
+class LentWeights : public nn::WeightLender {
+ public:
+  /// `blocks`: weights of each block, which are sent away. `shards` must outlive the object.
+  LentWeights(Shards& shards, const std::vector<std::vector<torch::Tensor>>& blocks);
+
+  void lend(const std::vector<torch::Tensor>& weights) override;
+  void take_back(const std::vector<torch::Tensor>& weights) override;
+  void offer(const std::vector<torch::Tensor>& weights,
+             std::vector<torch::Tensor>& gradients) override;
+
+  /// Sets the sum that takes offered gradients; null: none.
+  void sum_into(GradientShards* sum) { sum_ = sum; }
+  /// Drops all weights that are still lent: the micro-batch's backward pass is done.
+  void take_all_back();
+
+  /// Fetches all weights of the first process, or drops them. fetch_all() is collective.
+  void fetch_all();
+  void drop_all();
+
+ private:
+  struct Block {
+    std::vector<std::size_t> weights;  // in shards
+    std::int64_t lent = 0;
+  };
+  Block& block_of(const std::vector<torch::Tensor>& weights);
+
+  Shards& shards_;
+  std::vector<Block> blocks_;
+  std::map<const void*, std::size_t> block_of_;  // by a weight's identity
+  GradientShards* sum_ = nullptr;
+};
+
+}  // namespace train
