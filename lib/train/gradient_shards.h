@@ -34,8 +34,9 @@ class GradientShards {
   /// for `own` leaves.
   static std::int64_t block(std::int64_t own, ranks::Sum how);
 
-  /// Sums the present leaf's gradients of some weights before its backward pass ends, if it completes
-  /// a block: resets `gradients`, of which undefined ones are 0. Else does nothing. Collective.
+  /// Sums the present leaf's gradients of some weights before its backward pass ends, if the leaf
+  /// completes a block: resets `gradients`, of which undefined ones are 0. Else does nothing.
+  /// Collective.
   void take(const std::vector<std::size_t>& which, std::vector<torch::Tensor>& gradients);
   /// Adds a leaf whose backward pass is done. Collective.
   void add(const torch::Tensor& nats, std::int64_t scored);

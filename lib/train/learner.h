@@ -48,8 +48,8 @@ class Learner {
           bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
 
   /// Returns the micro-batches of a step that this process reads: with carried rows, parts of all;
-  /// else whole ones, equal within a team. With sharded gradients neighbours are of different teams,
-  /// so that their sum is soon shared out.
+  /// else whole ones, equal within a team. With sharded gradients, neighbours belong to different
+  /// teams, so that their sum is soon shared out.
   Share share() const;
   /// Runs step `step` (0, 1, ...) on this process's share() of the `recipe.batches.accumulate`
   /// micro-batches: the gradient of the sum of losses divided by the number of tokens. Throws

@@ -35,7 +35,8 @@ class Shards {
 
   const NamedWeights& weights() const { return weights_; }
   /// Returns this process's pieces, which share their numbers with the weights unless these are
-  /// away: what its optimiser steps. A whole weight has its shape; a part has as many dimensions, all 1 but the last.
+  /// away: what its optimiser steps. A whole weight has its shape; a part has as many dimensions,
+  /// all 1 but the last.
   const NamedWeights& own() const { return own_; }
   const std::vector<Piece>& own_pieces() const;
 

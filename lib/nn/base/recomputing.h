@@ -1,6 +1,6 @@
 #pragma once
-// Recomputes blocks in the backward pass, which trades time for memory; blocks whose weights need not
-// be in memory all the time.
+// Recomputes blocks in the backward pass, which trades time for memory. The weights of blocks need
+// not be in memory all the time.
 
 #include <memory>
 #include <vector>
