@@ -187,7 +187,7 @@ ranks_add_up() {
   rm -rf shared && mkdir -p shared.parts && echo mine >shared.parts/notes
   together 2 build-datastore "${flags[@]}" test.shard.zst -o shared/
   all_end 73
-  grep -q 'shared.parts/notes: no part of 2' said.0
+  grep -q 'shared.parts/notes: not a part of 2' said.0
   rm shared.parts/notes && mkdir shared.parts/2 && echo mine >shared.parts/2/notes
   together 2 build-datastore "${flags[@]}" test.shard.zst -o shared/
   all_end 73
