@@ -271,14 +271,14 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   expect 64 format -t bytes --format xml lines.txt
   expect 66 absent -t absent.json lines.txt
   expect 66 absent -t bytes absent.txt -o x
-  expect 65 'lines.txt: no tokenizer' -t lines.txt lines.txt
+  expect 65 'lines.txt: not a tokenizer' -t lines.txt lines.txt
   expect 64 stdin -t bytes - - -o x
   echo '{"model":{"type":"Unigram"}}' >unigram.json
   expect 65 'no list "vocab"' -t unigram.json lines.txt
   echo '{"model":{"type":"BPE","vocab":{},"merges":[]}}' >empty.json
   expect 65 'empty.json: an empty vocabulary' -t empty.json lines.txt
   tokenize -q -t bytes lines.txt -o x.shard.zst
-  expect 65 'made by another' -t "$golden/bpe.json" --decode x.shard.zst
+  expect 65 'encoded by another' -t "$golden/bpe.json" --decode x.shard.zst
   expect 73 nowhere -t bytes lines.txt -o nowhere/x
   head -c 100 x.shard.zst >cut.shard.zst
   expect 65 cut --decode cut.shard.zst
