@@ -26,7 +26,7 @@ enum Word : std::int64_t { kAlive, kDone, kFailed };
 struct Group::Devices {
   torch::Device device;
   std::unique_ptr<Transport> transport;
-  std::optional<Callbacks> watch;  // of the transport: goes first
+  std::optional<Watch> watch;  // of the transport: goes first
 };
 
 Group::Group() = default;

@@ -16,10 +16,10 @@ namespace ranks {
 
 /// Waits in a thread for the last word of the next rank. If their connection breaks first, abandons
 /// the transfers of `watched`; this rank then fails, which the previous rank notices in turn. All
-/// ranks construct a Callbacks at the same time.
-class Callbacks {
+/// ranks construct a Watch at the same time.
+class Watch {
  public:
-  Callbacks(Gloo& gloo, Transport& watched)
+  Watch(Gloo& gloo, Transport& watched)
       : gloo_(gloo), farewell_(gloo.expect_farewell()), thread_([this, &watched] {
           try {
             farewell_->wait();
@@ -30,12 +30,12 @@ class Callbacks {
           ended_ = true;
           changed_.notify_all();
         }) {}
-  ~Callbacks() {
+  ~Watch() {
     farewell_->stop();
     thread_.join();
   }
-  Callbacks(const Callbacks&) = delete;
-  Callbacks& operator=(const Callbacks&) = delete;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
 
   /// Tells the previous rank that this one ends as it should, and waits for the next rank's word
   /// for a short time.
