@@ -112,8 +112,7 @@ class Nccl final : public Transport {
     std::vector<Tensor> parts = received.unbind(0);
     exchange(0, slices, parts);
     parts[me] = slices[me];
-    for (std::size_t step = 1; step < n; step *= 2)
-      for (std::size_t i = 0; i + step < n; i += 2 * step) parts[i].add_(parts[i + step]);
+    add_up(parts, /*in_pairs=*/true);
     if (me != 0) slices[me].copy_(parts[0]);
     exchange(0, std::vector<Tensor>(n, slices[me]), slices);
   }

@@ -50,6 +50,10 @@ class Transport {
   std::optional<std::string> failure_;
 };
 
+/// Adds tensors of equal shape in place: in pairs ((t0 + t1) + (t2 + t3)) + ..., else in turn. The
+/// sum is in parts[0]; in pairs the others are overwritten.
+void add_up(const std::vector<torch::Tensor>& parts, bool in_pairs);
+
 /// Throws Error{rank_lost} with one line for the user of rank `rank` of `size`.
 [[noreturn]] void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why);
 

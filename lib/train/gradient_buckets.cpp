@@ -3,46 +3,41 @@
 #include <c10/core/Event.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <torch/csrc/autograd/function_hook.h>
-
-#include <memory>
 
 namespace train {
 
-// Runs when a backward pass has added to a weight's gradient.
-struct GradientBuckets::Hook : torch::autograd::PostAccumulateGradHook {
-  Hook(GradientBuckets& of, std::size_t of_weight) : buckets(of), weight(of_weight) {}
-  void operator()(const torch::Tensor& /*tensor*/) override { buckets.completed(weight); }
-  GradientBuckets& buckets;
-  std::size_t weight;
-};
+std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights, std::int64_t bytes) {
+  std::vector<std::vector<std::size_t>> buckets;
+  std::int64_t filled = 0;
+  for (std::size_t i = weights.size(); i-- > 0;) {
+    const auto& weight = weights[i].second;
+    const auto own =
+        aligned_elements(weight.numel()) * static_cast<std::int64_t>(weight.element_size());
+    if (buckets.empty() || filled + own > bytes) buckets.emplace_back(), filled = 0;
+    buckets.back().push_back(i);
+    filled += own;
+  }
+  return buckets;
+}
 
 GradientBuckets::GradientBuckets(const NamedWeights& weights, ranks::Group& group, ranks::Sum how,
                                  std::int64_t bucket_bytes)
-    : weights_(weights), group_(group), how_(how), bucket_of_(weights.size()) {
-  for (std::size_t i = weights.size(); i-- > 0;) {
-    const auto& weight = weights[i].second;
-    const auto elements = aligned_elements(weight.numel());
-    const auto bytes = [&](std::int64_t n) {
-      return n * static_cast<std::int64_t>(weight.element_size());
-    };
-    if (buckets_.empty() || bytes(buckets_.back().elements + elements) > bucket_bytes)
-      buckets_.emplace_back();
-    buckets_.back().weights.push_back(i);
-    buckets_.back().elements += elements;
-    bucket_of_[i] = buckets_.size() - 1;
-    if (weight.is_leaf() && weight.requires_grad())
-      torch::autograd::impl::set_post_acc_grad_hooks(weight, std::make_unique<Hook>(*this, i));
+    : weights_(weights),
+      group_(group),
+      how_(how),
+      bucket_of_(weights.size()),
+      hooks_(weights, [this](std::size_t weight) { completed(weight); }) {
+  for (const auto& in_bucket : buckets_of(weights, bucket_bytes)) {
+    auto& bucket = buckets_.emplace_back();
+    bucket.weights = in_bucket;
+    for (const auto i : in_bucket) {
+      bucket.elements += aligned_elements(weights[i].second.numel());
+      bucket_of_[i] = buckets_.size() - 1;
+    }
   }
   const auto device = weights.front().second.device();
   if (!device.is_cpu())
     beside_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true);
-}
-
-GradientBuckets::~GradientBuckets() {
-  for (const auto& [name, weight] : weights_)
-    if (weight.is_leaf() && weight.requires_grad())
-      torch::autograd::impl::set_post_acc_grad_hooks(weight, nullptr);
 }
 
 void GradientBuckets::arm() {

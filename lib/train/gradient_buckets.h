@@ -8,6 +8,7 @@
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"
+#include "train/gradient_hooks.h"
 #include "train/optimiser.h"
 
 namespace train {
@@ -17,17 +18,22 @@ namespace train {
 /// squares may depend on it.
 inline std::int64_t aligned_elements(std::int64_t n) { return (n + 15) / 16 * 16; }
 
-/// The gradients of all weights, in buckets of about 25 MB: consecutive weights from the last to
-/// the first, as the backward pass completes them (Li et al. 2020, "PyTorch Distributed"). After
-/// arm(), a bucket is summed as soon as its gradients and all earlier buckets are complete, on a
-/// stream of its own where the device has streams. Not thread safe; the hooks run in the backward
-/// pass.
+/// Bytes of a message of gradients.
+inline constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
+/// Returns groups of consecutive weights, the last first, as the backward pass completes them: each
+/// of at most `bytes`, or one weight.
+std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights,
+                                                 std::int64_t bytes = kBucketBytes);
+
+/// The gradients of all weights, in buckets_of() them (Li et al. 2020, "PyTorch Distributed").
+/// After arm(), a bucket is summed as soon as its gradients and all earlier buckets are complete,
+/// on a stream of its own where the device has streams. Not thread safe; the hooks run in the
+/// backward pass.
 class GradientBuckets {
  public:
   /// `group` connects the weights' device. `weights` outlive this object.
   GradientBuckets(const NamedWeights& weights, ranks::Group& group, ranks::Sum how,
-                  std::int64_t bucket_bytes = std::int64_t{25} << 20);
-  ~GradientBuckets();
+                  std::int64_t bucket_bytes = kBucketBytes);
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
@@ -50,7 +56,6 @@ class GradientBuckets {
     torch::Tensor flat;                // their sum, or what is summed
     std::vector<torch::Tensor> parts;  // views of flat, for each weight
   };
-  struct Hook;
   void completed(std::size_t weight);
   void start(Bucket& bucket);
   void wait_for_sums();
@@ -65,6 +70,7 @@ class GradientBuckets {
   std::size_t overlapped_ = 0;
   bool armed_ = false, late_ = false, overlaps_ = true;
   std::optional<c10::Stream> beside_;  // the stream of sums
+  GradientHooks hooks_;                // last member, because they call completed()
 };
 
 }  // namespace train

@@ -1,25 +1,13 @@
 #include "train/gradient_shards.h"
 
-#include <torch/csrc/autograd/function_hook.h>
-#include <torch/csrc/autograd/variable.h>
-
 #include <algorithm>
 #include <bit>
 #include <utility>
 
+#include "ranks/transport.h"
 #include "train/gradient_sum.h"
 
 namespace train {
-
-class GradientShards::Hook : public torch::autograd::PostAccumulateGradHook {
- public:
-  Hook(GradientShards& sum, std::size_t weight) : sum_(sum), weight_(weight) {}
-  void operator()(const torch::autograd::Variable& /*weight*/) override { sum_.arrived(weight_); }
-
- private:
-  GradientShards& sum_;
-  std::size_t weight_;
-};
 
 std::int64_t GradientShards::block(std::int64_t own, ranks::Sum how) {
   return how == ranks::Sum::fast ? 1 : odd_part(own);
@@ -36,17 +24,8 @@ GradientShards::GradientShards(Shards& shards, std::int64_t own, ranks::Group& g
       arrived_(shards.weights().size()),
       taken_(shards.weights().size()),
       present_(shards.own().size()) {
-  for (std::size_t i = 0; i < shards_.weights().size(); ++i) {
-    torch::Tensor weight = shards_.weights()[i].second;
-    weight.mutable_grad().reset();
-    if (early)
-      torch::autograd::impl::set_post_acc_grad_hooks(weight, std::make_unique<Hook>(*this, i));
-  }
-}
-
-GradientShards::~GradientShards() {
-  for (const auto& [name, weight] : shards_.weights())
-    torch::autograd::impl::set_post_acc_grad_hooks(weight, nullptr);
+  for (const auto& [name, weight] : shards_.weights()) torch::Tensor(weight).mutable_grad().reset();
+  if (early) hooks_.emplace(shards_.weights(), [this](std::size_t weight) { arrived(weight); });
 }
 
 bool GradientShards::completes() const {
@@ -123,41 +102,31 @@ void GradientShards::keep_whole() {
     gradients.push_back(gradient.defined() ? gradient.contiguous() : torch::zeros_like(weight));
     gradient.reset();
   }
-  std::size_t level = 0;
-  const bool pairs = how_ == ranks::Sum::tree;
-  for (; level < whole_.size() && !whole_[level].empty(); ++level) {
-    for (std::size_t i = 0; i < gradients.size(); ++i) whole_[level][i].add_(gradients[i]);
-    gradients = std::exchange(whole_[level], {});
-    if (!pairs) break;
-  }
-  if (level == whole_.size()) whole_.emplace_back();
-  whole_[level] = std::move(gradients);
+  add_to(whole_, std::move(gradients));
 }
 
 void GradientShards::add_block() {
   const torch::NoGradGuard no_grad;
   Tensors sums = std::exchange(present_, Tensors(shards_.own().size()));
-  if (sums.empty()) return;
+  if (!sums.empty()) add_to(summed_, std::move(sums));
+}
+
+// Adds a block to levels [k] of 2^k blocks; without a tree all are on one level.
+void GradientShards::add_to(std::vector<Tensors>& levels, Tensors block) const {
   std::size_t level = 0;
-  const bool pairs = how_ == ranks::Sum::tree;
-  for (; level < summed_.size() && !summed_[level].empty(); ++level) {
-    for (std::size_t i = 0; i < sums.size(); ++i) summed_[level][i].add_(sums[i]);
-    sums = std::exchange(summed_[level], {});
-    if (!pairs) break;
+  for (; level < levels.size() && !levels[level].empty(); ++level) {
+    for (std::size_t i = 0; i < block.size(); ++i) levels[level][i].add_(block[i]);
+    block = std::exchange(levels[level], {});
+    if (how_ != ranks::Sum::tree) break;
   }
-  if (level == summed_.size()) summed_.emplace_back();
-  summed_[level] = std::move(sums);
+  if (level == levels.size()) levels.emplace_back();
+  levels[level] = std::move(block);
 }
 
 void GradientShards::finish(Update& update) {
   const torch::NoGradGuard no_grad;
-  // By pairs of blocks, pairs of pairs, ...: as a tree fills, or in turn.
-  const auto added = [&](Tensors blocks) {
-    const bool pairs = how_ == ranks::Sum::tree;
-    for (std::size_t step = 1; pairs && step < blocks.size(); step *= 2)
-      for (std::size_t i = 0; i + step < blocks.size(); i += 2 * step)
-        blocks[i] = blocks[i] + blocks[i + step];
-    for (std::size_t i = 1; !pairs && i < blocks.size(); ++i) blocks[0] = blocks[0] + blocks[i];
+  const auto added = [&](const Tensors& blocks) {
+    ranks::add_up(blocks, how_ == ranks::Sum::tree);
     return blocks[0];
   };
   const auto device = block_nats_[0].device();

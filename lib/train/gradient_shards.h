@@ -2,10 +2,12 @@
 // Sums a step's gradients so that each process has the sum of its pieces alone (ZeRO stage 2).
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"
+#include "train/gradient_hooks.h"
 #include "train/shards.h"
 #include "train/update.h"
 
@@ -26,7 +28,6 @@ class GradientShards {
   /// must be no other communication then; else after it.
   GradientShards(Shards& shards, std::int64_t own, ranks::Group& group, ranks::Sum how,
                  Neighbours neighbours, bool early);
-  ~GradientShards();
   GradientShards(const GradientShards&) = delete;
   GradientShards& operator=(const GradientShards&) = delete;
 
@@ -44,7 +45,6 @@ class GradientShards {
   void finish(Update& update);
 
  private:
-  class Hook;
   using Tensors = std::vector<torch::Tensor>;
   bool completes() const;  // the present leaf completes a sum over the processes
   void arrived(std::size_t weight);
@@ -53,6 +53,7 @@ class GradientShards {
   // empty.
   void reduce(const std::vector<std::size_t>& which, const Tensors& fresh);
   void keep_whole();
+  void add_to(std::vector<Tensors>& levels, Tensors block) const;
   void add_block();
 
   Shards& shards_;
@@ -60,14 +61,15 @@ class GradientShards {
   ranks::Sum how_;
   Neighbours neighbours_;
   std::int64_t own_, block_, seen_ = 0, scored_ = 0;
-  torch::Tensor nats_;           // of the present block
-  Tensors block_nats_;           // of blocks
-  std::vector<bool> arrived_;    // weights with the gradient of the present leaf
-  std::vector<bool> taken_;      // weights whose gradient take() has summed
-  std::size_t next_ = 0;         // bucket
-  Tensors present_;              // sums of own pieces that the present block has
-  std::vector<Tensors> whole_;   // [k]: whole gradients of 2^k blocks, or empty
-  std::vector<Tensors> summed_;  // [k]: sums of own pieces of 2^k blocks, or empty
+  torch::Tensor nats_;                  // of the present block
+  Tensors block_nats_;                  // of blocks
+  std::vector<bool> arrived_;           // weights with the gradient of the present leaf
+  std::vector<bool> taken_;             // weights whose gradient take() has summed
+  std::size_t next_ = 0;                // bucket
+  Tensors present_;                     // sums of own pieces that the present block has
+  std::vector<Tensors> whole_;          // [k]: whole gradients of 2^k blocks, or empty
+  std::vector<Tensors> summed_;         // [k]: sums of own pieces of 2^k blocks, or empty
+  std::optional<GradientHooks> hooks_;  // last member, because they call arrived()
 };
 
 }  // namespace train

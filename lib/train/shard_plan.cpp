@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "train/gradient_buckets.h"
 #include "train/gradient_shards.h"
 #include "train/gradient_sum.h"
 #include "train/shards.h"
@@ -68,7 +69,7 @@ RankBytes rank_bytes(const NamedWeights& weights,
       const auto block = GradientShards::block(own, step.how);
       const bool adds = step.carries ? own > 1 : block > 1;
       std::int64_t bucket = 0;
-      for (const auto& each : Shards::buckets_of(weights)) {
+      for (const auto& each : buckets_of(weights)) {
         std::int64_t numbers = 0;
         for (const auto i : each) numbers += weights[i].second.numel();
         bucket = std::max(bucket, numbers);

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "core/json_get.h"
+#include "ranks/transport.h"
+#include "train/gradient_buckets.h"
 
 namespace train {
 namespace {
-
-constexpr std::int64_t kBucketNumbers = 25'000'000 / 4;
 
 // The numbers of a piece, laid flat.
 torch::Tensor numbers_of(const torch::Tensor& weight, const Piece& piece) {
@@ -97,18 +97,6 @@ Shards::Shards(const NamedWeights& weights, const OptimiserOptions& options,
   }
 }
 
-std::vector<std::vector<std::size_t>> Shards::buckets_of(const NamedWeights& weights) {
-  std::vector<std::vector<std::size_t>> buckets;
-  std::int64_t filled = kBucketNumbers;
-  for (std::size_t i = weights.size(); i-- > 0;) {
-    const std::int64_t n = weights[i].second.numel();
-    if (filled + n > kBucketNumbers) buckets.emplace_back(), filled = 0;
-    buckets.back().push_back(i);
-    filled += n;
-  }
-  return buckets;
-}
-
 const std::vector<Piece>& Shards::own_pieces() const { return pieces_[rank()]; }
 
 std::vector<Piece> Shards::pieces_of(std::size_t rank,
@@ -161,10 +149,7 @@ std::vector<torch::Tensor> Shards::reduce(const std::vector<std::size_t>& which,
     in.push_back(other == rank() ? out.back() : torch::empty({size_of(own)}, torch::kFloat32));
   }
   group_->exchange(0, out, in);
-  const bool pairs = how == ranks::Sum::tree && std::has_single_bit(ranks());
-  for (std::size_t step = 1; pairs && step < ranks(); step *= 2)
-    for (std::size_t i = 0; i + step < ranks(); i += 2 * step) in[i].add_(in[i + step]);
-  for (std::size_t i = 1; !pairs && i < ranks(); ++i) in[0].add_(in[i]);
+  ranks::add_up(in, how == ranks::Sum::tree && std::has_single_bit(ranks()));
   std::vector<torch::Tensor> sums;
   std::int64_t at = 0;
   for (const auto& piece : own) {

@@ -75,10 +75,8 @@ class Shards {
   void put(model::Checkpoint& checkpoint, const Optimiser& optimiser) const;
   void get(const model::Checkpoint& checkpoint, Optimiser& optimiser);
 
-  /// Groups of neighbouring weights, last first, each of about 25 MB or one weight: what is sent at
-  /// a time.
+  /// buckets_of() the weights: what is sent at a time.
   const std::vector<std::vector<std::size_t>>& buckets() const { return buckets_; }
-  static std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights);
 
  private:
   // Pieces of a rank that are of these weights, by weight.
