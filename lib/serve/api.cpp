@@ -102,22 +102,25 @@ void Api::check(const HttpRequest& request) const {
 void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   ++counts_.requests;
   check(request);
-  const std::map<std::string_view, std::string_view> paths = {{"/", "GET"},
-                                                              {"/health", "GET"},
-                                                              {"/v1/models", "GET"},
-                                                              {"/metrics", "GET"},
-                                                              {"/v1/completions", "POST"},
-                                                              {"/v1/chat/completions", "POST"},
-                                                              {"/tokenizer_info", "GET"},
-                                                              {"/tokenize", "POST"},
-                                                              {"/detokenize", "POST"}};
+  struct Path {
+    std::string_view method;
+    bool needs_tokenizer = false;
+  };
+  const std::map<std::string_view, Path> paths = {{"/", {"GET"}},
+                                                  {"/health", {"GET"}},
+                                                  {"/v1/models", {"GET"}},
+                                                  {"/metrics", {"GET"}},
+                                                  {"/v1/completions", {"POST"}},
+                                                  {"/v1/chat/completions", {"POST"}},
+                                                  {"/tokenizer_info", {"GET", true}},
+                                                  {"/tokenize", {"POST", true}},
+                                                  {"/detokenize", {"POST", true}}};
   const auto& tokens = options_.tokens;
-  const bool of_tokens = request.path.find("tokeniz") != std::string::npos;
   const auto found = paths.find(request.path);
-  if (found == paths.end() || (of_tokens && tokens.tokenizer == nullptr))
+  if (found == paths.end() || (found->second.needs_tokenizer && tokens.tokenizer == nullptr))
     throw HttpError(404, "no such path");
-  if (found->second != request.method)
-    throw HttpError(405, fmt::format("{} takes {}", found->first, found->second));
+  if (found->second.method != request.method)
+    throw HttpError(405, fmt::format("{} takes {}", found->first, found->second.method));
   if (request.path == "/") return answer.send(200, "text/html; charset=utf-8", ask_page());
   if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
   if (request.path == "/v1/models") return answer.send(200, kJson, models());

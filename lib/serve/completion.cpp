@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "serve/http_request.h"
 
@@ -214,13 +213,7 @@ OrderedJson usage_json(const CompletionUsage& usage) {
 
 CompletionRequest parse_completion(const std::string& body, bool chat,
                                    const CompletionLimits& limits) {
-  Json json;
-  try {
-    json = core::parse_json(body, "the request");
-  } catch (const core::Error& error) {
-    refuse("{}", error.what());
-  }
-  if (!json.is_object()) refuse("the request is not a JSON object");
+  const Json json = json_object(body);
   const Members members(json);
   CompletionRequest request;
   request.chat = chat;

@@ -5,6 +5,8 @@
 #include <system_error>
 #include <utility>
 
+#include "core/error.h"
+
 namespace serve {
 namespace {
 
@@ -69,6 +71,17 @@ void parse_header(std::string_view line, HttpRequest& request) {
 }
 
 }  // namespace
+
+core::Json json_object(const std::string& body) {
+  core::Json json;
+  try {
+    json = core::parse_json(body, "the request");
+  } catch (const core::Error& error) {
+    refuse(error.what());
+  }
+  if (!json.is_object()) refuse("the request is not a JSON object");
+  return json;
+}
 
 std::string_view reason_of(int status) {
   static constexpr std::pair<int, std::string_view> kReasons[] = {

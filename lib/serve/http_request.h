@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/json.h"
+
 namespace serve {
 
 /// An HttpError becomes the response to the client; its text is one sentence for people.
@@ -21,6 +23,9 @@ class HttpError : public std::runtime_error {
  private:
   int status_;
 };
+
+/// Parses the body of a request, a JSON object. Throws HttpError 400.
+core::Json json_object(const std::string& body);
 
 /// Returns the reason phrase of a status: "Not Found" for 404.
 std::string_view reason_of(int status);

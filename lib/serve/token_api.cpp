@@ -11,17 +11,6 @@ namespace {
 
 constexpr int kWrong = 400;
 
-core::Json object_of(const std::string& body) {
-  core::Json json;
-  try {
-    json = core::parse_json(body, "the request");
-  } catch (const core::Error& error) {
-    throw HttpError(kWrong, error.what());
-  }
-  if (!json.is_object()) throw HttpError(kWrong, "the request is not a JSON object");
-  return json;
-}
-
 core::OrderedJson text_of(const text::Tokenizer& tokenizer, std::optional<std::int64_t> id) {
   if (!id || *id < 0) return nullptr;
   return std::string(tokenizer.token(static_cast<std::uint32_t>(*id)));
@@ -40,7 +29,7 @@ std::string tokenizer_info(const ServedTokenizer& served) {
 }
 
 std::string tokenize(const ServedTokenizer& served, const std::string& body) {
-  const auto json = object_of(body);
+  const auto json = json_object(body);
   const auto prompt = json.find("prompt");
   if (prompt == json.end() || !prompt->is_string()) throw HttpError(kWrong, "prompt: takes a text");
   const auto special = json.find("add_special_tokens");
@@ -55,7 +44,7 @@ std::string tokenize(const ServedTokenizer& served, const std::string& body) {
 }
 
 std::string detokenize(const ServedTokenizer& served, const std::string& body) {
-  const auto json = object_of(body);
+  const auto json = json_object(body);
   const auto tokens = json.find("tokens");
   if (tokens == json.end() || !tokens->is_array())
     throw HttpError(kWrong, "tokens: takes a list of ids");
