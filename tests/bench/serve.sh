@@ -15,7 +15,11 @@ here=$(dirname "$0")
 work=$(mktemp -d)
 threads=${THREADS:-$(nproc)} slots=${SLOTS:-32}
 server=
-trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+stop() {
+  if [ -n "$server" ] && kill -0 "$server" 2>/dev/null; then kill "$server"; fi
+  rm -rf "$work"
+}
+trap stop EXIT
 for type in float32 q8_0; do model export -q "$model" --output-format gguf --dtype "$type" -o "$work/$type.gguf" >/dev/null; done
 
 load() { # ADDRESS: the clients' figures
