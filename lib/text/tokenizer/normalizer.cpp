@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <span>
 
 #include "core/error.h"
 #include "text/tokenizer/utf8.h"
@@ -28,33 +29,43 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
     if (n < 0) core::fail(core::Code::bug, "a text cannot be normalised: {}", utf8proc_errmsg(n));
     return static_cast<std::size_t>(n);
   };
-  std::vector<utf8proc_int32_t> chars;
+  utf8proc_int32_t few[64];  // most runs are short
+  std::vector<utf8proc_int32_t> many;
+  std::size_t n = 0;
+  const auto chars = [&] { return many.empty() ? few : many.data(); };
   int boundary = 0;
   for (const char *p = text.data(), *const end = p + text.size(); p < end;) {
     const Char c = decode_char(p, end);
     p += c.bytes;
     utf8proc_int32_t made[32];
-    const std::size_t n = check(utf8proc_decompose_char(
+    const std::size_t count = check(utf8proc_decompose_char(
         static_cast<utf8proc_int32_t>(c.code_point), made,
         static_cast<utf8proc_ssize_t>(std::size(made)), options, &boundary));
-    if (n > std::size(made)) core::fail(core::Code::bug, "a character of {} characters", n);
-    chars.insert(chars.end(), made, made + n);
+    if (count > std::size(made)) core::fail(core::Code::bug, "a character of {} characters", count);
+    if (many.empty() && n + count > std::size(few)) many.assign(few, few + n);
+    if (many.empty()) {
+      std::copy(made, made + count, few + n);
+    } else {
+      many.insert(many.end(), made, made + count);
+    }
+    n += count;
   }
   const auto class_at = [](utf8proc_int32_t c) {
     return utf8proc_get_property(c)->combining_class;
   };
-  for (auto from = chars.begin(); from != chars.end();) {
+  const auto less = [&](auto a, auto b) { return class_at(a) < class_at(b); };
+  for (auto *from = chars(), *const end = from + n; from != end;) {
     if (class_at(*from) == 0) {
       ++from;
       continue;
     }
-    const auto to = std::find_if(from, chars.end(), [&](auto c) { return class_at(c) == 0; });
-    std::stable_sort(from, to, [&](auto a, auto b) { return class_at(a) < class_at(b); });
+    const auto to = std::find_if(from, end, [&](auto c) { return class_at(c) == 0; });
+    if (!std::is_sorted(from, to, less)) std::stable_sort(from, to, less);
     from = to;
   }
-  chars.resize(check(utf8proc_normalize_utf32(
-      chars.data(), static_cast<utf8proc_ssize_t>(chars.size()), options)));
-  for (const utf8proc_int32_t c : chars) append_char(static_cast<std::uint32_t>(c), out);
+  n = check(utf8proc_normalize_utf32(chars(), static_cast<utf8proc_ssize_t>(n), options));
+  for (const utf8proc_int32_t c : std::span(chars(), n))
+    append_char(static_cast<std::uint32_t>(c), out);
 }
 
 // Returns the first non-ASCII byte from p on, or end.

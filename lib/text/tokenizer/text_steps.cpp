@@ -13,6 +13,7 @@ namespace {
 constexpr auto kMax = static_cast<std::ptrdiff_t>(kMaxPretokenBytes);
 constexpr std::ptrdiff_t kLook = 65536;  // bytes that are searched for a place before more is read
 constexpr std::ptrdiff_t kWork = 512;    // bytes looked at for each byte that is searched
+constexpr std::ptrdiff_t kNear = 24;     // bytes of the characters around a position
 
 std::string_view view(const char* begin, const char* end) {
   return {begin, static_cast<std::size_t>(end - begin)};
@@ -123,24 +124,41 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
   // A space, or a character that may become one.
   const auto before = static_cast<unsigned char>(at[-1]);
   if (normalizer_.counts_spaces() && (before <= ' ' || before >= 0x80)) return false;
+  // The characters around a position mostly refuse it, so they are normalised before all that is in reach.
+  std::string left_buffer, right_buffer;
+  std::optional<std::string_view> left, right;
+  const auto normalise = [&](const char* from, const char* to) {
+    work += to - from;
+    left = normal_part(normalizer_, view(from, at), left_buffer);
+    right = normal_part(normalizer_, view(at, to), right_buffer);
+    return left && right && !left->empty() && !right->empty();
+  };
+  const auto sides_part = [&] {
+    const char* const left_end = left->data() + left->size();
+    return parts(decode_char(previous_char(left->data(), left_end), left_end).code_point,
+                 decode_char(right->data(), right->data() + right->size()).code_point);
+  };
+  const char* near = previous_char(begin, at);
+  while (near > begin && at - near < kNear && !is_inert_at(near, end))
+    near = previous_char(begin, near);
+  const char* after = at + decode_char(at, end).bytes;
+  while (after < end && after - at < kNear && !is_inert_at(after, end))
+    after += decode_char(after, end).bytes;
+  if (normalise(near, after) && !sides_part()) return false;
+
   const char* from = at - std::min(at - begin, reach_);
   while (from < at && from > begin &&
          ((static_cast<unsigned char>(*from) & 0xC0) == 0x80 || !is_inert_at(from, end)))
     ++from;
   const char* to = char_start(at, at + std::min(end - at, reach_));
   while (to > at && to < end && !is_inert_at(to, end)) to = previous_char(at, to);
-  work += 2 * std::min(at - begin, reach_) + 2 * std::min(end - at, reach_);
+  work += std::min(at - begin, reach_) + std::min(end - at, reach_);
   if (from >= at || to <= at) return false;
   if (raw_.touches(view(from, to), static_cast<std::size_t>(at - from))) return false;
-  std::string left_buffer, right_buffer;
-  const auto left = normal_part(normalizer_, view(from, at), left_buffer),
-             right = normal_part(normalizer_, view(at, to), right_buffer);
-  if (!left || !right || left->empty() || right->empty()) return false;
+  if (!normalise(from, to)) return false;
   if (!normalized_.empty() && either_.touches(std::string(*left).append(*right), left->size()))
     return false;
-  const char* const left_end = left->data() + left->size();
-  return parts(decode_char(previous_char(left->data(), left_end), left_end).code_point,
-               decode_char(right->data(), right->data() + right->size()).code_point);
+  return sides_part();
 }
 
 const char* TextSteps::cut(const char* begin, const char* end, const Parts& parts) const {
