@@ -49,18 +49,20 @@ endif()
 
 # What tests of kernels are made of: their cases, and the CPU's twins of the kernels.
 file(GLOB cuda_case_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cuda/*_cases.cpp)
-set(cuda_test_sources ${CMAKE_SOURCE_DIR}/tests/cuda/kernels_test.cpp ${cuda_case_sources})
+list(APPEND cuda_case_sources ${CMAKE_SOURCE_DIR}/tests/cuda/kernels_test.cpp)
+set(cuda_twins "")
 foreach(source ${TESSERA_CU})
   string(REGEX REPLACE "\\.cu$" ".cpp" twin ${source})
   if(EXISTS ${twin})
-    list(APPEND cuda_test_sources ${twin})
+    list(APPEND cuda_twins ${twin})
   endif()
 endforeach()
 
-# tessera_emulated_kernels(NAME [OPTION...]): the kernels as C++, in the test NAME, compiled and linked with OPTION.
+# tessera_emulated_kernels(NAME [OPTION...]): the kernels as C++, in the test NAME, compiled and linked with OPTION. The
+# cases run no kernel's code of their own, and are compiled once, without OPTION.
 function(tessera_emulated_kernels name)
   set(folder ${CMAKE_SOURCE_DIR}/tests/cuda)
-  add_executable(${name} EXCLUDE_FROM_ALL ${cuda_test_sources} ${folder}/emulated_test.cpp ${TESSERA_CU})
+  add_executable(${name} EXCLUDE_FROM_ALL ${cuda_twins} ${folder}/emulated_test.cpp ${TESSERA_CU})
   set_source_files_properties(${TESSERA_CU} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   target_include_directories(${name} PRIVATE ${folder}/emulated ${CMAKE_SOURCE_DIR}/lib)
   target_compile_options(${name} PRIVATE ${ARGN})
@@ -72,7 +74,7 @@ function(tessera_emulated_kernels name)
   else()
     target_compile_options(${name}_threads PRIVATE ${ARGN})
   endif()
-  target_link_libraries(${name} PRIVATE ${name}_threads)
+  target_link_libraries(${name} PRIVATE ${name}_threads cuda_cases)
   target_link_options(${name} PRIVATE ${ARGN})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 endfunction()
@@ -87,6 +89,8 @@ endfunction()
 tessera_emulated_library()
 
 function(tessera_emulated_tests)
+  add_library(cuda_cases OBJECT EXCLUDE_FROM_ALL ${cuda_case_sources})
+  target_include_directories(cuda_cases PRIVATE ${CMAKE_SOURCE_DIR}/tests/cuda/emulated ${CMAKE_SOURCE_DIR}/lib)
   tessera_emulated_kernels(cuda_kernels_emulated)
   add_dependencies(unit-tests cuda_kernels_emulated)
   add_test(NAME cuda_kernels_emulated COMMAND cuda_kernels_emulated)
@@ -102,8 +106,8 @@ function(tessera_device_test)
   add_custom_command(OUTPUT ${test}
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/tests
     COMMAND ${TESSERA_NVCC} -std=c++20 -O1 -DDOCTEST_CONFIG_NO_SHORT_MACRO_NAMES -Xcompiler=-fopenmp-simd
-      -I${CMAKE_SOURCE_DIR}/lib -L${cuda_top}/lib ${cuda_test_sources} ${ARGN} -o ${test}
-    DEPENDS ${cuda_test_sources} ${ARGN} ${headers} VERBATIM)
+      -I${CMAKE_SOURCE_DIR}/lib -L${cuda_top}/lib ${cuda_case_sources} ${cuda_twins} ${ARGN} -o ${test}
+    DEPENDS ${cuda_case_sources} ${cuda_twins} ${ARGN} ${headers} VERBATIM)
   add_custom_target(cuda_kernels_test DEPENDS ${test})
   add_dependencies(unit-tests cuda_kernels_test)
   add_test(NAME cuda_kernels COMMAND ${test})
