@@ -1,9 +1,6 @@
 // The threads of a block as fibers of one thread of the system. ThreadSanitizer is told of them and
 // of what orders them, so this file itself is compiled without it.
 
-#undef _FORTIFY_SOURCE  // its longjmp refuses to leave for another stack
-
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -15,9 +12,6 @@
 
 #include "cuda_runtime.h"
 
-#if defined(EMULATED_TSAN) || defined(__SANITIZE_ADDRESS__)
-#define EMULATED_SANITIZED
-#endif
 #ifdef EMULATED_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
@@ -67,25 +61,19 @@ void acquire(void*) {}
 #endif
 
 // Where a stack was left. swapcontext costs two system calls, which would take most of a test's
-// time; the sanitizers know no other way from one stack to another.
+// time, and longjmp of the library is watched by the sanitizers and refuses other stacks.
 struct Place {
   ucontext_t context{};
-#ifndef EMULATED_SANITIZED
-  jmp_buf jump{};
+  void* jump[5] = {};
   bool begun = false;
-#endif
 };
 
-#ifdef EMULATED_SANITIZED
-void switch_stacks(Place& from, Place& to) { swapcontext(&from.context, &to.context); }
-#else
 [[gnu::noinline]] void switch_stacks(Place& from, Place& to) {
   from.begun = true;
-  if (_setjmp(from.jump) != 0) return;
-  if (to.begun) _longjmp(to.jump, 1);
+  if (__builtin_setjmp(from.jump) != 0) return;
+  if (to.begun) __builtin_longjmp(to.jump, 1);
   setcontext(&to.context);
 }
-#endif
 
 // Numbers below a size, in order.
 class Numbers {
@@ -145,6 +133,7 @@ struct Block {
   char start = 0, end = 0, barrier = 0, abandoned = 0;  // addresses that order threads
 };
 Block* block = nullptr;
+std::vector<std::unique_ptr<Thread>> idle;  // threads of blocks that have ended, to be used again
 
 Thread& current() { return *block->threads[block->current]; }
 
@@ -172,6 +161,18 @@ void begin_thread() {
   context.uc_stack.ss_size = kStackBytes;
   context.uc_link = nullptr;
   makecontext(&context, begin_thread, 0);
+}
+
+// A stack and a fiber are dear to the sanitizers.
+std::unique_ptr<Thread> take_thread() {
+  if (idle.empty()) {
+    auto thread = std::make_unique<Thread>();
+    set_up(*thread);
+    return thread;
+  }
+  auto thread = std::move(idle.back());
+  idle.pop_back();
+  return thread;
 }
 
 void resume(std::size_t i) {
@@ -266,9 +267,8 @@ void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
   for (unsigned z = 0; z < threads.z; ++z)
     for (unsigned y = 0; y < threads.y; ++y)
       for (unsigned x = 0; x < threads.x; ++x) {
-        auto& thread = *own.threads.emplace_back(std::make_unique<Thread>());
-        thread.index = {x, y, z};
-        set_up(thread);
+        own.threads.push_back(take_thread());
+        own.threads.back()->index = {x, y, z};
       }
   std::vector<uint3> blocks;
   for (unsigned z = 0; z < grid.z; ++z)
@@ -281,6 +281,7 @@ void run(dim3 grid, dim3 threads, const std::function<void()>& body) {
     blockIdx = index;
     run_block(random);
   }
+  for (auto& thread : own.threads) idle.push_back(std::move(thread));
 }
 
 void wait_for_block(const char* barrier) {
