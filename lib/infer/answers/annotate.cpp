@@ -213,7 +213,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   wants.likely = options.likely;
   wants.own = stream.own;
   std::optional<Citer> citer;
-  if (options.cite_k > 0 && memory.cites())
+  if (options.cite_k > 0 && memory.has(&KindFacts::cites))
     wants.citer = &citer.emplace(memory, tokenizer, options.cite_k);
   loaded.model->eval();
   ModuleEngine engine(*loaded.model, evaluation.device());

@@ -7,14 +7,12 @@
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {
-
 namespace {
 
-// Returns a column for each kind of source that has one.
 std::vector<std::string> columns_of_kinds() {
   std::vector<std::string> names;
   for (const auto* const kind : source_kinds())
-    if (!kind->column().empty()) names.push_back(kind->column());
+    names.push_back(kind->facts().column.empty() ? kind->name() : kind->facts().column);
   return names;
 }
 
@@ -35,7 +33,6 @@ void PerToken::add(const Scored& scored) {
   const Components at = scored.parts.at(memory_);
   std::vector<torch::Tensor> sources;  // a kind with several weights has their sum
   for (const auto* const kind : source_kinds()) {
-    if (kind->column().empty()) continue;
     torch::Tensor& together = sources.emplace_back();
     double sum = 0;
     for (std::size_t i = 0; i < mixture_.size(); ++i) {

@@ -118,7 +118,7 @@ std::vector<std::vector<double>> in_order(const Mixture& mixture, const std::vec
 
 std::int64_t run_of(const MemoryPlan& memory) {
   for (const auto* const kind : memory.kinds())
-    if (const GateFacts facts = kind->gate(); facts.weights > 1) return facts.run;
+    if (const GateFacts& facts = kind->facts().gate; facts.weights > 1) return facts.run;
   return 1;
 }
 
@@ -318,8 +318,8 @@ GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan,
     gated.push_back(i);
     gate.rows.push_back({mixture.kind(i), mixture.constants(i), 0, {}});
     if (!mixture.by_bucket(i)) rest.own[i].constant = 0;
-    for (const auto& kind : gate_kinds())
-      if (kind.name == mixture.kind(i) && kind.searched) searched = i;
+    for (const auto* const kind : gate_kinds())
+      if (kind->name() == mixture.kind(i) && kind->facts().gate.searched) searched = i;
   }
   divide(rest, 1 - gate.inner());
   GateProblem problem;

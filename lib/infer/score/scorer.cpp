@@ -181,7 +181,7 @@ class Walk {
         watch_(watch),
         mixed_(mixed),
         carried_(windows.carried),
-        sorted_(windows.pairs && !memory.in_order()),
+        sorted_(windows.pairs && !memory.has(&KindFacts::in_order)),
         memory_(plan_, windows.window, carried_, model, 1, grid) {
     memory_.read_beside(data);
     if (windows.retrieve.any()) prefixes_.emplace(windows, data);
@@ -398,7 +398,7 @@ class Walk {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     if (span.fresh) memory_.clear_sources();
     Window window = window_of(done, row);
-    if (plan_.reads()) window.before = before(done, row);
+    if (plan_.has(&KindFacts::reads)) window.before = before(done, row);
     return memory_.recall(window, scored_targets(done, row));
   }
 

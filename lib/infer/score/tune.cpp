@@ -43,10 +43,8 @@ bool is_open(const PlanAxis& axis, const TuneOptions& options) {
 
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
-    core::fail(
-        core::Code::usage,
-        "--tune: nothing to tune; add --memory local,long, --cache N, --datastore STORE, --ngrams "
-        "FOLDER or --ensemble MODEL");
+    core::fail(core::Code::usage, "--tune: nothing to tune; add {}",
+               flags_of_kinds([](const auto&) { return true; }));
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {

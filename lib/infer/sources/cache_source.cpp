@@ -68,9 +68,8 @@ class CacheSource : public RingSource {
 
 class CacheKind : public SourceKind {
  public:
-  std::string name() const override { return "cache"; }
-  std::string column() const override { return "cache"; }
-  GateFacts gate() const override { return {"--cache-lambda", {"mass"}}; }
+  CacheKind()
+      : SourceKind({.name = "cache", .remembers = true, .gate = {"--cache-lambda", {"mass"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
@@ -100,7 +99,6 @@ class CacheKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.cache > 0; }
-  bool remembers(const MemoryPlan&) const override { return true; }
   std::int64_t reach(const MemoryPlan& plan, std::int64_t) const override { return plan.cache; }
 
   std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,

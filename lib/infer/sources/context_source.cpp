@@ -170,8 +170,7 @@ class ContextSource : public RingSource {
 
 class ContextKind : public SourceKind {
  public:
-  std::string name() const override { return "memory"; }
-  std::string column() const override { return "memory"; }
+  ContextKind() : SourceKind({.name = "memory", .remembers = true}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
@@ -235,7 +234,6 @@ class ContextKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.rule.any(); }
-  bool remembers(const MemoryPlan&) const override { return true; }
   std::int64_t reach(const MemoryPlan& plan, std::int64_t streamed) const override {
     return std::max(plan.rule.far ? plan.rule.reach : 0, plan.rule.local ? streamed : 0);
   }

@@ -24,12 +24,10 @@ std::vector<std::string> names_of(const std::vector<GateRow>& rows) {
 
 }  // namespace
 
-const std::vector<GateKind>& gate_kinds() {
-  static const std::vector<GateKind> kinds = [] {
-    std::vector<GateKind> all;
-    for (const auto* const kind : source_kinds())
-      if (const GateFacts facts = kind->gate(); !facts.flag.empty())
-        all.push_back({kind->name(), facts.flag, facts.features, facts.weights, facts.searched});
+const std::vector<const SourceKind*>& gate_kinds() {
+  static const std::vector<const SourceKind*> kinds = [] {
+    auto all = source_kinds();
+    std::erase_if(all, [](const auto* kind) { return kind->facts().gate.flag.empty(); });
     return all;
   }();
   return kinds;
@@ -90,17 +88,17 @@ bool GatePlan::has(const std::string& source) const {
 }
 
 bool GatePlan::searched() const {
-  const auto& kinds = gate_kinds();
-  return std::any_of(kinds.begin(), kinds.end(),
-                     [&](const auto& kind) { return kind.searched && has(kind.name); });
+  return std::ranges::any_of(gate_kinds(), [&](const auto* kind) {
+    return kind->facts().gate.searched && has(kind->name());
+  });
 }
 
 void GatePlan::expect_fitted() const {
   const auto fitted = names_of(gate.rows);
   if (fitted == sources && (!searched() || gate.search.has_value())) return;
   std::string flags;
-  for (const auto& kind : gate_kinds())
-    if (has(kind.name)) flags += (flags.empty() ? "" : ", ") + kind.flag;
+  for (const auto* const kind : gate_kinds())
+    if (has(kind->name())) flags += (flags.empty() ? "" : ", ") + kind->facts().gate.flag;
   core::fail(core::Code::usage,
              "{} gate: {}; fit it with eval-ppl --tune SHARD, and read its output with --config",
              flags,

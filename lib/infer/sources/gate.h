@@ -11,16 +11,10 @@
 
 namespace infer {
 
-/// A kind of source that may have a gate, and the gate's features beside the model's confidence.
-struct GateKind {
-  std::string name, flag;
-  std::vector<std::string> features;
-  std::int64_t weights = 1;  ///< number of constant weights without a gate: one, or one for each
-                             ///< bucket
-  bool searched = false;     ///< the gate first decides from the confidence alone whether to search
-};
-/// Returns the gate kinds of source_kinds().
-const std::vector<GateKind>& gate_kinds();
+class SourceKind;
+
+/// Returns those of source_kinds() that may have a gate.
+const std::vector<const SourceKind*>& gate_kinds();
 /// Features of the model's own distribution: its entropy in nats, its highest probability, and the
 /// logarithm of that probability.
 inline const std::vector<std::string> kConfidence = {"entropy", "top", "log-top"};

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "infer/sources/gate.h"
+#include "infer/sources/source.h"
 
 namespace infer {
 namespace {
@@ -40,18 +41,18 @@ double number_of(const std::string& number, const std::string& text) {
   return value;
 }
 
-const GateKind* kind_of(const std::string& source) {
-  for (const auto& kind : gate_kinds())
-    if (kind.name == source) return &kind;
+const GateFacts* facts_of(const std::string& source) {
+  for (const auto* const kind : gate_kinds())
+    if (kind->name() == source) return &kind->facts().gate;
   return nullptr;
 }
 
 // Returns the names of a row's weights, or none for an unknown source.
 std::vector<std::string> weights_of(const std::string& source) {
-  const GateKind* const kind = kind_of(source);
-  if (kind == nullptr && source != kSearch) return {};
+  const GateFacts* const facts = facts_of(source);
+  if (facts == nullptr && source != kSearch) return {};
   std::vector<std::string> names = kConfidence;
-  if (kind != nullptr) names.insert(names.end(), kind->features.begin(), kind->features.end());
+  if (facts != nullptr) names.insert(names.end(), facts->features.begin(), facts->features.end());
   return names;
 }
 
@@ -85,8 +86,8 @@ GateRow parse_row(const std::string& text) {
       row.weights.push_back(number_of(value, text));
     }
   }
-  const GateKind* const kind = kind_of(row.source);
-  const auto shares = static_cast<std::size_t>(kind == nullptr ? 1 : kind->weights);
+  const GateFacts* const facts = facts_of(row.source);
+  const auto shares = static_cast<std::size_t>(facts == nullptr ? 1 : facts->weights);
   if (row.constants.size() != shares) refuse(text, fmt::format("not {} weights", shares));
   for (const double share : row.constants)
     if (!(share >= 0 && share < 1)) refuse(text, "an invalid weight");
@@ -112,9 +113,9 @@ Gate parse_gate(const std::vector<std::string>& texts) {
     if (twice) refuse(text, "a source given twice");
     rows.push_back(std::move(row));
   }
-  for (const auto& kind : gate_kinds())
+  for (const auto* const kind : gate_kinds())
     for (const auto& row : rows)
-      if (row.source == kind.name) gate.rows.push_back(row);
+      if (row.source == kind->name()) gate.rows.push_back(row);
   for (const auto& row : rows)
     if (row.source == kSearch) gate.search = row;
   if (!(gate.inner() < 1)) refuse(texts[0], "weights that sum to 1 or more");

@@ -87,11 +87,6 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   return plan;
 }
 
-bool any_kind(const MemoryPlan& plan, const std::function<bool(const SourceKind*)>& is) {
-  const auto kinds = plan.kinds();
-  return std::any_of(kinds.begin(), kinds.end(), is);
-}
-
 }  // namespace
 
 const std::vector<const SourceKind*>& source_kinds() {
@@ -99,6 +94,15 @@ const std::vector<const SourceKind*>& source_kinds() {
   static const std::vector<const SourceKind*> kinds = {INFER_SOURCE_KINDS(INFER_LIST_KIND)};
 #undef INFER_LIST_KIND
   return kinds;
+}
+
+std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
+  std::vector<std::string> flags;
+  for (const auto* const kind : source_kinds())
+    if (is(*kind)) flags.push_back("--" + kind->name());
+  const std::string last = flags.back();
+  flags.pop_back();
+  return fmt::format("{} or {}", fmt::join(flags, ", "), last);
 }
 
 void MemoryOptions::fields(core::FieldList& f) {
@@ -158,18 +162,14 @@ std::vector<PlanAxis> MemoryPlan::axes() {
   return all;
 }
 
-bool MemoryPlan::remembers() const {
-  return any_kind(*this, [&](const auto* kind) { return kind->remembers(*this); });
+bool MemoryPlan::has(bool KindFacts::*fact) const {
+  return std::ranges::any_of(kinds(), [&](const auto* kind) { return kind->facts().*fact; });
 }
 
 std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
   std::int64_t most = 0;
   for (const auto* const kind : kinds()) most = std::max(most, kind->reach(*this, streamed));
   return most;
-}
-
-bool MemoryPlan::in_order() const {
-  return any_kind(*this, [&](const auto* kind) { return kind->in_order(*this); });
 }
 
 std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
@@ -181,16 +181,9 @@ std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
   return models;
 }
 
-bool MemoryPlan::reads() const {
-  return any_kind(*this, [&](const auto* kind) { return kind->reads(*this); });
-}
-
 bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {
-  return any_kind(*this, [&](const auto* kind) { return kind->wants_more(*this, read); });
-}
-
-bool MemoryPlan::cites() const {
-  return any_kind(*this, [&](const auto* kind) { return kind->cites(*this); });
+  return std::ranges::any_of(kinds(),
+                             [&](const auto* kind) { return kind->wants_more(*this, read); });
 }
 
 MemoryPlan MemoryPlan::without(const shard::Fingerprints& texts) const {

@@ -79,14 +79,13 @@ struct MemoryPlan {
   }
   /// Returns the tunable parameters; a parameter of several kinds occurs once.
   std::vector<PlanAxis> axes();
-  /// remembers(): whether positions are stored. reach(): how many positions before a window matter.
-  bool remembers() const;
+  /// Returns whether a kind that takes part has the fact.
+  bool has(bool KindFacts::*fact) const;
+  bool remembers() const { return has(&KindFacts::remembers); }
+  /// Returns how many positions before a window matter.
   std::int64_t reach(std::int64_t streamed = 0) const;
-  bool in_order() const;
   std::vector<std::shared_ptr<const BesideModel>> beside() const;
-  bool reads() const;
   bool wants_more(std::span<const std::int64_t> read) const;
-  bool cites() const;
   /// lookup(): the datastores to search, null if none. entries(): the number of neighbours.
   const std::shared_ptr<const Stores>& lookup() const { return stores.opened; }
   std::int64_t entries() const { return stores.any() ? stores.k : 0; }

@@ -79,11 +79,11 @@ class ModelSource : public Source {
 
 class ModelKind : public SourceKind {
  public:
-  std::string name() const override { return "ensemble"; }
-  std::string column() const override { return "ensemble"; }
-  GateFacts gate() const override {
-    return {"--ensemble", {"own-entropy", "own-top", "own-log-top"}};
-  }
+  ModelKind()
+      : SourceKind({.name = "ensemble",
+                    .in_order = true,
+                    .cites = true,
+                    .gate = {"--ensemble", {"own-entropy", "own-top", "own-log-top"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.with.fields(f); }
 
@@ -100,8 +100,6 @@ class ModelKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.with.any(); }
-  bool in_order(const MemoryPlan&) const override { return true; }
-  bool cites(const MemoryPlan&) const override { return true; }
   std::vector<std::shared_ptr<const BesideModel>> beside(const MemoryPlan& plan) const override {
     return plan.with.models;
   }

@@ -114,11 +114,14 @@ class NgramSource : public Source {
 
 class NgramKind : public SourceKind {
  public:
-  std::string name() const override { return "ngrams"; }
-  std::string column() const override { return "ngrams"; }
-  GateFacts gate() const override {
-    return {"--ngrams-lambda", {"length", "one", "count"}, kNgramBuckets, kNgramLengthBuckets};
-  }
+  NgramKind()
+      : SourceKind({.name = "ngrams",
+                    .reads = true,
+                    .cites = true,
+                    .gate = {"--ngrams-lambda",
+                             {"length", "one", "count"},
+                             kNgramBuckets,
+                             kNgramLengthBuckets}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.ngrams.fields(f); }
 
@@ -138,8 +141,6 @@ class NgramKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.ngrams.any(); }
-  bool cites(const MemoryPlan&) const override { return true; }
-  bool reads(const MemoryPlan&) const override { return true; }
   bool wants_more(const MemoryPlan& plan, std::span<const std::int64_t> read) const override {
     NgramMemory look(plan.ngrams, 1);
     look.read(0, read);

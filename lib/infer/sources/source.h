@@ -239,14 +239,25 @@ struct PlanAxis {
   std::string temperature_of = {}, bias_of = {};
 };
 
-/// Inputs of a kind's gate beside the model's confidence.
+/// A kind's gate: its inputs beside the model's confidence.
 struct GateFacts {
-  std::string flag;                        ///< flag that takes `gate`; empty: no gate
+  std::string flag = {};                   ///< flag that takes `gate`; empty: no gate
   std::vector<std::string> features = {};  ///< names
   std::int64_t weights = 1;                ///< number of weights: one, or one for each bucket
   std::int64_t run = 1;                    ///< length of a run of buckets, in which each resembles
                                            ///< the previous one
   bool searched = false;  ///< the gate also decides from the confidence alone whether to search
+};
+
+/// What a kind always is.
+struct KindFacts {
+  std::string name;         ///< also of the option that adds the source
+  std::string column = {};  ///< in the per-token file, one for all its weights; empty: the name
+  bool remembers = false;   ///< positions of a stream are stored
+  bool in_order = false;    ///< windows must come in the order of the text
+  bool reads = false;       ///< reads streams token by token, including Window::before
+  bool cites = false;       ///< can cite contexts or models
+  GateFacts gate = {};
 };
 
 /// Callback for the facts of a plan: name, value.
@@ -256,11 +267,10 @@ using SayLine = std::function<void(const std::string& line)>;
 /// A kind of source: its options, its plan and its constructor. Stateless.
 class SourceKind {
  public:
+  explicit SourceKind(KindFacts facts) : facts_(std::move(facts)) {}
   virtual ~SourceKind() = default;
-  virtual std::string name() const = 0;
-  virtual GateFacts gate() const { return {}; }
-  /// Returns the name of its column in the per-token file, one for all its weights; empty: none.
-  virtual std::string column() const { return {}; }
+  const KindFacts& facts() const { return facts_; }
+  const std::string& name() const { return facts_.name; }
 
   virtual void fields(MemoryOptions& options, core::FieldList& f) const = 0;
   /// asked(): whether the options request the kind beyond the training configuration.
@@ -293,30 +303,28 @@ class SourceKind {
   /// Opens the files of the options after planning; see plan_memory().
   virtual void load(const MemoryOptions& /*options*/, const PlanContext& /*context*/,
                     MemoryPlan& /*plan*/) const {}
-  /// remembers(): whether positions of a stream are stored. reach(): maximum distance looked back
-  /// from a window. `streamed`: tokens of a window whose own positions count as reach; else 0.
-  virtual bool remembers(const MemoryPlan& /*plan*/) const { return false; }
+  /// Returns the maximum distance looked back from a window. `streamed`: tokens of a window whose
+  /// own positions count as reach; else 0.
   virtual std::int64_t reach(const MemoryPlan& /*plan*/, std::int64_t /*streamed*/) const {
     return 0;
   }
-  /// Returns whether windows must come in the order of the text.
-  virtual bool in_order(const MemoryPlan& /*plan*/) const { return false; }
   /// Returns the models that read the text beside the main model.
   virtual std::vector<std::shared_ptr<const BesideModel>> beside(const MemoryPlan& /*plan*/) const {
     return {};
   }
-  /// Returns whether the source reads streams token by token, including Window::before.
-  virtual bool reads(const MemoryPlan& /*plan*/) const { return false; }
   /// Returns whether tokens before `read`, the last tokens read of a stream, matter too.
   virtual bool wants_more(const MemoryPlan& /*plan*/,
                           std::span<const std::int64_t> /*read*/) const {
     return false;
   }
-  /// Returns whether the source can cite contexts.
-  virtual bool cites(const MemoryPlan& /*plan*/) const { return false; }
+
+ private:
+  KindFacts facts_;
 };
 
 /// Returns all kinds, in the order of flags, signatures and mixtures.
 const std::vector<const SourceKind*>& source_kinds();
+/// Returns the options that add the kinds for which `is` is true: "--cache, --ngrams or --ensemble".
+std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is);
 
 }  // namespace infer

@@ -220,11 +220,14 @@ class StoreSource : public Source {
 
 class StoreKind : public SourceKind {
  public:
-  std::string name() const override { return "datastore"; }
-  std::string column() const override { return "stores"; }
-  GateFacts gate() const override {
-    return {"--datastore-lambda", {"nearest", "spread", "agree", "distinct"}, 1, 1, true};
-  }
+  StoreKind()
+      : SourceKind({.name = "datastore",
+                    .column = "stores",
+                    .in_order = true,
+                    .cites = true,
+                    .gate = {.flag = "--datastore-lambda",
+                             .features = {"nearest", "spread", "agree", "distinct"},
+                             .searched = true}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override { o.stores.fields(f); }
 
@@ -287,8 +290,6 @@ class StoreKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }
-  bool in_order(const MemoryPlan&) const override { return true; }
-  bool cites(const MemoryPlan&) const override { return true; }
 
   std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
                                const Grid& grid) const override {

@@ -167,9 +167,8 @@ class UnigramSource : public Source {
 
 class UnigramKind : public SourceKind {
  public:
-  std::string name() const override { return "unigram"; }
-  std::string column() const override { return "unigram"; }
-  GateFacts gate() const override { return {kUnigramLambda, {"read"}}; }
+  UnigramKind()
+      : SourceKind({.name = "unigram", .reads = true, .gate = {kUnigramLambda, {"read"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
@@ -201,7 +200,6 @@ class UnigramKind : public SourceKind {
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.more.of<UnigramPlan>().on; }
-  bool reads(const MemoryPlan&) const override { return true; }
   bool wants_more(const MemoryPlan&, std::span<const std::int64_t>) const override { return true; }
 
   std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,

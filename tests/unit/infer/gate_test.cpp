@@ -50,22 +50,23 @@ struct Gated {
     plan.ngrams.lambda.clear();
     for (std::int64_t b = 0; b < infer::kNgramBuckets; ++b)
       plan.ngrams.lambda.push_back(0.04 * static_cast<double>(b + 1));
-    for (const auto& kind : infer::gate_kinds())
-      if (sources.contains(kind.name)) plan.gates.sources.push_back(kind.name);
+    for (const auto* const kind : infer::gate_kinds())
+      if (sources.contains(kind->name())) plan.gates.sources.push_back(kind->name());
   }
   // Sets a gate with these constants and different weights, or with zero weights.
   void fit(double size) {
     infer::Gate& gate = plan.gates.gate;
     double weight = size;
-    for (const auto& kind : infer::gate_kinds()) {
-      if (!plan.gates.has(kind.name)) continue;
+    for (const auto* const kind : infer::gate_kinds()) {
+      if (!plan.gates.has(kind->name())) continue;
       infer::GateRow row;
-      row.source = kind.name;
-      row.constants = kind.name == "cache"       ? std::vector<double>{plan.cache_lambda}
-                      : kind.name == "datastore" ? std::vector<double>{plan.stores.lambda}
-                                                 : plan.ngrams.lambda;
+      row.source = kind->name();
+      row.constants = kind->name() == "cache"       ? std::vector<double>{plan.cache_lambda}
+                      : kind->name() == "datastore" ? std::vector<double>{plan.stores.lambda}
+                                                    : plan.ngrams.lambda;
       row.bias = weight;
-      for (std::size_t i = 0; i < infer::kConfidence.size() + kind.features.size(); ++i)
+      for (std::size_t i = 0; i < infer::kConfidence.size() + kind->facts().gate.features.size();
+           ++i)
         row.weights.push_back(weight *= -0.9);
       gate.rows.push_back(row);
     }
