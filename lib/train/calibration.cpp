@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "infer/sources/head_rows.h"
+#include "infer/windows/head_rows.h"
 #include "nn/memory/joint_loss.h"
 #include "nn/memory/memory_block.h"
 #include "train/log.h"

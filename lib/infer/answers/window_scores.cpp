@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "infer/sources/head_rows.h"
+#include "infer/windows/head_rows.h"
 
 namespace infer {
 namespace {

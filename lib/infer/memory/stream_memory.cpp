@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "infer/sources/gate_features.h"
+#include "infer/windows/head_rows.h"
 #include "nn/memory/joint_loss.h"
 
 namespace infer {

@@ -9,9 +9,9 @@
 #include "infer/memory/mixture.h"
 #include "infer/memory/online.h"
 #include "infer/memory/parts.h"
-#include "infer/sources/head_rows.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source.h"
+#include "infer/windows/head_rows.h"
 #include "nn/base/head.h"
 #include "nn/base/torch.h"
 

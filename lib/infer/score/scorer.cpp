@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "infer/sources/head_rows.h"
+#include "infer/windows/head_rows.h"
 #include "infer/windows/prefixed_windows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/window_forward.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/windows/head_rows.h"
 #include "nn/base/torch.h"
 
 namespace infer {
@@ -15,9 +16,6 @@ class SourceKind;
 
 /// Returns those of source_kinds() that may have a gate.
 const std::vector<const SourceKind*>& gate_kinds();
-/// Features of the model's own distribution: its entropy in nats, its highest probability, and the
-/// logarithm of that probability.
-inline const std::vector<std::string> kConfidence = {"entropy", "top", "log-top"};
 
 /// Features of R tokens for the gates: float64 on the CPU.
 struct GateInputs {

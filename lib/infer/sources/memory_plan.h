@@ -9,12 +9,12 @@
 
 #include "infer/sources/gate.h"
 #include "infer/sources/memory_options.h"
-#include "infer/sources/ngram_memory.h"
 #include "infer/sources/slots.h"
 #include "infer/sources/source.h"
 #include "infer/sources/with_models.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"
+#include "ngrams/ngram_index.h"
 #include "nn/arch/model.h"
 #include "nn/base/memory_rule.h"
 
@@ -35,6 +35,14 @@ struct StorePlan {
   bool any() const { return opened != nullptr; }
   bool joined() const { return any() && combine != "interpolate"; }
   bool interpolated() const { return any() && (combine == "interpolate" || combine == "both"); }
+};
+
+/// Resolved NgramOptions. The mixture interpolates n-grams with all other sources by the weight of
+/// the context's bucket.
+struct NgramPlan {
+  std::shared_ptr<const ngrams::Index> index;  ///< null: no n-grams
+  std::vector<double> lambda;                  ///< weight of each bucket
+  bool any() const { return index != nullptr; }
 };
 
 /// Resolved MemoryOptions. Default-constructed: no memory.

@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
-#include <optional>
+#include <deque>
 
-#include "infer/sources/gate_features.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"
-#include "infer/sources/with_scores.h"
+#include "infer/windows/head_rows.h"
+#include "infer/windows/window_batches.h"
+#include "infer/windows/window_forward.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -18,18 +20,125 @@ namespace {
 
 using torch::Tensor;
 
+// Scores the data by a model, through its own windows, ahead of the caller. Keeps scores until the
+// caller reads them, at most a few batches of windows.
+class ModelWalk {
+ public:
+  // `data` must outlive it. `gated`: also computes the model's confidence.
+  ModelWalk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data, bool gated)
+      : with_(std::move(with)),
+        gated_(gated),
+        model_(*with_->loaded.model),
+        data_(data),
+        windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
+        batches_(windows_, data) {}
+
+  // Returns log p of elements [first, first + n), (n, 1), followed by the confidence if requested,
+  // float64 on the CPU; NaN for elements that the model's windows do not score. Calls must ask for
+  // elements in order, beginning anywhere. Throws Error{bad_data} for a token outside the model's
+  // vocabulary.
+  Tensor at(std::uint64_t first, std::int64_t n) {
+    if (!begun_) skip_to(first);
+    const std::uint64_t end = first + static_cast<std::uint64_t>(n);
+    const Tensor found =
+        torch::full({n, gated_ ? 1 + std::ssize(kConfidence) : 1}, NAN, torch::kFloat64);
+    while (!done_ && (blocks_.empty() || blocks_.back().end() < end)) forward();
+    for (const Block& block : blocks_) {
+      const std::uint64_t from = std::max(first, block.first), to = std::min(end, block.end());
+      if (from < to)
+        found.slice(0, offset(first, from), offset(first, to))
+            .copy_(block.rows.slice(0, offset(block.first, from), offset(block.first, to)));
+    }
+    while (!blocks_.empty() && blocks_.front().end() <= end) blocks_.pop_front();
+    return found;
+  }
+
+ private:
+  // Consecutive elements.
+  struct Block {
+    std::uint64_t first;
+    Tensor rows;  // as returned by at()
+    std::uint64_t end() const { return first + static_cast<std::uint64_t>(rows.size(0)); }
+  };
+
+  static std::int64_t offset(std::uint64_t from, std::uint64_t to) {
+    return static_cast<std::int64_t>(to - from);
+  }
+
+  // Skips the batches before the one that scores `first`, except those whose State it needs.
+  void skip_to(std::uint64_t first) {
+    begun_ = true;
+    std::int64_t number = 0, start = 0;
+    for (WindowBatches all(windows_, data_); const auto batch = all.next(); ++number) {
+      if (!windows_.carried || batch->spans[0].fresh) start = number;
+      const Span& last = batch->spans.back();
+      if (last.target + static_cast<std::uint64_t>(last.length) > first) break;
+    }
+    for (; start > 0; --start) batches_.next();
+  }
+
+  void forward() {
+    const auto next = batches_.next();
+    done_ = !next;
+    if (done_) return;
+    const auto& spans = next->spans;
+    const Tensor weight = model_.head->weights().at(0);
+    const auto host = batch_of(spans, data_, windows_, model_.vocabulary);
+    const auto batch = host.to(weight.device());
+    const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
+    const auto rows =
+        head_rows(*model_.head, scored_rows(hidden.f, spans),
+                  {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_);
+    Tensor all = rows.log_prob.to(torch::kFloat64).unsqueeze(1);
+    if (gated_) all = torch::cat({all, rows.confidence}, 1);
+    all = all.cpu();
+    std::int64_t begin = 0;
+    for (const Span& span : spans) {
+      const std::int64_t n = span.length - span.first_scored;
+      blocks_.push_back({span.target + static_cast<std::uint64_t>(span.first_scored),
+                         all.slice(0, begin, begin + n)});
+      begin += n;
+    }
+  }
+
+  std::shared_ptr<const BesideModel> with_;
+  bool gated_;
+  nn::Model& model_;
+  const shard::Dataset& data_;
+  WindowPlan windows_;
+  WindowBatches batches_;
+  nn::State state_;
+  std::deque<Block> blocks_;  // in order
+  bool begun_ = false, done_ = false;
+};
+
+// Converts log-probabilities (R, V) to a head of `words` tokens, with the type and device of `like`;
+// tokens outside the model's vocabulary get probability 0.
+Tensor with_rows(const Tensor& log_probs, std::int64_t words, const Tensor& like) {
+  const Tensor rows = log_probs.slice(1, 0, words).to(like.options());
+  const std::int64_t missing = words - rows.size(1);
+  return missing > 0 ? torch::constant_pad_nd(rows, {0, missing}, -HUGE_VAL) : rows;
+}
+
 class ModelSource : public Source {
  public:
   explicit ModelSource(const MemoryPlan& plan) : plan_(plan.with), gated_(plan.with.gated()) {}
 
-  void read_beside(const shard::Dataset& data) override { scores_.emplace(plan_, data); }
+  void read_beside(const shard::Dataset& data) override {
+    walks_.clear();
+    for (const auto& model : plan_.models)
+      walks_.push_back(std::make_unique<ModelWalk>(model, data, std::ssize(walks_) == gated_));
+  }
 
   SourceScores score(const Tensor& targets, const std::vector<Tensor>& /*recalled*/,
                      Found* /*found*/, std::int64_t /*offset*/, std::uint64_t first) override {
-    const Tensor all = scores_->at(first, targets.size(0));
+    const torch::NoGradGuard no_gradient;
     SourceScores scores;
-    for (std::int64_t i = 0; i < all.size(0); ++i) scores.own.push_back(all[i]);
-    scores.features = scores_->confidence();
+    for (const auto& walk : walks_) {
+      const Tensor rows = walk->at(first, targets.size(0));
+      if (std::ssize(scores.own) == gated_) scores.features = rows.slice(1, 1);
+      scores.own.push_back(rows.select(1, 0).contiguous());
+    }
     return scores;
   }
 
@@ -73,8 +182,8 @@ class ModelSource : public Source {
   }
   WithPlan plan_;
   std::int64_t gated_;
-  std::optional<WithScores> scores_;
-  std::vector<Tensor> words_;  // of the last call of words()
+  std::vector<std::unique_ptr<ModelWalk>> walks_;  // of each model
+  std::vector<Tensor> words_;                      // of the last call of words()
 };
 
 class ModelKind : public SourceKind {
@@ -85,7 +194,12 @@ class ModelKind : public SourceKind {
                     .cites = true,
                     .gate = {"--ensemble", {"own-entropy", "own-top", "own-log-top"}}}) {}
 
-  void fields(MemoryOptions& o, core::FieldList& f) const override { o.with.fields(f); }
+  void fields(MemoryOptions& o, core::FieldList& f) const override {
+    const auto in_further_models = f.group("Further models");
+    f("ensemble", o.with.models,
+      "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
+      "weights; :gate: weight by a gate; may be repeated");
+  }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.with.any(); }
   bool share_given(const MemoryOptions& o) const override { return !o.with.open(); }

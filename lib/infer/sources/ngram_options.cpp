@@ -13,14 +13,6 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
   return (at - std::begin(kNgramLengths)) + (one ? kNgramLengthBuckets : 0);
 }
 
-void NgramOptions::fields(core::FieldList& f) {
-  const auto in_ngrams = f.group("N-grams");
-  f("ngrams", folders, "folder of an index of n-grams (build-ngrams); may be repeated");
-  f("ngrams-lambda", *lambda.target(),
-    "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
-    "by whether only one token follows it (from --tune), or gate");
-}
-
 std::vector<double> NgramOptions::shares(double otherwise) const {
   if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
   auto shares = lambda.values("--ngrams-lambda", otherwise);

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
 #include "infer/sources/share.h"
 
 namespace infer {
@@ -21,7 +20,6 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one);
 struct NgramOptions {
   std::vector<std::string> folders;
   ShareList lambda;  ///< one weight for all, one for each bucket, or gate
-  void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
   /// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws

@@ -1,28 +1,72 @@
-// N-grams of other texts: a distribution of its own, whose weight depends on the length of the
-// matched suffix.
+// N-grams of other texts: the counts of tokens that followed the longest matching suffix of the
+// context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight depends
+// on the length of the suffix.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"
+#include "ngrams/next_tokens.h"
+#include "ngrams/suffix_follower.h"
 
 namespace infer {
 namespace {
 
 using torch::Tensor;
 
+double log_ratio(std::uint64_t count, std::uint64_t all) {
+  return std::log(static_cast<double>(count) / static_cast<double>(all));
+}
+
+// Match of a context in the index.
+struct NgramContext {
+  ngrams::Match match;
+  ngrams::Followers followers;
+  std::int64_t bucket = -1;  // -1: no continuation (the index is empty)
+
+  // For the gate: log(1 + suffix length), whether only one token followed the suffix, and the log
+  // of its count; NaN if there is no continuation.
+  std::array<double, 3> features() const {
+    if (bucket < 0) return {NAN, NAN, NAN};
+    return {std::log1p(static_cast<double>(match.length)), followers.one ? 1.0 : 0.0,
+            std::log(static_cast<double>(followers.count))};
+  }
+};
+
 class NgramSource : public Source {
  public:
-  NgramSource(const NgramPlan& plan, std::int64_t streams) : plan_(plan), memory_(plan, streams) {}
+  NgramSource(const NgramPlan& plan, std::int64_t streams)
+      : index_(plan.index),
+        next_(plan.index),
+        followers_(static_cast<std::size_t>(streams), ngrams::SuffixFollower(plan.index)) {}
 
+  // log p (R) by the counts, -inf if p is 0 and NaN if there is no continuation; the context's
+  // bucket (R); the gate's features (R, 3).
   std::vector<Tensor> recall(const Window& window, const Tensor& targets) override {
-    memory_.read(0, window.before);
-    const NgramScores scores = memory_.score(targets);
-    return {scores.log_prob, scores.bucket, scores.features};
+    read(0, window.before);
+    const Tensor tokens = targets.contiguous();
+    const std::int64_t n = tokens.size(0);
+    const Tensor log_prob = torch::full({n}, NAN, torch::kFloat64);
+    const Tensor bucket = torch::full({n}, -1, torch::kInt64);
+    const Tensor features = torch::full({n, 3}, NAN, torch::kFloat64);
+    const auto* const token = tokens.const_data_ptr<std::int64_t>();
+    for (std::int64_t i = 0; i < n; ++i) {
+      const NgramContext known = context(0);
+      if (known.bucket >= 0) {
+        const auto count = index_->count(known.match, static_cast<std::uint32_t>(token[i]));
+        log_prob.data_ptr<double>()[i] = log_ratio(count, known.followers.count);
+        bucket.data_ptr<std::int64_t>()[i] = known.bucket;
+        std::ranges::copy(known.features(), features.data_ptr<double>() + 3 * i);
+      }
+      read(0, {token + i, 1});
+    }
+    return {log_prob, bucket, features};
   }
 
   SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
@@ -37,23 +81,23 @@ class NgramSource : public Source {
     contexts_.clear();
     const std::int64_t n = rows.head.size(0);
     if (rows.window == nullptr) {
-      for (std::int64_t row = 0; row < n; ++row) contexts_.push_back(memory_.context(row));
+      for (std::int64_t row = 0; row < n; ++row) contexts_.push_back(context(row));
     } else {
       const Window& window = *rows.window;
-      if (rows.begin == window.first_scored) memory_.read(0, window.before);
+      if (rows.begin == window.first_scored) read(0, window.before);
       const Tensor targets =
           window.targets.slice(0, rows.begin, rows.end).to(torch::kCPU).contiguous();
       for (std::int64_t i = 0; i < n; ++i) {
-        contexts_.push_back(memory_.context(0));
-        memory_.read(0, {targets.const_data_ptr<std::int64_t>() + i, 1});
+        contexts_.push_back(context(0));
+        read(0, {targets.const_data_ptr<std::int64_t>() + i, 1});
       }
     }
     SourceWords words;
-    words.own = {memory_.words(contexts_, rows.words()).to(rows.head.options())};
+    words.own = {log_probs(rows.words()).to(rows.head.options())};
     std::vector<double> features;
     std::vector<std::int64_t> buckets;
     for (const auto& context : contexts_) {
-      const auto seen = gate_features_of(context);
+      const auto seen = context.features();
       features.insert(features.end(), seen.begin(), seen.end());
       buckets.push_back(context.bucket);
     }
@@ -65,19 +109,19 @@ class NgramSource : public Source {
   Evidence evidence(std::int64_t row, std::int64_t token, double log_prob,
                     const RowWeights& weights, std::int64_t most,
                     std::int64_t context_tokens) const override {
-    Evidence evidence;
     const auto given = share(row, token, log_prob, weights);
-    if (!given) return evidence;
-    evidence.share = given->share;
-    const std::uint64_t count = ngrams::Index::count(given->match);
-    const auto before = static_cast<std::int64_t>(given->match.length) - 1;
+    if (!given) return {};
+    const auto& [match, whole] = *given;
+    Evidence evidence{whole};
+    const std::uint64_t count = ngrams::Index::count(match);
+    const auto before = static_cast<std::int64_t>(match.length) - 1;
     for (std::uint64_t n = 0; n < std::min(count, static_cast<std::uint64_t>(most)); ++n) {
-      const auto place = plan_.index->place(given->match, n);
-      const auto around = plan_.index->around(given->match, n, before - context_tokens, before);
-      evidence.contexts.push_back({plan_.index->folders()[place.folder]->name(),
+      const auto place = index_->place(match, n);
+      const auto around = index_->around(match, n, before - context_tokens, before);
+      evidence.contexts.push_back({index_->folders()[place.folder]->name(),
                                    static_cast<std::int64_t>(place.document),
                                    static_cast<std::int64_t>(place.element) + before,
-                                   given->share / static_cast<double>(count),
+                                   whole / static_cast<double>(count),
                                    {around.begin(), around.end()},
                                    before});
     }
@@ -91,26 +135,85 @@ class NgramSource : public Source {
     for (std::int64_t i = 0; i < targets.size(0); ++i)
       if (const auto one =
               share(i, targets[i].item<std::int64_t>(), log_prob[i].item<double>(), weights))
-        of[i] = one->share;
+        of[i] = one->second;
     return {of};
   }
 
   void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
-    memory_.read(row, tokens);
+    for (const std::int64_t token : tokens)
+      followers_[static_cast<std::size_t>(row)].push(static_cast<std::uint32_t>(token));
   }
-  void select(const Tensor& rows) override { memory_.select(rows); }
-  void clear() override { memory_.clear(); }
+  void select(const Tensor& rows) override {
+    std::vector<ngrams::SuffixFollower> chosen;
+    for (std::int64_t i = 0; i < rows.size(0); ++i)
+      chosen.push_back(followers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+    followers_ = std::move(chosen);
+  }
+  void clear() override {
+    for (auto& follower : followers_) follower.clear();
+  }
 
  private:
-  std::optional<NgramShare> share(std::int64_t row, std::int64_t token, double log_prob,
-                                  const RowWeights& weights) const {
-    return memory_.share(contexts_[static_cast<std::size_t>(row)], token, log_prob,
-                         weights.own[0][row].item<double>());
+  NgramContext context(std::int64_t row) const {
+    NgramContext context;
+    context.match = followers_[static_cast<std::size_t>(row)].match();
+    context.followers = index_->followers(context.match);
+    if (context.followers.count > 0)
+      context.bucket = ngram_bucket(context.match.length, context.followers.one);
+    return context;
   }
-  NgramPlan plan_;
-  NgramMemory memory_;
-  std::vector<NgramContext> contexts_;  // of the last call of words()
+
+  // Returns log p of every token after contexts_, (R, V) float64, as in recall().
+  Tensor log_probs(std::int64_t words) {
+    const Tensor log_prob = torch::full({std::ssize(contexts_), words}, -HUGE_VAL, torch::kFloat64);
+    auto* row = log_prob.data_ptr<double>();
+    for (const NgramContext& context : contexts_) {
+      if (context.bucket < 0) std::fill_n(row, words, NAN);
+      if (context.bucket >= 0)
+        for (const auto& [token, count] : next_.of(context.match))
+          if (token < words) row[token] = log_ratio(count, context.followers.count);
+      row += words;
+    }
+    return log_prob;
+  }
+
+  // Returns the positions that contributed to a token's probability, as a match that includes the
+  // token as its last one, and their share; nullopt if the token never followed.
+  std::optional<std::pair<ngrams::Match, double>> share(std::int64_t row, std::int64_t token,
+                                                        double log_prob,
+                                                        const RowWeights& weights) const {
+    const NgramContext& context = contexts_[static_cast<std::size_t>(row)];
+    if (context.bucket < 0) return std::nullopt;
+    ngrams::Match match{context.match.length + 1, {}};
+    const auto& parts = index_->parts();
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      match.ranks.push_back(parts[i]->extend(context.match.ranks[i], context.match.length,
+                                             static_cast<std::uint32_t>(token)));
+    const auto count = ngrams::Index::count(match);
+    if (count == 0) return std::nullopt;
+    const double log_p = log_ratio(count, context.followers.count);
+    return std::pair{std::move(match),
+                     weights.own[0][row].item<double>() * std::exp(log_p - log_prob)};
+  }
+
+  std::shared_ptr<const ngrams::Index> index_;
+  ngrams::NextTokens next_;
+  std::vector<ngrams::SuffixFollower> followers_;  // of each stream
+  std::vector<NgramContext> contexts_;             // of the last call of words()
 };
+
+// Opens the folders for the model; returns null if there are none.
+std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>& folders,
+                                                 const model::Loaded& loaded) {
+  if (folders.empty()) return nullptr;
+  auto index = std::make_shared<const ngrams::Index>(folders);
+  const auto& first = *index->folders()[0];
+  shard::Header header;
+  header.vocabulary = first.manifest().vocabulary;
+  header.tokenizer = first.tokenizer();
+  model::check_tokenizer(loaded, header, first.name());
+  return index;
+}
 
 class NgramKind : public SourceKind {
  public:
@@ -123,7 +226,13 @@ class NgramKind : public SourceKind {
                              kNgramBuckets,
                              kNgramLengthBuckets}}) {}
 
-  void fields(MemoryOptions& o, core::FieldList& f) const override { o.ngrams.fields(f); }
+  void fields(MemoryOptions& o, core::FieldList& f) const override {
+    const auto in_ngrams = f.group("N-grams");
+    f("ngrams", o.ngrams.folders, "folder of an index of n-grams (build-ngrams); may be repeated");
+    f("ngrams-lambda", *o.ngrams.lambda.target(),
+      "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
+      "by whether only one token follows it (from --tune), or gate");
+  }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.ngrams.any(); }
   bool share_given(const MemoryOptions& o) const override { return !o.ngrams.lambda.open(); }
@@ -142,12 +251,13 @@ class NgramKind : public SourceKind {
 
   bool any(const MemoryPlan& plan) const override { return plan.ngrams.any(); }
   bool wants_more(const MemoryPlan& plan, std::span<const std::int64_t> read) const override {
-    NgramMemory look(plan.ngrams, 1);
-    look.read(0, read);
-    return look.wants_more(read.size());
+    ngrams::SuffixFollower look(plan.ngrams.index);
+    for (const std::int64_t token : read) look.push(static_cast<std::uint32_t>(token));
+    return look.length() >= read.size();
   }
   void leave_out(MemoryPlan& plan, const shard::Fingerprints& texts) const override {
-    plan.ngrams = plan.ngrams.without(texts);
+    auto& index = plan.ngrams.index;
+    if (index->holds(texts)) index = index->without(texts);
   }
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
              const SayLine& say) const override {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
 #include "infer/sources/joint_part.h"
 #include "infer/sources/share.h"
 
@@ -33,7 +32,6 @@ struct StoreOptions {
   /// Minimum number of pointers that replace a search; 0: always search.
   std::int64_t follow = 0;
   double threshold = 0;  ///< gate weight below which the search is skipped
-  void fields(core::FieldList& f);
 
   bool any() const { return !folders.empty(); }
 };

@@ -229,7 +229,33 @@ class StoreKind : public SourceKind {
                              .features = {"nearest", "spread", "agree", "distinct"},
                              .searched = true}}) {}
 
-  void fields(MemoryOptions& o, core::FieldList& f) const override { o.stores.fields(f); }
+  void fields(MemoryOptions& o, core::FieldList& f) const override {
+    StoreOptions& own = o.stores;
+    const auto in_datastores = f.group("Datastores");
+    f("datastore", own.folders, "folder of a datastore of this model; may be repeated");
+    f("datastore-combine", own.combine,
+      "joint: datastores join the model's softmax; interpolate: form a separate distribution; "
+      "both; auto: as --combine",
+      {"auto", "joint", "interpolate", "both", "released"});
+    f("k", own.k, "nearest neighbours per query, over all datastores").between(1, 65536);
+    f("nprobe", own.nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
+    f("rescore", own.rescore, "recompute the scores of the neighbours from the stored keys");
+    f("min-pointers", own.follow,
+      "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
+      "least N of them predicted the token; 0: always search")
+        .between(0, 65536);
+    f("datastore-lambda", *own.lambda.target(),
+      "interpolation weight of the datastores (0 to below 1), or gate");
+    f("datastore-threshold", own.threshold,
+      "search only where the gate, from the model's confidence alone, gives the datastores at "
+      "least this weight")
+        .at_least(0)
+        .below(1);
+    f("datastore-temperature", own.temperature,
+      "temperature of the interpolated distribution; 0: sqrt(width of a key)")
+        .between(0, 1e6);
+    own.joint.fields(f, "datastore", "entries of datastores");
+  }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
     return o.stores.any() || context.opened != nullptr;

@@ -1,7 +1,6 @@
 #include "infer/sources/with_models.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
 #include "infer/sources/memory_options.h"
@@ -46,26 +45,8 @@ void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
          std::min(theirs.window, own.window));
 }
 
-}  // namespace
-
-double WithPlan::sum() const {
-  double sum = 0;
-  for (const auto& share : shares) sum += share.lambda;
-  return sum;
-}
-
-std::int64_t WithPlan::gated() const {
-  const auto found =
-      std::find_if(shares.begin(), shares.end(), [](const auto& share) { return share.gated; });
-  return found == shares.end() ? -1 : found - shares.begin();
-}
-
-torch::Tensor WithPlan::mix(const torch::Tensor& log_prob) const {
-  std::vector<double> weights;
-  for (const auto& share : shares) weights.push_back(share.lambda / sum());
-  return torch::logsumexp(log_prob + torch::tensor(weights, torch::kFloat64).log().unsqueeze(1), 0);
-}
-
+// Adapts the options to a model: limits the window to the model's positions, and carries State only
+// if the model supports it.
 WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
   const auto& architecture = *loaded.model->architecture;
   const auto carry = architecture.carry();
@@ -76,6 +57,14 @@ WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
   }
   if (options.carry == "on" && carry == nn::Carry::reencode) options.carry = "auto";
   return options;
+}
+
+}  // namespace
+
+std::int64_t WithPlan::gated() const {
+  const auto found =
+      std::find_if(shares.begin(), shares.end(), [](const auto& share) { return share.gated; });
+  return found == shares.end() ? -1 : found - shares.begin();
 }
 
 std::vector<std::shared_ptr<const BesideModel>> open_beside(
@@ -103,13 +92,6 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     if (!reads_source(loaded)) expect_same_layout(*with, loaded, windows);
   }
   return {opened.begin(), opened.end()};
-}
-
-torch::Tensor with_rows(const torch::Tensor& log_probs, std::int64_t words,
-                        const torch::Tensor& like) {
-  const torch::Tensor rows = log_probs.slice(1, 0, words).to(like.options());
-  const std::int64_t missing = words - rows.size(1);
-  return missing > 0 ? torch::constant_pad_nd(rows, {0, missing}, -HUGE_VAL) : rows;
 }
 
 }  // namespace infer

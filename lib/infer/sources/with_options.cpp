@@ -36,13 +36,6 @@ WithText read_with(const std::string& text) {
 
 }  // namespace
 
-void WithOptions::fields(core::FieldList& f) {
-  const auto in_further_models = f.group("Further models");
-  f("ensemble", models,
-    "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
-    "weights; :gate: weight by a gate; may be repeated");
-}
-
 bool WithOptions::open() const {
   return std::all_of(models.begin(), models.end(), [](const auto& text) {
     const WithText read = read_with(text);

@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "core/options.h"
-
 namespace infer {
 
 /// A model of the mixture: its folder and weight.
@@ -17,7 +15,6 @@ struct WithShare {
 
 struct WithOptions {
   std::vector<std::string> models;  ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
-  void fields(core::FieldList& f);
 
   bool any() const { return !models.empty(); }
   /// Returns whether neither a weight nor a gate is given.

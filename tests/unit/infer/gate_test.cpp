@@ -8,9 +8,9 @@
 
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
-#include "infer/sources/gate_features.h"
 #include "infer/sources/store_lookup.h"
 #include "infer/stores/stores.h"
+#include "infer/windows/head_rows.h"
 #include "infer/windows/windows.h"
 #include "ngrams/ngrams_builder.h"
 #include "nn/base/torch.h"

@@ -1,5 +1,5 @@
 // N-grams as a memory, compared with scans of their text: scores, whole rows, shares, tuning.
-#include "infer/sources/ngram_memory.h"
+#include "infer/sources/ngram_options.h"
 
 #include <doctest/doctest.h>
 
@@ -9,6 +9,7 @@
 #include "infer/memory/stream_memory.h"
 #include "infer/score/report.h"
 #include "infer/score/tune.h"
+#include "infer/sources/source_kinds.h"
 #include "ngrams/ngrams_builder.h"
 #include "plain_scores.h"
 #include "tiny.h"
@@ -203,30 +204,28 @@ DOCTEST_TEST_CASE(
   const Indexed indexed(of.known);
   const auto& from = of.known[0].documents[0];
   torch::manual_seed(1);
-  infer::NgramMemory memory(indexed.plan, 3);
   infer::MemoryPlan plan;
   plan.ngrams = indexed.plan;
+  const auto source =
+      infer::ngram_kind().open(plan, {32, true, 3, 8, torch::kFloat32}, infer::Grid{});
   const infer::Mixture mixture(plan);
   std::vector<Ids> texts = {{from.begin() + 20, from.begin() + 60}, {1, 2, 3}, {from[7]}};
   const auto read = [&](std::int64_t row, const Ids& tokens) {
     const std::vector<std::int64_t> wide(tokens.begin(), tokens.end());
-    memory.read(row, wide);
+    source->read(row, wide);
   };
   for (std::int64_t row = 0; row < 3; ++row) read(row, texts[static_cast<std::size_t>(row)]);
   for (const std::vector<std::int64_t>& rows :
        {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
-    memory.select(torch::tensor(rows));
+    source->select(torch::tensor(rows));
     std::vector<Ids> chosen;
-    std::vector<infer::NgramContext> contexts;
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
     texts = chosen;
     const auto n = std::ssize(rows);
     const Tensor words = torch::randn({n, kTypes}, torch::kFloat64).log_softmax(1);
-    for (std::int64_t row = 0; row < n; ++row) contexts.push_back(memory.context(row));
-    infer::Components at{words, {memory.words(contexts, kTypes)}};
-    std::vector<std::int64_t> buckets;
-    for (const auto& context : contexts) buckets.push_back(context.bucket);
-    at.gates.bucket = torch::tensor(buckets);
+    const auto own = source->words({{}, {}, {}, words, {}});
+    infer::Components at{words, own.own};
+    at.gates.bucket = own.bucket;
     const auto given = mixture.given(at, mixture.weights(at.gates));
     const Tensor mixed = mixture.mix(at);
     DOCTEST_CHECK(mixed.exp().sum(1).allclose(torch::ones({n}, torch::kFloat64)));
@@ -239,9 +238,9 @@ DOCTEST_TEST_CASE(
         const double found = mixed[row][word].exp().item<double>();
         DOCTEST_CHECK(found ==
                       doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
-        const auto share = memory.share(contexts[static_cast<std::size_t>(row)], word,
-                                        std::log(found), given[1][row].item<double>());
-        DOCTEST_CHECK((share ? share->share : 0) == doctest::Approx(l * p / found));
+        const auto evidence =
+            source->evidence(row, word, std::log(found), {given[0], {}, {given[1]}}, 1, 1);
+        DOCTEST_CHECK(evidence.share == doctest::Approx(l * p / found));
       }
       read(row, {from[5], from[6]});
       texts[static_cast<std::size_t>(row)].insert(texts[static_cast<std::size_t>(row)].end(),

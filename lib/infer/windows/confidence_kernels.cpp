@@ -1,4 +1,4 @@
-#include "infer/sources/gate_kernels.h"
+#include "infer/windows/confidence_kernels.h"
 
 #include <limits>
 

@@ -1,10 +1,19 @@
 #pragma once
 // Scores that the model's own head gives to the rows of a window.
 
+#include <string>
+#include <vector>
+
 #include "nn/base/head.h"
 #include "nn/base/torch.h"
 
 namespace infer {
+
+/// Features of the model's own distribution: its entropy in nats, its highest probability, and the
+/// logarithm of that probability.
+inline const std::vector<std::string> kConfidence = {"entropy", "top", "log-top"};
+/// Returns the confidence (R, kConfidence), float64, of log-probabilities (R, V) on their device.
+torch::Tensor confidence_of(const torch::Tensor& log_probs);
 
 /// Head output for R rows: log p of the target and the first level's log-sum-exp, each (R).
 struct HeadRows {
