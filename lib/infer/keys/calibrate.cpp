@@ -69,13 +69,13 @@ Neighbours without_near(const Neighbours& found, const Tensor& positions,
   const Tensor far =
       (positions_of(found.rows, places) - positions.unsqueeze(1)).abs() > kHiddenAround;
   const Tensor shown = far.logical_and(found.rows >= 0);
-  const Tensor scores = found.scores.masked_fill(~shown, -std::numeric_limits<float>::infinity());
-  const Tensor order = std::get<1>(torch::sort(scores, /*stable=*/true, 1, true))
-                           .slice(1, 0, std::min(kNeighbours, scores.size(1)));
-  const auto take = [&](const Tensor& of) { return of.gather(1, order); };
-  return {take(scores), take(found.labels.masked_fill(~shown, -1)),
-          take(found.rows.masked_fill(~shown, -1)), take(found.stores.masked_fill(~shown, -1)),
-          found.log_weights.defined() ? take(found.log_weights) : Tensor()};
+  const auto hide = [&](const Tensor& of, const torch::Scalar& none) {
+    return of.masked_fill(~shown, none);
+  };
+  const Neighbours left{hide(found.scores, -std::numeric_limits<float>::infinity()),
+                        hide(found.labels, -1), hide(found.rows, -1), hide(found.stores, -1),
+                        found.log_weights};
+  return left.best(kNeighbours);
 }
 
 }  // namespace

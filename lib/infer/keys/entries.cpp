@@ -4,6 +4,8 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "infer/windows/head_rows.h"
+#include "infer/windows/window_forward.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -63,20 +65,8 @@ EntryRange EntryWalk::range_of(const core::Part& part) const {
 }
 
 Tensor EntryWalk::head_of(const Tensor& f, const Tensor& labels) const {
-  if (!asks_log_probs_) return {};
-  constexpr std::int64_t kBlockBytes = 64 << 20;
-  nn::Head& head = *model_.head;
-  const std::int64_t step =
-      std::max<std::int64_t>(16, kBlockBytes / std::max<std::int64_t>(1, head.bytes_per_row()));
-  std::vector<Tensor> parts;
-  for (std::int64_t begin = 0; begin < f.size(0); begin += step) {
-    const auto end = std::min(begin + step, f.size(0));
-    const Tensor some = labels.slice(0, begin, end);
-    const auto made =
-        head.block(f.slice(0, begin, end), {nn::upload(some, f.device()), some}, false);
-    parts.push_back(torch::stack({made->log_prob, made->log_z}));
-  }
-  return torch::cat(parts, 1);
+  const HeadRows rows = head_rows(*model_.head, f, {nn::upload(labels, f.device()), labels});
+  return torch::stack({rows.log_prob, rows.log_z});
 }
 
 WindowWalk::WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
@@ -114,19 +104,10 @@ std::optional<EntryBlock> WindowWalk::next() {
   if (!together) return std::nullopt;
   const auto& spans = together->spans;
   const nn::Batch host = batch_of(spans, data_, windows_, model_.vocabulary);
-  if (carried() && !spans[0].fresh && model_.architecture->carry() == nn::Carry::forget)
-    model_.architecture->forget(state_, windows_.window - windows_.stride);
-  const auto [f, g] = model_.architecture->forward(host.to(device_), carried() ? &state_ : nullptr);
-  std::vector<Tensor> hidden, keys, labels;
-  for (std::size_t i = 0; i < spans.size(); ++i) {
-    const auto row = static_cast<std::int64_t>(i);
-    keys.push_back(g[row].slice(0, spans[i].first_scored, spans[i].length));
-    if (asks_log_probs_) hidden.push_back(f[row].slice(0, spans[i].first_scored, spans[i].length));
-    labels.push_back(host.targets[row].slice(0, spans[i].first_scored, spans[i].length));
-  }
-  const Tensor all = torch::cat(labels);
-  return EntryBlock(all.to(torch::kInt32), torch::cat(keys),
-                    asks_log_probs_ ? head_of(torch::cat(hidden), all) : Tensor());
+  const auto [f, g] = forward_windows(model_, windows_, host.to(device_), spans[0], state_);
+  const Tensor labels = scored_rows(host.targets, spans);
+  return EntryBlock(labels.to(torch::kInt32), scored_rows(g, spans).contiguous(),
+                    asks_log_probs_ ? head_of(scored_rows(f, spans), labels) : Tensor());
 }
 
 std::uint64_t WindowWalk::count() const {

@@ -75,7 +75,7 @@ class EntryWalk {
   /// Returns the number of entries in each indivisible group.
   virtual std::vector<std::uint64_t> group_sizes() const = 0;
   /// Returns (2, R), log_probs and log_z, on the device of f, from f (R, d_model) and labels (R)
-  /// int64 on the CPU; undefined unless requested.
+  /// int64 on the CPU.
   torch::Tensor head_of(const torch::Tensor& f, const torch::Tensor& labels) const;
   nn::Model& model_;
   nn::State state_;

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "infer/windows/pairs.h"
-#include "nn/base/arch_facts.h"
 
 namespace infer {
 namespace {
@@ -32,11 +31,7 @@ void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const st
 PairWalk::PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
                    torch::Device device)
     : EntryWalk(model), data_(data), batch_tokens_(batch_tokens), device_(device) {
-  check_pairs(data);
-  if (!nn::arch_facts(model.options.arch).reads_source)
-    core::fail(core::Code::bad_data,
-               "{}: contains sentence pairs, but a model of architecture {} reads tokens",
-               data.name(), model.options.arch);
+  check_pairs(data, model);
 }
 
 // Returns the end of the block of pairs that begins with `first`.

@@ -18,8 +18,7 @@ namespace infer {
 /// contains the pairs of about four forward passes.
 class PairWalk : public EntryWalk {
  public:
-  /// `data` must outlive the walk. Throws the errors of check_pairs(), and Error{bad_data} for a
-  /// model that reads no source.
+  /// `data` must outlive the walk. Throws the errors of check_pairs().
   PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
            torch::Device device);
   std::optional<EntryBlock> next() override;

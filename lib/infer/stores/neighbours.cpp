@@ -31,15 +31,16 @@ Tensor weighted(Tensor logits, const Neighbours& found) {
 }  // namespace
 
 Neighbours Neighbours::slice(std::int64_t begin, std::int64_t end) const {
-  return {scores.slice(0, begin, end), labels.slice(0, begin, end), rows.slice(0, begin, end),
-          stores.slice(0, begin, end),
-          log_weights.defined() ? log_weights.slice(0, begin, end) : Tensor()};
+  return taken([&](const Tensor& of) { return of.slice(0, begin, end); });
 }
 
 Neighbours Neighbours::select(const Tensor& rows) const {
-  const auto take = [&](const Tensor& of) { return of.index_select(0, rows); };
-  return {take(scores), take(labels), take(this->rows), take(stores),
-          log_weights.defined() ? take(log_weights) : Tensor()};
+  return taken([&](const Tensor& of) { return of.index_select(0, rows); });
+}
+
+Neighbours Neighbours::best(std::int64_t k) const {
+  const Tensor order = std::get<1>(torch::sort(scores, /*stable=*/true, 1, true)).slice(1, 0, k);
+  return taken([&](const Tensor& of) { return of.gather(1, order); });
 }
 
 Tensor Neighbours::logits(double divisor) const {

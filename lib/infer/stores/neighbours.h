@@ -22,9 +22,17 @@ struct Neighbours {
   std::int64_t size() const { return scores.defined() ? scores.size(0) : 0; }
   /// Returns the scores divided by `divisor`, plus the log-weights.
   torch::Tensor logits(double divisor) const;
+  /// Applies `take` to each tensor.
+  template <class Take>
+  Neighbours taken(const Take& take) const {
+    return {take(scores), take(labels), take(rows), take(stores),
+            log_weights.defined() ? take(log_weights) : log_weights};
+  }
   Neighbours slice(std::int64_t begin, std::int64_t end) const;
   /// Selects rows by an index (n) int64.
   Neighbours select(const torch::Tensor& rows) const;
+  /// Returns the k best of each row, best first. Ties keep their order.
+  Neighbours best(std::int64_t k) const;
   /// Returns (R) int64: the 0-based rank of the first neighbour labelled targets[i]; k if none.
   torch::Tensor rank_of(const torch::Tensor& targets) const;
 };

@@ -108,15 +108,6 @@ std::vector<float> chosen(std::span<const float> queries, std::size_t width,
   return some;
 }
 
-// Returns the best k of each row. Ties keep their order.
-Neighbours best(const Neighbours& all, std::int64_t k) {
-  const Tensor order =
-      std::get<1>(torch::sort(all.scores, /*stable=*/true, 1, true)).slice(1, 0, k);
-  const auto take = [&](const Tensor& tensor) { return tensor.gather(1, order); };
-  return {take(all.scores), take(all.labels), take(all.rows), take(all.stores),
-          all.log_weights.defined() ? take(all.log_weights) : Tensor()};
-}
-
 // Returns the weights of what two stores found, or undefined if neither has weights.
 Tensor both_weights(const Neighbours& a, const Neighbours& b) {
   if (!a.log_weights.defined() && !b.log_weights.defined()) return {};
@@ -259,7 +250,7 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
            torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
            both_weights(all, more)};
   }
-  return best(all, k);
+  return all.best(k);
 }
 
 Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const StoreRow>> rows,
@@ -297,7 +288,7 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
       }
     }
   }
-  return best(all, k);
+  return all.best(k);
 }
 
 void Stores::expect_followable() const {

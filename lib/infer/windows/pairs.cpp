@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "infer/windows/windows.h"
 #include "nn/base/arch_facts.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"
@@ -54,13 +55,17 @@ void check_pairs(const shard::Dataset& data) {
                data.name());
 }
 
-WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
-                        std::int64_t batch_tokens) {
+void check_pairs(const shard::Dataset& data, const nn::Model& model) {
   check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
     core::fail(core::Code::bad_data,
                "{}: contains sentence pairs, but a model of architecture {} reads tokens",
                data.name(), model.options.arch);
+}
+
+WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
+                        std::int64_t batch_tokens) {
+  check_pairs(data, model);
   WindowPlan windows;
   windows.pairs = true;
   windows.beginning = read(data, target_of(data.documents(), 0)).back();
@@ -78,15 +83,9 @@ nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>
     steps = std::max(steps, target_of(documents, pair).length);
     places = std::max(places, source_of(documents, pair).length);
   }
-  nn::Batch batch;
-  batch.inputs = torch::zeros({rows, steps}, torch::kInt64);
-  batch.targets = torch::zeros({rows, steps}, torch::kInt64);
-  batch.weight = torch::zeros({rows, steps}, torch::kFloat32);
+  nn::Batch batch = padding(rows, steps);
   batch.source = torch::full({rows, places}, -1, torch::kInt64);
-  batch.place = {torch::full({rows, steps}, -1, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64)};
-  batch.fresh = torch::ones({rows}, torch::kBool);
+  batch.fresh.fill_(true);
   for (std::int64_t row = 0; row < rows; ++row) {
     const auto pair = pairs[static_cast<std::size_t>(row)];
     const Side side = target_of(documents, pair);

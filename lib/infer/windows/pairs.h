@@ -22,10 +22,11 @@ Side target_of(const shard::Documents& documents, std::int64_t pair);
 /// Checks that `data` are pairs, at least one, with non-empty sides, whose tokenizer has an
 /// end-of-document token. Throws Error{bad_data}.
 void check_pairs(const shard::Dataset& data);
+/// Also throws for a model that reads no source.
+void check_pairs(const shard::Dataset& data, const nn::Model& model);
 
 /// Returns the plan that scores every token of every target, including its end-of-document token,
-/// given its source: one window for each pair. Throws the errors of check_pairs(), and
-/// Error{bad_data} for a model that reads no source.
+/// given its source: one window for each pair. Throws the errors of check_pairs().
 WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
                         std::int64_t batch_tokens);
 

@@ -81,14 +81,9 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
     rows += std::ssize(own);
     steps = std::max(steps, lengths[i] + longest(own));
   }
+  out.batch = padding(rows, steps);
   nn::Batch& batch = out.batch;
-  batch.inputs = torch::zeros({rows, steps}, torch::kInt64);
-  batch.targets = torch::zeros({rows, steps}, torch::kInt64);
-  batch.weight = torch::zeros({rows, steps});
-  batch.fresh = torch::ones({rows}, torch::kBool);
-  batch.place = {torch::full({rows, steps}, -1, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64)};
+  batch.fresh.fill_(true);
   std::int64_t row = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i)
     for (const Prefix& prefix : prefixes[i].empty() ? kNone : prefixes[i]) {

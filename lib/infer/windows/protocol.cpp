@@ -5,57 +5,26 @@
 #include "core/error.h"
 
 namespace infer {
-namespace {
-
-// The page "Perplexity of fixed-length models" of transformers' manual, since version 4.47.
-// Versions 4.28 to 4.46 used the mean of the windows' means.
-Protocol hf() {
-  Protocol protocol;
-  protocol.name = "hf";
-  protocol.stride = 512;
-  protocol.layout.closed = true;
-  protocol.layout.one_less = true;
-  protocol.layout.without_mark = true;
-  return protocol;
-}
-
-// loglikelihood_rolling of lm-evaluation-harness, context_len 1.
-Protocol lm_eval() {
-  Protocol protocol;
-  protocol.name = "lm-eval";
-  protocol.beginning = Beginning::template_or_mark;
-  protocol.layout.last_full = true;
-  protocol.layout.without_mark = true;
-  protocol.by_document = true;
-  return protocol;
-}
-
-// llama-perplexity without --ppl-stride.
-Protocol llama_cpp() {
-  Protocol protocol;
-  protocol.name = "llama.cpp";
-  protocol.window = 512;
-  protocol.layout.closed = true;
-  protocol.layout.whole_only = true;
-  protocol.layout.second_half = true;
-  protocol.layout.without_mark = true;
-  protocol.begins_windows = true;
-  return protocol;
-}
-
-// fairseq-eval-lm: --tokens-per-sample W --context-window W - S, --sample-break-mode none.
-Protocol fairseq() {
-  Protocol protocol;
-  protocol.name = "fairseq";
-  protocol.beginning = Beginning::mark;
-  protocol.layout.grows = true;
-  return protocol;
-}
-
-}  // namespace
 
 const std::vector<Protocol>& protocols() {
-  static const std::vector<Protocol> all = {hf(), lm_eval(), llama_cpp(), fairseq()};
+  static const std::vector<Protocol> all = {
+      // The page "Perplexity of fixed-length models" of transformers' manual, since version 4.47.
+      // Versions 4.28 to 4.46 used the mean of the windows' means.
+      {.name = "hf",
+       .layout = {.closed = true, .one_less = true, .without_mark = true},
+       .stride = 512},
+      // loglikelihood_rolling of lm-evaluation-harness, context_len 1.
+      {.name = "lm-eval",
+       .layout = {.last_full = true, .without_mark = true},
+       .beginning = Beginning::template_or_mark,
+       .by_document = true},
+      // llama-perplexity without --ppl-stride.
+      {.name = "llama.cpp",
+       .layout = {.closed = true, .whole_only = true, .second_half = true, .without_mark = true},
+       .window = 512,
+       .begins_windows = true},
+      // fairseq-eval-lm: --tokens-per-sample W --context-window W - S, --sample-break-mode none.
+      {.name = "fairseq", .layout = {.grows = true}, .beginning = Beginning::mark}};
   return all;
 }
 

@@ -32,7 +32,7 @@ enum class Beginning { template_only, template_or_mark, mark };
 /// Settings of a protocol; explicit options take precedence.
 struct Protocol {
   std::string name;
-  WindowLayout layout;
+  WindowLayout layout = {};
   std::int64_t window = 0;  ///< 0: the model's positions; upper limit otherwise
   std::int64_t stride = 0;  ///< 0: the window; upper limit otherwise
   Beginning beginning = Beginning::template_only;
