@@ -94,14 +94,8 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
 // `asked` is for the whole batch. The window's scored rows begin at `offset` in it.
 void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
                                      std::int64_t offset) {
-  const auto remember = [&](const Window& window) {
-    const std::int64_t first = window.first_new.value_or(window.first_scored),
-                       end = window.targets.size(0);
-    memory_.append(window.f.slice(0, first), window.g.slice(0, first),
-                   window.targets.slice(0, first), window.place.slice(first, end));
-  };
   if (of.fresh) memory_.clear();
-  if (of.past.f.defined()) remember(of.past);
+  if (of.past.f.defined()) memory_.remember(of.past);
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
   const std::int64_t block = block_of(2 * head_words_ + rows + plan_.reach());
@@ -129,7 +123,7 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
           wants_.citer->cite(memory_, i, targets[i].item<std::int64_t>(),
                              of.to->log_prob[scored + static_cast<std::size_t>(i)]));
   }
-  remember(window);
+  memory_.remember(window);
 }
 
 // Returns the features of the model's own distribution that decide whether stores are searched, for

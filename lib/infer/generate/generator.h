@@ -90,8 +90,6 @@ class Generator {
   /// long_prompts_note() if prompts exceeded the window.
   const std::string& window_note() const { return window_note_; }
   std::string long_prompts_note() const;
-  Engine& engine() { return *engine_; }
-  nn::Model& model() { return *loaded_.model; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const text::TokenizerPtr& shared_tokenizer() const { return tokenizer_; }
   /// Returns the tokens before a prompt.

@@ -48,8 +48,7 @@ CitedToken Citer::cite(const StreamMemory& memory, std::int64_t row, std::int64_
   Evidence evidence = memory.evidence(row, token, log_prob, most_, kContextTokens);
   CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), evidence.share, log_prob, {}};
   for (const auto& one : evidence.contexts)
-    cited.contexts.push_back({one.store, one.document, one.row, one.share, decode(one.before),
-                              one.matched, source_of(one)});
+    cited.contexts.push_back({one, decode(one.before), source_of(one)});
   cited.models = std::move(evidence.models);
   return cited;
 }

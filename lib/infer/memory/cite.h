@@ -13,14 +13,9 @@ namespace infer {
 
 /// A token and the contexts in datastores and n-gram texts that it followed, by descending share.
 struct CitedToken {
-  struct Context {
-    std::string store;  ///< folder of a datastore or of an n-gram index
-    std::int64_t document;
-    std::int64_t row;  ///< row in the datastore; for n-grams, index of the token in the text
-    double share;
-    std::string text;          ///< text before the token in its document
-    std::int64_t matched = 0;  ///< n-grams: number of matching tokens before it; datastores: 0
-    std::string source = {};   ///< FILE:LINE, or FILE if the line is unknown; empty: unknown
+  struct Context : Evidence::Context {
+    std::string text;    ///< text before the token in its document
+    std::string source;  ///< FILE:LINE, or FILE if the line is unknown; empty: unknown
   };
   std::int64_t token;
   std::string text;

@@ -29,15 +29,6 @@ std::vector<double> first_weights(const Mixture& mixture) {
   return first;
 }
 
-// Returns probabilities (R) as float64. NaN is replaced by `otherwise`.
-std::vector<double> numbers(const Tensor& log_prob, const Tensor& otherwise) {
-  const Tensor p = torch::where(log_prob.isnan(), otherwise, log_prob)
-                       .to(torch::kCPU, torch::kFloat64)
-                       .exp()
-                       .contiguous();
-  return {p.const_data_ptr<double>(), p.const_data_ptr<double>() + p.size(0)};
-}
-
 }  // namespace
 
 void SoftBayes::learn(std::span<const double> p) {
@@ -61,76 +52,64 @@ OnlineWeights::OnlineWeights(const Mixture& mixture) : inner_(first_weights(mixt
   }
 }
 
-TokenWeights OnlineWeights::weights(std::int64_t bucket) const {
+std::vector<double> OnlineWeights::weights(std::int64_t bucket) const {
   const double alone = 1 / (1 + std::exp(log_learned_ - log_alone_));
   const double of_bucket =
       bucket < 0 ? 0 : (1 - alone) * buckets_[static_cast<std::size_t>(bucket)].weights()[1];
   const double learned = 1 - alone - of_bucket, rest = 1 - of_bucket;  // shares of the whole
   const auto inner = inner_.weights();
-  TokenWeights weights;
-  weights.head = (alone + learned * inner[0]) / rest;
-  weights.joint = learned * inner[1] / rest;
+  std::vector<double> weights = {(alone + learned * inner[0]) / rest, learned * inner[1] / rest};
   std::size_t next = 2;
   for (const bool by_bucket : by_bucket_)
-    weights.own.push_back(by_bucket ? of_bucket : learned * inner[next++] / rest);
+    weights.push_back(by_bucket ? of_bucket : learned * inner[next++] / rest);
   return weights;
 }
 
-void OnlineWeights::learn(const TokenParts& parts) {
-  std::vector<double> inner = {parts.head, parts.joint};
+void OnlineWeights::learn(std::span<const double> p, std::int64_t bucket) {
+  std::vector<double> inner = {p[0], p[1]};
   double outer = 0;
   for (std::size_t i = 0; i < by_bucket_.size(); ++i) {
-    if (by_bucket_[i]) outer = parts.own[i];
-    if (!by_bucket_[i]) inner.push_back(parts.own[i]);
+    if (by_bucket_[i]) outer = p[i + 2];
+    if (!by_bucket_[i]) inner.push_back(p[i + 2]);
   }
   const auto weights = inner_.weights();
   double learned = 0;
   for (std::size_t i = 0; i < inner.size(); ++i) learned += weights[i] * inner[i];
   inner_.learn(inner);
-  if (parts.bucket >= 0) {
-    SoftBayes& bucket = buckets_[static_cast<std::size_t>(parts.bucket)];
+  if (bucket >= 0) {
+    SoftBayes& own = buckets_[static_cast<std::size_t>(bucket)];
     const double both[] = {learned, outer};
-    learned = bucket.weights()[0] * learned + bucket.weights()[1] * outer;
-    bucket.learn(both);
+    learned = own.weights()[0] * learned + own.weights()[1] * outer;
+    own.learn(both);
   }
-  log_alone_ += std::log(std::max(parts.head, kLeastProbability));
+  log_alone_ += std::log(std::max(p[0], kLeastProbability));
   log_learned_ += std::log(std::max(learned, kLeastProbability));
 }
 
 MixtureWeights OnlineWeights::learn(const Components& components) {
-  const Tensor& joint = components.joint;
-  const Tensor& alone = components.head.defined() ? components.head : joint;
-  const auto head = numbers(alone, joint), together = numbers(joint, joint);
-  std::vector<std::vector<double>> own;
-  for (const auto& source : components.own) own.push_back(numbers(source, joint));
-  const Tensor buckets = components.gates.bucket.defined()
-                             ? components.gates.bucket.to(torch::kInt64).contiguous()
-                             : Tensor();
-  std::vector<TokenWeights> rows;
-  TokenParts parts;
-  parts.own.resize(own.size());
-  for (std::size_t r = 0; r < head.size(); ++r) {
-    parts.head = head[r], parts.joint = together[r];
-    for (std::size_t i = 0; i < own.size(); ++i) parts.own[i] = own[i][r];
-    if (buckets.defined()) parts.bucket = buckets.const_data_ptr<std::int64_t>()[r];
-    rows.push_back(weights(parts.bucket));
-    learn(parts);
+  const Tensor &joint = components.joint, &buckets = components.gates.bucket;
+  std::vector<Tensor> columns = {components.head.defined() ? components.head : joint, joint};
+  columns.insert(columns.end(), components.own.begin(), components.own.end());
+  for (Tensor& column : columns)  // a source without entries is the joint softmax
+    column = torch::where(column.isnan(), joint, column).to(torch::kCPU, torch::kFloat64).exp();
+  const Tensor p = torch::stack(columns, 1).contiguous();  // (R, columns)
+  std::vector<std::vector<double>> rows;
+  for (std::int64_t r = 0; r < p.size(0); ++r) {
+    const std::int64_t bucket = buckets.defined() ? buckets[r].item<std::int64_t>() : -1;
+    rows.push_back(weights(bucket));
+    learn({p.const_data_ptr<double>() + r * p.size(1), columns.size()}, bucket);
   }
   return to_mixture(rows);
 }
 
-MixtureWeights to_mixture(const std::vector<TokenWeights>& rows) {
-  MixtureWeights weights;
-  const auto log_rows = [&](const auto& of) {
+MixtureWeights to_mixture(const std::vector<std::vector<double>>& rows) {
+  std::vector<Weight> weights;
+  for (std::size_t i = 0; i < rows[0].size(); ++i) {
     std::vector<double> values;
-    for (const auto& row : rows) values.push_back(of(row));
-    return torch::tensor(values, torch::kFloat64).log();
-  };
-  weights.head.log_rows = log_rows([](const auto& row) { return row.head; });
-  weights.joint.log_rows = log_rows([](const auto& row) { return row.joint; });
-  for (std::size_t i = 0; !rows.empty() && i < rows[0].own.size(); ++i)
-    weights.own.push_back({0, log_rows([i](const auto& row) { return row.own[i]; })});
-  return weights;
+    for (const auto& row : rows) values.push_back(row[i]);
+    weights.push_back({0, torch::tensor(values, torch::kFloat64).log()});
+  }
+  return {weights[1], weights[0], {weights.begin() + 2, weights.end()}};
 }
 
 }  // namespace infer

@@ -28,19 +28,6 @@ class SoftBayes {
   std::int64_t tokens_ = 0;
 };
 
-/// Probabilities of a token by the components of a mixture.
-struct TokenParts {
-  double head = 0, joint = 0;    ///< p by the model alone, and by the joint softmax
-  std::vector<double> own = {};  ///< for each weight of the plan; equal to joint if the source has
-                                 ///< no entries
-  std::int64_t bucket = -1;      ///< of the source with weights by bucket; -1: none
-};
-/// Weights for one token; those that are not by bucket sum to 1.
-struct TokenWeights {
-  double head = 0, joint = 0;
-  std::vector<double> own = {};
-};
-
 /// Online weights of one stream. The mixture is
 ///   u p_head + (1 - u) ((1 - v_b) sum_i w_i p_i + v_b p_b)
 /// p_head: the model alone with its trained memory. w: Soft-Bayes over the head, the joint softmax
@@ -51,13 +38,18 @@ class OnlineWeights {
  public:
   explicit OnlineWeights(const Mixture& mixture);
 
-  TokenWeights weights(std::int64_t bucket) const;
-  void learn(const TokenParts& parts);
+  /// Returns the weights for a token: of the model alone, of the joint softmax and of each source.
+  /// Those that are not by bucket sum to 1. `bucket`: of the source with weights by bucket; -1:
+  /// none.
+  std::vector<double> weights(std::int64_t bucket) const;
   /// Returns the weights of R consecutive tokens and learns from each before the next; `components`
   /// (R) are of the observed tokens.
   MixtureWeights learn(const Components& components);
 
  private:
+  // p of the token, in the order of weights().
+  void learn(std::span<const double> p, std::int64_t bucket);
+
   std::vector<bool> by_bucket_;             // for each weight of the plan
   SoftBayes inner_;                         // head, joint, and weights that are not by bucket
   std::vector<SoftBayes> buckets_;          // the mixture of inner_, and the source by bucket
@@ -65,7 +57,7 @@ class OnlineWeights {
                                             // mixture
 };
 
-/// Converts the weights of R tokens, one element each, to a mixture's.
-MixtureWeights to_mixture(const std::vector<TokenWeights>& rows);
+/// Converts the weights of R > 0 tokens, each from OnlineWeights::weights(), to a mixture's.
+MixtureWeights to_mixture(const std::vector<std::vector<double>>& rows);
 
 }  // namespace infer

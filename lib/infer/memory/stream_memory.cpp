@@ -49,12 +49,14 @@ void StreamMemory::read_beside(const shard::Dataset& data) {
 StreamMemory::Recalled StreamMemory::recall(const Window& window, const Tensor& targets) {
   Recalled recalled;
   for (const auto& source : sources_) recalled.push_back(source->recall(window, targets));
-  if (!remembers()) return recalled;
-  const std::int64_t rows = window.targets.size(0);
+  if (remembers()) remember(window);
+  return recalled;
+}
+
+void StreamMemory::remember(const Window& window) {
   const std::int64_t first = window.first_new.value_or(window.first_scored);
   append(window.f.slice(0, first), window.g.slice(0, first), window.targets.slice(0, first),
-         window.place.slice(first, rows));
-  return recalled;
+         window.place.slice(first, window.targets.size(0)));
 }
 
 Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Recalled& recalled,
@@ -148,7 +150,7 @@ MixtureWeights StreamMemory::weights_for(const Components& components, const Wor
   if (rows.window != nullptr)
     return online_[0].learn(
         at_tokens(components, rows.window->targets.slice(0, rows.begin, rows.end)));
-  std::vector<TokenWeights> weights;
+  std::vector<std::vector<double>> weights;
   const Tensor& bucket = components.gates.bucket;
   for (std::int64_t row = 0; row < rows_; ++row)
     weights.push_back(online_[static_cast<std::size_t>(row)].weights(

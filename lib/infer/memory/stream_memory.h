@@ -40,6 +40,8 @@ class StreamMemory {
   /// the CPU, then stores the new rows. Does not synchronise with the device.
   using Recalled = std::vector<std::vector<torch::Tensor>>;
   Recalled recall(const Window& window, const torch::Tensor& targets);
+  /// Stores the new rows of a window of one stream.
+  void remember(const Window& window);
   /// Scores rows. The head's scores and `recalled` are float64 on the CPU. `asked` is the result
   /// for the batch, in which the rows begin at `offset`; `first` is the element of the first
   /// target.

@@ -34,10 +34,12 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
     core::fail(core::Code::usage, "--retrieve: not supported for sentence pairs");
   options_.windows.settle(given);
   options_.retrieve.settle(options_.windows);
-  auto beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
-                            nn::dtype(options_.compute.precision));
+  OpenMemories memories;
+  memories.open = open;
+  memories.beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
+                                nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
-  memory_ = plan_memory(options_.memory, windows, loaded_, std::move(beside), open);
+  memory_ = memories.plan(options_.memory, windows, loaded_);
   retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
   check_retrieval(retrieve_, memory_);
 }

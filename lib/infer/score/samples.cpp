@@ -53,12 +53,6 @@ std::vector<double> values_at(const Grid& grid, const std::vector<std::size_t>& 
   return values;
 }
 
-Places all_places(const Grid& grid) {
-  Places all;
-  for (std::size_t i = 0; i < grid.size(); ++i) all.push_back(grid.at(i));
-  return all;
-}
-
 // Returns the parts with the biases of the point.
 Components parts_at(const Parts& parts, MemoryPlan memory, const Grid& grid,
                     const std::vector<std::size_t>& places) {
@@ -245,7 +239,7 @@ std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, 
   const Mixture mixture(memory);
   std::vector<TunePoint> points;
   FittedShares best;  // of the previous point, as a start
-  for (const auto& places : asked.empty() ? all_places(grid) : asked) {
+  for (const auto& places : asked) {
     ShareProblem problem =
         problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
     problem.weight = even(parts.weight);
@@ -273,7 +267,7 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
   const auto log_of = [&](const Tensor& mixed) {
     return weighted(mixed.clamp_min(kTiny).log(), weight);
   };
-  for (const auto& places : asked.empty() ? all_places(grid) : asked) {
+  for (const auto& places : asked) {
     const ShareProblem problem =
         problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
     const auto tokens = static_cast<double>(problem.p.size(1));

@@ -180,9 +180,8 @@ class Walk {
         device_(device),
         watch_(watch),
         mixed_(mixed),
-        carried_(windows.carried),
         sorted_(windows.pairs && !memory.has(&KindFacts::in_order)),
-        memory_(plan_, windows.window, carried_, model, 1, grid) {
+        memory_(plan_, windows.window, windows.carried, model, 1, grid) {
     memory_.read_beside(data);
     if (windows.retrieve.any()) prefixes_.emplace(windows, data);
   }
@@ -385,18 +384,13 @@ class Walk {
   }
 
   void remember(const Forwarded& done, std::int64_t row) {
-    const Span& span = done.spans[static_cast<std::size_t>(row)];
-    if (span.fresh) memory_.clear_sources();
-    const Window window = window_of(done, row);
-    memory_.append(window.f.slice(0, span.first_new), window.g.slice(0, span.first_new),
-                   window.targets.slice(0, span.first_new),
-                   window.place.slice(span.first_new, span.length));
+    if (done.spans[static_cast<std::size_t>(row)].fresh) memory_.clear_sources();
+    memory_.remember(window_of(done, row));
   }
 
   // Returns what the memories have for a window. The memories then store the window.
   StreamMemory::Recalled recall(const Forwarded& done, std::int64_t row) {
-    const Span& span = done.spans[static_cast<std::size_t>(row)];
-    if (span.fresh) memory_.clear_sources();
+    if (done.spans[static_cast<std::size_t>(row)].fresh) memory_.clear_sources();
     Window window = window_of(done, row);
     if (plan_.has(&KindFacts::reads)) window.before = before(done, row);
     return memory_.recall(window, scored_targets(done, row));
@@ -462,7 +456,7 @@ class Walk {
   MemoryPlan plan_;
   torch::Device device_;
   const Callbacks& watch_;
-  bool mixed_, carried_, sorted_;
+  bool mixed_, sorted_;
   StreamMemory memory_;
   std::optional<std::uint64_t> read_;  // end of the elements that sources have read
   nn::State state_;

@@ -242,24 +242,12 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   return plan_of(options, context);
 }
 
-MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const model::Loaded& loaded,
-                       std::vector<std::shared_ptr<const BesideModel>> beside,
-                       const StoreOpener& open) {
-  PlanContext context{windows, *loaded.model, loaded.facts};
-  context.loaded = &loaded;
-  context.open = &open;
-  MemoryPlan plan = plan_of(options, context);
-  if (!plan.with.shares.empty()) plan.with.models = std::move(beside);
-  return plan;
-}
-
 MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& windows,
                               const model::Loaded& loaded) {
   PlanContext context{windows, *loaded.model, loaded.facts};
   context.loaded = &loaded;
   const StoreOpener again =
-      stores == nullptr ? StoreOpener() : [this](const auto&, const auto&) { return stores; };
+      stores == nullptr ? open : [this](const auto&, const auto&) { return stores; };
   context.open = &again;
   context.ngrams = ngrams;
   MemoryPlan plan = plan_of(options, context);

@@ -144,20 +144,15 @@ struct PlanContext {
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},
                        std::shared_ptr<const Stores> opened = nullptr);
-/// Resolves the options and opens the datastores (by `open`, default open_stores()), the n-grams
-/// and the models in `beside` (see open_beside()). Also throws the errors of these functions.
-MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const model::Loaded& loaded,
-                       std::vector<std::shared_ptr<const BesideModel>> beside = {},
-                       const StoreOpener& open = nullptr);
-
 /// A model's open memories. They are opened once, even if the memories are planned several times.
 struct OpenMemories {
-  std::vector<std::shared_ptr<const BesideModel>> beside;  ///< see open_beside()
-  std::shared_ptr<const Stores> stores;                    ///< null: not open yet
-  std::shared_ptr<const ngrams::Index> ngrams;             ///< null: not open yet
+  std::vector<std::shared_ptr<const BesideModel>> beside = {};  ///< see open_beside()
+  StoreOpener open = nullptr;                                   ///< null: open_stores()
+  std::shared_ptr<const Stores> stores = nullptr;               ///< null: not open yet
+  std::shared_ptr<const ngrams::Index> ngrams = nullptr;        ///< null: not open yet
 
-  /// Behaves like plan_memory().
+  /// Resolves the options with plan_memory() and opens the datastores and n-grams that are not open
+  /// yet. Also throws the errors of opening.
   MemoryPlan plan(const MemoryOptions& options, const WindowPlan& windows,
                   const model::Loaded& loaded);
 };

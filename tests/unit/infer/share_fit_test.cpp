@@ -196,7 +196,7 @@ DOCTEST_TEST_CASE("of a text that is too long every second, fourth ... token is 
                        .view({1, n})};
       samples.add(parts);
     }
-    return infer::fit_points(samples.parts(), memory, {})[0].weights[0][0];
+    return infer::fit_points(samples.parts(), memory, {}, {{}})[0].weights[0][0];
   };
   DOCTEST_CHECK(shares(1, 1000 * 8) == shares(2, 1 << 20));
   DOCTEST_CHECK(shares(1, 500 * 8) == shares(4, 1 << 20));
