@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+
+#include "infer/score/report.h"
 
 namespace infer {
 namespace {
 
 using task::ScoreRequest;
-
-core::OrderedJson figure(double value) {
-  return std::isfinite(value) ? core::OrderedJson(value) : core::OrderedJson(nullptr);
-}
 
 core::OrderedJson figure(const std::optional<double>& value) {
   return value ? core::OrderedJson(*value) : core::OrderedJson(nullptr);

@@ -1,7 +1,9 @@
 #pragma once
 // Token sequences to score, and their scores.
 
+#include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,9 +52,9 @@ struct TokenScores {
   /// Passages retrieved for the tokens: {token, passages} for each search.
   core::OrderedJson retrieved = core::OrderedJson::array();
 
-  double sum() const;
+  double sum() const { return std::accumulate(log_prob.begin(), log_prob.end(), 0.0); }
   /// Returns whether every token was the most probable.
-  bool greedy() const;
+  bool greedy() const { return std::find(best.begin(), best.end(), false) == best.end(); }
 };
 
 }  // namespace infer

@@ -47,8 +47,11 @@ CitedToken Citer::cite(const StreamMemory& memory, std::int64_t row, std::int64_
                        double log_prob) const {
   Evidence evidence = memory.evidence(row, token, log_prob, most_, kContextTokens);
   CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), evidence.share, log_prob, {}};
-  for (const auto& one : evidence.contexts)
-    cited.contexts.push_back({one, decode(one.before), source_of(one)});
+  for (auto& one : evidence.contexts) {
+    std::string text = decode(one.before), source = source_of(one);
+    one.since_start.reset();  // may be a whole document
+    cited.contexts.push_back({std::move(one), std::move(text), std::move(source)});
+  }
   cited.models = std::move(evidence.models);
   return cited;
 }

@@ -87,15 +87,17 @@ void OnlineWeights::learn(std::span<const double> p, std::int64_t bucket) {
 }
 
 MixtureWeights OnlineWeights::learn(const Components& components) {
-  const Tensor &joint = components.joint, &buckets = components.gates.bucket;
+  const Tensor& joint = components.joint;
   std::vector<Tensor> columns = {components.head.defined() ? components.head : joint, joint};
   columns.insert(columns.end(), components.own.begin(), components.own.end());
   for (Tensor& column : columns)  // a source without entries is the joint softmax
     column = torch::where(column.isnan(), joint, column).to(torch::kCPU, torch::kFloat64).exp();
   const Tensor p = torch::stack(columns, 1).contiguous();  // (R, columns)
+  Tensor buckets = components.gates.bucket;
+  if (buckets.defined()) buckets = buckets.to(torch::kInt64).contiguous();
   std::vector<std::vector<double>> rows;
   for (std::int64_t r = 0; r < p.size(0); ++r) {
-    const std::int64_t bucket = buckets.defined() ? buckets[r].item<std::int64_t>() : -1;
+    const std::int64_t bucket = buckets.defined() ? buckets.const_data_ptr<std::int64_t>()[r] : -1;
     rows.push_back(weights(bucket));
     learn({p.const_data_ptr<double>() + r * p.size(1), columns.size()}, bucket);
   }

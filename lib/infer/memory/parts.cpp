@@ -10,12 +10,6 @@ namespace {
 
 using torch::Tensor;
 
-void add(JointMasses& sum, const JointMasses& more) {
-  sum = sum.all.defined() ? JointMasses{torch::logaddexp(sum.all, more.all),
-                                        torch::logaddexp(sum.positive, more.positive)}
-                          : more;
-}
-
 Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
             const std::vector<std::size_t>& places) {
   if (!tensor.defined()) return tensor;
@@ -47,8 +41,8 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     for (std::size_t j = 0; j < source.joined.size(); ++j) {
       const JointMasses more{biased(here(source.joined[j].all), parts[j].bias),
                              biased(here(source.joined[j].positive), parts[j].bias)};
-      add(seen, more);
-      if (plan.online && parts[j].trained) add(own, more);
+      seen.add(more);
+      if (plan.online && parts[j].trained) own.add(more);
     }
     for (const auto& own : source.own) at.own.push_back(here(own));
     if (source.bucket.defined()) at.gates.bucket = source.bucket;

@@ -9,13 +9,10 @@
 #include "passages/passage_index.h"
 
 namespace infer {
-namespace {
 
 core::OrderedJson figure(double value) {
   return std::isfinite(value) ? core::OrderedJson(value) : core::OrderedJson(nullptr);
 }
-
-}  // namespace
 
 std::string short_fingerprint(const core::Digest& digest) { return digest.hex().substr(0, 12); }
 

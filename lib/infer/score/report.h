@@ -25,6 +25,8 @@ std::string signature(const core::Digest& data, const core::Digest& model,
                       const WindowPlan& windows, const MemoryPlan& memory,
                       const std::string& precision);
 
+/// Returns a number for a report; null if it is not finite.
+core::OrderedJson figure(double value);
 /// Returns loss, perplexity, bits_per_token, bits_per_byte, bits_per_word, byte_perplexity,
 /// word_perplexity, tokens, bytes, words; null if the data lack the numbers. Reproducible from run
 /// to run.

@@ -1,6 +1,7 @@
 #pragma once
 // Totals of a scored text and the results computed from them.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -26,14 +27,18 @@ struct Totals {
   std::optional<SearchCounts> searches = {};  ///< if searches may be skipped
   std::optional<GateTotals> gates = {};       ///< if weights have gates
 
-  double loss() const;        ///< nats a token; NaN without tokens
-  double perplexity() const;  ///< exp(loss)
-  double bits_per_token() const;
-  double bits_per_byte() const;  ///< NaN if the data lack byte counts; likewise for words
-  double bits_per_word() const;
-  double byte_perplexity() const;  ///< exp of the nats a byte; likewise for words
-  double word_perplexity() const;
-  double tokens_per_s() const;
+  /// Results are NaN if the divisor is 0: without tokens, or if the data lack the counts.
+  double loss() const { return per(nats, static_cast<double>(tokens)); }  ///< nats a token
+  double perplexity() const { return std::exp(loss()); }
+  double bits_per_token() const { return loss() / std::log(2.0); }
+  double bits_per_byte() const { return per(nats / std::log(2.0), bytes); }
+  double bits_per_word() const { return per(nats / std::log(2.0), words); }
+  double byte_perplexity() const { return std::exp(per(nats, bytes)); }  ///< exp of the nats a byte
+  double word_perplexity() const { return std::exp(per(nats, words)); }
+  double tokens_per_s() const { return per(static_cast<double>(tokens), seconds); }
+
+ private:
+  static double per(double sum, double count) { return count > 0 ? sum / count : NAN; }
 };
 
 }  // namespace infer

@@ -56,7 +56,7 @@ class CacheSource : public RingSource {
 
   std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
                              const Tensor& log_prob, const RowWeights& weights) const override {
-    const Masses seen = masses_of(parts()[0], window, begin, begin + targets.size(0));
+    const JointMasses seen = masses_of(parts()[0], window, begin, begin + targets.size(0));
     return {weights.own[0] * part_of(seen.positive, seen.all) / log_prob.exp()};
   }
 

@@ -63,6 +63,15 @@ std::optional<std::int64_t> ring_of(const nn::MemoryRule& rule) {
   return rule.far ? std::optional(rule.reach) : std::nullopt;
 }
 
+// Returns local and long, as far as the plan has them.
+template <class Plan>
+auto parts_asked(Plan& plan) {
+  std::vector<decltype(&plan.local)> parts;
+  if (plan.rule.local) parts.push_back(&plan.local);
+  if (plan.rule.far) parts.push_back(&plan.far);
+  return parts;
+}
+
 class ContextSource : public RingSource {
  public:
   ContextSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
@@ -70,7 +79,7 @@ class ContextSource : public RingSource {
                    shape.dtype),
         named_(apart(plan, shape, grid)),
         alone_(plan.interpolated()) {
-    for (const auto* const part : asked(plan))
+    for (const auto* const part : parts_asked(plan))
       axes_.push_back(temperatures_of(*part, plan, grid).axis);
   }
 
@@ -105,7 +114,7 @@ class ContextSource : public RingSource {
     const Tensor all = alone_ ? masses_of(parts()[0], window, begin, end).all : Tensor();
     std::vector<Tensor> shares;
     for (std::size_t i = 0; i < named_.size(); ++i) {
-      const Masses own = masses_of(named_[i], window, begin, end);
+      const JointMasses own = masses_of(named_[i], window, begin, end);
       const Tensor& log_z = alone_ ? all : weights.log_z[std::min(i, weights.log_z.size() - 1)];
       shares.push_back(weight * part_of(own.positive, log_z) / log_prob.exp());
     }
@@ -113,18 +122,11 @@ class ContextSource : public RingSource {
   }
 
  private:
-  static std::vector<const JointPart*> asked(const MemoryPlan& plan) {
-    std::vector<const JointPart*> parts;
-    if (plan.rule.local) parts.push_back(&plan.local);
-    if (plan.rule.far) parts.push_back(&plan.far);
-    return parts;
-  }
-
   // Returns local and long as disjoint parts: long has the positions that local does not show.
   static std::vector<Part> apart(const MemoryPlan& plan, const StreamShape& shape,
                                  const Grid& grid) {
     std::vector<Part> parts;
-    for (const auto* const part : asked(plan)) {
+    for (const auto* const part : parts_asked(plan)) {
       parts.push_back({plan.rule, temperatures_of(*part, plan, grid).values});
       nn::MemoryRule& rule = parts.back().rule;
       const bool beside = rule.local && rule.far;
@@ -154,7 +156,7 @@ class ContextSource : public RingSource {
   // distinguishes them.
   static std::vector<Part> summed(const MemoryPlan& plan, const StreamShape& shape,
                                   const Grid& grid) {
-    const auto parts = asked(plan);
+    const auto parts = parts_asked(plan);
     const auto temperatures = temperatures_of(*parts[0], plan, grid);
     const bool one = plan.interpolated() || parts.size() < 2 ||
                      (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid) &&
@@ -265,11 +267,7 @@ class ContextKind : public SourceKind {
   }
 
   std::vector<JointPart*> joint(MemoryPlan& plan) const override {
-    std::vector<JointPart*> parts;
-    if (plan.interpolated()) return parts;
-    if (plan.rule.local) parts.push_back(&plan.local);
-    if (plan.rule.far) parts.push_back(&plan.far);
-    return parts;
+    return plan.interpolated() ? std::vector<JointPart*>{} : parts_asked(plan);
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

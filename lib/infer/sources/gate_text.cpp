@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "core/error.h"
 #include "infer/sources/gate.h"
+#include "infer/sources/share.h"
 #include "infer/sources/source.h"
 
 namespace infer {
@@ -22,23 +22,11 @@ constexpr double kMostWeight = 1e12;  // a fit gives no larger weight
   core::fail(core::Code::usage, "--gate: {} in '{}'; tune again", why, shown);
 }
 
-std::vector<std::string> pieces(const std::string& text, char between) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(between, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 double number_of(const std::string& number, const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc{} || end != number.data() + number.size() ||
-      !(std::abs(value) <= kMostWeight))
+  const auto value = number_in(number);
+  if (!value || !(std::abs(*value) <= kMostWeight))
     refuse(text, fmt::format("not a number: {}", number));
-  return value;
+  return *value;
 }
 
 const GateFacts* facts_of(const std::string& source) {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/error.h"
+#include "infer/sources/share.h"
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 
@@ -16,12 +16,11 @@ constexpr const char *kWithout = "without", *kOpen = "auto";
 
 double bias_of(const std::string& text, const std::string& name) {
   if (text == kWithout) return -HUGE_VAL;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(std::abs(value) <= kMostBias))
+  const auto value = number_in(text);
+  if (!value || !(std::abs(*value) <= kMostBias))
     core::fail(core::Code::usage, "--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name,
                text);
-  return value;
+  return *value;
 }
 
 }  // namespace

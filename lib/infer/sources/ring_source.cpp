@@ -69,14 +69,12 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
     std::vector<Tensor> all, positive;
     for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
       const std::int64_t end = std::min(begin + block, rows);
-      nn::TemperedMasses sum;
+      JointMasses sum;
       for (const auto& entries : places) {
         const auto seen = nn::tempered_masses(
             keys.slice(0, begin, end), window.place.slice(begin, end),
             window.targets.slice(0, begin, end), part.shown(entries), part.rule, part.temperatures);
-        sum.all = sum.all.defined() ? torch::logaddexp(sum.all, seen.all) : seen.all;
-        sum.positive =
-            sum.positive.defined() ? torch::logaddexp(sum.positive, seen.positive) : seen.positive;
+        sum.add({seen.all, seen.positive});
       }
       all.push_back(sum.all);
       positive.push_back(sum.positive);
@@ -102,22 +100,19 @@ Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
   return older.size() == 0 ? masses : torch::logaddexp(masses, of(queries, older));
 }
 
-RingSource::Masses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
-                                         std::int64_t end) const {
+JointMasses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
+                                  std::int64_t end) const {
   const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, end).to(dtype_);
   const nn::Place place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);
   const auto of = [&](const nn::Entries& entries) {
     const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, part.shown(entries),
                                           part.rule, {part.temperatures[0]});
-    return Masses{seen.all[0].to(torch::kCPU, torch::kFloat64),
-                  seen.positive[0].to(torch::kCPU, torch::kFloat64)};
+    return JointMasses{seen.all[0].to(torch::kCPU, torch::kFloat64),
+                       seen.positive[0].to(torch::kCPU, torch::kFloat64)};
   };
-  Masses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
-  if (const nn::Entries older = before(window); older.size() > 0) {
-    const Masses more = of(older);
-    sum = {torch::logaddexp(sum.all, more.all), torch::logaddexp(sum.positive, more.positive)};
-  }
+  JointMasses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
+  if (const nn::Entries older = before(window); older.size() > 0) sum.add(of(older));
   return sum;
 }
 

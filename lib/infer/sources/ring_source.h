@@ -36,13 +36,10 @@ class RingSource : public Source {
 
   /// Returns a part's log-masses of every token, (R, V).
   torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
-  /// Log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at the first
-  /// temperature.
-  struct Masses {
-    torch::Tensor all, positive;
-  };
-  Masses masses_of(const Part& part, const Window& window, std::int64_t begin,
-                   std::int64_t end) const;
+  /// Returns log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at
+  /// the first temperature.
+  JointMasses masses_of(const Part& part, const Window& window, std::int64_t begin,
+                        std::int64_t end) const;
   const std::vector<Part>& parts() const { return parts_; }
 
  private:

@@ -10,14 +10,30 @@ namespace infer {
 namespace {
 
 double share_of(std::string_view text, const char* flag) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !(value >= 0 && value < 1))
+  const auto value = number_in(text);
+  if (!value || !(*value >= 0 && *value < 1))
     core::fail(core::Code::usage, "{}: takes 0 to below 1, gate or auto, not {}", flag, text);
-  return value;
+  return *value;
 }
 
 }  // namespace
+
+std::optional<double> number_in(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::vector<std::string> pieces(std::string_view text, char between) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(between, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
 
 Share::Share(double value) : text_(fmt::format("{}", value)) {}
 
@@ -36,13 +52,8 @@ bool ShareList::open() const { return texts_.size() == 1 && texts_[0] == Share::
 std::vector<double> ShareList::values(const char* flag, double otherwise) const {
   if (open()) return {otherwise};
   std::vector<double> values;
-  for (const std::string_view text : texts_) {
-    for (std::size_t begin = 0; begin <= text.size();) {
-      const std::size_t end = std::min(text.find(',', begin), text.size());
-      values.push_back(share_of(text.substr(begin, end - begin), flag));
-      begin = end + 1;
-    }
-  }
+  for (const auto& text : texts_)
+    for (const auto& piece : pieces(text, ',')) values.push_back(share_of(piece, flag));
   return values;
 }
 

@@ -2,10 +2,17 @@
 // Option type of an interpolation weight: a number or "gate".
 
 #include <initializer_list>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace infer {
+
+/// Returns the number that is the whole text; nullopt: none.
+std::optional<double> number_in(std::string_view text);
+/// Splits a text at each `between`.
+std::vector<std::string> pieces(std::string_view text, char between);
 
 /// Weight from 0 to below 1, `gate`, or `auto` (unset).
 class Share {

@@ -49,6 +49,11 @@ struct Window {
 /// Log-masses that join the head's softmax, without the part's bias.
 struct JointMasses {
   torch::Tensor all, positive;  ///< over all entries, and over entries labelled with the target
+  /// Adds further entries to the sums, which are undefined without entries.
+  void add(const JointMasses& more) {
+    all = all.defined() ? torch::logaddexp(all, more.all) : more.all;
+    positive = positive.defined() ? torch::logaddexp(positive, more.positive) : more.positive;
+  }
 };
 
 /// Scores of R targets from a source, float64 on the CPU. Leading dimensions are the axes, with

@@ -31,16 +31,11 @@ struct FoundEntries : Found {
     std::vector<Neighbours> found;
     SearchCounts counts;  // of the first nprobe
   };
-  std::future<Result> coming;
-  std::optional<Result> result;
+  std::shared_future<Result> coming;
   bool counted = false;
 
-  const Result& get() {
-    if (!result) result = coming.get();
-    return *result;
-  }
   std::optional<SearchCounts> counts() override {
-    return counted ? std::optional(get().counts) : std::nullopt;
+    return counted ? std::optional(coming.get().counts) : std::nullopt;
   }
 };
 
@@ -84,7 +79,7 @@ class StoreSource : public Source {
                      std::int64_t offset, std::uint64_t /*first*/) override {
     SourceScores scores{axes_};
     std::vector<Tensor> all, positive, own;
-    for (const auto& whole : static_cast<FoundEntries*>(found)->get().found) {
+    for (const auto& whole : static_cast<FoundEntries*>(found)->coming.get().found) {
       const Neighbours here = whole.slice(offset, offset + targets.size(0));
       if (!scores.found) scores.found = std::make_shared<const Neighbours>(here);
       if (plan_.joined()) {
@@ -105,10 +100,8 @@ class StoreSource : public Source {
 
   SourceWords words(const WordRows& rows) override {
     if (rows.found != nullptr) {
-      found_ = static_cast<FoundEntries*>(rows.found)
-                   ->get()
-                   .found[0]
-                   .slice(rows.offset, rows.offset + rows.head.size(0));
+      const auto& found = static_cast<FoundEntries*>(rows.found)->coming.get().found;
+      found_ = found[0].slice(rows.offset, rows.offset + rows.head.size(0));
     } else {
       found_ =
           find(plan_, rows.g, allowed_by(rows.confidence), pointers_, nprobes_[0], {}, searches_);

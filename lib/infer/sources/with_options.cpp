@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "core/error.h"
@@ -25,11 +24,9 @@ WithText read_with(const std::string& text) {
   const std::string folder = text.substr(0, colon), share = text.substr(colon + 1);
   if (share == "auto") return {folder, {}};
   if (share == Share::kGate) return {folder, {}, true};
-  double lambda = 0;
-  const auto [end, wrong] = std::from_chars(share.data(), share.data() + share.size(), lambda);
-  if (share.empty() || wrong != std::errc() || end != share.data() + share.size())
-    return {text, {}};
-  if (!(lambda >= 0 && lambda < 1))
+  const auto lambda = number_in(share);
+  if (!lambda) return {text, {}};
+  if (!(*lambda >= 0 && *lambda < 1))
     core::fail(core::Code::usage, "--ensemble {}: takes a weight of at least 0 and below 1", text);
   return {folder, lambda};
 }
