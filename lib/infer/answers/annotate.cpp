@@ -1,7 +1,6 @@
 #include "infer/answers/annotate.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "core/error.h"

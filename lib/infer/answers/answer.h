@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "infer/answers/passage.h"
 #include "task/choice_rules.h"
 #include "task/score_request.h"

@@ -1,7 +1,6 @@
 #include "infer/generate/device_draw.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "infer/generate/generator_draw.h"
 #include "nn/base/download.h"

@@ -1,10 +1,8 @@
 #include "infer/generate/generator_prompts.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
-#include "core/json.h"
 #include "core/json_line.h"
 #include "core/json_member.h"
 #include "core/plain_text.h"

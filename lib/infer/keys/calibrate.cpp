@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/launcher.h"
 #include "nn/base/memory_rule.h"
 #include "nn/memory/joint_loss.h"
 #include "store/datastore.h"

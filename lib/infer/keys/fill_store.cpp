@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 
-#include "core/error.h"
 #include "model/checkpoint.h"
 
 namespace infer {

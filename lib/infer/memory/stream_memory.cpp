@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "infer/windows/head_rows.h"
 #include "nn/memory/joint_loss.h"
 
 namespace infer {
@@ -240,10 +239,7 @@ void StreamMemory::select(const Tensor& rows) {
   rows_ = rows.size(0);
   for (const auto& source : sources_) source->select(rows);
   if (online_.empty()) return;
-  std::vector<OnlineWeights> online;
-  for (std::int64_t i = 0; i < rows_; ++i)
-    online.push_back(online_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
-  online_ = std::move(online);
+  online_ = selected(online_, rows);
   if (!plan_.weights_follow || !mixed_.components.joint.defined()) return;
   mixed_.components =  // for the next tokens
       taken_rows(mixed_.components,

@@ -1,7 +1,6 @@
 #pragma once
 // Breaks the loss down by token frequency, by position in the document, or by document.
 
-#include <memory>
 #include <string>
 #include <vector>
 

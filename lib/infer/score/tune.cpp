@@ -5,9 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
-#include <string>
 
 #include "core/error.h"
 #include "infer/score/report.h"

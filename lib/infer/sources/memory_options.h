@@ -3,16 +3,80 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/options.h"
 #include "infer/sources/joint_part.h"
-#include "infer/sources/ngram_options.h"
 #include "infer/sources/share.h"
 #include "infer/sources/slots.h"
-#include "infer/sources/store_options.h"
-#include "infer/sources/with_options.h"
 
 namespace infer {
+
+/// Options of all datastores together, which are one memory: the k nearest entries of all.
+/// `combine`:
+///   joint        entries join the head's softmax beside local and long memory, with scores q.k
+///                (ip) or -|q - k|^2 (l2) over sqrt(d_key) times the joint temperature (TRIME,
+///                eq. 2); see JointPart
+///   interpolate  entries form a separate distribution p_stores with the weight `lambda` and scores
+///                over `temperature` alone (Khandelwal et al. 2020)
+///   both         one search serves joint and interpolate
+///   released     as the code released for TRIME's translations: the sum of joint's share 1 - m of
+///                the head and the datastores' part divided by its own mass m instead of the whole.
+///                These scores for a search sum to 2 - m and are not a distribution
+struct StoreOptions {
+  std::vector<std::string> folders;
+  std::string combine = "auto";  ///< auto: as local and long memory
+  std::int64_t k = 1024, nprobe = 32;
+  bool rescore = false;  ///< recomputes exact scores of FAISS's results from the keys
+  Share lambda;
+  double temperature = 0;  ///< 0: sqrt(d_key)
+  JointOptions joint;      ///< settings in the joint softmax
+  /// Minimum number of pointers that replace a search; 0: always search.
+  std::int64_t follow = 0;
+  double threshold = 0;  ///< gate weight below which the search is skipped
+
+  bool any() const { return !folders.empty(); }
+};
+
+/// Upper bounds of the suffix-length buckets. The weight of n-grams depends on the length of the
+/// matching suffix and on whether only one token has followed it.
+inline constexpr std::int64_t kNgramLengths[] = {0, 1, 2, 3, 4, 6, 9, 15, 31};
+inline constexpr std::int64_t kNgramLengthBuckets = std::size(kNgramLengths) + 1;
+/// Number of buckets: the lengths with several next tokens, then the lengths with one.
+inline constexpr std::int64_t kNgramBuckets = 2 * kNgramLengthBuckets;
+std::int64_t ngram_bucket(std::uint64_t length, bool one);
+
+struct NgramOptions {
+  std::vector<std::string> folders;
+  ShareList lambda;  ///< one weight for all, one for each bucket, or gate
+
+  bool any() const { return !folders.empty(); }
+  /// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws
+  /// Error{usage} for any other number of weights.
+  std::vector<double> shares(double otherwise = 0.1) const;
+};
+
+/// A model of the mixture: its folder and weight.
+struct WithShare {
+  std::string folder;
+  double lambda = 0;
+  bool gated = false;  ///< a gate gives the weight; lambda is its constant
+};
+
+struct WithOptions {
+  std::vector<std::string> models;  ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
+
+  bool any() const { return !models.empty(); }
+  /// Returns whether neither a weight nor a gate is given.
+  bool open() const;
+  /// Returns the weights. The main model, models with `auto` (the default) and models with a gate
+  /// divide the remaining weight equally. Throws Error{usage} for a negative weight, for weights
+  /// that sum to 1 or more, and for two gates.
+  std::vector<WithShare> shares() const;
+};
+
+/// Formats resolved folders and weights as WithOptions takes them.
+std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 
 /// Selects the memories at test time and their interpolation with the head. A MemoryPlan is the
 /// resolved form for a model.

@@ -143,12 +143,7 @@ class NgramSource : public Source {
     for (const std::int64_t token : tokens)
       followers_[static_cast<std::size_t>(row)].push(static_cast<std::uint32_t>(token));
   }
-  void select(const Tensor& rows) override {
-    std::vector<ngrams::SuffixFollower> chosen;
-    for (std::int64_t i = 0; i < rows.size(0); ++i)
-      chosen.push_back(followers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
-    followers_ = std::move(chosen);
-  }
+  void select(const Tensor& rows) override { followers_ = selected(followers_, rows); }
   void clear() override {
     for (auto& follower : followers_) follower.clear();
   }

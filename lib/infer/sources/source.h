@@ -89,6 +89,15 @@ struct SearchCounts {
   }
 };
 
+/// Returns the elements of `of` at rows (n) int64 on the CPU.
+template <class T>
+std::vector<T> selected(const std::vector<T>& of, const torch::Tensor& rows) {
+  std::vector<T> some;
+  for (std::int64_t i = 0; i < rows.size(0); ++i)
+    some.push_back(of[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
+  return some;
+}
+
 /// Scored rows of a batch of windows, one segment of text for each window.
 struct Ask {
   torch::Tensor queries;              ///< (R, d_key)

@@ -182,10 +182,7 @@ class StoreSource : public Source {
   void select(const Tensor& rows) override {
     streams_ = rows.size(0);
     if (plan_.follow == 0 || found_.size() == 0) return;
-    std::vector<Pointers> pointers;
-    for (std::int64_t i = 0; i < rows.size(0) && !pointers_.empty(); ++i)
-      pointers.push_back(pointers_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
-    pointers_ = std::move(pointers);
+    if (!pointers_.empty()) pointers_ = selected(pointers_, rows);
     found_ = found_.select(rows);
   }
 

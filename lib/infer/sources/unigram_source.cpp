@@ -148,12 +148,7 @@ class UnigramSource : public Source {
     for (auto& counts : streams_[static_cast<std::size_t>(row)])
       for (const std::int64_t token : tokens) counts.read(token);
   }
-  void select(const Tensor& rows) override {
-    std::vector<Counts> chosen;
-    for (std::int64_t i = 0; i < rows.size(0); ++i)
-      chosen.push_back(streams_[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
-    streams_ = std::move(chosen);
-  }
+  void select(const Tensor& rows) override { streams_ = selected(streams_, rows); }
   void clear() override { streams_.assign(streams_.size(), begin_); }
 
  private:

@@ -4,10 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "infer/sources/with_options.h"
+#include "infer/sources/memory_options.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"

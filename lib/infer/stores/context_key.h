@@ -2,10 +2,8 @@
 // Computes the key of a context as a datastore built from a text would contain it.
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "core/json.h"
 #include "infer/windows/window_plan.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"

@@ -117,6 +117,13 @@ Tensor both_weights(const Neighbours& a, const Neighbours& b) {
   return torch::cat({of(a), of(b)}, 1);
 }
 
+void expect_label(const store::Store& store, std::int64_t row, std::int64_t label,
+                  std::int64_t vocabulary) {
+  if (label < 0 || label >= vocabulary)
+    fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), row, label,
+         vocabulary);
+}
+
 void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
     fail(Code::usage,
@@ -176,10 +183,8 @@ Neighbours Stores::neighbours(std::size_t store, store::Hits hits) const {
   const store::Store& datastore = *stores_[store];
   const std::int64_t k = hits.k, n = static_cast<std::int64_t>(hits.ids.size()) / k;
   for (std::size_t i = 0; i < hits.ids.size(); ++i)
-    if (hits.labels[i] < -1 || hits.labels[i] >= vocabulary_ ||
-        (hits.labels[i] < 0 && hits.ids[i] >= 0))
-      fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", datastore.name(),
-           hits.ids[i], hits.labels[i], vocabulary_);
+    if (hits.labels[i] != -1 || hits.ids[i] >= 0)
+      expect_label(datastore, hits.ids[i], hits.labels[i], vocabulary_);
   Neighbours found;
   found.scores = torch::from_blob(hits.scores.data(), {n, k}, torch::kFloat32).clone();
   found.labels = torch::from_blob(hits.labels.data(), {n, k}, torch::kInt32).to(torch::kInt64);
@@ -282,9 +287,7 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
       store.score(query, ids, {score + begin, ids.size()}, std::span(labels).first(ids.size()));
       for (std::size_t j = begin; j < end; ++j) {
         label[j] = labels[j - begin];
-        if (label[j] < 0 || label[j] >= vocabulary_)
-          fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), row[j],
-               label[j], vocabulary_);
+        expect_label(store, row[j], label[j], vocabulary_);
       }
     }
   }

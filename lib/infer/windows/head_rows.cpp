@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "infer/windows/confidence_kernels.h"
 #include "nn/base/cuda.h"

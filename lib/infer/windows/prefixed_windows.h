@@ -2,7 +2,6 @@
 // Prepends retrieved passages to windows.
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "infer/windows/retriever.h"

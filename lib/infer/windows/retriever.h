@@ -2,7 +2,6 @@
 // Retrieves passages similar to the end of a text.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 

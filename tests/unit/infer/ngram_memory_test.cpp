@@ -1,5 +1,5 @@
 // N-grams as a memory, compared with scans of their text: scores, whole rows, shares, tuning.
-#include "infer/sources/ngram_options.h"
+#include "infer/sources/memory_options.h"
 
 #include <doctest/doctest.h>
 

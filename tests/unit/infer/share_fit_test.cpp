@@ -9,7 +9,7 @@
 #include "core/rng.h"
 #include "infer/score/samples.h"
 #include "infer/score/tune.h"
-#include "infer/sources/ngram_options.h"
+#include "infer/sources/memory_options.h"
 #include "infer/stores/stores.h"
 #include "store_of_keys.h"
 #include "tiny.h"
