@@ -85,6 +85,13 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
   }
 }
 
+// Returns (R): the share of the source weighted by bucket for each target.
+Tensor outer_shares(const ShareProblem& problem, const ShareNumbers& outer) {
+  ShareNumbers shares = outer;
+  shares.push_back(0);
+  return numbers_tensor(shares).index_select(0, problem.bucket);
+}
+
 // Finds for each bucket the share x that maximises sum log(rest + x (outer - rest)). It is Newton's
 // method within bounds that converge to the zero of the slope.
 void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& at) {
@@ -92,9 +99,7 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
   const auto buckets = at.size();
   ShareNumbers low(buckets, -1), high(buckets, 2);  // outside [0, 1]: not tried yet
   for (int step = 0; step < kShareSteps; ++step) {
-    ShareNumbers shares = at;
-    shares.push_back(0);
-    const Tensor share = numbers_tensor(shares).index_select(0, problem.bucket);
+    const Tensor share = outer_shares(problem, at);
     const Tensor ratio = more / (rest + share * more).clamp_min(kLeastMixed);
     const Tensor zeros = torch::zeros({problem.buckets + 1}, torch::kFloat64);
     const auto sums = [&](const Tensor& values) {
@@ -119,13 +124,6 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
     }
     if (moved < 1e-9) return;
   }
-}
-
-// Returns (R): the share of the source weighted by bucket for each target.
-Tensor outer_shares(const ShareProblem& problem, const ShareNumbers& outer) {
-  ShareNumbers shares = outer;
-  shares.push_back(0);
-  return numbers_tensor(shares).index_select(0, problem.bucket);
 }
 
 }  // namespace
