@@ -22,6 +22,8 @@ namespace {
 using core::Code;
 using core::fail;
 
+constexpr double kLeastShown = 5e-5;  // a share that is not 0.0000
+
 // The stream to annotate: tokens and the ends of documents.
 struct Stream {
   std::vector<std::int64_t> tokens;
@@ -254,6 +256,16 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   for (const std::size_t end : ends)
     if (end < text.tokens.size()) text.tokens[end].begins_document = true;
   if (!options.beside.empty()) compare(options.beside, stream, text);
+  for (std::size_t i = 1; i < text.sources.size(); ++i) {
+    const auto shows = [&](const auto& token) {
+      return token.shares.size() > i && token.shares[i] >= kLeastShown;
+    };
+    if (std::none_of(text.tokens.begin(), text.tokens.end(), shows))
+      say(fmt::format(
+          "{}: has a share of 0 in every token; eval-ppl --tune finds a temperature and "
+          "a weight for it",
+          text.sources[i]));
+  }
   return text;
 }
 

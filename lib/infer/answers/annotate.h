@@ -30,7 +30,8 @@ struct AnnotateOptions {
 /// Scores the first options.most tokens of `files` as eval-ppl does. Shards are one stream; with
 /// windows.restart each document is a separate stream. The model's tokenizer encodes a text.
 /// Datastores and n-gram indices exclude entries of the scored shards. `given`: see Evaluation.
-/// `say` receives Evaluation::window_note(). Throws the errors of Evaluation; Error{usage} for a
+/// `say` receives Evaluation::window_note(), and a line for each source that has no share in any
+/// token. Throws the errors of Evaluation; Error{usage} for a
 /// model that reads pairs; Error{bad_data} for a model without a tokenizer and if `beside` has
 /// other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMemory = 10;      // number of stored steps
 constexpr double kDescent = 1e-4;        // least decrease relative to the slope's prediction
 constexpr double kLeastGradient = 1e-9;  // stops when no component exceeds it
-constexpr int kHalvings = 40;
+constexpr int kHalvings = 40, kMostSteps = 200;
 
 double dot(const Numbers& a, const Numbers& b) {
   return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
@@ -47,11 +47,11 @@ Numbers direction_of(const Numbers& gradient, const std::deque<Step>& steps) {
 
 }  // namespace
 
-double minimise(const Smooth& function, Numbers& at, int most_steps) {
+double minimise(const Smooth& function, Numbers& at) {
   Numbers gradient(at.size()), next_gradient(at.size());
   double value = function(at, gradient);
   std::deque<Step> steps;
-  for (int n = 0; n < most_steps; ++n) {
+  for (int n = 0; n < kMostSteps; ++n) {
     const double largest =
         std::accumulate(gradient.begin(), gradient.end(), 0.0,
                         [](double m, double g) { return std::max(m, std::abs(g)); });

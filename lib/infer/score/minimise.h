@@ -13,6 +13,6 @@ using Smooth = std::function<double(const Numbers& at, Numbers& gradient)>;
 
 /// Minimises from `at`, which becomes the lowest point seen, never above the start. Deterministic
 /// on machines with equal floating-point results. Returns the value there.
-double minimise(const Smooth& function, Numbers& at, int most_steps = 200);
+double minimise(const Smooth& function, Numbers& at);
 
 }  // namespace infer

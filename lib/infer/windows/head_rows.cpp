@@ -40,11 +40,11 @@ Tensor confidence_of(const Tensor& log_probs) {
   return torch::stack({entropy, top.exp(), top}, 1).to(torch::kFloat64);
 }
 
-HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, bool confident,
-                   std::int64_t block_bytes) {
+HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, bool confident) {
+  constexpr std::int64_t kBlockBytes = 64 << 20;
   const std::int64_t rows = f.size(0);
   const std::int64_t block =
-      std::max<std::int64_t>(16, block_bytes / std::max<std::int64_t>(1, head.bytes_per_row()));
+      std::max<std::int64_t>(16, kBlockBytes / std::max<std::int64_t>(1, head.bytes_per_row()));
   std::vector<Tensor> log_prob, log_z, confidence;
   for (std::int64_t begin = 0; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);

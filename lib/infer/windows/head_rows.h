@@ -25,9 +25,9 @@ struct HeadRows {
             confidence.defined() ? confidence.slice(0, begin, end) : confidence};
   }
 };
-/// Computes the rows in blocks of about `block_bytes`, without gradient. f (R, d), targets (R).
-/// `confident` also computes the confidence, which needs whole rows.
+/// Computes the rows block by block, without gradient. f (R, d), targets (R). `confident` also
+/// computes the confidence, which needs whole rows.
 HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets,
-                   bool confident = false, std::int64_t block_bytes = 64 << 20);
+                   bool confident = false);
 
 }  // namespace infer
