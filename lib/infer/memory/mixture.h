@@ -70,9 +70,6 @@ class Mixture {
   MixtureWeights weights(const GateInputs& inputs) const;
   /// Returns log p of the mixture, in the shape of components.joint.
   torch::Tensor mix(const Components& components, const MixtureWeights& weights) const;
-  torch::Tensor mix(const Components& components) const {
-    return mix(components, weights(components.gates));
-  }
   /// Returns the effective weights (R) in mix(), of the joint softmax, then of each source, float64
   /// on the CPU. A component's contribution is its weight times its p.
   std::vector<torch::Tensor> given(const Components& components,

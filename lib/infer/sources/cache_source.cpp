@@ -128,8 +128,6 @@ class CacheKind : public SourceKind {
     say("cache-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", plan.cache_lambda));
   }
 
-  std::vector<std::string> names(const MemoryPlan&) const override { return {"cache"}; }
-
  private:
   static double unit(const nn::Model& model) {
     return 1 / std::sqrt(static_cast<double>(model.architecture->d_model()));

@@ -307,7 +307,7 @@ class SourceKind {
   /// Passes the facts for a result's signature to `say`.
   virtual void sign(const MemoryPlan& plan, const SayFact& say) const = 0;
   /// Returns its names in annotated texts.
-  virtual std::vector<std::string> names(const MemoryPlan& plan) const = 0;
+  virtual std::vector<std::string> names(const MemoryPlan& /*plan*/) const { return {name()}; }
   /// Passes notes to `say` that concern scoring a text with these fingerprints.
   virtual void notes(const MemoryPlan& /*plan*/, const shard::Fingerprints& /*texts*/,
                      const char* /*what*/, const SayLine& /*say*/) const {}

@@ -226,8 +226,6 @@ class UnigramKind : public SourceKind {
     say(kHalfLife, fmt::format("{}", own.half_life));
     say("unigram-lambda", plan.gates.has(name()) ? "gate" : fmt::format("{}", own.lambda));
   }
-
-  std::vector<std::string> names(const MemoryPlan&) const override { return {"unigram"}; }
 };
 
 }  // namespace

@@ -155,11 +155,6 @@ std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std
   return stores;
 }
 
-Stores::Stores(const std::vector<std::string>& folders, const std::string& model,
-               const std::string& tokenizer, const std::string& name, std::int64_t width,
-               std::int64_t vocabulary)
-    : Stores(open_each(folders, torch::empty({0})), model, tokenizer, name, width, vocabulary) {}
-
 Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
                const std::string& tokenizer, const std::string& name, std::int64_t width,
                std::int64_t vocabulary)

@@ -18,15 +18,11 @@ namespace infer {
 /// A set of datastores. Thread safe.
 class Stores {
  public:
-  /// Opens stores of a model with keys of `width`. Empty fingerprints (hex) are not compared;
-  /// `name` is the model's, for messages. Throws Error{bad_data} with both fingerprints for a store
-  /// of another model or tokenizer; Error{usage} for stores of different metrics, l2 keys of
-  /// different widths, and stores that contain overlapping texts, whose entries would count twice;
-  /// and the errors of store::Datastore.
-  Stores(const std::vector<std::string>& folders, const std::string& model,
-         const std::string& tokenizer, const std::string& name, std::int64_t width,
-         std::int64_t vocabulary);
-  /// Takes opened stores, with the checks above.
+  /// Takes opened stores of a model with keys of `width`. Empty fingerprints (hex) are not
+  /// compared; `name` is the model's, for messages. Throws Error{bad_data} with both fingerprints
+  /// for a store of another model or tokenizer; Error{usage} for stores of different metrics, l2
+  /// keys of different widths, and stores that contain overlapping texts, whose entries would count
+  /// twice.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
          const std::string& tokenizer, const std::string& name, std::int64_t width,
          std::int64_t vocabulary);
@@ -81,7 +77,8 @@ class Stores {
 std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
                                                            const torch::Tensor& like);
 
-/// Opens the folders for the model; returns null if there are none. Throws the errors of Stores.
+/// Opens the folders for the model; returns null if there are none. Throws the errors of Stores
+/// and store::Datastore.
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded);
 

@@ -106,10 +106,10 @@ DOCTEST_TEST_CASE(
     infer::MemoryOptions options;
     options.stores.folders = {folder / "s"}, options.combine = "both";
     change(options);
-    return infer::plan_memory(
-        options, tiny::windows_of(16, 8), model, {},
-        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kLabels));
+    return infer::plan_memory(options, tiny::windows_of(16, 8), model, {},
+                              std::make_shared<const infer::Stores>(
+                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
+                                  "t", "model", model.architecture->d_key(), kLabels));
   };
   DOCTEST_CHECK(plan_of([](auto&) {}).stores.joint.plain());
   manifest.calibration = store::Calibration{2048, 5.5, 0.125, 2.5, -1.75};
@@ -170,8 +170,8 @@ DOCTEST_TEST_CASE("the piece is of the text, and finds nothing of itself or of w
   }
   const TemporaryFolder folder;
   tiny::make_store(folder / "s", entries, kLabels);
-  const infer::Stores stores({folder / "s"}, "m", "t", "model", model.architecture->d_key(),
-                             kLabels);
+  const infer::Stores stores(infer::open_each({folder / "s"}, torch::empty({0})), "m", "t", "model",
+                             model.architecture->d_key(), kLabels);
   const auto piece = infer::calibration_piece(stores, 0, {}, make_walk);
   DOCTEST_REQUIRE(piece.has_value());
   DOCTEST_CHECK(piece->labels.size(0) == infer::kPieceTokens);
@@ -193,7 +193,7 @@ DOCTEST_TEST_CASE("the piece is of the text, and finds nothing of itself or of w
     }
   }
   tiny::make_store(folder / "few", {entries.begin(), entries.begin() + 16'000}, kLabels);
-  const infer::Stores few({folder / "few"}, "m", "t", "model", model.architecture->d_key(),
-                          kLabels);
+  const infer::Stores few(infer::open_each({folder / "few"}, torch::empty({0})), "m", "t", "model",
+                          model.architecture->d_key(), kLabels);
   DOCTEST_CHECK(!infer::calibration_piece(few, 0, {}, make_walk).has_value());
 }

@@ -41,10 +41,10 @@ struct Followed {
     auto options = tiny::memory_of("none");
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
     options.stores.k = 20, options.stores.temperature = 2;
-    plan = infer::plan_memory(
-        options, windows, model, {},
-        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kWordTypes));
+    plan = infer::plan_memory(options, windows, model, {},
+                              std::make_shared<const infer::Stores>(
+                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
+                                  "t", "model", model.architecture->d_key(), kWordTypes));
   }
   // One window at a time.
   std::vector<std::vector<Token>> found() {

@@ -41,10 +41,10 @@ struct Gated {
     options.cache = 40, options.cache_lambda = 0.15;
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
     options.stores.k = 40, options.stores.lambda = 0.2, options.stores.temperature = 2;
-    plan = infer::plan_memory(
-        options, windows, model, {},
-        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kTypes));
+    plan = infer::plan_memory(options, windows, model, {},
+                              std::make_shared<const infer::Stores>(
+                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
+                                  "t", "model", model.architecture->d_key(), kTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
     plan.ngrams.lambda.clear();

@@ -226,8 +226,9 @@ DOCTEST_TEST_CASE(
     const auto own = source->words({{}, {}, {}, words, {}});
     infer::Components at{words, own.own};
     at.gates.bucket = own.bucket;
-    const auto given = mixture.given(at, mixture.weights(at.gates));
-    const Tensor mixed = mixture.mix(at);
+    const auto weights = mixture.weights(at.gates);
+    const auto given = mixture.given(at, weights);
+    const Tensor mixed = mixture.mix(at, weights);
     DOCTEST_CHECK(mixed.exp().sum(1).allclose(torch::ones({n}, torch::kFloat64)));
     for (std::int64_t row = 0; row < n; ++row) {
       const Scan scan(of.known, texts[static_cast<std::size_t>(row)]);

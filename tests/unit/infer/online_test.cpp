@@ -42,10 +42,10 @@ struct AllSources {
     options = infer::request_memory(options, R"({"unigram": true, "unigram-half-life": 30})");
     options.combine = combine, options.cache = 40;
     options.stores.folders = {folder / "store"}, options.stores.k = 40;
-    plan = infer::plan_memory(
-        options, windows, model, {},
-        std::make_shared<const infer::Stores>(options.stores.folders, "m", "t", "model",
-                                              model.architecture->d_key(), kOnlineTypes));
+    plan = infer::plan_memory(options, windows, model, {},
+                              std::make_shared<const infer::Stores>(
+                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
+                                  "t", "model", model.architecture->d_key(), kOnlineTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }

@@ -370,7 +370,8 @@ DOCTEST_TEST_CASE("datastores are searched for what is scored, together with all
     options.stores.k = 40;
     options.joint_temperature = 0.15;  // so that memories weigh as much as the head
     const auto opened = std::make_shared<const infer::Stores>(
-        options.stores.folders, "m", "t", "test", model.architecture->d_key(), 23);
+        infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "test",
+        model.architecture->d_key(), 23);
     const auto plan = infer::plan_memory(options, windows, model, {}, opened);
     Scoring score(model, windows, plan);
     const Tokens context = tokens_of(20), choice = {3, 1, 4};
@@ -415,10 +416,12 @@ DOCTEST_TEST_CASE("shares of the sources are those of the plain loops, ranks tho
         DOCTEST_CAPTURE(memory.name);
         DOCTEST_CAPTURE(stride);
         const auto windows = tiny::windows_of(16, stride);
-        const auto opened = memory.options.stores.folders.empty()
-                                ? nullptr
-                                : std::make_shared<const infer::Stores>(
-                                      memory.options.stores.folders, "m", "t", "test", width, 23);
+        const auto opened =
+            memory.options.stores.folders.empty()
+                ? nullptr
+                : std::make_shared<const infer::Stores>(
+                      infer::open_each(memory.options.stores.folders, torch::empty({0})), "m", "t",
+                      "test", width, 23);
         const auto plan = infer::plan_memory(memory.options, windows, model, {}, opened);
         Scoring score(model, windows, plan, false, {nullptr, true, 4});
         const auto text = tiny::text_of({50}, 23).tokens();

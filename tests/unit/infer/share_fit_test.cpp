@@ -151,10 +151,11 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
   asked.combine = "interpolate", asked.cache = 40;
   asked.stores.folders = {folder / "s"}, asked.stores.k = 60;
   const auto windows = tiny::windows_of(16, 8);
-  const auto memory = infer::plan_memory(
-      asked, windows, model, {},
-      std::make_shared<const infer::Stores>(asked.stores.folders, "m", "t", "model",
-                                            model.architecture->d_key(), 23));
+  const auto memory =
+      infer::plan_memory(asked, windows, model, {},
+                         std::make_shared<const infer::Stores>(
+                             infer::open_each(asked.stores.folders, torch::empty({0})), "m", "t",
+                             "model", model.architecture->d_key(), 23));
   infer::TuneOptions grid;
   grid.points["temperature"] = {0.7, 1.4}, grid.points["theta"] = {0.03, 0.3};
   grid.points["datastore-temperature"] = {1, 4};

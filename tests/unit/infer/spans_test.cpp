@@ -234,7 +234,8 @@ DOCTEST_TEST_CASE("spans want stores, and are no part of a beam") {
 
 DOCTEST_TEST_CASE("a span goes no further than its document, from the entry that gave most") {
   Spanned of("lstm");
-  const infer::Stores stores({of.folder / "store"}, "", "", "tiny", of.entries[0].key.numel(), 256);
+  const infer::Stores stores(infer::open_each({of.folder / "store"}, torch::empty({0})), "", "",
+                             "tiny", of.entries[0].key.numel(), 256);
   const auto n = static_cast<std::int64_t>(of.entries.size()), half = n / 2;
   infer::SpanOptions options;
   options.longest = 4, options.share = 0.5;

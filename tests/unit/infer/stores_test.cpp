@@ -27,8 +27,9 @@ constexpr std::int64_t kWords = 23;
 std::shared_ptr<const infer::Stores> open(const std::vector<std::string>& folders,
                                           const nn::Model& model, const std::string& name = "m",
                                           const std::string& tokenizer = "t") {
-  return std::make_shared<const infer::Stores>(folders, name, tokenizer, "model",
-                                               model.architecture->d_key(), kWords);
+  return std::make_shared<const infer::Stores>(infer::open_each(folders, torch::empty({0})), name,
+                                               tokenizer, "model", model.architecture->d_key(),
+                                               kWords);
 }
 
 struct Case {
