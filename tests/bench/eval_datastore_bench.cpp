@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
     const infer::MemoryPlan bare,
         memory = infer::plan_memory(
             options, windows, model, {},
-            std::make_shared<const infer::Stores>(folders, "", "", "model", kWidth, kWords));
+            std::make_shared<const infer::Stores>(infer::open_each(folders, torch::empty({0})), "",
+                                                  "", "model", kWidth, kWords));
     const auto speed = [&](const infer::MemoryPlan& with) {
       return infer::score(model, data, windows, with, torch::kCPU).tokens_per_s();
     };

@@ -64,8 +64,8 @@ int main(int argc, char** argv) {
     options.weights = "constant";
     options.memory = "none", options.combine = "interpolate";
     const std::vector<std::string> folders = {folder};
-    const auto stores =
-        std::make_shared<const infer::Stores>(folders, "", "", "model", kWidth, kWords);
+    const auto stores = std::make_shared<const infer::Stores>(
+        infer::open_each(folders, torch::empty({0})), "", "", "model", kWidth, kWords);
     options.stores.folders = folders;
     auto gated = infer::plan_memory(options, windows, model, {}, stores);
     gated.gates.sources = {"datastore"};

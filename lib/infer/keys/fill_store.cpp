@@ -11,7 +11,6 @@ namespace infer {
 namespace {
 
 constexpr const char* kState = "carried";
-constexpr double kCommitSeconds = 10;
 
 // Writes the State to disk before the rows that depend on it count. Older States are removed
 // afterwards. `entries` is the number of entries walked.
@@ -84,7 +83,7 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
     coming = std::move(block);
     if (device.is_cpu()) arrive();
     stopped = watch.stop && watch.stop();
-    if (std::chrono::duration<double>(Clock::now() - last).count() > kCommitSeconds) {
+    if (std::chrono::duration<double>(Clock::now() - last).count() > watch.commit_every_s) {
       arrive();  // the walk's State follows that block
       commit(builder, walk, folder, entries);
       committed = entries;

@@ -14,6 +14,7 @@ namespace infer {
 struct FillCallbacks {
   std::function<void(std::uint64_t entries)> progress = {};
   std::function<bool()> stop = {};  ///< polled after each block
+  double commit_every_s = 10;
 };
 
 /// Adds the walk's entries in `range` to the builder, from its present row on, and commits them
