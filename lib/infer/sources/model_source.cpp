@@ -112,8 +112,8 @@ class ModelWalk {
   bool begun_ = false, done_ = false;
 };
 
-// Converts log-probabilities (R, V) to a head of `words` tokens, with the type and device of `like`;
-// tokens outside the model's vocabulary get probability 0.
+// Converts log-probabilities (R, V) to a head of `words` tokens, with the type and device of
+// `like`; tokens outside the model's vocabulary get probability 0.
 Tensor with_rows(const Tensor& log_probs, std::int64_t words, const Tensor& like) {
   const Tensor rows = log_probs.slice(1, 0, words).to(like.options());
   const std::int64_t missing = words - rows.size(1);

@@ -1,6 +1,6 @@
 // N-grams of other texts: the counts of tokens that followed the longest matching suffix of the
-// context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight depends
-// on the length of the suffix.
+// context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight
+// depends on the length of the suffix.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
