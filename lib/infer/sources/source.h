@@ -338,8 +338,8 @@ class SourceKind {
 
 /// Returns all kinds, in the order of flags, signatures and mixtures.
 const std::vector<const SourceKind*>& source_kinds();
-/// Returns the options that add the kinds for which `is` is true, two or more: "--cache, --ngrams or
-/// --ensemble".
+/// Returns the options that add the kinds for which `is` is true, two or more, as "--cache,
+/// --ngrams or --ensemble".
 std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is);
 
 }  // namespace infer
