@@ -98,11 +98,18 @@ int serve_completions(Options options, const cli::Context& context) {
   const bool v6 = options.listen.find(':') != std::string::npos;
   cli::note(context, fmt::format("listening on http://{}{}{}:{}", v6 ? "[" : "", options.listen,
                                  v6 ? "]" : "", server.port()));
+  infer::JobFeed feed;
+  feed.next = [&](std::int64_t rows, const std::string& memory) {
+    return queue.next(rows, std::chrono::milliseconds(0), memory);
+  };
+  feed.step = [&] {
+    if (cli::stop_requested()) queue.close();
+  };
   for (;;) {
     const bool stops = cli::stop_requested();
     if (stops) queue.close();
     const auto jobs = queue.next(options.completer.batch, kLook);
-    if (!jobs.empty()) completer.complete(jobs, counts);
+    if (!jobs.empty()) completer.complete(jobs, feed, counts);
     if (stops && jobs.empty()) break;
   }
   server.stop();

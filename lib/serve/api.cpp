@@ -236,6 +236,7 @@ std::string Api::metrics() const {
   add("completion_tokens_total", "counter", "Generated tokens.", c.completion_tokens.load());
   add("busy_seconds_total", "counter", "Time spent in the model.",
       static_cast<double>(c.busy_microseconds.load()) / 1e6);
+  add("running_texts", "gauge", "Texts that are being generated.", c.running.load());
   add("queue_length", "gauge", "Waiting requests.", queue_.size());
   return text;
 }

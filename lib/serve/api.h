@@ -18,7 +18,7 @@ namespace serve {
 struct ServeCounts {
   std::atomic<std::uint64_t> requests = 0, refused = 0, failed = 0, left = 0;
   std::atomic<std::uint64_t> prompt_tokens = 0, completion_tokens = 0, texts = 0;
-  std::atomic<std::uint64_t> busy_microseconds = 0;
+  std::atomic<std::uint64_t> busy_microseconds = 0, running = 0;
 };
 
 /// ApiOptions holds the settings of the API.

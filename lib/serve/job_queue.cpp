@@ -3,15 +3,6 @@
 #include <algorithm>
 
 namespace serve {
-namespace {
-
-// Returns true if both use equal sampling settings and memories.
-bool go_together(const CompletionRequest& a, const CompletionRequest& b) {
-  return a.n == b.n && a.top_k == b.top_k && a.top_p == b.top_p && a.memory == b.memory;
-}
-
-}  // namespace
-
 void CompletionJob::tell(Event event) {
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
@@ -45,22 +36,22 @@ bool JobQueue::push(JobPtr job) {
   return true;
 }
 
-std::vector<JobPtr> JobQueue::next(std::int64_t most, std::chrono::milliseconds within) {
+std::vector<JobPtr> JobQueue::next(std::int64_t most, std::chrono::milliseconds within,
+                                   const std::optional<std::string>& memory) {
   std::unique_lock lock(mutex_);
   pushed_.wait_for(lock, within, [this] { return !jobs_.empty(); });
-  std::vector<JobPtr> batch;
-  std::deque<JobPtr> rest;
+  std::vector<JobPtr> taken;
   std::int64_t texts = 0;
-  for (auto& job : jobs_) {
-    if (job->cancelled()) continue;
-    const auto own = texts_of(job->request);
-    const bool fits =
-        batch.empty() || (texts + own <= most && go_together(batch.front()->request, job->request));
-    if (fits) texts += own;
-    (fits ? batch.emplace_back() : rest.emplace_back()) = std::move(job);
+  for (; !jobs_.empty(); jobs_.pop_front()) {
+    const auto& request = jobs_.front()->request;
+    if (jobs_.front()->cancelled()) continue;
+    const auto wanted =
+        taken.empty() ? memory.value_or(request.memory) : taken.front()->request.memory;
+    texts += texts_of(request);
+    if (request.memory != wanted || (!taken.empty() && texts > most)) break;
+    taken.push_back(jobs_.front());
   }
-  jobs_ = std::move(rest);
-  return batch;
+  return taken;
 }
 
 void JobQueue::close() {

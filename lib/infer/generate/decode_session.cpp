@@ -4,7 +4,9 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "infer/decode/chosen_rows.h"
 #include "infer/loops/make_engine.h"
+#include "nn/base/arch_facts.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -31,6 +33,18 @@ std::int64_t shared_beginning(const std::vector<std::vector<std::int64_t>>& prom
   return shared;
 }
 
+// 0, 1, ..., n - 1.
+std::vector<std::int64_t> first_numbers(std::int64_t n) {
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
+}
+
+// Undefined for no pieces.
+Tensor whole(const std::vector<Tensor>& pieces) {
+  return pieces.empty() ? Tensor() : pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
+}
+
 }  // namespace
 
 // Another model of the ensemble. Its rows hold the same texts; its only memory is its State.
@@ -53,7 +67,8 @@ Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const Me
       window_(window),
       memory_plan_(memory),
       device_(device),
-      carry_(model.architecture->carry()) {
+      carry_(model.architecture->carry()),
+      in_calls_(nn::arch_facts(model.options.arch).layer_memory) {
   for (const auto& model : memory.beside()) {
     beside_.push_back(std::make_unique<Beside>(*model, device, precision, record));
     beside_.back()->session.keeps_prompts_ = memory.online;
@@ -79,26 +94,23 @@ std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
 
 void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
                     const std::vector<std::vector<std::int64_t>>& sources) {
-  for (const auto* texts : {&prompts, &sources})
-    for (const auto& text : *texts)
-      for (const auto id : text)
-        if (id < 0 || id >= model_.vocabulary)
-          core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
-                     model_.vocabulary);
+  check_ids(prompts), check_ids(sources);
   const auto n = static_cast<std::int64_t>(prompts.size());
   engine_.open(n);
+  rows_ = n;
+  readings_.clear();
   texts_.assign(prompts.size(), {});
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   ahead_.assign(prompts.size(), {});
   searches_ = searches();
-  memory_.emplace(memory_plan_, window_, /*streaming=*/true, model_, n);
+  memory_ = std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_, n);
   for (std::int64_t row = 0; row < n; ++row)
     memory_->read(row, prompts[static_cast<std::size_t>(row)]);
   for (const auto& other : beside_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
     const Fed fed = sources.empty() ? feed_prompts(prompts) : feed(prompts);
-    if (memory_plan_.online && !prefixed_) learn_weights(fed, prompts);
-    remember(fed, prompts);
+    if (memory_plan_.online && !prefixed_) learn_weights(*memory_, fed, prompts);
+    remember(*memory_, fed, prompts);
     keep_last(fed);
     if (keeps_prompts_) prompt_f_ = fed.f;
   }
@@ -112,7 +124,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
 // them.
 std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) const {
   if (left == 0) return 0;
-  if (text.length == 0) feed.source = text.source;
+  if (text.length == 0) feed.source = text.source, feed.fresh = true;
   if (carry_ == nn::Carry::constant) return std::min(left, kPiece);
   if (text.seen < window_) return std::min({left, window_ - text.seen, kPiece});
   if (carry_ == nn::Carry::forget) return std::min(left, std::max<std::int64_t>(1, window_ / 2));
@@ -162,16 +174,16 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
   }
   Fed fed;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    fed.f.push_back(f[i].size() == 1 ? f[i][0] : torch::cat(f[i]));
-    fed.g.push_back(g[i].size() == 1 ? g[i][0] : torch::cat(g[i]));
+    fed.f.push_back(whole(f[i]));
+    fed.g.push_back(whole(g[i]));
   }
   return fed;
 }
 
 // Reads what the prompts begin with in one row, which then becomes all rows.
 Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts) {
-  const auto shared = prompts.size() > 1 ? shared_beginning(prompts) : 0;
-  if (shared < kLeastShared || shared >= window_) return feed(prompts);
+  const auto shared = shared_by(prompts);
+  if (shared == 0) return feed(prompts);
   const auto n = prompts.size();
   const Text fresh = texts_[0];
   engine_.open(1);
@@ -192,11 +204,12 @@ Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>&
 }
 
 // All of the prompts but their last tokens, whose labels are open. Prompts end at the same step.
-void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
-  const auto n = rows();
+void Session::remember(StreamMemory& memory, const Fed& fed,
+                       const std::vector<std::vector<std::int64_t>>& prompts) const {
+  const auto n = std::ssize(prompts);
   std::int64_t steps = 0;
   for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
-  if (!memory_->remembers() || steps == 0) return;
+  if (!memory.remembers() || steps == 0) return;
   const auto options = fed.f[0].options();
   const Tensor f = torch::zeros({steps, n, fed.f[0].size(1)}, options);
   const Tensor g = torch::zeros({steps, n, fed.g[0].size(1)}, options);
@@ -215,12 +228,13 @@ void Session::remember(const Fed& fed, const std::vector<std::vector<std::int64_
     put(position, torch::arange(known));
     put(run, torch::full({known}, row, torch::kInt64));
   }
-  memory_->append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
-                  nn::Place{run, torch::zeros_like(run), position}.flatten());
+  memory.append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
+                nn::Place{run, torch::zeros_like(run), position}.flatten());
 }
 
 // Scores the prompts' tokens to learn the weights of sources.
-void Session::learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
+void Session::learn_weights(StreamMemory& memory, const Fed& fed,
+                            const std::vector<std::vector<std::int64_t>>& prompts) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t block =
       std::max<std::int64_t>(1, kLearnBytes / (8 * std::max<std::int64_t>(1, model_.vocabulary)));
@@ -242,14 +256,14 @@ void Session::learn_weights(const Fed& fed, const std::vector<std::vector<std::i
             other->session.prompt_f_[row].slice(0, begin, end), nullptr));
       learner.log_probs(engine_.head(), window, begin, end, nullptr, 0, beside);
     }
-    memory_->take_weights(static_cast<std::int64_t>(row), learner);
+    memory.take_weights(static_cast<std::int64_t>(row), learner);
   }
 }
 
 // Keeps the hidden states of the last token before the guesses, and those of the guesses.
 void Session::keep_last(const Fed& fed) {
   std::vector<Tensor> f, g;
-  for (std::size_t i = 0; i < texts_.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i) {
     auto& ahead = ahead_[i];
     const auto last = fed.f[i].size(0) - std::ssize(ahead.tokens) - 1;
     f.push_back(fed.f[i].slice(0, last, last + 1));
@@ -267,7 +281,8 @@ void Session::keep_best() {
 
 nn::Place Session::last_place() const {
   std::vector<std::int64_t> positions;
-  for (const auto& text : texts_) positions.push_back(text.length - 1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i)
+    positions.push_back(texts_[i].length - 1);
   const Tensor run = torch::arange(rows());
   return {run, torch::zeros_like(run), torch::tensor(positions, torch::kInt64)};
 }
@@ -357,6 +372,7 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
     fed[i].insert(fed[i].end(), guesses[i].begin(), guesses[i].begin() + n);
     guessed |= n > 0;
   }
+  fed.resize(texts_.size());  // admitted prompts wait
   if (guessed) engine_.mark();
   const Fed made = feed(fed);
   for (std::size_t i = 0; i < tokens.size(); ++i) texts_[i].length -= ahead_[i].left();
@@ -364,26 +380,226 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
 }
 
 void Session::select(const std::vector<std::int64_t>& rows) {
-  std::vector<std::int64_t> same(texts_.size());
-  std::iota(same.begin(), same.end(), 0);
-  if (rows == same) return;
-  if (prefixed_) {
-    prefixed_->select(rows);
+  if (rows == first_numbers(rows_)) return;
+  auto all = rows;
+  for (std::int64_t row = rows_; row < std::ssize(texts_); ++row) all.push_back(row);
+  if (prefixed_ && !rows.empty()) prefixed_->select(rows);
+  choose(all);
+  rows_ = std::ssize(rows);
+  if (rows.empty()) {
+    searches_ = searches();
+    memory_.reset();
+    f_ = Tensor(), g_ = Tensor();
   } else {
+    const Tensor index = torch::tensor(rows, torch::kInt64);
+    memory_->select(index);
+    f_ = f_.index_select(0, nn::upload(index, f_.device()));
+    g_ = g_.index_select(0, nn::upload(index, g_.device()));
+  }
+  for (const auto& other : beside_) other->session.select(rows);
+}
+
+// Text i and its engine row become copies of the former text rows[i]. An engine without rows waits
+// for open().
+void Session::choose(const std::vector<std::int64_t>& rows) {
+  if (rows == first_numbers(std::ssize(texts_))) return;
+  if (!prefixed_ && !rows.empty()) engine_.select(rows);
+  texts_ = chosen(texts_, rows), ahead_ = chosen(ahead_, rows);
+}
+
+void Session::clear() {
+  readings_.clear();
+  choose({});
+  select({});
+  for (const auto& other : beside_) other->session.clear();
+}
+
+void Session::check_ids(const std::vector<std::vector<std::int64_t>>& texts) const {
+  for (const auto& text : texts)
+    for (const auto id : text)
+      if (id < 0 || id >= model_.vocabulary)
+        core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
+                   model_.vocabulary);
+}
+
+// Returns whether it matters which tokens a call of the engine reads together, to any model.
+bool Session::reads_in_calls() const {
+  return in_calls_ || std::any_of(beside_.begin(), beside_.end(), [](const auto& other) {
+           return other->session.reads_in_calls();
+         });
+}
+
+// Returns how many tokens all prompts begin with; 0 if reading them once does not pay or would
+// change what is read.
+std::int64_t Session::shared_by(const std::vector<std::vector<std::int64_t>>& prompts) const {
+  if (prompts.size() < 2 || reads_in_calls()) return 0;
+  const auto shared = shared_beginning(prompts);
+  auto window = window_;
+  for (const auto& other : beside_) window = std::min(window, other->session.window_);
+  return shared < kLeastShared || shared >= window ? 0 : shared;
+}
+
+std::int64_t Session::admit(std::vector<std::vector<std::int64_t>> prompts) {
+  check_ids(prompts);
+  const auto first = admitted_, shared = shared_by(prompts);
+  admit(std::move(prompts), shared);
+  return first;
+}
+
+void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t shared) {
+  for (const auto& other : beside_) other->session.admit(prompts, shared);
+  const auto before = std::ssize(texts_);
+  for (auto& prompt : prompts) {
+    if (shared == 0 || &prompt == &prompts.front()) readings_.emplace_back();
+    auto& reading = readings_.back();
+    reading.numbers.push_back(admitted_++);
+    reading.until = shared > 0 ? shared : size_of(prompt);
+    reading.prompts.push_back(std::move(prompt));
+  }
+  const auto all = rows_ + std::ssize(readings_);
+  if (before == 0) {
+    engine_.open(all);
+  } else {  // new rows begin as copies, which their first call resets
+    auto rows = first_numbers(before);
+    rows.resize(static_cast<std::size_t>(all), 0);
     engine_.select(rows);
   }
-  const Tensor index = torch::tensor(rows, torch::kInt64);
-  memory_->select(index);
-  f_ = f_.index_select(0, nn::upload(index, f_.device()));
-  g_ = g_.index_select(0, nn::upload(index, g_.device()));
-  std::vector<Text> texts;
-  std::vector<Ahead> ahead;
-  for (const auto row : rows) {
-    texts.push_back(texts_[static_cast<std::size_t>(row)]);
-    ahead.push_back(ahead_[static_cast<std::size_t>(row)]);
+  texts_.resize(static_cast<std::size_t>(all));
+  ahead_.resize(static_cast<std::size_t>(all));
+}
+
+// Returns how many tokens each reading reads next. Where it matters what a call reads, these are
+// the calls of start().
+std::vector<std::int64_t> Session::divided(std::int64_t most) const {
+  std::vector<std::int64_t> parts(readings_.size(), 0);
+  if (readings_.empty()) return parts;
+  const auto& oldest = readings_.front();
+  if (alone(oldest.prompts[0].size())) {
+    parts[0] = oldest.left();
+  } else if (reads_in_calls()) {
+    parts[0] = std::min(oldest.left(), kPiece);
+  } else {
+    auto order = first_numbers(std::ssize(readings_));
+    const auto left = [&](std::int64_t i) { return readings_[static_cast<std::size_t>(i)].left(); };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return left(a) < left(b); });
+    parts[0] = std::min(oldest.left(), std::max<std::int64_t>(1, most / 4));
+    most -= parts[0];
+    for (const auto i : order) {
+      auto& part = parts[static_cast<std::size_t>(i)];
+      const auto more = std::min(left(i) - part, std::max<std::int64_t>(0, most));
+      part += more, most -= more;
+    }
   }
-  texts_ = std::move(texts), ahead_ = std::move(ahead);
-  for (const auto& other : beside_) other->session.select(rows);
+  return parts;
+}
+
+std::vector<std::int64_t> Session::read(std::int64_t most) {
+  return readings_.empty() ? std::vector<std::int64_t>() : read_parts(divided(most));
+}
+
+std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& parts) {
+  for (const auto& other : beside_) other->session.read_parts(parts);
+  take_back();
+  std::vector<std::vector<std::int64_t>> tokens(texts_.size());
+  const auto first = static_cast<std::size_t>(rows_);
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    const auto from = readings_[i].prompts[0].begin() + readings_[i].done;
+    tokens[first + i].assign(from, from + parts[i]);
+  }
+  const Fed fed = feed(tokens);
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    if (parts[i] == 0) continue;
+    readings_[i].f.push_back(fed.f[first + i]);
+    readings_[i].g.push_back(fed.g[first + i]);
+    readings_[i].done += parts[i];
+  }
+  const auto read = take_read();
+  std::vector<std::int64_t> numbers;
+  for (const auto& one : read) numbers.push_back(one.numbers[0]);
+  if (!read.empty()) add_rows(read);
+  return numbers;
+}
+
+// Removes and returns the prompts that have been read; their engine rows follow those of the rows.
+// A beginning that has been read becomes the beginnings of its prompts.
+std::vector<Session::Reading> Session::take_read() {
+  std::vector<Reading> read, rest;
+  std::vector<std::int64_t> read_rows, rest_rows;
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    auto& reading = readings_[i];
+    const auto row = rows_ + static_cast<std::int64_t>(i);
+    const bool done = reading.left() == 0;
+    if (!done) {
+      rest.push_back(std::move(reading));
+      rest_rows.push_back(row);
+    } else if (reading.until == size_of(reading.prompts[0])) {
+      read.push_back(std::move(reading));
+      read_rows.push_back(row);
+    } else {
+      for (std::size_t p = 0; p < reading.prompts.size(); ++p) {
+        rest.push_back({{reading.numbers[p]},
+                        {reading.prompts[p]},
+                        size_of(reading.prompts[p]),
+                        reading.done,
+                        reading.f,
+                        reading.g});
+        rest_rows.push_back(row);
+      }
+    }
+  }
+  auto rows = first_numbers(rows_);
+  rows.insert(rows.end(), read_rows.begin(), read_rows.end());
+  rows.insert(rows.end(), rest_rows.begin(), rest_rows.end());
+  readings_ = std::move(rest);
+  choose(rows);
+  return read;
+}
+
+// Makes prompts that have been read the last rows.
+void Session::add_rows(const std::vector<Reading>& read) {
+  Fed fed;
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (const auto& reading : read) {
+    fed.f.push_back(whole(reading.f)), fed.g.push_back(whole(reading.g));
+    prompts.push_back(reading.prompts[0]);
+  }
+  const auto n = std::ssize(read);
+  auto memory =
+      std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_, n);
+  for (std::int64_t row = 0; row < n; ++row)
+    memory->read(row, prompts[static_cast<std::size_t>(row)]);
+  if (memory_plan_.online) learn_weights(*memory, fed, prompts);
+  remember(*memory, fed, prompts);
+  std::vector<Tensor> f, g;
+  if (rows_ > 0) f.push_back(f_), g.push_back(g_);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    f.push_back(fed.f[i].slice(0, -1)), g.push_back(fed.g[i].slice(0, -1));
+  }
+  f_ = torch::cat(f), g_ = torch::cat(g);
+  if (rows_ > 0) {
+    memory_->join(*memory);
+  } else {
+    memory_ = std::move(memory);
+  }
+  if (keeps_prompts_) prompt_f_ = fed.f;
+  rows_ += n;
+}
+
+void Session::discard(std::int64_t number) {
+  for (const auto& other : beside_) other->session.discard(number);
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    auto& [numbers, prompts, until, done, f, g] = readings_[i];
+    const auto at = std::find(numbers.begin(), numbers.end(), number) - numbers.begin();
+    if (at == std::ssize(numbers)) continue;
+    numbers.erase(numbers.begin() + at);
+    prompts.erase(prompts.begin() + at);
+    if (!numbers.empty()) return;
+    readings_.erase(readings_.begin() + static_cast<std::ptrdiff_t>(i));
+    auto rows = first_numbers(std::ssize(texts_));
+    rows.erase(rows.begin() + rows_ + static_cast<std::ptrdiff_t>(i));
+    return choose(rows);
+  }
 }
 
 }  // namespace infer

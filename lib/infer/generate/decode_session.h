@@ -19,7 +19,11 @@ namespace infer {
 /// oldest token, and a recurrent model continues. Each row has separate memories: each position is
 /// stored once, with its first encoding, and its label follows with the next call. With retrieved
 /// passages, memories store prompts as encoded without a passage and later tokens as encoded after
-/// one. Not thread safe.
+/// one.
+///
+/// Rows may come and go: select() leaves rows out, admit() and read() add rows while the others go
+/// on. A row gives the same whether it started with the others or was added, bit for bit where the
+/// engine and the memories do. Not thread safe.
 class Session {
  public:
   /// `window` is in tokens. Engine and model must outlive the session. Further models are decoded
@@ -36,6 +40,20 @@ class Session {
   /// token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
              const std::vector<std::vector<std::int64_t>>& sources = {});
+  /// Removes all rows and all admitted prompts.
+  void clear();
+  /// Admits prompts, not empty, whose tokens read() reads while the rows continue; rows() does not
+  /// count them. Reads once the tokens that all of these prompts begin with. A prompt for which
+  /// alone() holds must be the only row until it has been read. Returns the first prompt's number;
+  /// numbers are consecutive. Not with retrieved passages or sources. Throws Error{bad_data} for a
+  /// token outside the vocabulary.
+  std::int64_t admit(std::vector<std::vector<std::int64_t>> prompts);
+  /// Reads about `most` tokens of admitted prompts: a quarter of the oldest, the others of the
+  /// prompts that need the fewest. Prompts that have been read become the last rows. Returns their
+  /// numbers in the order of the rows. Call it before log_probs().
+  std::vector<std::int64_t> read(std::int64_t most);
+  /// Discards an admitted prompt that is not a row yet.
+  void discard(std::int64_t number);
   /// Returns log p of every next token: (rows, V) float32, contiguous, on the model's device.
   torch::Tensor log_probs_there();
   /// Returns log_probs_there() on the CPU.
@@ -56,13 +74,15 @@ class Session {
                const std::vector<std::vector<std::int64_t>>& guesses = {});
   /// Returns the numbers of datastore lookups since construction.
   SearchCounts searches() const;
-  /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
+  /// Replaces row i by the former row rows[i]; any number of rows, with repetition. Admitted prompts
+  /// stay.
   void select(const std::vector<std::int64_t>& rows);
 
   /// Returns the passages before the texts; null: no retrieval.
   const PrefixedRows* prefixed() const { return prefixed_ ? &*prefixed_ : nullptr; }
 
-  std::int64_t rows() const { return static_cast<std::int64_t>(texts_.size()); }
+  std::int64_t rows() const { return rows_; }
+  std::int64_t window() const { return window_; }
   /// Returns the number of initial tokens of a prompt that the model has forgotten after reading
   /// it.
   std::int64_t forgotten_of(std::int64_t prompt_length) const;
@@ -87,11 +107,30 @@ class Session {
     std::int64_t next = 0;  // index of the first unconfirmed guess
     std::int64_t left() const { return std::ssize(tokens) - next; }
   };
+  // Admitted prompts in one engine row, which reads their common beginning, or a single prompt.
+  struct Reading {
+    std::vector<std::int64_t> numbers;
+    std::vector<std::vector<std::int64_t>> prompts;
+    std::int64_t until = 0, done = 0;           // tokens that the row reads, and has read
+    std::vector<torch::Tensor> f = {}, g = {};  // of each call
+    std::int64_t left() const { return until - done; }
+  };
+  void check_ids(const std::vector<std::vector<std::int64_t>>& texts) const;
+  std::int64_t shared_by(const std::vector<std::vector<std::int64_t>>& prompts) const;
+  bool reads_in_calls() const;
+  void admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t shared);
+  std::vector<std::int64_t> divided(std::int64_t most) const;
+  std::vector<std::int64_t> read_parts(const std::vector<std::int64_t>& parts);
+  std::vector<Reading> take_read();
+  void add_rows(const std::vector<Reading>& read);
+  void choose(const std::vector<std::int64_t>& engine_rows);
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
   Fed feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts);
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
-  void remember(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
-  void learn_weights(const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
+  void remember(StreamMemory& memory, const Fed& fed,
+                const std::vector<std::vector<std::int64_t>>& prompts) const;
+  void learn_weights(StreamMemory& memory, const Fed& fed,
+                     const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
   void keep_best();
   bool came(const std::vector<std::int64_t>& tokens);
@@ -105,13 +144,16 @@ class Session {
   MemoryPlan memory_plan_;
   torch::Device device_;
   nn::Carry carry_;
-  std::optional<StreamMemory> memory_;
+  std::unique_ptr<StreamMemory> memory_;  // of the rows; null: no rows
   std::optional<PrefixedRows> prefixed_;
-  std::vector<Text> texts_;
-  std::vector<Ahead> ahead_;  // for each text
-  torch::Tensor f_, g_;       // (rows, d), for each row's last token
-  SearchCounts searches_;     // of closed memories
-  bool keeps_prompts_ = false;
+  std::int64_t rows_ = 0;
+  std::vector<Text> texts_;        // of the rows, then of readings_: as the engine's rows
+  std::vector<Ahead> ahead_;       // for each text
+  std::vector<Reading> readings_;  // oldest first
+  std::int64_t admitted_ = 0;      // prompts since construction
+  torch::Tensor f_, g_;            // (rows, d), for each row's last token
+  SearchCounts searches_;          // of closed memories
+  bool keeps_prompts_ = false, in_calls_;
   std::vector<torch::Tensor> prompt_f_;  // (n, d) for each prompt's tokens, if keeps_prompts_
   struct Beside;
   std::vector<std::unique_ptr<Beside>> beside_;

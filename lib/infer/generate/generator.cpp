@@ -1,15 +1,19 @@
 #include "infer/generate/generator.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
 #include "infer/decode/decode_check.h"
 #include "infer/generate/device_draw.h"
+#include "infer/generate/generator_stop.h"
+#include "infer/generate/growing_text.h"
 #include "infer/loops/make_engine.h"
 #include "infer/stores/stores.h"
 #include "infer/windows/begin.h"
 #include "model/end_tokens.h"
 #include "nn/base/arch_facts.h"
+#include "nn/base/upload.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {
@@ -20,25 +24,6 @@ using core::Code;
 constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that never fills
 
 }  // namespace
-
-// A text that is being sampled.
-struct Generator::Growing {
-  core::Rng rng;
-  StopText text;
-  text::StreamDecoder decoder;
-  Sample sample;
-  std::int64_t most;  // in tokens
-  double temperature;
-  std::size_t told = 0;                 // bytes of the text already reported
-  std::vector<std::int64_t> span = {};  // proposed continuation of its last sampled token
-  std::int64_t trust = 1;               // guesses to read ahead: as many as were right lately
-};
-
-// The next token of a text.
-struct Generator::Word {
-  DrawnWord drawn;
-  bool spanned = false;  // whether it continues the text's span
-};
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
                      torch::Device device, bool record, std::shared_ptr<OpenMemories> open)
@@ -128,12 +113,6 @@ std::span<const float> Generator::row_of(const torch::Tensor& rows, std::int64_t
   return {rows.const_data_ptr<float>() + row * rows.size(1), tokenizer_->size()};
 }
 
-void Generator::draw_by(std::int64_t top_k, double top_p, std::int64_t samples) {
-  options_.draw.top_k = top_k;
-  options_.draw.top_p = top_p;
-  options_.samples = samples;
-}
-
 std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (prompt.tokens && !prompt.tokens->empty()) {
     for (const auto id : *prompt.tokens)
@@ -197,7 +176,8 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
   if (prompt.max_tokens) start.most = *prompt.max_tokens;
   start.stop = prompt.stop.value_or(options_.stop);
   if (sources_) start.stop.emplace_back("\n");
-  start.temperature = prompt.temperature.value_or(options_.draw.temperature);
+  start.draw = options_.draw;
+  start.draw.temperature = prompt.temperature.value_or(options_.draw.temperature);
   start.seed = prompt.seed.value_or(options_.seed);
   start.stream = prompt.seed ? 0 : start.number << 32;
 }
@@ -308,66 +288,91 @@ void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::
     const auto& start = starts[row];
     const auto decoder = decoder_after(start);
     for (auto i = first; i < last; ++i) {
-      texts.push_back({core::Rng(start.seed, start.stream + static_cast<std::uint64_t>(i)),
-                       StopText(start.stop),
-                       decoder,
-                       {},
-                       start.most,
-                       start.temperature});
-      texts.back().sample.prompt = start.number;
-      texts.back().sample.sample = i;
+      texts.push_back(growing(start, i, decoder));
       rows.push_back(static_cast<std::int64_t>(row));
     }
   }
   open_rows(starts);
   session_->select(rows);
   Draw draw(options_.draw);
-  while (!texts.empty()) {
-    const auto words = next_words(texts, draw);
-    std::vector<std::int64_t> tokens, going_on;
-    std::vector<std::vector<std::int64_t>> guesses;
-    std::vector<Growing> rest;
-    count(texts.size(), watch);
-    for (std::size_t i = 0; i < texts.size(); ++i) {
-      auto& text = texts[i];
-      const auto row = static_cast<std::int64_t>(i);
-      const auto next = grow(text, row, words[i], watch);
-      if (!next) continue;
-      tokens.push_back(*next);
-      const auto ahead = std::min(text.trust, std::ssize(text.span));
-      guesses.emplace_back(text.span.begin(), text.span.begin() + ahead);
-      going_on.push_back(row);
-      rest.push_back(std::move(text));
-    }
-    texts = std::move(rest);
-    if (texts.empty()) break;
-    session_->select(going_on);
-    session_->advance(tokens, guesses);
+  while (!texts.empty()) step(texts, draw, watch);
+}
+
+// Appends a token to each text. Texts that end leave the list and the session.
+void Generator::step(std::vector<Growing>& texts, Draw& draw, const GeneratorCallbacks& watch) {
+  const auto words = next_words(texts, draw);
+  std::vector<std::int64_t> tokens, going_on;
+  std::vector<std::vector<std::int64_t>> guesses;
+  std::vector<Growing> rest;
+  count(texts.size(), watch);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto& text = texts[i];
+    const auto row = static_cast<std::int64_t>(i);
+    const auto next = grow(text, row, words[i], watch);
+    if (!next) continue;
+    tokens.push_back(*next);
+    const auto ahead = std::min(text.trust, std::ssize(text.span));
+    guesses.emplace_back(text.span.begin(), text.span.begin() + ahead);
+    going_on.push_back(row);
+    rest.push_back(std::move(text));
   }
+  texts = std::move(rest);
+  session_->select(going_on);
+  if (!texts.empty()) session_->advance(tokens, guesses);
+}
+
+// Returns the text of a sample before its first token.
+Generator::Growing Generator::growing(const Start& start, std::int64_t sample,
+                                      const text::StreamDecoder& decoder) const {
+  Growing text{core::Rng(start.seed, start.stream + static_cast<std::uint64_t>(sample)),
+               StopText(start.stop),
+               decoder,
+               {},
+               start.most,
+               start.draw};
+  text.sample.prompt = start.number;
+  text.sample.sample = sample;
+  return text;
 }
 
 // Returns the next token of each row: the span's next token, or a sampled one. Spans need whole
 // rows on the host.
 std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
-  std::vector<Word> words;
   const torch::Tensor there = session_->log_probs_there();
-  if (!there.is_cpu() && options_.spans.longest == 0) {
-    std::vector<RowDraw> rows;
-    for (auto& text : texts)
-      rows.push_back({text.temperature, text.temperature > 0 ? text.rng.uniform() : 0});
-    const auto size = static_cast<std::int64_t>(tokenizer_->size());
-    for (const auto& word : draw_there(options_.draw, there.narrow(1, 0, size), rows))
-      words.push_back({word});
-    return words;
-  }
+  if (!there.is_cpu() && options_.spans.longest == 0) return drawn_there(texts, there);
+  std::vector<Word> words;
   const torch::Tensor rows = there.cpu();
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& text = texts[i];
     const auto log_p = row_of(rows, static_cast<std::int64_t>(i));
     const bool spanned = !text.span.empty() && agrees(options_.spans, log_p, text.span.front());
-    const auto token = spanned ? text.span.front() : draw.at(text.temperature)(log_p, text.rng);
+    const auto token = spanned ? text.span.front() : draw.by(text.draw)(log_p, text.rng);
     words.push_back(
         {{token, static_cast<double>(log_p[static_cast<std::size_t>(token)])}, spanned});
+  }
+  return words;
+}
+
+// Samples on the device, in one call for the texts that have the same options but the temperature.
+std::vector<Generator::Word> Generator::drawn_there(std::vector<Growing>& texts,
+                                                    const torch::Tensor& log_probs) const {
+  const auto log_p = log_probs.narrow(1, 0, static_cast<std::int64_t>(tokenizer_->size()));
+  std::map<std::pair<std::int64_t, double>, std::vector<std::int64_t>> groups;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    groups[{texts[i].draw.top_k, texts[i].draw.top_p}].push_back(static_cast<std::int64_t>(i));
+  std::vector<Word> words(texts.size());
+  for (const auto& [_, rows] : groups) {
+    std::vector<RowDraw> by;
+    for (const auto row : rows) {
+      auto& text = texts[static_cast<std::size_t>(row)];
+      const auto temperature = text.draw.temperature;
+      by.push_back({temperature, temperature > 0 ? text.rng.uniform() : 0});
+    }
+    const auto index = nn::upload(torch::tensor(rows, torch::kInt64), log_p.device());
+    const auto drawn = draw_there(texts[static_cast<std::size_t>(rows[0])].draw,
+                                  groups.size() == 1 ? log_p : log_p.index_select(0, index), by);
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      words[static_cast<std::size_t>(rows[i])] = {drawn[i]};
   }
   return words;
 }

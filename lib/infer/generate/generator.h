@@ -53,6 +53,24 @@ struct GeneratorCallbacks {
   std::function<void(std::uint64_t tokens)> progress = {};  ///< total so far; may throw
 };
 
+/// A prompt that arrives while others are continued, with its own settings of sampling.
+struct Arrival {
+  Prompt prompt;
+  std::int64_t samples = 1, top_k = 0;  ///< see GeneratorOptions
+  double top_p = 1;
+};
+
+/// Callbacks that give run() its prompts.
+struct Arrivals {
+  /// Returns prompts to continue; called between two steps while `rows` rows are free and no prompt
+  /// waits. Prompts of more texts than that wait for rows. Returns none if there are none now; this
+  /// ends run() once no text is left.
+  std::function<std::vector<Arrival>(std::int64_t rows)> next;
+  /// Returns whether the texts of a prompt are still wanted; called at each step. Others get no
+  /// more callbacks, and their rows are free.
+  std::function<bool(std::uint64_t prompt)> wanted;
+};
+
 /// Generates texts. A text depends only on the model, the options, the seed, the prompt, the index
 /// of the sample and, unless the prompt has its own seed, the index of the prompt. It does not
 /// depend on other texts of the batch (bit-exactly with TransformerEngine; otherwise up to
@@ -74,8 +92,12 @@ class Generator {
   /// translation, temperature or seed in a search.
   void run(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
 
-  /// Sets the sampling options and the number of texts for each prompt; see GeneratorOptions.
-  void draw_by(std::int64_t top_k, double top_p, std::int64_t samples);
+  /// Continues prompts as they arrive, with at most options.batch rows. The row of a text that ends
+  /// is free for the next one at once. Prompts are read in pieces between the steps of the other
+  /// texts, so that these do not wait for a long prompt. Texts are those of run() above. Not for
+  /// beam search, translation or retrieved passages; throws Error{bug} for these.
+  void run(const Arrivals& arrivals, const GeneratorCallbacks& watch);
+
   /// Replaces the memory options. Keeps open datastores and further models open. If it throws, with
   /// the errors of the constructor, the former memories remain.
   void remember_by(const MemoryOptions& memory);
@@ -83,6 +105,8 @@ class Generator {
   const GeneratorOptions& options() const { return options_; }
   /// Returns the number of prompts passed to run() so far, which is the index of the next one.
   std::uint64_t prompts() const { return prompts_; }
+  /// Returns the number of generated tokens so far.
+  std::uint64_t tokens() const { return tokens_; }
   /// Returns the numbers of datastore lookups so far.
   SearchCounts searches() const { return session_->searches(); }
   std::int64_t window() const { return window_; }
@@ -105,6 +129,8 @@ class Generator {
  private:
   struct Growing;
   struct Word;
+  struct Waiting;
+  struct Refilled;
   struct Search;
   void check_translation() const;
   void read_tokenizer();
@@ -113,11 +139,18 @@ class Generator {
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
   void open_rows(const std::vector<Start>& starts);
   text::StreamDecoder decoder_after(const Start& start) const;
+  Growing growing(const Start& start, std::int64_t sample,
+                  const text::StreamDecoder& decoder) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
             const GeneratorCallbacks& watch);
+  void step(std::vector<Growing>& texts, Draw& draw, const GeneratorCallbacks& watch);
   std::vector<Word> next_words(std::vector<Growing>& texts, Draw& draw);
+  std::vector<Word> drawn_there(std::vector<Growing>& texts, const torch::Tensor& log_probs) const;
   std::optional<std::int64_t> grow(Growing& text, std::int64_t row, const Word& word,
                                    const GeneratorCallbacks& watch);
+  void drop_unwanted(Refilled& refilled, const Arrivals& arrivals);
+  void admit(Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch);
+  void read(Refilled& refilled);
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorCallbacks& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);

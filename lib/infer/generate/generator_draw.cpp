@@ -58,8 +58,8 @@ std::vector<std::int64_t> best_words(std::span<const float> log_p, std::int64_t 
   return words;
 }
 
-Draw& Draw::at(double temperature) {
-  options_.temperature = temperature;
+Draw& Draw::by(const DrawOptions& options) {
+  options_ = options;
   return *this;
 }
 

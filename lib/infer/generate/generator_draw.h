@@ -16,8 +16,8 @@ class Draw {
  public:
   explicit Draw(const DrawOptions& options) : options_(options) {}
 
-  /// Sets the temperature of the next draw.
-  Draw& at(double temperature);
+  /// Sets the options of the next draw.
+  Draw& by(const DrawOptions& options);
 
   /// Samples a token; log_p (V) is in nats and need not be normalised. Uses one number of `rng`,
   /// none at temperature 0. Throws Error{bad_data} if no token has a finite log-probability or one

@@ -19,7 +19,7 @@ struct Start {
   std::vector<std::int64_t> source;    ///< input of an encoder; empty: none
   std::int64_t most;                   ///< maximum tokens to generate
   std::vector<std::string> stop = {};  ///< stop strings of its texts
-  double temperature = 1;              ///< of sampling
+  DrawOptions draw = {};               ///< of sampling
   std::uint64_t seed = 0, stream = 0;  ///< sample i uses Rng(seed, stream + i)
 };
 

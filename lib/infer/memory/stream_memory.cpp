@@ -246,6 +246,14 @@ void StreamMemory::select(const Tensor& rows) {
                  [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
 }
 
+void StreamMemory::join(const StreamMemory& other) {
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    sources_[i]->join(*other.sources_[i], rows_, other.rows_);
+  rows_ += other.rows_;
+  online_.insert(online_.end(), other.online_.begin(), other.online_.end());
+  mixed_ = {};  // of the own streams only
+}
+
 void StreamMemory::clear_sources() {
   for (const auto& source : sources_) source->clear();
 }

@@ -88,6 +88,9 @@ class StreamMemory {
 
   /// Replaces row i by the former row rows[i], as EntryRing::select.
   void select(const torch::Tensor& rows);
+  /// Appends the streams of another memory with the same plan, which have been read but not scored.
+  /// The next call is log_probs() or select().
+  void join(const StreamMemory& other);
   /// Ends the stream: clears what sources store, and the weights that were learned.
   void clear();
   /// Clears what sources store. Windows that were recalled before may be mixed later.

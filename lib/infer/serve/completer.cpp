@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <iterator>
+#include <deque>
 #include <map>
 
 #include "core/error.h"
@@ -18,8 +18,6 @@ using serve::CompletionJob;
 using Event = CompletionJob::Event;
 
 constexpr int kWrong = 400, kFault = 500;
-
-struct AllLeft {};
 
 GeneratorOptions generator_options(const CompleterOptions& options) {
   GeneratorOptions made;
@@ -67,12 +65,45 @@ void CompleterOptions::fields(core::FieldList& f) {
 
 // One prompt of a job and its texts.
 struct Completer::Text {
-  serve::JobPtr job;
   std::int64_t first = 0;  // index of its first choice
   Prompt prompt;
   std::vector<std::int64_t> tokens;  // of the prompt and what precedes it
   std::int64_t before = 0;           // number of them before the prompt's own text
   std::map<std::int64_t, Sample> samples = {};
+};
+
+// A job and its prompts.
+struct Completer::Open {
+  serve::JobPtr job;
+  std::vector<Text> texts = {};
+  std::int64_t left = 0;  // texts to generate
+};
+
+// The jobs of a call of complete().
+struct Completer::Running {
+  const JobFeed& feed;
+  serve::ServeCounts& counts;
+  std::deque<serve::JobPtr> jobs;                 // not opened yet
+  std::deque<std::shared_ptr<Open>> scored = {};  // wait to be scored without a generated text
+  // Jobs whose texts are generated, by the generator's number of each prompt.
+  struct Place {
+    std::shared_ptr<Open> open;
+    std::size_t text;
+    Text& at() const { return open->texts[text]; }
+  };
+  std::map<std::uint64_t, Place> places = {};
+  std::uint64_t tokens = 0;  // counted
+  std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
+
+  void count_time() {
+    const auto now = std::chrono::steady_clock::now();
+    counts.busy_microseconds += static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(now - since).count());
+    since = now;
+  }
+  void close(const Open& open) {
+    std::erase_if(places, [&](const auto& place) { return place.second.open.get() == &open; });
+  }
 };
 
 Completer::Completer(const CompleterOptions& options) : options_(options) {
@@ -119,17 +150,17 @@ bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
   return false;
 }
 
-// Adds the job's prompts as texts, or reports an error to the job.
-void Completer::open(const serve::JobPtr& job, std::vector<Text>& texts) {
-  const auto& request = job->request;
-  std::vector<Text> own;
+// Adds the job's prompts as texts. False: the job is told what is wrong.
+bool Completer::open(Open& open) {
+  const auto& request = open.job->request;
+  auto& own = open.texts;
   const auto add = [&](Prompt prompt) {
     prompt.origin = "prompt";
     prompt.max_tokens = request.max_tokens;
     prompt.stop = request.stop;
     prompt.temperature = request.temperature;
     prompt.seed = request.seed;
-    Text text{job, std::ssize(own) * request.n, std::move(prompt), {}};
+    Text text{std::ssize(own) * request.n, std::move(prompt), {}};
     text.tokens = generator_->encode(text.prompt);
     if (!text.prompt.tokens && !text.prompt.whole)
       text.before =
@@ -157,39 +188,79 @@ void Completer::open(const serve::JobPtr& job, std::vector<Text>& texts) {
       add(std::move(prompt));
     }
   } catch (const core::Error& error) {
-    return job->fail(kWrong, error.what());
+    open.job->fail(kWrong, error.what());
+    return false;
   }
-  std::move(own.begin(), own.end(), std::back_inserter(texts));
+  if (request.max_tokens > 0) open.left = std::ssize(own) * request.n;
+  for (const auto& text : own) {
+    if (!request.stream || !request.echo) continue;
+    for (std::int64_t i = 0; i < request.n; ++i) {
+      Event event{Event::Kind::piece};
+      event.choice.index = text.first + i;
+      event.choice.text = echo_of(text);
+      open.job->tell(std::move(event));
+    }
+  }
+  return true;
 }
 
-void Completer::draw(const std::vector<serve::JobPtr>& jobs, std::vector<Text>& texts) {
-  const auto& request = jobs.front()->request;
-  generator_->draw_by(request.top_k, request.top_p, request.n);
-  std::vector<Prompt> prompts;
-  std::map<std::uint64_t, Text*> by_number;
-  for (auto& text : texts) {
-    if (text.job->request.max_tokens == 0) continue;
-    by_number[generator_->prompts() + prompts.size()] = &text;
-    prompts.push_back(text.prompt);
+// Returns prompts for free rows. Jobs that are only scored are scored here: one between two steps
+// while texts are generated, so that these do not wait for long, else all together.
+std::vector<Arrival> Completer::arrivals(Running& running, std::int64_t rows) {
+  std::vector<Arrival> all;
+  for (;;) {
+    if (running.jobs.empty())
+      for (auto& job : running.feed.next(rows, memory_)) running.jobs.push_back(std::move(job));
+    if (running.jobs.empty()) break;
+    while (!running.jobs.empty()) {
+      const auto opened = std::make_shared<Open>(std::move(running.jobs.front()));
+      running.jobs.pop_front();
+      const auto& request = opened->job->request;
+      if (opened->job->cancelled() || !open(*opened)) continue;
+      if (opened->left == 0) running.scored.push_back(opened);
+      for (std::size_t i = 0; i < opened->texts.size() && opened->left > 0; ++i) {
+        running.places[generator_->prompts() + all.size()] = {opened, i};
+        all.push_back({opened->texts[i].prompt, request.n, request.top_k, request.top_p});
+      }
+    }
+    if (!all.empty()) break;
+    if (!running.places.empty()) break;
+    finish(running, {running.scored.begin(), running.scored.end()});
+    running.scored.clear();
   }
-  if (prompts.empty()) return;
+  if (!running.scored.empty()) {
+    finish(running, {running.scored.front()});
+    running.scored.pop_front();
+  }
+  return all;
+}
+
+GeneratorCallbacks Completer::watch(Running& running) {
   GeneratorCallbacks watch;
   watch.piece = [&](std::uint64_t number, std::int64_t sample, std::string_view piece) {
-    Text& text = *by_number.at(number);
-    if (!text.job->request.stream) return;
+    const auto& place = running.places.at(number);
+    if (!place.open->job->request.stream) return;
     Event event{Event::Kind::piece};
-    event.choice.index = text.first + sample;
+    event.choice.index = place.at().first + sample;
     event.choice.text = piece;
-    text.job->tell(std::move(event));
+    place.open->job->tell(std::move(event));
   };
   watch.finished = [&](const Sample& sample) {
-    by_number.at(sample.prompt)->samples[sample.sample] = sample;
+    const auto place = running.places.at(sample.prompt);
+    place.at().samples[sample.sample] = sample;
+    ++running.counts.texts;
+    if (--place.open->left > 0) return;
+    running.close(*place.open);
+    finish(running, {place.open});
   };
-  watch.progress = [&](std::uint64_t /*tokens*/) {
-    if (std::all_of(jobs.begin(), jobs.end(), [](const auto& job) { return job->cancelled(); }))
-      throw AllLeft{};
+  watch.progress = [&](std::uint64_t tokens) {
+    running.counts.completion_tokens += tokens - running.tokens;
+    running.counts.running = tokens - running.tokens;
+    running.tokens = tokens;
+    running.count_time();
+    if (running.feed.step) running.feed.step();
   };
-  generator_->run(prompts, watch);
+  return watch;
 }
 
 std::string Completer::text_of(std::int64_t token) const {
@@ -243,93 +314,91 @@ std::string Completer::echo_of(const Text& text) const {
   return echo;
 }
 
-// Reports each text's choices, with the tokens' log-probabilities if requested.
-void Completer::tell_choices(std::vector<Text>& texts) {
+// Reports each job's choices, with the tokens' log-probabilities if requested.
+void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs) {
   std::vector<std::vector<std::int64_t>> all;  // of each choice that requests tokens
-  for (const auto& text : texts) {
-    if (!text.job->request.logprobs) continue;
-    for (std::int64_t i = 0; i < text.job->request.n; ++i) {
-      auto& tokens = all.emplace_back(text.tokens);
-      const auto found = text.samples.find(i);
-      if (found == text.samples.end()) continue;
-      const auto shown = shown_tokens(found->second);
-      tokens.insert(tokens.end(), shown.begin(), shown.end());
+  for (const auto& open : jobs) {
+    const auto& request = open->job->request;
+    for (const auto& text : open->texts) {
+      for (std::int64_t i = 0; request.logprobs && i < request.n; ++i) {
+        auto& tokens = all.emplace_back(text.tokens);
+        const auto found = text.samples.find(i);
+        if (found == text.samples.end()) continue;
+        const auto shown = shown_tokens(found->second);
+        tokens.insert(tokens.end(), shown.begin(), shown.end());
+      }
     }
   }
   const auto scores = answerer_->score_tokens(all);
   std::size_t scored = 0;
-  for (const auto& text : texts) {
-    const auto& request = text.job->request;
-    for (std::int64_t i = 0; i < request.n; ++i) {
-      Event event{Event::Kind::choice};
-      auto& choice = event.choice;
-      choice.index = text.first + i;
-      choice.finish = "length";
-      if (request.echo) choice.text = echo_of(text);
-      if (const auto found = text.samples.find(i); found != text.samples.end()) {
-        choice.text += found->second.text;
-        if (found->second.finish != Finish::length) choice.finish = "stop";
-        if (options_.cite) choice.extra = {{"citations", to_json(found->second.cited)}};
+  for (const auto& open : jobs) {
+    const auto& request = open->job->request;
+    for (const auto& text : open->texts) {
+      for (std::int64_t i = 0; i < request.n; ++i) {
+        Event event{Event::Kind::choice};
+        auto& choice = event.choice;
+        choice.index = text.first + i;
+        choice.finish = "length";
+        if (request.echo) choice.text = echo_of(text);
+        if (const auto found = text.samples.find(i); found != text.samples.end()) {
+          choice.text += found->second.text;
+          if (found->second.finish != Finish::length) choice.finish = "stop";
+          if (options_.cite) choice.extra = {{"citations", to_json(found->second.cited)}};
+        }
+        if (request.logprobs) {
+          const auto from = request.echo ? text.before : std::ssize(text.tokens);
+          choice.tokens = tokens_of(all[scored], from, scores[scored], *request.logprobs);
+          ++scored;
+        }
+        open->job->tell(std::move(event));
       }
-      if (request.logprobs) {
-        const auto from = request.echo ? text.before : std::ssize(text.tokens);
-        choice.tokens = tokens_of(all[scored], from, scores[scored], *request.logprobs);
-        ++scored;
-      }
-      text.job->tell(std::move(event));
     }
   }
 }
 
-void Completer::complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts) {
-  const auto start = std::chrono::steady_clock::now();
+// Reports the results of jobs whose texts are complete.
+void Completer::finish(Running& running, const std::vector<std::shared_ptr<Open>>& jobs) {
+  try {
+    tell_choices(jobs);
+  } catch (const std::exception& error) {
+    for (const auto& open : jobs) open->job->fail(kFault, error.what());
+    return;
+  }
+  for (const auto& open : jobs) {
+    Event event{Event::Kind::done};
+    for (const auto& text : open->texts) {
+      event.usage.prompt += std::ssize(text.tokens);
+      for (const auto& [number, sample] : text.samples)
+        event.usage.completion += std::ssize(sample.tokens);
+    }
+    running.counts.prompt_tokens += static_cast<std::uint64_t>(event.usage.prompt);
+    open->job->tell(std::move(event));
+  }
+}
+
+void Completer::complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
+                         serve::ServeCounts& counts) {
   if (!remember(jobs)) return;
-  std::vector<Text> texts;
-  for (const auto& job : jobs) open(job, texts);
-  const auto fail_all = [&](const std::string& why) {
-    for (const auto& text : texts) text.job->fail(kFault, why);
+  Running running{feed, counts, {jobs.begin(), jobs.end()}};
+  running.tokens = generator_->tokens();
+  Arrivals given;
+  given.next = [&](std::int64_t rows) { return arrivals(running, rows); };
+  given.wanted = [&](std::uint64_t prompt) {
+    const auto found = running.places.find(prompt);
+    if (found == running.places.end()) return false;
+    if (!found->second.open->job->cancelled()) return true;
+    running.close(*std::shared_ptr(found->second.open));
+    return false;
   };
   try {
-    for (const auto& text : texts) {
-      const auto& request = text.job->request;
-      if (!request.stream || !request.echo) continue;
-      for (std::int64_t i = 0; i < request.n; ++i) {
-        Event event{Event::Kind::piece};
-        event.choice.index = text.first + i;
-        event.choice.text = echo_of(text);
-        text.job->tell(std::move(event));
-      }
-    }
-    draw(jobs, texts);
-    tell_choices(texts);
-  } catch (const AllLeft&) {
-    texts.clear();
+    generator_->run(given, watch(running));
   } catch (const std::exception& error) {
-    fail_all(error.what());
-    texts.clear();
+    for (const auto& [number, place] : running.places) place.open->job->fail(kFault, error.what());
+    for (const auto& open : running.scored) open->job->fail(kFault, error.what());
+    for (const auto& job : running.jobs) job->fail(kFault, error.what());
   }
-  std::map<CompletionJob*, serve::CompletionUsage> usages;
-  for (const auto& text : texts) {
-    auto& usage = usages[text.job.get()];
-    usage.prompt += std::ssize(text.tokens);
-    counts.prompt_tokens += text.tokens.size();
-    for (const auto& [number, sample] : text.samples) {
-      usage.completion += std::ssize(sample.tokens);
-      counts.completion_tokens += sample.tokens.size();
-      ++counts.texts;
-    }
-  }
-  for (const auto& job : jobs) {
-    const auto found = usages.find(job.get());
-    if (found == usages.end()) continue;
-    Event event{Event::Kind::done};
-    event.usage = found->second;
-    job->tell(std::move(event));
-  }
-  counts.busy_microseconds +=
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(
-                                     std::chrono::steady_clock::now() - start)
-                                     .count());
+  counts.running = 0;
+  running.count_time();
 }
 
 }  // namespace infer

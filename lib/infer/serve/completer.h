@@ -2,6 +2,7 @@
 // Computes completions for clients, with a model and its memories.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -30,6 +31,13 @@ struct CompleterOptions {
   void fields(core::FieldList& f);
 };
 
+/// Callbacks that give complete() more jobs.
+struct JobFeed {
+  /// Returns jobs with the memory options `memory` while `rows` rows are free; may return none.
+  std::function<std::vector<serve::JobPtr>(std::int64_t rows, const std::string& memory)> next;
+  std::function<void()> step = {};  ///< called at each token
+};
+
 /// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
 /// equal to those of `sample` and `score`. Not thread safe.
 class Completer {
@@ -37,9 +45,11 @@ class Completer {
   /// Loads the model once. Throws the errors of Generator and Answerer.
   explicit Completer(const CompleterOptions& options);
 
-  /// Computes the texts of jobs that share a batch (JobQueue::next()) and reports results and
-  /// errors to each job. Stops when all clients have disconnected.
-  void complete(const std::vector<serve::JobPtr>& jobs, serve::ServeCounts& counts);
+  /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed` gives
+  /// meanwhile, and reports results and errors to each job as soon as it ends. Returns when no text
+  /// is left. The rows of a cancelled job are free for others at once.
+  void complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
+                serve::ServeCounts& counts);
   /// Returns the tokenizer as clients use it.
   serve::ServedTokenizer tokens() const;
   bool chats() const { return chat_.has_value(); }
@@ -48,10 +58,14 @@ class Completer {
 
  private:
   struct Text;
+  struct Open;
+  struct Running;
   bool remember(const std::vector<serve::JobPtr>& jobs);
-  void open(const serve::JobPtr& job, std::vector<Text>& texts);
-  void draw(const std::vector<serve::JobPtr>& jobs, std::vector<Text>& texts);
-  void tell_choices(std::vector<Text>& texts);
+  bool open(Open& open);
+  std::vector<Arrival> arrivals(Running& running, std::int64_t rows);
+  GeneratorCallbacks watch(Running& running);
+  void finish(Running& running, const std::vector<std::shared_ptr<Open>>& jobs);
+  void tell_choices(const std::vector<std::shared_ptr<Open>>& jobs);
   std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
                                                 std::int64_t from, const TokenScores& scores,
                                                 std::int64_t likely) const;

@@ -147,6 +147,10 @@ class NgramSource : public Source {
   void clear() override {
     for (auto& follower : followers_) follower.clear();
   }
+  void join(const Source& other, std::int64_t /*streams*/, std::int64_t /*more*/) override {
+    const auto& more = dynamic_cast<const NgramSource&>(other).followers_;
+    followers_.insert(followers_.end(), more.begin(), more.end());
+  }
 
  private:
   NgramContext context(std::int64_t row) const {

@@ -125,6 +125,10 @@ void RingSource::select(const Tensor& rows) {
   if (ring_) ring_->select(rows);
 }
 
+void RingSource::join(const Source& other, std::int64_t streams, std::int64_t more) {
+  if (ring_) ring_->join(*dynamic_cast<const RingSource&>(other).ring_, streams, more);
+}
+
 void RingSource::clear() {
   if (ring_) ring_->clear();
 }

@@ -18,6 +18,7 @@ class RingSource : public Source {
               const nn::Place& place) override;
   void select(const torch::Tensor& rows) override;
   void clear() override;
+  void join(const Source& other, std::int64_t streams, std::int64_t more) override;
 
  protected:
   /// A set of visible positions and the temperatures of their scores.

@@ -215,6 +215,9 @@ class Source {
   virtual void select(const torch::Tensor& /*rows*/) {}
   virtual void clear() {}
   virtual SearchCounts searches() const { return {}; }
+  /// Appends the `more` streams of another source of the same kind and plan behind the `streams` own
+  /// ones. The next call is words() or select().
+  virtual void join(const Source& /*other*/, std::int64_t /*streams*/, std::int64_t /*more*/) {}
 };
 
 /// Shape of the streams for which a source is opened.

@@ -181,12 +181,22 @@ class StoreSource : public Source {
 
   void select(const Tensor& rows) override {
     streams_ = rows.size(0);
-    if (plan_.follow == 0 || found_.size() == 0) return;
+    if (plan_.follow == 0) return;
     if (!pointers_.empty()) pointers_ = selected(pointers_, rows);
-    found_ = found_.select(rows);
+    if (found_.size() > 0) found_ = found_.select(rows);
   }
 
   SearchCounts searches() const override { return searches_; }
+
+  void join(const Source& other, std::int64_t streams, std::int64_t more) override {
+    streams_ = streams + more;
+    if (plan_.follow == 0) return;
+    auto pointers = dynamic_cast<const StoreSource&>(other).pointers_;
+    pointers.resize(static_cast<std::size_t>(more));
+    pointers_.resize(static_cast<std::size_t>(streams));
+    std::move(pointers.begin(), pointers.end(), std::back_inserter(pointers_));
+    found_ = {};  // of the own streams only
+  }
 
  private:
   // Returns (R) bool: the rows whose gate allows a search. Undefined: all.

@@ -150,6 +150,10 @@ class UnigramSource : public Source {
   }
   void select(const Tensor& rows) override { streams_ = selected(streams_, rows); }
   void clear() override { streams_.assign(streams_.size(), begin_); }
+  void join(const Source& other, std::int64_t /*streams*/, std::int64_t /*more*/) override {
+    const auto& more = dynamic_cast<const UnigramSource&>(other).streams_;
+    streams_.insert(streams_.end(), more.begin(), more.end());
+  }
 
  private:
   using Counts = std::vector<TokenCounts>;  // of one stream, with each half-life

@@ -92,11 +92,38 @@ Entries EntryRing::view(std::int64_t skip, std::int64_t at_most) const {
 void EntryRing::select(const Tensor& rows) {
   if (state_.empty()) return;
   state_.select(rows);
+  number_runs(rows.size(0));
+}
+
+void EntryRing::number_runs(std::int64_t rows) {
   Tensor& run = state_.tensors["run"];
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(run.dim()), 1);
-  sizes[1] = rows.size(0);
-  const Tensor own = torch::arange(1, rows.size(0) + 1, run.options()).view(sizes);
+  sizes[1] = rows;
+  const Tensor own = torch::arange(1, rows + 1, run.options()).view(sizes);
   run = torch::where(run > 0, own.expand_as(run), run);
+}
+
+void EntryRing::join(const EntryRing& other, std::int64_t rows, std::int64_t more) {
+  if (state_.empty() && other.state_.empty()) return;
+  const torch::NoGradGuard no_gradient;
+  const std::int64_t held = std::max(size(), other.size());
+  State joined;
+  for (const auto& [name, like] : (state_.empty() ? other : *this).state_.tensors) {
+    const auto padded = [&, &name = name, &like = like](const EntryRing& ring, std::int64_t n) {
+      auto sizes = like.sizes().vec();
+      sizes[0] = held, sizes[1] = n;
+      const Tensor all = torch::zeros(sizes, like.options());
+      if (ring.state_.empty()) return all;
+      const std::int64_t begin = ring.count("begin"), end = ring.count("end");
+      all.slice(0, held - (end - begin)).copy_(ring.state_.tensors.at(name).slice(0, begin, end));
+      return all;
+    };
+    joined.tensors[name] = torch::cat({padded(*this, rows), padded(other, more)}, 1);
+    joined.by_step.insert(name);
+  }
+  joined.counts = {{"begin", 0}, {"end", held}};
+  state_ = std::move(joined);
+  number_runs(rows + more);
 }
 
 }  // namespace nn

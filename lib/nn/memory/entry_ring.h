@@ -34,6 +34,10 @@ class EntryRing {
   /// Replaces row i by the former row rows[i]; rows (int64) has one element for each new row (beam
   /// search, finished rows). Runs become the row's number.
   void select(const torch::Tensor& rows);
+  /// Appends the `more` rows of another ring with the same capacity behind the `rows` own ones. The
+  /// newest steps of both become the same step; a row with fewer steps is padded before its first
+  /// one. Runs become the row's number.
+  void join(const EntryRing& other, std::int64_t rows, std::int64_t more);
   void clear() { state_ = {}; }
 
   /// Returns the number of stored steps.
@@ -46,6 +50,7 @@ class EntryRing {
   std::int64_t count(const char* name) const;
   std::int64_t slots() const;
   void resize(std::int64_t slots);
+  void number_runs(std::int64_t rows);
 
   std::int64_t capacity_;
   State state_;

@@ -46,8 +46,8 @@ DOCTEST_TEST_CASE(
           const double own = row % 5 == 4 ? 0 : temperature;  // texts in parallel
           core::Rng same = rng;
           by.push_back({own, own > 0 ? same.uniform() : 0});
-          infer::Draw draw(options);
-          const auto token = draw.at(own)(row_of(log_p, row), rng);
+          infer::Draw draw(options_of(own, top_k, top_p));
+          const auto token = draw(row_of(log_p, row), rng);
           expected.push_back({token, log_p[row][token].item<double>()});
         }
         const auto got = infer::draw_there(options, log_p, by);

@@ -126,11 +126,11 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
                 R"([{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}])");
 }
 
-DOCTEST_TEST_CASE("requests with the same settings go together, and no more than fit") {
+DOCTEST_TEST_CASE("requests are taken in their order, with one memory, and no more than fit") {
   serve::JobQueue queue(5);
   const auto a = job(R"({"prompt": ["a", "b"]})"), b = job(R"({"prompt": "b", "top_k": 2})"),
              c = job(R"({"prompt": "c", "temperature": 0, "memory": {}})"),
-             d = job(R"({"prompt": ["d", "e"]})"), e = job(R"({"prompt": "e"})"),
+             d = job(R"({"prompt": ["d", "e"], "n": 2})"), e = job(R"({"prompt": "e"})"),
              f = job(R"({"prompt": "f"})");
   for (const auto& one : {a, b, c, d, e}) DOCTEST_CHECK(queue.push(one));
   DOCTEST_CHECK(!queue.push(f));
@@ -138,15 +138,16 @@ DOCTEST_TEST_CASE("requests with the same settings go together, and no more than
   const auto with_cache = job(R"({"prompt": "a", "memory": {"cache": 9}})");
   DOCTEST_CHECK(with_cache->request.memory == R"({"cache":9})");
   e->cancel();
-  DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, c});
-  DOCTEST_CHECK(queue.next(4, soon) == std::vector{b});
-  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fits alone
+  DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, b, c});
+  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fits: alone
   DOCTEST_CHECK(queue.next(4, soon).empty());
   DOCTEST_CHECK(queue.push(f));
   DOCTEST_CHECK(queue.push(with_cache));
   queue.close();
   DOCTEST_CHECK(!queue.push(e));
-  DOCTEST_CHECK(queue.next(4, soon) == std::vector{f});
+  DOCTEST_CHECK(queue.next(4, soon, R"({"cache":9})").empty());  // not before its turn
+  DOCTEST_CHECK(queue.next(4, soon, "") == std::vector{f});
+  DOCTEST_CHECK(queue.next(4, soon, "").empty());
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{with_cache});
 }
 

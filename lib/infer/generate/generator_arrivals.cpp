@@ -1,0 +1,127 @@
+// Continues prompts that arrive while others are continued: rows are refilled between two steps.
+
+#include <algorithm>
+#include <deque>
+#include <map>
+
+#include "core/error.h"
+#include "infer/generate/growing_text.h"
+
+namespace infer {
+namespace {
+
+// Prompt tokens read between two steps: on a CPU, other texts wait for them about as long as for a
+// few of their own tokens.
+constexpr std::int64_t kReadOnCpu = 128, kReadOnDevice = 1024;
+
+}  // namespace
+
+// Samples [first, last) of a prompt, which get rows together.
+struct Generator::Waiting {
+  std::shared_ptr<const Start> start;
+  std::int64_t first, last;
+  std::int64_t rows() const { return last - first; }
+};
+
+// The texts of a run() with arrivals.
+struct Generator::Refilled {
+  std::deque<Waiting> waiting;              // without rows
+  std::map<std::int64_t, Waiting> reading;  // by the number of the prompt in the session
+  std::vector<Growing> texts;               // the session's rows
+
+  std::int64_t rows() const {
+    auto rows = std::ssize(texts);
+    for (const auto& [number, one] : reading) rows += one.rows();
+    return rows;
+  }
+};
+
+void Generator::run(const Arrivals& arrivals, const GeneratorCallbacks& watch) {
+  if (options_.searches() || sources_ || retrieve_.any())
+    core::fail(core::Code::bug, "arrivals: cannot be combined with a beam, sources or passages");
+  session_->clear();
+  Refilled refilled;
+  Draw draw(options_.draw);
+  for (;;) {
+    drop_unwanted(refilled, arrivals);
+    admit(refilled, arrivals, watch);
+    if (refilled.rows() == 0) return;
+    read(refilled);
+    if (!refilled.texts.empty()) step(refilled.texts, draw, watch);
+  }
+}
+
+void Generator::drop_unwanted(Refilled& refilled, const Arrivals& arrivals) {
+  const auto wanted = [&](std::uint64_t prompt) { return arrivals.wanted(prompt); };
+  std::erase_if(refilled.waiting, [&](const auto& one) { return !wanted(one.start->number); });
+  std::erase_if(refilled.reading, [&](const auto& one) {
+    if (wanted(one.second.start->number)) return false;
+    session_->discard(one.first);
+    return true;
+  });
+  std::vector<std::int64_t> rows;
+  std::vector<Growing> texts;
+  for (std::size_t i = 0; i < refilled.texts.size(); ++i) {
+    if (!wanted(refilled.texts[i].sample.prompt)) continue;
+    rows.push_back(static_cast<std::int64_t>(i));
+    texts.push_back(std::move(refilled.texts[i]));
+  }
+  session_->select(rows);
+  refilled.texts = std::move(texts);
+}
+
+// Admits the next prompts, in their order, as long as rows are free.
+void Generator::admit(Refilled& refilled, const Arrivals& arrivals,
+                      const GeneratorCallbacks& watch) {
+  auto& waiting = refilled.waiting;
+  std::vector<Waiting> together;
+  auto free = options_.batch - refilled.rows();
+  const auto alone = [&](const Waiting& one) { return session_->alone(one.start->tokens.size()); };
+  for (const auto& [number, one] : refilled.reading)
+    if (alone(one)) return;
+  while (free > 0) {
+    if (waiting.empty())
+      for (auto& arrival : arrivals.next(free)) {
+        for (auto& made : starts_of({arrival.prompt}, watch)) {
+          made.draw.top_k = arrival.top_k, made.draw.top_p = arrival.top_p;
+          const auto start = std::make_shared<const Start>(std::move(made));
+          for (std::int64_t i = 0; i < arrival.samples; i += options_.batch)
+            waiting.push_back({start, i, std::min(arrival.samples, i + options_.batch)});
+        }
+      }
+    if (waiting.empty() || waiting.front().rows() > free) break;
+    const bool by_itself = alone(waiting.front());
+    if (by_itself && (refilled.rows() > 0 || !together.empty())) break;
+    free -= waiting.front().rows();
+    together.push_back(std::move(waiting.front()));
+    waiting.pop_front();
+    if (by_itself) break;
+  }
+  if (together.empty()) return;
+  std::vector<std::vector<std::int64_t>> prompts;
+  for (const auto& one : together) prompts.push_back(one.start->tokens);
+  auto number = session_->admit(std::move(prompts));
+  for (auto& one : together) refilled.reading.emplace(number++, std::move(one));
+}
+
+// Reads a piece of the admitted prompts. Those that have been read become texts.
+void Generator::read(Refilled& refilled) {
+  const auto before = session_->rows();
+  const auto read = session_->read(device_.is_cpu() ? kReadOnCpu : kReadOnDevice);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < before; ++row) rows.push_back(row);
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    const auto found = refilled.reading.find(read[i]);
+    const auto& [start, first, last] = found->second;
+    const auto decoder = decoder_after(*start);
+    for (auto sample = first; sample < last; ++sample) {
+      refilled.texts.push_back(growing(*start, sample, decoder));
+      refilled.texts.back().start = start;
+      rows.push_back(before + static_cast<std::int64_t>(i));
+    }
+    refilled.reading.erase(found);
+  }
+  session_->select(rows);
+}
+
+}  // namespace infer
