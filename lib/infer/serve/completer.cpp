@@ -357,7 +357,8 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs) {
 }
 
 // Reports the results of jobs whose texts are complete.
-void Completer::finish(Running& running, const std::vector<std::shared_ptr<Open>>& jobs) {
+void Completer::finish(Running& running, std::vector<std::shared_ptr<Open>> jobs) {
+  std::erase_if(jobs, [](const auto& open) { return open->job->cancelled(); });
   try {
     tell_choices(jobs);
   } catch (const std::exception& error) {

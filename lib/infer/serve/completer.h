@@ -64,7 +64,7 @@ class Completer {
   bool open(Open& open);
   std::vector<Arrival> arrivals(Running& running, std::int64_t rows);
   GeneratorCallbacks watch(Running& running);
-  void finish(Running& running, const std::vector<std::shared_ptr<Open>>& jobs);
+  void finish(Running& running, std::vector<std::shared_ptr<Open>> jobs);
   void tell_choices(const std::vector<std::shared_ptr<Open>>& jobs);
   std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
                                                 std::int64_t from, const TokenScores& scores,

@@ -105,3 +105,29 @@ DOCTEST_TEST_CASE("a ring goes on from its State; rows that are reset hold paddi
   DOCTEST_CHECK(torch::equal(run.select(1, 1), torch::full({4}, -1, torch::kInt64)));
   DOCTEST_CHECK(torch::equal(run.select(1, 2), torch::full({4}, 2, torch::kInt64)));
 }
+
+DOCTEST_TEST_CASE("a ring that joins another holds the rows of both, with the newest step common") {
+  for (const auto& [own, more] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {4, 9}, {9, 4}, {0, 3}, {3, 0}, {30, 2}}) {
+    nn::EntryRing ring(12), other(12);
+    if (own > 0) append(ring, 0, own, 2);
+    if (more > 0) append(other, 100, more, 3);
+    const auto a = ring.view(), b = other.view();
+    ring.join(other, 2, 3);
+    const auto held = std::max(ring.size(), other.size()), kept = std::min<std::int64_t>(own, 12);
+    DOCTEST_CHECK(ring.size() == std::max(kept, more));
+    const auto all = ring.view();
+    const Tensor run = all.place.run.view({held, 5}), labels = all.labels.view({held, 5});
+    for (std::int64_t row = 0; row < 5; ++row) {
+      const auto there = row < 2 ? kept : more;
+      DOCTEST_CHECK((run.select(1, row).slice(0, 0, held - there) == -1).all().item<bool>());
+      DOCTEST_CHECK((run.select(1, row).slice(0, held - there) == row).all().item<bool>());
+      if (there == 0) continue;
+      const auto& from = row < 2 ? a : b;
+      DOCTEST_CHECK(torch::equal(labels.select(1, row).slice(0, held - there),
+                                 from.labels.view({there, -1}).select(1, row < 2 ? row : row - 2)));
+    }
+    append(ring, 200, 1, 5);  // goes on
+    DOCTEST_CHECK(ring.view(0, 1).labels[4].item<std::int64_t>() == 1004);
+  }
+}
