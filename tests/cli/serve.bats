@@ -63,6 +63,36 @@ status() {
   ask "$(jq -n --arg s "$stop" '{prompt: "The cat", temperature: 0, max_tokens: 20, stop: $s}')" | jq -e '.choices[0] | .text == "" and .finish_reason == "stop"'
 }
 
+@test "a short completion behind a long stream ends before it; a client that leaves frees its row" {
+  drawn='{"prompt": ["x", "The cat"], "n": 2, "seed": 7, "top_k": 40, "max_tokens": 3}'
+  scored='{"prompt": "The cat sat", "max_tokens": 0, "echo": true, "logprobs": 0}'
+  ask "$drawn" | jq -c .choices >drawn
+  ask "$scored" | jq -c .choices >scored
+  start long -t bytes --batch 2 --max-tokens 100000000
+  port=$(cat long.port)
+  curl -sSN -d '{"prompt": "The cow", "max_tokens": 100000000, "stream": true}' "localhost:$port/v1/completions" >events 3>&- &
+  streaming=$!
+  for _ in {1..200}; do
+    grep -q '^data: ' events && break
+    sleep 0.05
+  done
+  curl -sS "localhost:$port/metrics" | grep -qx 'tessera_running_texts 1'
+  # The other row is free for one text after the other, more than it holds at once; scores need none.
+  ask "$drawn" | jq -c .choices | cmp drawn
+  ask "$scored" | jq -c .choices | cmp scored
+  kill -0 "$streaming"
+  kill "$streaming"
+  wait "$streaming" || true
+  for _ in {1..100}; do
+    curl -sS "localhost:$port/metrics" | grep -qx 'tessera_running_texts 0' && break
+    sleep 0.05
+  done
+  curl -sS "localhost:$port/metrics" | grep -qx 'tessera_running_texts 0'
+  # Two texts of one prompt take both rows.
+  ask "$drawn" | jq -c .choices | cmp drawn
+  kill -TERM "$(cat long.pid)"
+}
+
 @test "logprobs are those of score to 1e-6, the prompt's too; lm-evaluation-harness' request" {
   echo '{"text": "The cat sat on the mat."}' | score -q -m model -t bytes --per-token - >scored
   ask '{"prompt": "The cat sat on the mat.", "max_tokens": 0, "echo": true, "logprobs": 5, "temperature": 0}' >answer

@@ -63,8 +63,8 @@ struct Arrival {
 /// Callbacks that give run() its prompts.
 struct Arrivals {
   /// Returns prompts to continue; called between two steps while `rows` rows are free and no prompt
-  /// waits. Prompts of more texts than that wait for rows. Returns none if there are none now; this
-  /// ends run() once no text is left.
+  /// waits. More texts than that wait for rows. Returns none if there are none now; this ends run()
+  /// once no text is left.
   std::function<std::vector<Arrival>(std::int64_t rows)> next;
   /// Returns whether the texts of a prompt are still wanted; called at each step. Others get no
   /// more callbacks, and their rows are free.

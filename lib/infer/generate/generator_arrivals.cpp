@@ -16,7 +16,7 @@ constexpr std::int64_t kReadOnCpu = 128, kReadOnDevice = 1024;
 
 }  // namespace
 
-// Samples [first, last) of a prompt, which get rows together.
+// Samples [first, last) of a prompt, which is read once for all of them that get rows together.
 struct Generator::Waiting {
   std::shared_ptr<const Start> start;
   std::int64_t first, last;
@@ -85,16 +85,18 @@ void Generator::admit(Refilled& refilled, const Arrivals& arrivals,
         for (auto& made : starts_of({arrival.prompt}, watch)) {
           made.draw.top_k = arrival.top_k, made.draw.top_p = arrival.top_p;
           const auto start = std::make_shared<const Start>(std::move(made));
-          for (std::int64_t i = 0; i < arrival.samples; i += options_.batch)
-            waiting.push_back({start, i, std::min(arrival.samples, i + options_.batch)});
+          waiting.push_back({start, 0, arrival.samples});
         }
       }
-    if (waiting.empty() || waiting.front().rows() > free) break;
-    const bool by_itself = alone(waiting.front());
+    if (waiting.empty()) break;
+    auto& next = waiting.front();
+    const bool by_itself = alone(next);
     if (by_itself && (refilled.rows() > 0 || !together.empty())) break;
-    free -= waiting.front().rows();
-    together.push_back(std::move(waiting.front()));
-    waiting.pop_front();
+    // Samples without a row read the prompt again later, so that no request waits for many rows.
+    const auto rows = std::min(free, next.rows());
+    together.push_back({next.start, next.first, next.first + rows});
+    free -= rows, next.first += rows;
+    if (next.rows() == 0) waiting.pop_front();
     if (by_itself) break;
   }
   if (together.empty()) return;
