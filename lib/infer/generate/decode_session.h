@@ -82,7 +82,6 @@ class Session {
   const PrefixedRows* prefixed() const { return prefixed_ ? &*prefixed_ : nullptr; }
 
   std::int64_t rows() const { return rows_; }
-  std::int64_t window() const { return window_; }
   /// Returns the number of initial tokens of a prompt that the model has forgotten after reading
   /// it.
   std::int64_t forgotten_of(std::int64_t prompt_length) const;

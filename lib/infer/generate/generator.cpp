@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "infer/decode/decode_check.h"
-#include "infer/generate/device_draw.h"
 #include "infer/generate/generator_stop.h"
 #include "infer/generate/growing_text.h"
 #include "infer/loops/make_engine.h"
