@@ -17,6 +17,7 @@
 #include "core/io.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
+#include "infer/loops/make_engine.h"
 #include "model/adapter.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
@@ -74,10 +75,8 @@ void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
 }
 
 model::Loaded load(const Options& options, torch::Device device) {
-  // Weights that will be packed need no float32 copy first.
-  const bool wide = options.generator.weights == "float32";
-  auto loaded = model::load(options.model, device,
-                            wide ? std::optional(torch::kFloat32) : std::nullopt, options.adapter);
+  auto loaded = infer::load_to_decode(
+      options.model, device, infer::parse_precision(options.generator.weights), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }

@@ -156,7 +156,8 @@ namespace {
 // Loads a complete folder and adds the adapter (null: none) to its weights. `own` receives the
 // fingerprint without the adapter.
 Loaded load_folder(const std::string& folder, torch::Device device,
-                   std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own) {
+                   std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own,
+                   WeightTaker* taker = nullptr) {
   StoredConfig stored = read_config(folder);
   Loaded loaded;
   loaded.folder = folder;
@@ -166,7 +167,7 @@ Loaded load_folder(const std::string& folder, torch::Device device,
   loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
   loaded.stored_type = stored_type(files, stored.config.family);
   if (!dtype) dtype = dtype_of(files);
-  const auto read = read_model(stored.config, stored.path, files, *dtype, adapter);
+  const auto read = read_model(stored.config, stored.path, files, *dtype, adapter, taker);
   loaded.model = read.model;
   loaded.fingerprint = read.fingerprint;
   own = read.stored;
@@ -222,7 +223,7 @@ Loaded load_unfinished(const UnfinishedRun& run, torch::Device device,
 }  // namespace
 
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
-            const std::string& adapter_folder) {
+            const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {
   if (const auto run = unfinished_run(path); run && adapter_folder.empty())
     return load_unfinished(*run, device, dtype);
   const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;
@@ -233,7 +234,9 @@ Loaded load(const std::string& path, torch::Device device, std::optional<torch::
     adapter.emplace(adapter_folder);
   }
   core::Digest own;
-  Loaded loaded = load_folder(folder, device, dtype, adapter ? &*adapter : nullptr, own);
+  Loaded loaded =
+      load_folder(folder, device, dtype, adapter ? &*adapter : nullptr, own, taker.get());
+  loaded.taker = std::move(taker);
   loaded.adapter = adapter_folder;
   return loaded;
 }

@@ -33,6 +33,7 @@ struct Loaded {
   core::Digest fingerprint;          ///< of weights and architecture; recorded in datastores
   torch::Dtype stored_type = torch::kFloat32;  ///< stored_type() of the files
   TrainingFacts facts;
+  std::shared_ptr<WeightTaker> taker;  ///< has some of the weights' numbers; null: `model` has all
 };
 
 /// Returns "float32", "bfloat16" or "float16", as transformers names a type of weights.
@@ -68,14 +69,16 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 /// tokenizer.json, else vocab.json and merges.txt, else no tokenizer), or a GGUF file of an
 /// architecture in model/gguf. Converts weights to `dtype`; without it, keeps the files' type,
 /// bfloat16 or float32. Does not change the folder or torch's generator. `adapter` (empty: none) is
-/// a folder (adapter.h) whose terms are added to the weights.
+/// a folder (adapter.h) whose terms are added to the weights. `taker` (null: none): see
+/// read_model(); a folder whose training has not finished gives it nothing.
 ///
 /// Throws Error{no_input} for a path that is no model folder or is incomplete; Error{bad_config}
 /// for a config.json key that is missing, unknown or wrong; Error{bad_data} that names a tensor
 /// which is missing, superfluous, of a wrong shape or not finite, and for weights or a tokenizer
 /// that differ from the recorded fingerprints; and the errors of Adapter.
 Loaded load(const std::string& path, torch::Device device = torch::kCPU,
-            std::optional<torch::Dtype> dtype = torch::kFloat32, const std::string& adapter = {});
+            std::optional<torch::Dtype> dtype = torch::kFloat32, const std::string& adapter = {},
+            std::shared_ptr<WeightTaker> taker = nullptr);
 
 /// Sets the tokenizer of a model without one, from `path` (tokenizer.json or "bytes"); an empty
 /// path has no effect. Throws Error{bad_data} if the model has a different tokenizer, and the

@@ -21,8 +21,9 @@ std::string GgufTensors::type_of(const std::string& tensor) const {
   return std::string(weights_.at(tensor).tensor->type->name);
 }
 
-void GgufTensors::fill(const std::string& tensor, const torch::Tensor& out) const {
-  gguf_read(file_, weights_.at(tensor), out.data_ptr<float>());
+void GgufTensors::fill(const std::string& tensor, std::int64_t first,
+                       const torch::Tensor& out) const {
+  gguf_read_rows(file_, weights_.at(tensor), first, out.size(0), out.data_ptr<float>());
 }
 
 }  // namespace model

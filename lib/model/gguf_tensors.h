@@ -26,7 +26,7 @@ class GgufTensors : public TensorReader {
 
  private:
   explicit GgufTensors(GgufFile file);
-  void fill(const std::string& tensor, const torch::Tensor& out) const override;
+  void fill(const std::string& tensor, std::int64_t first, const torch::Tensor& out) const override;
 
   GgufFile file_;
   std::map<std::string, GgufWeight> weights_;

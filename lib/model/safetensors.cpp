@@ -175,6 +175,14 @@ void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tenso
   }
 }
 
+void hash_name(core::Hasher& hasher, const std::string& name, torch::IntArrayRef sizes) {
+  hasher.update(digest_line(name, name_of(torch::kFloat32, name), sizes));
+}
+
+void hash_numbers(core::Hasher& hasher, const torch::Tensor& part) {
+  hasher.update(bytes_of(part));
+}
+
 core::Digest tensors_digest(const NamedTensors& tensors) {
   std::map<std::string, torch::Tensor> sorted(tensors.begin(), tensors.end());
   core::Hasher hasher;
@@ -258,8 +266,11 @@ torch::Tensor SafetensorsReader::map(const std::string& tensor) const {
   return path_.empty() ? torch::Tensor() : map_tensor(path_, entry(tensor));
 }
 
-void SafetensorsReader::fill(const std::string& tensor, const torch::Tensor& out) const {
-  source_->read_at(entry(tensor).begin, bytes_of(out));
+void SafetensorsReader::fill(const std::string& tensor, std::int64_t first,
+                             const torch::Tensor& out) const {
+  const Entry& at = entry(tensor);
+  const auto row = first == 0 ? 0 : (at.end - at.begin) / static_cast<std::uint64_t>(at.shape[0]);
+  source_->read_at(at.begin + static_cast<std::uint64_t>(first) * row, bytes_of(out));
 }
 
 void SafetensorsReader::verify() const {

@@ -41,6 +41,10 @@ void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Ten
 /// they have been read. `tensor` is contiguous and on the CPU, and is hashed as float32.
 void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor,
                const std::function<void(const torch::Tensor& rows)>& after);
+/// Hashes a float32 tensor's name and shape, which precede its numbers.
+void hash_name(core::Hasher& hasher, const std::string& name, torch::IntArrayRef sizes);
+/// Hashes a part of a tensor's numbers, contiguous and on the CPU.
+void hash_numbers(core::Hasher& hasher, const torch::Tensor& part);
 /// Returns the XXH3-128 over each tensor's name, dtype, shape and bytes, in the order of the names.
 core::Digest tensors_digest(const NamedTensors& tensors);
 
@@ -68,7 +72,7 @@ class SafetensorsReader : public TensorReader {
 
  private:
   void parse();
-  void fill(const std::string& tensor, const torch::Tensor& out) const override;
+  void fill(const std::string& tensor, std::int64_t first, const torch::Tensor& out) const override;
   std::unique_ptr<core::RandomSource> source_;
   std::string path_;  // empty: not a file
 };

@@ -40,6 +40,10 @@ class TensorFiles {
   void read_into(const std::string& tensor, const torch::Tensor& out) const {
     reader(tensor).read_into(tensor, out);
   }
+  void read_rows_into(const std::string& tensor, std::int64_t first,
+                      const torch::Tensor& out) const {
+    reader(tensor).read_rows_into(tensor, first, out);
+  }
   torch::Tensor map(const std::string& tensor) const { return reader(tensor).map(tensor); }
   /// Returns the metadata of a single file; empty for several files.
   const Metadata& metadata() const;

@@ -26,7 +26,7 @@ std::int64_t TensorReader::elements() const {
 torch::Tensor TensorReader::read(const std::string& tensor) const {
   const TensorEntry& at = entry(tensor);
   auto out = torch::empty(at.shape, at.dtype);
-  fill(tensor, out);
+  fill(tensor, 0, out);
   return out;
 }
 
@@ -35,7 +35,18 @@ void TensorReader::read_into(const std::string& tensor, const torch::Tensor& out
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       out.sizes() != at.shape)
     core::fail(core::Code::bug, "tensor {}: read into a tensor of another shape or type", tensor);
-  fill(tensor, out);
+  fill(tensor, 0, out);
+}
+
+void TensorReader::read_rows_into(const std::string& tensor, std::int64_t first,
+                                  const torch::Tensor& out) const {
+  const TensorEntry& at = entry(tensor);
+  auto shape = at.shape;
+  if (shape.size() >= 2 && out.dim() >= 2) shape[0] = out.size(0);
+  if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
+      shape.size() < 2 || out.sizes() != shape || first < 0 || first > at.shape[0] - shape[0])
+    core::fail(core::Code::bug, "tensor {}: read into rows of another shape or type", tensor);
+  fill(tensor, first, out);
 }
 
 }  // namespace model

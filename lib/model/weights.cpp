@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <set>
@@ -57,6 +58,11 @@ class WeightsDigest {
                 const std::function<void(const torch::Tensor& rows)>& after) {
     hash_rows(weights_, name, values, after);
   }
+  /// Adds a weight in parts: its name, then rows in order.
+  void begin(const std::string& name, torch::IntArrayRef sizes) {
+    hash_name(weights_, name, sizes);
+  }
+  void add_part(const torch::Tensor& rows) { hash_numbers(weights_, rows); }
   core::Digest of(const nn::ModelOptions& options, std::int64_t vocabulary) {
     core::Hasher all;
     all.update(options_digest(options, vocabulary).hex());
@@ -75,6 +81,27 @@ std::vector<std::size_t> by_name(std::size_t n,
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(a) < name(b); });
   return order;
+}
+
+// Returns whether two tensors of the files are equal. Reads matrices a part at a time.
+bool equal_tensors(const TensorFiles& files, const std::string& a, const std::string& b) {
+  const auto &one = files.entry(a), &other = files.entry(b);
+  if (one.shape != other.shape) return false;
+  if (one.dtype != other.dtype || one.shape.size() < 2) return files.read(a).equal(files.read(b));
+  constexpr std::int64_t kPartNumbers = std::int64_t{1} << 21;
+  auto sizes = one.shape;
+  const auto rows = sizes[0];
+  const auto step = std::max<std::int64_t>(
+      1,
+      kPartNumbers / std::max<std::int64_t>(1, one.elements() / std::max<std::int64_t>(1, rows)));
+  for (std::int64_t first = 0; first < rows; first += step) {
+    sizes[0] = std::min(step, rows - first);
+    const auto x = torch::empty(sizes, one.dtype), y = torch::empty(sizes, one.dtype);
+    files.read_rows_into(a, first, x);
+    files.read_rows_into(b, first, y);
+    if (!x.equal(y)) return false;
+  }
+  return true;
 }
 
 // Returns the layout of the experts' tensors. Throws Error{bad_data} if the files have fewer
@@ -204,8 +231,7 @@ void StoredWeights::check_others(const FaultFound& found) const {
     // transformers ties the head to the embedding even if the file has a head.
     const auto& embedding = weights_[0].pieces[0].tensor;
     if (!files_.has(embedding)) continue;
-    if (files_.entry(name).shape != files_.entry(embedding).shape ||
-        !files_.read(name).equal(files_.read(embedding)))
+    if (!equal_tensors(files_, name, embedding))
       found(fmt::format("{}: {} differs from {}, but config.json ties them", files_.file_of(name),
                         name, embedding));
   }
@@ -232,6 +258,29 @@ void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
       found(
           fmt::format("{}: tensor {} has a value that is not finite", files_.file_of(name), name));
   }
+}
+
+bool StoredWeights::has_rows(std::size_t i) const {
+  const auto& weight = weights_[i];
+  return weight.shape.size() >= 2 && weight.pieces.size() == 1 &&
+         weight.pieces[0].layout == Layout::as_is &&
+         files_.entry(weight.pieces[0].tensor).shape == weight.shape;
+}
+
+void StoredWeights::read_rows_into(std::size_t i, std::int64_t first, const torch::Tensor& rows,
+                                   const FaultFound& found) const {
+  const auto& name = weights_[i].pieces[0].tensor;
+  const auto dtype = files_.entry(name).dtype;
+  if (dtype == rows.scalar_type()) {
+    files_.read_rows_into(name, first, rows);
+  } else {
+    const auto stored = torch::empty(rows.sizes(), dtype);
+    files_.read_rows_into(name, first, stored);
+    torch::Tensor(rows).copy_(stored);
+  }
+  if (const double by = factor(i); by != 1) torch::Tensor(rows).mul_(by);
+  if (!is_finite(rows))
+    found(fmt::format("{}: tensor {} has a value that is not finite", files_.file_of(name), name));
 }
 
 torch::Tensor StoredWeights::map(std::size_t i, torch::Dtype dtype) const {
@@ -265,8 +314,40 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
   return torch::kFloat32;
 }
 
+namespace {
+
+constexpr std::int64_t kPartBytes = std::int64_t{8} << 20;  // of a weight that is read in parts
+
+// Reads a weight for `taker`, in parts if the files allow it, and releases the model's memory for
+// it. `whole` reads it at once.
+void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
+               const torch::Tensor& weight, WeightTaker& taker, WeightsDigest& digest,
+               const std::function<torch::Tensor()>& whole) {
+  const auto sizes = weight.sizes().vec();
+  torch::Tensor(weight).set_data(
+      torch::full({1}, std::numeric_limits<float>::quiet_NaN(), weight.options()).expand(sizes));
+  if (whole) {
+    taker.take(weight, 0, whole());
+    return;
+  }
+  auto part_sizes = sizes;
+  const auto row_bytes = 4 * std::max<std::int64_t>(1, weight.numel() / sizes[0]);
+  part_sizes[0] = std::clamp<std::int64_t>(kPartBytes / row_bytes, 1, sizes[0]);
+  const auto part = torch::empty(part_sizes, torch::kFloat32);
+  digest.begin(name, sizes);
+  for (std::int64_t first = 0; first < sizes[0]; first += part_sizes[0]) {
+    const auto rows = part.narrow(0, 0, std::min(part_sizes[0], sizes[0] - first));
+    stored.read_rows_into(i, first, rows, refuse);
+    digest.add_part(rows);
+    taker.take(weight, first, rows);
+  }
+}
+
+}  // namespace
+
 ReadModel read_model(const Config& config, const std::string& config_origin,
-                     const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter) {
+                     const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter,
+                     WeightTaker* taker) {
   const StoredWeights stored(config, config_origin, files);
   stored.check(refuse);
   std::vector<std::vector<Adapter::Change>> changes(stored.size());
@@ -296,15 +377,25 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
       table->second->stay_on_disk(mapped);
       continue;
     }
-    const auto wide =
-        dtype == torch::kFloat32 ? weight : torch::empty(weight.sizes(), torch::kFloat32);
-    stored.read_into(i, wide, refuse);
-    as_stored.add(name, wide);
-    if (adapter != nullptr) {
+    const auto read = [&, i, &name = name](const torch::Tensor& wide) {
+      stored.read_into(i, wide, refuse);
+      as_stored.add(name, wide);
+      if (adapter == nullptr) return wide;
       adapter->apply(changes[i], wide, refuse);
       as_changed.add(name, wide);
+      return wide;
+    };
+    const auto sizes = weight.sizes().vec();
+    const auto fresh = [&] { return read(torch::empty(sizes, torch::kFloat32)); };
+    if (taker != nullptr && taker->takes(*model, weight)) {
+      const bool by_rows = adapter == nullptr && stored.has_rows(i);
+      give_rows(stored, i, name, weight, *taker, as_stored,
+                by_rows ? std::function<torch::Tensor()>() : fresh);
+    } else if (dtype == torch::kFloat32) {
+      read(weight);
+    } else {
+      torch::Tensor(weight).copy_(fresh());
     }
-    if (dtype != torch::kFloat32) torch::Tensor(weight).copy_(wide);
   }
   const auto digest = as_stored.of(config.options, config.vocabulary);
   return {model, adapter == nullptr ? digest : as_changed.of(config.options, config.vocabulary),

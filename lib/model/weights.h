@@ -51,6 +51,11 @@ class StoredWeights {
   /// Reads into a float32 tensor of its shape; a tensor of another type needs extra memory during
   /// the conversion. Reports each tensor of the files with a value that is not finite.
   void read_into(std::size_t i, const torch::Tensor& weight, const FaultFound& found) const;
+  /// Returns whether the rows of a weight are consecutive rows of one tensor of the files.
+  bool has_rows(std::size_t i) const;
+  /// Does the same with rows [first, first + rows.size(0)). Requires has_rows().
+  void read_rows_into(std::size_t i, std::int64_t first, const torch::Tensor& rows,
+                      const FaultFound& found) const;
   /// Maps a weight (map_tensor()). Undefined unless the file has its numbers as they are, in
   /// `dtype`.
   torch::Tensor map(std::size_t i, torch::Dtype dtype) const;
@@ -77,6 +82,18 @@ NamedTensors weights_to_write(const nn::Model& model, const Family* family);
 
 class Adapter;  // adapter.h
 
+/// Receives numbers of weights while a model is read, to keep them in another form. The model then
+/// has only the shapes of these weights: its numbers are NaN, in the memory of one.
+class WeightTaker {
+ public:
+  virtual ~WeightTaker() = default;
+  /// Returns whether to take a weight of the model; `weight` is the model's parameter.
+  virtual bool takes(const nn::Model& model, const torch::Tensor& weight) = 0;
+  /// Receives rows [first, first + rows.size(0)) of a weight that takes() accepted: float32,
+  /// contiguous, in order. The memory of `rows` is used again afterwards.
+  virtual void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) = 0;
+};
+
 /// A model and its fingerprint().
 struct ReadModel {
   std::shared_ptr<nn::Model> model;
@@ -87,12 +104,14 @@ struct ReadModel {
 /// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
 /// `adapter` (null: none), then converts to `dtype`. Checks names and shapes before it allocates;
 /// needs memory for one weight beside the model. Tables of NgramMemory stay in their file if they
-/// can (StoredWeights::map()), and are read there once. Does not change torch's generator. Throws
+/// can (StoredWeights::map()), and are read there once. `taker` (null: none) receives a large weight
+/// in parts of a few MiB, so that the float32 form of the model never exists as a whole. Does not
+/// change torch's generator. Throws
 /// Error{bad_config} for impossible options; Error{bad_data} that names a tensor which is missing,
 /// superfluous, of a wrong shape or dtype, or not finite; and the errors of Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
-                     const Adapter* adapter = nullptr);
+                     const Adapter* adapter = nullptr, WeightTaker* taker = nullptr);
 
 /// Returns bfloat16 if all tensors of the files have this type; else float32.
 torch::Dtype dtype_of(const TensorFiles& files);

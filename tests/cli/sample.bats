@@ -158,6 +158,27 @@ EOF
   done
 }
 
+# The peak of the resident memory of `sample` with these arguments, in MB.
+peak() {
+  python3 - "$@" <<'END'
+import resource, subprocess, sys
+subprocess.run(["sample", "-q", "-j", "1", "-t", "bytes", "--prompt", "The cat", "--max-tokens", "2", *sys.argv[1:]],
+               check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)
+END
+}
+
+@test "narrow weights are packed as they are read: the float32 model is never whole in memory" {
+  "$root"/tests/cli/tiny_llama large 64 1 '{"vocab_size": 8192, "hidden_size": 512, "intermediate_size": 1536,
+    "num_hidden_layers": 7, "num_attention_heads": 8, "num_key_value_heads": 8}' # 32 million weights
+  "$root"/tests/cli/tiny_llama small
+  floor=$(peak -m small --dtype int8)
+  wide=$(($(peak -m large) - floor)) half=$(($(peak -m large --dtype bfloat16) - floor)) byte=$(($(peak -m large --dtype int8) - floor))
+  echo "MB above $floor: $wide, $half, $byte"
+  # 129, 65 and 32 MB of weights, what is being read, and working memory.
+  ((wide > 110 && half < wide * 8 / 10 && byte < wide * 2 / 3))
+}
+
 @test "a text goes on past the window" {
   draw --max-tokens 300 --json --prompt "$(head -c 150 "$root/LICENSE")" |
     python3 -c 'import json, sys; assert len(json.load(sys.stdin)["tokens"]) == 300'

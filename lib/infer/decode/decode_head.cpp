@@ -2,14 +2,41 @@
 
 #include <omp.h>
 
+#include "core/error.h"
 #include "infer/decode/packed_weights.h"
 
 namespace infer {
 
-PackedHead::PackedHead(std::shared_ptr<nn::Head> head, double cap, Precision precision)
+namespace {
+
+// A block from the log-probabilities of whole rows.
+class WholeRows : public nn::HeadBlock {
+ public:
+  WholeRows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets) {
+    const auto rows = head.log_probs(f, &log_z);
+    log_prob = rows.gather(1, targets.there.unsqueeze(1)).squeeze(1);
+  }
+  torch::Tensor backward(const torch::Tensor&, const torch::Tensor&,
+                         std::vector<torch::Tensor>&) override {
+    core::fail(core::Code::bug, "a head without its weights has no gradient");
+  }
+};
+
+}  // namespace
+
+PackedHead::PackedHead(std::shared_ptr<nn::Head> head, double cap, Precision precision,
+                       const PackedModel* packed)
     : head_(std::move(head)), cap_(static_cast<float>(cap)) {
   const auto weight = head_->weights().at(0);
-  words_ = pack(weight, 0, weight.size(0), precision);
+  const PackedMatrix* const found = packed == nullptr ? nullptr : packed->find(weight);
+  taken_ = found != nullptr;
+  words_ = taken_ ? *found : pack(weight, 0, weight.size(0), precision);
+}
+
+std::unique_ptr<nn::HeadBlock> PackedHead::block(const torch::Tensor& f, const nn::Targets& targets,
+                                                 bool gradient) {
+  if (!taken_) return head_->block(f, targets, gradient);
+  return std::make_unique<WholeRows>(*this, f, targets);
 }
 
 torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
@@ -37,10 +64,16 @@ torch::Tensor PackedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z
   return out;
 }
 
-std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision) {
+bool packs_head(const nn::Model& model) {
   const auto& words = model.options.vocabulary;
-  if (!words.cutoffs.empty() || words.head_bias) return model.head;
-  return std::make_shared<PackedHead>(model.head, words.logit_softcap, precision);
+  return words.cutoffs.empty() && !words.head_bias;
+}
+
+std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision,
+                                        const PackedModel* packed) {
+  if (!packs_head(model)) return model.head;
+  const double cap = model.options.vocabulary.logit_softcap;
+  return std::make_shared<PackedHead>(model.head, cap, precision, packed);
 }
 
 }  // namespace infer

@@ -1,11 +1,16 @@
 #include "infer/decode/decode_kernels.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <new>
+#include <type_traits>
+#include <vector>
 
 #ifdef __AVX512F__
+#define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
 #if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
@@ -107,9 +112,101 @@ inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, std::int
     for (int r = 0; r < R; ++r) put(i, first + r, sums[r][i]);
 }
 
+#ifdef __AVX512F__
+// Thirty-two weights as bfloat16; `n` is 16 or 32, the others are zero. int8 converts exactly.
+template <int n>
+INFER_HALF_PRODUCTS inline __m512bh halves(const std::uint16_t* p) {
+  return (__m512bh)(n == 32 ? _mm512_loadu_si512(p)
+                            : _mm512_zextsi256_si512(
+                                  _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+}
+template <int n>
+INFER_HALF_PRODUCTS inline __m512bh halves(const std::int8_t* p) {
+  const __m512 high = n == 32 ? Lanes::load(p + 16).v : _mm512_setzero_ps();
+  return _mm512_cvtne2ps_pbh(high, Lanes::load(p).v);
+}
+
+// The sums of four vectors, each in the same order.
+INFER_HALF_PRODUCTS inline __m128 sums_of(__m512 a, __m512 b, __m512 c, __m512 d) {
+  const __m512d ab = _mm512_castps_pd(
+      _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)));  // a0 + a2, b0 + b2, ...
+  const __m512d cd =
+      _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d)));
+  const __m512 quarters = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
+                                        _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+  const __m256 half =
+      _mm256_add_ps(_mm512_castps512_ps256(quarters),
+                    _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(quarters), 1)));
+  return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+}
+
+template <int n, int R, class Weight>
+INFER_HALF_PRODUCTS inline void half_step(const Weight* const (&w)[4], std::int64_t k,
+                                          const std::uint16_t* x, std::int64_t ldx,
+                                          __m512 (&sum)[R][4]) {
+  __m512bh weight[4];
+  for (int i = 0; i < 4; ++i) weight[i] = halves<n>(w[i] + k);
+  for (int r = 0; r < R; ++r) {
+    const auto value = (__m512bh)_mm512_loadu_si512(x + r * ldx + k);
+    for (int i = 0; i < 4; ++i) sum[r][i] = _mm512_dpbf16_ps(sum[r][i], weight[i], value);
+  }
+}
+
+// Multiplies four rows of weights by R rows of bfloat16, which are zero from `in` on to the next
+// multiple of 32: y (R, 4). Lane l adds the products 32 j + 2 l and 32 j + 2 l + 1 in the order of
+// j, for every R.
+template <int R, class Weight>
+INFER_HALF_PRODUCTS inline void half_panel(const Weight* const (&w)[4], std::int64_t in,
+                                           std::int64_t ahead, const std::uint16_t* x,
+                                           std::int64_t ldx, float (*y)[4]) {
+  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Weight));
+  __m512 sum[R][4];
+  for (int r = 0; r < R; ++r)
+    for (int i = 0; i < 4; ++i) sum[r][i] = _mm512_setzero_ps();
+  std::int64_t k = 0;
+  for (; k + 32 <= in; k += 32) {
+    if (k % kLine == 0)
+      for (int i = 0; i < 4; ++i) __builtin_prefetch(w[i] + ahead + k, 0, 3);
+    half_step<32>(w, k, x, ldx, sum);
+  }
+  if (k < in) half_step<16>(w, k, x, ldx, sum);
+  for (int r = 0; r < R; ++r)
+    _mm_storeu_ps(y[r], sums_of(sum[r][0], sum[r][1], sum[r][2], sum[r][3]));
+}
+
+template <class Weight>
+INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahead,
+                                   const std::uint16_t* x, std::int64_t ldx, std::int64_t rows,
+                                   float (*y)[4]) {
+  for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, ahead, x, ldx, y);
+  switch (rows) {
+    case 1:
+      return half_panel<1>(w, in, ahead, x, ldx, y);
+    case 2:
+      return half_panel<2>(w, in, ahead, x, ldx, y);
+    case 3:
+      return half_panel<3>(w, in, ahead, x, ldx, y);
+    case 4:
+      return half_panel<4>(w, in, ahead, x, ldx, y);
+    case 5:
+      return half_panel<5>(w, in, ahead, x, ldx, y);
+    default:
+      return;
+  }
+}
+#endif
+
 std::uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);  // round to even
+}
+
+std::size_t number_bytes(Precision precision) {
+  return precision == Precision::float32 ? 4 : precision == Precision::bfloat16 ? 2 : 1;
+}
+
+constexpr std::int64_t padded_to_lanes(std::int64_t width) {
+  return (width + PackedMatrix::kLanes - 1) / PackedMatrix::kLanes * PackedMatrix::kLanes;
 }
 
 float to_float(float x) { return x; }
@@ -240,58 +337,102 @@ Precision parse_precision(const std::string& name) {
 }
 
 PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precision)
-    : out_(out), in_(in), stride_((in + kLanes - 1) / kLanes * kLanes), precision_(precision) {}
+    : out_(out), in_(in), stride_(padded_to_lanes(in)), precision_(precision) {
+  constexpr std::align_val_t kAlignment{64};
+  const auto numbers = static_cast<std::size_t>(out_ * stride_) * number_bytes(precision_);
+  const auto scales = precision_ == Precision::int8 ? static_cast<std::size_t>(out_) : 0;
+  const auto size = numbers + scales * sizeof *scales_;
+  own_ = std::shared_ptr<std::byte[]>(
+      static_cast<std::byte*>(::operator new[](size, kAlignment)),
+      [](std::byte* memory) { ::operator delete[](memory, kAlignment); });
+  const std::byte* const begin = own_.get();
+  std::memset(own_.get(), 0, size);
+  switch (precision_) {
+    case Precision::float32:
+      floats_ = reinterpret_cast<const float*>(begin);
+      break;
+    case Precision::bfloat16:
+      halves_ = reinterpret_cast<const std::uint16_t*>(begin);
+      break;
+    case Precision::int8:
+      scales_ = reinterpret_cast<const float*>(begin + numbers);
+      bytes_ = reinterpret_cast<const std::int8_t*>(begin);
+      break;
+  }
+}
 
 PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t in,
-                           Precision precision)
-    : PackedMatrix(out, in, precision) {
-  if (precision_ == Precision::float32 && stride_ == in_) {
-    borrowed_floats_ = weight;
-  } else {
-    convert(weight);
+                           Precision precision) {
+  if (precision == Precision::float32 && padded_to_lanes(in) == in) {
+    out_ = out, in_ = in, stride_ = in, precision_ = precision, floats_ = weight;
+    return;
   }
+  *this = PackedMatrix(out, in, precision);
+  convert(0, out, weight);
 }
 
 PackedMatrix::PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in,
-                           Precision precision)
-    : PackedMatrix(out, in, precision) {
-  if (precision_ == Precision::bfloat16 && stride_ == in_) {
-    borrowed_halves_ = weight;
-  } else {
-    convert(weight);
+                           Precision precision) {
+  if (precision == Precision::bfloat16 && padded_to_lanes(in) == in) {
+    out_ = out, in_ = in, stride_ = in, precision_ = precision, halves_ = weight;
+    return;
   }
+  *this = PackedMatrix(out, in, precision);
+  convert(0, out, weight);
 }
 
+void PackedMatrix::set_rows(std::int64_t first, std::int64_t rows, const float* weight) {
+  convert(first, rows, weight);
+}
+
+// Packs rows into own_.
 template <class Weight>
-void PackedMatrix::convert(const Weight* weight) {
-  const auto fill = [&](auto& to, const auto& of) {
-    to.assign(static_cast<std::size_t>(out_ * stride_), {});
+void PackedMatrix::convert(std::int64_t first, std::int64_t rows, const Weight* weight) {
+  const auto fill = [&](auto* to, const auto& of) {
 #pragma omp parallel for
-    for (std::int64_t o = 0; o < out_; ++o)
+    for (std::int64_t o = 0; o < rows; ++o)
       for (std::int64_t i = 0; i < in_; ++i)
-        to[static_cast<std::size_t>(o * stride_ + i)] = of(o, to_float(weight[o * in_ + i]));
+        to[(first + o) * stride_ + i] = of(first + o, to_float(weight[o * in_ + i]));
   };
   switch (precision_) {
     case Precision::float32:
-      fill(floats_, [](std::int64_t, float w) { return w; });
+      fill(const_cast<float*>(floats_), [](std::int64_t, float w) { return w; });
       break;
     case Precision::bfloat16:
-      fill(halves_, [](std::int64_t, float w) { return to_bfloat16(w); });
+      fill(const_cast<std::uint16_t*>(halves_),
+           [](std::int64_t, float w) { return to_bfloat16(w); });
       break;
     case Precision::int8:
-      scales_.resize(static_cast<std::size_t>(out_));
-      for (std::int64_t o = 0; o < out_; ++o) {
+      for (std::int64_t o = 0; o < rows; ++o) {
         float largest = 0;
         for (std::int64_t i = 0; i < in_; ++i)
           largest = std::max(largest, std::abs(to_float(weight[o * in_ + i])));
-        scales_[static_cast<std::size_t>(o)] = largest / 127;
+        const_cast<float*>(scales_)[first + o] = largest / 127;
       }
-      fill(bytes_, [&](std::int64_t o, float w) {
-        const float scale = scales_[static_cast<std::size_t>(o)];
+      fill(const_cast<std::int8_t*>(bytes_), [&](std::int64_t o, float w) {
+        const float scale = scales_[o];
         return static_cast<std::int8_t>(scale > 0 ? std::nearbyint(w / scale) : 0);
       });
       break;
   }
+}
+
+PackedMatrix PackedMatrix::rows(std::int64_t first, std::int64_t rows) const {
+  PackedMatrix part = *this;
+  part.out_ = rows;
+  if (floats_ != nullptr) part.floats_ += first * stride_;
+  if (halves_ != nullptr) part.halves_ += first * stride_;
+  if (bytes_ != nullptr) part.bytes_ += first * stride_;
+  if (scales_ != nullptr) part.scales_ += first;
+  return part;
+}
+
+void PackedMatrix::row(std::int64_t index, float* out) const {
+  const auto begin = index * stride_;
+  for (std::int64_t i = 0; i < in_; ++i)
+    out[i] = floats_ != nullptr   ? floats_[begin + i]
+             : halves_ != nullptr ? to_float(halves_[begin + i])
+                                  : static_cast<float>(bytes_[begin + i]) * scales_[index];
 }
 
 template <class Weight>
@@ -306,8 +447,7 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
     const auto put = [&](std::int64_t i, std::int64_t r, float sum) {
       const std::int64_t o = kPanel * p + i;
       if (o >= out_) return;
-      y[r * ldy + o] =
-          precision_ == Precision::int8 ? sum * scales_[static_cast<std::size_t>(o)] : sum;
+      y[r * ldy + o] = precision_ == Precision::int8 ? sum * scales_[o] : sum;
     };
     std::int64_t r = 0;
     for (; r + 6 <= rows; r += 6) rows_of_panel<6>(w, stride_, ahead, x, ldx, r, put);
@@ -337,24 +477,87 @@ void PackedMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx,
                             std::int64_t end, float* y, std::int64_t ldy) const {
   switch (precision_) {
     case Precision::float32:
-      multiply(borrowed_floats_ != nullptr ? borrowed_floats_ : floats_.data(), x, rows, ldx, begin,
-               end, y, ldy);
+      multiply(floats_, x, rows, ldx, begin, end, y, ldy);
       break;
     case Precision::bfloat16:
-      multiply(borrowed_halves_ != nullptr ? borrowed_halves_ : halves_.data(), x, rows, ldx, begin,
-               end, y, ldy);
+      multiply(halves_, x, rows, ldx, begin, end, y, ldy);
       break;
     case Precision::int8:
-      multiply(bytes_.data(), x, rows, ldx, begin, end, y, ldy);
+      multiply(bytes_, x, rows, ldx, begin, end, y, ldy);
       break;
   }
 }
 
+bool has_half_products() {
+#ifdef __AVX512F__
+  static const bool has = __builtin_cpu_supports("avx512bf16") != 0;
+  return has;
+#else
+  return false;
+#endif
+}
+
+void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx,
+                                   std::int64_t begin, std::int64_t end, float* y,
+                                   std::int64_t ldy) const {
+  if (precision_ == Precision::float32 || !has_half_products())
+    return multiply(x, rows, ldx, begin, end, y, ldy);
+#ifdef __AVX512F__
+  constexpr std::int64_t kPairs = 32, kManyRows = 6;
+  const auto wide = (stride_ + kPairs - 1) / kPairs * kPairs;
+  const auto at_least = [](auto& memory, std::int64_t size) {
+    if (std::ssize(memory) < size) memory.resize(static_cast<std::size_t>(size));
+    return memory.data();
+  };
+  thread_local std::vector<std::uint16_t> rounded, panel;
+  thread_local std::vector<float> sums;
+  std::uint16_t* const halves = at_least(rounded, rows * wide);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t i = 0; i < stride_; ++i) halves[r * wide + i] = to_bfloat16(x[r * ldx + i]);
+    std::fill(halves + r * wide + stride_, halves + (r + 1) * wide, std::uint16_t{0});
+  }
+  auto* const made = reinterpret_cast<float(*)[kPanel]>(at_least(sums, rows * kPanel));
+  for (std::int64_t p = begin; p < end; ++p) {
+    const std::int64_t ahead = kPanel * (p + 2) <= out_ ? kPanel * stride_ : 0;
+    const auto rows_from = [&](const auto* weights) {
+      std::array<decltype(weights), kPanel> from;
+      for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
+        from[static_cast<std::size_t>(i)] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
+      return from;
+    };
+    const auto multiply_by = [&](const auto& from, std::int64_t next) {
+      const std::remove_cvref_t<decltype(from[0])> w[kPanel] = {from[0], from[1], from[2], from[3]};
+      half_rows(w, stride_, next, halves, wide, rows, made);
+    };
+    if (halves_ != nullptr) {
+      multiply_by(rows_from(halves_), ahead);
+    } else if (rows <= kManyRows) {
+      multiply_by(rows_from(bytes_), ahead);
+    } else {  // each weight is converted once
+      std::uint16_t* const to = at_least(panel, kPanel * stride_);
+      const auto from = rows_from(bytes_);
+      std::array<const std::uint16_t*, kPanel> converted;
+      for (std::int64_t i = 0; i < kPanel; ++i) {
+        const std::int8_t* const row = from[static_cast<std::size_t>(i)];
+        converted[static_cast<std::size_t>(i)] = to + i * stride_;
+        for (std::int64_t k = 0; k < stride_; ++k)
+          to[i * stride_ + k] = static_cast<std::uint16_t>(
+              std::bit_cast<std::uint32_t>(static_cast<float>(row[k])) >> 16);
+      }
+      multiply_by(converted, 0);
+    }
+    for (std::int64_t i = 0; i < std::min(kPanel, out_ - kPanel * p); ++i) {
+      const auto o = kPanel * p + i;
+      const float scale = scales_ == nullptr ? 1.0f : scales_[o];
+      for (std::int64_t r = 0; r < rows; ++r) y[r * ldy + o] = made[r][i] * scale;
+    }
+  }
+#endif
+}
+
 std::int64_t PackedMatrix::bytes() const {
-  const std::int64_t size = precision_ == Precision::float32    ? 4
-                            : precision_ == Precision::bfloat16 ? 2
-                                                                : 1;
-  return out_ * stride_ * size + static_cast<std::int64_t>(scales_.size()) * 4;
+  return out_ * stride_ * static_cast<std::int64_t>(number_bytes(precision_)) +
+         (scales_ != nullptr ? out_ * 4 : 0);
 }
 
 }  // namespace infer

@@ -2,9 +2,10 @@
 // Kernels for decoding a few rows at a time on the CPU, on raw float32 memory. The cost is
 // dominated by reading the weights.
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <vector>
 
 namespace infer {
 
@@ -56,8 +57,12 @@ enum class Precision { float32, bfloat16, int8 };
 /// Parses the name. Throws Error{usage}.
 Precision parse_precision(const std::string& name);
 
+/// Returns whether the processor multiplies pairs of bfloat16 (AVX-512 BF16).
+bool has_half_products();
+
 /// A matrix (out, in) packed for products with a few rows. int8 has a scale for each output, the
-/// largest magnitude of its weights / 127. Const member functions are thread safe.
+/// largest magnitude of its weights / 127. Copies share the packed numbers. Const member functions
+/// are thread safe.
 class PackedMatrix {
  public:
   PackedMatrix() = default;
@@ -66,6 +71,11 @@ class PackedMatrix {
   PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
   /// Packs a bfloat16 matrix, which precision bfloat16 references under the condition above.
   PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision);
+  /// Creates a matrix of zeros, which set_rows() fills.
+  PackedMatrix(std::int64_t out, std::int64_t in, Precision precision);
+  /// Packs rows [first, first + rows) of float32 (rows, in). Only a matrix that the constructor
+  /// above made has room for them.
+  void set_rows(std::int64_t first, std::int64_t rows, const float* weight);
 
   static constexpr std::int64_t kLanes = 16, kPanel = 4;
   std::int64_t out() const { return out_; }
@@ -73,31 +83,38 @@ class PackedMatrix {
   /// Returns the required length of a row of x, which is zero-padded.
   std::int64_t padded_in() const { return stride_; }
   std::int64_t panels() const { return (out_ + kPanel - 1) / kPanel; }
+  /// Returns rows [first, first + rows) as a matrix that shares the numbers.
+  PackedMatrix rows(std::int64_t first, std::int64_t rows) const;
+  /// Unpacks one row to `in` floats.
+  void row(std::int64_t index, float* out) const;
 
   /// Computes y[r][o] = x[r] . weight[o] for the outputs of panels [begin, end); x (rows,
   /// padded_in) has row stride ldx, y row stride ldy. The order of summation does not depend on
   /// `rows`.
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
                 std::int64_t end, float* y, std::int64_t ldy) const;
+  /// Does the same with x rounded to bfloat16, about twice as fast for many rows; sums are float32.
+  /// Weights in float32 and processors without has_half_products() take multiply().
+  void multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
+                       std::int64_t end, float* y, std::int64_t ldy) const;
 
   std::int64_t bytes() const;  ///< bytes that a product reads
 
  private:
-  PackedMatrix(std::int64_t out, std::int64_t in, Precision precision);
-  template <class Weight>
-  void convert(const Weight* weight);
   template <class Weight>
   void multiply(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
                 std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
+  template <class Weight>
+  void convert(std::int64_t first, std::int64_t rows, const Weight* weight);
 
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;
   Precision precision_ = Precision::float32;
-  const float* borrowed_floats_ = nullptr;
-  const std::uint16_t* borrowed_halves_ = nullptr;
-  std::vector<float> floats_;
-  std::vector<std::uint16_t> halves_;  // bfloat16: upper halves of floats
-  std::vector<std::int8_t> bytes_;
-  std::vector<float> scales_;
+  std::shared_ptr<std::byte[]> own_;  // memory of the pointers below; null: it is borrowed
+  // Rows of `stride_` numbers. One of the three is not null.
+  const float* floats_ = nullptr;
+  const std::uint16_t* halves_ = nullptr;  // upper halves of floats
+  const std::int8_t* bytes_ = nullptr;
+  const float* scales_ = nullptr;  // int8: for each output
 };
 
 }  // namespace infer

@@ -18,7 +18,11 @@ Affine::Range Affine::range(TeamShare share) const {
 void Affine::multiply(const float* x, std::int64_t rows, std::int64_t ldx, TeamShare share,
                       float* y, std::int64_t ldy) const {
   const auto panels = matrix.panels();
-  matrix.multiply(x, rows, ldx, share.begin(panels), share.end(panels), y, ldy);
+  if (halves) {
+    matrix.multiply_halves(x, rows, ldx, share.begin(panels), share.end(panels), y, ldy);
+  } else {
+    matrix.multiply(x, rows, ldx, share.begin(panels), share.end(panels), y, ldy);
+  }
   if (bias == nullptr) return;
   const auto [first, last] = range(share);
   for (std::int64_t i = 0; i < rows; ++i) add(bias + first, last - first, y + i * ldy + first);

@@ -16,6 +16,7 @@ namespace infer {
 struct Affine {
   PackedMatrix matrix;
   const float* bias = nullptr;  ///< null: none
+  bool halves = false;          ///< rounds x: PackedMatrix::multiply_halves()
 
   /// Outputs [first, last) that a thread computes for `rows` rows of x, which has row stride ldx
   /// and is zero-padded to the matrix's padded_in().

@@ -49,7 +49,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   window_ = windows_.window;
   window_note_ = long_window_note(windows_, loaded_.folder);
   retrieve_ = plan_retrieval(options_.retrieve, window_, loaded_);
-  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights), record);
+  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights), record,
+                        packed_in(loaded_));
   remember_by(memory);
 }
 
@@ -150,7 +151,7 @@ std::string Generator::long_prompts_note() const {
 std::string Generator::engine_error(const Prompt& prompt) {
   constexpr std::size_t kMostTokens = 64;
   auto exact = loaded_.model;
-  if (exact->head->weights().at(0).scalar_type() != torch::kFloat32)
+  if (loaded_.taker != nullptr || exact->head->weights().at(0).scalar_type() != torch::kFloat32)
     exact = model::load(loaded_.folder, device_, torch::kFloat32, loaded_.adapter).model;
   ModuleEngine reference(*exact, device_);
   auto tokens = encode(prompt);

@@ -8,9 +8,9 @@
 namespace infer {
 
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
-                                    bool record) {
-  if (TransformerEngine::fits(model, device))
-    return std::make_unique<TransformerEngine>(model, precision);
+                                    bool record, const PackedModel* packed) {
+  if (TransformerEngine::fits(model, device, packed))
+    return std::make_unique<TransformerEngine>(model, precision, packed);
   if (auto layered = layered_model(model, device, precision))
     return std::make_unique<LayeredEngine>(model, std::move(*layered), precision);
   if (DeviceEngine::fits(model, device) && precision == Precision::float32)
@@ -19,6 +19,18 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
     core::fail(core::Code::unavailable,
                "--dtype: not supported on a device or with bounded memories; leave it out");
   return std::make_unique<ModuleEngine>(model, device);
+}
+
+model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
+                             const std::string& adapter) {
+  if (precision == Precision::float32) return model::load(path, device, torch::kFloat32, adapter);
+  // Weights that will be packed need no float32 copy first.
+  auto packed = device.is_cpu() ? std::make_shared<PackedModel>(precision) : nullptr;
+  return model::load(path, device, std::nullopt, adapter, std::move(packed));
+}
+
+const PackedModel* packed_in(const model::Loaded& loaded) {
+  return dynamic_cast<const PackedModel*>(loaded.taker.get());
 }
 
 }  // namespace infer

@@ -2,16 +2,28 @@
 // Selects the decoding engine of a model.
 
 #include <memory>
+#include <string>
 
 #include "infer/decode/decode_engine.h"
+#include "infer/decode/packed_model.h"
+#include "model/folder.h"
 
 namespace infer {
 
 /// Returns the fastest engine for the model: TransformerEngine or LayeredEngine on the CPU,
 /// DeviceEngine on a device, ModuleEngine otherwise. `model` must outlive it, with unchanged
-/// weights and layer reach. `record`: see nn::FixedSequence. Throws Error{unavailable} for a
-/// precision that the model's own modules do not support.
+/// weights and layer reach. `record`: see nn::FixedSequence. `packed` (null: none) has the matrices
+/// that were taken from the model. Throws Error{unavailable} for a precision that the model's own
+/// modules do not support.
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
-                                    bool record = true);
+                                    bool record = true, const PackedModel* packed = nullptr);
+
+/// Loads a model for decoding on the CPU or a device (see model::load()). Packs the weights of a
+/// transformer on the CPU as they are read, unless `precision` is float32; make_engine() then needs
+/// packed_in() of the result.
+model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
+                             const std::string& adapter = {});
+/// Returns the weights that load_to_decode() packed; null: none.
+const PackedModel* packed_in(const model::Loaded& loaded);
 
 }  // namespace infer

@@ -15,6 +15,7 @@
 #include "infer/loops/paged_attention.h"
 #include "nn/arch/decoder_stack.h"
 #include "nn/base/arch_facts.h"
+#include "nn/layers/embedding.h"
 
 namespace infer {
 namespace {
@@ -29,7 +30,8 @@ void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
 
 }  // namespace
 
-bool TransformerEngine::fits(const nn::Model& model, torch::Device device) {
+bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
+                             const PackedModel* packed) {
   if (dynamic_cast<const nn::DecoderStack*>(model.architecture.get()) == nullptr ||
       !device.is_cpu() || !model.options.plain_layers())
     return false;
@@ -37,13 +39,15 @@ bool TransformerEngine::fits(const nn::Model& model, torch::Device device) {
   for (const auto& [name, weight] : model.named_weights()) {
     const auto type = weight.scalar_type();
     if (type != torch::kFloat32 && !(narrow && type == torch::kBFloat16)) return false;
+    if (packed != nullptr && packed->find(weight) != nullptr) continue;
     if (!weight.is_contiguous()) return false;
   }
   return true;
 }
 
-TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
-    : model_(model), precision_(precision) {
+TransformerEngine::TransformerEngine(nn::Model& model, Precision precision,
+                                     const PackedModel* packed)
+    : model_(model), precision_(precision), packed_(packed) {
   const auto& shape = model.options.shape;
   const auto& options = model.options.transformer;
   positions_ = nn::parse_positions(options.positions);
@@ -80,7 +84,10 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision)
   const nn::Scores scores{options.attention_scale, options.attention_softcap};
   scale_ = static_cast<float>(scores.scale_of(heads_.width));
   cap_ = static_cast<float>(options.attention_softcap);
-  head_ = decoding_head(model, precision);
+  head_ = decoding_head(model, precision, packed);
+  if (packed != nullptr)
+    if (const auto* const table = packed->find(model.architecture->embedding()->tables.at(0)))
+      embedding_ = *table;
   slots_ = PagedRows(2 * std::ssize(layers_), heads_.d_key());
 }
 
@@ -111,8 +118,9 @@ Affine TransformerEngine::affine(const torch::Tensor& weight, const torch::Tenso
                                  std::int64_t out, std::int64_t in, std::int64_t first,
                                  std::int64_t rows) {
   expect_sizes(weight, {out, in});
-  return {pack(weight, first, rows, precision_),
-          bias.defined() ? values(bias, out) + first : nullptr};
+  const PackedMatrix* const taken = packed_ == nullptr ? nullptr : packed_->find(weight);
+  return {taken != nullptr ? taken->rows(first, rows) : pack(weight, first, rows, precision_),
+          bias.defined() ? values(bias, out) + first : nullptr, /*halves=*/true};
 }
 
 // Returns the weight as float32.
@@ -158,8 +166,9 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
   encode_sources(feeds);
   const auto n = static_cast<std::int64_t>(tokens.size());
   const nn::Hidden hidden{torch::empty({n, d_}), torch::empty({n, d_})};
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    std::vector<Token> chunk(tokens.begin() + begin, tokens.begin() + std::min(n, begin + kChunk));
+  const auto step = precision_ == Precision::float32 ? kChunk : kHalfChunk;
+  for (std::int64_t begin = 0; begin < n; begin += step) {
+    std::vector<Token> chunk(tokens.begin() + begin, tokens.begin() + std::min(n, begin + step));
     for (auto& token : chunk) place(token);
     prepare(chunk);
     run(chunk, hidden.f.data_ptr<float>() + begin * d_, hidden.g.data_ptr<float>() + begin * d_);
@@ -173,6 +182,19 @@ void TransformerEngine::place(Token& token) {
   if (position_table_.defined() && token.position >= position_table_.size(0))
     core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} learned positions",
                token.position + 1, position_table_.size(0));
+}
+
+// Returns the embeddings (n, d) as float32.
+torch::Tensor TransformerEngine::embedded(const std::vector<std::int64_t>& ids) const {
+  auto& embedding = *model_.architecture->embedding();
+  if (!embedding_) return embedding.forward_wide(torch::tensor(ids)).contiguous();
+  const auto out = torch::empty({std::ssize(ids), d_});
+  float* to = out.data_ptr<float>();
+  for (const auto id : ids) {
+    embedding_->row(id, to);
+    to += d_;
+  }
+  return embedding.scaled(out);
 }
 
 // Allocates working memory for these tokens and puts their embeddings into the residual stream.
@@ -207,9 +229,8 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     at_least(own.normed, n * work_.stride);
     at_least(own.scores, longest);
   }
-  const auto embedded =
-      model_.architecture->embedding()->forward_wide(torch::tensor(ids)).contiguous();
-  const float* const from = embedded.const_data_ptr<float>();
+  const auto vectors = embedded(ids);
+  const float* const from = vectors.const_data_ptr<float>();
   torch::Tensor waves;
   if (positions_ == nn::Positions::sinusoidal) {
     std::vector<std::int64_t> positions;

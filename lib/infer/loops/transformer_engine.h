@@ -4,7 +4,8 @@
 //
 // Each call runs in one OpenMP region: every thread computes its share of each matrix's outputs for
 // all rows, then waits for the others. Products process four rows of weights at a time and prefetch
-// the next four. Weights are float32, bfloat16 or int8 (converted in registers; sums are float32).
+// the next four. Weights are float32, bfloat16 or int8; sums are float32. With bfloat16 and int8,
+// inputs of the layers' products are rounded to bfloat16 where PackedMatrix::multiply_halves() does.
 // Keys and values are in PagedRows. Results of a row do not depend on the other rows, bit for bit.
 
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/decode_weights.h"
+#include "infer/decode/packed_model.h"
 #include "infer/decode/paged_rows.h"
 #include "infer/decode/team_share.h"
 #include "infer/loops/turns.h"
@@ -25,11 +27,12 @@ namespace infer {
 class TransformerEngine : public Engine {
  public:
   /// Returns whether the model is supported: a transformer with float32 or bfloat16 weights on the
-  /// CPU, or an encoder-decoder with float32.
-  static bool fits(const nn::Model& model, torch::Device device);
-  /// The model's weights must not change while the engine exists. Throws Error{bug} if a block
-  /// lacks a weight.
-  TransformerEngine(nn::Model& model, Precision precision);
+  /// CPU, or an encoder-decoder with float32. `packed`: see the constructor.
+  static bool fits(const nn::Model& model, torch::Device device,
+                   const PackedModel* packed = nullptr);
+  /// The model's weights must not change while the engine exists. `packed` (null: none) has the
+  /// matrices that were taken from the model. Throws Error{bug} if a block lacks a weight.
+  TransformerEngine(nn::Model& model, Precision precision, const PackedModel* packed = nullptr);
 
   void open(std::int64_t rows) override;
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
@@ -40,7 +43,8 @@ class TransformerEngine : public Engine {
   nn::Head& head() override { return *head_; }
 
  private:
-  static constexpr std::int64_t kChunk = 48;  // tokens in one pass through the layers
+  // Tokens in one pass through the layers, with float32 weights and others.
+  static constexpr std::int64_t kChunk = 48, kHalfChunk = 96;
 
   struct Cross {  // cross-attention over a source
     LayerNormed norm;
@@ -96,6 +100,7 @@ class TransformerEngine : public Engine {
 
   void encode_sources(const std::vector<Feed>& feeds);
   void place(Token& token);
+  torch::Tensor embedded(const std::vector<std::int64_t>& ids) const;
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
   void layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share, float* g);
@@ -121,6 +126,8 @@ class TransformerEngine : public Engine {
 
   nn::Model& model_;
   Precision precision_;
+  const PackedModel* packed_;              // read by the constructor only
+  std::optional<PackedMatrix> embedding_;  // if taken from the model
   nn::Positions positions_;
   nn::Activation activation_;
   nn::NormPlace place_;

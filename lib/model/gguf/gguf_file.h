@@ -52,6 +52,11 @@ class GgufFile {
     return bytes_.subspan(tensor.begin, tensor.bytes);
   }
 
+  /// Tells the system that it may drop the pages of these bytes of the file.
+  void release(std::span<const std::byte> bytes) const {
+    mapped_.release(static_cast<std::size_t>(bytes.data() - bytes_.data()), bytes.size());
+  }
+
   bool has(const std::string& key) const { return values_.count(key) > 0; }
   bool is_list(const std::string& key) const;
   /// Return a metadata value; nullopt if the key is absent. Throw Error{bad_data} for a value of

@@ -360,24 +360,31 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
   return weights;
 }
 
-void gguf_read(const GgufFile& file, const GgufWeight& weight, float* out) {
+void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t first,
+                    std::int64_t rows, float* out) {
   const auto& tensor = *weight.tensor;
-  const auto bytes = file.bytes_of(tensor);
+  const auto all = tensor.shape[0];
+  const auto whole = file.bytes_of(tensor);
+  const auto row_bytes = whole.size() / static_cast<std::size_t>(all);
+  const bool is_whole = rows == all;
+  const auto bytes = is_whole ? whole
+                              : whole.subspan(static_cast<std::size_t>(first) * row_bytes,
+                                              static_cast<std::size_t>(rows) * row_bytes);
   const auto elements = bytes.size() / tensor.type->bytes * tensor.type->elements;
-  const auto rows = tensor.shape[0];
   if (weight.rotated_heads == 0) {
     gguf_unpack(*tensor.type, bytes, out);
   } else {
-    const auto row_bytes = bytes.size() / static_cast<std::size_t>(rows);
     const auto columns = elements / static_cast<std::size_t>(rows);
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const auto to = static_cast<std::size_t>(gguf_family_row(i, rows / weight.rotated_heads));
-      const auto from = bytes.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
-      gguf_unpack(*tensor.type, from, out + to * columns);
+    for (std::int64_t i = 0; i < all; ++i) {
+      const auto to = gguf_family_row(i, all / weight.rotated_heads) - first;
+      if (to < 0 || to >= rows) continue;
+      const auto from = whole.subspan(static_cast<std::size_t>(i) * row_bytes, row_bytes);
+      gguf_unpack(*tensor.type, from, out + static_cast<std::size_t>(to) * columns);
     }
   }
   if (weight.one_more)
     for (std::size_t i = 0; i < elements; ++i) out[i] -= 1;
+  if (is_whole || weight.rotated_heads == 0) file.release(bytes);
 }
 
 }  // namespace model

@@ -38,6 +38,8 @@ class Embedding : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& ids);
   /// Returns the vectors as float32; narrower types are converted before scaling.
   torch::Tensor forward_wide(const torch::Tensor& ids);
+  /// Returns vectors times `scale`.
+  torch::Tensor scaled(const torch::Tensor& vectors) const;
 
   const Bands& bands() const { return bands_; }
   std::vector<torch::Tensor> tables;       ///< band i: (end - begin, width)
@@ -45,7 +47,6 @@ class Embedding : public torch::nn::Module {
 
  private:
   torch::Tensor look_up(const torch::Tensor& ids);
-  torch::Tensor scaled(const torch::Tensor& vectors) const;
   Bands bands_;
   double scale_;
 };

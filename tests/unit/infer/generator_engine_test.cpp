@@ -1,6 +1,8 @@
 // The decoding loops, compared with the model's modules.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/rng.h"
 #include "engines.h"
@@ -167,6 +169,41 @@ DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
       const Tensor scale = weight.abs().amax(1, true) / 127;
       const Tensor bytes = torch::mm(x, ((weight / scale).round() * scale).t());
       DOCTEST_CHECK(difference(packed(infer::Precision::int8), bytes) < 1e-3);
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a product of bfloat16 pairs is the plain one of rounded inputs") {
+  for (const auto& [out, in] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {1, 1}, {4, 16}, {7, 33}, {50, 64}, {9, 100}}) {
+    const std::int64_t rows = 13;
+    const Tensor weight = torch::randn({out, in}), x = torch::randn({rows, in});
+    for (const auto precision : {infer::Precision::bfloat16, infer::Precision::int8}) {
+      const infer::PackedMatrix whole(weight.const_data_ptr<float>(), out, in, precision);
+      infer::PackedMatrix matrix(out, in, precision);  // the same matrix, packed in parts
+      for (std::int64_t first = 0; first < out; first += 3)
+        matrix.set_rows(first, std::min<std::int64_t>(3, out - first),
+                        weight.const_data_ptr<float>() + first * in);
+      const auto stride = matrix.padded_in();
+      const Tensor padded = torch::constant_pad_nd(x, {0, stride - in}).contiguous();
+      const auto product = [&](const infer::PackedMatrix& of, std::int64_t n) {
+        const Tensor y = torch::zeros({n, of.out()});
+        of.multiply_halves(padded.const_data_ptr<float>(), n, stride, 0, of.panels(),
+                           y.data_ptr<float>(), of.out());
+        return y;
+      };
+      const Tensor unpacked = torch::empty({out, in}), all = product(matrix, rows);
+      for (std::int64_t o = 0; o < out; ++o) matrix.row(o, unpacked[o].data_ptr<float>());
+      const bool rounds = infer::has_half_products();
+      const Tensor read = rounds ? x.to(torch::kBFloat16).to(torch::kFloat32) : x;
+      DOCTEST_CHECK(difference(all, torch::mm(read, unpacked.t())) < 1e-3);
+      DOCTEST_CHECK(difference(unpacked, weight) < 0.05);
+      DOCTEST_CHECK(torch::equal(all, product(whole, rows)));
+      for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 12})
+        DOCTEST_CHECK(torch::equal(product(matrix, n), all.narrow(0, 0, n)));
+      const auto last = std::min<std::int64_t>(4, out - 1);
+      DOCTEST_CHECK(torch::equal(product(matrix.rows(last, out - last), rows),
+                                 all.narrow(1, last, out - last)));
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_model.h"
 #include "model/gguf/gguf_tokenizer.h"
+#include "model/gguf_tensors.h"
 #include "model/import_model.h"
 #include "model/model_check.h"
 #include "model/model_report.h"
@@ -110,6 +111,24 @@ std::vector<std::uint32_t> ids_of(const GgufBytes& file, const std::string& text
 }
 
 }  // namespace
+
+DOCTEST_TEST_CASE("gguf: rows that are read in parts are those of the whole tensor") {
+  const auto bytes = small_llama().bytes();
+  const model::GgufTensors tensors(as_bytes(bytes), "x.gguf");
+  std::size_t matrices = 0;
+  for (const auto& [name, entry] : tensors.entries()) {
+    const auto whole = tensors.read(name);
+    if (whole.dim() < 2) continue;
+    ++matrices;
+    for (std::int64_t first = 0; first < whole.size(0); first += 3) {
+      const auto rows =
+          torch::empty({std::min<std::int64_t>(3, whole.size(0) - first), whole.size(1)});
+      tensors.read_rows_into(name, first, rows);
+      DOCTEST_CHECK_MESSAGE(rows.equal(whole.narrow(0, first, rows.size(0))), name);
+    }
+  }
+  DOCTEST_CHECK(matrices == 8);
+}
 
 DOCTEST_TEST_CASE(
     "gguf: blocks of every type are the numbers that the package gguf makes of them") {

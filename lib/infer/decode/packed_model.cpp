@@ -1,0 +1,51 @@
+#include "infer/decode/packed_model.h"
+
+#include "infer/decode/decode_head.h"
+#include "nn/arch/decoder_stack.h"
+#include "nn/base/arch_facts.h"
+#include "nn/layers/embedding.h"
+
+namespace infer {
+
+namespace {
+
+// Whether TransformerEngine decodes the model without the model's own matrices.
+bool is_plain_transformer(const nn::Model& model) {
+  return dynamic_cast<const nn::DecoderStack*>(model.architecture.get()) != nullptr &&
+         model.options.plain_layers() && !nn::arch_facts(model.options.arch).reads_source;
+}
+
+}  // namespace
+
+bool PackedModel::takes(const nn::Model& model, const torch::Tensor& weight) {
+  if (weight.dim() != 2 || !weight.is_cpu() || !is_plain_transformer(model)) return false;
+  const auto embedding = model.architecture->embedding();
+  const bool of_embedding = weight.is_same(embedding->tables.at(0));
+  const bool of_head = weight.is_same(model.head->weights().at(0));
+  bool packs = (of_embedding || of_head) && (!of_embedding || embedding->projections.empty()) &&
+               (!of_head || packs_head(model));
+  if (!of_embedding && !of_head) {
+    const auto& stack = dynamic_cast<const nn::DecoderStack&>(*model.architecture).stack();
+    for (const auto& block : stack.blocks()) {
+      const auto w = block->weights();
+      for (const auto* of : {&w.qkv, &w.project, &w.expand, &w.reduce})
+        packs = packs || weight.is_same(*of);
+    }
+  }
+  if (packs)
+    weights_[weight.unsafeGetTensorImpl()] = {
+        weight, PackedMatrix(weight.size(0), weight.size(1), precision_)};
+  return packs;
+}
+
+void PackedModel::take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) {
+  weights_.at(weight.unsafeGetTensorImpl())
+      .matrix.set_rows(first, rows.size(0), rows.const_data_ptr<float>());
+}
+
+const PackedMatrix* PackedModel::find(const torch::Tensor& weight) const {
+  const auto found = weights_.find(weight.unsafeGetTensorImpl());
+  return found == weights_.end() ? nullptr : &found->second.matrix;
+}
+
+}  // namespace infer

@@ -1,0 +1,37 @@
+#pragma once
+// Packs a model's weights while they are read, so that their float32 form never exists as a whole.
+
+#include <cstdint>
+#include <map>
+
+#include "infer/decode/decode_kernels.h"
+#include "model/weights.h"
+#include "nn/arch/model.h"
+#include "nn/base/torch.h"
+
+namespace infer {
+
+/// Takes the matrices of a transformer that TransformerEngine decodes: those of the layers, the
+/// embedding, and the softmax's if it has no biases. Embeddings in bands and vectors remain in the
+/// model. A tied embedding is packed once.
+class PackedModel : public model::WeightTaker {
+ public:
+  explicit PackedModel(Precision precision) : precision_(precision) {}
+
+  bool takes(const nn::Model& model, const torch::Tensor& weight) override;
+  void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) override;
+
+  /// Returns the packed form of a parameter; null: the model has its numbers.
+  const PackedMatrix* find(const torch::Tensor& weight) const;
+  Precision precision() const { return precision_; }
+
+ private:
+  struct Packed {
+    torch::Tensor weight;  // keeps the address, which is the key, in use
+    PackedMatrix matrix;
+  };
+  Precision precision_;
+  std::map<const c10::TensorImpl*, Packed> weights_;
+};
+
+}  // namespace infer

@@ -1,0 +1,97 @@
+// Models whose weights are packed while they are read, compared with whole models.
+#include <doctest/doctest.h>
+
+#include "engines.h"
+#include "infer/loops/make_engine.h"
+#include "infer/loops/transformer_engine.h"
+#include "model/folder.h"
+#include "nn/base/torch.h"
+#include "nn/layers/embedding.h"
+#include "unit/temporary_folder.h"
+
+namespace {
+
+using torch::Tensor;
+
+constexpr std::int64_t kSize = 37;
+
+// Saves a model with weights that bfloat16 has exactly.
+nn::Model saved_model(const TemporaryFolder& folder, bool tied) {
+  nn::Model model = engine_model(
+      [&](nn::ModelOptions& o) {
+        o.shape.d_model = 64;
+        o.vocabulary.tied = tied;
+        o.vocabulary.scale_embedding = true;
+        o.transformer.feed_forward = "gated";
+      },
+      kSize);
+  model.to(torch::kBFloat16);
+  model.to(torch::kFloat32);
+  model::save(folder.path, model, {{"memory", "local"}, {"segment", 16}}, "");
+  return model;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("weights that are packed as they are read decode as those of the whole model") {
+  const torch::NoGradGuard no_gradient;
+  const std::vector<infer::Feed> feeds{infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}}};
+  for (const auto precision : {infer::Precision::bfloat16, infer::Precision::int8}) {
+    for (const bool tied : {true, false}) {
+      const TemporaryFolder folder;
+      nn::Model whole = saved_model(folder, tied);
+      const auto loaded = infer::load_to_decode(folder.path, torch::kCPU, precision);
+      const auto* const packed = infer::packed_in(loaded);
+      DOCTEST_REQUIRE(packed != nullptr);
+      const auto table = whole.architecture->embedding()->tables.at(0);
+      const auto* const words = packed->find(loaded.model->architecture->embedding()->tables.at(0));
+      DOCTEST_REQUIRE(words != nullptr);
+      const Tensor unpacked = torch::empty(table.sizes());
+      for (std::int64_t i = 0; i < kSize; ++i) words->row(i, unpacked[i].data_ptr<float>());
+      DOCTEST_CHECK(difference(unpacked, table) <= 0.01 * table.abs().max().item<float>());
+      const auto engine =
+          infer::make_engine(*loaded.model, torch::kCPU, precision, /*record=*/true, packed);
+      infer::TransformerEngine reference(whole, precision);
+      if (!tied) table.copy_(unpacked);  // the reference looks up what it did not pack
+      engine->open(1), reference.open(1);
+      const auto got = engine->feed(feeds), expected = reference.feed(feeds);
+      const Tensor rows = engine->head().log_probs(got.f, nullptr);
+      if (!tied || precision == infer::Precision::bfloat16) {
+        DOCTEST_CHECK(torch::equal(got.f, expected.f));
+        DOCTEST_CHECK(torch::equal(got.g, expected.g));
+        DOCTEST_CHECK(torch::equal(rows, reference.head().log_probs(expected.f, nullptr)));
+      } else {
+        DOCTEST_CHECK(difference(rows, reference.head().log_probs(expected.f, nullptr)) < 0.5);
+      }
+      const Tensor targets = torch::arange(rows.size(0));
+      const auto block = engine->head().block(got.f, targets, false);
+      DOCTEST_CHECK(torch::equal(block->log_prob, rows.gather(1, targets.unsqueeze(1)).squeeze(1)));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the same fingerprint") {
+  const TemporaryFolder folder;
+  const nn::Model whole = saved_model(folder, true);
+  const auto plain = model::load(folder.path);
+  const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8);
+  DOCTEST_CHECK(packed.fingerprint.hex() == plain.fingerprint.hex());
+  DOCTEST_CHECK(infer::packed_in(plain) == nullptr);
+  const auto expected = plain.model->named_weights(), found = packed.model->named_weights();
+  DOCTEST_REQUIRE(found.size() == expected.size());
+  std::size_t taken = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto& weight = found[i].second;
+    DOCTEST_CHECK(weight.sizes() == expected[i].second.sizes());
+    if (infer::packed_in(packed)->find(weight) == nullptr) {
+      DOCTEST_CHECK(torch::equal(weight, expected[i].second));
+      continue;
+    }
+    ++taken;
+    DOCTEST_CHECK(weight.isnan().all().item<bool>());
+    DOCTEST_CHECK(weight.storage().nbytes() == 4);
+  }
+  DOCTEST_CHECK(taken == 9);  // four matrices in each of two layers, and the table
+  DOCTEST_CHECK(infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::float32).taker ==
+                nullptr);
+}
