@@ -51,19 +51,21 @@ void GradientShards::reduce_next() {
 void GradientShards::take(const std::vector<std::size_t>& which,
                           std::vector<torch::Tensor>& gradients) {
   if (!completes()) return;
-  reduce(which, gradients);
-  for (auto& gradient : gradients) gradient.reset();
+  reduce(which, std::exchange(gradients, Tensors(gradients.size())));
   for (const auto i : which) taken_[i] = true;
 }
 
-void GradientShards::reduce(const std::vector<std::size_t>& which, const Tensors& fresh) {
+void GradientShards::reduce(const std::vector<std::size_t>& which, Tensors fresh) {
   const torch::NoGradGuard no_grad;
   Tensors gradients;
   for (std::size_t at = 0; at < which.size(); ++at) {
     const auto i = which[at];
     torch::Tensor weight = shards_.weights()[i].second;
     auto sum = std::exchange(weight.mutable_grad(), torch::Tensor());
-    if (!fresh.empty() && fresh[at].defined()) sum = sum.defined() ? sum + fresh[at] : fresh[at];
+    if (!fresh.empty() && fresh[at].defined()) {
+      const auto own = std::exchange(fresh[at], torch::Tensor());
+      sum = sum.defined() ? sum + own : own;
+    }
     sum = sum.defined() ? sum.contiguous() : torch::zeros_like(weight);
     for (auto& earlier : whole_) {
       earlier[i].add_(sum);
@@ -72,7 +74,7 @@ void GradientShards::reduce(const std::vector<std::size_t>& which, const Tensors
     gradients.push_back(sum);
   }
   const auto own = shards_.own_of(which);
-  auto sums = shards_.reduce(which, gradients, how_);
+  auto sums = shards_.reduce(which, std::move(gradients), how_);
   for (std::size_t i = 0; i < own.size(); ++i) present_[own[i]] = std::move(sums[i]);
 }
 

@@ -51,7 +51,7 @@ class GradientShards {
   void reduce_next();
   // Sums the weights' gradients, with the earlier blocks' whole ones; `fresh`: not yet added, or
   // empty.
-  void reduce(const std::vector<std::size_t>& which, const Tensors& fresh);
+  void reduce(const std::vector<std::size_t>& which, Tensors fresh);
   void keep_whole();
   void add_to(std::vector<Tensors>& levels, Tensors block) const;
   void add_block();

@@ -1,6 +1,7 @@
 #include "train/gradient_sum.h"
 
 #include <cstring>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -113,41 +114,46 @@ void GradientSum::sum_figures(Branch& all) {
   scored_ = static_cast<std::int64_t>(figures[1].item<double>());
 }
 
+// A bucket at a time: a message is as small as a bucket, and replaces its gradients before it is
+// sent.
 void GradientSum::sum_over_ranks(Branch& all) {
+  for (const auto& bucket : buckets_of(weights_)) sum_bucket(all.gradients, bucket);
+}
+
+void GradientSum::sum_bucket(std::vector<torch::Tensor>& gradients,
+                             const std::vector<std::size_t>& bucket) {
   const torch::NoGradGuard no_grad;
   // Of a sparse gradient the rows that some process has, side by side.
-  auto& gradients = all.gradients;
-  std::vector<torch::Tensor> rows(gradients.size());
+  std::map<std::size_t, torch::Tensor> rows;
   std::vector<std::vector<std::int64_t>> sizes;
   std::int64_t n = 0;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
+  for (const auto i : bucket) {
     sizes.push_back(gradients[i].sizes().vec());
     if (gradients[i].is_sparse()) {
       rows[i] = rows_of_all(nn::rows_of_gradient(gradients[i]), group_);
-      sizes[i][0] = rows[i].size(0);
+      sizes.back()[0] = rows[i].size(0);
     }
-    n += aligned_elements(c10::multiply_integers(sizes[i]));
+    n += aligned_elements(c10::multiply_integers(sizes.back()));
   }
   const auto options = weights_.front().second.options().requires_grad(false);
   auto flat = torch::zeros({n}, options);
-  std::vector<torch::Tensor> parts, to, from;
+  std::vector<torch::Tensor> dense, sums;
   std::int64_t begin = 0;
-  for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const auto size = c10::multiply_integers(sizes[i]);
-    parts.push_back(flat.narrow(0, begin, size).view(sizes[i]));
+  for (std::size_t at = 0; at < bucket.size(); ++at) {
+    auto& gradient = gradients[bucket[at]];
+    const auto size = c10::multiply_integers(sizes[at]);
+    auto part = flat.narrow(0, begin, size).view(sizes[at]);
     begin += aligned_elements(size);
-    if (rows[i].defined()) {
-      const auto at = torch::searchsorted(rows[i], nn::rows_of_gradient(gradients[i]));
-      parts[i].index_copy_(0, at, nn::values_of_gradient(gradients[i]));
+    if (const auto found = rows.find(bucket[at]); found != rows.end()) {
+      const auto to = torch::searchsorted(found->second, nn::rows_of_gradient(gradient));
+      part.index_copy_(0, to, nn::values_of_gradient(gradient));
+      gradient = nn::row_gradient(found->second, part, weights_[bucket[at]].second.sizes());
     } else {
-      to.push_back(parts[i]), from.push_back(gradients[i]);
+      dense.push_back(std::exchange(gradient, part)), sums.push_back(part);
     }
   }
-  at::_foreach_copy_(to, from);
-  for (std::size_t i = 0; i < gradients.size(); ++i)
-    gradients[i] = rows[i].defined()
-                       ? nn::row_gradient(rows[i], parts[i], weights_[i].second.sizes())
-                       : parts[i];
+  at::_foreach_copy_(sums, dense);
+  dense.clear();
   if (flat.is_cpu()) {
     group_.sum(flat, how_);
     return;

@@ -60,6 +60,7 @@ class GradientSum {
   void add_to(Branch& left, const Branch& right) const;
   void sum_figures(Branch& all);
   void sum_over_ranks(Branch& all);
+  void sum_bucket(std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket);
 
   const NamedWeights& weights_;
   ranks::Group& group_;

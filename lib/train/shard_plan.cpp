@@ -1,6 +1,7 @@
 #include "train/shard_plan.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "train/gradient_buckets.h"
@@ -23,6 +24,25 @@ std::int64_t largest(const std::vector<std::int64_t>& sizes) {
   return sizes.empty() ? 0 : *std::max_element(sizes.begin(), sizes.end());
 }
 
+bool is_one_of(const std::vector<torch::Tensor>& some, const torch::Tensor& weight) {
+  return std::any_of(some.begin(), some.end(),
+                     [&](const auto& each) { return each.is_same(weight); });
+}
+
+// The numbers of the largest bucket, without the weights whose gradients are sent by themselves.
+std::int64_t largest_bucket(const NamedWeights& weights,
+                            std::span<const std::vector<torch::Tensor>> sent_alone) {
+  std::vector<std::int64_t> numbers;
+  for (const auto& bucket : buckets_of(weights)) {
+    numbers.push_back(0);
+    for (const auto i : bucket)
+      if (std::none_of(sent_alone.begin(), sent_alone.end(),
+                       [&](const auto& some) { return is_one_of(some, weights[i].second); }))
+        numbers.back() += weights[i].second.numel();
+  }
+  return largest(numbers);
+}
+
 }  // namespace
 
 RankBytes rank_bytes(const NamedWeights& weights,
@@ -39,6 +59,9 @@ RankBytes rank_bytes(const NamedWeights& weights,
     in_blocks += in_block.back();
   }
   const bool lends = sharded == Sharded::weights;
+  // The last block's gradients are not sent by themselves.
+  const auto alone = std::span(blocks).first(lends && !blocks.empty() ? blocks.size() - 1 : 0);
+  const auto bucket = std::max(largest_bucket(weights, alone), lends ? largest(in_block) : 0);
   RankBytes most{};
   for (const auto& pieces : cut_in_pieces(weights, options, ranks)) {
     NamedWeights mine;
@@ -51,8 +74,7 @@ RankBytes rank_bytes(const NamedWeights& weights,
                                                                    0, piece.begin, piece.size()));
       slice += piece.size();
       for (const auto& block : blocks)
-        for (const auto& each : block)
-          if (each.is_same(weight)) away += piece.size();
+        if (is_one_of(block, weight)) away += piece.size();
     }
     // Blocks at work are the last, which stays until the micro-batch is done, and one other.
     const auto last = in_block.empty() ? 0 : in_block.back();
@@ -61,25 +83,18 @@ RankBytes rank_bytes(const NamedWeights& weights,
     bytes.optimiser = moment_numbers(options, sharded == Sharded::none ? weights : mine);
     const auto whole = GradientSum::held(own, step.how);
     if (sharded < Sharded::gradients) {
-      // Sums of micro-batches; or the last of them, the message and the half that is received.
-      bytes.gradients = std::max(2 * whole, std::int64_t{5}) * all / 2;
+      // Sums of micro-batches; or the last of them, a message, and the half that is received.
+      bytes.gradients = std::max(whole * all, all + bucket) + bucket / 2;
     } else {
-      // Sums of the own pieces, and whole gradients that are not summed yet: of what a backward
-      // pass has made and sends, or of all that neighbours add to one another.
+      // Sums of the own pieces, a message, and whole gradients that are not summed yet: what a
+      // backward pass has made, or all that neighbours add to one another.
       const auto block = GradientShards::block(own, step.how);
       const bool adds = step.carries ? own > 1 : block > 1;
-      std::int64_t bucket = 0;
-      for (const auto& each : buckets_of(weights)) {
-        std::int64_t numbers = 0;
-        for (const auto i : each) numbers += weights[i].second.numel();
-        bucket = std::max(bucket, numbers);
-      }
       const auto unsummed = adds    ? all * (step.carries ? whole : 1)
                             : lends ? all - in_blocks + last + largest(in_block)
                                     : bucket;
       const auto sums = step.carries ? 1 : GradientSum::held(own / block, step.how);
-      const auto sent = std::max(bucket, lends ? largest(in_block) : 0), received = sent;
-      bytes.gradients = slice * sums + unsummed + sent + received;
+      bytes.gradients = slice * sums + unsummed + bucket;
     }
     most = {std::max(most.weights, bytes.weights), std::max(most.gradients, bytes.gradients),
             std::max(most.optimiser, bytes.optimiser)};

@@ -132,9 +132,9 @@ void Shards::drop_gradients() {
 }
 
 std::vector<torch::Tensor> Shards::reduce(const std::vector<std::size_t>& which,
-                                          const std::vector<torch::Tensor>& gradients,
-                                          ranks::Sum how) {
+                                          std::vector<torch::Tensor> gradients, ranks::Sum how) {
   const torch::NoGradGuard no_grad;
+  const auto device = gradients[0].device();
   const auto gradient_of = [&](std::size_t weight) {
     return gradients[static_cast<std::size_t>(std::find(which.begin(), which.end(), weight) -
                                               which.begin())];
@@ -146,15 +146,19 @@ std::vector<torch::Tensor> Shards::reduce(const std::vector<std::size_t>& which,
     for (const auto& piece : pieces_of(other, which))
       numbers.push_back(numbers_of(gradient_of(piece.weight), piece));
     out.push_back(laid_flat(numbers));
-    in.push_back(other == rank() ? out.back() : torch::empty({size_of(own)}, torch::kFloat32));
   }
+  gradients.clear();
+  for (std::size_t other = 0; other < ranks(); ++other)
+    in.push_back(other == rank() ? out[other] : torch::empty({size_of(own)}, torch::kFloat32));
   group_->exchange(0, out, in);
+  out.clear();
   ranks::add_up(in, how == ranks::Sum::tree && std::has_single_bit(ranks()));
+  in.resize(1);
   std::vector<torch::Tensor> sums;
   std::int64_t at = 0;
   for (const auto& piece : own) {
     // In memory of its own, so that the norm's sums begin where those of a whole gradient do.
-    sums.push_back(in[0].narrow(0, at, piece.size()).clone().to(gradients[0].device()));
+    sums.push_back(in[0].narrow(0, at, piece.size()).clone().to(device));
     at += piece.size();
   }
   return sums;
