@@ -162,8 +162,10 @@ int train_model(Options options, cli::Context context) {
   options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.plan || options.sbatch) return plan_only(options, context);
-  if (options.job.thrift.sharded() != train::Sharded::none && !options.ranks.any())
-    core::fail(core::Code::usage, "--shard: requires --ranks");
+  if (options.job.thrift.sharded() != train::Sharded::none) {
+    if (!options.ranks.any()) core::fail(core::Code::usage, "--shard: requires --ranks");
+    nn::return_memory();
+  }
   if (context.output.empty() || context.output == "-")
     core::fail(core::Code::usage, "-o: stdout cannot hold a model; give a folder");
 

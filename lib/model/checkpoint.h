@@ -33,6 +33,8 @@ struct Checkpoint {
   /// inconsistent item.
   void put_weights(const std::string& name, const nn::Model& model);
   void get_weights(const std::string& name, nn::Model& model) const;
+  /// Copies the tensor `name` to `weight`, which must have its shape and dtype.
+  void get_weight(const std::string& name, const torch::Tensor& weight) const;
   void put_state(const std::string& name, const nn::State& state);
   nn::State get_state(const std::string& name, torch::Device device = torch::kCPU) const;
   void put_rng(const std::string& name, const core::Rng& rng);

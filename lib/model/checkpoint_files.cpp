@@ -147,8 +147,8 @@ torch::Tensor CheckpointFiles::numbers(const std::string& name, std::int64_t beg
   for (const auto& piece : whole.pieces) {
     const auto from = std::max(begin, piece.begin), to = std::min(end, piece.end);
     if (from >= to) continue;
-    const auto values = files_[piece.file]->read(name).view({-1});
-    out.narrow(0, from - begin, to - from).copy_(values.narrow(0, from - piece.begin, to - from));
+    files_[piece.file]->read_range(name, from - piece.begin,
+                                   out.narrow(0, from - begin, to - from));
   }
   return out;
 }

@@ -42,16 +42,18 @@ void Checkpoint::put_weights(const std::string& name, const nn::Model& model) {
 }
 
 void Checkpoint::get_weights(const std::string& name, nn::Model& model) const {
+  for (const auto& [weight, target] : model.named_weights())
+    get_weight(name + "." + weight, target);
+}
+
+void Checkpoint::get_weight(const std::string& name, const torch::Tensor& weight) const {
   const torch::NoGradGuard no_grad;
-  for (auto& [weight, target] : model.named_weights()) {
-    const auto saved = tensor(name + "." + weight);
-    if (saved.sizes() != target.sizes() || saved.scalar_type() != target.scalar_type())
-      fail(Code::bad_data, "{}: {}.{} is {} {}, but in the model {} {}", origin, name, weight,
-           c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
-           c10::toString(target.scalar_type()),
-           fmt::format("[{}]", fmt::join(target.sizes(), ", ")));
-    torch::Tensor(target).copy_(saved);
-  }
+  const auto saved = tensor(name);
+  if (saved.sizes() != weight.sizes() || saved.scalar_type() != weight.scalar_type())
+    fail(Code::bad_data, "{}: {} is {} {}, but in the model {} {}", origin, name,
+         c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
+         c10::toString(weight.scalar_type()), fmt::format("[{}]", fmt::join(weight.sizes(), ", ")));
+  torch::Tensor(weight).copy_(saved);
 }
 
 void Checkpoint::put_state(const std::string& name, const nn::State& state) {

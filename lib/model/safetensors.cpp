@@ -273,6 +273,16 @@ void SafetensorsReader::fill(const std::string& tensor, std::int64_t first,
   source_->read_at(at.begin + static_cast<std::uint64_t>(first) * row, bytes_of(out));
 }
 
+void SafetensorsReader::read_range(const std::string& tensor, std::int64_t begin,
+                                   const torch::Tensor& out) const {
+  const auto& at = entry(tensor);
+  if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
+      begin < 0 || begin > at.elements() - out.numel())
+    fail(Code::bug, "tensor {}: a range that does not fit it", tensor);
+  const auto bytes = static_cast<std::uint64_t>(begin) * out.element_size();
+  source_->read_at(at.begin + bytes, bytes_of(out));
+}
+
 void SafetensorsReader::verify() const {
   const auto expected = metadata_.find(kDigestKey);
   if (expected == metadata_.end()) return;

@@ -69,6 +69,10 @@ class SafetensorsReader : public TensorReader {
   std::string type_of(const std::string& tensor) const override;
   torch::Tensor map(const std::string& tensor) const override;
   void verify() const override;
+  /// Reads the numbers from `begin` on, in row-major order, into `out` (n), which must be
+  /// contiguous, on the CPU and of the tensor's dtype. Throws Error{bug} if it is not, or if the
+  /// tensor has fewer numbers.
+  void read_range(const std::string& tensor, std::int64_t begin, const torch::Tensor& out) const;
 
  private:
   void parse();

@@ -295,11 +295,19 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
   return update;
 }
 
+// Calls work(i, name, weight) for weight i of the model if this process has all its numbers.
+template <class Work>
+void Learner::each_weight_here(const Work& work) const {
+  const auto weights = model_->named_weights();
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (!lent_ || !shards_->is_away(i)) work(i, weights[i].first, weights[i].second);
+}
+
 void Learner::take_weights(const NamedWeights& from) {
   const torch::NoGradGuard no_grad;
-  const auto to = model_->named_weights();
-  for (std::size_t i = 0; i < to.size(); ++i)
-    if (!lent_ || !shards_->is_away(i)) torch::Tensor(to[i].second).copy_(from[i].second);
+  each_weight_here([&](std::size_t i, const std::string& /*name*/, torch::Tensor weight) {
+    weight.copy_(from[i].second);
+  });
   if (lent_) shards_->take_away(from);
 }
 
@@ -326,8 +334,9 @@ torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const 
 
 void Learner::put(model::Checkpoint& checkpoint) const {
   if (!lora_ && group_->first())
-    for (std::size_t i = 0; const auto& [name, values] : model_->named_weights())
-      if (!lent_ || !shards_->is_away(i++)) checkpoint.tensors["model." + name] = values.detach();
+    each_weight_here([&](std::size_t /*i*/, const std::string& name, const torch::Tensor& weight) {
+      checkpoint.tensors["model." + name] = weight.detach();
+    });
   if (lora_ && group_->first())
     for (const auto& [name, values] : lora_->weights()) checkpoint.tensors["lora." + name] = values;
   put_optimiser(checkpoint, *optimiser_);
@@ -352,13 +361,10 @@ void Learner::get(const model::Checkpoint& checkpoint) {
     for (const auto& [name, values] : lora_->weights())
       torch::Tensor(values).copy_(checkpoint.tensor("lora." + name));
     lora_->apply();
-  } else if (lent_) {
-    const torch::NoGradGuard no_grad;
-    for (std::size_t i = 0; const auto& [name, values] : model_->named_weights())
-      if (!shards_->is_away(i++))
-        torch::Tensor(values).copy_(checkpoint.tensor("model." + name).view(values.sizes()));
   } else {
-    checkpoint.get_weights("model", *model_);
+    each_weight_here([&](std::size_t /*i*/, const std::string& name, const torch::Tensor& weight) {
+      checkpoint.get_weight("model." + name, weight);
+    });
   }
   if (shards_)
     shards_->get(checkpoint, *optimiser_);

@@ -101,6 +101,8 @@ class Learner {
   // segments; or the tokens of the team's whole micro-batch.
   nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
                       const MicroBatch& micro) const;
+  template <class Work>
+  void each_weight_here(const Work& work) const;
   // Gathers tensors of all lanes of all processes along the first dimension.
   torch::Tensor gather(const std::function<torch::Tensor(const Lane&)>& of) const;
   // Returns the rows of this process's lane `own` in the result of gather().

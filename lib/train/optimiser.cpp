@@ -57,19 +57,6 @@ AdamStep adam_step(const OptimiserOptions& o, double lr, std::int64_t updates) {
   return {lr * rectified * correct2 / correct1, 1, o.epsilon};
 }
 
-nn::AdamSpan adam_span(const OptimiserOptions& options, const AdamStep& how, double keep,
-                       const torch::Tensor& factor) {
-  nn::AdamSpan span{};
-  span.scale = factor.const_data_ptr<float>();
-  span.keep = static_cast<float>(keep);
-  span.b1 = static_cast<float>(options.beta1), span.b2 = static_cast<float>(options.beta2);
-  span.rest1 = static_cast<float>(1 - options.beta1);
-  span.rest2 = static_cast<float>(1 - options.beta2);
-  span.step = static_cast<float>(how.step), span.root = static_cast<float>(how.root);
-  span.epsilon = static_cast<float>(how.epsilon);
-  return span;
-}
-
 // A table's update: work(row, gradient) of each row whose gradient is not all zeros. `rows` (R)
 // int64 numbers those of g (R, d); undefined: all rows.
 template <class Work>
@@ -88,10 +75,10 @@ void each_row_read(const torch::Tensor& rows, const torch::Tensor& g, const Work
 }
 
 // The same by torch's operators: from[i] into to[i] in the rows where g is not all zeros.
-void put_rows_read(const torch::Tensor& g,
-                   const std::vector<std::pair<torch::Tensor, torch::Tensor>>& to_from) {
+void put_rows_read(const torch::Tensor& g, const std::vector<torch::Tensor>& to,
+                   const std::vector<torch::Tensor>& from) {
   const auto read = (g != 0).any(1, /*keepdim=*/true);
-  for (const auto& [to, from] : to_from) to.copy_(torch::where(read, from, to));
+  for (std::size_t i = 0; i < to.size(); ++i) to[i].copy_(torch::where(read, from[i], to[i]));
 }
 
 // The gradient of a table, as each_row_read() takes it; g undefined: not one for the loop.
@@ -104,6 +91,101 @@ TableGradient table_gradient(const torch::Tensor& w) {
   if (g.is_sparse())
     return {nn::rows_of_gradient(g).contiguous(), nn::values_of_gradient(g).contiguous()};
   return {{}, fusable(g) ? g : torch::Tensor()};
+}
+
+/// The rule of Adam for a weight. A rule's tensors are the weight and its moments, in the order of
+/// its span's pointers.
+struct AdamRule {
+  const OptimiserOptions& options;
+  AdamStep how;
+  double keep;
+
+  nn::AdamSpan span(const std::vector<torch::Tensor>& tensors, const float* scale) const {
+    nn::AdamSpan span{};
+    span.w = tensors[0].data_ptr<float>(), span.m = tensors[1].data_ptr<float>();
+    span.v = tensors[2].data_ptr<float>();
+    span.scale = scale;
+    span.keep = static_cast<float>(keep);
+    span.b1 = static_cast<float>(options.beta1), span.b2 = static_cast<float>(options.beta2);
+    span.rest1 = static_cast<float>(1 - options.beta1);
+    span.rest2 = static_cast<float>(1 - options.beta2);
+    span.step = static_cast<float>(how.step), span.root = static_cast<float>(how.root);
+    span.epsilon = static_cast<float>(how.epsilon);
+    return span;
+  }
+  static void skip(nn::AdamSpan& span, std::int64_t n) { span.w += n, span.m += n, span.v += n; }
+  static void loop(const nn::AdamSpan& span, std::int64_t begin, std::int64_t end) {
+    nn::adam_cpu(span, begin, end);
+  }
+  static void launch(const torch::Tensor& w, const nn::AdamSpan& span) {
+    nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
+  }
+  void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
+    auto &w = tensors[0], &m = tensors[1], &v = tensors[2];
+    m.mul_(options.beta1).add_(g, 1 - options.beta1);
+    v.mul_(options.beta2).addcmul_(g, g, 1 - options.beta2);
+    w.mul_(keep).addcdiv_(m, v.sqrt().mul_(how.root).add_(how.epsilon), -how.step);
+  }
+};
+
+/// The rule of Nag for a weight.
+struct NagRule {
+  double keep, pull, push, fade, lr;
+
+  nn::NagSpan span(const std::vector<torch::Tensor>& tensors, const float* scale) const {
+    nn::NagSpan span{};
+    span.w = tensors[0].data_ptr<float>(), span.u = tensors[1].data_ptr<float>();
+    span.scale = scale;
+    span.keep = static_cast<float>(keep);
+    span.pull = static_cast<float>(pull), span.push = static_cast<float>(push);
+    span.fade = static_cast<float>(fade), span.lr = static_cast<float>(lr);
+    return span;
+  }
+  static void skip(nn::NagSpan& span, std::int64_t n) { span.w += n, span.u += n; }
+  static void loop(const nn::NagSpan& span, std::int64_t begin, std::int64_t end) {
+    nn::nag_cpu(span, begin, end);
+  }
+  static void launch(const torch::Tensor& w, const nn::NagSpan& span) {
+    nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
+  }
+  void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
+    auto &w = tensors[0], &u = tensors[1];
+    w.mul_(keep).add_(u, pull).sub_(g, push);
+    u.mul_(fade).sub_(g, lr);
+  }
+};
+
+// Updates a rule's tensors from the weight's gradient, in the way that fits both: the rows of a
+// table that have a gradient, all numbers by a loop or a kernel, or torch's operators. `factor` is
+// `scale` in float32.
+template <class Rule>
+void update_by(const Rule& rule, const std::vector<torch::Tensor>& tensors, bool table,
+               const torch::Tensor& scale, const torch::Tensor& factor) {
+  const auto& w = tensors[0];
+  if (table && !w.grad().defined()) return;
+  if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
+    const auto whole = rule.span(tensors, factor.const_data_ptr<float>());
+    return each_row_read(read.rows, read.g, [&](std::int64_t row, const float* g) {
+      auto one = whole;
+      Rule::skip(one, row * w.size(1));
+      one.g = g, one.n = w.size(1);
+      Rule::loop(one, 0, one.n);
+    });
+  }
+  const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
+  const auto by = chosen(w, g);
+  if (table || by == By::operators) {
+    auto to = tensors;
+    if (table) std::transform(to.begin(), to.end(), to.begin(), [](auto& t) { return t.clone(); });
+    rule.operators(to, g * scale.to(g.scalar_type()));
+    if (table) put_rows_read(g, tensors, to);
+    return;
+  }
+  auto span = rule.span(tensors, factor.const_data_ptr<float>());
+  span.g = g.const_data_ptr<float>(), span.n = w.numel();
+  if (by == By::kernel) return Rule::launch(w, span);
+  at::parallel_for(0, span.n, kGrain,
+                   [&](std::int64_t begin, std::int64_t end) { Rule::loop(span, begin, end); });
 }
 
 class Adam : public Optimiser {
@@ -129,43 +211,9 @@ class Adam : public Optimiser {
   /// Updates weight i. `factor` is `scale` in float32.
   virtual void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
                        const torch::Tensor& factor) {
-    auto w = weights_[i].second, m = moment("mean", i), v = moment("square", i);
-    const double keep = 1 - lr * decay_of(i);
-    const bool table = is_memory_table(weights_[i].first);
-    if (table && !w.grad().defined()) return;
-    if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
-      const auto span = adam_span(options_, how, keep, factor);
-      const auto width = w.size(1);
-      auto *const to_w = w.data_ptr<float>(), *const to_m = m.data_ptr<float>(),
-                  *const to_v = v.data_ptr<float>();
-      return each_row_read(read.rows, read.g, [&](std::int64_t row, const float* of) {
-        nn::AdamSpan one = span;
-        one.w = to_w + row * width, one.m = to_m + row * width, one.v = to_v + row * width;
-        one.g = of, one.n = width;
-        nn::adam_cpu(one, 0, width);
-      });
-    }
-    const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
-    const auto by = chosen(w, g);
-    if (table || by == By::operators) {
-      const auto scaled = g * scale.to(g.scalar_type());
-      const auto to_m = table ? m.clone() : m, to_v = table ? v.clone() : v,
-                 to_w = table ? w.clone() : w;
-      to_m.mul_(options_.beta1).add_(scaled, 1 - options_.beta1);
-      to_v.mul_(options_.beta2).addcmul_(scaled, scaled, 1 - options_.beta2);
-      to_w.mul_(keep).addcdiv_(to_m, to_v.sqrt().mul_(how.root).add_(how.epsilon), -how.step);
-      if (table) put_rows_read(g, {{m, to_m}, {v, to_v}, {w, to_w}});
-      return;
-    }
-    auto span = adam_span(options_, how, keep, factor);
-    span.w = w.data_ptr<float>(), span.m = m.data_ptr<float>(), span.v = v.data_ptr<float>();
-    span.g = g.const_data_ptr<float>(), span.n = w.numel();
-    if (by == By::kernel)
-      nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
-    else
-      at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-        nn::adam_cpu(span, begin, end);
-      });
+    const auto& [name, w] = weights_[i];
+    update_by(AdamRule{options_, how, 1 - lr * decay_of(i)},
+              {w, moment("mean", i), moment("square", i)}, is_memory_table(name), scale, factor);
   }
 
  private:
@@ -209,48 +257,9 @@ class Nag : public Optimiser {
     const double fade = options_.momentum * correct;
     const auto factor = scale.to(torch::kFloat32);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
-      auto w = weights_[i].second, u = moment("velocity", i);
-      const double keep = 1 - lr * decay_of(i);
-      nn::NagSpan span = {.w = nullptr,
-                          .u = nullptr,
-                          .g = nullptr,
-                          .scale = factor.const_data_ptr<float>(),
-                          .n = 0,
-                          .keep = static_cast<float>(keep),
-                          .pull = static_cast<float>(pull),
-                          .push = static_cast<float>(push),
-                          .fade = static_cast<float>(fade),
-                          .lr = static_cast<float>(lr)};
-      const bool table = is_memory_table(weights_[i].first);
-      if (table && !w.grad().defined()) continue;
-      if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
-        const auto width = w.size(1);
-        auto *const to_w = w.data_ptr<float>(), *const to_u = u.data_ptr<float>();
-        each_row_read(read.rows, read.g, [&](std::int64_t row, const float* of) {
-          nn::NagSpan one = span;
-          one.w = to_w + row * width, one.u = to_u + row * width, one.g = of, one.n = width;
-          nn::nag_cpu(one, 0, width);
-        });
-        continue;
-      }
-      const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
-      const auto by = chosen(w, g);
-      if (table || by == By::operators) {
-        const auto scaled = g * scale.to(g.scalar_type());
-        const auto to_w = table ? w.clone() : w, to_u = table ? u.clone() : u;
-        to_w.mul_(keep).add_(to_u, pull).sub_(scaled, push);
-        to_u.mul_(fade).sub_(scaled, lr);
-        if (table) put_rows_read(g, {{u, to_u}, {w, to_w}});
-        continue;
-      }
-      span.w = w.data_ptr<float>(), span.u = u.data_ptr<float>();
-      span.g = g.const_data_ptr<float>(), span.n = w.numel();
-      if (by == By::kernel)
-        nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
-      else
-        at::parallel_for(0, w.numel(), kGrain, [&](std::int64_t begin, std::int64_t end) {
-          nn::nag_cpu(span, begin, end);
-        });
+      const auto& [name, w] = weights_[i];
+      update_by(NagRule{1 - lr * decay_of(i), pull, push, fade, lr}, {w, moment("velocity", i)},
+                is_memory_table(name), scale, factor);
     }
     lr_before_ = lr;
   }
@@ -316,13 +325,12 @@ double Optimiser::decay_of(std::size_t weight) const {
   return decays ? options_.weight_decay : 0;
 }
 
-void Optimiser::restore(const std::map<std::string, torch::Tensor>& tensors) {
+void Optimiser::restore(const std::function<torch::Tensor(const std::string& name)>& saved) {
   for (auto& [name, tensor] : tensors_) {
-    const auto found = tensors.find(name);
-    if (found == tensors.end() || found->second.sizes() != tensor.sizes())
-      core::fail(core::Code::bad_data,
-                 "checkpoint: the optimiser's {} is missing or has the wrong shape", name);
-    tensor.copy_(found->second);
+    const auto found = saved(name);
+    if (found.sizes() != tensor.sizes())
+      core::fail(core::Code::bad_data, "checkpoint: the optimiser's {} has the wrong shape", name);
+    tensor.copy_(found);
   }
 }
 

@@ -2,6 +2,7 @@
 // Optimisers: they update weights from gradients, in one pass per tensor.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,10 +56,10 @@ class Optimiser {
   /// that clipping needs no synchronisation. Gradients are not changed.
   virtual void step(double lr, const torch::Tensor& scale) = 0;
 
-  /// Moments by name "KIND.WEIGHT". restore() throws Error{bad_data} if one is missing or has
-  /// another shape.
+  /// Moments by name "KIND.WEIGHT". restore() copies what `saved` returns for a name, one moment
+  /// after the other. It throws Error{bad_data} if a moment has another shape.
   const std::map<std::string, torch::Tensor>& tensors() const { return tensors_; }
-  void restore(const std::map<std::string, torch::Tensor>& tensors);
+  void restore(const std::function<torch::Tensor(const std::string& name)>& saved);
   /// Returns the names of a weight's moments. Each has the weight's shape.
   std::vector<std::string> moment_names(std::size_t weight) const;
   /// Scalars of the optimiser's state. They are float64, so that JSON stores them exactly.

@@ -285,18 +285,21 @@ void Shards::put(model::Checkpoint& checkpoint, const Optimiser& optimiser) cons
 
 void Shards::get(const model::Checkpoint& checkpoint, Optimiser& optimiser) {
   const torch::NoGradGuard no_grad;
-  std::map<std::string, torch::Tensor> moments;
+  std::map<std::string, std::size_t> piece_of;  // of a moment
   for (std::size_t i = 0; i < own_.size(); ++i) {
     const auto& piece = own_pieces()[i];
     auto& own = own_[i].second;
     if (away_[piece.weight])
       own.copy_(
           checkpoint.numbers("model." + own_[i].first, piece.begin, piece.end).view(own.sizes()));
-    for (const auto& name : optimiser.moment_names(i))
-      moments[name] = checkpoint.numbers("optimiser." + name, piece.begin, piece.end)
-                          .view(own_[i].second.sizes());
+    for (const auto& name : optimiser.moment_names(i)) piece_of[name] = i;
   }
-  optimiser.restore(moments);
+  optimiser.restore([&](const std::string& name) {
+    const auto i = piece_of.at(name);
+    const auto& piece = own_pieces()[i];
+    return checkpoint.numbers("optimiser." + name, piece.begin, piece.end)
+        .view(own_[i].second.sizes());
+  });
   optimiser.set_numbers(
       core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
 }

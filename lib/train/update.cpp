@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -35,10 +34,8 @@ void put_optimiser(model::Checkpoint& checkpoint, const Optimiser& optimiser) {
 }
 
 void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser) {
-  std::map<std::string, torch::Tensor> moments;
-  for (const auto& [name, tensor] : optimiser.tensors())
-    moments[name] = checkpoint.tensor("optimiser." + name);
-  optimiser.restore(moments);
+  optimiser.restore(
+      [&](const std::string& name) { return checkpoint.tensor("optimiser." + name); });
   optimiser.set_numbers(
       core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
 }

@@ -68,6 +68,12 @@ void start(std::int64_t threads, std::uint64_t seed, std::function<void(const st
   generator.set_current_seed(seed);
 }
 
+void return_memory() {
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  ::mallopt(M_TRIM_THRESHOLD, 16 << 20);
+  ::mallopt(M_TOP_PAD, 1 << 20);
+}
+
 void set_local_rank(std::int64_t local) { g_local_rank = local; }
 
 torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t count) {

@@ -29,6 +29,10 @@ struct ComputeOptions : DeviceOptions {
 void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 
+/// Makes the allocator return every block of 1 MiB or more to the system as soon as it is freed,
+/// unlike start(): for runs that must fit into memory rather than save page faults.
+void return_memory();
+
 /// Returns the device "cpu", "cuda", "cuda:1" or "auto" (cuda if available). Loads CUDA if
 /// requested, or if auto finds an NVIDIA driver; if auto cannot use the GPU, a note says so once. A
 /// device with a number becomes the current device of the calling thread. Throws Error{unavailable}

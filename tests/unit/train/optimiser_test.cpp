@@ -240,7 +240,7 @@ DOCTEST_TEST_CASE("moments and numbers put into another optimiser go on to the s
     for (const auto& [key, tensor] : first->weights())
       weights.emplace_back(key, tensor.detach().clone().requires_grad_());
     const auto second = train::make_optimiser(options, weights);
-    second->restore(first->tensors());
+    second->restore([&](const std::string& moment) { return first->tensors().at(moment); });
     second->set_numbers(first->numbers());
     run(*second, problem, 1, 3);
     for (std::size_t i = 0; i < weights.size(); ++i)
