@@ -96,6 +96,7 @@ TableGradient table_gradient(const torch::Tensor& w) {
 /// The rule of Adam for a weight. A rule's tensors are the weight and its moments, in the order of
 /// its span's pointers.
 struct AdamRule {
+  using Span = nn::AdamSpan;
   const OptimiserOptions& options;
   AdamStep how;
   double keep;
@@ -117,8 +118,9 @@ struct AdamRule {
   static void loop(const nn::AdamSpan& span, std::int64_t begin, std::int64_t end) {
     nn::adam_cpu(span, begin, end);
   }
-  static void launch(const torch::Tensor& w, const nn::AdamSpan& span) {
-    nn::check_launch(nn::cuda_kernels(w)->adam(span, nn::cuda_stream(w)), "adam");
+  static void launch(const torch::Tensor& w, const std::vector<nn::AdamSpan>& spans) {
+    nn::check_launch(nn::cuda_kernels(w)->adam(spans.data(), std::ssize(spans), nn::cuda_stream(w)),
+                     "adam");
   }
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &m = tensors[1], &v = tensors[2];
@@ -130,6 +132,7 @@ struct AdamRule {
 
 /// The rule of Nag for a weight.
 struct NagRule {
+  using Span = nn::NagSpan;
   double keep, pull, push, fade, lr;
 
   nn::NagSpan span(const std::vector<torch::Tensor>& tensors, const float* scale) const {
@@ -145,8 +148,9 @@ struct NagRule {
   static void loop(const nn::NagSpan& span, std::int64_t begin, std::int64_t end) {
     nn::nag_cpu(span, begin, end);
   }
-  static void launch(const torch::Tensor& w, const nn::NagSpan& span) {
-    nn::check_launch(nn::cuda_kernels(w)->nag(span, nn::cuda_stream(w)), "nag");
+  static void launch(const torch::Tensor& w, const std::vector<nn::NagSpan>& spans) {
+    nn::check_launch(nn::cuda_kernels(w)->nag(spans.data(), std::ssize(spans), nn::cuda_stream(w)),
+                     "nag");
   }
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &u = tensors[1];
@@ -155,38 +159,59 @@ struct NagRule {
   }
 };
 
-// Updates a rule's tensors from the weight's gradient, in the way that fits both: the rows of a
-// table that have a gradient, all numbers by a loop or a kernel, or torch's operators. `factor` is
-// `scale` in float32.
+// The updates of a step, each in the way that fits its weight and gradient: the rows of a table that
+// have a gradient, all numbers by a loop, torch's operators, or on a GPU a kernel for all weights.
 template <class Rule>
-void update_by(const Rule& rule, const std::vector<torch::Tensor>& tensors, bool table,
-               const torch::Tensor& scale, const torch::Tensor& factor) {
-  const auto& w = tensors[0];
-  if (table && !w.grad().defined()) return;
-  if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
-    const auto whole = rule.span(tensors, factor.const_data_ptr<float>());
-    return each_row_read(read.rows, read.g, [&](std::int64_t row, const float* g) {
-      auto one = whole;
-      Rule::skip(one, row * w.size(1));
-      one.g = g, one.n = w.size(1);
-      Rule::loop(one, 0, one.n);
-    });
+class Updates {
+ public:
+  explicit Updates(const torch::Tensor& scale)
+      : scale_(scale), factor_(scale.to(torch::kFloat32)) {}
+
+  void add(const Rule& rule, const std::vector<torch::Tensor>& tensors, bool table) {
+    const auto& w = tensors[0];
+    if (table && !w.grad().defined()) return;
+    if (const auto read = table ? table_gradient(w) : TableGradient{}; read.g.defined()) {
+      const auto whole = rule.span(tensors, factor_.template const_data_ptr<float>());
+      return each_row_read(read.rows, read.g, [&](std::int64_t row, const float* g) {
+        auto one = whole;
+        Rule::skip(one, row * w.size(1));
+        one.g = g, one.n = w.size(1);
+        Rule::loop(one, 0, one.n);
+      });
+    }
+    const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
+    const auto by = chosen(w, g);
+    if (table || by == By::operators) return by_operators(rule, tensors, g, table);
+    auto span = rule.span(tensors, factor_.template const_data_ptr<float>());
+    span.g = g.template const_data_ptr<float>(), span.n = w.numel();
+    if (by == By::kernel) {
+      weight_ = w;
+      gradients_.push_back(g), spans_.push_back(span);
+      return;
+    }
+    at::parallel_for(0, span.n, kGrain,
+                     [&](std::int64_t begin, std::int64_t end) { Rule::loop(span, begin, end); });
   }
-  const auto g = w.grad().defined() ? dense(w.grad()) : torch::zeros_like(w);
-  const auto by = chosen(w, g);
-  if (table || by == By::operators) {
+
+  void finish() {
+    if (!spans_.empty()) Rule::launch(weight_, spans_);
+  }
+
+ private:
+  void by_operators(const Rule& rule, const std::vector<torch::Tensor>& tensors,
+                    const torch::Tensor& g, bool table) const {
     auto to = tensors;
-    if (table) std::transform(to.begin(), to.end(), to.begin(), [](auto& t) { return t.clone(); });
-    rule.operators(to, g * scale.to(g.scalar_type()));
+    if (table)
+      for (auto& tensor : to) tensor = tensor.clone();
+    rule.operators(to, g * scale_.to(g.scalar_type()));
     if (table) put_rows_read(g, tensors, to);
-    return;
   }
-  auto span = rule.span(tensors, factor.const_data_ptr<float>());
-  span.g = g.const_data_ptr<float>(), span.n = w.numel();
-  if (by == By::kernel) return Rule::launch(w, span);
-  at::parallel_for(0, span.n, kGrain,
-                   [&](std::int64_t begin, std::int64_t end) { Rule::loop(span, begin, end); });
-}
+
+  const torch::Tensor scale_, factor_;    // equal; the latter in float32
+  torch::Tensor weight_;                  // one of those that the kernel updates
+  std::vector<torch::Tensor> gradients_;  // of these weights
+  std::vector<typename Rule::Span> spans_;
+};
 
 class Adam : public Optimiser {
  public:
@@ -196,8 +221,9 @@ class Adam : public Optimiser {
     const torch::NoGradGuard no_grad;
     ++updates_;
     const auto how = adam_step(options_, lr, updates_);
-    const auto factor = scale.to(torch::kFloat32);
-    for (std::size_t i = 0; i < weights_.size(); ++i) step_of(i, lr, how, scale, factor);
+    Updates<AdamRule> updates(scale);
+    for (std::size_t i = 0; i < weights_.size(); ++i) step_of(i, lr, how, scale, updates);
+    updates.finish();
   }
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
@@ -208,12 +234,12 @@ class Adam : public Optimiser {
   }
 
  protected:
-  /// Updates weight i. `factor` is `scale` in float32.
-  virtual void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
-                       const torch::Tensor& factor) {
+  /// Updates weight i, or adds its update to `updates`.
+  virtual void step_of(std::size_t i, double lr, const AdamStep& how,
+                       const torch::Tensor& /*scale*/, Updates<AdamRule>& updates) {
     const auto& [name, w] = weights_[i];
-    update_by(AdamRule{options_, how, 1 - lr * decay_of(i)},
-              {w, moment("mean", i), moment("square", i)}, is_memory_table(name), scale, factor);
+    updates.add({options_, how, 1 - lr * decay_of(i)}, {w, moment("mean", i), moment("square", i)},
+                is_memory_table(name));
   }
 
  private:
@@ -226,9 +252,9 @@ class Muon : public Adam {
 
  private:
   void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
-               const torch::Tensor& factor) override {
+               Updates<AdamRule>& updates) override {
     auto w = weights_[i].second;
-    if (!is_hidden_matrix(weights_[i].first, w)) return Adam::step_of(i, lr, how, scale, factor);
+    if (!is_hidden_matrix(weights_[i].first, w)) return Adam::step_of(i, lr, how, scale, updates);
     auto u = moment("velocity", i);
     u.mul_(options_.momentum);
     torch::Tensor ahead;
@@ -255,12 +281,13 @@ class Nag : public Optimiser {
     const double pull = options_.momentum * options_.momentum * correct,
                  push = (1 + options_.momentum) * lr;
     const double fade = options_.momentum * correct;
-    const auto factor = scale.to(torch::kFloat32);
+    Updates<NagRule> updates(scale);
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const auto& [name, w] = weights_[i];
-      update_by(NagRule{1 - lr * decay_of(i), pull, push, fade, lr}, {w, moment("velocity", i)},
-                is_memory_table(name), scale, factor);
+      updates.add({1 - lr * decay_of(i), pull, push, fade, lr}, {w, moment("velocity", i)},
+                  is_memory_table(name));
     }
+    updates.finish();
     lr_before_ = lr;
   }
 

@@ -64,8 +64,9 @@ Trained trained(const Case& test, bool record) {
   options.transformer.positions = test.positions;
   const auto device = pretend::device();
   nn::CudaKernels kernels = pretend::recording_kernels();
-  kernels.adam = [](const nn::AdamSpan& span, void*) {  // much faster than the emulated kernel
-    nn::adam_cpu(span, 0, span.n);
+  // Much faster than the emulated kernel.
+  kernels.adam = [](const nn::AdamSpan* spans, std::int64_t count, void*) {
+    for (std::int64_t i = 0; i < count; ++i) nn::adam_cpu(spans[i], 0, spans[i].n);
     return 0;
   };
   const nn::AsDevice as(&kernels, device.type());

@@ -15,9 +15,10 @@ struct AdamSpan {
 };
 /// Updates elements [begin, end).
 void adam_cpu(const AdamSpan& span, std::int64_t begin, std::int64_t end);
-/// Updates all elements. All pointers are device pointers, `scale` too. `stream` is a cudaStream_t.
-/// Returns a cudaError_t, 0 if the launch succeeds.
-int adam_cuda(const AdamSpan& span, void* stream);
+/// Updates all elements of `count` spans, many in one launch. `spans` is in host memory and may
+/// change afterwards; all pointers in it are device pointers, `scale` too. `stream` is a
+/// cudaStream_t. Returns a cudaError_t, 0 if the launches succeed.
+int adam_cuda(const AdamSpan* spans, std::int64_t count, void* stream);
 
 /// w = keep w + pull u - push g, u = fade u - lr g, where g is the gradient times *scale.
 struct NagSpan {
@@ -27,7 +28,7 @@ struct NagSpan {
   float keep, pull, push, fade, lr;
 };
 void nag_cpu(const NagSpan& span, std::int64_t begin, std::int64_t end);
-int nag_cuda(const NagSpan& span, void* stream);
+int nag_cuda(const NagSpan* spans, std::int64_t count, void* stream);
 
 double square_sum(const float* x, std::int64_t n);
 
