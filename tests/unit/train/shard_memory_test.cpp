@@ -81,6 +81,4 @@ DOCTEST_TEST_CASE("two ranks: tensors take the bytes that --plan says, for each 
   }
   constexpr double kWeights = 4 * 9.4e6;                             // bytes
   DOCTEST_CHECK(most["none"] - most["optimiser"] > 0.9 * kWeights);  // half of two moments
-  DOCTEST_CHECK(most["optimiser"] - most["gradients"] > 0);
-  DOCTEST_CHECK(most["gradients"] - most["weights"] > 0);
 }
