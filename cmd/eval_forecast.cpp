@@ -34,8 +34,9 @@ struct Options {
     f("horizon", task.horizon, "rows to forecast").between(1, 1e9);
     f("every", task.every, "measure contexts of 1, 1 + N, 1 + 2N, ... rows").between(1, 1e9);
     f("sequences", sequences, "number of sequences, each from a random start").between(1, 1e6);
-    f("document", document, "use only this document of the shard, counted from 0; -1: use all")
-        .between(-1, 1e12);
+    f("document", document, "use only this document of the shard, counted from 0; none: use all")
+        .between(0, 1e12)
+        .or_none(-1);
   }
 };
 

@@ -35,7 +35,8 @@ struct Options {
     f("model", model, "folder of the model").short_name = 'm';
     model::adapter_field(f, adapter);
     f("ngram", ngram, "use no model, but counts of n-grams in the sequence so far, with back-off")
-        .between(0, 12);
+        .between(1, 12)
+        .or_none();
     f("automata", automata, "file of the sequences' automata, from gen-regbench").required = true;
     f("batch", batch, "sequences per forward pass").between(1, 1e6);
     compute.fields(f);

@@ -39,8 +39,9 @@ struct Options {
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
         't';
     f("answer-tokens", length.answer,
-      "tokens of --length reserved for the answer; 0: 128, 30 or 32, by task")
-        .between(0, 1e9);
+      "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task")
+        .between(1, 1e9)
+        .or_auto();
     f("shots", length.shots, "solved examples before each problem, with little filler")
         .between(0, 100);
     f("output-format", form,

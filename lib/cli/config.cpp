@@ -70,7 +70,7 @@ bool is_text(const Field& field) {
 std::string format_field(const Field& field) {
   std::vector<std::string> values = core::to_strings(field);
   for (auto& value : values) {
-    if (is_text(field) || (field.open && value == "auto")) value = toml_string(value);
+    if (is_text(field) || field.word(value)) value = toml_string(value);
     if (!is_text(field) && value == "-0") value = "-0.0";  // the integer has no sign
   }
   std::string help = field.help;

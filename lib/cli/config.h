@@ -9,7 +9,7 @@
 //   cutoffs = [2000, 10000]
 //
 // A file that begins with { is a JSON object with these keys and without tables. '-' and '_' are
-// equivalent in keys and table names. Numbers with a unit ("2G") and "auto" are strings.
+// equivalent in keys and table names. Numbers with a unit ("2G"), "auto" and "none" are strings.
 
 #include <set>
 #include <string>

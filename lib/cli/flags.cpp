@@ -19,7 +19,8 @@ const char* type_name(const core::Field& field) {
 // Formats a value as a user would type it: bytes in the largest unit.
 std::string default_text(const core::Field& field) {
   const auto texts = core::to_strings(field);
-  if (const auto* const bytes = std::get_if<std::int64_t*>(&field.target); bytes && field.size)
+  if (const auto* const bytes = std::get_if<std::int64_t*>(&field.target);
+      bytes && field.size && !field.word_for(static_cast<double>(**bytes)))
     return core::format_count(static_cast<double>(**bytes), 1024);
   return field.is_list() ? fmt::format("{}", fmt::join(texts, ",")) : texts[0];
 }

@@ -39,6 +39,8 @@ core::Json to_json(const core::Field& field) {
       },
       field.target);
   const core::Bounds& bounds = field.bounds;
+  auto words = core::Json::array();
+  for (const auto& word : field.words) words.push_back({{"text", word.text}, {"held", word.held}});
   return {{"name", field.name},
           {"help", field.help},
           {"type", field.target.index()},
@@ -53,7 +55,7 @@ core::Json to_json(const core::Field& field) {
           {"open_least", bounds.open_least},
           {"open_most", bounds.open_most},
           {"size", field.size},
-          {"open", field.open}};
+          {"words", words}};
 }
 
 core::Json to_json(const Command& command) {
@@ -95,7 +97,9 @@ void read_field(const core::Json& json, core::FieldList& fields, std::deque<Valu
   field.positional = json.at("positional"), field.required = json.at("required");
   field.bounds = {to_double(json.at("least")), to_double(json.at("most")), json.at("open_least"),
                   json.at("open_most")};
-  field.size = json.at("size"), field.open = json.at("open");
+  field.size = json.at("size");
+  for (const auto& word : json.at("words"))
+    field.words.push_back({word.at("text"), word.at("held")});
 }
 
 Command read_command(const core::Json& json, std::deque<Value>& values, const Body& body) {

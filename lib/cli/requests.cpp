@@ -57,8 +57,9 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
                    "print all options and their values as a config file (TOML) and exit")};
   for (auto* flag : flags) flag->group(kSharedGroup);
   core::FieldList& values = requests.values;
-  values("jobs", context.jobs, "number of threads; 0: one per processor")
-      .between(0, kMostJobs)
+  values("jobs", context.jobs, "number of threads; auto: one per processor")
+      .between(1, kMostJobs)
+      .or_auto()
       .short_name = 'j';
   const std::string& output = context.program.output;
   values("output", context.output, output.empty() ? "output file or folder [stdout]" : output)

@@ -10,8 +10,6 @@
 namespace core {
 namespace {
 
-constexpr const char* kAuto = "auto";
-
 template <class T>
 constexpr bool is_number = std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>;
 template <class T>
@@ -47,7 +45,11 @@ template <class T>
 T value_of(const Field& field, const std::string& text) {
   T value{};
   if constexpr (is_number<T>) {
-    if (field.open && text == kAuto) return value;
+    if (const auto* word = field.word(text)) return static_cast<T>(word->held);
+    // Other words are refused with the accepted ones; 1e and -x are refused as numbers.
+    const bool letters =
+        std::all_of(text.begin(), text.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+    if (!field.words.empty() && field.bounds.any() && !text.empty() && letters) refuse(field, text);
   }
   parse_into(field, text, value);
   if constexpr (is_number<T>) {
@@ -61,14 +63,23 @@ std::string print(bool value) { return value ? "true" : "false"; }
 std::string print(std::int64_t value) { return std::to_string(value); }
 std::string print(double value) { return fmt::format("{}", value); }
 
+// Formats a value as assign() reads it.
+template <class T>
+std::string print_for(const Field& field, const T& value) {
+  if constexpr (is_number<T>) {
+    if (const auto* word = field.word_for(static_cast<double>(value))) return word->text;
+  }
+  return print(value);
+}
+
 // Returns the first value of the field that is out of bounds, if any.
 template <class T>
 void expect_within(const Field& field, const T& value) {
   if constexpr (is_vector<T>) {
     for (const auto& item : value) expect_within(field, item);
   } else if constexpr (is_number<T>) {
-    if (!(field.open && value == 0) && !field.bounds.hold(static_cast<double>(value)))
-      refuse(field, print(value));
+    const auto number = static_cast<double>(value);
+    if (!field.word_for(number) && !field.bounds.hold(number)) refuse(field, print(value));
   }
 }
 
@@ -111,7 +122,22 @@ std::string Field::range() const {
   else
     range = fmt::format("{}{} to {}{}", bounds.open_least ? "above " : "", text(bounds.least),
                         bounds.open_most ? "below " : "", text(bounds.most));
-  return open ? range + ", or auto" : range;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    range += (i > 0 ? " or " : words.size() == 1 ? ", or " : ", ") + words[i].text;
+  return range;
+}
+
+const NamedNumber* Field::word(std::string_view text) const {
+  const auto found = std::find_if(words.begin(), words.end(),
+                                  [&](const NamedNumber& one) { return one.text == text; });
+  return found == words.end() ? nullptr : &*found;
+}
+
+const NamedNumber* Field::word_for(double number) const {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const NamedNumber& one) {
+    return static_cast<double>(one.held) == number;
+  });
+  return found == words.end() ? nullptr : &*found;
 }
 
 bool Field::is_list() const {
@@ -201,11 +227,9 @@ std::vector<std::string> to_strings(const Field& field) {
         std::vector<std::string> texts;
         using T = std::remove_pointer_t<decltype(target)>;
         if constexpr (is_vector<T>) {
-          for (const auto& value : *target) texts.push_back(print(value));
-        } else if constexpr (is_number<T>) {
-          texts.push_back(field.open && *target == 0 ? kAuto : print(*target));
+          for (const auto& value : *target) texts.push_back(print_for(field, value));
         } else {
-          texts.push_back(print(*target));
+          texts.push_back(print_for(field, *target));
         }
         return texts;
       },
@@ -235,7 +259,9 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
       fail(Code::bad_config, "{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
     }
     std::vector<std::string> texts;
-    const auto text_of = [](const Json& one) {
+    const auto text_of = [&](const Json& one) {
+      const auto* word = one.is_number() ? field->word_for(one.get<double>()) : nullptr;
+      if (word) return word->text;
       return one.is_string() ? one.get<std::string>() : one.dump();
     };
     if (value.is_array()) {

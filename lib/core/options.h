@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -27,6 +28,13 @@ struct Bounds {
 
   bool hold(double value) const;
   bool any() const;
+};
+
+/// A NamedNumber is a word that an option accepts in place of a number, and the number, out of the
+/// option's bounds, that the struct then holds.
+struct NamedNumber {
+  std::string text;
+  std::int64_t held = 0;
 };
 
 /// A Field is one option. Its flag is --name; its key in config.json is the name with '_' for '-'.
@@ -47,8 +55,8 @@ struct Field {
   Bounds bounds = {};  ///< for a number, or for each number of a list
   /// The value is in bytes: K, M, G and T are powers of 1024. Otherwise they are powers of 1000.
   bool size = false;
-  /// `auto` is accepted and lets the program choose. The struct then holds 0, never a text.
-  bool open = false;
+  /// Words accepted in place of a number. A list of numbers accepts them for each number.
+  std::vector<NamedNumber> words = {};
 
   Field& between(double least, double most) { return at_least(least).at_most(most); }
   Field& at_least(double least) { return bounds.least = least, *this; }
@@ -56,11 +64,20 @@ struct Field {
   Field& at_most(double most) { return bounds.most = most, *this; }
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }
-  Field& or_auto() { return open = true, *this; }
+  /// Accepts `auto`, which lets the program choose. The struct then holds `held`.
+  Field& or_auto(std::int64_t held = 0) { return words.push_back({"auto", held}), *this; }
+  /// Accepts `none`, which switches off what the number would limit or set. The struct then holds
+  /// `held`.
+  Field& or_none(std::int64_t held = 0) { return words.push_back({"none", held}), *this; }
+
+  /// Returns the word that is `text`, or nullptr.
+  const NamedNumber* word(std::string_view text) const;
+  /// Returns the word for which the struct holds `number`, or nullptr.
+  const NamedNumber* word_for(double number) const;
 
   std::string key() const;
-  /// Describes the accepted values: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto". Returns
-  /// an empty text if there are no bounds.
+  /// Describes the accepted values: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto", "1 to 9,
+  /// none or auto". Returns an empty text if there are no bounds.
   std::string range() const;
   bool is_list() const;  ///< returns true if it takes several values
 };
@@ -137,9 +154,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
 /// text such as "KEY: takes 1 to 10K, not 0" for the first value out of bounds.
 void expect_within_bounds(const FieldList& fields);
 
-/// Returns the fields as an object, {"layers": 4, ...}, in the order of the list.
+/// Returns the fields as an object, {"layers": 4, ...}, in the order of the list. Words are written
+/// as the numbers that the struct holds.
 OrderedJson fields_to_json(const FieldList& fields);
-/// Sets the fields from an object. A field whose key is absent keeps its value. Throws
+/// Sets the fields from an object of fields_to_json(). A field whose key is absent keeps its value. Throws
 /// Error{bad_config}, naming origin and key, for an unknown key (unless `allow_unknown`) and for a
 /// value of the wrong type.
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,

@@ -81,7 +81,9 @@ std::size_t token_bytes_of(std::uint64_t vocabulary) {
 }
 
 void PassageOptions::fields(core::FieldList& f) {
-  f("passage", passage, "tokens per passage; 0: one passage per document").between(0, 1e9);
+  f("passage", passage, "tokens per passage; none: one passage per document")
+      .between(1, 1e9)
+      .or_none();
   f("buffer-size", buffer_size, "memory in bytes for the terms; more are spilled to disk")
       .between(1, 0x1p50)
       .bytes();

@@ -55,10 +55,14 @@ void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Wr
 }
 
 void CutOptions::fields(core::FieldList& f) {
-  f("parts", parts, "split into N shards of about equal size").between(0, 1e6).short_name = 'n';
-  f("max-documents", documents, "most documents per shard").between(0, 1e12);
+  f("parts", parts, "split into N shards of about equal size")
+      .between(1, 1e6)
+      .or_none()
+      .short_name = 'n';
+  f("max-documents", documents, "most documents per shard").between(1, 1e12).or_none();
   f("max-bytes", bytes, "most bytes of elements per shard; a larger document has its own shard")
-      .between(0, 0x1p50)
+      .between(1, 0x1p50)
+      .or_none()
       .bytes();
 }
 

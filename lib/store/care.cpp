@@ -11,9 +11,10 @@ void RemovalOptions::fields(core::FieldList& f) {
   f("document", documents, "number of a document to remove, counted from 0; may be repeated")
       .between(0, 1e12);
   f("generation", generation,
-    "generation of the store to which the document numbers refer; 0: the current one, unless "
+    "generation of the store to which the document numbers refer; auto: the current one, unless "
     "the last removal had the same numbers")
-      .between(0, 0x1p53);
+      .between(1, 0x1p53)
+      .or_auto();
 }
 
 RemovalRequest RemovalOptions::request() const {

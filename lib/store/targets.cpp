@@ -51,8 +51,10 @@ void TargetOptions::fields(core::FieldList& f) {
   f("k", k, "nearest neighbours per token, without its own entry").between(1, 65535);
   f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
   f("rescore", rescore, "recompute the scores of the neighbours from the stored keys");
-  f("datastore-temperature", temperature, "temperature of the scores; 0: sqrt(width of a key)")
-      .between(0, 1e6);
+  f("datastore-temperature", temperature, "temperature of the scores; auto: sqrt(width of a key)")
+      .above(0)
+      .at_most(1e6)
+      .or_auto();
   f("top-k", keep, "most probable target tokens kept per position").between(1, 65536);
 }
 

@@ -58,8 +58,9 @@ void RegbenchSet::fields(core::FieldList& f) {
   f("first", first, "number of the first sequence, to generate parts of a set separately")
       .between(0, 1e12);
   f("environments", environments,
-    "number of automata; 0: one per sequence; with iid, the number that train had")
-      .between(0, 1e12);
+    "number of automata; auto: one per sequence; with iid, the number that train had")
+      .between(1, 1e12)
+      .or_auto();
 }
 
 void RegbenchSet::check() const {

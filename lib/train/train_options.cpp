@@ -30,8 +30,9 @@ void BatchOptions::fields(core::FieldList& f) {
   f("batches", batches,
     "composition of the batches; auto: order with --order, runs with --memory long, else shuffled",
     {"auto", "shuffled", "sequential", "runs", "streams", "documents", "order", "pairs"});
-  f("run-length", run_length, "runs: consecutive segments per run; 0: the whole micro-batch")
-      .between(0, 16e6);
+  f("run-length", run_length, "runs: consecutive segments per run; auto: the whole micro-batch")
+      .between(1, 16e6)
+      .or_auto();
   f("order", order, "order of the segments, from bm25-pack");
   f("ignore-index", unscored, "token ids that are ignored as targets (ignore_index)")
       .between(0, 4e9);
@@ -53,7 +54,9 @@ void ObjectiveOptions::fields(core::FieldList& f) {
   f("memory-ranks", memory_ranks, "ranks that share a micro-batch and its memory").between(1, 1024);
   f("memory-temperature", memory_temperature, "temperature of the memory's scores")
       .between(model::kLeastTemperature, 1e6);
-  f("memory-top-k", memory_top_k, "use only the best N entries per token; 0: all").between(0, 1e9);
+  f("memory-top-k", memory_top_k, "use only the best N entries per token; none: all")
+      .between(1, 1e9)
+      .or_none();
   f("memory-previous", memory_previous,
     "streams with long: earlier segments kept as memory, without gradient")
       .between(0, 1e6);
@@ -77,8 +80,10 @@ void OptimiserOptions::fields(core::FieldList& f) {
     "muon: for the matrices of layers, with adamw for the rest; adam and nag: as in fairseq",
     {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
-    "peak learning rate; 0: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4")
-      .between(0, 1000);
+    "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4")
+      .above(0)
+      .at_most(1000)
+      .or_auto();
   f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
   f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").at_least(0).below(1);
   f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0).at_most(1);
@@ -93,7 +98,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("decay", decay,
     "parameters with weight decay: matrices: tensors of at least two dimensions; all",
     {"matrices", "all"});
-  f("clip", clip, "gradient clipping: maximum norm; 0: none").between(0, 1e12);
+  f("clip", clip, "gradient clipping: maximum norm").above(0).at_most(1e12).or_none();
 }
 
 void ScheduleOptions::fields(core::FieldList& f) {
@@ -104,7 +109,9 @@ void ScheduleOptions::fields(core::FieldList& f) {
       .between(0, 1e12);
   f("warmup-init-lr", warmup_init_lr, "learning rate of the first warmup step").between(0, 1000);
   f("min-lr", min_lr, "cosine: final learning rate").between(0, 1000);
-  f("period", period, "cosine-restarts: steps of the first period; 0: all steps").between(0, 1e12);
+  f("period", period, "cosine-restarts: steps of the first period; auto: all steps")
+      .between(1, 1e12)
+      .or_auto();
   f("t-mult", t_mult, "cosine-restarts: factor of the length from period to period")
       .between(1, 1000);
   f("lr-shrink", lr_shrink, "cosine-restarts: factor of the learning rate from period to period")
@@ -115,11 +122,15 @@ void ScheduleOptions::fields(core::FieldList& f) {
 void LoraOptions::fields(core::FieldList& f) {
   const auto in_lora = f.group("Low-rank adapter");
   f("lora", lora,
-    "with --from: train a LoRA adapter of this rank and save it in peft's format; 0: train "
-    "all weights")
-      .between(0, 65536);
-  f("lora-alpha", lora_alpha, "LoRA alpha: the update is scaled by alpha / rank; 0: twice the rank")
-      .between(0, 1e6);
+    "with --from: train a LoRA adapter of this rank and save it in peft's format; none: "
+    "train all weights")
+      .between(1, 65536)
+      .or_none();
+  f("lora-alpha", lora_alpha,
+    "LoRA alpha: the update is scaled by alpha / rank; auto: twice the rank")
+      .above(0)
+      .at_most(1e6)
+      .or_auto();
   f("lora-targets", lora_targets,
     "adapted modules, by their names in transformers (q_proj), or all-linear; may be repeated");
 }
@@ -146,13 +157,15 @@ void Recipe::fields(core::FieldList& f) {
     "that of the library between ranks; auto: fast with NCCL and without --deterministic, "
     "else tree",
     {"auto", "tree", "fast"});
-  f("valid-every", valid_every, "steps between validations; 0: ten validations in all")
-      .between(0, 1e12);
+  f("valid-every", valid_every, "steps between validations; auto: ten validations in all")
+      .between(1, 1e12)
+      .or_auto();
   f("log-every", log_every, "steps between lines of metrics.jsonl").between(1, 1e12);
   f("average-checkpoints", average_checkpoints,
-    "checkpoint averaging: average the weights of the last N validations; 0: keep the best, "
+    "checkpoint averaging: average the weights of the last N validations; none: keep the best, "
     "or the last")
-      .between(0, 1e6);
+      .between(1, 1e6)
+      .or_none();
 }
 
 void Recipe::settle_reduce(bool on_devices) {

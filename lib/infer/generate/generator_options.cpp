@@ -13,7 +13,9 @@ constexpr std::int64_t kTranslationBeam = 4;  // if no option chooses a method
 
 void DrawOptions::fields(core::FieldList& f) {
   f("temperature", temperature, "sampling temperature; 0: greedy").between(0, kHottest);
-  f("top-k", top_k, "sample from the k most probable tokens; 0: from all").between(0, 4e9);
+  f("top-k", top_k, "sample from the k most probable tokens; none: from all")
+      .between(1, 4e9)
+      .or_none();
   f("top-p", top_p,
     "sample from the smallest set of most probable tokens with this total probability")
       .above(0)
@@ -24,7 +26,7 @@ void SpanOptions::fields(core::FieldList& f) {
   const auto in_spans = f.group("Spans");
   f("copy-spans", longest,
     "copied spans (NEST): after a token predicted by the datastores, copy up to N tokens that "
-    "follow its entry while the model accepts them; 0: none")
+    "follow its entry while the model accepts them")
       .between(0, 4096);
   f("span-gamma", gamma,
     "accept a copied token if its probability is at least X times the most probable token's; "
@@ -51,7 +53,9 @@ void TranslationOptions::fields(core::FieldList& f) {
 void GeneratorOptions::fields(core::FieldList& f) {
   const auto in_words = f.group("Words");
   draw.fields(f);
-  f("beam", beam, "beam search with N hypotheses instead of sampling; 0: sample").between(0, 10e3);
+  f("beam", beam, "beam search with N hypotheses instead of sampling; none: sample")
+      .between(1, 10e3)
+      .or_none();
   f("length-penalty", length_penalty, "rank hypotheses by log p / tokens^X").between(-100, 100);
   f("samples", samples, "texts per prompt; with --beam, the best N").between(1, 1e6).short_name =
       'n';
@@ -66,8 +70,10 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("special", special,
     "parse the text of special tokens in prompts, such as <|im_start|>, as these tokens");
   f("window", window,
-    "context length in tokens; when it is full, the older half is dropped [trained segment]")
-      .between(0, 16e6);
+    "context length in tokens; when it is full, the older half is dropped; auto: the segment of "
+    "training")
+      .between(1, 16e6)
+      .or_auto();
   f("batch", batch, "texts decoded in one batch").between(1, 1e6);
   f("dtype", weights, "data type of the weights on the CPU; smaller types decode faster",
     {"float32", "bfloat16", "int8"});

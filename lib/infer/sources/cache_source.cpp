@@ -73,12 +73,13 @@ class CacheKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
-    f("cache", o.cache, "entries of the continuous cache, the last hidden states; 0: no cache")
-        .between(0, 1e9);
+    f("cache", o.cache, "entries of the continuous cache, the last hidden states").between(0, 1e9);
     f("cache-theta", o.cache_theta,
-      "flatness of the cache: scores are theta times the dot product of hidden states; 0: "
+      "flatness of the cache: scores are theta times the dot product of hidden states; auto: "
       "1/sqrt(d-model)")
-        .between(0, 1e6);
+        .above(0)
+        .at_most(1e6)
+        .or_auto();
     f("cache-lambda", *o.cache_lambda.target(),
       "interpolation weight of the cache (0 to below 1), or gate");
   }

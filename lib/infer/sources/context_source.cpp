@@ -185,8 +185,10 @@ class ContextKind : public SourceKind {
       "datastores do both",
       {"joint", "interpolate", "both"});
     f("joint-temperature", o.joint_temperature,
-      "temperature of local, long and joint datastores; 0: the model's calibrated value")
-        .between(0, 1e6);
+      "temperature of local, long and joint datastores; auto: the model's calibrated value")
+        .above(0)
+        .at_most(1e6)
+        .or_auto();
     o.local.fields(f, "local", "entries of local");
     o.far.fields(f, "long", "entries of long");
     f("memory-lambda", *o.memory_lambda.target(),

@@ -27,8 +27,10 @@ double bias_of(const std::string& text, const std::string& name) {
 
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
   f(name + "-joint-temperature", temperature,
-    "temperature of " + entries + " in the joint softmax; 0: --joint-temperature")
-      .between(0, 1e6);
+    "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
+      .above(0)
+      .at_most(1e6)
+      .or_auto();
   f(name + "-joint-bias", bias,
     "log-weight of " + entries +
         " in the joint softmax, added to their scores; without: leave them out");

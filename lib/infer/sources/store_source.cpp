@@ -242,8 +242,9 @@ class StoreKind : public SourceKind {
     f("rescore", own.rescore, "recompute the scores of the neighbours from the stored keys");
     f("min-pointers", own.follow,
       "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
-      "least N of them predicted the token; 0: always search")
-        .between(0, 65536);
+      "least N of them predicted the token; none: always search")
+        .between(1, 65536)
+        .or_none();
     f("datastore-lambda", *own.lambda.target(),
       "interpolation weight of the datastores (0 to below 1), or gate");
     f("datastore-threshold", own.threshold,
@@ -252,8 +253,10 @@ class StoreKind : public SourceKind {
         .at_least(0)
         .below(1);
     f("datastore-temperature", own.temperature,
-      "temperature of the interpolated distribution; 0: sqrt(width of a key)")
-        .between(0, 1e6);
+      "temperature of the interpolated distribution; auto: sqrt(width of a key)")
+        .above(0)
+        .at_most(1e6)
+        .or_auto();
     own.joint.fields(f, "datastore", "entries of datastores");
   }
 

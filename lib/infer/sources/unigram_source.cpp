@@ -173,8 +173,10 @@ class UnigramKind : public SourceKind {
     const auto in_memories = f.group("Memories");
     auto& own = o.more.of<UnigramOptions>();
     f("unigram", own.on, "mix in how often each token came in the text so far");
-    f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; 0: never")
-        .between(0, kMostTuned);
+    f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; none: never")
+        .above(0)
+        .at_most(kMostTuned)
+        .or_none();
     f("unigram-lambda", *own.lambda.target(),
       "interpolation weight of the unigram (0 to below 1), or gate");
   }

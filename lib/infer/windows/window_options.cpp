@@ -9,8 +9,9 @@ namespace infer {
 void WindowOptions::fields(core::FieldList& f, bool documents) {
   const auto in_windows = f.group("Windows");
   f("window", window,
-    "context length in tokens; 0: the segment of training, else the model's positions")
-      .between(0, 16e6);
+    "context length in tokens; auto: the segment of training, else the model's positions")
+      .between(1, 16e6)
+      .or_auto();
   f("stride", stride,
     "tokens by which the window advances; only new tokens are scored; auto: the window, or "
     "half of it with --carry on if the state forgets")

@@ -16,8 +16,9 @@ void ShapeOptions::fields(core::FieldList& f) {
   f("layers", layers, "number of layers").between(1, 10e3);
   f("d-model", d_model, "hidden size").between(1, kMostWidth);
   f("heads", heads, "number of attention heads").between(1, kMostWidth);
-  f("d-ff", d_ff, "inner size of the feed-forward layers; 0: 4 times d-model")
-      .between(0, kMostWidth);
+  f("d-ff", d_ff, "inner size of the feed-forward layers; auto: 4 times d-model")
+      .between(1, kMostWidth)
+      .or_auto();
   f("dropout", dropout, "dropout on embeddings and on the output of each sub-layer")
       .at_least(0)
       .below(1);
@@ -38,8 +39,9 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .between(1, kMostTypes);
   f("div-val", factor, "adaptive: divide the embedding size by this factor from band to band")
       .between(1, kMostWidth);
-  f("d-embedding", d_embedding, "adaptive: embedding size of the first band; 0: d-model")
-      .between(0, kMostWidth);
+  f("d-embedding", d_embedding, "adaptive: embedding size of the first band; auto: d-model")
+      .between(1, kMostWidth)
+      .or_auto();
   f("tied-projections", tied_projections,
     "adaptive: with --tied, tie the projections of the bands too");
   f("adaptive-softmax-dropout", adaptive_softmax_dropout,
@@ -48,9 +50,10 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
   f("head-bias", head_bias, "add a bias to each logit");
-  f("logit-softcap", logit_softcap,
-    "softcap c of the logits s: c tanh(s / c); 0: none; plain softmax only")
-      .between(0, 1e6);
+  f("logit-softcap", logit_softcap, "softcap c of the logits s: c tanh(s / c); plain softmax only")
+      .above(0)
+      .at_most(1e6)
+      .or_none();
 }
 
 void RopeOptions::fields(core::FieldList& f) {
@@ -81,9 +84,11 @@ void RopeOptions::fields(core::FieldList& f) {
       .above(0)
       .at_most(1e6);
   f("rope-attention-factor", length,
-    "rope: multiply rotated queries and keys by this (attention_factor); 0: 1, with yarn 1 + "
-    "ln(factor) / 10")
-      .between(0, 1e6);
+    "rope: multiply rotated queries and keys by this (attention_factor); auto: 1, with yarn "
+    "1 + ln(factor) / 10")
+      .above(0)
+      .at_most(1e6)
+      .or_auto();
   f("rope-short-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
   f("rope-long-factors", long_factors,
@@ -93,16 +98,21 @@ void RopeOptions::fields(core::FieldList& f) {
     "growth of queries beyond --rope-original-positions, stored for export; longer "
     "sequences are refused")
       .between(0, 1e6);
-  f("rope-skip", skip, "rope: every N-th layer has no rotary embedding (NoPE); 0: all layers have")
-      .between(0, 1 << 14);
+  f("rope-skip", skip,
+    "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have")
+      .between(1, 1 << 14)
+      .or_none();
   f("rope-local-theta", local_theta,
-    "rope: base of the unscaled frequencies in layers with a window; 0: as in the other layers")
-      .between(0, 1e12);
+    "rope: base of the unscaled frequencies in layers with a window; auto: as in the other layers")
+      .above(0)
+      .at_most(1e12)
+      .or_auto();
 }
 
 void ExpertOptions::fields(core::FieldList& f) {
-  f("experts", count, "mixture of experts: experts per layer; 0: a dense feed-forward layer")
-      .between(0, 4096);
+  f("experts", count, "mixture of experts: experts per layer; none: a dense feed-forward layer")
+      .between(1, 4096)
+      .or_none();
   f("experts-per-token", per_token, "experts: number of experts per token (top-k)")
       .between(1, 4096);
   f("experts-normalised", normalised,
@@ -137,20 +147,25 @@ void TransformerOptions::own_fields(core::FieldList& f) {
     {"plain", "gated"});
   f("bias-of", bias_of, "with --bias: modules that have biases; not given: all",
     {"qkv", "output", "feed-forward", "norm"});
-  f("kv-heads", kv_heads, "key-value heads (grouped-query attention); 0: --heads")
-      .between(0, kMostWidth);
-  f("d-head", d_head, "head size; 0: d-model / heads").between(0, kMostWidth);
+  f("kv-heads", kv_heads, "key-value heads (grouped-query attention); auto: --heads")
+      .between(1, kMostWidth)
+      .or_auto();
+  f("d-head", d_head, "head size; auto: d-model / heads").between(1, kMostWidth).or_auto();
   f("qk-norm", qk_norm, "norm of queries and keys: per head, or over the whole vector",
     {"none", "head", "whole"});
   f("attention-window", attention_window,
     "sliding window of attention in tokens, the current one included; several numbers apply "
-    "to the layers in turn; 0: all tokens")
-      .between(0, kMostTokens);
-  f("attention-scale", attention_scale, "scale of the attention scores; 0: 1 / sqrt(head size)")
-      .between(0, 1e6);
-  f("attention-softcap", attention_softcap,
-    "softcap c of the attention scores s: c tanh(s / c); 0: none")
-      .between(0, 1e6);
+    "to the layers in turn; none: all tokens")
+      .between(1, kMostTokens)
+      .or_none();
+  f("attention-scale", attention_scale, "scale of the attention scores; auto: 1 / sqrt(head size)")
+      .above(0)
+      .at_most(1e6)
+      .or_auto();
+  f("attention-softcap", attention_softcap, "softcap c of the attention scores s: c tanh(s / c)")
+      .above(0)
+      .at_most(1e6)
+      .or_none();
   rope.fields(f);
   experts.fields(f);
 }
@@ -180,8 +195,9 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
       .between(1, 16384);
   f("memory-layer-top-k", top_k, "product-key: values read per head, at most --memory-layer-keys")
       .between(1, 1024);
-  f("memory-layer-d-key", d_key, "product-key: size of a key, even; 0: about half of d-model")
-      .between(0, kMostWidth);
+  f("memory-layer-d-key", d_key, "product-key: size of a key, even; auto: about half of d-model")
+      .between(1, kMostWidth)
+      .or_auto();
   f("memory-layer-shared", shared, "product-key: share the values among the memory layers");
   f("memory-layer-gate", gate,
     "product-key: multiply the output by a silu gate of the input, and project it");
@@ -189,12 +205,15 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
     "ngram: rows of each table; each head has one table for bigrams and one for trigrams")
       .between(1, 1e9);
   f("memory-layer-width", d_ngram,
-    "ngram: embedding size for bigrams, and for trigrams, over all heads; 0: d-model")
-      .between(0, kMostWidth);
+    "ngram: embedding size for bigrams, and for trigrams, over all heads; auto: d-model")
+      .between(1, kMostWidth)
+      .or_auto();
 }
 
 void LstmOptions::fields(core::FieldList& f) {
-  f("d-recurrent", d_recurrent, "size of the LSTM's cells; 0: d-model").between(0, kMostWidth);
+  f("d-recurrent", d_recurrent, "size of the LSTM's cells; auto: d-model")
+      .between(1, kMostWidth)
+      .or_auto();
 }
 
 void GlaOptions::fields(core::FieldList& f) {
@@ -213,8 +232,9 @@ void GlaOptions::fields(core::FieldList& f) {
 
 void MosaicOptions::fields(core::FieldList& f) {
   f("persistent-slots", persistent_slots,
-    "learned key-value pairs of each persistent memory unit; 0: 3.5 times d-model")
-      .between(0, kMostWidth);
+    "learned key-value pairs of each persistent memory unit; auto: 3.5 times d-model")
+      .between(1, kMostWidth)
+      .or_auto();
   f("scale-output", scale_output,
     "mosaic: divide the hidden state before the softmax by the square root of d-model");
 }
@@ -239,20 +259,25 @@ void LayerMemoryOptions::fields(core::FieldList& f) {
 }
 
 void TransformerXlOptions::fields(core::FieldList& f) {
-  f("clamp-length", clamp_length, "clamp relative distances at N (clamp_len); 0: no clamp")
-      .between(0, kMostTokens);
+  f("clamp-length", clamp_length, "clamp relative distances at N (clamp_len)")
+      .between(1, kMostTokens)
+      .or_none();
   f("shared-biases", shared_biases, "share the content and position biases among the layers");
 }
 
 void SruppOptions::fields(core::FieldList& f) {
-  f("d-projection", d_projection, "projection size of SRU++'s attention; 0: a quarter of d-model")
-      .between(0, kMostWidth);
+  f("d-projection", d_projection,
+    "projection size of SRU++'s attention; auto: a quarter of d-model")
+      .between(1, kMostWidth)
+      .or_auto();
   f("attention-every", attention_every,
-    "attention in every k-th layer, counted from the last; 0: in none")
-      .between(0, 10e3);
+    "attention in every k-th layer, counted from the last; none: in no layer")
+      .between(1, 10e3)
+      .or_none();
   f("attention-last", attention_last,
-    "attention in the last N layers only; 0: by --attention-every")
-      .between(0, 10e3);
+    "attention in the last N layers only; none: by --attention-every")
+      .between(1, 10e3)
+      .or_none();
   f("forget-bias", forget_bias, "initial value of the forget bias").between(-1000, 1000);
   f("highway-bias", highway_bias, "initial value of the highway bias").between(-1000, 1000);
 }

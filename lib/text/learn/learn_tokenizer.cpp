@@ -15,11 +15,13 @@ bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
 
 void LearnRequest::fields(core::FieldList& f) {
   f("learn", kind, "learn a tokenizer from the texts", {"word", "bpe"});
-  f("vocab-size", vocab_size, "learn: vocabulary size [bpe: 32768, word: all words]")
-      .between(0, 4e9);
+  f("vocab-size", vocab_size, "learn: vocabulary size; auto: 32768 for bpe, all words for word")
+      .between(1, 4e9)
+      .or_auto();
   f("min-count", min_count,
-    "learn: minimum frequency of words (word) or pairs (bpe); 0: 1 for word, 2 for bpe")
-      .between(0, 1e12);
+    "learn: minimum frequency of words (word) or pairs (bpe); auto: 1 for word, 2 for bpe")
+      .between(1, 1e12)
+      .or_auto();
 }
 
 LearnOptions LearnRequest::options() const {
