@@ -110,7 +110,7 @@ EOF
   [[ $stderr == *"nothing to tune"* ]]
   run --separate-stderr eval-ppl -m model --memory local --joint-temperature 1e-40 test.shard.zst
   [ "$status" -eq 64 ]
-  [ "$stderr" = "eval-ppl: --joint-temperature: takes 0, or 1e-06 to 1M, not 1e-40" ]
+  [ "$stderr" = "eval-ppl: --joint-temperature: takes 1e-06 to 1M, or auto, not 1e-40" ]
   run --separate-stderr eval-ppl -m model --memory local --tune valid.shard.zst --tune-temperatures 1e-40
   [ "$status" -eq 64 ]
 }

@@ -92,9 +92,9 @@ EOF
   refused 64 "with gates it takes one" eval-ppl -q -m model --config store.conf --tune valid.shard.zst --tune-nprobes 1,2
 }
 
-@test "--min-pointers 0 is as without it; more are followed the fewer pointers it takes" {
+@test "--min-pointers none is as without it; more are followed the fewer pointers it takes" {
   local flags=(-q -m model --datastore store --combine interpolate --k 20)
-  [ "$(eval-ppl "${flags[@]}" --json test.shard.zst)" = "$(eval-ppl "${flags[@]}" --min-pointers 0 --json test.shard.zst)" ]
+  [ "$(eval-ppl "${flags[@]}" --json test.shard.zst)" = "$(eval-ppl "${flags[@]}" --min-pointers none --json test.shard.zst)" ]
   for n in 1 8; do eval-ppl "${flags[@]}" --min-pointers "$n" --json test.shard.zst >"follow.$n"; done
   "$root/tests/cli/follows_schema" "$root/man/schemas/eval-ppl.json" <follow.1
   python3 - <<'EOF'
@@ -108,7 +108,7 @@ assert "|min-pointers:1|" in one["signature"]
 EOF
   local words=(-m model -t bytes --datastore store --combine interpolate --k 20 --temperature 0 --max-tokens 30 --prompt "The cat")
   sample -q "${words[@]}" >plain
-  sample -q "${words[@]}" --min-pointers 0 | cmp - plain
+  sample -q "${words[@]}" --min-pointers none | cmp - plain
   sample -q "${words[@]}" --min-pointers 1 >followed
   [ -s followed ]
 }

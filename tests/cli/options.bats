@@ -57,7 +57,7 @@ says() {
   says 64 "--max-time: '1e10' is more than 30 years" train --max-time 1e10 -o m x
   says 64 "--max-time: '99999999:00:00' is more than 30 years" train --max-time 99999999:00:00 -o m x
   needs sample
-  says 64 "--beam: takes 0 to 10K, not 9E18" sample -m m --beam 9E18
+  says 64 "--beam: takes 1 to 10K, or none, not 9E18" sample -m m --beam 9E18
 }
 
 @test "what is left to the program is auto: no epochs, no updates and no stride are refused" {
@@ -68,6 +68,56 @@ says() {
   needs eval-ppl
   says 64 "--stride: takes 1 to 16M, or auto, not 0" eval-ppl -m m --stride 0 x
   eval-ppl -m m --stride auto --print-config | grep -qx 'stride = "auto"'
+}
+
+@test "not set is a word, auto or none: shown, printed, read back, and its old number is refused" {
+  says 64 "--jobs: takes 1 to 1024, or auto, not 0" gen-moons -j 0
+  gen-moons --help | grep -q -- '-j,--jobs N=auto '
+  gen-moons -j auto --print-config | grep -qx 'jobs = "auto"'
+  says 64 "--max-bytes: takes 1 to 1024T, or none, not 0" shard split --max-bytes 0 x
+  shard split --help | grep -q -- '--max-bytes BYTES=none '
+  needs train
+  # words COMMAND...: --print-config has each NAME=WORD of expected, and reads back as it was printed.
+  words() {
+    local pair
+    "$@" --print-config >printed.conf
+    for pair in "${expected[@]}"; do
+      grep -qxF "${pair%%=*} = ${pair#*=}" printed.conf || { echo "$*: no $pair" && return 1; }
+    done
+    "$1" --config printed.conf --print-config | cmp - printed.conf
+  }
+  expected=(lr='"auto"' clip='"none"' lora='"none"' d-ff='"auto"' 'attention-window=["none", 64]' clamp-length='"none"' valid-every='"auto"')
+  words train --clip none --attention-window none,64
+  says 64 "--clip: takes above 0 to 1T, or none, not 0" train --clip 0 -o m x
+  says 64 "--d-ff: takes 1 to 16M, or auto, not 0" train --d-ff 0 -o m x
+  says 64 "--attention-window: takes 1 to 16M, or none, not 0" train --attention-window 64,0 -o m x
+  echo 'lora = 0' >old.conf
+  says 78 "old.conf:1: --lora: takes 1 to 65536, or none, not 0" train --config old.conf -o m x
+  echo '{"lora": "none", "d_ff": "auto"}' >json.conf
+  train --config json.conf --print-config | grep -qx 'lora = "none"'
+  needs eval-ppl
+  expected=(clamp-length='"auto"' context-slots='"none"' window='"auto"' joint-temperature='"auto"' unigram-half-life='"none"' fail-above='"none"')
+  words eval-ppl
+  expected=(clamp-length='"none"' window=64)
+  words eval-ppl --clamp-length none --window 64
+  for old in 0 -1; do
+    says 64 "--clamp-length: takes 1 to 16M, none or auto, not $old" eval-ppl -m m --clamp-length "$old" x
+  done
+  says 64 "--min-pointers: takes 1 to 65536, or none, not 0" eval-ppl -m m --min-pointers 0 x
+  says 64 "--min-pointers: takes 1 to 65536, or none, not auto" eval-ppl -m m --min-pointers auto x
+}
+
+@test "no help explains a number that is no quantity" {
+  # A port is that of the system, a temperature of 0 the limit of small ones, equal lengths have no deviation.
+  local program verb
+  for program in "$BIN"/*; do
+    for verb in '' $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+      # shellcheck disable=SC2086  # no verb is no word
+      "$program" $verb --print-flags 2>/dev/null | grep -E '[;[] ?(0|-1): ' | grep -vE -- '--(port|temperature|segment-deviation)\b' &&
+        { echo "$program $verb" && return 1; }
+    done
+  done
+  return 0
 }
 
 @test "counts are decimal, sizes of memory binary" {

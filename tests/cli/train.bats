@@ -189,7 +189,7 @@ assert config['joint_temperature'] == best['joint_temperature'], (config['joint_
 assert config['memory_temperature'] == 1, config
 END
   chosen=$(python3 -c 'import json; print(json.load(open("trime/config.json"))["tessera"]["joint_temperature"])')
-  for temperature in 0 0.5 1 10; do
+  for temperature in auto 0.5 1 10; do
     eval-ppl -q -j 1 -m trime --joint-temperature $temperature --json "$data/valid.shard.zst" >>figures
   done
   python3 - "$chosen" <<'END'
@@ -255,7 +255,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
 }
 
 @test "a run that diverges says so and leaves no model" {
-  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip 0 --steps 20 -o model "$data/train.shard.zst"
+  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip none --steps 20 -o model "$data/train.shard.zst"
   [[ $output == *"not finite"* ]]
   [ ! -e model/model.safetensors ]
 }
@@ -333,7 +333,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
 }
 
 @test "a run that was refused before it saved anything leaves its folder free" {
-  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip 0 --steps 20 -o model "$data/train.shard.zst"
+  run -65 train "${tiny[@]}" --lr 1000 --optimiser nag --clip none --steps 20 -o model "$data/train.shard.zst"
   train "${tiny[@]}" --steps 3 -o model "$data/train.shard.zst"
   [ -e model/model.safetensors ]
   run -66 train -q -o other missing.shard.zst

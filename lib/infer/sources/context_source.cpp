@@ -186,8 +186,7 @@ class ContextKind : public SourceKind {
       {"joint", "interpolate", "both"});
     f("joint-temperature", o.joint_temperature,
       "temperature of local, long and joint datastores; auto: the model's calibrated value")
-        .above(0)
-        .at_most(1e6)
+        .between(model::kLeastTemperature, 1e6)
         .or_auto();
     o.local.fields(f, "local", "entries of local");
     o.far.fields(f, "long", "entries of long");

@@ -28,8 +28,7 @@ double bias_of(const std::string& text, const std::string& name) {
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
   f(name + "-joint-temperature", temperature,
     "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
-      .above(0)
-      .at_most(1e6)
+      .between(model::kLeastTemperature, 1e6)
       .or_auto();
   f(name + "-joint-bias", bias,
     "log-weight of " + entries +
@@ -38,7 +37,7 @@ void JointOptions::fields(core::FieldList& f, const std::string& name, const std
 
 void JointPart::take(const JointOptions& options) {
   if (options.temperature != 0 && options.temperature < model::kLeastTemperature)
-    core::fail(core::Code::usage, "--{}-joint-temperature: takes 0, or {} to 1M, not {}", name,
+    core::fail(core::Code::usage, "--{}-joint-temperature: takes {} to 1M, or auto, not {}", name,
                model::kLeastTemperature, options.temperature);
   if (options.temperature > 0) temperature = options.temperature;
   if (options.bias != kOpen) bias = bias_of(options.bias, name);

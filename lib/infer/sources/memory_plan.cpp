@@ -20,7 +20,7 @@ using core::fail;
 
 void check_temperature(const char* flag, double temperature) {
   if (temperature != 0 && temperature < model::kLeastTemperature)
-    fail(Code::usage, "--{}: takes 0, or {} to 1M, not {}", flag, model::kLeastTemperature,
+    fail(Code::usage, "--{}: takes {} to 1M, or auto, not {}", flag, model::kLeastTemperature,
          temperature);
 }
 

@@ -254,8 +254,7 @@ class StoreKind : public SourceKind {
         .below(1);
     f("datastore-temperature", own.temperature,
       "temperature of the interpolated distribution; auto: sqrt(width of a key)")
-        .above(0)
-        .at_most(1e6)
+        .between(model::kLeastTemperature, 1e6)
         .or_auto();
     own.joint.fields(f, "datastore", "entries of datastores");
   }

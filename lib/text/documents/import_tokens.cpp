@@ -265,8 +265,9 @@ void ImportRequest::fields(core::FieldList& f) {
     {"auto", "llm.c", "nanogpt", "npy", "megatron"});
   f("tokenizer", tokenizer, "tokenizer of the ids: tokenizer.json, or `bytes`").short_name = 't';
   f("vocabulary", vocabulary,
-    "vocabulary size, if there is no tokenizer; every id must be below it")
-      .between(0, 4e9);
+    "vocabulary size, if there is no tokenizer; every id must be below it; auto: the tokenizer's")
+      .between(1, 4e9)
+      .or_auto();
   f("end-of-document", end_of_document,
     "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
   f("mark", mark, "position of that token in a document; auto: by the beginning of the data",

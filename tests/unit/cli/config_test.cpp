@@ -17,6 +17,7 @@ struct Options {
   std::vector<std::int64_t> cutoffs;
   std::vector<std::string> files;
   std::int64_t steps = 0;
+  std::vector<std::int64_t> windows;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "files");
     f("flag", flag, "a flag");
@@ -32,6 +33,7 @@ struct Options {
       f("cutoffs", cutoffs, "bounds");
     }
     f("steps", steps, "updates").between(1, 100).or_auto();
+    f("windows", windows, "tokens").between(1, 100).or_none().or_auto(-1);
   }
 };
 
@@ -53,6 +55,7 @@ DOCTEST_TEST_CASE("what is printed reads back the same, whatever the texts are")
     options.stops = *rc::gen::container<std::vector<std::string>>(text);
     options.cutoffs = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(0, 1 << 30));
     options.steps = *rc::gen::inRange(0, 3);
+    options.windows = *rc::gen::container<std::vector<std::int64_t>>(rc::gen::inRange(-1, 3));
     options.files = {"not", "kept"};
     const std::string printed = cli::format_config(core::list_fields(options));
     std::set<std::string> given;
@@ -65,7 +68,8 @@ DOCTEST_TEST_CASE("what is printed reads back the same, whatever the texts are")
     RC_ASSERT(back.cutoffs == options.cutoffs);
     RC_ASSERT(back.files.empty());
     RC_ASSERT(back.steps == options.steps);
-    RC_ASSERT(given.size() == 7u);
+    RC_ASSERT(back.windows == options.windows);
+    RC_ASSERT(given.size() == 8u);
     RC_ASSERT(cli::format_config(core::list_fields(back)) ==
               cli::format_config(core::list_fields(options)));
   }));

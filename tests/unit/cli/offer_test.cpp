@@ -13,7 +13,7 @@ namespace {
 
 struct OfferOptions {
   bool flag = true;
-  std::int64_t size = 4096, memory = 2147483648;
+  std::int64_t size = 4096, memory = 2147483648, reach = -1;
   double rate = 0.1, most = std::numeric_limits<double>::infinity();
   std::string name = "it's \"1\"\n", kind = "one";
   std::vector<std::string> files;
@@ -24,6 +24,7 @@ struct OfferOptions {
     f("flag", flag, "a flag");
     f("size", size, "a size").between(1, 1e6).short_name = 's';
     f("memory", memory, "bytes").bytes().or_auto();
+    f("reach", reach, "a reach").between(1, 9).or_none().or_auto(-1);
     const auto group = f.group("Rates");
     f("rate", rate, "a rate").above(0).below(1);
     f("most", most, "the most");
@@ -108,6 +109,8 @@ DOCTEST_TEST_CASE("a front says what its program says, and hands over the rest")
       {"--print-config", "--rates", "0.25,-inf", "--memory", "auto", "--no-flag", "-s", "7"},
       {"a", "b", "--name", "x"},
       {"a"},
+      {"--print-config", "--name", "x", "--reach", "none"},
+      {"--name", "x", "--reach", "0"},
       {"--name", "x", "--size", "0"},
       {"--name", "x", "--rate", "1"},
       {"--name", "x", "--kind", "three"},

@@ -91,9 +91,10 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
 namespace {
 
 struct Bounded {
-  std::int64_t count = 4, buffer = 1, stride = 0;
+  std::int64_t count = 4, buffer = 1, stride = 0, reach = -1;
   double share = 0.5, rate = 1;
-  std::vector<std::int64_t> sizes;
+  double clip = 0;
+  std::vector<std::int64_t> sizes, windows;
   void fields(core::FieldList& f) {
     f("count", count, "a count").between(1, 16e6);
     f("buffer", buffer, "bytes").between(1, 1 << 30).bytes();
@@ -101,6 +102,9 @@ struct Bounded {
     f("share", share, "a share").at_least(0).below(1);
     f("rate", rate, "a rate").above(0);
     f("sizes", sizes, "sizes").between(0, 9);
+    f("reach", reach, "none: all; auto: as before").between(1, 9).or_none().or_auto(-1);
+    f("clip", clip, "none: no bound").above(0).at_most(5).or_none();
+    f("windows", windows, "none: all").between(1, 9).or_none();
   }
 };
 
@@ -160,6 +164,52 @@ DOCTEST_TEST_CASE("what is left to the program is auto, never a number") {
   DOCTEST_CHECK(core::to_strings(stride) == std::vector<std::string>{"7"});
   core::assign(stride, {"auto"});
   DOCTEST_CHECK(options.stride == 0);
+  for (const char* bad : {"none", "all"}) {
+    const auto refused = thrown([&] { core::assign(stride, {bad}); });
+    DOCTEST_CHECK(refused.text == std::string("--stride: takes 1 to 10, or auto, not ") + bad);
+  }
+}
+
+DOCTEST_TEST_CASE("none and auto: of whole numbers, of others, in lists, and two of one option") {
+  Bounded options;
+  const auto list = core::list_fields(options);
+  const auto field = [&](const std::string& name) {
+    return *std::find_if(list.all().begin(), list.all().end(),
+                         [&](const auto& one) { return one.name == name; });
+  };
+  const auto set = [&](const char* name, const std::vector<std::string>& values) {
+    return thrown([&] { core::assign(field(name), values); }).text;
+  };
+  using Texts = std::vector<std::string>;
+  DOCTEST_CHECK(core::to_strings(field("clip")) == Texts{"none"});
+  DOCTEST_CHECK(set("clip", {"0"}) == "--clip: takes above 0 to 5, or none, not 0");
+  DOCTEST_CHECK(set("clip", {"auto"}) == "--clip: takes above 0 to 5, or none, not auto");
+  DOCTEST_CHECK(set("clip", {"0.5"}).empty());
+  DOCTEST_CHECK(set("clip", {"none"}).empty());
+  DOCTEST_CHECK(options.clip == 0);
+
+  DOCTEST_CHECK(core::to_strings(field("reach")) == Texts{"auto"});
+  for (const char* bad : {"0", "-1"})
+    DOCTEST_CHECK(set("reach", {bad}) ==
+                  std::string("--reach: takes 1 to 9, none or auto, not ") + bad);
+  DOCTEST_CHECK(set("reach", {"none"}).empty());
+  DOCTEST_CHECK(options.reach == 0);
+  DOCTEST_CHECK(core::to_strings(field("reach")) == Texts{"none"});
+  DOCTEST_CHECK(set("reach", {"auto"}).empty());
+  DOCTEST_CHECK(options.reach == -1);
+
+  DOCTEST_CHECK(set("windows", {"4", "none"}).empty());
+  DOCTEST_CHECK(options.windows == std::vector<std::int64_t>{4, 0});
+  DOCTEST_CHECK(core::to_strings(field("windows")) == Texts{"4", "none"});
+  DOCTEST_CHECK(set("windows", {"4", "0"}) == "--windows: takes 1 to 9, or none, not 0");
+  DOCTEST_CHECK(thrown([&] { core::expect_within_bounds(list); }).code == 0);
+
+  // A model's config.json has the numbers of the struct.
+  const auto json = core::parse_json(core::dump(core::to_json(options)), "f.json");
+  DOCTEST_CHECK(json.at("reach") == -1);
+  Bounded back;
+  core::fields_from_json(core::list_fields(back), json, "f.json");
+  DOCTEST_CHECK(core::to_json(back) == core::to_json(options));
 }
 
 DOCTEST_TEST_CASE("the nearest name, where one is near") {

@@ -287,7 +287,7 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 1 << 30; }) ==
                 "layers: takes 1 to 10K, not 1073741824");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.d_ff = std::int64_t{1} << 60; }) ==
-                "d-ff: takes 0 to 16M, not 1152921504606846976");
+                "d-ff: takes 1 to 16M, or auto, not 1152921504606846976");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) ==
                 "dropout: takes 0 to below 1, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
