@@ -79,12 +79,16 @@ DOCTEST_TEST_CASE("fields are printed in the tables of their groups, those witho
   Options options;
   options.name = "a \"b\" \x7f";
   options.cutoffs = {2000, 10000};
+  options.windows = {64, 0, -1};
   DOCTEST_CHECK(cli::format_config(core::list_fields(options)) ==
                 R"(# a flag
 flag = false
 
 # updates (1 to 100, or auto)
 steps = "auto"
+
+# tokens (1 to 100, none or auto)
+windows = [64, "none", "auto"]
 
 [memory-of-layers]
 # blocks
