@@ -56,7 +56,7 @@ void score_with(nn::Model& model, const shard::Dataset& data, const Problems& pr
     spans.push_back({problems[i].begin + 1, inputs, 0, number, number, true});
   }
   const auto batch = infer::batch_of(spans, data, {}, model.vocabulary).to(device);
-  const auto f = model.architecture->forward(batch, nullptr).f;  // (B, T, d)
+  const auto f = model.architecture->forward(batch, nullptr).output;  // (B, T, d)
   const auto p = model.head->log_probs(f.reshape({-1, f.size(2)}))
                      .exp()
                      .to(torch::kCPU, torch::kFloat32)

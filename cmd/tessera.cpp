@@ -28,11 +28,11 @@ using core::Code;
 // The location of this program: in bin, in libexec/tessera with the others, or beside them in a
 // build. A tarball's own C library may have started it (packaging/tessera.sh). It then starts the
 // other programs with that library too.
-struct Place {
+struct Installation {
   fs::path top, folder;             // folder: programs, if not in libexec/tessera of top
   std::vector<std::string> loader;  // precedes a program's arguments
 
-  Place() {
+  Installation() {
     std::error_code error;
     const fs::path self = fs::read_symlink("/proc/self/exe", error);
     folder = self.parent_path();
@@ -75,7 +75,7 @@ void become(const std::string& file, std::vector<std::string> arguments) {
   if (errno != ENOENT) core::fail(Code::unavailable, "{}: {}", file, core::error_text(errno));
 }
 
-[[noreturn]] void become_program(const Place& place, std::vector<std::string> arguments) {
+[[noreturn]] void become_program(const Installation& place, std::vector<std::string> arguments) {
   const std::string file = place.program(arguments.front());
   if (!place.loader.empty()) {
     std::vector<std::string> all = place.loader;
@@ -98,7 +98,7 @@ void expect_program(const std::string& name) {
 }
 
 [[noreturn]] void help(const std::string& name) {
-  const Place place;
+  const Installation place;
   for (const auto& page : {place.page(name), place.page("tessera-" + name)})
     if (!page.empty()) become("man", {"man", "-l", page});
   expect_program(name);

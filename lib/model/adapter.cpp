@@ -211,15 +211,16 @@ std::string shown(torch::IntArrayRef shape) {
 }
 
 // A matrix of the model's files, with the names that adapters use.
-struct Place {
+struct AdaptedMatrix {
   std::size_t weight;  // index in StoredWeights
   Piece piece;
   std::vector<std::int64_t> shape;  // (out, in)
   bool embedding, linear;
 };
 
-std::map<std::string, Place> places_of(const Config& config, const StoredWeights& weights) {
-  std::map<std::string, Place> places;
+std::map<std::string, AdaptedMatrix> adapted_matrices(const Config& config,
+                                                      const StoredWeights& weights) {
+  std::map<std::string, AdaptedMatrix> places;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto& name = weights.name(i);
     const auto& shape = weights.shape(i);
@@ -231,7 +232,7 @@ std::map<std::string, Place> places_of(const Config& config, const StoredWeights
       own[0] = piece.rows;
       const bool linear = own.size() == 2 && !embedding && !position && !head;
       places.emplace(piece.tensor.substr(0, piece.tensor.size() - kWeight.size()),
-                     Place{i, piece, own, embedding, linear});
+                     AdaptedMatrix{i, piece, own, embedding, linear});
     }
   }
   return places;
@@ -344,7 +345,7 @@ Adapter::Adapter(const core::Json& rules, const std::string& file, std::string p
 
 std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
                                                            const StoredWeights& weights) const {
-  const auto places = places_of(config, weights);
+  const auto places = adapted_matrices(config, weights);
   const bool tied = config.options.vocabulary.tied;
   const auto refused = [&](const std::string& tensor, const std::string& why) {
     fail(Code::bad_data, "{}: tensor {}: {}", file_.name(), tensor, why);

@@ -49,7 +49,7 @@ std::vector<Finding> find(const Index& index, const FindOptions& options) {
     found.report = {{"text", text}, {"tokens", tokens.size()}, {"count", count}};
     const auto shown = std::min(count, static_cast<std::uint64_t>(options.most));
     for (std::uint64_t i = 0; i < shown; ++i) {
-      const Place place = index.place(match, i);
+      const SuffixPosition place = index.place(match, i);
       found.places.push_back(
           {{"ngrams", index.folders()[place.folder]->name()},
            {"document", place.document},

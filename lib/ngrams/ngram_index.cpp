@@ -157,12 +157,12 @@ Index::Found Index::nth(const Match& match, std::uint64_t n) const {
   fail(Code::bug, "a match has no place {} more", n);
 }
 
-Place Index::place(const Match& match, std::uint64_t n) const {
+SuffixPosition Index::place(const Match& match, std::uint64_t n) const {
   const auto [i, rank] = nth(match, n);
   const SortedPart& part = *parts_[i];
   const Folder& folder = *folders_[folder_of_[i]];
   const std::uint64_t at = std::min(part.place(rank), part.text_size() - 1);
-  Place place;
+  SuffixPosition place;
   place.folder = folder_of_[i];
   place.document = folder.document_of(part, at);
   const std::uint64_t begin = folder.begin_of(place.document);

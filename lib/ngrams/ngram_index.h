@@ -61,8 +61,8 @@ struct Followers {
   bool one = false;  ///< all followers are one token
 };
 
-/// A Place is the position of a suffix.
-struct Place {
+/// A SuffixPosition is the position of a suffix.
+struct SuffixPosition {
   std::size_t folder = 0;
   std::uint64_t document = 0;
   std::uint64_t offset = 0;   ///< tokens from the beginning of the document
@@ -90,7 +90,7 @@ class Index {
   std::uint64_t count(const Match& match, std::uint32_t token) const;
 
   /// Returns the position of the n-th suffix of a match, in the order of parts and ranks.
-  Place place(const Match& match, std::uint64_t n) const;
+  SuffixPosition place(const Match& match, std::uint64_t n) const;
   /// Returns the tokens [from, to) relative to the beginning of the n-th suffix, limited to its
   /// document and part; from may be negative.
   std::vector<std::uint32_t> around(const Match& match, std::uint64_t n, std::int64_t from,

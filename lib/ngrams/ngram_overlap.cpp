@@ -88,7 +88,7 @@ OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Da
       const Overlap found = measure(spans, document.size());
       if (options.spans) {
         for (const Span& span : spans) {
-          const Place there = index->place(span.match, 0);
+          const SuffixPosition there = index->place(span.match, 0);
           rows[d].push_back(
               {{"document", d},
                {"offset", span.begin},

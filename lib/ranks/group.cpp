@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "ranks/failure_detector.h"
 #include "ranks/gloo.h"
 #include "ranks/heart.h"
 #include "ranks/transports.h"
-#include "ranks/watch.h"
 
 namespace ranks {
 namespace {
@@ -26,7 +26,7 @@ enum Word : std::int64_t { kAlive, kDone, kFailed };
 struct Group::Devices {
   torch::Device device;
   std::unique_ptr<Transport> transport;
-  std::optional<Watch> watch;  // of the transport: goes first
+  std::optional<FailureDetector> failure_detector;  // of the transport: goes first
 };
 
 Group::Group() = default;
@@ -36,7 +36,7 @@ Group::~Group() {
   if (std::uncaught_exceptions() > 0)
     devices_->transport->abandon("this rank failed");
   else if (!devices_->transport->failure())
-    devices_->watch->leave();
+    devices_->failure_detector->leave();
 }
 
 template <class F>
@@ -83,7 +83,7 @@ void Group::connect(const std::string& name, torch::Device device) {
                "rank {} of {}: {}; --rank-backend gloo goes through the host", rank_, size_,
                error.what());
   }
-  devices_->watch.emplace(*gloo_, *devices_->transport);
+  devices_->failure_detector.emplace(*gloo_, *devices_->transport);
 }
 
 void Group::leave_as(std::int64_t rank, std::int64_t code) const {

@@ -336,8 +336,8 @@ void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
 void apply(const TokenRules& rules, MicroBatch& micro) {
   auto& batch = micro.batch;
   if (rules.marks != nullptr) keep_marked(*rules.marks, batch);
-  for (const auto id : rules.unscored) batch.weight.masked_fill_(batch.targets.eq(id), 0);
-  if (!rules.unscored.empty() || rules.marks != nullptr)
+  for (const auto id : rules.ignored_targets) batch.weight.masked_fill_(batch.targets.eq(id), 0);
+  if (!rules.ignored_targets.empty() || rules.marks != nullptr)
     micro.tokens = batch.weight.sum().item<std::int64_t>();
   if (rules.begin >= 0 && batch.inputs.size(1) > 0)
     batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);

@@ -19,7 +19,7 @@ namespace train {
 struct Row {
   std::uint64_t begin = 0;
   std::int64_t length = 0;
-  std::int64_t run = 0, segment = 0;  ///< nn::Place
+  std::int64_t run = 0, segment = 0;  ///< nn::TokenPositions
   bool fresh = true;
   bool operator==(const Row&) const = default;
 };
@@ -85,7 +85,7 @@ MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows, 
 
 /// Rules that change inputs and target weights.
 struct TokenRules {
-  std::vector<std::int64_t> unscored;  ///< targets with weight 0
+  std::vector<std::int64_t> ignored_targets;  ///< targets with weight 0
   /// BOS token that replaces the first input of each fresh row; -1: none.
   std::int64_t begin = -1;
   /// Documents whose marks select the learned targets; others get weight 0. Null: all are learned.

@@ -20,7 +20,7 @@ Tensor nats_of(nn::Model& model, const nn::Batch& batch, const nn::MemoryRule& r
                const std::vector<double>& temperatures) {
   const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
   const auto dtype = model.head->weights().at(0).scalar_type();
-  const Tensor f = hidden.f.flatten(0, 1), keys = hidden.g.flatten(0, 1).to(dtype),
+  const Tensor f = hidden.output.flatten(0, 1), keys = hidden.key.flatten(0, 1).to(dtype),
                targets = batch.targets.flatten(), weight = batch.weight.flatten();
   const infer::HeadRows head = infer::head_rows(*model.head, f, targets);
   const nn::Entries entries{keys, targets, batch.place.flatten()};

@@ -20,7 +20,7 @@ torch::Tensor by_appearance(const torch::Tensor& ids) {
 // Renumbers the places, so that they do not depend on the batch's position in the data. Runs are
 // numbered in order and no run sees another. A run's segments are numbered in order. Positions
 // count from the first of the run.
-nn::Place own_numbers(const nn::Place& place) {
+nn::TokenPositions own_numbers(const nn::TokenPositions& place) {
   const auto run = by_appearance(place.run);
   const auto first = torch::full({run.numel()}, INT64_MAX, torch::kInt64)
                          .scatter_reduce(0, run.flatten(), place.position.flatten(), "amin");
@@ -28,7 +28,7 @@ nn::Place own_numbers(const nn::Place& place) {
   return {run, segment, place.position - first.index({run})};
 }
 
-bool same(const nn::Place& a, const nn::Place& b) {
+bool same(const nn::TokenPositions& a, const nn::TokenPositions& b) {
   return torch::equal(a.run, b.run) && torch::equal(a.segment, b.segment) &&
          torch::equal(a.position, b.position);
 }

@@ -87,7 +87,7 @@ TokenRules rules_of(const Run& run) {
   text::TokenizerPtr tokenizer;
   if (!run.tokenizer.empty()) tokenizer = text::parse_tokenizer(run.tokenizer, run.data->name());
   const auto begin = infer::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
-  return {options.unscored, pairs ? -1 : begin.value_or(-1)};
+  return {options.ignored_targets, pairs ? -1 : begin.value_or(-1)};
 }
 
 void add_note(Run& run, const std::string& line) {

@@ -27,11 +27,11 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
   const std::int64_t shares = team.teams();
   const std::string who = fmt::format(
       "{} {}", shares, team.size() == 1 ? "ranks" : fmt::format("teams of {} ranks", team.size()));
-  if (carries && batches.lanes % shares != 0)
+  if (carries && batches.batch_shards % shares != 0)
     core::fail(
         core::Code::usage,
         "--batch-shards: {} batch shards cannot be divided equally among {}; give a multiple of {}",
-        batches.lanes, who, shares);
+        batches.batch_shards, who, shares);
   if (!carries && batches.accumulate % shares != 0)
     core::fail(core::Code::usage,
                "--accumulate: {} micro-batches per step cannot be divided equally among {}; give a "
@@ -106,10 +106,10 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
       lora_(std::move(lora)) {
   expect_equal_shares(recipe.batches, carries, team_);
   if (!device.is_cpu()) nn::set_deterministic(recipe.deterministic);
-  const std::int64_t own = carries ? recipe.batches.lanes / group_->size() : 1;
-  first_lane_ = carries ? group_->rank() * own : 0;
+  const std::int64_t own = carries ? recipe.batches.batch_shards / group_->size() : 1;
+  first_batch_shard_ = carries ? group_->rank() * own : 0;
   const nn::SegmentMemory previous(carries && memory_.far ? recipe.objective.memory_previous : 0);
-  lanes_.assign(static_cast<std::size_t>(own), Lane{{}, previous});
+  batch_shards_.assign(static_cast<std::size_t>(own), BatchShard{{}, previous});
   model_->to(device_);
   model_->train();
   if (thrift.recompute) recompute_blocks(*model_);
@@ -146,8 +146,8 @@ nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const 
   return rule;
 }
 
-nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
-                             const MicroBatch& micro) const {
+nn::Entries Learner::entries(const BatchShard& batch_shard, const torch::Tensor& g,
+                             const nn::Batch& batch, const MicroBatch& micro) const {
   if (team_.size() > 1) {
     const std::int64_t rows = micro.batch.rows(), steps = micro.batch.steps(),
                        own = team_.end(rows) - team_.begin(rows);
@@ -157,15 +157,16 @@ nn::Entries Learner::entries(const Lane& lane, const torch::Tensor& g, const nn:
     return {team_.gather(memory_.gradient ? keys : keys.detach(), rows, steps, gradient),
             nn::upload(micro.batch.targets.flatten(), device_), micro.batch.place.flatten()};
   }
-  std::vector<nn::Entries> parts = lane.previous.view();
+  std::vector<nn::Entries> parts = batch_shard.previous.view();
   parts.insert(parts.begin(), nn::Entries::of(g, batch));
   return nn::Entries::concatenate(parts);
 }
 
-MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t lane) const {
-  const std::int64_t rows = micro.batch.rows(), lanes = recipe_.batches.lanes;
-  if (lanes > 1) {
-    const std::int64_t each = rows / lanes, begin = (first_lane_ + lane) * each;
+MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t batch_shard) const {
+  const std::int64_t rows = micro.batch.rows(), batch_shards = recipe_.batches.batch_shards;
+  if (batch_shards > 1) {
+    const std::int64_t each = rows / batch_shards,
+                       begin = (first_batch_shard_ + batch_shard) * each;
     return rows_of_batch(micro, begin, begin + each);
   }
   if (team_.size() == 1) return micro;
@@ -180,11 +181,12 @@ MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t lane) const {
 
 // Adds the gradient of the rows and returns their nats.
 torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& rows,
-                                std::int64_t lane) {
-  const std::int64_t drawn = carries_ ? micro.index * recipe_.batches.lanes + first_lane_ + lane
-                                      : micro.index * team_.size() + team_.member();
+                                std::int64_t batch_shard) {
+  const std::int64_t drawn =
+      carries_ ? micro.index * recipe_.batches.batch_shards + first_batch_shard_ + batch_shard
+               : micro.index * team_.size() + team_.member();
   torch::manual_seed(core::Rng(seed_, kDropoutStream + static_cast<std::uint64_t>(drawn)).next());
-  Lane& own = lanes_[static_cast<std::size_t>(lane)];
+  BatchShard& own = batch_shards_[static_cast<std::size_t>(batch_shard)];
   const nn::Batch batch = rows.batch.to(device_);
   // All rows of columns begin together.
   if (own.previous.size() > 0 && batch.fresh.any().item<bool>()) own.previous.clear();
@@ -211,23 +213,24 @@ bool Learner::is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batc
 }
 
 torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& micro,
-                                     const MicroBatch& rows, const nn::MemoryRule& rule, Lane& lane,
-                                     torch::Tensor* g) {
+                                     const MicroBatch& rows, const nn::MemoryRule& rule,
+                                     BatchShard& batch_shard, torch::Tensor* g) {
   nn::Hidden hidden;
   {
     const nn::Autocast autocast(bfloat16_, device_);
-    hidden = model_->architecture->forward(batch, carries_state_ ? &lane.state : nullptr);
+    hidden = model_->architecture->forward(batch, carries_state_ ? &batch_shard.state : nullptr);
   }
-  const auto f = hidden.f.to(torch::kFloat32);
-  *g = hidden.g.to(torch::kFloat32);
+  const auto f = hidden.output.to(torch::kFloat32);
+  *g = hidden.key.to(torch::kFloat32);
   const double smoothing = recipe_.objective.label_smoothing;
   const auto loss =
       rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
                                             recipe_.objective.targets_weight, loss_work_)
-      : smoothing > 0     ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
-                          : nn::joint_loss(f, *g, batch, *model_->head, rule,
-                                       rule.any() ? entries(lane, *g, batch, micro) : nn::Entries{},
-                                           loss_work_);
+      : smoothing > 0
+          ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
+          : nn::joint_loss(f, *g, batch, *model_->head, rule,
+                           rule.any() ? entries(batch_shard, *g, batch, micro) : nn::Entries{},
+                           loss_work_);
   loss.backward();
   return loss.detach().to(torch::kFloat64);
 }
@@ -249,15 +252,15 @@ template <class Sum>
 Update Learner::run(std::int64_t step, const std::vector<MicroBatch>& micro_batches, Sum&& sum) {
   // What is replayed runs no hooks; ranks that share a micro-batch transfer in its backward pass.
   [[maybe_unused]] const bool overlap = !fixed_ && team_.size() == 1;
-  for (std::int64_t lane = 0; lane < std::ssize(lanes_); ++lane) {
+  for (std::int64_t batch_shard = 0; batch_shard < std::ssize(batch_shards_); ++batch_shard) {
     for (const auto& micro : micro_batches) {
-      const auto own = own_rows(micro, lane);
+      const auto own = own_rows(micro, batch_shard);
       if constexpr (std::is_same_v<std::decay_t<Sum>, GradientSum>) {
         if (overlap) sum.begin_leaf();
       } else if (lent_) {
         lent_->sum_into(&sum);
       }
-      const auto nats = backward(step, micro, own, lane);
+      const auto nats = backward(step, micro, own, batch_shard);
       if (lent_) lent_->take_all_back();
       if (lora_) lora_->take_gradients();
       sum.add(nats, own.tokens);
@@ -270,7 +273,7 @@ Update Learner::run(std::int64_t step, const std::vector<MicroBatch>& micro_batc
 }
 
 Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_batches) {
-  const auto leaves = std::ssize(lanes_) * std::ssize(micro_batches);
+  const auto leaves = std::ssize(batch_shards_) * std::ssize(micro_batches);
   const auto how = sum_of(recipe_);
   Update update;
   torch::Tensor norm;
@@ -319,17 +322,17 @@ void Learner::release_weights() {
   if (lent_) lent_->drop_all();
 }
 
-torch::Tensor Learner::gather(const std::function<torch::Tensor(const Lane&)>& of) const {
+torch::Tensor Learner::gather(const std::function<torch::Tensor(const BatchShard&)>& of) const {
   std::vector<torch::Tensor> own;
-  for (const auto& lane : lanes_) own.push_back(of(lane));
+  for (const auto& batch_shard : batch_shards_) own.push_back(of(batch_shard));
   if (own.size() == 1 && group_->is_alone()) return own[0];
   return torch::cat(group_->gather(torch::cat(own).to(torch::kCPU)));
 }
 
 torch::Tensor Learner::rows_of(const torch::Tensor& all, std::size_t own) const {
-  const std::int64_t each = all.size(0) / recipe_.batches.lanes;
-  const auto lane = first_lane_ + static_cast<std::int64_t>(own);
-  return carries_ ? all.narrow(0, lane * each, each).clone() : all;
+  const std::int64_t each = all.size(0) / recipe_.batches.batch_shards;
+  const auto batch_shard = first_batch_shard_ + static_cast<std::int64_t>(own);
+  return carries_ ? all.narrow(0, batch_shard * each, each).clone() : all;
 }
 
 void Learner::put(model::Checkpoint& checkpoint) const {
@@ -342,17 +345,20 @@ void Learner::put(model::Checkpoint& checkpoint) const {
   put_optimiser(checkpoint, *optimiser_);
   if (shards_) shards_->put(checkpoint, *optimiser_);
   const auto put = [&](const char* part, const auto& of) {
-    const nn::State& first = of(lanes_[0]);
+    const nn::State& first = of(batch_shards_[0]);
     nn::State state;
     state.counts = first.counts;
     for (const auto& entry : first.tensors) {
       const auto& name = entry.first;
-      state.tensors[name] = gather([&](const Lane& lane) { return of(lane).tensors.at(name); });
+      state.tensors[name] =
+          gather([&](const BatchShard& batch_shard) { return of(batch_shard).tensors.at(name); });
     }
     if (group_->first()) checkpoint.put_state(part, state);
   };
-  put("state", [](const Lane& lane) -> const nn::State& { return lane.state; });
-  put("memory", [](const Lane& lane) -> const nn::State& { return lane.previous.state(); });
+  put("state", [](const BatchShard& batch_shard) -> const nn::State& { return batch_shard.state; });
+  put("memory", [](const BatchShard& batch_shard) -> const nn::State& {
+    return batch_shard.previous.state();
+  });
 }
 
 void Learner::get(const model::Checkpoint& checkpoint) {
@@ -372,15 +378,15 @@ void Learner::get(const model::Checkpoint& checkpoint) {
     get_optimiser(checkpoint, *optimiser_);
   const auto get = [&](const char* part, const auto& of) {
     const auto state = checkpoint.get_state(part, device_);
-    for (std::size_t own = 0; own < lanes_.size(); ++own) {
-      nn::State& into = of(lanes_[own]);
+    for (std::size_t own = 0; own < batch_shards_.size(); ++own) {
+      nn::State& into = of(batch_shards_[own]);
       into = {};
       into.counts = state.counts;
       for (const auto& [name, tensor] : state.tensors) into.tensors[name] = rows_of(tensor, own);
     }
   };
-  get("state", [](Lane& lane) -> nn::State& { return lane.state; });
-  get("memory", [](Lane& lane) -> nn::State& { return lane.previous.state(); });
+  get("state", [](BatchShard& batch_shard) -> nn::State& { return batch_shard.state; });
+  get("memory", [](BatchShard& batch_shard) -> nn::State& { return batch_shard.previous.state(); });
 }
 
 }  // namespace train

@@ -33,10 +33,10 @@ namespace train {
 ///
 /// Results do not depend on the number of processes (gradient_sum.h). Without carried rows, each
 /// process takes an equal number of the step's micro-batches. With carried rows, each takes an
-/// equal number of lanes: rows [l B / L, (l + 1) B / L) of every micro-batch, for l of L, which
-/// share no memory with other lanes. Lane l's micro-batches 0, 1, ... of a step precede lane l +
-/// 1's. With memory_ranks G, G processes share a micro-batch, each with some rows, and see the keys
-/// of all its rows.
+/// equal number of batch shards: rows [l B / L, (l + 1) B / L) of every micro-batch, for l of L,
+/// which share no memory with others. Micro-batches 0, 1, ... of batch shard l in a step precede
+/// those of l + 1. With memory_ranks G, G processes share a micro-batch, each with some rows, and
+/// see the keys of all its rows.
 class Learner {
  public:
   /// `recipe` is resolved. `carries`: rows of consecutive micro-batches continue one another. Moves
@@ -81,31 +81,31 @@ class Learner {
   // Runs all leaves; the optimiser's weights get their gradients.
   template <class Sum>
   Update run(std::int64_t step, const std::vector<MicroBatch>& micro_batches, Sum&& sum);
-  // State carried by a lane.
-  struct Lane {
+  // State carried by a batch shard.
+  struct BatchShard {
     nn::State state;
     nn::SegmentMemory previous;  // g and targets of earlier segments
   };
-  // Returns the rows of a lane, or of this member of the team.
-  MicroBatch own_rows(const MicroBatch& micro, std::int64_t lane) const;
+  // Returns the rows of a batch shard, or of this member of the team.
+  MicroBatch own_rows(const MicroBatch& micro, std::int64_t batch_shard) const;
   // `own`: own_rows() of `micro`.
   torch::Tensor backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& own,
-                         std::int64_t lane);
+                         std::int64_t batch_shard);
   // Runs forward, loss and backward of a batch on the device; stores g in `*g`.
   torch::Tensor differentiate(const nn::Batch& batch, const MicroBatch& micro,
-                              const MicroBatch& rows, const nn::MemoryRule& rule, Lane& lane,
-                              torch::Tensor* g);
+                              const MicroBatch& rows, const nn::MemoryRule& rule,
+                              BatchShard& batch_shard, torch::Tensor* g);
   // Returns whether the batch can be replayed.
   bool is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batch& batch);
-  // Returns the memory of a lane's rows, whose keys are `g`: their own tokens, then earlier
+  // Returns the memory of a batch shard's rows, whose keys are `g`: their own tokens, then earlier
   // segments; or the tokens of the team's whole micro-batch.
-  nn::Entries entries(const Lane& lane, const torch::Tensor& g, const nn::Batch& batch,
+  nn::Entries entries(const BatchShard& batch_shard, const torch::Tensor& g, const nn::Batch& batch,
                       const MicroBatch& micro) const;
   template <class Work>
   void each_weight_here(const Work& work) const;
-  // Gathers tensors of all lanes of all processes along the first dimension.
-  torch::Tensor gather(const std::function<torch::Tensor(const Lane&)>& of) const;
-  // Returns the rows of this process's lane `own` in the result of gather().
+  // Gathers tensors of all batch shards of all processes along the first dimension.
+  torch::Tensor gather(const std::function<torch::Tensor(const BatchShard&)>& of) const;
+  // Returns the rows of this process's batch shard `own` in the result of gather().
   torch::Tensor rows_of(const torch::Tensor& all, std::size_t own) const;
 
   std::shared_ptr<nn::Model> model_;
@@ -127,8 +127,8 @@ class Learner {
   std::unique_ptr<Optimiser> optimiser_;
   std::unique_ptr<GradientBuckets> buckets_;  // null: sums over ranks go through the host
   std::unique_ptr<FixedMicroBatch> fixed_;    // null: not supported
-  std::int64_t first_lane_;
-  std::vector<Lane> lanes_;  // of this process
+  std::int64_t first_batch_shard_;
+  std::vector<BatchShard> batch_shards_;  // of this process
 };
 
 }  // namespace train

@@ -26,7 +26,7 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   std::int64_t parameters = 0;
   for (const auto& [name, weight] : objective.weights()) parameters += weight.numel();
   const std::int64_t weights = 4 * parameters;
-  const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.lanes;
+  const std::int64_t leaves = recipe.batches.accumulate * recipe.batches.batch_shards;
   const std::int64_t moments = 4 * moment_numbers(recipe.optimiser, objective.weights());
   const bool chosen =
       settings.has_valid || !settings.validation.command.empty() || recipe.average_checkpoints > 0;

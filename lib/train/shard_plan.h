@@ -14,7 +14,7 @@ namespace train {
 
 /// A step, as far as memory depends on it.
 struct StepShape {
-  std::int64_t leaves;  ///< micro-batches (columns: of lanes) of all processes
+  std::int64_t leaves;  ///< micro-batches (columns: of batch shards) of all processes
   ranks::Sum how;
   bool carries;  ///< rows continue one another, so that a process has neighbouring micro-batches
 };

@@ -24,7 +24,7 @@ void BatchOptions::fields(core::FieldList& f) {
   f("accumulate", accumulate,
     "gradient accumulation: micro-batches per step over all ranks; each has its own memory")
       .between(1, 1e6);
-  f("batch-shards", lanes,
+  f("batch-shards", batch_shards,
     "streams: shards of a micro-batch, each with its own memory, distributed over the ranks")
       .between(1, 1e6);
   f("batches", batches,
@@ -34,7 +34,7 @@ void BatchOptions::fields(core::FieldList& f) {
       .between(1, 16e6)
       .or_auto();
   f("order", order, "order of the segments, from bm25-pack");
-  f("ignore-index", unscored, "token ids that are ignored as targets (ignore_index)")
+  f("ignore-index", ignored_targets, "token ids that are ignored as targets (ignore_index)")
       .between(0, 4e9);
   f("loss-on", loss_on,
     "targets in the loss: marked: those marked by tokenize --loss-on; all; auto: marked if "
@@ -246,9 +246,9 @@ void resolve_batches(Recipe& recipe, bool pairs) {
   expect(
       recipe.objective.memory_ranks == 1 || pairs || recipe.objective.memory_ranks <= batches.batch,
       "memory-ranks", "must be at most --batch");
-  expect(batches.lanes == 1 || batches.batches == "streams", "batch-shards",
+  expect(batches.batch_shards == 1 || batches.batches == "streams", "batch-shards",
          "requires --batches streams");
-  expect(batches.batch % batches.lanes == 0, "batch-shards", "must divide --batch");
+  expect(batches.batch % batches.batch_shards == 0, "batch-shards", "must divide --batch");
   expect(recipe.optimiser.bias_correction || recipe.optimiser.optimiser.starts_with("adam"),
          "bias-correction", "requires --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)

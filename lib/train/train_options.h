@@ -14,17 +14,17 @@ namespace train {
 struct BatchOptions {
   /// auto: order if there is an order shard, runs for long memory, else shuffled.
   std::string batches = "auto";
-  std::int64_t segment = 512;          ///< tokens in a segment
-  double segment_deviation = 0;        ///< columns: standard deviation of segment lengths; 0: equal
-                                       ///< lengths
-  std::int64_t batch = 8;              ///< segments in a micro-batch (columns: rows)
-  std::int64_t batch_tokens = 4096;    ///< pairs: maximum target tokens in a micro-batch
-  std::int64_t accumulate = 1;         ///< micro-batches in a step, over all processes
-  std::int64_t lanes = 1;              ///< columns: number of batch shards, see learner.h
-  std::int64_t run_length = 0;         ///< runs: consecutive segments; 0: the whole micro-batch
-  std::string order;                   ///< path of an order shard
-  std::vector<std::int64_t> unscored;  ///< target tokens that are ignored in the loss
-  std::string begin = "auto";          ///< BOS token of rows: auto, none, or a token's text
+  std::int64_t segment = 512;        ///< tokens in a segment
+  double segment_deviation = 0;      ///< columns: standard deviation of segment lengths; 0: equal
+                                     ///< lengths
+  std::int64_t batch = 8;            ///< segments in a micro-batch (columns: rows)
+  std::int64_t batch_tokens = 4096;  ///< pairs: maximum target tokens in a micro-batch
+  std::int64_t accumulate = 1;       ///< micro-batches in a step, over all processes
+  std::int64_t batch_shards = 1;     ///< columns: number of batch shards, see learner.h
+  std::int64_t run_length = 0;       ///< runs: consecutive segments; 0: the whole micro-batch
+  std::string order;                 ///< path of an order shard
+  std::vector<std::int64_t> ignored_targets;  ///< target tokens that are ignored in the loss
+  std::string begin = "auto";                 ///< BOS token of rows: auto, none, or a token's text
   /// Learned targets: all, or those that the data mark; auto: marked ones if there are any.
   std::string loss_on = "auto";
   void fields(core::FieldList& f);

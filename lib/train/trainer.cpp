@@ -35,18 +35,20 @@ std::int64_t peak_bytes() {
 }
 
 // Returns the settings on which all processes must agree.
-core::OrderedJson told(const Objective& objective, const KeepOptions& keep) {
+core::OrderedJson agreed_settings(const Objective& objective, const KeepOptions& keep) {
   const auto& settings = objective.settings();
-  core::OrderedJson told{{"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion,
-                                                 core::build::kGit, core::build::kTorch)},
-                         {"jobs", at::get_num_threads()}};
-  for (const auto& [key, value] : settings.config["tessera"]["training"].items()) told[key] = value;
-  told["checkpoint_every"] = keep.checkpoint_every;
-  told["keep"] = keep.keep;
-  told["shard"] = static_cast<int>(settings.sharded);
-  told["valid_command"] = settings.validation.command;
-  told["valid_better"] = settings.validation.better;
-  return told;
+  core::OrderedJson agreed_settings{
+      {"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion, core::build::kGit,
+                              core::build::kTorch)},
+      {"jobs", at::get_num_threads()}};
+  for (const auto& [key, value] : settings.config["tessera"]["training"].items())
+    agreed_settings[key] = value;
+  agreed_settings["checkpoint_every"] = keep.checkpoint_every;
+  agreed_settings["keep"] = keep.keep;
+  agreed_settings["shard"] = static_cast<int>(settings.sharded);
+  agreed_settings["valid_command"] = settings.validation.command;
+  agreed_settings["valid_better"] = settings.validation.better;
+  return agreed_settings;
 }
 
 class Trainer {
@@ -447,7 +449,7 @@ Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOption
                  const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
     core::fail(core::Code::usage, "--keep: requires --checkpoint-every");
-  if (!group->is_alone()) ranks::expect_agreement(*group, told(objective, keep));
+  if (!group->is_alone()) ranks::expect_agreement(*group, agreed_settings(objective, keep));
   enum State : std::int64_t { kUnfinished, kFinished, kFurther };
   const auto state = group->first_does([&]() -> std::int64_t {
     const bool further = folder.expect_configuration(

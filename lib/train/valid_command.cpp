@@ -155,16 +155,16 @@ std::optional<double> last_number(const std::string& text) {
 std::optional<double> run_valid_command(const std::string& command, const std::string& folder,
                                         const std::function<bool()>& stop) {
   Child child(command, folder);
-  std::optional<Clock::time_point> told;
+  std::optional<Clock::time_point> asked_to_stop;
   std::optional<int> status;
   while (!(status = child.poll())) {
-    if (!told && stop && stop()) {
+    if (!asked_to_stop && stop && stop()) {
       child.signal(SIGTERM);
-      told = Clock::now();
+      asked_to_stop = Clock::now();
     }
-    if (told && Clock::now() - *told > kGrace) child.signal(SIGKILL);
+    if (asked_to_stop && Clock::now() - *asked_to_stop > kGrace) child.signal(SIGKILL);
   }
-  if (told || (stop && stop())) return std::nullopt;
+  if (asked_to_stop || (stop && stop())) return std::nullopt;
   if (WIFSIGNALED(*status))
     core::fail(core::Code::bad_data, "--valid-command: ended by signal {}: {}", WTERMSIG(*status),
                command);

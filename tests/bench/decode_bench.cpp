@@ -35,7 +35,7 @@ double seconds_of_tokens(infer::Engine& engine) {
   return bench::seconds_of([&] {
     for (std::int64_t i = 0; i < kTokens; ++i) {
       const auto hidden = engine.feed({{{i * 17 % kVocabulary}}});
-      engine.head().log_probs(hidden.f, nullptr);
+      engine.head().log_probs(hidden.output, nullptr);
     }
   });
 }

@@ -51,7 +51,7 @@ Run step_of(const nn::GlaOptions& kind, const nn::Batch& batch) {
   return [=] {
     for (auto& weight : model->parameters()) weight.mutable_grad().reset();
     const auto hidden = model->architecture->forward(batch, nullptr);
-    nn::joint_loss(hidden.f, hidden.g, batch, *model->head, {}, {}).backward();
+    nn::joint_loss(hidden.output, hidden.key, batch, *model->head, {}, {}).backward();
   };
 }
 

@@ -122,8 +122,8 @@ void whole(Problem& p) {
   }
   const Tensor keys = torch::cat({g, p.carried.keys}),
                labels = torch::cat({targets, p.carried.labels});
-  const nn::Place place = p.batch.place.flatten(),
-                  places = nn::Place::concatenate({place, p.carried.place});
+  const nn::TokenPositions place = p.batch.place.flatten(),
+                           places = nn::TokenPositions::concatenate({place, p.carried.place});
   const Tensor scores =
       (g.mm(keys.t()) / std::sqrt(double(g.size(1))))
           .masked_fill(nn::visibility(place, places, p.rule).logical_not_(), nn::kUnseen);

@@ -106,7 +106,7 @@ void bench_steps(const std::vector<std::shared_ptr<nn::Model>>& all, std::int64_
     runs.emplace_back([&batch, model] {
       for (auto& weight : model->parameters()) weight.mutable_grad().reset();
       const auto hidden = model->architecture->forward(batch, nullptr);
-      nn::joint_loss(hidden.f, hidden.g, batch, *model->head, {}, {}).backward();
+      nn::joint_loss(hidden.output, hidden.key, batch, *model->head, {}, {}).backward();
     });
   }
   race("mosaic2/step-" + std::to_string(steps), kTokens, runs);

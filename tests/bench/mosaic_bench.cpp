@@ -107,9 +107,9 @@ std::function<void()> attention_pass(std::shared_ptr<nn::Attention> layer, Tenso
   initialise(*layer);
   return [=] {
     nn::KvCache cache(batch, nullptr);
-    nn::Sight sight;
-    sight.causal = true;
-    layer->forward(x, sight, cache, "a").sum().backward();
+    nn::Visibility visibility;
+    visibility.causal = true;
+    layer->forward(x, visibility, cache, "a").sum().backward();
   };
 }
 
@@ -152,7 +152,7 @@ std::function<void()> step(std::shared_ptr<nn::Model> model, const nn::Batch& ba
   return [=] {
     for (auto& weight : model->parameters()) weight.mutable_grad().reset();
     const auto hidden = model->architecture->forward(batch, nullptr);
-    nn::joint_loss(hidden.f, hidden.g, batch, *model->head, {}, {}).backward();
+    nn::joint_loss(hidden.output, hidden.key, batch, *model->head, {}, {}).backward();
   };
 }
 
@@ -211,7 +211,7 @@ std::function<void()> relative(std::int64_t steps, double dropout) {
       torch::randn({rows, steps, 2, kHeads, 64}), torch::randn({steps, kHeads, 64})};
   for (auto& x : in) x.requires_grad_();
   return [=] {
-    const auto out = nn::relative_attend(in[0], in[1], in[2], in[3], nn::KeySight(), dropout);
+    const auto out = nn::relative_attend(in[0], in[1], in[2], in[3], nn::KeyVisibility(), dropout);
     torch::autograd::grad({out.sum()}, in);
   };
 }
@@ -233,9 +233,9 @@ std::function<void()> block_pass(const nn::ShapeOptions& of, Tensor x, const nn:
   }
   return [=] {
     nn::KvCache cache(batch, nullptr);
-    nn::Sight sight;
-    sight.causal = true;
-    block->forward(x, sight, cache, "h", {}, nullptr).sum().backward();
+    nn::Visibility visibility;
+    visibility.causal = true;
+    block->forward(x, visibility, cache, "h", {}, nullptr).sum().backward();
   };
 }
 

@@ -49,7 +49,7 @@ double step_seconds() {
   return seconds(5, [&] {
     model.zero_grad();
     const auto hidden = model.architecture->forward(batch, &state);
-    hidden.f.sum().backward();
+    hidden.output.sum().backward();
     state.detach();
   });
 }

@@ -63,7 +63,7 @@ Step ours(const Shape& shape, const std::string& pattern) {
     batch.inputs = batch.targets = ids;
     batch.place = {torch::zeros_like(ids), torch::zeros_like(ids), torch::zeros_like(ids)};
     const auto hidden = model->architecture->forward(batch, state.get());
-    if (gradient) hidden.f.sum().backward();
+    if (gradient) hidden.output.sum().backward();
     state->detach();
   };
 }

@@ -18,7 +18,7 @@ struct Places {
       position.push_back(i);
     }
   }
-  nn::PlaceIds ids() const { return {run.data(), segment.data(), position.data(), size()}; }
+  nn::PositionIds ids() const { return {run.data(), segment.data(), position.data(), size()}; }
   std::int64_t size() const { return std::ssize(run); }
 };
 
@@ -28,7 +28,7 @@ struct PlacesThere {
 
   explicit PlacesThere(const Places& places)
       : run(places.run), segment(places.segment), position(places.position), size(places.size()) {}
-  nn::PlaceIds ids() { return {run.data(), segment.data(), position.data(), size}; }
+  nn::PositionIds ids() { return {run.data(), segment.data(), position.data(), size}; }
 };
 
 Ids labels_of(std::int64_t n, std::int64_t factor) {
@@ -42,7 +42,7 @@ struct Expected {
   Floats maxima, exp, sum_all, sum_positive, d;
 };
 
-double seen_gap(const Places& queries, const Places& entries, const nn::SightRule& rule) {
+double seen_gap(const Places& queries, const Places& entries, const nn::VisibilityRule& rule) {
   const auto rows = std::size_t(queries.size()), n = std::size_t(entries.size());
   constexpr float kScale = 0.7F, kLeast = -5;
   const auto scores = random_floats(rows * n, 1, -30, 30), every = random_floats(rows, 2),
@@ -73,8 +73,8 @@ double seen_gap(const Places& queries, const Places& entries, const nn::SightRul
   OnDevice<float> scores_(scores), maxima_(Floats(rows, kLeast)), sum_all_(before),
       sum_positive_(before), every_(every), matching_(matching);
   OnDevice<std::int64_t> targets_(targets), labels_(labels);
-  OnDevice<nn::PlaceRange> tiles_(
-      std::vector<nn::PlaceRange>(std::size_t(nn::seen_tiles(entries.size()))));
+  OnDevice<nn::PositionRange> tiles_(
+      std::vector<nn::PositionRange>(std::size_t(nn::seen_tiles(entries.size()))));
   require(nn::seen_tiles_cuda(entries_.ids(), tiles_.data(), nullptr) == 0, "tiles");
   const nn::SeenRows on{queries_.ids(), entries_.ids(), tiles_.data(),   rule,
                         scores_.data(), kScale,         targets_.data(), labels_.data()};
@@ -97,16 +97,16 @@ double seen_gap(const Places& queries, const Places& entries, const nn::SightRul
 }  // namespace
 
 std::vector<KernelCase> memory_cases() {
-  nn::SightRule all;
+  nn::VisibilityRule all;
   all.local = all.far = all.ext = true;
-  nn::SightRule near;
+  nn::VisibilityRule near;
   near.far = true;
   near.reach = 50;
-  nn::SightRule local;
+  nn::VisibilityRule local;
   local.local = true;
-  nn::SightRule others;
+  nn::VisibilityRule others;
   others.local = others.ext = others.drop_own_segment = true;
-  const auto gap_of = [](const nn::SightRule& rule) {
+  const auto gap_of = [](const nn::VisibilityRule& rule) {
     return [rule] { return seen_gap(Places(5, 400, 40, 331), Places(601, 400, 40, 0), rule); };
   };
   return {{"memory: who sees anyone", gap_of(all)},

@@ -74,8 +74,8 @@ DOCTEST_TEST_CASE(
       pretend::take_waits();
       const auto got = engine.feed(feeds);
       DOCTEST_CHECK(pretend::take_waits().empty());
-      DOCTEST_REQUIRE(difference(expected.f, got.f.cpu()) <
-                      1e-5 * expected.f.abs().max().item<double>());
+      DOCTEST_REQUIRE(difference(expected.output, got.output.cpu()) <
+                      1e-5 * expected.output.abs().max().item<double>());
       recorded += engine.recorded() ? 1 : 0;
       if (++call % 13 == 0)
         for (infer::Engine* each : std::vector<infer::Engine*>{loops.get(), &engine})

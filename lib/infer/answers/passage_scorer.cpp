@@ -10,7 +10,7 @@ namespace {
 
 using torch::Tensor;
 
-nn::Place place_of(std::int64_t position, std::int64_t n, std::int64_t segment) {
+nn::TokenPositions place_of(std::int64_t position, std::int64_t n, std::int64_t segment) {
   return {torch::zeros({n}, torch::kInt64), torch::full({n}, segment, torch::kInt64),
           torch::arange(position, position + n)};
 }
@@ -156,13 +156,13 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
     const std::int64_t end = std::min(begin + window, start);
     const TokenTree tree{inputs(context, begin, end), {}};
     const auto encoded = encoder_.encode({&tree, 1});
-    f.push_back(encoded[0].stem.f);
-    g.push_back(encoded[0].stem.g);
+    f.push_back(encoded[0].stem.output);
+    g.push_back(encoded[0].stem.key);
     segments.push_back(torch::full({end - begin}, begin / window, torch::kInt64));
   }
-  past.f = torch::cat(f), past.g = torch::cat(g);
+  past.output = torch::cat(f), past.key = torch::cat(g);
   const Tokens labels(context.begin() + from + 1, context.begin() + start + 1);
-  past.targets = torch::tensor(labels).to(past.f.device());
+  past.targets = torch::tensor(labels).to(past.output.device());
   past.place = place_of(from, start - from, 0);
   past.place.segment = torch::cat(segments);
   return past;
@@ -248,7 +248,7 @@ void PassageScorer::flush(bool keep) {
 std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
                                                      const EncodedTree& encoded) const {
   std::vector<WindowToScore> windows;
-  const Tensor &stem_f = encoded.stem.f, &stem_g = encoded.stem.g;
+  const Tensor &stem_f = encoded.stem.output, &stem_g = encoded.stem.key;
   const auto stem = stem_f.size(0);
   const auto add = [&](Window window, bool fresh, const Window& past, TokenScores* to) {
     window.targets = window.targets.to(stem_f.device());

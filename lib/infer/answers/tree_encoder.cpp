@@ -11,13 +11,13 @@ namespace {
 using Tokens = std::vector<std::int64_t>;
 
 nn::Hidden slice(const nn::Hidden& hidden, std::int64_t begin, std::int64_t end) {
-  return {hidden.f.slice(0, begin, end), hidden.g.slice(0, begin, end)};
+  return {hidden.output.slice(0, begin, end), hidden.key.slice(0, begin, end)};
 }
 
 nn::Hidden join(const std::vector<nn::Hidden>& pieces) {
   if (pieces.size() == 1) return pieces[0];
   std::vector<torch::Tensor> f, g;
-  for (const auto& piece : pieces) f.push_back(piece.f), g.push_back(piece.g);
+  for (const auto& piece : pieces) f.push_back(piece.output), g.push_back(piece.key);
   return {torch::cat(f), torch::cat(g)};
 }
 
@@ -162,11 +162,11 @@ std::vector<EncodedTree> TreeEncoder::encode_again(std::span<const TokenTree> tr
       Tokens whole = tree.stem;
       whole.insert(whole.end(), branch.begin(), branch.end());
       const nn::Hidden hidden = read(whole);
-      if (!made.stem.f.defined()) made.stem = slice(hidden, 0, stem);
+      if (!made.stem.output.defined()) made.stem = slice(hidden, 0, stem);
       made.branches.push_back(branch.empty() ? nn::Hidden{}
                                              : slice(hidden, stem, std::ssize(whole)));
     }
-    if (!made.stem.f.defined()) made.stem = read(tree.stem);
+    if (!made.stem.output.defined()) made.stem = read(tree.stem);
   }
   return encoded;
 }

@@ -69,7 +69,7 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   std::vector<Tensor> f, targets;
   std::vector<TokenScores*> to;
   for (const auto& of : windows) {
-    f.push_back(of.window.f.slice(0, of.window.first_scored));
+    f.push_back(of.window.output.slice(0, of.window.first_scored));
     targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
     to.insert(to.end(), static_cast<std::size_t>(targets.back().size(0)), of.to);
   }
@@ -95,7 +95,7 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
 void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
                                      std::int64_t offset) {
   if (of.fresh) memory_.clear();
-  if (of.past.f.defined()) memory_.remember(of.past);
+  if (of.past.output.defined()) memory_.remember(of.past);
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
   const std::int64_t block = block_of(2 * head_words_ + rows + plan_.reach());
@@ -131,7 +131,7 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
 Tensor WindowScores::confidence(const std::vector<WindowToScore>& windows) {
   std::vector<Tensor> f, targets;
   for (const auto& of : windows) {
-    f.push_back(of.window.f.slice(0, of.window.first_scored));
+    f.push_back(of.window.output.slice(0, of.window.first_scored));
     targets.push_back(of.window.targets.slice(0, of.window.first_scored));
   }
   return head_rows(head_, torch::cat(f), torch::cat(targets), true).confidence;
@@ -142,14 +142,14 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   if (windows.empty()) return;
   if (wants_.hidden) {
     for (const auto& of : windows)
-      of.to->hidden.push_back(of.window.f.slice(0, of.window.first_scored));
+      of.to->hidden.push_back(of.window.output.slice(0, of.window.first_scored));
     return;
   }
   if (!memory_.any()) return score_alone(windows);
   std::vector<Tensor> queries, targets;
   Ask ask;
   for (const auto& of : windows) {
-    queries.push_back(of.window.g.slice(0, of.window.first_scored));
+    queries.push_back(of.window.key.slice(0, of.window.first_scored));
     targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
     ask.lengths.push_back(targets.back().size(0));
   }

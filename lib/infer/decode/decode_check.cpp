@@ -13,7 +13,7 @@ DecodeError compare(Engine& reference, Engine& other, const std::vector<std::int
   for (const auto token : tokens) {
     const auto rows = [&](Engine& engine) {
       const auto hidden = engine.feed({Feed{{token}}});
-      return engine.head().log_probs(hidden.f, nullptr).to(torch::kCPU, torch::kFloat64);
+      return engine.head().log_probs(hidden.output, nullptr).to(torch::kCPU, torch::kFloat64);
     };
     const auto p = rows(reference), q = rows(other);
     const auto difference = p - q;

@@ -52,8 +52,8 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
   unused_ = false;
   const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), &state_);
   const auto index = torch::tensor(places, torch::kInt64).to(device_);
-  return {hidden.f.flatten(0, 1).index_select(0, index),
-          hidden.g.flatten(0, 1).index_select(0, index)};
+  return {hidden.output.flatten(0, 1).index_select(0, index),
+          hidden.key.flatten(0, 1).index_select(0, index)};
 }
 
 void ModuleEngine::select(const std::vector<std::int64_t>& rows) {
@@ -72,7 +72,7 @@ void ModuleEngine::mark() {
   for (auto& [name, tensor] : marked_->state.tensors) tensor = tensor.clone();
 }
 
-void ModuleEngine::take_back(const std::vector<std::int64_t>& tokens) {
+void ModuleEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   auto marked = std::move(*marked_);
   marked_.reset();
   std::int64_t all = 0;

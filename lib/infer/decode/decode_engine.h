@@ -33,12 +33,12 @@ class Engine {
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
   /// Drops all but the `keep` newest tokens of every row. Requires an architecture that forgets.
   virtual void forget(std::int64_t keep) = 0;
-  /// Returns whether mark() and take_back() are supported.
+  /// Returns whether mark() and roll_back() are supported.
   virtual bool takes_back() const { return false; }
   /// Announces that tokens of the next feed() may be rolled back.
   virtual void mark() {}
   /// Rolls back the last tokens[i] tokens that one feed() after mark() has fed to row i.
-  virtual void take_back(const std::vector<std::int64_t>& /*tokens*/) {}
+  virtual void roll_back(const std::vector<std::int64_t>& /*tokens*/) {}
   virtual nn::Head& head() = 0;
 };
 
@@ -50,10 +50,10 @@ class ModuleEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
-  /// mark() copies the State; take_back() feeds the kept tokens again.
+  /// mark() copies the State; roll_back() feeds the kept tokens again.
   bool takes_back() const override { return true; }
   void mark() override;
-  void take_back(const std::vector<std::int64_t>& tokens) override;
+  void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }
 
  private:

@@ -25,7 +25,7 @@ std::int64_t PagedRows::append(std::size_t row) {
   return token;
 }
 
-void PagedRows::take_back(std::size_t row, std::int64_t tokens) {
+void PagedRows::roll_back(std::size_t row, std::int64_t tokens) {
   Row& of = rows_[row];
   of.end -= tokens;
   of.pages.resize(static_cast<std::size_t>((of.end + kPageTokens - 1) / kPageTokens));

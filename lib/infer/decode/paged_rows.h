@@ -27,7 +27,7 @@ class PagedRows {
   /// Appends a token to the row, with slots that no other row shares; returns its number.
   std::int64_t append(std::size_t row);
   /// Removes the last `tokens` tokens of the row.
-  void take_back(std::size_t row, std::int64_t tokens);
+  void roll_back(std::size_t row, std::int64_t tokens);
   /// Drops tokens before number `first`.
   void drop(std::size_t row, std::int64_t first);
   /// Drops all but the `keep` newest tokens of every row.

@@ -112,7 +112,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
     if (memory_plan_.online && !prefixed_) learn_weights(*memory_, fed, prompts);
     remember(*memory_, fed, prompts);
     keep_last(fed);
-    if (keeps_prompts_) prompt_f_ = fed.f;
+    if (keeps_prompts_) prompt_f_ = fed.output;
   }
   if (!prefixed_) return;
   for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
@@ -167,15 +167,15 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       end += size_of(feeds[i].tokens);
       if (pieces[i] == 0) continue;
-      f[i].push_back(hidden.f.slice(0, end - pieces[i], end));
-      g[i].push_back(hidden.g.slice(0, end - pieces[i], end));
+      f[i].push_back(hidden.output.slice(0, end - pieces[i], end));
+      g[i].push_back(hidden.key.slice(0, end - pieces[i], end));
       done[i] += pieces[i];
     }
   }
   Fed fed;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    fed.f.push_back(whole(f[i]));
-    fed.g.push_back(whole(g[i]));
+    fed.output.push_back(whole(f[i]));
+    fed.key.push_back(whole(g[i]));
   }
   return fed;
 }
@@ -197,8 +197,8 @@ Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>&
   Fed fed = feed(rests);
   const bool whole = memory_->remembers() || memory_plan_.online || keeps_prompts_;
   for (std::size_t i = 0; whole && i < n; ++i) {
-    fed.f[i] = torch::cat({first.f[0], fed.f[i]});
-    fed.g[i] = torch::cat({first.g[0], fed.g[i]});
+    fed.output[i] = torch::cat({first.output[0], fed.output[i]});
+    fed.key[i] = torch::cat({first.key[0], fed.key[i]});
   }
   return fed;
 }
@@ -210,9 +210,9 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
   std::int64_t steps = 0;
   for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
   if (!memory.remembers() || steps == 0) return;
-  const auto options = fed.f[0].options();
-  const Tensor f = torch::zeros({steps, n, fed.f[0].size(1)}, options);
-  const Tensor g = torch::zeros({steps, n, fed.g[0].size(1)}, options);
+  const auto options = fed.output[0].options();
+  const Tensor f = torch::zeros({steps, n, fed.output[0].size(1)}, options);
+  const Tensor g = torch::zeros({steps, n, fed.key[0].size(1)}, options);
   const Tensor labels = torch::zeros({steps, n}, torch::kInt64), position = labels.clone();
   const Tensor run = torch::full({steps, n}, -1, torch::kInt64);
   for (std::int64_t row = 0; row < n; ++row) {
@@ -222,14 +222,14 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
     const auto put = [&](const Tensor& to, const Tensor& from) {
       to.select(1, row).narrow(0, steps - known, known).copy_(from);
     };
-    put(f, fed.f[static_cast<std::size_t>(row)].narrow(0, 0, known));
-    put(g, fed.g[static_cast<std::size_t>(row)].narrow(0, 0, known));
+    put(f, fed.output[static_cast<std::size_t>(row)].narrow(0, 0, known));
+    put(g, fed.key[static_cast<std::size_t>(row)].narrow(0, 0, known));
     put(labels, torch::tensor(prompt).narrow(0, 1, known));
     put(position, torch::arange(known));
     put(run, torch::full({known}, row, torch::kInt64));
   }
   memory.append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
-                nn::Place{run, torch::zeros_like(run), position}.flatten());
+                nn::TokenPositions{run, torch::zeros_like(run), position}.flatten());
 }
 
 // Scores the prompts' tokens to learn the weights of sources.
@@ -243,7 +243,8 @@ void Session::learn_weights(StreamMemory& memory, const Fed& fed,
     if (known == 0) continue;
     StreamMemory learner(memory_plan_, window_, /*streaming=*/true, model_);
     Window window;
-    window.f = fed.f[row].slice(0, 0, known), window.g = fed.g[row].slice(0, 0, known);
+    window.output = fed.output[row].slice(0, 0, known),
+    window.key = fed.key[row].slice(0, 0, known);
     window.targets = nn::upload(torch::tensor(prompts[row]).slice(0, 1), device_);
     const Tensor zeros = torch::zeros({known}, torch::kInt64);
     window.place = {zeros, zeros, torch::arange(known)};
@@ -265,10 +266,10 @@ void Session::keep_last(const Fed& fed) {
   std::vector<Tensor> f, g;
   for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i) {
     auto& ahead = ahead_[i];
-    const auto last = fed.f[i].size(0) - std::ssize(ahead.tokens) - 1;
-    f.push_back(fed.f[i].slice(0, last, last + 1));
-    g.push_back(fed.g[i].slice(0, last, last + 1));
-    ahead.f = fed.f[i].slice(0, last + 1), ahead.g = fed.g[i].slice(0, last + 1);
+    const auto last = fed.output[i].size(0) - std::ssize(ahead.tokens) - 1;
+    f.push_back(fed.output[i].slice(0, last, last + 1));
+    g.push_back(fed.key[i].slice(0, last, last + 1));
+    ahead.output = fed.output[i].slice(0, last + 1), ahead.key = fed.key[i].slice(0, last + 1);
   }
   f_ = torch::cat(f);
   g_ = torch::cat(g);
@@ -276,10 +277,10 @@ void Session::keep_last(const Fed& fed) {
 
 void Session::keep_best() {
   const nn::Hidden best = prefixed_->best();
-  f_ = best.f, g_ = best.g;
+  f_ = best.output, g_ = best.key;
 }
 
-nn::Place Session::last_place() const {
+nn::TokenPositions Session::last_place() const {
   std::vector<std::int64_t> positions;
   for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i)
     positions.push_back(texts_[i].length - 1);
@@ -325,8 +326,8 @@ bool Session::came(const std::vector<std::int64_t>& tokens) {
   std::vector<Tensor> f, g;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     auto& ahead = ahead_[i];
-    f.push_back(ahead.f.slice(0, ahead.next, ahead.next + 1));
-    g.push_back(ahead.g.slice(0, ahead.next, ahead.next + 1));
+    f.push_back(ahead.output.slice(0, ahead.next, ahead.next + 1));
+    g.push_back(ahead.key.slice(0, ahead.next, ahead.next + 1));
     ++ahead.next, ++texts_[i].length;
   }
   f_ = torch::cat(f), g_ = torch::cat(g);
@@ -334,7 +335,7 @@ bool Session::came(const std::vector<std::int64_t>& tokens) {
 }
 
 // Removes guesses that did not come from the model's State.
-void Session::take_back() {
+void Session::roll_back() {
   std::vector<std::int64_t> left;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     auto& text = texts_[i];
@@ -344,7 +345,7 @@ void Session::take_back() {
       text.recent.resize(text.recent.size() - static_cast<std::size_t>(left[i]));
     ahead_[i] = {};
   }
-  if (std::any_of(left.begin(), left.end(), [](auto n) { return n > 0; })) engine_.take_back(left);
+  if (std::any_of(left.begin(), left.end(), [](auto n) { return n > 0; })) engine_.roll_back(left);
 }
 
 void Session::advance(const std::vector<std::int64_t>& tokens,
@@ -361,7 +362,7 @@ void Session::advance(const std::vector<std::int64_t>& tokens,
     return keep_best();
   }
   if (came(tokens)) return;
-  take_back();
+  roll_back();
   std::vector<std::vector<std::int64_t>> fed;
   bool guessed = false;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
@@ -500,7 +501,7 @@ std::vector<std::int64_t> Session::read(std::int64_t most) {
 
 std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& parts) {
   for (const auto& other : beside_) other->session.read_parts(parts);
-  take_back();
+  roll_back();
   std::vector<std::vector<std::int64_t>> tokens(texts_.size());
   const auto first = static_cast<std::size_t>(rows_);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
@@ -510,8 +511,8 @@ std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& p
   const Fed fed = feed(tokens);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
     if (parts[i] == 0) continue;
-    readings_[i].f.push_back(fed.f[first + i]);
-    readings_[i].g.push_back(fed.g[first + i]);
+    readings_[i].output.push_back(fed.output[first + i]);
+    readings_[i].key.push_back(fed.key[first + i]);
     readings_[i].done += parts[i];
   }
   const auto read = take_read();
@@ -542,8 +543,8 @@ std::vector<Session::Reading> Session::take_read() {
                         {reading.prompts[p]},
                         size_of(reading.prompts[p]),
                         reading.done,
-                        reading.f,
-                        reading.g});
+                        reading.output,
+                        reading.key});
         rest_rows.push_back(row);
       }
     }
@@ -561,7 +562,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
   Fed fed;
   std::vector<std::vector<std::int64_t>> prompts;
   for (const auto& reading : read) {
-    fed.f.push_back(whole(reading.f)), fed.g.push_back(whole(reading.g));
+    fed.output.push_back(whole(reading.output)), fed.key.push_back(whole(reading.key));
     prompts.push_back(reading.prompts[0]);
   }
   const auto n = std::ssize(read);
@@ -574,7 +575,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
   std::vector<Tensor> f, g;
   if (rows_ > 0) f.push_back(f_), g.push_back(g_);
   for (std::size_t i = 0; i < read.size(); ++i) {
-    f.push_back(fed.f[i].slice(0, -1)), g.push_back(fed.g[i].slice(0, -1));
+    f.push_back(fed.output[i].slice(0, -1)), g.push_back(fed.key[i].slice(0, -1));
   }
   f_ = torch::cat(f), g_ = torch::cat(g);
   if (rows_ > 0) {
@@ -582,7 +583,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
   } else {
     memory_ = std::move(memory);
   }
-  if (keeps_prompts_) prompt_f_ = fed.f;
+  if (keeps_prompts_) prompt_f_ = fed.output;
   rows_ += n;
 }
 

@@ -74,7 +74,7 @@ class Session {
                const std::vector<std::vector<std::int64_t>>& guesses = {});
   /// Returns the numbers of datastore lookups since construction.
   SearchCounts searches() const;
-  /// Replaces row i by the former row rows[i]; any number of rows, with repetition. Admitted prompts
+  /// Replaces row i by the former row rows[i]; any number of rows, also repeated. Admitted prompts
   /// stay.
   void select(const std::vector<std::int64_t>& rows);
 
@@ -95,15 +95,15 @@ class Session {
     std::int64_t length = 0;
     std::vector<std::int64_t> source;
   };
-  // f and g of each row's new tokens: (n, d).
+  // Outputs and keys of each row's new tokens: (n, d).
   struct Fed {
-    std::vector<torch::Tensor> f, g;
+    std::vector<torch::Tensor> output, key;
   };
   // Tokens read beyond a text's last token: guesses and their outputs.
   struct Ahead {
     std::vector<std::int64_t> tokens;
-    torch::Tensor f, g;     // (tokens, d)
-    std::int64_t next = 0;  // index of the first unconfirmed guess
+    torch::Tensor output, key;  // (tokens, d)
+    std::int64_t next = 0;      // index of the first unconfirmed guess
     std::int64_t left() const { return std::ssize(tokens) - next; }
   };
   // Admitted prompts in one engine row, which reads their common beginning, or a single prompt.
@@ -133,9 +133,9 @@ class Session {
   void keep_last(const Fed& fed);
   void keep_best();
   bool came(const std::vector<std::int64_t>& tokens);
-  void take_back();
+  void roll_back();
   std::int64_t room(const Text& text) const;
-  nn::Place last_place() const;
+  nn::TokenPositions last_place() const;
 
   Engine& engine_;
   nn::Model& model_;

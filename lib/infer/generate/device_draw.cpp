@@ -12,7 +12,7 @@ namespace {
 using torch::Tensor;
 
 // Returns (B, 2) float64: scale_of_draw(), or 0 for temperature 0, and the random number.
-Tensor told(const std::vector<RowDraw>& rows) {
+Tensor draw_settings(const std::vector<RowDraw>& rows) {
   auto all = torch::empty({std::ssize(rows), 2}, torch::kFloat64);
   auto* to = all.data_ptr<double>();
   for (const auto& row : rows) {
@@ -49,7 +49,7 @@ Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best
 std::vector<DrawnWord> draw_there(const DrawOptions& options, const Tensor& log_p,
                                   const std::vector<RowDraw>& rows) {
   const torch::NoGradGuard no_gradient;
-  const auto by = nn::upload(told(rows), log_p.device()).split(1, 1);
+  const auto by = nn::upload(draw_settings(rows), log_p.device()).split(1, 1);
   const Tensor best = log_p.amax(1, /*keepdim=*/true);
   Tensor words = log_p.argmax(1, /*keepdim=*/true);
   if (std::ranges::any_of(rows, [](const auto& row) { return row.temperature > 0; }))

@@ -397,10 +397,10 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   auto finish = ends(text.text, text.decoder, token);
   if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
   const auto known = finish ? text.text.text().size() : text.text.settled();
-  if (watch.piece && known > text.told)
+  if (watch.piece && known > text.reported)
     watch.piece(sample.prompt, sample.sample,
-                std::string_view(text.text.text()).substr(text.told, known - text.told));
-  text.told = std::max(text.told, known);
+                std::string_view(text.text.text()).substr(text.reported, known - text.reported));
+  text.reported = std::max(text.reported, known);
   if (!finish) return token;
   sample.finish = *finish;
   sample.text = text.text.text();

@@ -19,7 +19,7 @@ struct Generator::Growing {
   Sample sample;
   std::int64_t most;  // in tokens
   DrawOptions draw;
-  std::size_t told = 0;                     // bytes of the text already reported
+  std::size_t reported = 0;                 // bytes of the text already reported
   std::vector<std::int64_t> span = {};      // proposed continuation of its last sampled token
   std::int64_t trust = 1;                   // guesses to read ahead: as many as were right lately
   std::shared_ptr<const Start> start = {};  // of an arrival: owns the stop strings

@@ -46,8 +46,8 @@ void PrefixedRows::feed(const std::vector<Feed>& feeds) {
   std::vector<std::int64_t> last;
   std::int64_t end = 0;
   for (const auto& feed : feeds) last.push_back((end += std::ssize(feed.tokens)) - 1);
-  const Tensor rows = torch::tensor(last, torch::kInt64).to(all.f.device());
-  hidden_ = {all.f.index_select(0, rows), all.g.index_select(0, rows)};
+  const Tensor rows = torch::tensor(last, torch::kInt64).to(all.output.device());
+  hidden_ = {all.output.index_select(0, rows), all.key.index_select(0, rows)};
 }
 
 void PrefixedRows::advance(const std::vector<std::int64_t>& tokens) {
@@ -77,16 +77,16 @@ void PrefixedRows::select(const std::vector<std::int64_t>& rows) {
   }
   engine_.select(of_engine);
   texts_ = std::move(texts), prefixes_ = std::move(prefixes);
-  const Tensor index = torch::tensor(of_engine, torch::kInt64).to(hidden_.f.device());
-  hidden_ = {hidden_.f.index_select(0, index), hidden_.g.index_select(0, index)};
+  const Tensor index = torch::tensor(of_engine, torch::kInt64).to(hidden_.output.device());
+  hidden_ = {hidden_.output.index_select(0, index), hidden_.key.index_select(0, index)};
 }
 
 nn::Hidden PrefixedRows::best() const {
-  return {hidden_.f.slice(0, 0, {}, mix()), hidden_.g.slice(0, 0, {}, mix())};
+  return {hidden_.output.slice(0, 0, {}, mix()), hidden_.key.slice(0, 0, {}, mix())};
 }
 
 Tensor PrefixedRows::log_probs(nn::Head& head) const {
-  if (mix() == 1) return head.log_probs(hidden_.f, nullptr);
+  if (mix() == 1) return head.log_probs(hidden_.output, nullptr);
   const auto texts = std::ssize(texts_);
   Tensor weight = torch::full({texts, mix()}, -std::numeric_limits<double>::infinity());
   for (std::int64_t i = 0; i < texts; ++i) {
@@ -94,7 +94,7 @@ Tensor PrefixedRows::log_probs(nn::Head& head) const {
     for (std::int64_t k = 0; k < std::ssize(prefixes(i)); ++k)
       weight[i][k] = std::log(prefixes(i)[static_cast<std::size_t>(k)].weight);
   }
-  const Tensor words = head.log_probs(hidden_.f, nullptr);
+  const Tensor words = head.log_probs(hidden_.output, nullptr);
   const Tensor rows = words.view({texts, mix(), words.size(1)});
   return torch::logsumexp(rows + weight.to(rows.options()).unsqueeze(2), 1);
 }

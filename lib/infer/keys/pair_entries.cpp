@@ -90,9 +90,9 @@ std::optional<EntryBlock> PairWalk::next() {
     for (std::size_t i = 0; i < group.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i), n = length_of(documents, group[i]);
       const auto at = static_cast<std::size_t>(group[i] - pairs[0]);
-      keys[at] = hidden.g[row].narrow(0, 0, n);
+      keys[at] = hidden.key[row].narrow(0, 0, n);
       labels[at] = batch.targets[row].narrow(0, 0, n);
-      if (asks_log_probs_) known[at] = head_of(hidden.f[row].narrow(0, 0, n), labels[at]);
+      if (asks_log_probs_) known[at] = head_of(hidden.output[row].narrow(0, 0, n), labels[at]);
     }
   }
   return EntryBlock(torch::cat(labels).to(torch::kInt32), torch::cat(keys),

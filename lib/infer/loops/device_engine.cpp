@@ -46,11 +46,11 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
   for (const auto& feed : feeds) steps = std::max(steps, std::ssize(feed.tokens));
   start_rows(feeds);
   make_room(steps);
-  const auto told = numbers(feeds, steps);
+  const auto step_numbers = numbers(feeds, steps);
   const bool full = std::ranges::all_of(
       feeds, [&](const auto& feed) { return std::ssize(feed.tokens) == steps; });
   const nn::Hidden all =
-      full && steps == 1 ? run_token(told) : run(nn::upload(told, device_), full);
+      full && steps == 1 ? run_token(step_numbers) : run(nn::upload(step_numbers, device_), full);
   if (model_.architecture->carry() == nn::Carry::constant) forget(0);
   if (std::exchange(moved_, false)) token_.reset();
   std::vector<std::int64_t> real;
@@ -58,7 +58,8 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
     for (std::int64_t t = 0; t < std::ssize(feeds[static_cast<std::size_t>(row)].tokens); ++t)
       real.push_back(row * steps + t);
   const auto index = nn::upload(torch::tensor(real, torch::kInt64), device_);
-  return {all.f.flatten(0, 1).index_select(0, index), all.g.flatten(0, 1).index_select(0, index)};
+  return {all.output.flatten(0, 1).index_select(0, index),
+          all.key.flatten(0, 1).index_select(0, index)};
 }
 
 void DeviceEngine::start_rows(const std::vector<Feed>& feeds) {
@@ -139,11 +140,11 @@ nn::Hidden DeviceEngine::run(const torch::Tensor& numbers, bool full) {
 void DeviceEngine::keep(const nn::State& made) { moved_ |= !kept_.take(made); }
 
 nn::Hidden DeviceEngine::run_token(const torch::Tensor& numbers) {
-  const auto told = nn::upload(numbers, device_);
-  if (now_.defined() && now_.sizes() == told.sizes()) {
-    now_.copy_(told);
+  const auto step_numbers = nn::upload(numbers, device_);
+  if (now_.defined() && now_.sizes() == step_numbers.sizes()) {
+    now_.copy_(step_numbers);
   } else {
-    now_ = told;
+    now_ = step_numbers;
   }
   token_.run([this] { next_ = run(now_, /*full=*/true); });
   return next_;
@@ -171,7 +172,7 @@ void DeviceEngine::mark() {
   for (auto& [name, tensor] : marked_->kept.tensors) tensor = tensor.clone();
 }
 
-void DeviceEngine::take_back(const std::vector<std::int64_t>& tokens) {
+void DeviceEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   if (!decoder_.carries()) {
     for (std::size_t i = 0; i < rows_.size(); ++i) rows_[i].end -= tokens[i];
     return;

@@ -29,10 +29,10 @@ class DeviceEngine : public Engine {
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
-  /// If every token changes the carried state, mark() copies the state, and take_back() feeds the
+  /// If every token changes the carried state, mark() copies the state, and roll_back() feeds the
   /// kept tokens again.
   void mark() override;
-  void take_back(const std::vector<std::int64_t>& tokens) override;
+  void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *model_.head; }
   bool recorded() const { return token_.recorded(); }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Visibility in a layer with its own memory length (nn/layers/layer_memory.h, key_sight.h).
+// Visibility in a layer with its own memory length (nn/layers/layer_memory.h, key_visibility.h).
 
 #include <algorithm>
 #include <cstdint>

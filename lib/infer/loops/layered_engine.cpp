@@ -55,7 +55,7 @@ void LayeredEngine::mark() {
   marked_.emplace();
 }
 
-void LayeredEngine::take_back(const std::vector<std::int64_t>& tokens) {
+void LayeredEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   auto feeds = std::move(*marked_);
   marked_.reset();
   const bool any = std::ranges::any_of(tokens, [](auto n) { return n > 0; });
@@ -95,8 +95,8 @@ nn::Hidden LayeredEngine::feed(const std::vector<Feed>& feeds) {
       chunk_.runs.push_back({run.row, first - begin, last - first, position, run.call});
     }
     prepare({ids.begin() + begin, ids.begin() + end});
-    run(hidden.f.data_ptr<float>() + begin * d_,
-        hidden.g.data_ptr<float>() + begin * layered_.d_key);
+    run(hidden.output.data_ptr<float>() + begin * d_,
+        hidden.key.data_ptr<float>() + begin * layered_.d_key);
   }
   return hidden;
 }

@@ -44,10 +44,10 @@ class LayeredEngine : public Engine {
   nn::Hidden feed(const std::vector<Feed>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
-  /// mark() copies every row; take_back() feeds the kept tokens again.
+  /// mark() copies every row; roll_back() feeds the kept tokens again.
   bool takes_back() const override { return true; }
   void mark() override;
-  void take_back(const std::vector<std::int64_t>& tokens) override;
+  void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
  private:

@@ -52,7 +52,7 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision,
   const auto& options = model.options.transformer;
   positions_ = nn::parse_positions(options.positions);
   activation_ = nn::parse_activation(options.activation);
-  place_ = nn::parse_norm_place(options.norm);
+  place_ = nn::parse_norm_placement(options.norm);
   norm_kind_ = nn::parse_norm_kind(options.norm_kind);
   key_is_output_ = shape.memory_key == "output";
   epsilon_ = static_cast<float>(options.norm_epsilon);
@@ -96,7 +96,7 @@ TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   Layer layer;
   layer.norm1 = norm(w.norm1, w.norm1_bias, d_);
   layer.norm2 = norm(w.norm2, w.norm2_bias, d_);
-  if (place_ == nn::NormPlace::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
+  if (place_ == nn::NormPlacement::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
   if (const auto* const out = block.ln_1_out()) layer.out1 = norm(out);
   if (const auto* const out = block.ln_2_out()) layer.out2 = norm(out);
   layer.q_norm = norm(block.attention().q_norm());
@@ -153,8 +153,8 @@ void TransformerEngine::select(const std::vector<std::int64_t>& rows) {
 
 void TransformerEngine::forget(std::int64_t keep) { slots_.forget(keep); }
 
-void TransformerEngine::take_back(const std::vector<std::int64_t>& tokens) {
-  for (std::size_t row = 0; row < slots_.size(); ++row) slots_.take_back(row, tokens[row]);
+void TransformerEngine::roll_back(const std::vector<std::int64_t>& tokens) {
+  for (std::size_t row = 0; row < slots_.size(); ++row) slots_.roll_back(row, tokens[row]);
 }
 
 nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
@@ -171,7 +171,8 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
     std::vector<Token> chunk(tokens.begin() + begin, tokens.begin() + std::min(n, begin + step));
     for (auto& token : chunk) place(token);
     prepare(chunk);
-    run(chunk, hidden.f.data_ptr<float>() + begin * d_, hidden.g.data_ptr<float>() + begin * d_);
+    run(chunk, hidden.output.data_ptr<float>() + begin * d_,
+        hidden.key.data_ptr<float>() + begin * d_);
   }
   return hidden;
 }
@@ -296,13 +297,13 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   multiply(layer.project, work_.attended.data(), work_.attended_stride, share, work_.sums.data(),
            d_);
   const float* fed = nullptr;
-  if (place_ == nn::NormPlace::parallel) {
+  if (place_ == nn::NormPlacement::parallel) {
     fed = normed(layer.norm2, share);
 #pragma omp barrier
   }
   add_to_stream(share, layer.project, layer.out1);
 #pragma omp barrier
-  if (place_ == nn::NormPlace::post) normalise_stream(layer.norm1, share);
+  if (place_ == nn::NormPlacement::post) normalise_stream(layer.norm1, share);
   if (layer.cross) read_sources(index, tokens, share);
   if (fed == nullptr) fed = norms_inputs() ? normed(layer.norm2, share) : work_.x.data();
   if (g != nullptr)
@@ -313,7 +314,7 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   multiply(layer.reduce, work_.inner.data(), work_.inner_stride, share, work_.sums.data(), d_);
   add_to_stream(share, layer.reduce, layer.out2);
 #pragma omp barrier
-  if (place_ == nn::NormPlace::post) normalise_stream(layer.norm2, share);
+  if (place_ == nn::NormPlacement::post) normalise_stream(layer.norm2, share);
 }
 
 // Computes the thread's share of the input of the feed-forward network's last matrix.

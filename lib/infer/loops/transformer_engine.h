@@ -5,7 +5,7 @@
 // Each call runs in one OpenMP region: every thread computes its share of each matrix's outputs for
 // all rows, then waits for the others. Products process four rows of weights at a time and prefetch
 // the next four. Weights are float32, bfloat16 or int8; sums are float32. With bfloat16 and int8,
-// inputs of the layers' products are rounded to bfloat16 where PackedMatrix::multiply_halves() does.
+// inputs of the layers' products are rounded to bfloat16 as in PackedMatrix::multiply_halves().
 // Keys and values are in PagedRows. Results of a row do not depend on the other rows, bit for bit.
 
 #include <memory>
@@ -39,7 +39,7 @@ class TransformerEngine : public Engine {
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
-  void take_back(const std::vector<std::int64_t>& tokens) override;
+  void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 
  private:
@@ -111,7 +111,7 @@ class TransformerEngine : public Engine {
   void add_to_stream(TeamShare share, const Affine& made, const std::optional<LayerNormed>& out);
   void normalise_stream(const LayerNormed& norm, TeamShare share);
   bool norms_inputs() const {
-    return place_ != nn::NormPlace::post && place_ != nn::NormPlace::sublayer;
+    return place_ != nn::NormPlacement::post && place_ != nn::NormPlacement::sublayer;
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
@@ -130,7 +130,7 @@ class TransformerEngine : public Engine {
   std::optional<PackedMatrix> embedding_;  // if taken from the model
   nn::Positions positions_;
   nn::Activation activation_;
-  nn::NormPlace place_;
+  nn::NormPlacement place_;
   nn::NormKind norm_kind_;
   bool key_is_output_;
   float epsilon_;

@@ -54,7 +54,7 @@ StreamMemory::Recalled StreamMemory::recall(const Window& window, const Tensor& 
 
 void StreamMemory::remember(const Window& window) {
   const std::int64_t first = window.first_new.value_or(window.first_scored);
-  append(window.f.slice(0, first), window.g.slice(0, first), window.targets.slice(0, first),
+  append(window.output.slice(0, first), window.key.slice(0, first), window.targets.slice(0, first),
          window.place.slice(first, window.targets.size(0)));
 }
 
@@ -75,15 +75,15 @@ Tensor StreamMemory::mix(const Parts& parts, bool fresh) {
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
-                               const nn::Place& place, const std::vector<Tensor>& beside) {
+                               const nn::TokenPositions& place, const std::vector<Tensor>& beside) {
   return mix(head, {f, g, place, {}, beside}, nullptr);
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                                std::int64_t end, const Asked* asked, std::int64_t offset,
                                const std::vector<Tensor>& beside) {
-  WordRows rows{window.f.slice(0, begin, end),
-                window.g.slice(0, begin, end),
+  WordRows rows{window.output.slice(0, begin, end),
+                window.key.slice(0, begin, end),
                 window.place.slice(begin, end),
                 {},
                 beside,
@@ -96,7 +96,7 @@ Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_
 
 Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
   Tensor head_z;
-  rows.head = head.log_probs(rows.f, &head_z).to(dtype_);
+  rows.head = head.log_probs(rows.output, &head_z).to(dtype_);
   if (plan_.gates.any())
     rows.confidence = confidence_of(rows.head).to(torch::kCPU, torch::kFloat64);
   Components components{rows.head};
@@ -228,9 +228,10 @@ void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) 
 }
 
 void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
-                          const nn::Place& place) {
+                          const nn::TokenPositions& place) {
   const auto by_step = [this](const Tensor& tensor) { return tensor.unflatten(0, {-1, rows_}); };
-  const nn::Place places{by_step(place.run), by_step(place.segment), by_step(place.position)};
+  const nn::TokenPositions places{by_step(place.run), by_step(place.segment),
+                                  by_step(place.position)};
   for (const auto& source : sources_)
     source->append(by_step(f), by_step(g), by_step(labels), places);
 }

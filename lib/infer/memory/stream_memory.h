@@ -55,7 +55,8 @@ class StreamMemory {
   /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
   /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
-                          const nn::Place& place, const std::vector<torch::Tensor>& beside = {});
+                          const nn::TokenPositions& place,
+                          const std::vector<torch::Tensor>& beside = {});
   /// Returns log p of every token at rows [begin, end) of a window. Stores no positions;
   /// token-reading sources read the targets, so that rows must come in order from the first scored
   /// one. `asked`: results of ask() for the batch, in which row `begin` is row `offset`; null:
@@ -81,7 +82,7 @@ class StreamMemory {
   /// Stores T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key), labels
   /// and place (T * rows). Padded positions (run -1) are never visible.
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
-              const nn::Place& place);
+              const nn::TokenPositions& place);
 
   /// Copies the weights that stream 0 of another memory has learned to `row`.
   void take_weights(std::int64_t row, const StreamMemory& from);

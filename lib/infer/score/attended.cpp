@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "infer/windows/windows.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 
 namespace infer {
 namespace {

@@ -235,7 +235,7 @@ Parts Samples::parts() const {
 }
 
 std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const Places& asked) {
+                                  const GridPoints& asked) {
   const Mixture mixture(memory);
   std::vector<TunePoint> points;
   FittedShares best;  // of the previous point, as a start
@@ -257,7 +257,7 @@ std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, 
 }
 
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas, const Places& asked) {
+                                  const std::vector<double>& lambdas, const GridPoints& asked) {
   const Mixture mixture(memory);
   std::size_t inner = 0;
   for (std::size_t i = 0; i < mixture.size(); ++i) inner += !mixture.by_bucket(i);

@@ -43,17 +43,17 @@ struct TunePoint {
 };
 
 /// Indices of points in the axes of a grid.
-using Places = std::vector<std::vector<std::size_t>>;
+using GridPoints = std::vector<std::vector<std::size_t>>;
 
 /// Fits the best weights at each of these points (share_fit.h), to six digits because signatures
 /// quote them.
 std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const Places& places);
+                                  const GridPoints& places);
 /// Evaluates, at each of these points, every combination of `lambdas` that leaves weight for the
 /// joint softmax; for a source with buckets, takes the best value for each bucket. Throws
 /// Error{usage} if there are too many combinations.
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas, const Places& places);
+                                  const std::vector<double>& lambdas, const GridPoints& places);
 
 /// Gates fitted on `parts` at a point, for a `plan` whose weights are the best constants; and the
 /// nats a token with the constants and with the gates.

@@ -144,8 +144,8 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
     last = window;
     const Span& span = spans[window];
     const std::int64_t before = prefixed.before[row];
-    f.push_back(hidden.f[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
-                                                               before + span.length));
+    f.push_back(hidden.output[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
+                                                                    before + span.length));
     const auto own = targets.slice(first, first + span.length - span.first_scored);
     labels.push_back(own.there), host_labels.push_back(own.host);
   }
@@ -237,11 +237,11 @@ class Walk {
         remember(done, static_cast<std::int64_t>(i));
       return done;
     }
-    const Tensor queries = scored_rows(done.hidden.g, done.spans);
+    const Tensor queries = scored_rows(done.hidden.key, done.spans);
     if (!memory_.asks_confidence()) ask(done, queries);
     if (!done.head.log_prob.defined())
-      done.head = head_rows(*model_.head, scored_rows(done.hidden.f, done.spans), targets_of(done),
-                            plan_.gates.any());
+      done.head = head_rows(*model_.head, scored_rows(done.hidden.output, done.spans),
+                            targets_of(done), plan_.gates.any());
     if (memory_.asks_confidence()) ask(done, queries);
     for (std::size_t i = 0; i < done.spans.size(); ++i)
       done.recalled.push_back(recall(done, static_cast<std::int64_t>(i)));
@@ -317,14 +317,14 @@ class Walk {
   Window window_of(const Forwarded& done, std::int64_t row) const {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     const auto whole = [&](const Tensor& rows) { return rows[row].slice(0, 0, span.length); };
-    const nn::Place& place = done.host.place;
-    return {
-        whole(done.hidden.f),
-        whole(done.hidden.g),
-        whole(done.batch.targets),
-        nn::Place{place.run[row], place.segment[row], place.position[row]}.slice(0, span.length),
-        span.first_scored,
-        span.first_new};
+    const nn::TokenPositions& place = done.host.place;
+    return {whole(done.hidden.output),
+            whole(done.hidden.key),
+            whole(done.batch.targets),
+            nn::TokenPositions{place.run[row], place.segment[row], place.position[row]}.slice(
+                0, span.length),
+            span.first_scored,
+            span.first_new};
   }
 
   std::vector<std::int64_t> tokens(std::uint64_t begin, std::uint64_t end) const {

@@ -183,11 +183,11 @@ class PointSearch {
 
   // Returns all combinations of the axes outside the joint softmax, with the joint softmax at the
   // plan's values.
-  Places product() const {
+  GridPoints product() const {
     Grid free = grid_;
     for (std::size_t i = 0; i < free.axes.size(); ++i)
       if (of_joint(i)) free.axes[i].values.resize(1);
-    Places all;
+    GridPoints all;
     for (std::size_t point = 0; point < free.size(); ++point) {
       all.push_back(free.at(point));
       for (const Part& part : joint_) all.back()[part.tempered] = part.start;
@@ -196,9 +196,9 @@ class PointSearch {
   }
 
   // Returns the least loss of these points. Points already tried are not computed again.
-  double try_all(const Places& places) {
+  double try_all(const GridPoints& places) {
     double least = HUGE_VAL;
-    Places fresh;
+    GridPoints fresh;
     for (const auto& place : places) {
       const auto known = losses_.find(place);
       if (known == losses_.end())
@@ -227,8 +227,8 @@ class PointSearch {
   }
 
   // Returns the points with all other values of an axis.
-  Places along(const std::vector<std::size_t>& from, std::size_t axis) const {
-    Places all;
+  GridPoints along(const std::vector<std::size_t>& from, std::size_t axis) const {
+    GridPoints all;
     for (std::size_t k = 0; k < grid_.axes[axis].values.size(); ++k)
       if (k != from[axis]) all.push_back(moved(from, axis, k));
     return all;
@@ -248,7 +248,7 @@ class PointSearch {
   // Finds the best bias at each temperature of a part, and tries the point without the part.
   void try_part(const Part& part) {
     const auto from = points_[best_].places;
-    Places starts = along(from, part.tempered);
+    GridPoints starts = along(from, part.tempered);
     starts.push_back(from);
     for (const auto& start : starts) {
       if (part.open) {

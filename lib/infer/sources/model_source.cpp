@@ -87,7 +87,7 @@ class ModelWalk {
     const auto batch = host.to(weight.device());
     const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
     const auto rows =
-        head_rows(*model_.head, scored_rows(hidden.f, spans),
+        head_rows(*model_.head, scored_rows(hidden.output, spans),
                   {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_);
     Tensor all = rows.log_prob.to(torch::kFloat64).unsqueeze(1);
     if (gated_) all = torch::cat({all, rows.confidence}, 1);

@@ -48,7 +48,7 @@ RingSource::RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring
 
 // Positions of the ring that are also in the window count as the window's.
 nn::Entries RingSource::before(const Window& window) const {
-  if (!ring_ || ring_->size() == 0) return {{}, {}, nn::Place::empty()};
+  if (!ring_ || ring_->size() == 0) return {{}, {}, nn::TokenPositions::empty()};
   const auto newest = ring_->view(0, 1).place.position.item<std::int64_t>();
   const auto first = window.place.position[0].item<std::int64_t>();
   return ring_->view(std::max<std::int64_t>(0, newest - first + 1));
@@ -56,7 +56,7 @@ nn::Entries RingSource::before(const Window& window) const {
 
 // Returns what the entries of the ring and the window give together.
 std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*targets*/) {
-  const Tensor keys = (of_f_ ? window.f : window.g).to(dtype_);
+  const Tensor keys = (of_f_ ? window.output : window.key).to(dtype_);
   std::vector<nn::Entries> places{{keys, window.targets, window.place}};
   const nn::Entries older = before(window);
   if (older.size() > 0) places.push_back(older);
@@ -89,9 +89,9 @@ Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
     return nn::memory_log_masses(queries, rows.place, part.shown(entries), part.at_first(),
                                  rows.words());
   };
-  if (rows.window == nullptr) return of((of_f_ ? rows.f : rows.g).to(dtype_), ring_->view());
+  if (rows.window == nullptr) return of((of_f_ ? rows.output : rows.key).to(dtype_), ring_->view());
   const Window& window = *rows.window;
-  const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, rows.end).to(dtype_);
+  const Tensor keys = (of_f_ ? window.output : window.key).slice(0, 0, rows.end).to(dtype_);
   const Tensor queries = keys.slice(0, rows.begin);
   const nn::Entries own{keys, window.targets.slice(0, 0, rows.end),
                         window.place.slice(0, rows.end)};
@@ -102,8 +102,8 @@ Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
 
 JointMasses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
                                   std::int64_t end) const {
-  const Tensor keys = (of_f_ ? window.f : window.g).slice(0, 0, end).to(dtype_);
-  const nn::Place place = window.place.slice(begin, end);
+  const Tensor keys = (of_f_ ? window.output : window.key).slice(0, 0, end).to(dtype_);
+  const nn::TokenPositions place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);
   const auto of = [&](const nn::Entries& entries) {
     const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, part.shown(entries),
@@ -117,7 +117,7 @@ JointMasses RingSource::masses_of(const Part& part, const Window& window, std::i
 }
 
 void RingSource::append(const Tensor& f, const Tensor& g, const Tensor& labels,
-                        const nn::Place& place) {
+                        const nn::TokenPositions& place) {
   if (ring_) ring_->append((of_f_ ? f : g).to(dtype_), labels, place);
 }
 

@@ -15,7 +15,7 @@ class RingSource : public Source {
  public:
   std::vector<torch::Tensor> recall(const Window& window, const torch::Tensor& targets) override;
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
-              const nn::Place& place) override;
+              const nn::TokenPositions& place) override;
   void select(const torch::Tensor& rows) override;
   void clear() override;
   void join(const Source& other, std::int64_t streams, std::int64_t more) override;

@@ -36,9 +36,9 @@ struct BesideModel;
 /// earlier rows are context. Rows from `first_new` on were in no earlier window; by default
 /// first_new = first_scored.
 struct Window {
-  torch::Tensor f, g;     ///< (T, d_model), (T, d_key)
-  torch::Tensor targets;  ///< (T) int64, on the model's device
-  nn::Place place;        ///< (T)
+  torch::Tensor output, key;  ///< (T, d_model), (T, d_key)
+  torch::Tensor targets;      ///< (T) int64, on the model's device
+  nn::TokenPositions place;   ///< (T)
   std::int64_t first_scored = 0;
   std::optional<std::int64_t> first_new = {};
   /// Tokens of the stream before the first scored target that token-reading sources have not read
@@ -117,8 +117,8 @@ struct Found {
 /// R rows for which all tokens are scored: positions with unknown labels, one for each stream, or
 /// rows [begin, end) of a window of one stream.
 struct WordRows {
-  torch::Tensor f, g;                        ///< (R, d_model), (R, d_key)
-  nn::Place place;                           ///< (R)
+  torch::Tensor output, key;                 ///< (R, d_model), (R, d_key)
+  nn::TokenPositions place;                  ///< (R)
   torch::Tensor head;                        ///< (R, V) the head's own log p
   const std::vector<torch::Tensor>& beside;  ///< log p of the ensemble's other models, (R, V of
                                              ///< each)
@@ -208,15 +208,15 @@ class Source {
 
   /// Stores T steps of all streams: (T, streams, ...).
   virtual void append(const torch::Tensor& /*f*/, const torch::Tensor& /*g*/,
-                      const torch::Tensor& /*labels*/, const nn::Place& /*place*/) {}
+                      const torch::Tensor& /*labels*/, const nn::TokenPositions& /*place*/) {}
   /// Reads the next tokens of a stream.
   virtual void read(std::int64_t /*row*/, std::span<const std::int64_t> /*tokens*/) {}
   /// Replaces stream i by the former stream rows[i].
   virtual void select(const torch::Tensor& /*rows*/) {}
   virtual void clear() {}
   virtual SearchCounts searches() const { return {}; }
-  /// Appends the `more` streams of another source of the same kind and plan behind the `streams` own
-  /// ones. The next call is words() or select().
+  /// Appends the `more` streams of another source of the same kind and plan behind the own
+  /// `streams`. The next call is words() or select().
   virtual void join(const Source& /*other*/, std::int64_t /*streams*/, std::int64_t /*more*/) {}
 };
 

@@ -104,7 +104,7 @@ class StoreSource : public Source {
       found_ = found[0].slice(rows.offset, rows.offset + rows.head.size(0));
     } else {
       found_ =
-          find(plan_, rows.g, allowed_by(rows.confidence), pointers_, nprobes_[0], {}, searches_);
+          find(plan_, rows.key, allowed_by(rows.confidence), pointers_, nprobes_[0], {}, searches_);
     }
     const auto masses = [&](double divisor) {
       return store_word_masses(found_, divisor, rows.words()).to(rows.head.options());

@@ -84,7 +84,7 @@ torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
     if (number > 0 && architecture.carry() == nn::Carry::forget)
       architecture.forget(state, windows.window - windows.stride);
     const auto batch = context_batch(inputs, begin, end, number).to(device);
-    g = architecture.forward(batch, windows.carried ? &state : nullptr).g;
+    g = architecture.forward(batch, windows.carried ? &state : nullptr).key;
     begin = end;
   }
   return g[0].slice(0, -1).to(torch::kCPU, torch::kFloat32).contiguous();

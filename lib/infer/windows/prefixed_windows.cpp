@@ -121,7 +121,7 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
     }
     return out;
   };
-  return {first_rows(hidden.f), first_rows(hidden.g)};
+  return {first_rows(hidden.output), first_rows(hidden.key)};
 }
 
 }  // namespace infer

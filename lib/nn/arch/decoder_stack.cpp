@@ -13,17 +13,17 @@ DecoderStack::DecoderStack(const ModelOptions& options, std::int64_t vocabulary)
 }
 
 Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
-                            const std::vector<SourceView>& sources, const AttentionWatch* watch,
+                            const std::vector<SourceView>& sources, const AttentionCallback* watch,
                             State* state) {
   auto ids = batch.inputs;
   if (!cache.all_valid())
     ids = ids.masked_fill(upload(cache.real().logical_not(), ids.device()), 0);
   const auto x = embedded(ids, cache.before());
-  auto sights = stack_.sights(cache, x.options().requires_grad(false));
-  for (auto& sight : sights) sight.watch = watch;
+  auto visibilities = stack_.visibilities(cache, x.options().requires_grad(false));
+  for (auto& visibility : visibilities) visibility.watch = watch;
   std::optional<NgramCall> ngrams;
   if (stack_.has_ngrams()) ngrams.emplace(batch, state);
-  return through_blocks(x, sights, cache, sources, ngrams ? &*ngrams : nullptr);
+  return through_blocks(x, visibilities, cache, sources, ngrams ? &*ngrams : nullptr);
 }
 
 Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring, State& /*kept*/) {
@@ -33,7 +33,7 @@ Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring, State& /*kep
 Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring,
                             const std::vector<SourceView>& sources) {
   const auto x = embedded(ids, ring.place().position);
-  return through_blocks(x, stack_.sights(ring, x.options()), ring, sources,
+  return through_blocks(x, stack_.visibilities(ring, x.options()), ring, sources,
                         /*ngrams=*/nullptr);
 }
 
@@ -42,12 +42,12 @@ torch::Tensor DecoderStack::embedded(const torch::Tensor& ids, const torch::Tens
   return dropped(x, stack_.shape().dropout, is_training());
 }
 
-Hidden DecoderStack::through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights,
-                                    KeyValues& cache, const std::vector<SourceView>& sources,
-                                    NgramCall* ngrams) {
+Hidden DecoderStack::through_blocks(const torch::Tensor& x,
+                                    const std::vector<Visibility>& visibilities, KeyValues& cache,
+                                    const std::vector<SourceView>& sources, NgramCall* ngrams) {
   const ShapeOptions& shape = stack_.shape();
   torch::Tensor g;
-  const auto y = stack_.forward(x, sights, cache, sources, &g, ngrams);
+  const auto y = stack_.forward(x, visibilities, cache, sources, &g, ngrams);
   if (shape.memory_key == "output") g = y;
   return {dropped(y, shape.head_dropout, is_training()), g};
 }

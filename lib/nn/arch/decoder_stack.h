@@ -6,7 +6,7 @@
 
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "nn/base/model_options.h"
 #include "nn/base/recomputing.h"
 #include "nn/layers/block_stack.h"
@@ -41,7 +41,7 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
   /// Runs the batch's tokens through embedding and stack. `sources` is empty or has one element for
   /// each block. `state`, the cache's or null, holds the past of layers with n-grams.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
-                const AttentionWatch* watch, State* state = nullptr);
+                const AttentionCallback* watch, State* state = nullptr);
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);
 
   std::shared_ptr<Embedding> wte_;
@@ -49,8 +49,9 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
 
  private:
   torch::Tensor embedded(const torch::Tensor& ids, const torch::Tensor& before);
-  Hidden through_blocks(const torch::Tensor& x, const std::vector<Sight>& sights, KeyValues& cache,
-                        const std::vector<SourceView>& sources, NgramCall* ngrams);
+  Hidden through_blocks(const torch::Tensor& x, const std::vector<Visibility>& visibilities,
+                        KeyValues& cache, const std::vector<SourceView>& sources,
+                        NgramCall* ngrams);
 };
 
 }  // namespace nn

@@ -94,7 +94,7 @@ Hidden EncoderDecoder::with_sources(const State& sources, const Decode& decode) 
   if (!sources.has("source")) return decode({});
   const auto& real = sources.tensors.at("source");
   const auto options = wte_->tables[0].options().requires_grad(false);
-  const Sight sight = sight_of_real(real, options);
+  const Visibility visibility = visibility_of_real(real, options);
   const auto present = upload(real.any(1), options).view({-1, 1, 1});
   std::vector<SourceEntries> entries;
   for (std::size_t i = 0; i < stack().blocks().size(); ++i) {
@@ -102,7 +102,7 @@ Hidden EncoderDecoder::with_sources(const State& sources, const Decode& decode) 
     entries.push_back({sources.tensors.at(name + "k"), sources.tensors.at(name + "v")});
   }
   std::vector<SourceView> views;
-  for (const auto& of_block : entries) views.push_back({&of_block, &sight, present});
+  for (const auto& of_block : entries) views.push_back({&of_block, &visibility, present});
   return decode(views);
 }
 

@@ -61,7 +61,7 @@ Hidden Gla::forward(const Batch& batch, State* state) {
     state->reset(batch.fresh);
   }
   const auto made = run(rows.packed_ids(batch), call);
-  return {rows.unpack(made.f), rows.unpack(made.g)};
+  return {rows.unpack(made.output), rows.unpack(made.key)};
 }
 
 Hidden Gla::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {

@@ -47,9 +47,9 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
     cache.emplace(rows.slots(), state);  // this resets fresh rows
     call.cache = &*cache;
     const auto floats = wte_->parameters()[0].options().requires_grad(false);
-    const auto sight = make_sight(*cache, Positions::none, shape_.heads, 0, floats);
-    call.mask = sight.mask;
-    call.causal = sight.causal && batch.steps() > 1;
+    const auto visibility = make_visibility(*cache, Positions::none, shape_.heads, 0, floats);
+    call.mask = visibility.mask;
+    call.causal = visibility.causal && batch.steps() > 1;
     if (!rows.opening() && !rows.pairs().all().item<bool>())
       call.sees = upload(rows.pairs().unsqueeze(2), batch.inputs.device());
   }
@@ -60,7 +60,7 @@ Hidden Mosaic::forward(const Batch& batch, State* state) {
 Hidden Mosaic::decode(const Tensor& ids, KvRing& ring, State& kept) {
   auto call = call_in_ring(ring, kept);
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
-  call.mask = make_sight(ring, Positions::none, shape_.heads, 0, floats).mask;
+  call.mask = make_visibility(ring, Positions::none, shape_.heads, 0, floats).mask;
   call.sees = sees_pairs(ring);
   return run(ids, call);
 }

@@ -8,7 +8,7 @@
 #include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "nn/layers/ring_decoder.h"
 
 namespace nn {
@@ -16,7 +16,7 @@ namespace nn {
 /// Layers compute x += contextual(ln_1(x)); x += persistent(ln_2(x)), followed by ln_f.
 /// --scale-output multiplies f by 1 / sqrt(d_model). g is the input of the last persistent unit, or
 /// the output of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and
-/// the units' state. A watcher (nn/attention_watch.h) receives the weights of the contextual units:
+/// the units' state. A callback (attention_callback.h) receives the contextual units' weights:
 /// key s is that of the pair of tokens s and s + 1.
 class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
  public:

@@ -50,10 +50,10 @@ Hidden Mosaic2::forward(const Batch& batch, State* state) {
   auto call = rows.call(state);
   call.cache = &cache;
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
-  const auto near = make_pair_sight(cache, {.nearest = 1, .farthest = options_.short_term},
-                                    batch.steps(), call.opening, floats),
-             far = make_pair_sight(cache, {.nearest = delay(), .farthest = 0}, batch.steps(),
-                                   call.opening, floats);
+  const auto near = make_pair_visibility(cache, {.nearest = 1, .farthest = options_.short_term},
+                                         batch.steps(), call.opening, floats),
+             far = make_pair_visibility(cache, {.nearest = delay(), .farthest = 0}, batch.steps(),
+                                        call.opening, floats);
   if (state != nullptr) rows.mark_started(*state);
   return rows.in_order(run(rows.ids(), call, near, far));
 }
@@ -61,13 +61,14 @@ Hidden Mosaic2::forward(const Batch& batch, State* state) {
 Hidden Mosaic2::decode(const Tensor& ids, KvRing& ring, State& kept) {
   const auto call = call_in_ring(ring, kept);
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
-  const auto near = make_pair_sight(ring, {.nearest = 1, .farthest = options_.short_term}, floats),
-             far = make_pair_sight(ring, {.nearest = options_.delay, .farthest = 0}, floats);
+  const auto near = make_pair_visibility(ring, {.nearest = 1, .farthest = options_.short_term},
+                                         floats),
+             far = make_pair_visibility(ring, {.nearest = options_.delay, .farthest = 0}, floats);
   return run(ids, call, near, far);
 }
 
-Hidden Mosaic2::run(const Tensor& ids, const MosaicCall& call, const PairSight& near,
-                    const PairSight& far) {
+Hidden Mosaic2::run(const Tensor& ids, const MosaicCall& call, const PairVisibility& near,
+                    const PairVisibility& far) {
   const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };
   auto x = drop(wte_->forward(ids));
   Tensor g;

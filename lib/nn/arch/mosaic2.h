@@ -57,8 +57,8 @@ class Mosaic2 : public Architecture, public RingDecoder {
     std::shared_ptr<GatedMemory> short_term, long_term;
     std::shared_ptr<TokenNetwork> mlp;
   };
-  Hidden run(const torch::Tensor& ids, const MosaicCall& call, const PairSight& near,
-             const PairSight& far);
+  Hidden run(const torch::Tensor& ids, const MosaicCall& call, const PairVisibility& near,
+             const PairVisibility& far);
   std::int64_t delay() const;
 
   ShapeOptions shape_;

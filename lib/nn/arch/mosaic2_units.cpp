@@ -32,21 +32,21 @@ Tensor in_reach(const Tensor& distance, const PairReach& reach) {
   return reach.farthest > 0 ? visible & (distance < reach.farthest) : visible;
 }
 
-/// Builds the sight from a visibility mask (B or 1, T, S).
-PairSight masked(const Tensor& visible, const torch::TensorOptions& queries) {
-  PairSight made;
+/// Builds the visibility from a visibility mask (B or 1, T, S).
+PairVisibility masked(const Tensor& visible, const torch::TensorOptions& queries) {
+  PairVisibility made;
   made.slots = visible.size(2);
-  made.sight.mask = torch::zeros(visible.sizes(), queries)
-                        .masked_fill_(visible.logical_not(), kHidden)
-                        .unsqueeze(1);
+  made.visibility.mask = torch::zeros(visible.sizes(), queries)
+                             .masked_fill_(visible.logical_not(), kHidden)
+                             .unsqueeze(1);
   made.counts = visible.sum(2, /*keepdim=*/true).to(of_counts(queries).dtype());
   made.sees = made.counts.clamp_max(1);
   return made;
 }
 
 /// Uses a mask that shows only the pairs in reach.
-PairSight masked_sight(const KvCache& cache, const PairReach& reach,
-                       const torch::TensorOptions& queries) {
+PairVisibility masked_visibility(const KvCache& cache, const PairReach& reach,
+                                 const torch::TensorOptions& queries) {
   const auto device = queries.device();
   auto distance = upload(cache.before(), device).unsqueeze(2) -
                   upload(cache.position(), device).unsqueeze(1);  // (B or 1, T, S)
@@ -60,15 +60,16 @@ PairSight masked_sight(const KvCache& cache, const PairReach& reach,
 
 }  // namespace
 
-PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
-                          bool opening, const torch::TensorOptions& queries) {
+PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach,
+                                    std::int64_t tokens, bool opening,
+                                    const torch::TensorOptions& queries) {
   const auto slots = cache.slots();
-  PairSight made;
+  PairVisibility made;
   if (opening) {  // a triangle, or a band if the oldest pairs are out of reach
     made.skipped = std::min(reach.nearest, tokens);
     made.begin = slots - (tokens - 1);  // entries of an earlier State are invisible
     made.slots = tokens - made.skipped;
-    made.sight.causal = true;
+    made.visibility.causal = true;
     made.counts = counted_up(made.slots, of_counts(queries));
     if (const auto most = reach.farthest - reach.nearest + 1; reach.farthest > 0) {
       made.band = made.slots > most ? most : 0;
@@ -84,11 +85,11 @@ PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int
     made.counts = torch::full({1, 1, 1}, static_cast<double>(made.slots), of_counts(queries));
     return made;
   }
-  return masked_sight(cache, reach, queries);
+  return masked_visibility(cache, reach, queries);
 }
 
-PairSight make_pair_sight(const KvRing& ring, const PairReach& reach,
-                          const torch::TensorOptions& queries) {
+PairVisibility make_pair_visibility(const KvRing& ring, const PairReach& reach,
+                                    const torch::TensorOptions& queries) {
   const auto& place = ring.place();
   const auto held = ring.held().unsqueeze(1);  // (B, 1, C)
   const auto seen = held >= place.first.unsqueeze(2);
@@ -132,8 +133,8 @@ Tensor GatedMemory::beta(const Tensor& counts) const {
   return used.beta_1 * counts.unsqueeze(1).pow(used.alpha) + used.beta_0;
 }
 
-Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairSight& sight,
-                            const std::string& name) {
+Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call,
+                            const PairVisibility& visibility, const std::string& name) {
   const auto d = x.size(2), steps = x.size(1);
   const auto mapped = maps_->forward(x), gates = gates_->forward(x);
   const auto u = mapped.narrow(2, d, d);
@@ -153,16 +154,18 @@ Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call, const PairS
   }
   const auto earlier = made.keys.narrow(1, 0, steps - 1);
   if (call.opening)
-    return read(made.keys, earlier, mixed_values(u, used.mix, used.value_scale), call, sight, name);
+    return read(made.keys, earlier, mixed_values(u, used.mix, used.value_scale), call, visibility,
+                name);
   const auto ones = torch::ones({heads_}, x.options().requires_grad(false));
   const auto pair_keys = torch::cat({normalised(before.sums, ones).unsqueeze(1), earlier}, 1);
   const auto values =
       mixed_values(torch::cat({value.unsqueeze(1), u}, 1), used.mix, used.value_scale);
-  return read(made.keys, pair_keys, values, call, sight, name);
+  return read(made.keys, pair_keys, values, call, visibility, name);
 }
 
 Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tensor& values,
-                         const MosaicCall& call, const PairSight& sight, const std::string& name) {
+                         const MosaicCall& call, const PairVisibility& visibility,
+                         const std::string& name) {
   const auto rows = keys.size(0), steps = keys.size(1), d = keys.size(2);
   const auto nothing = [&](std::int64_t n) {
     return torch::zeros({rows, n, d}, keys.options().requires_grad(false));
@@ -170,21 +173,23 @@ Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tens
   if (call.opening && steps == 1) return nothing(1);  // no pair is complete yet
   const auto k = call.cache->extend(name + ".k", heads_apart(pair_keys, heads_));
   const auto v = call.cache->extend(name + ".v", heads_apart(values, heads_));
-  const auto asking = steps - sight.skipped;
+  const auto asking = steps - visibility.skipped;
   if (asking == 0) return nothing(steps);
-  const auto scaled = heads_apart(keys.narrow(1, sight.skipped, asking), heads_) *
-                      beta(sight.counts).to(keys.dtype());
-  const auto seen_k = k.narrow(2, sight.begin, sight.slots),
-             seen_v = v.narrow(2, sight.begin, sight.slots);
+  const auto scaled = heads_apart(keys.narrow(1, visibility.skipped, asking), heads_) *
+                      beta(visibility.counts).to(keys.dtype());
+  const auto seen_k = k.narrow(2, visibility.begin, visibility.slots),
+             seen_v = v.narrow(2, visibility.begin, visibility.slots);
   const auto dropout = is_training() ? dropout_ : 0.0;
   const Scores as_they_are{.scale = 1};
-  auto y = (sight.band > 0 ? attend_band(scaled, seen_k, seen_v, sight.band, dropout, as_they_are)
-                           : attend(scaled, seen_k, seen_v, sight.sight, dropout, as_they_are))
+  auto y = (visibility.band > 0
+                ? attend_band(scaled, seen_k, seen_v, visibility.band, dropout, as_they_are)
+                : attend(scaled, seen_k, seen_v, visibility.visibility, dropout, as_they_are))
                .transpose(1, 2)
                .reshape({rows, asking, d});
-  if (sight.sees.defined()) y = y * sight.sees.to(y.dtype());
+  if (visibility.sees.defined()) y = y * visibility.sees.to(y.dtype());
   y = c_proj_->forward(y);
-  return sight.skipped == 0 ? y : torch::cat({nothing(sight.skipped).to(y.dtype()), y}, 1);
+  return visibility.skipped == 0 ? y
+                                 : torch::cat({nothing(visibility.skipped).to(y.dtype()), y}, 1);
 }
 
 }  // namespace nn

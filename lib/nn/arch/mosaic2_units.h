@@ -17,12 +17,12 @@ struct PairReach {
 };
 
 /// The visible pairs in one call. The first `skipped` tokens see none; the others read slots
-/// [begin, begin + slots) of the cache, in which `sight` hides pairs out of reach.
-struct PairSight {
+/// [begin, begin + slots) of the cache, in which `visibility` hides pairs out of reach.
+struct PairVisibility {
   std::int64_t skipped = 0, begin = 0, slots = 0;
-  /// Not 0: query i sees `band` slots up to i; `sight` is unused.
+  /// Not 0: query i sees `band` slots up to i; `visibility` is unused.
   std::int64_t band = 0;
-  Sight sight;
+  Visibility visibility;
   /// (B or 1, T - skipped, 1): number of pairs visible to each token, at least float32.
   torch::Tensor counts;
   torch::Tensor sees;  ///< shape of counts: 0 for tokens without a visible pair, else 1; undefined:
@@ -31,12 +31,13 @@ struct PairSight {
 
 /// Returns the visible pairs for a call of `tokens` tokens; `opening` as in MosaicCall. `queries`
 /// gives the device and the type of masks.
-PairSight make_pair_sight(const KvCache& cache, const PairReach& reach, std::int64_t tokens,
-                          bool opening, const torch::TensorOptions& queries);
+PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach,
+                                    std::int64_t tokens, bool opening,
+                                    const torch::TensorOptions& queries);
 
 /// Returns the visible pairs in a ring; see call_in_ring().
-PairSight make_pair_sight(const KvRing& ring, const PairReach& reach,
-                          const torch::TensorOptions& queries);
+PairVisibility make_pair_visibility(const KvRing& ring, const PairReach& reach,
+                                    const torch::TensorOptions& queries);
 
 /// Scalars of a memory for each head; see GatedMemory.
 struct MemoryNumbers {
@@ -62,15 +63,15 @@ MemoryNumbers used_numbers(const MemoryNumbers& stored);
 class GatedMemory : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit GatedMemory(const ShapeOptions& shape);
-  torch::Tensor forward(const torch::Tensor& x, const MosaicCall& call, const PairSight& sight,
-                        const std::string& name);
+  torch::Tensor forward(const torch::Tensor& x, const MosaicCall& call,
+                        const PairVisibility& visibility, const std::string& name);
   void first_values() override;
 
  private:
   /// Reads the pairs: keys (B, T, d), the pairs' keys and values (B, n, d) -> (B, T, d).
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
-                     const torch::Tensor& values, const MosaicCall& call, const PairSight& sight,
-                     const std::string& name);
+                     const torch::Tensor& values, const MosaicCall& call,
+                     const PairVisibility& visibility, const std::string& name);
   /// Returns (B or 1, heads, T, 1).
   torch::Tensor beta(const torch::Tensor& counts) const;
 

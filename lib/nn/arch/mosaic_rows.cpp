@@ -66,8 +66,8 @@ MosaicCall MosaicRows::call(State* state) const {
 Hidden MosaicRows::in_order(const Hidden& hidden) const {
   if (!order_.defined()) return hidden;
   const auto back = torch::argsort(order_, /*stable=*/true, 1).unsqueeze(2);
-  return {hidden.f.gather(1, back.expand_as(hidden.f)),
-          hidden.g.gather(1, back.expand_as(hidden.g))};
+  return {hidden.output.gather(1, back.expand_as(hidden.output)),
+          hidden.key.gather(1, back.expand_as(hidden.key))};
 }
 
 MosaicCall call_in_ring(KvRing& ring, State& state) {

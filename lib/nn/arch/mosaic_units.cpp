@@ -118,16 +118,16 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
     const auto last = asking.narrow(2, asking.size(2) - 1, 1);
     (*call.watch)(last_weights(last.matmul(k.transpose(-2, -1)), call.mask));
   }
-  Sight sight;
-  sight.mask = call.mask;
-  sight.causal = call.causal;
+  Visibility visibility;
+  visibility.mask = call.mask;
+  visibility.causal = call.causal;
   if (!call.opening) {
-    const auto y = attend(by_head(keys, heads_), k, v, sight, dropout, kUnscaled);
+    const auto y = attend(by_head(keys, heads_), k, v, visibility, dropout, kUnscaled);
     const auto merged = y.transpose(1, 2).reshape({rows, steps, d});
     return call.sees.defined() ? merged * call.sees.to(merged.scalar_type()) : merged;
   }
   const auto queries = by_head(keys.narrow(1, 1, steps - 1), heads_);
-  const auto y = attend(queries, k, v, sight, dropout, kUnscaled);
+  const auto y = attend(queries, k, v, visibility, dropout, kUnscaled);
   return torch::cat({first(), y.transpose(1, 2).reshape({rows, steps - 1, d})}, 1);
 }
 

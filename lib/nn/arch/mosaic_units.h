@@ -5,7 +5,7 @@
 #include <string>
 
 #include "nn/base/architecture.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 #include "nn/layers/init.h"
@@ -23,7 +23,7 @@ struct MosaicCall {
   KeyValues* cache = nullptr;  ///< of the pairs; null if bounded
   SlotBound bound;
   torch::Tensor pairs;  ///< (B, T) bool, on the CPU: tokens that complete a pair; if bounded
-  const AttentionWatch* watch = nullptr;
+  const AttentionCallback* watch = nullptr;
   /// No carried state and no padding: the first token has no slot.
   bool opening = true;
   /// Mask over the slots, added to scores; undefined: all slots, or `causal`.

@@ -20,13 +20,13 @@ class SourceEncoder : public torch::nn::Module {
   void recompute_blocks(bool on) { stack_.recompute(on); }
 
  private:
-  Sight make_sight(const KvCache& cache, const torch::TensorOptions& options) const;
+  Visibility make_visibility(const KvCache& cache, const torch::TensorOptions& options) const;
 
   BlockStack stack_;
 };
 
 /// Returns the mask that hides positions that are not `real` (B, S), bool on the CPU, from every
 /// query; no mask if all are real.
-Sight sight_of_real(const torch::Tensor& real, const torch::TensorOptions& options);
+Visibility visibility_of_real(const torch::Tensor& real, const torch::TensorOptions& options);
 
 }  // namespace nn

@@ -69,16 +69,16 @@ void SruppLayer::first_values() {
 }
 
 torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& keys_values,
-                                 const KeySight& sight) const {
+                                 const KeyVisibility& visibility) const {
   const auto rows = q.size(0), steps = q.size(1), width = q.size(2), slots = keys_values.size(1);
   const auto kv =
       keys_values.view({rows, slots, 2, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
   const auto queries = q.reshape({rows, steps, heads_, width / heads_}).transpose(1, 2);
   const double dropout = is_training() ? attention_dropout_ : 0.0;
-  Sight mask;
-  mask.causal = sight.causal_only() && slots == steps;
+  Visibility mask;
+  mask.causal = visibility.causal_only() && slots == steps;
   if (!mask.causal) {
-    const auto hidden = sight.hidden(steps, slots, q.device());
+    const auto hidden = visibility.hidden(steps, slots, q.device());
     mask.mask = torch::zeros(hidden.sizes(), q.options().requires_grad(false))
                     .masked_fill_(hidden, kHidden);
   }
@@ -88,10 +88,10 @@ torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& ke
 }
 
 torch::Tensor SruppLayer::forward(const torch::Tensor& x, const torch::Tensor& q,
-                                  const torch::Tensor& keys_values, const KeySight& sight,
+                                  const torch::Tensor& keys_values, const KeyVisibility& visibility,
                                   torch::Tensor& cells, const torch::Tensor& steps,
                                   torch::Tensor* normalised) {
-  const auto z = norm_->forward(attends() ? q + rezero_ * attend(q, keys_values, sight) : q);
+  const auto z = norm_->forward(attends() ? q + rezero_ * attend(q, keys_values, visibility) : q);
   if (normalised != nullptr) *normalised = z;
   const auto gates = expand_->forward(dropped(z, dropout_, is_training()));
   torch::Tensor mask;
@@ -128,7 +128,7 @@ Hidden Srupp::forward(const Batch& batch, State* state) {
   LayerMemory memory(batch, state);
   const auto steps = memory.dense() ? torch::Tensor() : memory.count();
   const auto made = run(memory.packed_ids(batch), memory, steps, state);
-  return {memory.unpack(made.f), memory.unpack(made.g)};
+  return {memory.unpack(made.output), memory.unpack(made.key)};
 }
 
 Hidden Srupp::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
@@ -165,9 +165,9 @@ Hidden Srupp::run(const torch::Tensor& ids, LayerPast& memory, const torch::Tens
       keys_values = layer.keys_values(all);
     }
     const auto slots = keys_values.defined() ? keys_values.size(1) : n;
-    const KeySight sight{memory.first_valid(slots - n), same_length_ ? length : -1};
+    const KeyVisibility visibility{memory.first_valid(slots - n), same_length_ ? length : -1};
     auto cells = before.select(1, i);
-    x = layer.forward(x, q, keys_values, sight, cells, steps, i + 1 == count ? &g : nullptr);
+    x = layer.forward(x, q, keys_values, visibility, cells, steps, i + 1 == count ? &g : nullptr);
     after.push_back(cells);
   }
   if (state != nullptr) state->tensors["cells"] = torch::stack(after, 1);

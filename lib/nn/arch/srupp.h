@@ -8,7 +8,7 @@
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/init.h"
-#include "nn/layers/key_sight.h"
+#include "nn/layers/key_visibility.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/ring_decoder.h"
@@ -35,13 +35,13 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
   /// those after the last step; steps as in sru_scan. `normalised`, if not null, receives z (B, T,
   /// width).
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& q,
-                        const torch::Tensor& keys_values, const KeySight& sight,
+                        const torch::Tensor& keys_values, const KeyVisibility& visibility,
                         torch::Tensor& cells, const torch::Tensor& steps,
                         torch::Tensor* normalised);
 
  private:
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& keys_values,
-                       const KeySight& sight) const;
+                       const KeyVisibility& visibility) const;
 
   std::int64_t heads_;
   double dropout_, attention_dropout_, forget_start_, highway_start_;

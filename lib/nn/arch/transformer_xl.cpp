@@ -36,10 +36,11 @@ torch::Tensor XlBlock::read(const torch::Tensor& x) const {
 
 torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& read,
                                const torch::Tensor& keys_values, const torch::Tensor& positions,
-                               const PositionBiases* shared, const KeySight& sight,
+                               const PositionBiases* shared, const KeyVisibility& visibility,
                                torch::Tensor* ffn_input) {
   const auto drop = [&](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
-  x = x + drop(attn_->forward(read, keys_values, positions, biases_ ? *biases_ : *shared, sight));
+  x = x +
+      drop(attn_->forward(read, keys_values, positions, biases_ ? *biases_ : *shared, visibility));
   if (!pre_norm_) x = ln_1_->forward(x);
   const auto fed = pre_norm_ ? ln_2_->forward(x) : x;
   if (ffn_input != nullptr) *ffn_input = fed;
@@ -73,7 +74,7 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
 Hidden TransformerXl::forward(const Batch& batch, State* state) {
   LayerMemory memory(batch, state);
   const auto made = run(memory.packed_ids(batch), memory);
-  return {memory.unpack(made.f), memory.unpack(made.g)};
+  return {memory.unpack(made.output), memory.unpack(made.key)};
 }
 
 Hidden TransformerXl::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
@@ -110,9 +111,10 @@ Hidden TransformerXl::run(const torch::Tensor& ids, LayerPast& memory) {
     const auto slots = keys_values.size(1);
     const auto positions = keep_keys ? kept_positions(i, slots, options)
                                      : block.positions(far.narrow(0, far.size(0) - slots, slots));
-    const KeySight sight{memory.first_valid(slots - steps), same_length_ ? lengths_[i] : -1};
+    const KeyVisibility visibility{memory.first_valid(slots - steps),
+                                   same_length_ ? lengths_[i] : -1};
     torch::Tensor* const key = i + 1 == blocks_.size() ? &g : nullptr;
-    x = block.forward(x, read, keys_values, positions, biases_.get(), sight, key);
+    x = block.forward(x, read, keys_values, positions, biases_.get(), visibility, key);
   }
   if (ln_f_) x = ln_f_->forward(x);
   if (shape_.memory_key == "output") g = x;

@@ -34,7 +34,7 @@ class XlBlock : public torch::nn::Module {
   /// width). `ffn_input`, if not null, receives the input of mlp.
   torch::Tensor forward(torch::Tensor x, const torch::Tensor& read,
                         const torch::Tensor& keys_values, const torch::Tensor& positions,
-                        const PositionBiases* shared, const KeySight& sight,
+                        const PositionBiases* shared, const KeyVisibility& visibility,
                         torch::Tensor* ffn_input);
 
  private:

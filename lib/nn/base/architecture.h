@@ -16,8 +16,8 @@ class Embedding;
 
 /// Output of an architecture for a batch.
 struct Hidden {
-  torch::Tensor f;  ///< (B, T, d_model): input of the head
-  torch::Tensor g;  ///< (B, T, d_key): queries and keys of the memory
+  torch::Tensor output;  ///< (B, T, d_model): input of the head
+  torch::Tensor key;     ///< (B, T, d_key): queries and keys of the memory
 };
 
 /// How an architecture continues beyond its context length.

@@ -4,18 +4,20 @@
 
 namespace nn {
 
-Place Place::empty() {
+TokenPositions TokenPositions::empty() {
   const auto none = torch::empty({0}, torch::kInt64);
   return {none, none, none};
 }
 
-Place Place::flatten() const { return {run.flatten(), segment.flatten(), position.flatten()}; }
+TokenPositions TokenPositions::flatten() const {
+  return {run.flatten(), segment.flatten(), position.flatten()};
+}
 
-Place Place::slice(std::int64_t begin, std::int64_t end) const {
+TokenPositions TokenPositions::slice(std::int64_t begin, std::int64_t end) const {
   return {run.slice(0, begin, end), segment.slice(0, begin, end), position.slice(0, begin, end)};
 }
 
-Place Place::concatenate(const std::vector<Place>& places) {
+TokenPositions TokenPositions::concatenate(const std::vector<TokenPositions>& places) {
   std::vector<torch::Tensor> run, segment, position;
   for (const auto& place : places) {
     run.push_back(place.run);

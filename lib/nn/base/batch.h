@@ -8,13 +8,13 @@ namespace nn {
 /// (N). Tokens of a run are consecutive in the text; a run consists of segments; `position` counts
 /// tokens from the start of the data. Run -1 marks padding. Ids are global: no two batches and no
 /// two processes use equal ids for different positions.
-struct Place {
+struct TokenPositions {
   torch::Tensor run, segment, position;
 
-  static Place empty();
-  Place flatten() const;                                    ///< (N)
-  Place slice(std::int64_t begin, std::int64_t end) const;  ///< along the first dimension
-  static Place concatenate(const std::vector<Place>& places);
+  static TokenPositions empty();
+  TokenPositions flatten() const;                                    ///< (N)
+  TokenPositions slice(std::int64_t begin, std::int64_t end) const;  ///< along the first dimension
+  static TokenPositions concatenate(const std::vector<TokenPositions>& places);
   std::int64_t size() const { return run.numel(); }
 };
 
@@ -24,7 +24,7 @@ struct Batch {
   /// (B, T) int64: the token after each input; or (B, T, width) float32.
   torch::Tensor targets;
   torch::Tensor weight;  ///< (B, T) float32: 1 scored, 0 context only
-  Place place;           ///< (B, T), positions of the inputs
+  TokenPositions place;  ///< (B, T), positions of the inputs
   torch::Tensor fresh;   ///< (B) bool on the CPU: rows whose State is reset
   torch::Tensor source;  ///< (B, S) int64 or undefined: input of an encoder; -1 is padding
   /// CPU copies of the device tensors, which save a synchronisation. Undefined if the tensors are

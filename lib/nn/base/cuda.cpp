@@ -73,9 +73,9 @@ void* cuda_stream(const torch::Tensor& x) {
 
 void check_launch(int error, const char* kernel) {
   if (error == 0) return;
-  const bool told = g_kernels != nullptr && g_kernels->error_text != nullptr;
+  const bool has_text = g_kernels != nullptr && g_kernels->error_text != nullptr;
   core::fail(core::Code::unavailable, "cannot launch {}: CUDA error {}{}", kernel, error,
-             told ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
+             has_text ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
 }
 
 std::int64_t device_memory(torch::Device device) {

@@ -10,7 +10,7 @@ Entries Entries::of(const torch::Tensor& g, const Batch& batch) {
 
 Entries Entries::concatenate(const std::vector<Entries>& parts) {
   std::vector<torch::Tensor> keys, labels;
-  std::vector<Place> places;
+  std::vector<TokenPositions> places;
   const Entries* only = nullptr;
   for (const auto& part : parts) {
     if (part.size() == 0) continue;
@@ -19,7 +19,8 @@ Entries Entries::concatenate(const std::vector<Entries>& parts) {
     labels.push_back(part.labels);
     places.push_back(part.place);
   }
-  if (keys.size() > 1) return {torch::cat(keys), torch::cat(labels), Place::concatenate(places)};
+  if (keys.size() > 1)
+    return {torch::cat(keys), torch::cat(labels), TokenPositions::concatenate(places)};
   return only != nullptr ? *only : Entries{};
 }
 

@@ -7,7 +7,7 @@
 
 #include "nn/base/batch.h"
 #include "nn/base/torch.h"
-#include "nn/kernels/who_sees.h"
+#include "nn/kernels/visibility_rule.h"
 
 namespace nn {
 
@@ -15,7 +15,7 @@ namespace nn {
 struct Entries {
   torch::Tensor keys;    ///< (M, d_key)
   torch::Tensor labels;  ///< (M) int64, on the keys' device
-  Place place;           ///< (M), CPU
+  TokenPositions place;  ///< (M), CPU
 
   std::int64_t size() const { return labels.defined() ? labels.numel() : 0; }
   /// Returns the pairs (g, target) of a batch's tokens, row by row: g (B, T, d_key).
@@ -26,11 +26,11 @@ struct Entries {
 
 enum class Metric { ip, l2 };
 
-/// Visibility rule (SightRule) and score of a query-key pair (TRIME, eq. 2), without the sqrt
+/// Visibility rule (VisibilityRule) and score of a query-key pair (TRIME, eq. 2), without the sqrt
 /// unless `scale_by_width`:
 ///   ip     q.k / (sqrt(d_key) temperature)
 ///   l2     -|q - k|^2 / (sqrt(d_key) temperature)
-struct MemoryRule : SightRule {
+struct MemoryRule : VisibilityRule {
   /// 0: all visible entries; else only a query's k best ones.
   std::int64_t top_k = 0;
   double temperature = 1;
@@ -49,12 +49,13 @@ inline constexpr double kUnseen = -1e30;
 
 /// Returns the spans [begin, end) of entries that are visible to at least one query: coalesced,
 /// sorted, disjoint. Fast: works on summaries of blocks of `granularity` entries.
-std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const Place& queries,
-                                                                 const Place& entries,
+std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const TokenPositions& queries,
+                                                                 const TokenPositions& entries,
                                                                  const MemoryRule& rule,
                                                                  std::int64_t granularity = 128);
 
 /// Returns the visibility mask (R, end - begin) bool, on the CPU.
-torch::Tensor visibility(const Place& queries, const Place& entries, const MemoryRule& rule);
+torch::Tensor visibility(const TokenPositions& queries, const TokenPositions& entries,
+                         const MemoryRule& rule);
 
 }  // namespace nn

@@ -12,7 +12,8 @@ inline float exp_or_zero(float x) { return x < -87.0f ? 0.0f : vec::exp(x); }
 
 }  // namespace
 
-SeenScores::SeenScores(const PlaceIds& queries, const PlaceIds& entries, const SightRule& rule)
+SeenScores::SeenScores(const PositionIds& queries, const PositionIds& entries,
+                       const VisibilityRule& rule)
     : queries_(queries), entries_(entries), rule_(rule) {
   for (std::int64_t begin = 0; begin < entries.size; begin += kSeenTile) {
     const std::int64_t end = std::min(begin + kSeenTile, entries.size);
@@ -21,9 +22,9 @@ SeenScores::SeenScores(const PlaceIds& queries, const PlaceIds& entries, const S
 }
 
 void SeenScores::mask(std::int64_t query, const Tile& tile, bool* visible) const {
-  const SightRule rule = rule_;
-  const TokenPlace asking = queries_.at(query);
-  const PlaceIds entries = entries_;
+  const VisibilityRule rule = rule_;
+  const TokenPosition asking = queries_.at(query);
+  const PositionIds entries = entries_;
   for (std::int64_t j = tile.begin; j < tile.end; ++j)
     visible[j - tile.begin] = sees(rule, asking, entries.at(j));
 }
@@ -34,9 +35,9 @@ template <class Whole, class Part, class Hidden>
 void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& part,
                            const Hidden& hidden) const {
   bool visible[kSeenTile];
-  const PlaceRange asking = range_of(queries_, query, query + 1);
+  const PositionRange asking = range_of(queries_, query, query + 1);
   for (std::size_t t = 0; t < tiles_.size();) {
-    const Seen kind = sight(rule_, asking, tiles_[t].range);
+    const Seen kind = range_visibility(rule_, asking, tiles_[t].range);
     const auto begin = tiles_[t].begin;
     if (kind == Seen::some) {
       mask(query, tiles_[t], visible);
@@ -45,7 +46,9 @@ void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& p
       continue;
     }
     std::size_t last = t;
-    while (last + 1 < tiles_.size() && sight(rule_, asking, tiles_[last + 1].range) == kind) ++last;
+    while (last + 1 < tiles_.size() &&
+           range_visibility(rule_, asking, tiles_[last + 1].range) == kind)
+      ++last;
     kind == Seen::all ? whole(begin, tiles_[last].end) : hidden(begin, tiles_[last].end);
     t = last + 1;
   }

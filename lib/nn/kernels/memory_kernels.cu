@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256, kTileThreads = 64;
 
-__global__ void tile_ranges(PlaceIds entries, PlaceRange* tiles) {
+__global__ void tile_ranges(PositionIds entries, PositionRange* tiles) {
   const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x,
                      begin = i * kSeenTile, end = begin + kSeenTile;
   if (begin < entries.size)
@@ -18,12 +18,12 @@ __global__ void tile_ranges(PlaceIds entries, PlaceRange* tiles) {
 // A query. It decides visibility of a whole tile at once if possible; the decision is equal for all
 // threads of a warp.
 struct Asking {
-  PlaceRange range;
-  TokenPlace place;
+  PositionRange range;
+  TokenPosition place;
   __device__ Asking(const SeenRows& s, std::int64_t r)
       : range(range_of(s.queries, r, r + 1)), place(s.queries.at(r)) {}
   __device__ bool sees(const SeenRows& s, std::int64_t j) const {
-    const Seen kind = sight(s.rule, range, s.tiles[j / kSeenTile]);
+    const Seen kind = range_visibility(s.rule, range, s.tiles[j / kSeenTile]);
     return kind == Seen::all || (kind == Seen::some && nn::sees(s.rule, place, s.entries.at(j)));
   }
 };
@@ -77,7 +77,7 @@ dim3 rows_of(const SeenRows& s) {
 
 }  // namespace
 
-int seen_tiles_cuda(const PlaceIds& entries, PlaceRange* tiles, void* stream) {
+int seen_tiles_cuda(const PositionIds& entries, PositionRange* tiles, void* stream) {
   const std::int64_t blocks = (seen_tiles(entries.size) + kTileThreads - 1) / kTileThreads;
   return launch(tile_ranges, dim3(static_cast<unsigned>(blocks)), kTileThreads, stream, entries,
                 tiles);

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "nn/kernels/who_sees.h"
+#include "nn/kernels/visibility_rule.h"
 
 namespace nn {
 
@@ -21,7 +21,7 @@ constexpr std::int64_t seen_tiles(std::int64_t entries) {
 /// object. A call computes rows [begin, end), so that threads share one object.
 class SeenScores {
  public:
-  SeenScores(const PlaceIds& queries, const PlaceIds& entries, const SightRule& rule);
+  SeenScores(const PositionIds& queries, const PositionIds& entries, const VisibilityRule& rule);
 
   /// Sets row[j] to whether the query sees entry j.
   void visible(std::int64_t query, bool* row) const;
@@ -51,7 +51,7 @@ class SeenScores {
  private:
   struct Tile {
     std::int64_t begin, end;
-    PlaceRange range;
+    PositionRange range;
   };
   void mask(std::int64_t query, const Tile& tile, bool* visible) const;
   template <class Score>
@@ -62,17 +62,17 @@ class SeenScores {
   void each_tile(std::int64_t query, const Whole& whole, const Part& part,
                  const Hidden& hidden) const;
 
-  PlaceIds queries_, entries_;
-  SightRule rule_;
+  PositionIds queries_, entries_;
+  VisibilityRule rule_;
   std::vector<Tile> tiles_;
 };
 
 /// The GPU's counterpart of SeenScores. All pointers are device pointers. A block computes a row
 /// and adds in a fixed order.
 struct SeenRows {
-  PlaceIds queries, entries;  // (R), (M)
-  const PlaceRange* tiles;    // (seen_tiles(M)): ranges of the entries
-  SightRule rule;
+  PositionIds queries, entries;  // (R), (M)
+  const PositionRange* tiles;    // (seen_tiles(M)): ranges of the entries
+  VisibilityRule rule;
   float* scores;  // (R, M)
   float scale;
   const std::int64_t *targets, *labels;  // (R), (M)
@@ -80,7 +80,7 @@ struct SeenRows {
 
 /// Writes the range of ids of each tile of entries. This function and the next three take a
 /// cudaStream_t as `stream` and return a cudaError_t, 0 if the launch succeeds.
-int seen_tiles_cuda(const PlaceIds& entries, PlaceRange* tiles, void* stream);
+int seen_tiles_cuda(const PositionIds& entries, PositionRange* tiles, void* stream);
 /// Computes SeenScores::raise for all rows.
 int seen_raise_cuda(const SeenRows& s, float* maxima, void* stream);
 /// Computes SeenScores::exponentiate for all rows.

@@ -27,24 +27,25 @@ torch::Tensor by_keys(const torch::Tensor& x, const HeadShape& heads) {
   return x.reshape({x.size(0), heads.kv_heads, heads.heads / heads.kv_heads, x.size(3)});
 }
 
-Sight by_keys(const Sight& sight, const HeadShape& heads) {
-  Sight grouped;  // the one query is the newest token: no causal mask
-  grouped.mask = sight.mask;
-  if (sight.mask.defined() && sight.mask.size(1) > 1) grouped.mask = by_keys(sight.mask, heads);
+Visibility by_keys(const Visibility& visibility, const HeadShape& heads) {
+  Visibility grouped;  // the one query is the newest token: no causal mask
+  grouped.mask = visibility.mask;
+  if (visibility.mask.defined() && visibility.mask.size(1) > 1)
+    grouped.mask = by_keys(visibility.mask, heads);
   return grouped;
 }
 
 }  // namespace
 
-Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options) {
-  Sight sight;
+Visibility make_visibility(const KvCache& cache, Positions positions, std::int64_t heads,
+                           std::int64_t window, const torch::TensorOptions& options) {
+  Visibility visibility;
   const auto slots = cache.slots(), steps = cache.before().size(1), earlier = slots - steps;
   const bool narrow = window > 0 && window < slots;
-  sight.causal = cache.all_valid() && earlier == 0;
+  visibility.causal = cache.all_valid() && earlier == 0;
   const bool sees_all = cache.all_valid() && steps == 1;
   const bool plain = positions != Positions::alibi && !narrow;
-  if (plain && (sight.causal || sees_all)) return sight;
+  if (plain && (visibility.causal || sees_all)) return visibility;
 
   const auto device = options.device();
   const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
@@ -61,29 +62,31 @@ Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, 
     if (cache.all_valid()) distance = distance.narrow(0, 0, 1);
   }
   if (narrow && !cache.all_valid()) visible = visible & (distance < window);
-  sight.mask = sight_mask(visible, slopes_of(positions, heads, options), distance, options);
-  sight.causal = false;
-  return sight;
+  visibility.mask =
+      visibility_mask(visible, slopes_of(positions, heads, options), distance, options);
+  visibility.causal = false;
+  return visibility;
 }
 
-torch::Tensor sight_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
-                         const torch::Tensor& distance, const torch::TensorOptions& options) {
+torch::Tensor visibility_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
+                              const torch::Tensor& distance, const torch::TensorOptions& options) {
   const auto hidden = visible.logical_not().unsqueeze(1);  // (B or 1, 1, T, S)
   const auto mask = slopes.defined() ? (-slopes * distance.unsqueeze(1)).to(options.dtype())
                                      : torch::zeros(hidden.sizes(), options);
   return mask.masked_fill(hidden, kHidden);
 }
 
-Sight make_sight(const KvRing& ring, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options) {
+Visibility make_visibility(const KvRing& ring, Positions positions, std::int64_t heads,
+                           std::int64_t window, const torch::TensorOptions& options) {
   const auto& place = ring.place();
   const auto held = ring.held().unsqueeze(1);                // (B, 1, C)
   const auto distance = place.position.unsqueeze(2) - held;  // (B, T, C)
   auto visible = (held >= place.first.unsqueeze(2)) & (distance >= 0);
   if (window > 0) visible = visible & (distance < window);
-  Sight sight;
-  sight.mask = sight_mask(visible, slopes_of(positions, heads, options), distance, options);
-  return sight;
+  Visibility visibility;
+  visibility.mask =
+      visibility_mask(visible, slopes_of(positions, heads, options), distance, options);
+  return visibility;
 }
 
 double Scores::scale_of(std::int64_t width) const {
@@ -96,28 +99,28 @@ torch::Tensor Scores::operator()(const torch::Tensor& q, const torch::Tensor& k)
 }
 
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Sight& sight, double dropout, const Scores& by) {
+                     const Visibility& visibility, double dropout, const Scores& by) {
   const bool learns = torch::GradMode::is_enabled() &&
                       (q.requires_grad() || k.requires_grad() || v.requires_grad());
   const bool tiles = learns || dropout > 0 || q.size(2) >= kWorthTiles;
-  if (by.cap == 0 && tiles && tiled_attend_fits(q, k, v, sight.mask)) {
+  if (by.cap == 0 && tiles && tiled_attend_fits(q, k, v, visibility.mask)) {
     return tiled_attend(
-        q, k, v, sight.mask,
-        {by.scale_of(q.size(-1)), sight.causal, dropout, dropout > 0 ? draw_seed() : 0});
+        q, k, v, visibility.mask,
+        {by.scale_of(q.size(-1)), visibility.causal, dropout, dropout > 0 ? draw_seed() : 0});
   }
   // Torch's fused attention on the CPU has no dropout.
   if (by.cap == 0 && (dropout == 0 || !in_host_memory(q))) {
     std::optional<torch::Tensor> mask;
-    if (sight.mask.defined()) mask = sight.mask;
+    if (visibility.mask.defined()) mask = visibility.mask;
     std::optional<double> scale;
     if (by.scale > 0) scale = by.scale;
-    return at::scaled_dot_product_attention(q, k, v, mask, dropout, sight.causal && q.size(2) > 1,
-                                            scale);
+    return at::scaled_dot_product_attention(q, k, v, mask, dropout,
+                                            visibility.causal && q.size(2) > 1, scale);
   }
   auto scores = by(q, k);
-  if (sight.mask.defined()) {
-    scores = scores + sight.mask;
-  } else if (sight.causal) {
+  if (visibility.mask.defined()) {
+    scores = scores + visibility.mask;
+  } else if (visibility.causal) {
     const auto seen = torch::ones({q.size(2), k.size(2)}, q.options().dtype(torch::kBool)).tril();
     scores = scores.masked_fill(seen.logical_not(), kHidden);
   }
@@ -150,30 +153,30 @@ torch::Tensor Attention::split(const torch::Tensor& y, const LayerNorm* norm) co
   return norm != nullptr && norm_of_heads_ ? norm->forward(heads) : heads;
 }
 
-torch::Tensor Attention::forward(const torch::Tensor& x, const Sight& sight, KeyValues& cache,
-                                 const std::string& name) {
+torch::Tensor Attention::forward(const torch::Tensor& x, const Visibility& visibility,
+                                 KeyValues& cache, const std::string& name) {
   const auto parts =
       c_attn_->forward(x).split_with_sizes({heads_.d_query(), heads_.d_key(), heads_.d_key()}, 2);
   auto q = split(parts[0], q_norm_.get()), k = split(parts[1], k_norm_.get());
-  if (sight.rotation) {
-    q = sight.rotation->apply(q);
-    k = sight.rotation->apply(k);
+  if (visibility.rotation) {
+    q = visibility.rotation->apply(q);
+    k = visibility.rotation->apply(k);
   }
   k = cache.extend(name + ".k", k);
   auto v = cache.extend(name + ".v", split(parts[2], nullptr));
   const auto group = heads_.heads / heads_.kv_heads;
-  const bool decodes = q.size(2) == 1 && !is_training() && sight.watch == nullptr;
+  const bool decodes = q.size(2) == 1 && !is_training() && visibility.watch == nullptr;
   if (group > 1 && decodes) {
-    const auto out = attend(by_keys(q, heads_), k, v, by_keys(sight, heads_), 0, scores_);
+    const auto out = attend(by_keys(q, heads_), k, v, by_keys(visibility, heads_), 0, scores_);
     return c_proj_->forward(out.reshape({x.size(0), 1, heads_.d_query()}));
   }
   if (group > 1) {
     k = k.repeat_interleave(group, 1);
     v = v.repeat_interleave(group, 1);
   }
-  if (sight.watch != nullptr)
-    (*sight.watch)(last_weights(scores_(q.narrow(2, q.size(2) - 1, 1), k), sight.mask));
-  const auto out = attend(q, k, v, sight, is_training() ? dropout_ : 0.0, scores_);
+  if (visibility.watch != nullptr)
+    (*visibility.watch)(last_weights(scores_(q.narrow(2, q.size(2) - 1, 1), k), visibility.mask));
+  const auto out = attend(q, k, v, visibility, is_training() ? dropout_ : 0.0, scores_);
   return c_proj_->forward(out.transpose(1, 2).flatten(2));
 }
 

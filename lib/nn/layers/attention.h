@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/kv_ring.h"
@@ -15,13 +15,13 @@
 namespace nn {
 
 /// Visibility for the queries of one call, common to all layers.
-struct Sight {
+struct Visibility {
   /// Mask added to the scores: (B or 1, heads or 1, T, S); hidden pairs have the finite value
   /// kHidden. Undefined: no mask, or the causal mask if `causal`.
   torch::Tensor mask;
   bool causal = false;
   std::optional<Rotation> rotation;
-  const AttentionWatch* watch = nullptr;
+  const AttentionCallback* watch = nullptr;
 };
 
 inline constexpr double kHidden = -1e30;
@@ -29,17 +29,17 @@ inline constexpr double kHidden = -1e30;
 /// Returns the visibility of a call: real tokens see themselves and the valid slots before them, at
 /// most `window` tokens (0: unlimited); padding sees only itself and is never visible to other
 /// tokens. `options`: type and device of the queries. The caller sets rotations.
-Sight make_sight(const KvCache& cache, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options);
+Visibility make_visibility(const KvCache& cache, Positions positions, std::int64_t heads,
+                           std::int64_t window, const torch::TensorOptions& options);
 
 /// Returns the visibility for keys in a ring, computed on its device.
-Sight make_sight(const KvRing& ring, Positions positions, std::int64_t heads, std::int64_t window,
-                 const torch::TensorOptions& options);
+Visibility make_visibility(const KvRing& ring, Positions positions, std::int64_t heads,
+                           std::int64_t window, const torch::TensorOptions& options);
 
 /// Returns the mask of `visible` (B or 1, T, S) pairs. With ALiBi's `slopes` (1, heads, 1, 1),
 /// visible pairs get -slope times their `distance`, broadcast to the mask's shape.
-torch::Tensor sight_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
-                         const torch::Tensor& distance, const torch::TensorOptions& options);
+torch::Tensor visibility_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
+                              const torch::Tensor& distance, const torch::TensorOptions& options);
 
 /// Transformation of query-key products.
 struct Scores {
@@ -53,7 +53,7 @@ struct Scores {
 /// Computes softmax(scores(q k^T) + mask) v, with dropout on the weights: q (B, heads, T, width), k
 /// and v (B, heads, S, width) -> (B, heads, T, width). A query without visible keys gets 0.
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Sight& sight, double dropout, const Scores& scores = {});
+                     const Visibility& visibility, double dropout, const Scores& scores = {});
 
 /// x (B, T, d) -> (B, T, d). Submodules have GPT-2's names: c_attn (queries, keys, values), c_proj;
 /// and q_norm, k_norm if present. With fewer key-value heads than query heads, consecutive query
@@ -62,7 +62,7 @@ class Attention : public torch::nn::Module {
  public:
   Attention(const ShapeOptions& shape, const TransformerOptions& options);
   /// `name` is the prefix of this layer's keys and values in the State.
-  torch::Tensor forward(const torch::Tensor& x, const Sight& sight, KeyValues& cache,
+  torch::Tensor forward(const torch::Tensor& x, const Visibility& visibility, KeyValues& cache,
                         const std::string& name);
   const Linear& c_attn() const { return *c_attn_; }
   const Linear& c_proj() const { return *c_proj_; }

@@ -21,7 +21,7 @@ Tensor two_blocks_mask(std::int64_t window, const torch::TensorOptions& options)
 Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t window,
                    double dropout, const Scores& scores) {
   const auto steps = q.size(2), first = std::min(window, steps);
-  Sight triangle;
+  Visibility triangle;
   triangle.causal = true;
   const auto begin = attend(q.narrow(2, 0, first), k.narrow(2, 0, first), v.narrow(2, 0, first),
                             triangle, dropout, scores);
@@ -38,7 +38,7 @@ Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64
     const auto all = cut(x);
     return torch::cat({all.narrow(2, 0, blocks - 1), later(all)}, 3).flatten(1, 2);
   };
-  Sight near;
+  Visibility near;
   near.mask = two_blocks_mask(window, q.options());
   const auto rest = attend(later(cut(q)).flatten(1, 2), pairs_of_blocks(k), pairs_of_blocks(v),
                            near, dropout, scores)

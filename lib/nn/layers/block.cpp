@@ -10,19 +10,19 @@ constexpr const char* kParallelOne = "parallel-one";
 
 }  // namespace
 
-NormPlace parse_norm_place(const std::string& name) {
-  if (name == "pre") return NormPlace::pre;
-  if (name == "post") return NormPlace::post;
-  if (name == "sublayer") return NormPlace::sublayer;
-  if (name == "sandwich") return NormPlace::sandwich;
-  if (name == "parallel" || name == kParallelOne) return NormPlace::parallel;
+NormPlacement parse_norm_placement(const std::string& name) {
+  if (name == "pre") return NormPlacement::pre;
+  if (name == "post") return NormPlacement::post;
+  if (name == "sublayer") return NormPlacement::sublayer;
+  if (name == "sandwich") return NormPlacement::sandwich;
+  if (name == "parallel" || name == kParallelOne) return NormPlacement::parallel;
   core::fail(core::Code::bad_config,
              "norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'", name);
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
              const BlockNetwork& instead)
-    : place_(parse_norm_place(options.norm)),
+    : place_(parse_norm_placement(options.norm)),
       activation_(parse_activation(options.activation)),
       heads_(head_shape(shape, options)),
       dropout_(shape.dropout),
@@ -31,7 +31,7 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
   const auto kind = parse_norm_kind(options.norm_kind);
   const bool gated = options.feed_forward == "gated";
   rms_ = kind != NormKind::layer;
-  plain_ = place_ == NormPlace::pre && activation_ != Activation::gelu_exact &&
+  plain_ = place_ == NormPlacement::pre && activation_ != Activation::gelu_exact &&
            options.qk_norm == "none" && options.attention_softcap == 0;
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon,
@@ -39,7 +39,7 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
   };
   ln_1_ = norm("ln_1");
   attn_ = register_module("attn", std::make_shared<Attention>(shape, options));
-  if (place_ == NormPlace::sandwich) ln_1_out_ = norm("ln_1_out");
+  if (place_ == NormPlacement::sandwich) ln_1_out_ = norm("ln_1_out");
   if (reads_source) {
     ln_x_ = norm("ln_x");
     cross_ = register_module(
@@ -51,39 +51,41 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
     mlp_ =
         std::make_shared<FeedForward>(shape, activation_, options.has_bias("feed-forward"), gated);
   second_ = register_module(instead.name, mlp_ != nullptr ? mlp_ : instead.network);
-  if (place_ == NormPlace::sandwich) ln_2_out_ = norm("ln_2_out");
+  if (place_ == NormPlacement::sandwich) ln_2_out_ = norm("ln_2_out");
 }
 
 torch::Tensor Block::in(const LayerNorm& norm, const torch::Tensor& x) const {
-  const bool there = place_ != NormPlace::post && place_ != NormPlace::sublayer;
+  const bool there = place_ != NormPlacement::post && place_ != NormPlacement::sublayer;
   return there ? norm.forward(x) : x;
 }
 
 torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
                          const torch::Tensor& y) const {
-  const auto& normed = second                          ? second->forward(y)
-                       : place_ == NormPlace::sublayer ? norm.forward(y)
-                                                       : y;
+  const auto& normed = second                              ? second->forward(y)
+                       : place_ == NormPlacement::sublayer ? norm.forward(y)
+                                                           : y;
   return dropped(normed, dropout_, is_training());
 }
 
-torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
+torch::Tensor Block::forward(torch::Tensor x, const Visibility& visibility, KeyValues& cache,
                              const std::string& name, const SourceView& source,
                              torch::Tensor* ffn_input) {
-  if (fuses(x, sight, cache, source)) return forward_fused(x, sight, ffn_input);
+  if (fuses(x, visibility, cache, source)) return forward_fused(x, visibility, ffn_input);
   const auto after = [this](const LayerNorm& norm, const torch::Tensor& y) {
-    return place_ == NormPlace::post ? norm.forward(y) : y;
+    return place_ == NormPlacement::post ? norm.forward(y) : y;
   };
-  const auto attended = out(*ln_1_, ln_1_out_, attn_->forward(in(*ln_1_, x), sight, cache, name));
-  if (place_ == NormPlace::parallel) {
+  const auto attended =
+      out(*ln_1_, ln_1_out_, attn_->forward(in(*ln_1_, x), visibility, cache, name));
+  if (place_ == NormPlacement::parallel) {
     const auto read = in(*ln_2_, x);
     if (ffn_input != nullptr) *ffn_input = read;
     return x + attended + out(*ln_2_, ln_2_out_, second_->forward(read));
   }
   x = after(*ln_1_, x + attended);
   if (source.entries != nullptr)
-    x = x + dropped(cross_->forward(in(*ln_x_, x), *source.entries, *source.sight, source.present),
-                    dropout_, is_training());
+    x = x +
+        dropped(cross_->forward(in(*ln_x_, x), *source.entries, *source.visibility, source.present),
+                dropout_, is_training());
   if (cross_) x = after(*ln_x_, x);
   const auto read = in(*ln_2_, x);
   if (ffn_input != nullptr) *ffn_input = read;
@@ -91,9 +93,10 @@ torch::Tensor Block::forward(torch::Tensor x, const Sight& sight, KeyValues& cac
 }
 
 // A block that can read a source behaves like any other block if there is no source.
-bool Block::fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
+bool Block::fuses(const torch::Tensor& x, const Visibility& visibility, const KeyValues& cache,
                   const SourceView& source) const {
-  const bool plain_attention = sight.causal && !sight.mask.defined() && sight.watch == nullptr;
+  const bool plain_attention =
+      visibility.causal && !visibility.mask.defined() && visibility.watch == nullptr;
   const bool drops_inside = is_training() && activation_dropout_ > 0;
   return plain_ && plain_attention && source.entries == nullptr && !cache.keeps() && has_mlp() &&
          !drops_inside && fused_block_fits(x);
@@ -111,7 +114,7 @@ CrossWeights Block::cross_weights() const {
   return {ln_x_->factors(), ln_x_->bias, query.weight, query.bias, project.weight, project.bias};
 }
 
-torch::Tensor Block::forward_fused(const torch::Tensor& x, const Sight& sight,
+torch::Tensor Block::forward_fused(const torch::Tensor& x, const Visibility& visibility,
                                    torch::Tensor* ffn_input) const {
   BlockShape shape;
   shape.heads = heads_;
@@ -121,7 +124,8 @@ torch::Tensor Block::forward_fused(const torch::Tensor& x, const Sight& sight,
                                                        : InnerActivation::silu;
   shape.gated = gated();
   shape.rms = rms_;
-  if (sight.rotation) shape.cos = sight.rotation->cos, shape.sin = sight.rotation->sin;
+  if (visibility.rotation)
+    shape.cos = visibility.rotation->cos, shape.sin = visibility.rotation->sin;
   shape.norm_epsilon = ln_1_->epsilon();
   if (is_training() && (dropout_ > 0 || attention_dropout_ > 0)) {
     shape.residual_dropout = dropout_;

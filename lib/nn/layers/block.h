@@ -15,9 +15,9 @@
 
 namespace nn {
 
-enum class NormPlace { pre, post, sublayer, sandwich, parallel };
+enum class NormPlacement { pre, post, sublayer, sandwich, parallel };
 /// Parses the name. Throws Error{bad_config}.
-NormPlace parse_norm_place(const std::string& name);
+NormPlacement parse_norm_placement(const std::string& name);
 
 /// Parameters of a block's cross-attention, as in BlockWeights.
 struct CrossWeights {
@@ -46,7 +46,7 @@ class Block : public torch::nn::Module {
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
         const BlockNetwork& instead = {});
   /// x (B, T, d); `ffn_input`, if not null, receives the input of mlp (B, T, d).
-  torch::Tensor forward(torch::Tensor x, const Sight& sight, KeyValues& cache,
+  torch::Tensor forward(torch::Tensor x, const Visibility& visibility, KeyValues& cache,
                         const std::string& name, const SourceView& source,
                         torch::Tensor* ffn_input);
 
@@ -58,7 +58,7 @@ class Block : public torch::nn::Module {
   /// Returns whether the rows of expand are twice the inner width.
   bool gated() const { return mlp_->gated(); }
   const Attention& attention() const { return *attn_; }
-  /// Return the output norms of NormPlace::sandwich; else null.
+  /// Return the output norms of NormPlacement::sandwich; else null.
   const LayerNorm* ln_1_out() const { return ln_1_out_.get(); }
   const LayerNorm* ln_2_out() const { return ln_2_out_.get(); }
   /// Both functions require reads_source().
@@ -67,9 +67,9 @@ class Block : public torch::nn::Module {
 
  private:
   /// Returns whether to use the fused block instead of the modules, which remain its reference.
-  bool fuses(const torch::Tensor& x, const Sight& sight, const KeyValues& cache,
+  bool fuses(const torch::Tensor& x, const Visibility& visibility, const KeyValues& cache,
              const SourceView& source) const;
-  torch::Tensor forward_fused(const torch::Tensor& x, const Sight& sight,
+  torch::Tensor forward_fused(const torch::Tensor& x, const Visibility& visibility,
                               torch::Tensor* ffn_input) const;
 
   /// Apply a sub-layer's norm before (`in`) and after (`out`) it.
@@ -77,7 +77,7 @@ class Block : public torch::nn::Module {
   torch::Tensor out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
                     const torch::Tensor& y) const;
 
-  NormPlace place_;
+  NormPlacement place_;
   /// the fused block supports it
   bool plain_;
   Activation activation_;

@@ -105,22 +105,22 @@ std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before, std::i
                   options);
 }
 
-std::vector<Sight> BlockStack::sights(const KvCache& cache,
-                                      const torch::TensorOptions& options) const {
-  return sights_of(cache, cache.before(), options);
+std::vector<Visibility> BlockStack::visibilities(const KvCache& cache,
+                                                 const torch::TensorOptions& options) const {
+  return visibilities_of(cache, cache.before(), options);
 }
 
-std::vector<Sight> BlockStack::sights(const KvRing& ring,
-                                      const torch::TensorOptions& options) const {
-  return sights_of(ring, ring.place().position, options);
+std::vector<Visibility> BlockStack::visibilities(const KvRing& ring,
+                                                 const torch::TensorOptions& options) const {
+  return visibilities_of(ring, ring.place().position, options);
 }
 
 template <class Cache>
-std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor& before,
-                                         const torch::TensorOptions& options) const {
+std::vector<Visibility> BlockStack::visibilities_of(const Cache& cache, const torch::Tensor& before,
+                                                    const torch::TensorOptions& options) const {
   const auto turned = rotation(before, 0, options);  // not for layers with their own angles
-  std::map<std::pair<std::int64_t, bool>, Sight> of_kind;
-  std::vector<Sight> sights;
+  std::map<std::pair<std::int64_t, bool>, Visibility> of_kind;
+  std::vector<Visibility> visibilities;
   auto windows = options_.attention_window;
   if (windows.empty()) windows = {0};
   const auto size = std::ssize(windows), skip = options_.rope.skip;
@@ -130,14 +130,14 @@ std::vector<Sight> BlockStack::sights_of(const Cache& cache, const torch::Tensor
     const bool turns = turns_layer(options_.rope, i);
     auto [made, fresh] = of_kind.try_emplace({window, turns});
     if (fresh) {
-      made->second = make_sight(cache, positions_, shape_.heads, window, options);
+      made->second = make_visibility(cache, positions_, shape_.heads, window, options);
       if (turns)
         made->second.rotation =
             turns_locally(options_.rope, window) ? rotation(before, window, options) : turned;
     }
-    sights.push_back(made->second);
+    visibilities.push_back(made->second);
   }
-  return sights;
+  return visibilities;
 }
 
 std::vector<torch::Tensor> BlockStack::weights_of(std::size_t i) const {
@@ -157,7 +157,7 @@ std::vector<std::vector<torch::Tensor>> BlockStack::block_weights() const {
 }
 
 torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x,
-                                           const Sight& sight, KeyValues& cache,
+                                           const Visibility& visibility, KeyValues& cache,
                                            const SourceView& source) const {
   const auto block = blocks_[i];
   std::vector<torch::Tensor> inputs{x};
@@ -169,21 +169,21 @@ torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x
       pool_->values.requires_grad())
     weights.push_back(pool_->values);
   const auto kept = std::make_shared<KeptKeyValues>(cache.keeps());
-  const Sight of_source = reads ? *source.sight : Sight{};
+  const Visibility of_source = reads ? *source.visibility : Visibility{};
   kept->first(&cache);
   const auto compute = [=, present = source.present](const std::vector<torch::Tensor>& of,
                                                      bool again) {
     if (again) kept->first(nullptr);
     SourceEntries entries;
     if (reads) entries = {of[1], of[2]};
-    return block->forward(of[0], sight, *kept, name(i),
+    return block->forward(of[0], visibility, *kept, name(i),
                           reads ? SourceView{&entries, &of_source, present} : SourceView{},
                           nullptr);
   };
   return recomputed(inputs, weights, compute, lender_, own);
 }
 
-torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sights,
+torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Visibility>& visibilities,
                                   KeyValues& cache, const std::vector<SourceView>& sources,
                                   torch::Tensor* ffn_input, NgramCall* ngrams) const {
   for (const auto& memory : ngrams_)
@@ -193,13 +193,14 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Sight>& sig
       x = x + dropped(ngrams_[i]->forward(x, *ngrams, name(i) + ".ngram"), shape_.dropout,
                       blocks_[i]->is_training());
     const bool last = i + 1 == blocks_.size();
-    const Sight& sight = sights[i % sights.size()];
+    const Visibility& visibility = visibilities[i % visibilities.size()];
     const SourceView source = sources.empty() ? SourceView{} : sources[i];
     const bool trains = blocks_[i]->is_training() && torch::GradMode::is_enabled();
-    const bool again = (recompute_ || lender_) && !last && trains && sight.watch == nullptr;
+    const bool again = (recompute_ || lender_) && !last && trains && visibility.watch == nullptr;
     if (lender_ && last && trains) lender_->lend(weights_of(i));
-    x = again ? recomputed_block(i, x, sight, cache, source)
-              : blocks_[i]->forward(x, sight, cache, name(i), source, last ? ffn_input : nullptr);
+    x = again ? recomputed_block(i, x, visibility, cache, source)
+              : blocks_[i]->forward(x, visibility, cache, name(i), source,
+                                    last ? ffn_input : nullptr);
   }
   return ln_f_ ? ln_f_->forward(x) : x;
 }

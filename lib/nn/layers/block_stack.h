@@ -34,15 +34,17 @@ class BlockStack {
   torch::Tensor add_positions(const torch::Tensor& x, const torch::Tensor& before) const;
   /// Runs x (B, T, d) through all blocks and the final norm. `sources` is empty or has one element
   /// for each block. `ffn_input`, if not null, receives the input of the last feed-forward network
-  /// (B, T, d). Block i uses element i modulo the size of `sights`. `ngrams`: the call's tokens;
+  /// (B, T, d). Block i uses element i modulo the size of `visibilities`. `ngrams`: the tokens;
   /// null unless has_ngrams().
-  torch::Tensor forward(torch::Tensor x, const std::vector<Sight>& sights, KeyValues& cache,
-                        const std::vector<SourceView>& sources, torch::Tensor* ffn_input,
-                        NgramCall* ngrams = nullptr) const;
-  /// Returns the visibility of a causal call, in the queries' type and device; see make_sight.
-  std::vector<Sight> sights(const KvCache& cache, const torch::TensorOptions& options) const;
+  torch::Tensor forward(torch::Tensor x, const std::vector<Visibility>& visibilities,
+                        KeyValues& cache, const std::vector<SourceView>& sources,
+                        torch::Tensor* ffn_input, NgramCall* ngrams = nullptr) const;
+  /// Returns the visibility of a causal call, in the queries' type and device; see make_visibility.
+  std::vector<Visibility> visibilities(const KvCache& cache,
+                                       const torch::TensorOptions& options) const;
   /// Returns the visibility of a call with keys in a ring.
-  std::vector<Sight> sights(const KvRing& ring, const torch::TensorOptions& options) const;
+  std::vector<Visibility> visibilities(const KvRing& ring,
+                                       const torch::TensorOptions& options) const;
   /// Returns the rotation of these tokens in layers with that window (0: none); nullopt without
   /// rotary embeddings.
   std::optional<Rotation> rotation(const torch::Tensor& before, std::int64_t window,
@@ -75,14 +77,15 @@ class BlockStack {
  private:
   /// Returns the visibility for a KvCache or a KvRing with tokens at `before`.
   template <class Cache>
-  std::vector<Sight> sights_of(const Cache& cache, const torch::Tensor& before,
-                               const torch::TensorOptions& options) const;
+  std::vector<Visibility> visibilities_of(const Cache& cache, const torch::Tensor& before,
+                                          const torch::TensorOptions& options) const;
 
   /// Returns trained weights that block i alone reads: without shared values and its n-gram memory.
   std::vector<torch::Tensor> weights_of(std::size_t i) const;
   /// Returns block i's output. Only the block's inputs are kept for the backward pass.
-  torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x, const Sight& sight,
-                                 KeyValues& cache, const SourceView& source) const;
+  torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x,
+                                 const Visibility& visibility, KeyValues& cache,
+                                 const SourceView& source) const;
 
   ShapeOptions shape_;
   TransformerOptions options_;

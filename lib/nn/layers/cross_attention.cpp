@@ -19,10 +19,11 @@ SourceEntries CrossAttention::entries(const torch::Tensor& source) const {
 }
 
 torch::Tensor CrossAttention::forward(const torch::Tensor& x, const SourceEntries& entries,
-                                      const Sight& sight, const torch::Tensor& present) {
+                                      const Visibility& visibility, const torch::Tensor& present) {
   const auto rows = x.size(0), steps = x.size(1), d = x.size(2);
   const auto q = c_q_->forward(x).view({rows, steps, heads_, d / heads_}).transpose(1, 2);
-  const auto out = attend(q, entries.keys, entries.values, sight, is_training() ? dropout_ : 0.0);
+  const auto out =
+      attend(q, entries.keys, entries.values, visibility, is_training() ? dropout_ : 0.0);
   return c_proj_->forward(out.transpose(1, 2).reshape({rows, steps, d})) * present;
 }
 

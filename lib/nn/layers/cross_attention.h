@@ -19,7 +19,7 @@ struct SourceEntries {
 struct SourceView {
   const SourceEntries* entries = nullptr;
   /// Mask that hides padding.
-  const Sight* sight = nullptr;
+  const Visibility* visibility = nullptr;
   /// (B, 1, 1), in the type of the hidden vectors: 0 for rows without a source, else 1.
   torch::Tensor present;
 };
@@ -31,10 +31,10 @@ class CrossAttention : public torch::nn::Module {
   CrossAttention(std::int64_t d_model, std::int64_t heads, bool bias, double dropout);
   /// Returns the keys and values of source (B, S, d).
   SourceEntries entries(const torch::Tensor& source) const;
-  /// x (B, T, d) -> (B, T, d). `sight` hides padding; `present` (B, 1, 1), 0 or 1, in the type of
-  /// x: rows without a source get 0.
-  torch::Tensor forward(const torch::Tensor& x, const SourceEntries& entries, const Sight& sight,
-                        const torch::Tensor& present);
+  /// x (B, T, d) -> (B, T, d). `visibility` hides padding; `present` (B, 1, 1) is 0 or 1, in
+  /// the type of x: rows without a source get 0.
+  torch::Tensor forward(const torch::Tensor& x, const SourceEntries& entries,
+                        const Visibility& visibility, const torch::Tensor& present);
   const Linear& c_q() const { return *c_q_; }
   const Linear& c_proj() const { return *c_proj_; }
 

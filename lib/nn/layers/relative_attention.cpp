@@ -31,8 +31,9 @@ Tensor shifted_scores(const Tensor& position, const Tensor& r) {
 // The path for devices: fused attention with the positions' scores as its bias. The bias is the
 // only tensor of shape (B, heads, T, S).
 Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
-                     const Tensor& r, const KeySight& sight, double scale, double dropout) {
-  const auto hidden = sight.hidden(content.size(1), kv.size(1), content.device());
+                     const Tensor& r, const KeyVisibility& visibility, double scale,
+                     double dropout) {
+  const auto hidden = visibility.hidden(content.size(1), kv.size(1), content.device());
   const auto bias = shifted_scores(position * scale, r).masked_fill(hidden, kHidden);
   return at::scaled_dot_product_attention(content.transpose(1, 2), kv.select(2, 0).transpose(1, 2),
                                           kv.select(2, 1).transpose(1, 2), bias, dropout,
@@ -41,10 +42,11 @@ Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor
 }
 
 Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
-                    const Tensor& r, const KeySight& sight, double scale, double dropout) {
+                    const Tensor& r, const KeyVisibility& visibility, double scale,
+                    double dropout) {
   auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
   scores = (scores + shifted_scores(position, r)) * scale;
-  scores = scores.masked_fill(sight.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
+  scores = scores.masked_fill(visibility.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
   const auto weights = dropped(scores.softmax(-1), dropout, dropout > 0);
   return torch::matmul(weights, kv.select(2, 1).transpose(1, 2)).transpose(1, 2);
 }
@@ -64,15 +66,16 @@ torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t 
 
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
                               const torch::Tensor& kv, const torch::Tensor& r,
-                              const KeySight& sight, double dropout) {
+                              const KeyVisibility& visibility, double dropout) {
   const double scale = 1 / std::sqrt(static_cast<double>(content.size(3)));
   const bool fits = in_host_memory(content) && content.scalar_type() == torch::kFloat32 &&
                     kv.scalar_type() == torch::kFloat32;
   if (fits)
-    return relative_attend_blocks(content, position, kv, r, sight.first, sight.before, scale,
-                                  dropout, dropout > 0 ? draw_seed() : 0);
-  if (in_host_memory(content)) return attend_whole(content, position, kv, r, sight, scale, dropout);
-  return attend_biased(content, position, kv, r, sight, scale, dropout);
+    return relative_attend_blocks(content, position, kv, r, visibility.first, visibility.before,
+                                  scale, dropout, dropout > 0 ? draw_seed() : 0);
+  if (in_host_memory(content))
+    return attend_whole(content, position, kv, r, visibility, scale, dropout);
+  return attend_biased(content, position, kv, r, visibility, scale, dropout);
 }
 
 PositionBiases::PositionBiases(std::int64_t heads, std::int64_t width) {
@@ -99,13 +102,14 @@ torch::Tensor RelativeAttention::positions(const torch::Tensor& distances) const
 
 torch::Tensor RelativeAttention::forward(const torch::Tensor& x, const torch::Tensor& keys_values,
                                          const torch::Tensor& positions,
-                                         const PositionBiases& biases, const KeySight& sight) {
+                                         const PositionBiases& biases,
+                                         const KeyVisibility& visibility) {
   const auto rows = x.size(0), queries = x.size(1), d = x.size(2), width = d / heads_;
   const auto q =
       torch::linear(x, c_attn_->weight.narrow(0, 0, d)).view({rows, queries, heads_, width});
   const auto kv = keys_values.view({rows, keys_values.size(1), 2, heads_, width});
-  const auto out = relative_attend(q + biases.content, q + biases.position, kv, positions, sight,
-                                   is_training() ? dropout_ : 0.0);
+  const auto out = relative_attend(q + biases.content, q + biases.position, kv, positions,
+                                   visibility, is_training() ? dropout_ : 0.0);
   return c_proj_->forward(out.reshape({rows, queries, d}));
 }
 

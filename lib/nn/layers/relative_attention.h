@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "nn/base/torch.h"
-#include "nn/layers/key_sight.h"
+#include "nn/layers/key_visibility.h"
 #include "nn/layers/layers.h"
 
 namespace nn {
@@ -25,7 +25,7 @@ torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t 
 /// cases use operators that store such scores.
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
                               const torch::Tensor& kv, const torch::Tensor& r,
-                              const KeySight& sight, double dropout);
+                              const KeyVisibility& visibility, double dropout);
 
 /// Content and position bias: (heads, width) each.
 class PositionBiases : public torch::nn::Module {
@@ -48,7 +48,7 @@ class RelativeAttention : public torch::nn::Module {
   /// width) -> (B, T, d).
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& keys_values,
                         const torch::Tensor& positions, const PositionBiases& biases,
-                        const KeySight& sight);
+                        const KeyVisibility& visibility);
 
  private:
   std::int64_t heads_;

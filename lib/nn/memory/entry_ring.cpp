@@ -43,7 +43,7 @@ void EntryRing::resize(std::int64_t slots) {
   state_.counts["begin"] = 0, state_.counts["end"] = held;
 }
 
-void EntryRing::append(const Tensor& keys, const Tensor& labels, const Place& place) {
+void EntryRing::append(const Tensor& keys, const Tensor& labels, const TokenPositions& place) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t given = labels.size(0), steps = std::min(given, capacity_);
   // With this number of slots, steps that move to the front do not overlap their old place.

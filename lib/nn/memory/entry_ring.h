@@ -25,7 +25,7 @@ class EntryRing {
 
   /// Appends T steps: keys (T, rows, ..., d), labels and place (T, rows, ...). Copies them without
   /// gradient.
-  void append(const torch::Tensor& keys, const torch::Tensor& labels, const Place& place);
+  void append(const torch::Tensor& keys, const torch::Tensor& labels, const TokenPositions& place);
   /// Returns stored steps without the `skip` newest, limited to the `at_most` newest of the rest:
   /// keys (M, d), labels and place (M), step by step. Keys and labels are views, valid until the
   /// next call of append or select.

@@ -17,16 +17,16 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 struct Problem {
-  Targets targets;  // (N)
-  Tensor weight;    // (N)
-  Place place;      // (N)
+  Targets targets;       // (N)
+  Tensor weight;         // (N)
+  TokenPositions place;  // (N)
   Head* head;
   MemoryRule rule;
   Entries entries;     // keys have f's type; empty without a memory
   std::int64_t steps;  // T: rows [n T, (n + 1) T) belong to one batch row
   LossWork work;
   bool gradient;
-  std::optional<Sighting> sighting;  // of all rows, if a device's kernels read the memory
+  std::optional<PositionPair> position_pair;  // of all rows, if a device's kernels read the memory
   double smoothing = 0;
   /// Weight of each token in the uniform part of label smoothing. The target also has 1 - smoothing
   /// - share().
@@ -105,10 +105,10 @@ Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
             .copy_(head->backward(weight * -target, weight * normaliser, sums.d_weights));
       continue;
     }
-    std::optional<Sighting> sighting;
-    if (p.sighting) sighting = p.sighting->of(begin, end);
+    std::optional<PositionPair> position_pair;
+    if (p.position_pair) position_pair = p.position_pair->of(begin, end);
     MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets.there, p.entries,
-                     p.rule, sighting ? &*sighting : nullptr);
+                     p.rule, position_pair ? &*position_pair : nullptr);
     const Tensor score = head->log_prob + head->log_z;
     const Tensor log_all = torch::logaddexp(head->log_z, seen.all),
                  log_target = torch::logaddexp(score, seen.positive);
@@ -179,7 +179,7 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
   if (memory) problem.entries.keys = problem.entries.keys.to(dtype);
   const Tensor keys = memory ? problem.entries.keys : queries;
   if (memory && MemoryBlock::by_kernels(queries, problem.rule))
-    problem.sighting.emplace(problem.place, problem.entries.place, queries.device());
+    problem.position_pair.emplace(problem.place, problem.entries.place, queries.device());
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || queries.requires_grad() || keys.requires_grad() ||
                       std::any_of(weights.begin(), weights.end(),

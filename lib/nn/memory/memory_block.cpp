@@ -35,8 +35,8 @@ Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double
 }
 
 // Returns the scaled scores, kUnseen where the rule hides an entry.
-Tensor masked_scores(const Tensor& queries, const Place& place, const Tensor& keys,
-                     const Place& entries, const MemoryRule& rule, double scale) {
+Tensor masked_scores(const Tensor& queries, const TokenPositions& place, const Tensor& keys,
+                     const TokenPositions& entries, const MemoryRule& rule, double scale) {
   Tensor scores = products(queries, keys, rule.metric, scale);
   if (rule.metric == Metric::ip) scores.mul_(scale);
   const Tensor hidden = visibility(place, entries, rule).logical_not_();
@@ -61,7 +61,7 @@ bool sums_seen(const Tensor& queries, const MemoryRule& rule) {
 // Products of a part of the queries with the entries from `begin` on.
 struct SpanScores {
   std::int64_t begin;
-  Place place;  // of the entries, contiguous
+  TokenPositions place;  // of the entries, contiguous
   Tensor scores;
 };
 
@@ -72,8 +72,9 @@ Tensor share(const Tensor& d, const Tensor& sum) {
 
 }  // namespace
 
-MemoryBlock::MemoryBlock(const Tensor& queries, const Place& place, const Tensor& targets,
-                         const Entries& entries, const MemoryRule& rule, const Sighting* sighting)
+MemoryBlock::MemoryBlock(const Tensor& queries, const TokenPositions& place, const Tensor& targets,
+                         const Entries& entries, const MemoryRule& rule,
+                         const PositionPair* position_pair)
     : entries_(entries),
       rule_(rule),
       by_(chosen(queries, rule)),
@@ -89,7 +90,9 @@ MemoryBlock::MemoryBlock(const Tensor& queries, const Place& place, const Tensor
     targets_ = targets.to(type).contiguous();
   }
   if (by_ == By::kernels)
-    sighting_ = sighting != nullptr ? *sighting : Sighting(place, entries.place, queries.device());
+    position_pair_ = position_pair != nullptr
+                         ? *position_pair
+                         : PositionPair(place, entries.place, queries.device());
   const std::int64_t most = by_ == By::kernels ? kPartThere : kPart;
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     const std::int64_t end = std::min(begin + most, rows);
@@ -168,7 +171,7 @@ void MemoryBlock::sum_seen(Part& part) {
 }
 
 SeenRows MemoryBlock::rows_of(const Part& part, const Span& span) const {
-  auto rows = sighting_->of(part.begin, part.end).rows(span.begin, span.end, rule_);
+  auto rows = position_pair_->of(part.begin, part.end).rows(span.begin, span.end, rule_);
   rows.scores = span.exp_scores.data_ptr<float>();
   rows.scale = factor_of(rule_, scale_);
   rows.targets = targets_.const_data_ptr<std::int64_t>() + part.begin;
@@ -248,9 +251,9 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
   return d_queries;
 }
 
-TemperedMasses tempered_masses(const Tensor& queries, const Place& place, const Tensor& targets,
-                               const Entries& entries, const MemoryRule& rule,
-                               const std::vector<double>& temperatures) {
+TemperedMasses tempered_masses(const Tensor& queries, const TokenPositions& place,
+                               const Tensor& targets, const Entries& entries,
+                               const MemoryRule& rule, const std::vector<double>& temperatures) {
   const auto n = static_cast<std::int64_t>(temperatures.size()), rows = queries.size(0);
   if (n == 1 || !sums_seen(queries, rule) || rule.metric != Metric::ip) {
     std::vector<Tensor> all, positive;
@@ -274,7 +277,7 @@ TemperedMasses tempered_masses(const Tensor& queries, const Place& place, const 
                own = targets.to(torch::kInt32).contiguous();
   for (std::int64_t begin = 0; begin < rows; begin += kPart) {
     const std::int64_t end = std::min(begin + kPart, rows);
-    const Place part = contiguous(place.slice(begin, end));
+    const TokenPositions part = contiguous(place.slice(begin, end));
     std::vector<SpanScores> spans;
     for (const auto& [first, last] : visible_spans(part, entries.place, rule))
       spans.push_back({first, contiguous(entries.place.slice(first, last)),
@@ -301,7 +304,7 @@ TemperedMasses tempered_masses(const Tensor& queries, const Place& place, const 
   return {log_mass(all, scaled), log_mass(positive, scaled)};
 }
 
-Tensor memory_log_masses(const Tensor& queries, const Place& place, const Entries& entries,
+Tensor memory_log_masses(const Tensor& queries, const TokenPositions& place, const Entries& entries,
                          const MemoryRule& rule, std::int64_t vocabulary) {
   Tensor masses = torch::zeros({queries.size(0), vocabulary}, queries.options());
   if (entries.size() == 0 || !rule.any()) return masses.fill_(kUnseen);

@@ -17,11 +17,12 @@ namespace nn {
 class MemoryBlock {
  public:
   /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block. A
-  /// null `sighting` is created here for a device's kernels.
-  MemoryBlock(const torch::Tensor& queries, const Place& place, const torch::Tensor& targets,
-              const Entries& entries, const MemoryRule& rule, const Sighting* sighting = nullptr);
+  /// null `position_pair` is created here for a device's kernels.
+  MemoryBlock(const torch::Tensor& queries, const TokenPositions& place,
+              const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
+              const PositionPair* position_pair = nullptr);
 
-  /// Returns whether blocks of such queries use a Sighting.
+  /// Returns whether blocks of such queries use a PositionPair.
   static bool by_kernels(const torch::Tensor& queries, const MemoryRule& rule);
 
   torch::Tensor all;       ///< (R): log-sum-exp over the visible entries; kUnseen if none
@@ -37,14 +38,14 @@ class MemoryBlock {
   // Scores of some queries against a span of entries.
   struct Span {
     std::int64_t begin, end;   // range of entries
-    Place place;               // of the entries, contiguous; unused with kernels
+    TokenPositions place;      // of the entries, contiguous; unused with kernels
     torch::Tensor exp_scores;  // scores, then exp(score - the row's maximum), 0 if not visible
     torch::Tensor match;       // bool: the label equals the target; with masks
   };
   // Queries [begin, end): few, so that a causal block stores at most twice the visible scores.
   struct Part {
     std::int64_t begin, end;
-    Place place;  // of the queries, contiguous; unused with kernels
+    TokenPositions place;  // of the queries, contiguous; unused with kernels
     std::vector<Span> spans;
   };
   enum class By { loops, kernels, masks };
@@ -67,8 +68,8 @@ class MemoryBlock {
   By by_;
   double scale_ = 1;
   torch::Tensor queries_, sum_all_, sum_positive_, max_;
-  torch::Tensor labels_, targets_;    // int32 with loops, int64 with kernels
-  std::optional<Sighting> sighting_;  // with kernels
+  torch::Tensor labels_, targets_;             // int32 with loops, int64 with kernels
+  std::optional<PositionPair> position_pair_;  // with kernels
   std::vector<Part> parts_;
 };
 
@@ -78,13 +79,13 @@ struct TemperedMasses {
 };
 /// Returns the log-masses of MemoryBlock at each of `temperatures`; ignores rule.temperature. With
 /// SeenScores and scores q.k, computes the products once for all temperatures (n > 1).
-TemperedMasses tempered_masses(const torch::Tensor& queries, const Place& place,
+TemperedMasses tempered_masses(const torch::Tensor& queries, const TokenPositions& place,
                                const torch::Tensor& targets, const Entries& entries,
                                const MemoryRule& rule, const std::vector<double>& temperatures);
 
 /// Returns the log-mass of every token, (R, V), kUnseen if no visible entry has the label; for
 /// sampling and beam search.
-torch::Tensor memory_log_masses(const torch::Tensor& queries, const Place& place,
+torch::Tensor memory_log_masses(const torch::Tensor& queries, const TokenPositions& place,
                                 const Entries& entries, const MemoryRule& rule,
                                 std::int64_t vocabulary);
 

@@ -10,27 +10,28 @@
 namespace nn {
 
 /// Returns the place with contiguous tensors.
-Place contiguous(const Place& place);
+TokenPositions contiguous(const TokenPositions& place);
 
 /// Returns the scores' visibility; both places are contiguous and must outlive it.
-SeenScores seen_scores(const Place& queries, const Place& entries, const MemoryRule& rule);
+SeenScores seen_scores(const TokenPositions& queries, const TokenPositions& entries,
+                       const MemoryRule& rule);
 
-/// Places of queries and entries on the device of the kernels, uploaded in one copy.
-struct Sighting {
-  Place queries, entries;  ///< (R), (M), contiguous, on the device
-  torch::Tensor tiles;     ///< (seen_tiles(M), 7) int64: a PlaceRange for each tile
+/// Positions of queries and entries on the device of the kernels, uploaded in one copy.
+struct PositionPair {
+  TokenPositions queries, entries;  ///< (R), (M), contiguous, on the device
+  torch::Tensor tiles;              ///< (seen_tiles(M), 7) int64: a PositionRange for each tile
 
   /// Requires cuda_kernels for float32 tensors of the device.
-  Sighting(const Place& queries, const Place& entries, torch::Device device);
-  Sighting(Place queries_, Place entries_, torch::Tensor tiles_)
+  PositionPair(const TokenPositions& queries, const TokenPositions& entries, torch::Device device);
+  PositionPair(TokenPositions queries_, TokenPositions entries_, torch::Tensor tiles_)
       : queries(std::move(queries_)), entries(std::move(entries_)), tiles(std::move(tiles_)) {}
   /// Returns the view of queries [begin, end).
-  Sighting of(std::int64_t begin, std::int64_t end) const {
+  PositionPair of(std::int64_t begin, std::int64_t end) const {
     return {queries.slice(begin, end), entries, tiles};
   }
   /// Returns the kernel arguments for entries [begin, end), with `begin` a multiple of kSeenTile.
   /// Leaves scores and matches unset.
-  SeenRows rows(std::int64_t begin, std::int64_t end, const SightRule& rule) const;
+  SeenRows rows(std::int64_t begin, std::int64_t end, const VisibilityRule& rule) const;
 };
 
 }  // namespace nn

@@ -9,7 +9,7 @@ namespace nn {
 
 /// Computes dropout(softmax(scale * (content . k + position . r))) v on the CPU, float32. content,
 /// position (B, T, heads, width); kv (B, S, 2, heads, width); r (S, heads, width) for distances S -
-/// 1 to 0; `first` (B) int64, first visible slot of each row, undefined: 0; `before`: see KeySight.
+/// 1 to 0; `first` (B) int64, first visible slot of each row, undefined: 0; `before` as there.
 /// Returns (B, T, heads, width); once differentiable in the first four. `dropout` and `seed` as in
 /// tiled_attend.
 torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,

@@ -80,7 +80,7 @@ class FileReader : public DocumentReader {
 
   std::vector<core::Digest> fingerprints() const override { return digests_; }
   Format format() const override { return options_.format; }
-  const TextSights& sights() const override { return sights_; }
+  const TextFindings& findings() const override { return findings_; }
 
  private:
   void open() {
@@ -128,9 +128,9 @@ class FileReader : public DocumentReader {
            options_.format == Format::wikitext ? "page" : "line", kMaxLine);
     if (!at_end) return;
     digests_.push_back(source_->digest());
-    TextSights sights = source_->sights();
-    sights.json.count = std::exchange(begins_as_json_, false) ? 1 : 0;
-    sights_.add(source_->name(), sights);
+    TextFindings findings = source_->findings();
+    findings.json.count = std::exchange(begins_as_json_, false) ? 1 : 0;
+    findings_.add(source_->name(), findings);
     finished_bytes_ += source_->bytes();
     source_.reset();
   }
@@ -215,7 +215,7 @@ class FileReader : public DocumentReader {
   char last_ = ' ';             // last byte of the previous part
   std::vector<core::Digest> digests_;
   bool begins_as_json_ = false;  // the file, which is read as text, begins as JSON
-  TextSights sights_;
+  TextFindings findings_;
 };
 
 // Reads the lines of one file, each whole.
@@ -252,7 +252,7 @@ class LineSource {
   std::uint64_t first_byte() const { return begin_; }
   std::uint64_t bytes_read() const { return source_.bytes(); }
   core::Digest digest() const { return source_.digest(); }
-  const TextSights& sights() const { return source_.sights(); }
+  const TextFindings& findings() const { return source_.findings(); }
 
  private:
   TextSource source_;
@@ -296,7 +296,8 @@ class PairReader : public DocumentReader {
     batch.bytes.append(Batch::kPadding, '\0');
     batch.source_bytes = source_.bytes_read() + target_.bytes_read();
     if (!batch.parts.empty()) return true;
-    for (const LineSource* file : {&source_, &target_}) sights_.add(file->name(), file->sights());
+    for (const LineSource* file : {&source_, &target_})
+      findings_.add(file->name(), file->findings());
     return false;
   }
 
@@ -304,12 +305,12 @@ class PairReader : public DocumentReader {
     return {source_.digest(), target_.digest()};
   }
   Format format() const override { return Format::lines; }
-  const TextSights& sights() const override { return sights_; }
+  const TextFindings& findings() const override { return findings_; }
 
  private:
   LineSource source_, target_;
   ByteRange range_;
-  TextSights sights_;
+  TextFindings findings_;
 };
 
 // Decides by the name, without a compression suffix, and checks the first byte.
@@ -489,7 +490,7 @@ std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOp
         "stdin: read as JSON lines, since it begins with {{; the \"{}\" of each line is a "
         "document; --format text encodes it unchanged",
         options.field));
-  for (auto& line : reader.sights().notes(options.rules)) lines.push_back(std::move(line));
+  for (auto& line : reader.findings().notes(options.rules)) lines.push_back(std::move(line));
   if (flaws.skipped > 0)
     lines.push_back(fmt::format("left out {} lines; the first: {}", flaws.skipped, flaws.first));
   return lines;

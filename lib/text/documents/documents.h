@@ -109,7 +109,7 @@ class DocumentReader {
   /// it.
   virtual Format format() const = 0;
   /// Returns what was noticed in the files, after next() has returned false.
-  virtual const TextSights& sights() const = 0;
+  virtual const TextFindings& findings() const = 0;
 };
 
 /// Returns true if the names of all files mean JSON lines (.jsonl or .ndjson, optionally followed

@@ -189,7 +189,7 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   made.vocabulary = tokenizer->size();
   made.fingerprint = writer.fingerprint();
   made.tells_flaws = options.bad_lines != "error" || options.invalid != "auto";
-  made.replaced = reader->sights().replaced.count;
+  made.replaced = reader->findings().replaced.count;
   made.notes = notes_of(*reader, documents, made.totals.flaws);
   if (const auto& found = made.totals.special; !found.empty())
     made.notes.push_back(SpecialText::note("the text", found));

@@ -69,7 +69,7 @@ class ParquetReader : public DocumentReader {
   }
   std::vector<core::Digest> fingerprints() const override { return digests_; }
   Format format() const override { return Format::parquet; }
-  const TextSights& sights() const override { return sights_; }
+  const TextFindings& findings() const override { return findings_; }
 
  private:
   bool open() {
@@ -94,7 +94,7 @@ class ParquetReader : public DocumentReader {
     if (!texts_->next(read_, ends_, error)) {
       if (!error.empty()) fail(Code::bad_data, "{}: {}", path, error);
       digests_.push_back(hasher_.digest());
-      sights_.add(path, seen_);
+      findings_.add(path, seen_);
       finished_bytes_ += total_bytes({path});
       texts_.reset();
       ++at_;
@@ -154,7 +154,7 @@ class ParquetReader : public DocumentReader {
   std::uint64_t row_ = 0, finished_bytes_ = 0;
   core::Hasher hasher_;
   std::vector<core::Digest> digests_;
-  TextSights sights_, seen_;
+  TextFindings findings_, seen_;
 };
 
 }  // namespace

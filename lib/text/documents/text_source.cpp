@@ -11,14 +11,14 @@
 
 namespace text {
 
-void TextSights::Sight::add(const std::string& name, std::uint64_t n) {
+void TextFindings::Finding::add(const std::string& name, std::uint64_t n) {
   if (n == 0) return;
   if (count == 0) file = name;
   count += n;
   ++files;
 }
 
-void TextSights::add(const std::string& name, const TextSights& file) {
+void TextFindings::add(const std::string& name, const TextFindings& file) {
   crlf.add(name, file.crlf.count);
   nul.add(name, file.nul.count);
   replaced.add(name, file.replaced.count);
@@ -28,13 +28,13 @@ void TextSights::add(const std::string& name, const TextSights& file) {
   no_text.add(name, file.no_text.count);
 }
 
-std::vector<std::string> TextSights::notes(const TextRules& rules) const {
+std::vector<std::string> TextFindings::notes(const TextRules& rules) const {
   std::vector<std::string> lines;
-  const auto note = [&](const Sight& sight, std::string_view what) {
-    if (sight.count == 0) return;
+  const auto note = [&](const Finding& finding, std::string_view what) {
+    if (finding.count == 0) return;
     const std::string others =
-        sight.files > 1 ? fmt::format(" and {} more files", sight.files - 1) : "";
-    lines.push_back(fmt::format("{}{}: {}", sight.file, others, what));
+        finding.files > 1 ? fmt::format(" and {} more files", finding.files - 1) : "";
+    lines.push_back(fmt::format("{}{}: {}", finding.file, others, what));
   };
   note(json,
        "begins like JSON, but is read as text; for JSON lines give --format jsonl (convert an "
@@ -93,8 +93,8 @@ void TextSource::begin(std::string& text, std::size_t from, std::size_t& size) {
   if (what.empty() || rules_.invalid == Invalid::keep) return;
   if (rules_.invalid != Invalid::pass)
     core::fail(core::Code::bad_data, "{}: byte {}: {}", name(), place_, what);
-  sights_.no_text.count = 1;
-  sights_.what_is_no_text = what;
+  findings_.no_text.count = 1;
+  findings_.what_is_no_text = what;
 }
 
 // Returns with whole characters in text[from, size), if the file is text.
@@ -105,14 +105,14 @@ void TextSource::check(std::string& text, std::size_t from, std::size_t& size) {
   if (rules_.invalid <= Invalid::replace) {
     std::uint64_t nul = 0;
     for (std::size_t at = 0; (at = all.find('\0', at)) != all.npos; ++at) ++nul;
-    sights_.nul.count += nul;
+    findings_.nul.count += nul;
     if (!simdjson::validate_utf8(all.data(), all.size())) {
       if (rules_.invalid == Invalid::error)
         core::fail(core::Code::bad_data, "{}: {}; --invalid replace writes U+FFFD for it", name(),
                    core::what_is_not_utf8(all, core::utf8_length(all), place_));
       std::uint64_t replaced = 0;
       const std::string mended = core::with_replacements(all, replaced);
-      sights_.replaced.count += replaced;
+      findings_.replaced.count += replaced;
       size = from + mended.size();
       text.resize(std::max(text.size(), size + Batch::kPadding));
       std::memcpy(text.data() + from, mended.data(), mended.size());
@@ -128,7 +128,7 @@ void TextSource::count_lines(std::string_view text) {
   for (std::size_t at = 0; (at = text.find('\r', at)) != text.npos; ++at)
     if (at + 1 < text.size() && text[at + 1] == '\n') ++lines;
   after_cr_ = text.ends_with('\r');
-  sights_.crlf.count += lines;
+  findings_.crlf.count += lines;
 }
 
 void drop_cr(std::string& text, std::size_t from, std::size_t& size) {

@@ -24,22 +24,22 @@ struct TextRules {
   std::uint64_t unpack_memory = shard::kUnpackMemory;
 };
 
-/// TextSights records what was noticed in text files.
-struct TextSights {
-  struct Sight {
+/// TextFindings records what was noticed in text files.
+struct TextFindings {
+  struct Finding {
     std::string file;  ///< the first such file
     std::uint64_t count = 0, files = 0;
     void add(const std::string& name, std::uint64_t n);
   };
   /// Lines that end in CRLF, NUL bytes, and U+FFFD that were written.
-  Sight crlf, nul, replaced;
-  Sight json;    ///< files that begin as JSON but are read as text
-  Sight no_row;  ///< rows of a table that have no text and were skipped
+  Finding crlf, nul, replaced;
+  Finding json;    ///< files that begin as JSON but are read as text
+  Finding no_row;  ///< rows of a table that have no text and were skipped
   /// Files that do not begin as text, whose bytes are read unchanged.
-  Sight no_text;
+  Finding no_text;
   std::string what_is_no_text;  ///< what the first such file is
   /// Adds what was noticed in one more file.
-  void add(const std::string& name, const TextSights& file);
+  void add(const std::string& name, const TextFindings& file);
   /// Returns what a user should know, one line per note.
   std::vector<std::string> notes(const TextRules& rules) const;
 };
@@ -64,7 +64,7 @@ class TextSource {
   std::uint64_t bytes() const { return source_.file_bytes(); }
   /// Returns the digest of the file's decompressed, otherwise unchanged bytes.
   core::Digest digest() const { return hasher_.digest(); }
-  const TextSights& sights() const { return sights_; }
+  const TextFindings& findings() const { return findings_; }
 
  private:
   void begin(std::string& text, std::size_t from, std::size_t& size);
@@ -79,7 +79,7 @@ class TextSource {
   std::uint64_t place_ = 0;  // offset in the file of the next byte for append()
   bool begun_ = false, json_ = false;
   bool after_cr_ = false;  // the last byte given is a CR
-  TextSights sights_;
+  TextFindings findings_;
 };
 
 /// Turns each CRLF of text[from, size) into LF and reduces `size` accordingly.

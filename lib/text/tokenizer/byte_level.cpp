@@ -85,7 +85,7 @@ class BpeEncoder : public Encoder {
   void encode_part(std::string_view text, std::vector<std::uint32_t>& out, bool continued) {
     tokenizer_.steps().run(
         text, continued,
-        [&](std::string_view piece, TextSteps::Place) { encode_normal(piece, out); },
+        [&](std::string_view piece, TextSteps::PiecePosition) { encode_normal(piece, out); },
         [&](std::uint32_t id) { out.push_back(id); });
   }
 

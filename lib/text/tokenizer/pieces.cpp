@@ -29,17 +29,20 @@ class PiecesEncoder : public Encoder {
   void encode_part(std::string_view text, bool continued, std::vector<std::uint32_t>& out) {
     tokenizer_.parts().steps.run(
         text, continued,
-        [&](std::string_view piece, TextSteps::Place place) { split(marked(piece, place), out); },
+        [&](std::string_view piece, TextSteps::PiecePosition place) {
+          split(marked(piece, place), out);
+        },
         [&](std::uint32_t id) { out.push_back(id); });
   }
 
   // Returns the piece with spaces as marks and with the prefix.
-  std::string_view marked(std::string_view piece, TextSteps::Place place) {
+  std::string_view marked(std::string_view piece, TextSteps::PiecePosition place) {
     const auto& [mark, prepend, _] = tokenizer_.parts().metaspace;
     if (mark.empty()) return piece;
     using Prepend = Pieces::Metaspace::Prepend;
-    const bool wants = (prepend == Prepend::always && place != TextSteps::Place::continues) ||
-                       (prepend == Prepend::first && place == TextSteps::Place::begins_text);
+    const bool wants =
+        (prepend == Prepend::always && place != TextSteps::PiecePosition::continues) ||
+        (prepend == Prepend::first && place == TextSteps::PiecePosition::begins_text);
     marked_.clear();
     if (wants && !piece.starts_with(' ') && !piece.starts_with(mark)) marked_ = mark;
     for (std::size_t from = 0; from < piece.size();) {

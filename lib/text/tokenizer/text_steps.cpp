@@ -87,17 +87,17 @@ void TextSteps::find(const std::vector<AddedToken>& tokens) {
 }
 
 void TextSteps::run(std::string_view text, bool continued,
-                    const std::function<void(std::string_view, Place)>& take_text,
+                    const std::function<void(std::string_view, PiecePosition)>& take_text,
                     const std::function<void(std::uint32_t)>& take_token) const {
   const char* const begin = text.data();
   std::string buffer;
   std::size_t room = Normalizer::room_of(text.size());
   const auto take_piece = [&](std::string_view piece) {
-    const Place place = piece.data() != begin ? Place::after_token
-                        : continued           ? Place::continues
-                                              : Place::begins_text;
+    const PiecePosition place = piece.data() != begin ? PiecePosition::after_token
+                                : continued           ? PiecePosition::continues
+                                                      : PiecePosition::begins_text;
     const std::string_view normal =
-        normalizer_.apply(piece, place != Place::continues, buffer, room);
+        normalizer_.apply(piece, place != PiecePosition::continues, buffer, room);
     room -= std::min(room, normal.size());
     if (normalized_.empty()) {
       if (!normal.empty()) take_text(normal, place);
@@ -106,7 +106,7 @@ void TextSteps::run(std::string_view text, bool continued,
     normalized_.each(
         normal,
         [&](std::string_view part) {
-          take_text(part, part.data() == normal.data() ? place : Place::after_token);
+          take_text(part, part.data() == normal.data() ? place : PiecePosition::after_token);
         },
         take_token);
   };
@@ -124,7 +124,7 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
   // A space, or a character that may become one.
   const auto before = static_cast<unsigned char>(at[-1]);
   if (normalizer_.counts_spaces() && (before <= ' ' || before >= 0x80)) return false;
-  // The characters around a position mostly refuse it, so they are normalised before all that is in reach.
+  // The characters around a position mostly refuse it, so they are normalised first.
   std::string left_buffer, right_buffer;
   std::optional<std::string_view> left, right;
   const auto normalise = [&](const char* from, const char* to) {

@@ -31,8 +31,8 @@ class TextSteps {
   const std::vector<AddedToken>& added() const { return added_; }
   const Normalizer& normalizer() const { return normalizer_; }
 
-  /// Place says where a piece between added tokens is.
-  enum class Place : std::uint8_t {
+  /// PiecePosition says where a piece between added tokens is.
+  enum class PiecePosition : std::uint8_t {
     begins_text,  ///< at the beginning of the text
     continues,    ///< after a cut
     after_token,
@@ -41,7 +41,7 @@ class TextSteps {
   /// take_token(id) for each token, in order. `continued` means that the text follows a cut. Throws
   /// Error{bad_data} if the normalizer's output is too long.
   void run(std::string_view text, bool continued,
-           const std::function<void(std::string_view, Place)>& take_text,
+           const std::function<void(std::string_view, PiecePosition)>& take_text,
            const std::function<void(std::uint32_t)>& take_token) const;
 
   /// A Parts function returns true if a normalised text may be split and merged independently on

@@ -26,7 +26,8 @@ class UnigramEncoder : public Encoder {
     words_.expect(text.size());
     in_parts(tokenizer_, text, continued, [&](std::string_view part, bool later) {
       tokenizer_.parts().steps.run(
-          part, later, [&](std::string_view piece, TextSteps::Place) { stretches(piece, out); },
+          part, later,
+          [&](std::string_view piece, TextSteps::PiecePosition) { stretches(piece, out); },
           [&](std::uint32_t id) { out.push_back(id); });
     });
   }

@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "infer/score/attended.h"
 #include "infer/windows/windows.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "tiny.h"
 
 namespace {

@@ -31,14 +31,16 @@ void expect_same(nn::Model& model, infer::Engine& expected, infer::Engine& got) 
     for (auto* engine : {&expected, &got}) {
       if (call % 4 == 1) engine->mark();
       both.push_back(engine->feed(feeds));
-      if (call % 4 == 1) engine->take_back(back);
+      if (call % 4 == 1) engine->roll_back(back);
       if (call % 4 == 2) engine->select(chosen);
       if (forgets && call % 5 == 4) engine->forget(9);
     }
     if (call % 4 == 2) rows = chosen.size();
-    DOCTEST_REQUIRE(both[0].f.sizes() == both[1].f.sizes());
-    DOCTEST_CHECK(difference(both[0].f, both[1].f) < 1e-5 * both[0].f.abs().max().item<double>());
-    DOCTEST_CHECK(difference(both[0].g, both[1].g) < 1e-5 * both[0].g.abs().max().item<double>());
+    DOCTEST_REQUIRE(both[0].output.sizes() == both[1].output.sizes());
+    DOCTEST_CHECK(difference(both[0].output, both[1].output) <
+                  1e-5 * both[0].output.abs().max().item<double>());
+    DOCTEST_CHECK(difference(both[0].key, both[1].key) <
+                  1e-5 * both[0].key.abs().max().item<double>());
   }
 }
 

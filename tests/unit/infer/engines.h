@@ -57,12 +57,12 @@ inline void expect_modules(nn::Model& model, infer::Engine& loops) {
     auto feeds = random_feeds(rng, rows, call % 3 == 0 ? 20 : 2, 37, reads);
     if (reads && call == 0) feeds[1].source = {5, 6, 7}, feeds[2].source = {8};
     const auto expected = modules.feed(feeds), got = loops.feed(feeds);
-    DOCTEST_REQUIRE(expected.f.sizes() == got.f.sizes());
-    DOCTEST_CHECK(difference(expected.f, got.f) < 1e-4);
-    DOCTEST_CHECK(difference(expected.g, got.g) < 1e-4);
+    DOCTEST_REQUIRE(expected.output.sizes() == got.output.sizes());
+    DOCTEST_CHECK(difference(expected.output, got.output) < 1e-4);
+    DOCTEST_CHECK(difference(expected.key, got.key) < 1e-4);
     torch::Tensor z, own_z;
-    const auto p = modules.head().log_probs(got.f, &z);
-    DOCTEST_CHECK(difference(p, loops.head().log_probs(got.f, &own_z)) < 1e-4);
+    const auto p = modules.head().log_probs(got.output, &z);
+    DOCTEST_CHECK(difference(p, loops.head().log_probs(got.output, &own_z)) < 1e-4);
     DOCTEST_CHECK(difference(z, own_z) < 1e-4);
     if (call % 4 == 3) {
       std::vector<std::int64_t> chosen;

@@ -49,7 +49,7 @@ Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::
   batch.fresh = torch::ones({1}, torch::kBool);
   const Tensor zero = torch::zeros_like(batch.inputs);
   batch.place = {zero, zero, torch::arange(begin, end).unsqueeze(0)};
-  return model.architecture->forward(batch, nullptr).g[0];
+  return model.architecture->forward(batch, nullptr).key[0];
 }
 
 /// `make` makes a walk over `data` from its first entry.
@@ -172,7 +172,7 @@ DOCTEST_TEST_CASE(
     batch.source = torch::tensor(pairs.sides[i]).unsqueeze(0);
     const Tensor zero = torch::zeros_like(batch.inputs);
     batch.place = {zero, zero, torch::arange(batch.inputs.size(1)).unsqueeze(0)};
-    wanted.push_back(model.architecture->forward(batch, nullptr).g[0]);
+    wanted.push_back(model.architecture->forward(batch, nullptr).key[0]);
   }
   DOCTEST_CHECK(keys.size() > 2);
   DOCTEST_CHECK(walk.count() == tokens.size());

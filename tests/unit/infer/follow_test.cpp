@@ -138,7 +138,7 @@ DOCTEST_TEST_CASE("token by token the same is followed as in a window") {
       return torch::cat({rows[0].slice(0, i, i + 1), rows[0].slice(0, i, i + 1)});
     };
     const Tensor zeros = torch::zeros({2}, torch::kInt64);
-    const Tensor words = memory.log_probs(*of.model.head, both(hidden.f), both(hidden.g),
+    const Tensor words = memory.log_probs(*of.model.head, both(hidden.output), both(hidden.key),
                                           {torch::arange(2), zeros, zeros + i});
     const auto target = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i) + 1]);
     // Rows in another order, as in a beam.

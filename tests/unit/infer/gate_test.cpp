@@ -229,9 +229,9 @@ DOCTEST_TEST_CASE("words by gates add up to 1, and their targets are those that 
     batch.place = {torch::zeros_like(at), torch::zeros_like(at), at};
     batch.fresh = torch::ones({1}, torch::kBool);
     const auto hidden = of.model.architecture->forward(batch, nullptr);
-    infer::Window rows{hidden.f[0], hidden.g[0], batch.targets[0],
-                       nn::Place{torch::zeros({48}, torch::kInt64),
-                                 torch::zeros({48}, torch::kInt64), torch::arange(48)}};
+    infer::Window rows{hidden.output[0], hidden.key[0], batch.targets[0],
+                       nn::TokenPositions{torch::zeros({48}, torch::kInt64),
+                                          torch::zeros({48}, torch::kInt64), torch::arange(48)}};
     rows.before = {static_cast<std::int64_t>(tokens[0])};
     const Tensor words = memory.log_probs(*of.model.head, rows, 0, 48);
     DOCTEST_CHECK(tiny::largest_difference(words.exp().sum(1), torch::ones({48})) < 1e-5);

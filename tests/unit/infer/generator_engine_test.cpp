@@ -47,15 +47,15 @@ DOCTEST_TEST_CASE(
     for (const auto& text : texts) all.push_back({text, false});
     engine.open(static_cast<std::int64_t>(texts.size()));
     const auto together = engine.feed(all);
-    const auto p = engine.head().log_probs(together.f, nullptr);
+    const auto p = engine.head().log_probs(together.output, nullptr);
     std::int64_t begin = 0;
     for (const auto& text : texts) {
       engine.open(1);
       for (const auto token : text) {
         const auto one = engine.feed({infer::Feed{{token}, false}});
-        DOCTEST_REQUIRE(torch::equal(one.f[0], together.f[begin]));
-        DOCTEST_REQUIRE(torch::equal(one.g[0], together.g[begin]));
-        DOCTEST_REQUIRE(torch::equal(engine.head().log_probs(one.f, nullptr)[0], p[begin]));
+        DOCTEST_REQUIRE(torch::equal(one.output[0], together.output[begin]));
+        DOCTEST_REQUIRE(torch::equal(one.key[0], together.key[begin]));
+        DOCTEST_REQUIRE(torch::equal(engine.head().log_probs(one.output, nullptr)[0], p[begin]));
         ++begin;
       }
     }
@@ -74,12 +74,12 @@ DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
     last = engine
                .feed({infer::Feed{{step}, false}, infer::Feed{{step + 10}, false},
                       infer::Feed{{step + 20}, false}})
-               .f;
+               .output;
   for (std::int64_t row = 0; row < 3; ++row) {
     auto text = past;
     for (std::int64_t step = 0; step < 6; ++step) text.push_back(step + 10 * row);
     engine.open(1);
-    DOCTEST_CHECK(torch::equal(engine.feed({infer::Feed{text, false}}).f[19], last[row]));
+    DOCTEST_CHECK(torch::equal(engine.feed({infer::Feed{text, false}}).output[19], last[row]));
   }
 }
 
@@ -125,10 +125,10 @@ DOCTEST_TEST_CASE(
       a.open(1), b.open(1);
       const auto of_narrow = a.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}}),
                  of_wide = b.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}});
-      DOCTEST_CHECK(torch::equal(of_narrow.f, of_wide.f));
-      DOCTEST_CHECK(torch::equal(of_narrow.g, of_wide.g));
-      DOCTEST_CHECK(torch::equal(a.head().log_probs(of_narrow.f, nullptr),
-                                 b.head().log_probs(of_wide.f, nullptr)));
+      DOCTEST_CHECK(torch::equal(of_narrow.output, of_wide.output));
+      DOCTEST_CHECK(torch::equal(of_narrow.key, of_wide.key));
+      DOCTEST_CHECK(torch::equal(a.head().log_probs(of_narrow.output, nullptr),
+                                 b.head().log_probs(of_wide.output, nullptr)));
     }
   }
 }

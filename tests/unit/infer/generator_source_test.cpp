@@ -65,13 +65,13 @@ nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
   batch.fresh = torch::ones({1}, torch::kBool);
   batch.source = torch::tensor(source).unsqueeze(0);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  return {hidden.f[0].slice(0, n - 1), hidden.g[0].slice(0, n - 1)};
+  return {hidden.output[0].slice(0, n - 1), hidden.key[0].slice(0, n - 1)};
 }
 
 // Returns log p of the next token.
 Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
                  const Tokens& inputs = {kSentenceEnd}) {
-  return model.head->log_probs(last_of(model, source, tokens, inputs).f)[0];
+  return model.head->log_probs(last_of(model, source, tokens, inputs).output)[0];
 }
 
 std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
@@ -188,10 +188,10 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
                                                               const Tokens& tokens) {
       const auto hidden = last_of(model, source, tokens);
       Tensor z;
-      const Tensor words = model.head->log_probs(hidden.f, &z)[0].to(torch::kFloat64).exp();
+      const Tensor words = model.head->log_probs(hidden.output, &z)[0].to(torch::kFloat64).exp();
       std::vector<std::pair<double, std::int64_t>> scores;
       for (const auto& entry : entries) {
-        const Tensor q = hidden.g[0].to(torch::kFloat64), k = entry.key;
+        const Tensor q = hidden.key[0].to(torch::kFloat64), k = entry.key;
         const Tensor score = metric == "ip" ? q.dot(k) : -(q - k).square().sum();
         scores.emplace_back(score.item<double>(), entry.label);
       }

@@ -75,7 +75,7 @@ Tensor next_word(nn::Model& model, const Tokens& tokens) {
                  torch::arange(n).unsqueeze(0)};
   batch.fresh = torch::ones({1}, torch::kBool);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  return model.head->log_probs(hidden.f[0].slice(0, n - 1))[0];
+  return model.head->log_probs(hidden.output[0].slice(0, n - 1))[0];
 }
 
 Tokens bytes_of(const std::string& text) {
@@ -284,7 +284,7 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
         batch.fresh = torch::ones({1}, torch::kBool);
         const auto hidden = model.architecture->forward(batch, nullptr);
         Tensor z;
-        const Tensor words = model.head->log_probs(hidden.f[0].slice(0, n - 1), &z)[0].exp();
+        const Tensor words = model.head->log_probs(hidden.output[0].slice(0, n - 1), &z)[0].exp();
         // Returns the mass of every token by a loop over the earlier tokens. Local reaches back by
         // the window, 64.
         const auto masses = [&](const Tensor& keys, std::int64_t reach, double scale) {
@@ -295,8 +295,8 @@ DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
           }
           return sums;
         };
-        const Tensor context = masses(hidden.g[0], 64, 1 / (std::sqrt(16.0) * 0.7));
-        const Tensor cache = masses(hidden.f[0], 4, memory.cache_theta);
+        const Tensor context = masses(hidden.key[0], 64, 1 / (std::sqrt(16.0) * 0.7));
+        const Tensor cache = masses(hidden.output[0], 4, memory.cache_theta);
         const double head_mass = std::exp(z.item<double>());
         const bool joint = memory.combine == "joint", any = n > 1;
         Tensor expected =

@@ -70,17 +70,18 @@ DOCTEST_TEST_CASE(
       for (const auto& text : all) {
         engine->open(1);
         const auto alone = engine->feed({text});
-        DOCTEST_CHECK(torch::equal(alone.f, together.f.narrow(0, begin, alone.f.size(0))));
-        DOCTEST_CHECK(torch::equal(alone.g, together.g.narrow(0, begin, alone.g.size(0))));
+        DOCTEST_CHECK(
+            torch::equal(alone.output, together.output.narrow(0, begin, alone.output.size(0))));
+        DOCTEST_CHECK(torch::equal(alone.key, together.key.narrow(0, begin, alone.key.size(0))));
         engine->open(1);
         for (std::size_t i = 0; i < text.tokens.size(); ++i) {
           const auto one = engine->feed({{{text.tokens[i]}}});
           const auto at = static_cast<std::int64_t>(i);
           if (whole_calls(model)) break;
-          DOCTEST_REQUIRE(torch::equal(one.f[0], alone.f[at]));
-          DOCTEST_REQUIRE(torch::equal(one.g[0], alone.g[at]));
+          DOCTEST_REQUIRE(torch::equal(one.output[0], alone.output[at]));
+          DOCTEST_REQUIRE(torch::equal(one.key[0], alone.key[at]));
         }
-        begin += alone.f.size(0);
+        begin += alone.output.size(0);
       }
     }
 }
@@ -98,7 +99,7 @@ DOCTEST_TEST_CASE("rows of loops that share a past part without touching each ot
         std::vector<infer::Feed> feeds;
         for (std::int64_t row = 0; row < rows; ++row)
           feeds.push_back({{step + 12 * (first + row)}});
-        last = engine->feed(feeds).f;
+        last = engine->feed(feeds).output;
       }
       return last;
     };
@@ -145,12 +146,13 @@ DOCTEST_TEST_CASE("what loops take back they were never fed") {
           moved[row] = wrong[static_cast<std::size_t>(places[row])];
         wrong = moved;
       }
-      if (call % 4 != 3) guessing->take_back(wrong);
+      if (call % 4 != 3) guessing->roll_back(wrong);
       std::int64_t at = 0, from = 0;
       for (std::size_t row = 0; row < kRows; ++row) {
         const auto n = std::ssize(right[row].tokens);
-        DOCTEST_REQUIRE(torch::equal(got.f.narrow(0, from, n), expected.f.narrow(0, at, n)));
-        DOCTEST_REQUIRE(torch::equal(got.g.narrow(0, from, n), expected.g.narrow(0, at, n)));
+        DOCTEST_REQUIRE(
+            torch::equal(got.output.narrow(0, from, n), expected.output.narrow(0, at, n)));
+        DOCTEST_REQUIRE(torch::equal(got.key.narrow(0, from, n), expected.key.narrow(0, at, n)));
         at += n, from += std::ssize(guesses[row].tokens);
       }
     }

@@ -55,16 +55,16 @@ DOCTEST_TEST_CASE("weights that are packed as they are read decode as those of t
       if (!tied) table.copy_(unpacked);  // the reference looks up what it did not pack
       engine->open(1), reference.open(1);
       const auto got = engine->feed(feeds), expected = reference.feed(feeds);
-      const Tensor rows = engine->head().log_probs(got.f, nullptr);
+      const Tensor rows = engine->head().log_probs(got.output, nullptr);
       if (!tied || precision == infer::Precision::bfloat16) {
-        DOCTEST_CHECK(torch::equal(got.f, expected.f));
-        DOCTEST_CHECK(torch::equal(got.g, expected.g));
-        DOCTEST_CHECK(torch::equal(rows, reference.head().log_probs(expected.f, nullptr)));
+        DOCTEST_CHECK(torch::equal(got.output, expected.output));
+        DOCTEST_CHECK(torch::equal(got.key, expected.key));
+        DOCTEST_CHECK(torch::equal(rows, reference.head().log_probs(expected.output, nullptr)));
       } else {
-        DOCTEST_CHECK(difference(rows, reference.head().log_probs(expected.f, nullptr)) < 0.5);
+        DOCTEST_CHECK(difference(rows, reference.head().log_probs(expected.output, nullptr)) < 0.5);
       }
       const Tensor targets = torch::arange(rows.size(0));
-      const auto block = engine->head().block(got.f, targets, false);
+      const auto block = engine->head().block(got.output, targets, false);
       DOCTEST_CHECK(torch::equal(block->log_prob, rows.gather(1, targets.unsqueeze(1)).squeeze(1)));
     }
   }

@@ -49,7 +49,7 @@ PlainScores plain(nn::Model& model, const Tokens& context, const Tokens& continu
   batch.weight = torch::ones(batch.inputs.sizes());
   batch.place = {torch::zeros_like(at), torch::zeros_like(at), at};
   batch.fresh = torch::ones({1}, torch::kBool);
-  const auto f = model.architecture->forward(batch, nullptr).f[0];
+  const auto f = model.architecture->forward(batch, nullptr).output[0];
   const auto words = model.head->log_probs(f).to(torch::kFloat64).log_softmax(1);
   PlainScores scores;
   for (std::size_t i = context.size(); i < all.size(); ++i) {
@@ -218,7 +218,7 @@ std::vector<double> plain_continuation(nn::Model& model, const Tokens& context,
     batch.fresh = torch::ones({1}, torch::kBool);
     const auto hidden = model.architecture->forward(batch, nullptr);
     for (std::int64_t i = 0; i < end - begin; ++i)
-      f.push_back(hidden.f[0][i]), g.push_back(hidden.g[0][i]);
+      f.push_back(hidden.output[0][i]), g.push_back(hidden.key[0][i]);
     begin = end;
   }
   const auto at = [](const auto& list, std::int64_t i) {

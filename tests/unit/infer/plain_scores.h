@@ -57,8 +57,8 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
     batch.fresh = torch::ones({1}, torch::kBool);
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     const auto key = [&](std::int64_t j) {
-      return j >= start ? std::make_pair(hidden.f[0][j - start].to(torch::kFloat64),
-                                         hidden.g[0][j - start].to(torch::kFloat64))
+      return j >= start ? std::make_pair(hidden.output[0][j - start].to(torch::kFloat64),
+                                         hidden.key[0][j - start].to(torch::kFloat64))
                         : kept.at(j);
     };
     for (std::int64_t i = from; i < end; ++i) {
@@ -66,7 +66,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       const auto [f, g] = key(i);
       torch::Tensor log_z;
       const torch::Tensor words =
-          model.head->log_probs(hidden.f[0].slice(0, i - start, i - start + 1), &log_z);
+          model.head->log_probs(hidden.output[0].slice(0, i - start, i - start + 1), &log_z);
       const double z = log_z.item<double>(), head = words[0][label(i)].item<double>();
       double all = 0, hit = 0, local_hit = 0, cache_all = 0, cache_hit = 0, joined_all = 0,
              joined_hit = 0;

@@ -101,7 +101,7 @@ inline torch::Tensor encode(nn::Model& model, const std::vector<std::int64_t>& r
   batch.place = {torch::zeros_like(batch.inputs), torch::zeros_like(batch.inputs),
                  torch::arange(batch.inputs.size(1)).unsqueeze(0)};
   batch.fresh = torch::ones({1}, torch::kBool);
-  return model.architecture->forward(batch, nullptr).f[0];
+  return model.architecture->forward(batch, nullptr).output[0];
 }
 
 }  // namespace retrieved

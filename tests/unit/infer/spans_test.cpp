@@ -38,7 +38,7 @@ nn::Hidden encode(nn::Model& model, const Tokens& tokens) {
   batch.place = {zero, zero, torch::arange(n).unsqueeze(0)};
   batch.fresh = torch::ones({1}, torch::kBool);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  return {hidden.f[0], hidden.g[0]};
+  return {hidden.output[0], hidden.key[0]};
 }
 
 struct Spanned {
@@ -53,7 +53,7 @@ struct Spanned {
     loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, 256));
     loaded.tokenizer = text::load_tokenizer("bytes")->json();
     const Tokens text = bytes_of(kStored);
-    const Tensor keys = encode(*loaded.model, text).g.to(torch::kFloat16).to(torch::kFloat64);
+    const Tensor keys = encode(*loaded.model, text).key.to(torch::kFloat16).to(torch::kFloat64);
     for (std::size_t i = 0; i + 1 < text.size(); ++i)
       entries.push_back({keys[static_cast<std::int64_t>(i)], text[i + 1]});
     tiny::make_store(folder / "store", entries, 256,
@@ -80,9 +80,10 @@ struct Spanned {
   std::pair<Tensor, std::vector<double>> mixture(const Tokens& text) const {
     const torch::NoGradGuard no_gradient;
     const auto hidden = encode(*loaded.model, text);
-    const auto last = hidden.f.size(0) - 1;
-    Tensor p = loaded.model->head->log_probs(hidden.f.slice(0, last))[0].to(torch::kFloat64).exp();
-    const Tensor query = hidden.g[last].to(torch::kFloat64);
+    const auto last = hidden.output.size(0) - 1;
+    Tensor p =
+        loaded.model->head->log_probs(hidden.output.slice(0, last))[0].to(torch::kFloat64).exp();
+    const Tensor query = hidden.key[last].to(torch::kFloat64);
     std::vector<double> gave;
     double sum = 0;
     for (const auto& entry : entries)

@@ -378,8 +378,8 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     infer::StreamMemory memories(memory, 12, true, model);
     const Tensor words = memories.log_probs(
-        *model.head, hidden.f[0], hidden.g[0],
-        nn::Place{batch.place.run[0], batch.place.segment[0], batch.place.position[0]});
+        *model.head, hidden.output[0], hidden.key[0],
+        nn::TokenPositions{batch.place.run[0], batch.place.segment[0], batch.place.position[0]});
     DOCTEST_CHECK(
         torch::allclose(words.logsumexp(1), torch::zeros({11}, torch::kFloat64), 0, 1e-5));
     const Tensor scored = tiny::log_probs(model, shard.data(), windows, memory);
@@ -387,7 +387,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     DOCTEST_CHECK(tiny::largest_difference(own, scored) < 1e-5);
     // The entries' contributions to every token add up to the stores' total.
     Tensor z;
-    model.head->log_probs(hidden.f[0], &z);
+    model.head->log_probs(hidden.output[0], &z);
     for (std::int64_t row = 0; row < 11; ++row) {
       double given = 0, mass = 0;
       for (std::int64_t word = 0; word < kWords; ++word) {
@@ -398,7 +398,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
           given += one.share * std::exp(log_prob);
         }
       }
-      const auto found = stores->search(hidden.g[0].slice(0, row, row + 1), 9, 1, false);
+      const auto found = stores->search(hidden.key[0].slice(0, row, row + 1), 9, 1, false);
       for (std::int64_t i = 0; i < 9; ++i)
         mass += std::exp(found.scores[0][i].item<double>() / (4 * 1.3));  // the root of the width
       const double joined = mass / (std::exp(z[row].item<double>()) + mass);

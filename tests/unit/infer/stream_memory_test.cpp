@@ -41,8 +41,8 @@ DOCTEST_TEST_CASE("the distribution over words sums to one and has eval's scores
                          torch::full({2, 1}, i, torch::kInt64)};
           batch.fresh = torch::full({2}, i == 0, torch::kBool);
           const nn::Hidden hidden = model.architecture->forward(batch, &state);
-          const Tensor f = hidden.f.flatten(0, 1), g = hidden.g.flatten(0, 1);
-          const nn::Place place = batch.place.flatten();
+          const Tensor f = hidden.output.flatten(0, 1), g = hidden.key.flatten(0, 1);
+          const nn::TokenPositions place = batch.place.flatten();
           const Tensor words = remembered.log_probs(*model.head, f, g, place);
           DOCTEST_CHECK(
               torch::allclose(words.logsumexp(1), torch::zeros({2}, torch::kFloat64), 0, 1e-9));

@@ -57,7 +57,7 @@ inline double loss_of(nn::Model& model, const torch::Tensor& ids) {
   const torch::NoGradGuard no_grad;
   const auto batch = batch_of(ids);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  const auto block = model.head->block(hidden.f.squeeze(0), batch.targets.squeeze(0), false);
+  const auto block = model.head->block(hidden.output.squeeze(0), batch.targets.squeeze(0), false);
   return -block->log_prob.mean().item<double>();
 }
 

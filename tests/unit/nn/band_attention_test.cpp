@@ -22,12 +22,13 @@ DOCTEST_TEST_CASE("attention in bands is attention with a mask, values and gradi
       }
       return all;
     };
-    nn::Sight sight;
-    sight.mask = torch::full({steps, steps}, nn::kHidden, torch::kFloat64);
+    nn::Visibility visibility;
+    visibility.mask = torch::full({steps, steps}, nn::kHidden, torch::kFloat64);
     for (std::int64_t t = 0; t < steps; ++t)
-      for (std::int64_t s = std::max<std::int64_t>(0, t - 3); s <= t; ++s) sight.mask[t][s] = 0;
+      for (std::int64_t s = std::max<std::int64_t>(0, t - 3); s <= t; ++s)
+        visibility.mask[t][s] = 0;
     const auto got = gradients(nn::attend_band(q, k, v, 4, 0, {.scale = .7})),
-               want = gradients(nn::attend(q, k, v, sight, 0, {.scale = .7}));
+               want = gradients(nn::attend(q, k, v, visibility, 0, {.scale = .7}));
     DOCTEST_CAPTURE(steps);
     for (std::size_t i = 0; i < 4; ++i) DOCTEST_CHECK(properties::gap(got[i], want[i]) < 1e-12);
   }

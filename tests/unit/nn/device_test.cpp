@@ -87,8 +87,8 @@ Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On 
   for (std::int64_t segment = 0; segment < (source ? 1 : 2); ++segment) {
     const auto batch = segment_of(segment, source).to(device);
     const auto hidden = model->architecture->forward(batch, source ? nullptr : &state);
-    const auto nats = nn::joint_loss(hidden.f, hidden.g, batch, *model->head, rule,
-                                     nn::Entries::of(hidden.g, batch));
+    const auto nats = nn::joint_loss(hidden.output, hidden.key, batch, *model->head, rule,
+                                     nn::Entries::of(hidden.key, batch));
     loss = loss.defined() ? loss + nats : nats;
   }
   loss.backward();
@@ -239,12 +239,12 @@ DOCTEST_TEST_CASE("attention's dropout on a device keeps the mean and drops whol
   const nn::AsDevice device;
   const auto q = torch::randn({1, 1, 4, 8}), k = torch::randn({1, 1, 6, 8});
   const auto v = torch::eye(6).view({1, 1, 6, 6});  // the output is the weights
-  nn::Sight sight;
-  const auto whole = nn::attend(q, k, v, sight, 0);
+  nn::Visibility visibility;
+  const auto whole = nn::attend(q, k, v, visibility, 0);
   auto sum = torch::zeros_like(whole), gone = torch::zeros_like(whole);
   constexpr int kDraws = 4000;
   for (int i = 0; i < kDraws; ++i) {
-    const auto out = nn::attend(q, k, v, sight, 0.25);
+    const auto out = nn::attend(q, k, v, visibility, 0.25);
     sum += out;
     gone += out.eq(0).to(torch::kFloat32);
     DOCTEST_REQUIRE((out.eq(0) | (out - whole / 0.75).abs().lt(1e-5)).all().item<bool>());

@@ -155,7 +155,8 @@ nn::Batch with_source(nn::Batch batch, const std::vector<Ids>& sources) {
 std::vector<Tensor> gradients(nn::Model& model, const nn::Hidden& hidden) {
   model.zero_grad();
   torch::manual_seed(9);
-  ((hidden.f * torch::randn_like(hidden.f)).sum() + (hidden.g * torch::randn_like(hidden.g)).sum())
+  ((hidden.output * torch::randn_like(hidden.output)).sum() +
+   (hidden.key * torch::randn_like(hidden.key)).sum())
       .backward();
   std::vector<Tensor> all;
   for (const auto& [name, weight] : model.named_weights())
@@ -186,7 +187,7 @@ DOCTEST_TEST_CASE("an encoder-decoder is what its definition says, values and gr
       model->to(torch::kFloat32);
       const auto narrow =
           model->architecture->forward(with_source(batch_of({ids}), {source}), nullptr);
-      DOCTEST_CHECK((narrow.f - plain.f).abs().max().item<double>() < 1e-4);
+      DOCTEST_CHECK((narrow.output - plain.output).abs().max().item<double>() < 1e-4);
     }
   }
 }
@@ -207,8 +208,8 @@ DOCTEST_TEST_CASE("padding on either side changes nothing, neither values nor gr
         with_source(batch_of({random_ids(6, 42), target}), {random_ids(7, 43), padded});
     const auto both = model->architecture->forward(batch, nullptr);
     const auto at = torch::tensor({1, 2, 4, 5});
-    const nn::Hidden there = {both.f[1].index_select(0, at).unsqueeze(0),
-                              both.g[1].index_select(0, at).unsqueeze(0)};
+    const nn::Hidden there = {both.output[1].index_select(0, at).unsqueeze(0),
+                              both.key[1].index_select(0, at).unsqueeze(0)};
     DOCTEST_CHECK(properties::difference(there, 0, 0, alone, 0, 0, 4) < kClose);
     const auto expected = gradients(*model, alone);
     check_same(*model, gradients(*model, there), expected);
@@ -276,6 +277,6 @@ DOCTEST_TEST_CASE("a decoder without a source is the transformer of its weights,
   for (std::uint64_t row = 0; row < 16; ++row) rows.push_back(random_ids(30, 70 + row));
   const auto a = reads.architecture->forward(batch_of(rows), nullptr),
              b = plain.architecture->forward(batch_of(rows), nullptr);
-  DOCTEST_CHECK(torch::equal(a.f, b.f));
-  DOCTEST_CHECK(torch::equal(a.g, b.g));
+  DOCTEST_CHECK(torch::equal(a.output, b.output));
+  DOCTEST_CHECK(torch::equal(a.key, b.key));
 }

@@ -12,7 +12,7 @@ namespace {
 
 using torch::Tensor;
 
-nn::Place places(std::int64_t begin, std::int64_t steps, std::int64_t rows) {
+nn::TokenPositions places(std::int64_t begin, std::int64_t steps, std::int64_t rows) {
   const Tensor row = torch::arange(rows).repeat({steps, 1});
   return {row, torch::zeros({steps, rows}, torch::kInt64),
           torch::arange(begin, begin + steps).unsqueeze(1).expand({steps, rows})};

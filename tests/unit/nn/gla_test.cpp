@@ -227,12 +227,12 @@ DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls o
       const properties::Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
                                  ids.begin() + static_cast<std::ptrdiff_t>(at + n));
       const auto hidden = model->architecture->forward(batch_of({part}, at == 0), &state);
-      f.push_back(hidden.f[0]);
-      g.push_back(hidden.g[0]);
+      f.push_back(hidden.output[0]);
+      g.push_back(hidden.key[0]);
       at += n;
     }
     const auto want = plain_gla(options, weights, ids);
-    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
+    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.output, want.key}, 1e-10);
   }
 }
 

@@ -80,13 +80,13 @@ Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, Smal
                   const nn::MemoryRule& rule, const nn::Entries& carried) {
   const Tensor rows = f.flatten(0, 1), queries = g.flatten(0, 1), targets = batch.targets.flatten();
   const Tensor weight = batch.weight.flatten();
-  const nn::Place place = batch.place.flatten();
+  const nn::TokenPositions place = batch.place.flatten();
   Tensor keys = rule.gradient ? queries : queries.detach(), labels = targets;
-  nn::Place places = place;
+  nn::TokenPositions places = place;
   if (carried.size() > 0) {
     keys = torch::cat({keys, rule.gradient ? carried.keys : carried.keys.detach()});
     labels = torch::cat({labels, carried.labels});
-    places = nn::Place::concatenate({place, carried.place});
+    places = nn::TokenPositions::concatenate({place, carried.place});
   }
   const double scale =
       1 / (rule.temperature * (rule.scale_by_width ? std::sqrt(double(queries.size(1))) : 1.0));
@@ -97,8 +97,8 @@ Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, Smal
     std::vector<std::pair<double, std::int64_t>> seen;
     std::vector<Tensor> scores(labels.size(0));
     const auto id = [](const Tensor& t, std::int64_t k) { return t[k].item<std::int64_t>(); };
-    const auto at = [&](const nn::Place& p, std::int64_t k) {
-      return nn::TokenPlace{id(p.run, k), id(p.segment, k), id(p.position, k)};
+    const auto at = [&](const nn::TokenPositions& p, std::int64_t k) {
+      return nn::TokenPosition{id(p.run, k), id(p.segment, k), id(p.position, k)};
     };
     for (std::int64_t j = 0; j < labels.size(0); ++j) {
       if (!plain::sees(rule, at(place, i), at(places, j))) continue;

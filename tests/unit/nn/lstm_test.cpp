@@ -34,10 +34,10 @@ DOCTEST_TEST_CASE("the LSTM equals torch's module in values and gradients") {
   const auto ours = model->architecture->forward(batch, nullptr);
   const auto x = torch::embedding(weights["lstm.wte.weight"].detach(), batch.inputs);
   const auto expected = std::get<0>(theirs->forward(x));
-  DOCTEST_CHECK((ours.f - expected).abs().max().item<double>() < 1e-12);
-  DOCTEST_CHECK(torch::equal(ours.f, ours.g));
+  DOCTEST_CHECK((ours.output - expected).abs().max().item<double>() < 1e-12);
+  DOCTEST_CHECK(torch::equal(ours.output, ours.key));
   const auto direction = torch::randn_like(expected);
-  (ours.f * direction).sum().backward();
+  (ours.output * direction).sum().backward();
   (expected * direction).sum().backward();
   for (auto& item : theirs->named_parameters()) {
     DOCTEST_CAPTURE(item.key());
@@ -63,8 +63,8 @@ DOCTEST_TEST_CASE("dropout between layers acts in training alone") {
   options.shape.dropout = 0.4;
   const auto model = properties::strong_model(options);
   const auto batch = batch_of({random_ids(7, 1)});
-  const auto sure = model->architecture->forward(batch, nullptr).f;
-  DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).f, sure));
+  const auto sure = model->architecture->forward(batch, nullptr).output;
+  DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).output, sure));
   model->train();
-  DOCTEST_CHECK_FALSE(torch::allclose(model->architecture->forward(batch, nullptr).f, sure));
+  DOCTEST_CHECK_FALSE(torch::allclose(model->architecture->forward(batch, nullptr).output, sure));
 }

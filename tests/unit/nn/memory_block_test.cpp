@@ -16,7 +16,8 @@ namespace {
 using torch::Tensor;
 
 // Returns runs of `lengths` tokens in segments of `segment`; every 50th token is padding.
-nn::Place place_of(const std::vector<std::int64_t>& lengths, std::int64_t segment, bool padded) {
+nn::TokenPositions place_of(const std::vector<std::int64_t>& lengths, std::int64_t segment,
+                            bool padded) {
   std::vector<std::int64_t> run, part, position;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
     for (std::int64_t i = 0; i < lengths[r]; ++i) {
@@ -34,7 +35,7 @@ struct Result {
 };
 
 Result result_of(const Tensor& queries, const Tensor& keys, const Tensor& targets,
-                 const nn::Place& place, const nn::MemoryRule& rule) {
+                 const nn::TokenPositions& place, const nn::MemoryRule& rule) {
   const nn::Entries entries{keys, targets, place};
   nn::MemoryBlock block(queries, place, targets, entries, rule);
   Result result{block.all, block.positive, {}, torch::zeros_like(keys)};
@@ -51,11 +52,11 @@ void expect_near(const Tensor& fast, const Tensor& plain) {
 
 DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, for every pair") {
   for (const bool padded : {false, true}) {
-    const nn::Place place = place_of({150, 1, 70, 129}, 40, padded);
+    const nn::TokenPositions place = place_of({150, 1, 70, 129}, 40, padded);
     const auto size = place.size();
-    const nn::PlaceIds tokens{place.run.const_data_ptr<std::int64_t>(),
-                              place.segment.const_data_ptr<std::int64_t>(),
-                              place.position.const_data_ptr<std::int64_t>(), size};
+    const nn::PositionIds tokens{place.run.const_data_ptr<std::int64_t>(),
+                                 place.segment.const_data_ptr<std::int64_t>(),
+                                 place.position.const_data_ptr<std::int64_t>(), size};
     for (const std::string names :
          {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
       for (const std::int64_t reach : {0, 30, 100}) {
@@ -82,7 +83,7 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
   torch::manual_seed(11);
   for (const bool padded : {false, true}) {
     for (const std::int64_t segment : {40, 128}) {
-      const nn::Place place = place_of({300, 1, 70, 129}, segment, padded);
+      const nn::TokenPositions place = place_of({300, 1, 70, 129}, segment, padded);
       const auto size = place.size();
       const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
                    keys = torch::randn({size, 8}, torch::kFloat64),
@@ -118,7 +119,7 @@ DOCTEST_TEST_CASE("kernels give the masses and gradients of whole masks, for eve
   const nn::CudaKernels emulated = nn::linked_cuda_kernels();
   const auto device = pretend::device();
   const nn::AsDevice as(&emulated, device.type());
-  const auto check = [&](const nn::Place& place, const nn::MemoryRule& rule) {
+  const auto check = [&](const nn::TokenPositions& place, const nn::MemoryRule& rule) {
     const auto size = place.size();
     const Tensor queries = torch::randn({size, 8}, torch::kFloat64),
                  keys = torch::randn({size, 8}, torch::kFloat64),
@@ -146,7 +147,7 @@ DOCTEST_TEST_CASE("kernels give the masses and gradients of whole masks, for eve
 }
 
 DOCTEST_TEST_CASE("scores too far below the largest give no mass, and no infinity") {
-  const nn::Place place = place_of({100}, 100, false);
+  const nn::TokenPositions place = place_of({100}, 100, false);
   Tensor keys = torch::zeros({100, 4});
   keys.select(0, 0).fill_(1000);
   const Tensor queries = torch::ones({100, 4}), targets = torch::arange(100);
@@ -160,7 +161,7 @@ DOCTEST_TEST_CASE("scores too far below the largest give no mass, and no infinit
 
 DOCTEST_TEST_CASE("masses at several temperatures at once are those of a block at each") {
   torch::manual_seed(12);
-  const nn::Place place = place_of({300, 70}, 40, /*padded=*/true);
+  const nn::TokenPositions place = place_of({300, 70}, 40, /*padded=*/true);
   const auto size = place.size();
   const Tensor queries = torch::randn({size, 8}, torch::kFloat64) * 2,
                keys = torch::randn({size, 8}, torch::kFloat64) * 2,

@@ -15,7 +15,7 @@ using torch::Tensor;
 Tensor ids(std::vector<std::int64_t> values) { return torch::tensor(values, torch::kInt64); }
 
 // Two runs of two segments of three tokens, then padding: positions 0..12.
-nn::Place two_runs() {
+nn::TokenPositions two_runs() {
   return {ids({0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, -1}),
           ids({0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 0}),
           ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
@@ -47,7 +47,7 @@ DOCTEST_TEST_CASE("truth table of the memory rules") {
       {"local,ext", true, 0, {6, 7, 8, 9, 10, 11}},
       {"local,long,ext", false, 0, {0, 1, 2, 3, 6, 7, 8, 9, 10, 11}},
   };
-  const nn::Place place = two_runs();
+  const nn::TokenPositions place = two_runs();
   for (const auto& row : rows) {
     DOCTEST_CAPTURE(row.rule);
     DOCTEST_CAPTURE(row.dropped);
@@ -63,10 +63,10 @@ DOCTEST_TEST_CASE("truth table of the memory rules") {
 
 DOCTEST_TEST_CASE(
     "visibility is the truth table for every pair, and spans leave nothing visible out") {
-  const nn::Place place = two_runs();
+  const nn::TokenPositions place = two_runs();
   const auto at = [&](std::int64_t i) {
     const auto id = [i](const Tensor& t) { return t[i].item<std::int64_t>(); };
-    return nn::TokenPlace{id(place.run), id(place.segment), id(place.position)};
+    return nn::TokenPosition{id(place.run), id(place.segment), id(place.position)};
   };
   for (const char* names : {"none", "local", "long", "ext", "local,ext", "long,ext"}) {
     for (const bool drop : {false, true}) {
@@ -92,9 +92,9 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE("a local memory walks its own segment only") {
   const std::int64_t segments = 8, length = 256;
-  nn::Place place{torch::arange(segments).repeat_interleave(length),
-                  torch::arange(segments).repeat_interleave(length),
-                  torch::arange(segments * length)};
+  nn::TokenPositions place{torch::arange(segments).repeat_interleave(length),
+                           torch::arange(segments).repeat_interleave(length),
+                           torch::arange(segments * length)};
   const auto spans =
       nn::visible_spans(place.slice(512, 768), place, nn::MemoryRule::parse("local"));
   DOCTEST_REQUIRE(spans.size() == 1);
@@ -104,7 +104,7 @@ DOCTEST_TEST_CASE("a local memory walks its own segment only") {
 
 DOCTEST_TEST_CASE("masses of every word agree with the masses of single targets") {
   torch::manual_seed(6);
-  const nn::Place place = two_runs();
+  const nn::TokenPositions place = two_runs();
   const std::int64_t vocabulary = 4;
   const Tensor keys = torch::randn({13, 6}, torch::kFloat64),
                labels = torch::randint(vocabulary, {13}, torch::kInt64);

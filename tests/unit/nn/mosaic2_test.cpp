@@ -92,12 +92,12 @@ nn::Hidden plain_mosaic2(const Tensor& ids, const Weights2& w, std::int64_t laye
         plain_memory(
             read, w, full + "long_term.", [](std::int64_t) { return std::int64_t{0}; },
             [](std::int64_t t) { return std::max<std::int64_t>(-1, t - kDelay); });
-    made.g = norm(x, h + "ln_2");
-    const auto inner = torch::matmul(made.g, w[full + "mlp.c_fc.weight"].t()).chunk(2, 1);
+    made.key = norm(x, h + "ln_2");
+    const auto inner = torch::matmul(made.key, w[full + "mlp.c_fc.weight"].t()).chunk(2, 1);
     x = x +
         torch::matmul(inner[0] * inner[0].sigmoid() * inner[1], w[full + "mlp.c_proj.weight"].t());
   }
-  made.f = norm(x, "ln_f");
+  made.output = norm(x, "ln_f");
   return made;
 }
 
@@ -211,17 +211,17 @@ DOCTEST_TEST_CASE("in training a mosaic2 draws its delay, evenly from the range,
   const auto at_delay = [&](std::int64_t delay) {
     auto fixed = options;
     fixed.mosaic2.delay = delay;
-    return properties::strong_model(fixed)->architecture->forward(batch, nullptr).f;
+    return properties::strong_model(fixed)->architecture->forward(batch, nullptr).output;
   };
   const std::vector<Tensor> expected = {at_delay(3), at_delay(4), at_delay(5)};
-  DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).f, expected[0]));
+  DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).output, expected[0]));
   model->train();
   std::vector<std::int64_t> times(3);
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     torch::manual_seed(seed);
-    const auto f = model->architecture->forward(batch, nullptr).f;
+    const auto f = model->architecture->forward(batch, nullptr).output;
     torch::manual_seed(seed);
-    DOCTEST_CHECK(torch::equal(f, model->architecture->forward(batch, nullptr).f));
+    DOCTEST_CHECK(torch::equal(f, model->architecture->forward(batch, nullptr).output));
     for (std::size_t i = 0; i < 3; ++i) times[i] += torch::equal(f, expected[i]);
   }
   DOCTEST_CHECK(times[0] + times[1] + times[2] == 60);
@@ -239,7 +239,7 @@ DOCTEST_TEST_CASE("a mosaic2 that forgets keeps that many tokens' pairs and coun
                     .sum()
                     .item<std::int64_t>() == 5);
   const auto after = model->architecture->forward(batch_of({random_ids(3, 2)}, false), &state);
-  DOCTEST_CHECK(after.f.isfinite().all().item<bool>());
+  DOCTEST_CHECK(after.output.isfinite().all().item<bool>());
 }
 
 DOCTEST_TEST_CASE("a mosaic2 begins as the paper's does") {

@@ -110,14 +110,14 @@ Plain plain_mosaic(const Tensor& ids, const Weights& w, std::int64_t layers) {
   };
   auto x = w["mosaic.wte.weight"].index_select(0, ids) * std::sqrt(8.0);
   Plain made;
-  auto& g = made.g;
+  auto& g = made.key;
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto h = "h." + std::to_string(i) + ".";
     x = x + contextual(layer_norm(x, h + "ln_1"), w, "mosaic." + h + "contextual.", made.last);
     g = layer_norm(x, h + "ln_2");
     x = x + persistent(g, w, "mosaic." + h + "persistent.");
   }
-  made.f = layer_norm(x, "ln_f") / std::sqrt(8.0);
+  made.output = layer_norm(x, "ln_f") / std::sqrt(8.0);
   return made;
 }
 
@@ -219,7 +219,7 @@ DOCTEST_TEST_CASE("a mosaic that forgets keeps that many tokens' pairs") {
                     .sum()
                     .item<std::int64_t>() == 5);
   const auto after = model->architecture->forward(batch_of({random_ids(3, 2)}, false), &state);
-  DOCTEST_CHECK(after.f.isfinite().all().item<bool>());
+  DOCTEST_CHECK(after.output.isfinite().all().item<bool>());
 }
 
 DOCTEST_TEST_CASE("a mosaic begins as the paper's does") {

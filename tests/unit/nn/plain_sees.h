@@ -3,12 +3,12 @@
 
 #include <cstdint>
 
-#include "nn/kernels/who_sees.h"
+#include "nn/kernels/visibility_rule.h"
 
 namespace plain {
 
-inline bool sees(const nn::SightRule& rule, const nn::TokenPlace& query,
-                 const nn::TokenPlace& entry) {
+inline bool sees(const nn::VisibilityRule& rule, const nn::TokenPosition& query,
+                 const nn::TokenPosition& entry) {
   if (query.run < 0 || entry.run < 0) return false;
   if (query.run != entry.run) return rule.ext;
   if (entry.position >= query.position) return false;

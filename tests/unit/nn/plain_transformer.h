@@ -14,7 +14,7 @@ namespace plain {
 using Weights = std::map<std::string, torch::Tensor>;
 
 struct Output {
-  torch::Tensor f, g;  // (T, d)
+  torch::Tensor output, key;  // (T, d)
   std::vector<torch::Tensor> last =
       {};  // of each layer, (heads, T): the attention of the last token
 };

@@ -27,8 +27,8 @@ nn::Hidden in_calls(nn::Model& model, const std::vector<Ids>& rows,
     std::vector<Ids> part;
     for (const auto& row : rows) part.emplace_back(row.begin() + begin, row.begin() + end);
     const auto hidden = model.architecture->forward(batch_of(part, begin == 0), &state);
-    f.push_back(hidden.f);
-    g.push_back(hidden.g);
+    f.push_back(hidden.output);
+    g.push_back(hidden.key);
     begin = end;
   }
   return {torch::cat(f, 1), torch::cat(g, 1)};
@@ -45,8 +45,8 @@ Ids without_padding(const Ids& row) {
 void check_row_alone(nn::Model& model, const nn::Hidden& hidden, const std::vector<Ids>& rows,
                      std::int64_t r) {
   const auto real = without_padding(rows[r]);
-  DOCTEST_CHECK(hidden.f[r].isfinite().all().item<bool>());
-  DOCTEST_CHECK(hidden.g[r].isfinite().all().item<bool>());
+  DOCTEST_CHECK(hidden.output[r].isfinite().all().item<bool>());
+  DOCTEST_CHECK(hidden.key[r].isfinite().all().item<bool>());
   if (real.empty()) return;
   const auto alone = model.architecture->forward(batch_of({real}), nullptr);
   std::int64_t place = 0;
@@ -127,15 +127,16 @@ double gap(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want, double close) {
-  DOCTEST_CHECK(gap(got.f, want.f) < close);
-  DOCTEST_CHECK(gap(got.g, want.g) < close);
+  DOCTEST_CHECK(gap(got.output, want.output) < close);
+  DOCTEST_CHECK(gap(got.key, want.key) < close);
   const auto gradients = [&](const nn::Hidden& hidden) {
     model.zero_grad();
     torch::manual_seed(9);
     const auto direction = [](const torch::Tensor& like) {
       return torch::randn(like.sizes(), torch::kFloat64).to(like.scalar_type());
     };
-    ((hidden.f * direction(hidden.f)).sum() + (hidden.g * direction(hidden.g)).sum()).backward();
+    ((hidden.output * direction(hidden.output)).sum() + (hidden.key * direction(hidden.key)).sum())
+        .backward();
     std::vector<torch::Tensor> all;
     for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
     return all;
@@ -155,12 +156,12 @@ std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainMod
   const auto ours = model->architecture->forward(batch_of({random_ids(steps, 4), ids}), nullptr);
   const auto weights = exact->named_parameters();
   const auto theirs = plain(torch::tensor(ids), weights);
-  DOCTEST_CHECK((ours.f[1] - theirs.f).abs().max().item<double>() < close);
-  DOCTEST_CHECK((ours.g[1] - theirs.g).abs().max().item<double>() < close);
+  DOCTEST_CHECK((ours.output[1] - theirs.output).abs().max().item<double>() < close);
+  DOCTEST_CHECK((ours.key[1] - theirs.key).abs().max().item<double>() < close);
   torch::manual_seed(3);
-  const auto to_f = torch::randn_like(theirs.f), to_g = torch::randn_like(theirs.g);
-  (ours.f[1] * to_f.to(type) + ours.g[1] * to_g.to(type)).sum().backward();
-  (theirs.f * to_f + theirs.g * to_g).sum().backward();
+  const auto to_f = torch::randn_like(theirs.output), to_g = torch::randn_like(theirs.key);
+  (ours.output[1] * to_f.to(type) + ours.key[1] * to_g.to(type)).sum().backward();
+  (theirs.output * to_f + theirs.key * to_g).sum().backward();
   std::int64_t compared = 0;
   for (const auto& item : model->named_parameters()) {
     if (!item.value().grad().defined()) continue;
@@ -191,15 +192,15 @@ double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
         .max()
         .item<double>();
   };
-  return n == 0 ? 0 : std::max(gap(a.f, b.f), gap(a.g, b.g));
+  return n == 0 ? 0 : std::max(gap(a.output, b.output), gap(a.key, b.key));
 }
 
 void check_causality(nn::Model& model) {
   const torch::NoGradGuard no_grad;
   const auto ids = random_ids(7, 3);
   const auto before = model.architecture->forward(batch_of({ids}), nullptr);
-  DOCTEST_CHECK(before.f.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_model()}));
-  DOCTEST_CHECK(before.g.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_key()}));
+  DOCTEST_CHECK(before.output.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_model()}));
+  DOCTEST_CHECK(before.key.sizes() == torch::IntArrayRef({1, 7, model.architecture->d_key()}));
   for (std::int64_t t = 0; t < 7; ++t) {
     auto changed = ids;
     changed[t] = (ids[t] + 1) % kVocabulary;
@@ -299,8 +300,8 @@ void check_gradient_through_state(nn::Model& model) {
     nn::State state;
     const auto hidden = in_calls(model, rows, cuts, state);
     torch::manual_seed(5);
-    const auto loss = (hidden.f * torch::randn_like(hidden.f)).sum() +
-                      (hidden.g * torch::randn_like(hidden.g)).sum();
+    const auto loss = (hidden.output * torch::randn_like(hidden.output)).sum() +
+                      (hidden.key * torch::randn_like(hidden.key)).sum();
     loss.backward();
     std::vector<torch::Tensor> all;
     for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
@@ -325,7 +326,7 @@ void check_padding_gradient(nn::Model& model) {
   const auto gradients = [&](const nn::Batch& batch, const Ids& at) {
     model.zero_grad();
     const auto hidden = model.architecture->forward(batch, nullptr);
-    (hidden.f[0].index_select(0, torch::tensor(at)) * weights).sum().backward();
+    (hidden.output[0].index_select(0, torch::tensor(at)) * weights).sum().backward();
     std::vector<torch::Tensor> all;
     for (const auto& [name, weight] : model.named_weights()) all.push_back(gradient_of(weight));
     return all;

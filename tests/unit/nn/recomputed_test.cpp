@@ -84,9 +84,9 @@ std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries,
       batch.source[1].slice(0, 4) = properties::kPad;
     }
     const auto hidden = model.architecture->forward(batch, carries ? &state : nullptr);
-    (hidden.f.square().sum() + hidden.g.sin().sum()).backward();
+    (hidden.output.square().sum() + hidden.key.sin().sum()).backward();
     state.detach();
-    all.insert(all.end(), {hidden.f.detach(), hidden.g.detach()});
+    all.insert(all.end(), {hidden.output.detach(), hidden.key.detach()});
   }
   for (const auto& [name, weight] : model.named_weights()) {
     DOCTEST_CAPTURE(name);

@@ -182,11 +182,11 @@ DOCTEST_TEST_CASE("srupp equals its formulas in values and gradients, with what 
     std::vector<Tensor> f, g;
     for (std::size_t i = 0; i < segments.size(); ++i) {
       const auto hidden = model->architecture->forward(batch_of({segments[i]}, i == 0), &state);
-      f.push_back(hidden.f[0]);
-      g.push_back(hidden.g[0]);
+      f.push_back(hidden.output[0]);
+      g.push_back(hidden.key[0]);
     }
     const auto want = plain_srupp(options, weights, segments);
-    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.f, want.g}, 1e-10);
+    properties::check_same(*model, {torch::cat(f), torch::cat(g)}, {want.output, want.key}, 1e-10);
   }
 }
 
@@ -196,7 +196,7 @@ DOCTEST_TEST_CASE("srupp's dropout acts in training alone; attention starts at n
   torch::manual_seed(1);
   nn::Model model(options, properties::kVocabulary);
   const auto batch = batch_of({random_ids(6, 1)});
-  const auto run = [&] { return model.architecture->forward(batch, nullptr).f; };
+  const auto run = [&] { return model.architecture->forward(batch, nullptr).output; };
   model.train();
   DOCTEST_CHECK((run() - run()).abs().max().item<double>() > 0);
   model.eval();

@@ -241,11 +241,11 @@ DOCTEST_TEST_CASE(
                                  std::vector{real, padded}, std::vector(8, real)}) {
           const auto batch = properties::batch_of(rows);
           model->eval();
-          const auto expected = model->architecture->forward(batch, nullptr).f;
+          const auto expected = model->architecture->forward(batch, nullptr).output;
           model->train();
           std::optional<nn::AsDevice> device;
           if (way.device) device.emplace();
-          const auto got = model->architecture->forward(batch, nullptr).f;
+          const auto got = model->architecture->forward(batch, nullptr).output;
           DOCTEST_CAPTURE(arch);
           DOCTEST_CAPTURE(d);
           DOCTEST_CAPTURE(way.device);
@@ -262,7 +262,7 @@ DOCTEST_TEST_CASE("layers draw another mask each call, and the same from the sam
     const auto model = attending(options, torch::kFloat32);
     model->train();
     const auto batch = properties::batch_of(std::vector(4, properties::random_ids(9, 24)));
-    const auto run = [&] { return model->architecture->forward(batch, nullptr).f; };
+    const auto run = [&] { return model->architecture->forward(batch, nullptr).output; };
     torch::manual_seed(8);
     const auto first = run(), second = run();
     DOCTEST_CAPTURE(arch);

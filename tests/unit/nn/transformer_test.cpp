@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "nn/base/attention_watch.h"
+#include "nn/base/attention_callback.h"
 #include "plain_transformer.h"
 #include "properties.h"
 
@@ -27,7 +27,8 @@ void check_against_plain(nn::Model& model, torch::ScalarType type, double close)
   const auto ids = random_ids(7, 20);
   const auto hidden = model.architecture->forward(batch_of({ids}), nullptr);
   const auto expected = plain::transformer(model.options, weights_of(model), ids);
-  properties::check_same(model, {hidden.f[0], hidden.g[0]}, {expected.f, expected.g}, close);
+  properties::check_same(model, {hidden.output[0], hidden.key[0]}, {expected.output, expected.key},
+                         close);
 }
 
 template <class F>
@@ -171,7 +172,7 @@ DOCTEST_TEST_CASE("attention with dropout goes the long way to the same result")
     const auto expected = model->architecture->forward(batch, nullptr);
     model->train();
     const auto got = model->architecture->forward(batch, nullptr);
-    DOCTEST_CHECK((got.f - expected.f).abs().max().item<double>() < 1e-10);
+    DOCTEST_CHECK((got.output - expected.output).abs().max().item<double>() < 1e-10);
   }
 }
 
@@ -184,10 +185,11 @@ DOCTEST_TEST_CASE("each dropout acts in training, and in training alone") {
     options.shape.*member = 0.3;
     const auto model = strong_model(options);
     const auto batch = batch_of({random_ids(7, 23)});
-    const auto expected = sure->architecture->forward(batch, nullptr).f;
-    DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).f, expected));
+    const auto expected = sure->architecture->forward(batch, nullptr).output;
+    DOCTEST_CHECK(torch::equal(model->architecture->forward(batch, nullptr).output, expected));
     model->train();
-    DOCTEST_CHECK_FALSE(torch::allclose(model->architecture->forward(batch, nullptr).f, expected));
+    DOCTEST_CHECK_FALSE(
+        torch::allclose(model->architecture->forward(batch, nullptr).output, expected));
   }
 }
 

@@ -32,8 +32,8 @@ nn::Hidden run(nn::Model& model, const std::vector<Ids>& segments, nn::State& st
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto hidden = model.architecture->forward(batch_of({segments[i]}, i == 0), &state);
     if (detach) state.detach();
-    f.push_back(hidden.f[0]);
-    g.push_back(hidden.g[0]);
+    f.push_back(hidden.output[0]);
+    g.push_back(hidden.key[0]);
   }
   return {torch::cat(f), torch::cat(g)};
 }
@@ -46,7 +46,7 @@ void check_against_formula(nn::Model& model, torch::ScalarType type, double clos
   nn::State state;
   const auto got = run(model, segments, state, detach);
   const auto want = plain::transformer_xl(model.options, weights, segments, detach);
-  properties::check_same(model, got, {want.f, want.g}, close);
+  properties::check_same(model, got, {want.output, want.key}, close);
 }
 
 }  // namespace
@@ -86,7 +86,7 @@ DOCTEST_TEST_CASE("attention with dropout goes the long way to the same result")
   const auto expected = run(*model, segments, a);
   model->train();
   const auto got = run(*model, segments, b);
-  DOCTEST_CHECK(gap(got.f, expected.f) < 1e-10);
+  DOCTEST_CHECK(gap(got.output, expected.output) < 1e-10);
 }
 
 DOCTEST_TEST_CASE("attention in blocks of queries equals attention as a whole") {
@@ -106,14 +106,14 @@ DOCTEST_TEST_CASE("attention in blocks of queries equals attention as a whole") 
     const std::vector<torch::Tensor> exact = {leaf({2, queries, 3, 5}), leaf({2, queries, 3, 5}),
                                               leaf({2, slots, 2, 3, 5}), leaf({slots, 3, 5})};
     const auto weight = leaf({2, queries, 3, 5});
-    nn::KeySight sight;
-    sight.before = before;
-    if (holes) sight.first = torch::tensor({0L, std::min<std::int64_t>(31, slots - queries)});
+    nn::KeyVisibility visibility;
+    visibility.before = before;
+    if (holes) visibility.first = torch::tensor({0L, std::min<std::int64_t>(31, slots - queries)});
     const auto results = [&](torch::ScalarType type) {
       std::vector<torch::Tensor> in, out;
       for (const auto& tensor : exact)
         in.push_back(tensor.to(type, false, /*copy=*/true).set_requires_grad(true));
-      const auto y = nn::relative_attend(in[0], in[1], in[2], in[3], sight, 0);
+      const auto y = nn::relative_attend(in[0], in[1], in[2], in[3], visibility, 0);
       (y * weight.to(type)).sum().backward();
       out.push_back(y.detach());
       for (const auto& tensor : in) out.push_back(tensor.grad());
@@ -136,13 +136,13 @@ DOCTEST_TEST_CASE("memories that hold all before make one long segment of many")
   nn::State state;
   const auto parts =
       run(*model, {Ids(ids.begin(), ids.begin() + 9), Ids(ids.begin() + 9, ids.end())}, state);
-  DOCTEST_CHECK(gap(parts.f, whole.f[0]) < 1e-10);
+  DOCTEST_CHECK(gap(parts.output, whole.output[0]) < 1e-10);
   // A memory that is one token shorter does not.
   const auto shorter = strong_model(xl_options("8,12,40", 3));
   nn::State other;
   const auto less =
       run(*shorter, {Ids(ids.begin(), ids.begin() + 9), Ids(ids.begin() + 9, ids.end())}, other);
-  DOCTEST_CHECK(gap(less.f, whole.f[0]) > 1e-6);
+  DOCTEST_CHECK(gap(less.output, whole.output[0]) > 1e-6);
 }
 
 DOCTEST_TEST_CASE("without any length a State changes nothing") {
@@ -152,7 +152,7 @@ DOCTEST_TEST_CASE("without any length a State changes nothing") {
   nn::State state;
   const auto carried = run(*model, {a, b}, state);
   const auto alone = model->architecture->forward(batch_of({b}), nullptr);
-  DOCTEST_CHECK(gap(carried.f.narrow(0, 6, 6), alone.f[0]) == 0.0);
+  DOCTEST_CHECK(gap(carried.output.narrow(0, 6, 6), alone.output[0]) == 0.0);
 }
 
 DOCTEST_TEST_CASE("with same-length a text is read alike however it is cut") {
@@ -168,7 +168,7 @@ DOCTEST_TEST_CASE("with same-length a text is read alike however it is cut") {
       parts.emplace_back(ids.begin() + at, ids.begin() + std::min<std::int64_t>(17, at + size));
     nn::State state;
     DOCTEST_CAPTURE(size);
-    DOCTEST_CHECK(gap(run(*model, parts, state).f, whole.f[0]) < 1e-10);
+    DOCTEST_CHECK(gap(run(*model, parts, state).output, whole.output[0]) < 1e-10);
   }
 }
 
@@ -197,8 +197,8 @@ DOCTEST_TEST_CASE(
     const torch::NoGradGuard no_grad;
     const auto got = run(*model, tokens, kept);
     DOCTEST_CHECK(kept.bytes() > made.bytes());
-    DOCTEST_CHECK(gap(got.f, anew.f) < 1e-12);
-    DOCTEST_CHECK(gap(got.g, anew.g) < 1e-12);
+    DOCTEST_CHECK(gap(got.output, anew.output) < 1e-12);
+    DOCTEST_CHECK(gap(got.key, anew.key) < 1e-12);
   };
   check();
   model->architecture->set_reach({"9", 3, "on"});
@@ -218,7 +218,7 @@ DOCTEST_TEST_CASE("other lengths at test: longer, shorter, none; and back") {
   const std::vector<Ids> segments = {random_ids(6, 1), random_ids(6, 2), random_ids(6, 3)};
   const auto values = [&](nn::Model& of) {
     nn::State state;
-    return run(of, segments, state).f;
+    return run(of, segments, state).output;
   };
   const auto first = values(*model);
   for (const std::string lengths : {"30", "2", "none"}) {

@@ -47,7 +47,8 @@ std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gr
   }
 
   const auto order = torch::arange(labels.numel());
-  const nn::Place everywhere = {torch::zeros_like(order), order.div(steps, "floor"), order};
+  const nn::TokenPositions everywhere = {torch::zeros_like(order), order.div(steps, "floor"),
+                                         order};
   const auto grid = [&](const Tensor& of) { return own(of).view({rows, steps}); };
   nn::Batch batch;
   batch.inputs = batch.targets = grid(labels);

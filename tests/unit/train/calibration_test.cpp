@@ -35,9 +35,10 @@ double slow_calibration(train::Run& run, const train::Learner& learner) {
       nn::MemoryRule rule = learner.rule(run.recipe.steps, i);
       rule.temperature = temperature;
       const auto hidden = run.model->architecture->forward(micro.batch, nullptr);
-      const auto entries = nn::Entries::of(hidden.g, micro.batch);
-      nats += nn::joint_loss(hidden.f, hidden.g, micro.batch, *run.model->head, rule, entries)
-                  .item<double>();
+      const auto entries = nn::Entries::of(hidden.key, micro.batch);
+      nats +=
+          nn::joint_loss(hidden.output, hidden.key, micro.batch, *run.model->head, rule, entries)
+              .item<double>();
     }
     if (step >= 1 && nats < least) least = nats, best = temperature;
   }

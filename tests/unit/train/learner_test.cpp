@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE(
             const auto target = batch.place.position[r][i].item<std::int64_t>() + 1;
             if (!data::is_marked(static_cast<std::uint64_t>(target))) batch.weight[r][i] = 0;
           }
-        const auto f = model.architecture->forward(batch, nullptr).f.flatten(0, 1);
+        const auto f = model.architecture->forward(batch, nullptr).output.flatten(0, 1);
         const auto targets = batch.targets.flatten().unsqueeze(1);
         const auto scores = f.matmul(model.head->weights()[0].t());
         const auto own = torch::log_softmax(scores, 1).gather(1, targets).squeeze(1);
@@ -175,13 +175,13 @@ DOCTEST_TEST_CASE("columns in lanes learn what they learn in one, but for roundi
     whole.recipe.objective.memory_previous = 2;
     whole.recipe.objective.plain_warmup = 0;
     whole.model.shape.dropout = 0;
-    auto lanes = whole;
-    lanes.recipe.batches.lanes = 3;
+    auto batch_shards = whole;
+    batch_shards.recipe.batches.batch_shards = 3;
     DOCTEST_CAPTURE(arch);
-    DOCTEST_CHECK(distance(after(whole, 9), after(lanes, 9)) < 1e-4);
+    DOCTEST_CHECK(distance(after(whole, 9), after(batch_shards, 9)) < 1e-4);
     // They see different tokens of other columns.
-    whole.recipe.objective.memory = lanes.recipe.objective.memory = "local,ext";
-    DOCTEST_CHECK(distance(after(whole, 9), after(lanes, 9)) > 1e-3);
+    whole.recipe.objective.memory = batch_shards.recipe.objective.memory = "local,ext";
+    DOCTEST_CHECK(distance(after(whole, 9), after(batch_shards, 9)) > 1e-3);
   }
 }
 

@@ -50,7 +50,7 @@ torch::Tensor graph_loss(nn::Model& model, const torch::Tensor& ids) {
   const auto n = ids.numel() - 1;
   const auto batch = batch_of(ids);
   const auto hidden = model.architecture->forward(batch, nullptr);
-  return nn::joint_loss(hidden.f, hidden.g, batch, *model.head, {}, {}) / n;
+  return nn::joint_loss(hidden.output, hidden.key, batch, *model.head, {}, {}) / n;
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") 
     for (std::int64_t pair = 0; pair < 9; ++pair) {
       const auto batch = infer::read_pairs(data, {pair});
       const auto log_p =
-          model.head->log_probs(model.architecture->forward(batch, nullptr).f[0], nullptr);
+          model.head->log_probs(model.architecture->forward(batch, nullptr).output[0], nullptr);
       nats -= log_p.gather(1, batch.targets[0].unsqueeze(1)).sum().item<double>();
     }
   }

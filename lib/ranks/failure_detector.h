@@ -16,10 +16,10 @@ namespace ranks {
 
 /// Waits in a thread for the last word of the next rank. If their connection breaks first, abandons
 /// the transfers of `watched`; this rank then fails, which the previous rank notices in turn. All
-/// ranks construct a Watch at the same time.
-class Watch {
+/// ranks construct a FailureDetector at the same time.
+class FailureDetector {
  public:
-  Watch(Gloo& gloo, Transport& watched)
+  FailureDetector(Gloo& gloo, Transport& watched)
       : gloo_(gloo), farewell_(gloo.expect_farewell()), thread_([this, &watched] {
           try {
             farewell_->wait();
@@ -30,12 +30,12 @@ class Watch {
           ended_ = true;
           changed_.notify_all();
         }) {}
-  ~Watch() {
+  ~FailureDetector() {
     farewell_->stop();
     thread_.join();
   }
-  Watch(const Watch&) = delete;
-  Watch& operator=(const Watch&) = delete;
+  FailureDetector(const FailureDetector&) = delete;
+  FailureDetector& operator=(const FailureDetector&) = delete;
 
   /// Tells the previous rank that this one ends as it should, and waits for the next rank's word
   /// for a short time.

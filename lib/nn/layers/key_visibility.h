@@ -7,7 +7,7 @@ namespace nn {
 
 /// Keys visible to the queries, which are the last T of the S slots. Query i has slot S - T + i and
 /// sees itself and earlier slots within both bounds. Its own slot is always visible.
-struct KeySight {
+struct KeyVisibility {
   torch::Tensor first;       ///< (B) int64: first visible slot of the row; undefined: 0
   std::int64_t before = -1;  ///< maximum number of slots before its own; -1: unlimited
 

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "nn/base/memory_rule.h"
-#include "nn/kernels/who_sees.h"
+#include "nn/kernels/visibility_rule.h"
 #include "plain_sees.h"
 
 namespace {
 
 // Three runs of segments of three tokens. With `padded`, every seventh token is padding.
-std::vector<nn::TokenPlace> stream(bool padded) {
-  std::vector<nn::TokenPlace> tokens;
+std::vector<nn::TokenPosition> stream(bool padded) {
+  std::vector<nn::TokenPosition> tokens;
   std::int64_t segment = 0;
   for (const std::int64_t length : {9, 2, 12}) {
     const auto run =
@@ -40,9 +40,9 @@ std::vector<nn::MemoryRule> rules() {
   return all;
 }
 
-nn::PlaceRange range(const std::vector<nn::TokenPlace>& tokens, std::size_t begin,
-                     std::size_t end) {
-  nn::PlaceRange all;
+nn::PositionRange range(const std::vector<nn::TokenPosition>& tokens, std::size_t begin,
+                        std::size_t end) {
+  nn::PositionRange all;
   for (std::size_t i = begin; i < end; ++i) all.add(tokens[i]);
   return all;
 }
@@ -73,8 +73,8 @@ DOCTEST_TEST_CASE("ranges that see all or nothing of each other do so for every 
         for (const std::size_t asked : {1, 5})
           for (std::size_t q = 0; q + asking <= n; ++q)
             for (std::size_t e = 0; e + asked <= n; ++e) {
-              const auto kind =
-                  nn::sight(rule, range(tokens, q, q + asking), range(tokens, e, e + asked));
+              const auto kind = nn::range_visibility(rule, range(tokens, q, q + asking),
+                                                     range(tokens, e, e + asked));
               std::size_t seen = 0;
               for (std::size_t i = q; i < q + asking; ++i)
                 for (std::size_t j = e; j < e + asked; ++j)
@@ -88,14 +88,14 @@ DOCTEST_TEST_CASE("ranges that see all or nothing of each other do so for every 
   }
 }
 
-// A sight that always returned "some" would be correct but slow.
+// A range_visibility() that always returned "some" would be correct but slow.
 DOCTEST_TEST_CASE("ranges are not looked into where they are seen whole or not at all") {
   const auto tokens = stream(false);  // runs: [0, 9), [9, 11), [11, 23)
   const auto kind = [&](const char* names, std::size_t query, std::size_t begin, std::size_t end,
                         bool drop = false, std::int64_t reach = 0) {
     nn::MemoryRule rule = nn::MemoryRule::parse(names);
     rule.drop_own_segment = drop, rule.reach = reach;
-    return nn::sight(rule, range(tokens, query, query + 1), range(tokens, begin, end));
+    return nn::range_visibility(rule, range(tokens, query, query + 1), range(tokens, begin, end));
   };
   using nn::Seen;
   DOCTEST_CHECK(kind("long", 8, 0, 8) == Seen::all);

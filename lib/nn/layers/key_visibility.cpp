@@ -1,12 +1,12 @@
-#include "nn/layers/key_sight.h"
+#include "nn/layers/key_visibility.h"
 
 #include "core/error.h"
 #include "nn/base/upload.h"
 
 namespace nn {
 
-torch::Tensor KeySight::hidden(std::int64_t queries, std::int64_t slots,
-                               torch::Device device) const {
+torch::Tensor KeyVisibility::hidden(std::int64_t queries, std::int64_t slots,
+                                    torch::Device device) const {
   const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
   const auto own = torch::arange(slots - queries, slots, numbers).unsqueeze(1);  // (T, 1)
   const auto slot = torch::arange(slots, numbers).unsqueeze(0);                  // (1, S)

@@ -8,17 +8,17 @@
 
 namespace nn {
 
-/// Position of one token; see nn::Place. run -1 is padding.
-struct TokenPlace {
+/// Position of one token; see nn::TokenPositions. run -1 is padding.
+struct TokenPosition {
   std::int64_t run, segment, position;
 };
 
-/// Positions of N tokens; see nn::Place.
-struct PlaceIds {
+/// Positions of N tokens; see nn::TokenPositions.
+struct PositionIds {
   const std::int64_t *run, *segment, *position;
   std::int64_t size;
 
-  TESSERA_BOTH TokenPlace at(std::int64_t i) const { return {run[i], segment[i], position[i]}; }
+  TESSERA_BOTH TokenPosition at(std::int64_t i) const { return {run[i], segment[i], position[i]}; }
 };
 
 /// A sum of rules is a union: an entry that several rules show counts once.
@@ -27,7 +27,7 @@ struct PlaceIds {
 ///          `reach` tokens back; called "long" everywhere but here
 ///   ext    entries of other runs
 /// Padding sees nothing and is visible to no query.
-struct SightRule {
+struct VisibilityRule {
   bool local = false, far = false, ext = false;
   /// Hides the query's own segment. TRIME's ext draws this per micro-batch.
   bool drop_own_segment = false;
@@ -39,8 +39,8 @@ struct SightRule {
 
 /// Returns whether the query sees the entry. It has no branches, so that a loop over entries
 /// vectorises.
-TESSERA_BOTH inline bool sees(const SightRule& rule, const TokenPlace& query,
-                              const TokenPlace& entry) {
+TESSERA_BOTH inline bool sees(const VisibilityRule& rule, const TokenPosition& query,
+                              const TokenPosition& entry) {
   const bool real = (query.run >= 0) & (entry.run >= 0), same_run = entry.run == query.run;
   const bool own_segment = entry.segment == query.segment,
              earlier = entry.position < query.position,
@@ -51,7 +51,7 @@ TESSERA_BOTH inline bool sees(const SightRule& rule, const TokenPlace& query,
 }
 
 /// Minima and maxima of the ids of a range of tokens, without padding.
-struct PlaceRange {
+struct PositionRange {
   std::int64_t run_min = INT64_MAX, run_max = -1;
   std::int64_t segment_min = INT64_MAX, segment_max = -1;
   std::int64_t position_min = INT64_MAX, position_max = -1;
@@ -59,7 +59,7 @@ struct PlaceRange {
   bool padded = false;
 
   TESSERA_BOTH bool empty() const { return run_max < 0; }
-  TESSERA_BOTH void add(const TokenPlace& token) {
+  TESSERA_BOTH void add(const TokenPosition& token) {
     if (token.run < 0) {
       padded = true;
       return;
@@ -74,8 +74,9 @@ struct PlaceRange {
 };
 
 /// Returns the range of tokens [begin, end).
-TESSERA_BOTH inline PlaceRange range_of(const PlaceIds& ids, std::int64_t begin, std::int64_t end) {
-  PlaceRange range;
+TESSERA_BOTH inline PositionRange range_of(const PositionIds& ids, std::int64_t begin,
+                                           std::int64_t end) {
+  PositionRange range;
   for (std::int64_t i = begin; i < end; ++i) range.add(ids.at(i));
   return range;
 }
@@ -84,8 +85,8 @@ enum class Seen { none, some, all };
 
 /// Returns whether `queries` see `entries`. all and none hold for every pair; some promises
 /// nothing.
-TESSERA_BOTH inline Seen sight(const SightRule& rule, const PlaceRange& queries,
-                               const PlaceRange& entries) {
+TESSERA_BOTH inline Seen range_visibility(const VisibilityRule& rule, const PositionRange& queries,
+                                          const PositionRange& entries) {
   if (queries.empty() || entries.empty()) return Seen::none;
   const bool whole = !queries.padded && !entries.padded;
   const bool runs_meet = queries.run_min <= entries.run_max && entries.run_min <= queries.run_max,

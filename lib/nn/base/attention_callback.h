@@ -9,20 +9,20 @@ namespace nn {
 
 /// Called once for each layer, from first to last, with the weights (B, heads, S) that the call's
 /// last query gives to the S keys visible to it. Rows sum to 1.
-using AttentionWatch = std::function<void(const torch::Tensor& weights)>;
+using AttentionCallback = std::function<void(const torch::Tensor& weights)>;
 
 /// Additional interface of architectures that report their attention weights.
 class WatchedAttention {
  public:
   virtual ~WatchedAttention() = default;
   /// Sets the callback from the next forward on. An empty function removes it.
-  void watch(AttentionWatch watch) { watch_ = std::move(watch); }
+  void watch(AttentionCallback watch) { watch_ = std::move(watch); }
 
  protected:
-  const AttentionWatch* watcher() const { return watch_ ? &watch_ : nullptr; }
+  const AttentionCallback* watcher() const { return watch_ ? &watch_ : nullptr; }
 
  private:
-  AttentionWatch watch_;
+  AttentionCallback watch_;
 };
 
 /// Returns the attention weights of the last query, softmax(scores + mask): (B, heads, S). scores
