@@ -5,7 +5,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <new>
+#include <memory>
+#include <mutex>
 #include <type_traits>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #endif
 
 #include "core/error.h"
+#include "core/huge_array.h"
 #include "nn/kernels/row_math.h"
 
 namespace infer {
@@ -336,17 +338,40 @@ Precision parse_precision(const std::string& name) {
   core::fail(core::Code::usage, "--dtype: takes float32, bfloat16 or int8, not '{}'", name);
 }
 
+namespace {
+
+// Returns `size` zero bytes, aligned for a cache line. The matrices of a model follow one another in
+// huge pages: every token reads all of them, and with small pages address translation takes up to a
+// tenth of the time.
+std::shared_ptr<std::byte[]> room_for(std::size_t size) {
+  constexpr std::size_t kChunk = std::size_t{32} << 20, kAlignment = 64;
+  struct Chunk {
+    core::HugeArray<std::byte> bytes;
+    std::size_t used = 0;
+  };
+  static std::mutex mutex;
+  static std::weak_ptr<Chunk> last;
+  const std::lock_guard<std::mutex> lock(mutex);
+  std::shared_ptr<Chunk> chunk = last.lock();
+  if (chunk == nullptr || chunk->used + size > chunk->bytes.size()) {
+    chunk = std::make_shared<Chunk>();
+    chunk->bytes = core::HugeArray<std::byte>(std::max(size, kChunk));
+    last = chunk;
+  }
+  std::byte* const begin = &chunk->bytes[0] + chunk->used;
+  chunk->used += (size + kAlignment - 1) / kAlignment * kAlignment;
+  return {chunk, begin};
+}
+
+}  // namespace
+
 PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precision)
     : out_(out), in_(in), stride_(padded_to_lanes(in)), precision_(precision) {
-  constexpr std::align_val_t kAlignment{64};
   const auto numbers = static_cast<std::size_t>(out_ * stride_) * number_bytes(precision_);
   const auto scales = precision_ == Precision::int8 ? static_cast<std::size_t>(out_) : 0;
   const auto size = numbers + scales * sizeof *scales_;
-  own_ = std::shared_ptr<std::byte[]>(
-      static_cast<std::byte*>(::operator new[](size, kAlignment)),
-      [](std::byte* memory) { ::operator delete[](memory, kAlignment); });
+  own_ = room_for(size);
   const std::byte* const begin = own_.get();
-  std::memset(own_.get(), 0, size);
   switch (precision_) {
     case Precision::float32:
       floats_ = reinterpret_cast<const float*>(begin);

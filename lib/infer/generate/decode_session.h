@@ -110,8 +110,8 @@ class Session {
   struct Reading {
     std::vector<std::int64_t> numbers;
     std::vector<std::vector<std::int64_t>> prompts;
-    std::int64_t until = 0, done = 0;           // tokens that the row reads, and has read
-    std::vector<torch::Tensor> f = {}, g = {};  // of each call
+    std::int64_t until = 0, done = 0;                  // tokens that the row reads, and has read
+    std::vector<torch::Tensor> output = {}, key = {};  // of each call
     std::int64_t left() const { return until - done; }
   };
   void check_ids(const std::vector<std::vector<std::int64_t>>& texts) const;
