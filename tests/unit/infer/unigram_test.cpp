@@ -55,8 +55,8 @@ DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts 
     for (const bool by_document : {false, true})
       for (const double half_life : {0.0, 15.0}) {
         windows.by_document = by_document;
-        const auto plan =
-            infer::plan_memory(unigram_of(std::to_string(half_life), "0.3"), windows, model);
+        const auto plan = infer::plan_memory(
+            unigram_of(half_life > 0 ? std::to_string(half_life) : "none", "0.3"), windows, model);
         for (const std::int64_t parts : {1, 3}) {
           std::int64_t scored = 0;
           for (std::int64_t part = 0; part < parts; ++part) {
@@ -143,7 +143,7 @@ DOCTEST_TEST_CASE(
   grid.lambdas = {0, 0.1, 0.3, 0.6};
   const auto tuned =
       infer::tune(model, shard.data(), windows,
-                  infer::plan_memory(unigram_of("0", "0.1"), windows, model), grid, torch::kCPU);
+                  infer::plan_memory(unigram_of("none", "0.1"), windows, model), grid, torch::kCPU);
   double best = HUGE_VAL;
   for (const char* const half_life : {"2", "8", "40"})
     for (const char* const lambda : {"0", "0.1", "0.3", "0.6"}) {
@@ -153,7 +153,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(tuned.best.loss == doctest::Approx(best).epsilon(1e-6));
   // The options that the plan settles to give that plan again.
   const auto again =
-      infer::plan_memory(infer::settled(unigram_of("0", "0.1"), tuned.memory), windows, model);
+      infer::plan_memory(infer::settled(unigram_of("none", "0.1"), tuned.memory), windows, model);
   DOCTEST_CHECK(infer::score(model, shard.data(), windows, again, torch::kCPU).loss() ==
                 doctest::Approx(best).epsilon(1e-6));
 }
@@ -162,7 +162,7 @@ DOCTEST_TEST_CASE("a unigram's options: weights are learned unless given, and sh
   nn::Model model = tiny::model_of("transformer");
   const auto windows = tiny::windows_of(32, 32);
   const auto plan = [&](const std::string& lambda) {
-    auto options = unigram_of("0", lambda);
+    auto options = unigram_of("none", lambda);
     options.weights = "auto";
     return infer::plan_memory(options, windows, model);
   };
