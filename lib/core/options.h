@@ -76,8 +76,8 @@ struct Field {
   const NamedNumber* word_for(double number) const;
 
   std::string key() const;
-  /// Describes the accepted values: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto", "1 to 9,
-  /// none or auto". Returns an empty text if there are no bounds.
+  /// Describes the accepted values: "1 to 16M", "above 0 to 1000", "0 to below 1, or auto", "1 to
+  /// 9, none or auto". Returns an empty text if there are no bounds.
   std::string range() const;
   bool is_list() const;  ///< returns true if it takes several values
 };
@@ -157,9 +157,9 @@ void expect_within_bounds(const FieldList& fields);
 /// Returns the fields as an object, {"layers": 4, ...}, in the order of the list. Words are written
 /// as the numbers that the struct holds.
 OrderedJson fields_to_json(const FieldList& fields);
-/// Sets the fields from an object of fields_to_json(). A field whose key is absent keeps its value. Throws
-/// Error{bad_config}, naming origin and key, for an unknown key (unless `allow_unknown`) and for a
-/// value of the wrong type.
+/// Sets the fields from an object of fields_to_json(). A field whose key is absent keeps its value.
+/// Throws Error{bad_config}, naming origin and key, for an unknown key (unless `allow_unknown`) and
+/// for a value of the wrong type.
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown = false);
 

@@ -45,8 +45,8 @@ class TensorReader {
   /// Reads into `out`, which must be contiguous, on the CPU and of the tensor's dtype and shape:
   /// otherwise throws Error{bug}.
   void read_into(const std::string& tensor, const torch::Tensor& out) const;
-  /// Reads rows [first, first + out.size(0)) of a tensor of two or more dimensions into `out`, which
-  /// must be as in read_into(), with these rows.
+  /// Reads rows [first, first + out.size(0)) of a tensor of two or more dimensions into `out`,
+  /// which must be as in read_into(), with these rows.
   void read_rows_into(const std::string& tensor, std::int64_t first,
                       const torch::Tensor& out) const;
   /// Maps a tensor as map_tensor() does; undefined if the format or the source has no such bytes.

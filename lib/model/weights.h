@@ -104,11 +104,11 @@ struct ReadModel {
 /// Creates a model of config.options with the files' weights on the CPU: reads float32, applies
 /// `adapter` (null: none), then converts to `dtype`. Checks names and shapes before it allocates;
 /// needs memory for one weight beside the model. Tables of NgramMemory stay in their file if they
-/// can (StoredWeights::map()), and are read there once. `taker` (null: none) receives a large weight
-/// in parts of a few MiB, so that the float32 form of the model never exists as a whole. Does not
-/// change torch's generator. Throws
-/// Error{bad_config} for impossible options; Error{bad_data} that names a tensor which is missing,
-/// superfluous, of a wrong shape or dtype, or not finite; and the errors of Adapter::changes().
+/// can (StoredWeights::map()), and are read there once. `taker` (null: none) receives a large
+/// weight in parts of a few MiB, so that the float32 form of the model never exists as a whole.
+/// Does not change torch's generator. Throws Error{bad_config} for impossible options;
+/// Error{bad_data} that names a tensor which is missing, superfluous, of a wrong shape or dtype, or
+/// not finite; and the errors of Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
                      const Adapter* adapter = nullptr, WeightTaker* taker = nullptr);

@@ -159,8 +159,9 @@ struct NagRule {
   }
 };
 
-// The updates of a step, each in the way that fits its weight and gradient: the rows of a table that
-// have a gradient, all numbers by a loop, torch's operators, or on a GPU a kernel for all weights.
+// The updates of a step, each in the way that fits its weight and gradient: the rows of a table
+// that have a gradient, all numbers by a loop, torch's operators, or on a GPU a kernel for all
+// weights.
 template <class Rule>
 class Updates {
  public:

@@ -45,9 +45,9 @@ class Shards {
   /// Frees the gradients of own().
   void drop_gradients();
   /// Adds the processes' gradients of some weights: gradients[i] is that of weight which[i],
-  /// contiguous, and is freed before the message is sent if nobody else has it. Returns the sum for each own piece of these weights, in the order of own_pieces().
-  /// The sum is ((r0 + r1) + (r2 + r3)) + ... for a power of two and Sum::tree, else in order of
-  /// rank. Collective.
+  /// contiguous, and is freed before the message is sent if nobody else has it. Returns the sum for
+  /// each own piece of these weights, in the order of own_pieces(). The sum is ((r0 + r1) + (r2 +
+  /// r3)) + ... for a power of two and Sum::tree, else in order of rank. Collective.
   std::vector<torch::Tensor> reduce(const std::vector<std::size_t>& which,
                                     std::vector<torch::Tensor> gradients, ranks::Sum how);
   /// Returns the indices of own_pieces() that are of these weights, in order.

@@ -71,7 +71,7 @@ tables() {
 }
 
 @test "memories" {
-  runs memories all trained
+  runs memories PYTHON=false all trained
   tables table.tsv trained.tsv frequency.tsv
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/trained.tsv")" -eq 21 ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -eq 17 ]

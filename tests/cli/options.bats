@@ -73,7 +73,6 @@ says() {
 @test "not set is a word, auto or none: shown, printed, read back, and its old number is refused" {
   says 64 "--jobs: takes 1 to 1024, or auto, not 0" gen-moons -j 0
   gen-moons --help | grep -q -- '-j,--jobs N=auto '
-  gen-moons -j auto --print-config | grep -qx 'jobs = "auto"'
   says 64 "--max-bytes: takes 1 to 1024T, or none, not 0" shard split --max-bytes 0 x
   shard split --help | grep -q -- '--max-bytes BYTES=none '
   needs train

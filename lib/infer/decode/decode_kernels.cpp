@@ -340,9 +340,9 @@ Precision parse_precision(const std::string& name) {
 
 namespace {
 
-// Returns `size` zero bytes, aligned for a cache line. The matrices of a model follow one another in
-// huge pages: every token reads all of them, and with small pages address translation takes up to a
-// tenth of the time.
+// Returns `size` zero bytes, aligned for a cache line. The matrices of a model follow one another
+// in huge pages: every token reads all of them, and with small pages address translation takes up
+// to a tenth of the time.
 std::shared_ptr<std::byte[]> room_for(std::size_t size) {
   constexpr std::size_t kChunk = std::size_t{32} << 20, kAlignment = 64;
   struct Chunk {

@@ -45,9 +45,9 @@ class Completer {
   /// Loads the model once. Throws the errors of Generator and Answerer.
   explicit Completer(const CompleterOptions& options);
 
-  /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed` gives
-  /// meanwhile, and reports results and errors to each job as soon as it ends. Returns when no text
-  /// is left. The rows of a cancelled job are free for others at once.
+  /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed`
+  /// gives meanwhile, and reports results and errors to each job as soon as it ends. Returns when
+  /// no text is left. The rows of a cancelled job are free for others at once.
   void complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
                 serve::ServeCounts& counts);
   /// Returns the tokenizer as clients use it.

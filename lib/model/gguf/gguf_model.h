@@ -39,8 +39,8 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file);
 /// rotates neighbours: 2 i + t maps to t width/2 + i.
 std::int64_t gguf_family_row(std::int64_t row, std::int64_t width);
 
-/// Reads rows [first, first + rows) in the family's layout; `out` has room for them. A tensor of one
-/// dimension must be read as a whole. The system may drop the file's pages afterwards.
+/// Reads rows [first, first + rows) in the family's layout; `out` has room for them. A tensor of
+/// one dimension must be read as a whole. The system may drop the file's pages afterwards.
 void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t first,
                     std::int64_t rows, float* out);
 /// Reads all rows.
