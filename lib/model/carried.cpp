@@ -70,8 +70,10 @@ Carried carried_of(const Loaded& loaded) {
   for (const char* key : kIds) {
     const auto found = loaded.config.find(key);
     if (found == loaded.config.end()) continue;
-    // Without a tokenizer the ids were unknown. The tokenizer in the folder now defines them.
-    if (!found->is_null() || !loaded.tokenizer.empty()) carried.ids[key] = *found;
+    if (found->is_null() && loaded.tokenizer.empty())
+      carried.unknown.emplace(key);
+    else
+      carried.ids[key] = *found;
   }
   for (const char* key : kTypeKeys)
     if (loaded.config.contains(key)) carried.type_key = key;
@@ -82,7 +84,7 @@ void Carried::set_ids(core::OrderedJson& config, const Family& written) const {
   for (const char* key : kIds) {
     if (ids.contains(key))
       config[key] = core::OrderedJson(ids.at(key));
-    else if (family == written.type)
+    else if (family == written.type && !unknown.contains(key))
       config.erase(key);
   }
 }

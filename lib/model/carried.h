@@ -1,6 +1,7 @@
 #pragma once
 // Contents of a model folder for other programs, which derived folders keep unchanged.
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,9 @@ struct Carried {
   std::string family;  ///< family of the source, which defines defaults of absent keys; empty: no
                        ///< source
   core::Json ids = core::Json::object();  ///< bos_token_id, eos_token_id, pad_token_id, if present
+  /// Those that are null in a folder without a tokenizer. The tokenizer of the written folder defines
+  /// them.
+  std::set<std::string> unknown;
   std::string type_key;  ///< key of the weights' type, "dtype" or "torch_dtype"; empty: absent
 
   /// Replaces the ids of family_config() by these; removes an id that the source leaves to its
