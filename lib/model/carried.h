@@ -23,7 +23,7 @@ struct Carried {
   std::string family;  ///< family of the source, which defines defaults of absent keys; empty: no
                        ///< source
   core::Json ids = core::Json::object();  ///< bos_token_id, eos_token_id, pad_token_id, if present
-  /// Those that are null in a folder without a tokenizer. The tokenizer of the written folder defines
+  /// Those that are null in a folder without a tokenizer; the written folder's tokenizer defines
   /// them.
   std::set<std::string> unknown;
   std::string type_key;  ///< key of the weights' type, "dtype" or "torch_dtype"; empty: absent
