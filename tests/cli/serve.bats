@@ -82,7 +82,7 @@ status() {
   ask "$scored" | jq -c .choices | cmp scored
   kill -0 "$streaming"
   kill "$streaming"
-  wait "$streaming" || true
+  wait "$streaming" || [ $? -eq 143 ]
   for _ in {1..100}; do
     curl -sS "localhost:$port/metrics" | grep -qx 'tessera_running_texts 0' && break
     sleep 0.05
