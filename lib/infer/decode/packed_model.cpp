@@ -7,18 +7,15 @@
 
 namespace infer {
 
-namespace {
-
-// Whether TransformerEngine decodes the model without the model's own matrices.
-bool is_plain_transformer(const nn::Model& model) {
+bool has_transformer_loop(const nn::Model& model) {
   return dynamic_cast<const nn::DecoderStack*>(model.architecture.get()) != nullptr &&
-         model.options.plain_layers() && !nn::arch_facts(model.options.arch).reads_source;
+         model.options.plain_layers();
 }
 
-}  // namespace
-
 bool PackedModel::takes(const nn::Model& model, const torch::Tensor& weight) {
-  if (weight.dim() != 2 || !weight.is_cpu() || !is_plain_transformer(model)) return false;
+  if (weight.dim() != 2 || !weight.is_cpu() || !has_transformer_loop(model) ||
+      nn::arch_facts(model.options.arch).reads_source)
+    return false;
   const auto embedding = model.architecture->embedding();
   const bool of_embedding = weight.is_same(embedding->tables.at(0));
   const bool of_head = weight.is_same(model.head->weights().at(0));

@@ -11,6 +11,9 @@
 
 namespace infer {
 
+/// Returns whether the architecture of the model is one that TransformerEngine decodes.
+bool has_transformer_loop(const nn::Model& model);
+
 /// Takes the matrices of a transformer that TransformerEngine decodes: those of the layers, the
 /// embedding, and the softmax's if it has no biases. Embeddings in bands and vectors remain in the
 /// model. A tied embedding is packed once.

@@ -32,9 +32,7 @@ void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
 
 bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
                              const PackedModel* packed) {
-  if (dynamic_cast<const nn::DecoderStack*>(model.architecture.get()) == nullptr ||
-      !device.is_cpu() || !model.options.plain_layers())
-    return false;
+  if (!device.is_cpu() || !has_transformer_loop(model)) return false;
   const bool narrow = !nn::arch_facts(model.options.arch).reads_source;
   for (const auto& [name, weight] : model.named_weights()) {
     const auto type = weight.scalar_type();
