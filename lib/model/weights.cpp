@@ -83,17 +83,20 @@ std::vector<std::size_t> by_name(std::size_t n,
   return order;
 }
 
+// Returns how many rows of a matrix are read at once: about 8 MiB in float32, at least one.
+std::int64_t rows_of_part(torch::IntArrayRef sizes) {
+  constexpr std::int64_t kPartNumbers = std::int64_t{1} << 21;
+  const auto row = c10::multiply_integers(sizes.slice(1));
+  return std::max<std::int64_t>(1, kPartNumbers / std::max<std::int64_t>(1, row));
+}
+
 // Returns whether two tensors of the files are equal. Reads matrices a part at a time.
 bool equal_tensors(const TensorFiles& files, const std::string& a, const std::string& b) {
   const auto &one = files.entry(a), &other = files.entry(b);
   if (one.shape != other.shape) return false;
   if (one.dtype != other.dtype || one.shape.size() < 2) return files.read(a).equal(files.read(b));
-  constexpr std::int64_t kPartNumbers = std::int64_t{1} << 21;
   auto sizes = one.shape;
-  const auto rows = sizes[0];
-  const auto step = std::max<std::int64_t>(
-      1,
-      kPartNumbers / std::max<std::int64_t>(1, one.elements() / std::max<std::int64_t>(1, rows)));
+  const auto rows = sizes[0], step = rows_of_part(sizes);
   for (std::int64_t first = 0; first < rows; first += step) {
     sizes[0] = std::min(step, rows - first);
     const auto x = torch::empty(sizes, one.dtype), y = torch::empty(sizes, one.dtype);
@@ -316,8 +319,6 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
 
 namespace {
 
-constexpr std::int64_t kPartBytes = std::int64_t{8} << 20;  // of a weight that is read in parts
-
 // Reads a weight for `taker`, in parts if the files allow it, and releases the model's memory for
 // it. `whole` reads it at once.
 void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
@@ -331,8 +332,7 @@ void give_rows(const StoredWeights& stored, std::size_t i, const std::string& na
     return;
   }
   auto part_sizes = sizes;
-  const auto row_bytes = 4 * std::max<std::int64_t>(1, weight.numel() / sizes[0]);
-  part_sizes[0] = std::clamp<std::int64_t>(kPartBytes / row_bytes, 1, sizes[0]);
+  part_sizes[0] = std::min(sizes[0], rows_of_part(sizes));
   const auto part = torch::empty(part_sizes, torch::kFloat32);
   digest.begin(name, sizes);
   for (std::int64_t first = 0; first < sizes[0]; first += part_sizes[0]) {
