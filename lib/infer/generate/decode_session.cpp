@@ -92,6 +92,16 @@ std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
   return (prompt_length - window_ + renewed - 1) / renewed * renewed;
 }
 
+// Returns a memory of streams that have read the prompts' tokens.
+std::unique_ptr<StreamMemory> Session::memory_after(
+    const std::vector<std::vector<std::int64_t>>& prompts) const {
+  auto memory = std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_,
+                                               std::ssize(prompts));
+  for (std::size_t row = 0; row < prompts.size(); ++row)
+    memory->read(static_cast<std::int64_t>(row), prompts[row]);
+  return memory;
+}
+
 void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
                     const std::vector<std::vector<std::int64_t>>& sources) {
   check_ids(prompts), check_ids(sources);
@@ -103,9 +113,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   ahead_.assign(prompts.size(), {});
   searches_ = searches();
-  memory_ = std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_, n);
-  for (std::int64_t row = 0; row < n; ++row)
-    memory_->read(row, prompts[static_cast<std::size_t>(row)]);
+  memory_ = memory_after(prompts);
   for (const auto& other : beside_) other->session.start(prompts, sources);
   if (!prefixed_ || memory_->remembers()) {
     const Fed fed = sources.empty() ? feed_prompts(prompts) : feed(prompts);
@@ -565,11 +573,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
     fed.output.push_back(whole(reading.output)), fed.key.push_back(whole(reading.key));
     prompts.push_back(reading.prompts[0]);
   }
-  const auto n = std::ssize(read);
-  auto memory =
-      std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_, n);
-  for (std::int64_t row = 0; row < n; ++row)
-    memory->read(row, prompts[static_cast<std::size_t>(row)]);
+  auto memory = memory_after(prompts);
   if (memory_plan_.online) learn_weights(*memory, fed, prompts);
   remember(*memory, fed, prompts);
   std::vector<Tensor> f, g;
@@ -584,7 +588,7 @@ void Session::add_rows(const std::vector<Reading>& read) {
     memory_ = std::move(memory);
   }
   if (keeps_prompts_) prompt_f_ = fed.output;
-  rows_ += n;
+  rows_ += std::ssize(read);
 }
 
 void Session::discard(std::int64_t number) {

@@ -114,6 +114,8 @@ class Session {
     std::vector<torch::Tensor> output = {}, key = {};  // of each call
     std::int64_t left() const { return until - done; }
   };
+  std::unique_ptr<StreamMemory> memory_after(
+      const std::vector<std::vector<std::int64_t>>& prompts) const;
   void check_ids(const std::vector<std::vector<std::int64_t>>& texts) const;
   std::int64_t shared_by(const std::vector<std::vector<std::int64_t>>& prompts) const;
   bool reads_in_calls() const;

@@ -86,12 +86,12 @@ struct Completer::Running {
   std::deque<serve::JobPtr> jobs;                 // not opened yet
   std::deque<std::shared_ptr<Open>> scored = {};  // wait to be scored without a generated text
   // Jobs whose texts are generated, by the generator's number of each prompt.
-  struct Place {
+  struct GeneratedText {
     std::shared_ptr<Open> open;
     std::size_t text;
     Text& at() const { return open->texts[text]; }
   };
-  std::map<std::uint64_t, Place> places = {};
+  std::map<std::uint64_t, GeneratedText> generated = {};
   std::uint64_t tokens = 0;  // counted
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 
@@ -102,7 +102,7 @@ struct Completer::Running {
     since = now;
   }
   void close(const Open& open) {
-    std::erase_if(places, [&](const auto& place) { return place.second.open.get() == &open; });
+    std::erase_if(generated, [&](const auto& one) { return one.second.open.get() == &open; });
   }
 };
 
@@ -219,12 +219,11 @@ std::vector<Arrival> Completer::arrivals(Running& running, std::int64_t rows) {
       if (opened->job->cancelled() || !open(*opened)) continue;
       if (opened->left == 0) running.scored.push_back(opened);
       for (std::size_t i = 0; i < opened->texts.size() && opened->left > 0; ++i) {
-        running.places[generator_->prompts() + all.size()] = {opened, i};
+        running.generated[generator_->prompts() + all.size()] = {opened, i};
         all.push_back({opened->texts[i].prompt, request.n, request.top_k, request.top_p});
       }
     }
-    if (!all.empty()) break;
-    if (!running.places.empty()) break;
+    if (!running.generated.empty()) break;
     finish(running, {running.scored.begin(), running.scored.end()});
     running.scored.clear();
   }
@@ -238,20 +237,20 @@ std::vector<Arrival> Completer::arrivals(Running& running, std::int64_t rows) {
 GeneratorCallbacks Completer::watch(Running& running) {
   GeneratorCallbacks watch;
   watch.piece = [&](std::uint64_t number, std::int64_t sample, std::string_view piece) {
-    const auto& place = running.places.at(number);
-    if (!place.open->job->request.stream) return;
+    const auto& text = running.generated.at(number);
+    if (!text.open->job->request.stream) return;
     Event event{Event::Kind::piece};
-    event.choice.index = place.at().first + sample;
+    event.choice.index = text.at().first + sample;
     event.choice.text = piece;
-    place.open->job->tell(std::move(event));
+    text.open->job->tell(std::move(event));
   };
   watch.finished = [&](const Sample& sample) {
-    const auto place = running.places.at(sample.prompt);
-    place.at().samples[sample.sample] = sample;
+    const auto text = running.generated.at(sample.prompt);
+    text.at().samples[sample.sample] = sample;
     ++running.counts.texts;
-    if (--place.open->left > 0) return;
-    running.close(*place.open);
-    finish(running, {place.open});
+    if (--text.open->left > 0) return;
+    running.close(*text.open);
+    finish(running, {text.open});
   };
   watch.progress = [&](std::uint64_t tokens) {
     running.counts.completion_tokens += tokens - running.tokens;
@@ -385,8 +384,8 @@ void Completer::complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& 
   Arrivals given;
   given.next = [&](std::int64_t rows) { return arrivals(running, rows); };
   given.wanted = [&](std::uint64_t prompt) {
-    const auto found = running.places.find(prompt);
-    if (found == running.places.end()) return false;
+    const auto found = running.generated.find(prompt);
+    if (found == running.generated.end()) return false;
     if (!found->second.open->job->cancelled()) return true;
     running.close(*std::shared_ptr(found->second.open));
     return false;
@@ -394,7 +393,8 @@ void Completer::complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& 
   try {
     generator_->run(given, watch(running));
   } catch (const std::exception& error) {
-    for (const auto& [number, place] : running.places) place.open->job->fail(kFault, error.what());
+    for (const auto& [number, text] : running.generated)
+      text.open->job->fail(kFault, error.what());
     for (const auto& open : running.scored) open->job->fail(kFault, error.what());
     for (const auto& job : running.jobs) job->fail(kFault, error.what());
   }
