@@ -393,8 +393,7 @@ void Completer::complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& 
   try {
     generator_->run(given, watch(running));
   } catch (const std::exception& error) {
-    for (const auto& [number, text] : running.generated)
-      text.open->job->fail(kFault, error.what());
+    for (const auto& [number, text] : running.generated) text.open->job->fail(kFault, error.what());
     for (const auto& open : running.scored) open->job->fail(kFault, error.what());
     for (const auto& job : running.jobs) job->fail(kFault, error.what());
   }
