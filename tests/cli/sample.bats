@@ -175,8 +175,8 @@ END
   floor=$(peak -m small --dtype int8)
   wide=$(($(peak -m large) - floor)) half=$(($(peak -m large --dtype bfloat16) - floor)) byte=$(($(peak -m large --dtype int8) - floor))
   echo "MB above $floor: $wide, $half, $byte"
-  # 129, 65 and 32 MB of weights, what is being read, and working memory.
-  ((wide > 110 && half < wide * 8 / 10 && byte < wide * 2 / 3))
+  # 129, 65 and 32 MB of weights, what is being read, and working memory. A float32 copy beside them would add 129.
+  ((wide > 110 && half < wide * 9 / 10 && byte < wide * 3 / 4))
 }
 
 @test "a text goes on past the window" {
