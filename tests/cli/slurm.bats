@@ -97,7 +97,7 @@ job_ends() {
   whole --steps 40
   for victim in 1 0; do
     rm -f code.* pid.*
-    srun -N2 -n2 --kill-on-bad-exit=0 ./rank train "${tiny[@]}" --steps 1000000 --ranks launcher -o "long.$victim" \
+    srun -N2 -n2 --kill-on-bad-exit=0 ./rank train "${tiny[@]}" --steps 1000000 --rank-timeout 30 --ranks launcher -o "long.$victim" \
       "$data/train.shard.zst" &
     pid=$!
     wait_for "long.$victim/metrics.jsonl"
@@ -245,7 +245,7 @@ goes_on() {
   }
   tokenize -q -t bytes --format lines "$text" -o whole.shard
   bm25-pack -q --segment 100 whole.shard -o whole.order
-  build-datastore -q -j 1 -m model --window 32 --batch-tokens 1000 --index IVF4,Flat whole.shard -o whole.store
+  build-datastore -q -j 1 --no-calibrate -m model --window 32 --batch-tokens 1000 --index IVF4,Flat whole.shard -o whole.store
   in_parts shards tokenize -t bytes --format lines "$text" --
   in_parts orders bm25-pack --segment 100 whole.shard -- --segment 100 whole.shard
   in_parts stores build-datastore -m model --window 32 --batch-tokens 1000 --index exact whole.shard -- --index IVF4,Flat
