@@ -11,7 +11,11 @@ why_not() {
   for program in slurmctld slurmd srun munged ip nsenter; do
     command -v "$program" >/dev/null || { echo "$program is not installed (tools/setup cluster)" && return; }
   done
+  [ -w /etc/hosts ] || { echo "there is no /etc/hosts to name the nodes in" && return; }
   ip netns add "tessera-$$" 2>/dev/null || { echo "no network namespace can be made here" && return; }
+  ip netns exec "tessera-$$" true 2>/dev/null && ip -n "tessera-$$" link add bridge0 type bridge 2>/dev/null &&
+    ip -n "tessera-$$" link add veth0 type veth peer name veth1 2>/dev/null ||
+    { ip netns del "tessera-$$" && echo "no program can run in a network namespace here, or there is no bridge" && return; }
   ip netns del "tessera-$$"
   [ ! -e /run/netns/n0 ] && ! ip link show slurmbr0 >/dev/null 2>&1 || echo "another Slurm test has its nodes up"
 }
