@@ -60,6 +60,9 @@ what_runs() {
   eval-ppl -q -m out/trime --json out/test.shard.zst >ours
   eval-ppl -q -m out/exported --json out/test.shard.zst >theirs
   [ "$(field loss <ours)" = "$(field loss <theirs)" ]
+  # The default rate of fine-tuning lowers the perplexity of held-out text.
+  make -s -C "$root/examples/your-model" OUT="$PWD/out" BIN="$BIN" tuned >shown
+  awk -F '\t' 'NR == 2 { before = $2 } NR == 3 { after = $2 } END { exit !(NR == 3 && after > 1 && after < before) }' out/tuned.tsv
   # Another model: its folder, and what is missing, is told at once.
   run -2 make -s -C "$root/examples/your-model" OUT="$PWD/out" MODEL="$PWD/nothing"
   [[ $output == *"MODEL='$PWD/nothing': no config.json there"* ]]
