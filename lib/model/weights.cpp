@@ -319,14 +319,40 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
 
 namespace {
 
-// Reads a weight for `taker`, in parts if the files allow it, and releases the model's memory for
-// it. `whole` reads it at once.
+// Replaces the numbers of a parameter by one NaN, and releases their memory.
+void give_up(const torch::Tensor& weight) {
+  torch::Tensor(weight).set_data(
+      torch::full({1}, std::numeric_limits<float>::quiet_NaN(), weight.options())
+          .expand(weight.sizes()));
+}
+
+// Gives up the weights that `taker` (null: none) takes, and returns which these are. They are given
+// up before any is read: the memory of each would otherwise be a hole of the heap in which the next
+// parts are read, and the holes together would become as large as the model.
+std::vector<bool> taken_weights(const nn::Model& model, const NamedTensors& weights,
+                                WeightTaker* taker) {
+  std::vector<bool> taken(weights.size(), false);
+  if (taker == nullptr) return taken;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    taken[i] = taker->takes(model, weights[i].second);
+    if (taken[i]) give_up(weights[i].second);
+  }
+  return taken;
+}
+
+// Asks for huge pages for the weights that were not taken: reading translates fewer addresses.
+void ask_for_huge_pages(const NamedTensors& weights, const std::vector<bool>& taken) {
+  std::vector<torch::Tensor> kept;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (!taken[i]) kept.push_back(weights[i].second);
+  nn::expect_huge_pages(kept);
+}
+
+// Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
 void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
                const torch::Tensor& weight, WeightTaker& taker, WeightsDigest& digest,
                const std::function<torch::Tensor()>& whole) {
   const auto sizes = weight.sizes().vec();
-  torch::Tensor(weight).set_data(
-      torch::full({1}, std::numeric_limits<float>::quiet_NaN(), weight.options()).expand(sizes));
   if (whole) {
     taker.take(weight, 0, whole());
     return;
@@ -357,6 +383,8 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   const nn::ParameterType type(dtype);
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
+  const auto taken = taken_weights(*model, weights, taker);
+  ask_for_huge_pages(weights, taken);
   std::map<std::string, nn::NgramMemory*> tables;
   for (const auto& item : model->named_modules())
     if (auto* const memory = dynamic_cast<nn::NgramMemory*>(item.value().get()))
@@ -365,7 +393,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights[i].first; })) {
     const auto& [name, weight] = weights[i];
     const auto table = tables.find(name);
-    const bool stays = table != tables.end() && changes[i].empty();
+    const bool stays = !taken[i] && table != tables.end() && changes[i].empty();
     if (const auto mapped = stays ? stored.map(i, dtype) : torch::Tensor(); mapped.defined()) {
       const auto read = [&, &name = name](const torch::Tensor& rows) {
         if (!is_finite(rows))
@@ -387,7 +415,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
     };
     const auto sizes = weight.sizes().vec();
     const auto fresh = [&] { return read(torch::empty(sizes, torch::kFloat32)); };
-    if (taker != nullptr && taker->takes(*model, weight)) {
+    if (taken[i]) {
       const bool by_rows = adapter == nullptr && stored.has_rows(i);
       give_rows(stored, i, name, weight, *taker, as_stored,
                 by_rows ? std::function<torch::Tensor()>() : fresh);

@@ -54,4 +54,24 @@ void read_rows_ahead(const torch::Tensor& table, const torch::Tensor& rows) {
   }
 }
 
+void expect_huge_pages([[maybe_unused]] std::span<const torch::Tensor> tensors) {
+#ifdef MADV_HUGEPAGE
+  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20, kGap = std::uintptr_t{1} << 16;
+  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> spans;  // first byte, and one behind
+  for (const auto& tensor : tensors) {
+    if (!tensor.is_cpu() || tensor.storage().nbytes() == 0) continue;
+    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
+    spans.emplace_back(begin, begin + tensor.storage().nbytes());
+  }
+  std::sort(spans.begin(), spans.end());
+  for (std::size_t i = 0; i < spans.size();) {
+    auto [begin, end] = spans[i++];
+    for (; i < spans.size() && spans[i].first <= end + kGap; ++i)
+      end = std::max(end, spans[i].second);
+    advise((begin + kHugePage - 1) / kHugePage * kHugePage, end / kHugePage * kHugePage,
+           MADV_HUGEPAGE);
+  }
+#endif
+}
+
 }  // namespace nn
