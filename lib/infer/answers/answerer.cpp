@@ -6,11 +6,13 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/answers/joint_tokens.h"
+#include "infer/loops/make_engine.h"
 #include "infer/score/report.h"
 #include "infer/windows/begin.h"
 #include "model/adapter.h"
 #include "model/model_chat.h"
 #include "nn/base/arch_facts.h"
+#include "nn/base/say.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {
@@ -125,6 +127,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();
   engine_.emplace(*loaded_.model, device_);
+  reads_weights_ = packed_in(loaded_) != nullptr;
   remember_by(options_.memory);
 }
 
@@ -171,6 +174,17 @@ std::string Answerer::signature(const core::Digest& requests) const {
   if (!options_.domain_context.empty()) add("domain-context", options_.domain_context);
   if (!verbalizers_.empty()) add("verbalizers", core::Json(verbalizers_).dump());
   return text;
+}
+
+// Scores passages. The model's modules need the weights that were packed.
+std::vector<std::vector<TokenScores>> Answerer::score_passages(std::span<const Passage> passages) {
+  if (reads_weights_ && !passages.empty()) {
+    nn::say(
+        fmt::format("{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
+    read_packed_weights(loaded_);
+    reads_weights_ = false;
+  }
+  return scorer_->score(passages);
 }
 
 std::string Answerer::cut_note() const {
@@ -324,7 +338,7 @@ std::vector<TokenScores> Answerer::score_tokens(
     passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
     passages.push_back(std::move(passage));
   }
-  auto scored = scorer_->score(passages);
+  auto scored = score_passages(passages);
   std::vector<TokenScores> all;
   std::size_t passage = 0;
   for (const auto& tokens : texts)
@@ -351,7 +365,7 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
       batch.passages.resize(passages);
     }
   }
-  batch.scores = scorer_->score(batch.passages);
+  batch.scores = score_passages(batch.passages);
   for (std::size_t i = 0; i < answers.size(); ++i)
     for (const auto& choice : asked[i]) {
       ScoredChoice& made = answers[i].choices.emplace_back();

@@ -54,7 +54,8 @@ class Answerer {
   /// for contradictory options; Error{bad_data} for a model without a tokenizer; and the errors of
   /// model::load(), plan_windows() and plan_memory().
   explicit Answerer(const AnswererOptions& options);
-  /// Uses a loaded model.
+  /// Uses a loaded model. If load_to_decode() packed its weights, they are read as float32 when the
+  /// first text is scored (read_packed_weights()), with a note.
   Answerer(const AnswererOptions& options, model::Loaded loaded);
 
   /// Answers requests in their order. The answer of an invalid request contains its error. Scores
@@ -103,6 +104,7 @@ class Answerer {
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
+  std::vector<std::vector<TokenScores>> score_passages(std::span<const Passage> passages);
 
   AnswererOptions options_;
   torch::Device device_;
@@ -123,6 +125,7 @@ class Answerer {
   std::optional<ModuleEngine> engine_;
   std::optional<Citer> citer_;
   std::optional<PassageScorer> scorer_;
+  bool reads_weights_;  // before the first text is scored
 };
 
 }  // namespace infer

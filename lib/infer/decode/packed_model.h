@@ -27,6 +27,8 @@ class PackedModel : public model::WeightTaker {
   /// Returns the packed form of a parameter; null: the model has its numbers.
   const PackedMatrix* find(const torch::Tensor& weight) const;
   Precision precision() const { return precision_; }
+  /// Returns whether nothing was taken.
+  bool empty() const { return weights_.empty(); }
 
  private:
   struct Packed {

@@ -22,15 +22,31 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
 }
 
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
-                             const std::string& adapter) {
+                             const std::string& adapter, std::optional<torch::Dtype> others) {
   if (precision == Precision::float32) return model::load(path, device, torch::kFloat32, adapter);
   // Weights that will be packed need no float32 copy first.
   auto packed = device.is_cpu() ? std::make_shared<PackedModel>(precision) : nullptr;
-  return model::load(path, device, std::nullopt, adapter, std::move(packed));
+  return model::load(path, device, others, adapter, std::move(packed));
 }
 
 const PackedModel* packed_in(const model::Loaded& loaded) {
-  return dynamic_cast<const PackedModel*>(loaded.taker.get());
+  const auto* const packed = dynamic_cast<const PackedModel*>(loaded.taker.get());
+  return packed == nullptr || packed->empty() ? nullptr : packed;
+}
+
+void read_packed_weights(const model::Loaded& loaded) {
+  const auto* const packed = packed_in(loaded);
+  if (packed == nullptr) return;
+  const auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
+  if (again.fingerprint.hex() != loaded.fingerprint.hex())
+    core::fail(core::Code::bad_data,
+               "{}: its weights have changed since they were loaded; start the program again",
+               loaded.folder);
+  const torch::NoGradGuard no_gradient;
+  const auto from = again.model->named_weights(), to = loaded.model->named_weights();
+  for (std::size_t i = 0; i < to.size(); ++i)
+    if (packed->find(to[i].second) != nullptr)
+      torch::Tensor(to[i].second).set_data(from[i].second.detach());
 }
 
 }  // namespace infer

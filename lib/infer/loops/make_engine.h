@@ -2,6 +2,7 @@
 // Selects the decoding engine of a model.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "infer/decode/decode_engine.h"
@@ -20,10 +21,16 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
 
 /// Loads a model for decoding on the CPU or a device (see model::load()). Packs the weights of a
 /// transformer on the CPU as they are read, unless `precision` is float32; make_engine() then needs
-/// packed_in() of the result.
+/// packed_in() of the result. `others`: type of the weights that are not packed; without it, the
+/// files' type, bfloat16 or float32.
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
-                             const std::string& adapter = {});
+                             const std::string& adapter = {},
+                             std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
+/// Reads the weights that load_to_decode() packed into the model, as float32, so that its own
+/// modules compute too. The packed weights remain. Throws Error{bad_data} if the files have changed
+/// since, and the errors of model::load().
+void read_packed_weights(const model::Loaded& loaded);
 
 }  // namespace infer

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "infer/loops/make_engine.h"
 #include "infer/serve/request_memory.h"
 #include "model/model_chat.h"
 #include "text/tokenizer/special_text.h"
@@ -108,7 +109,8 @@ struct Completer::Running {
 
 Completer::Completer(const CompleterOptions& options) : options_(options) {
   const auto device = nn::device(options_.compute.device);
-  auto loaded = model::load(options_.model, device, torch::kFloat32);
+  auto loaded = load_to_decode(options_.model, device, parse_precision(options_.weights),
+                               /*adapter=*/{}, torch::kFloat32);
   model::give_tokenizer(loaded, options_.tokenizer);
   answerer_.emplace(answerer_options(options_), loaded);
   generator_.emplace(std::move(loaded), generator_options(options_), options_.memory, device,

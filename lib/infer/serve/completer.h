@@ -39,10 +39,11 @@ struct JobFeed {
 };
 
 /// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
-/// equal to those of `sample` and `score`. Not thread safe.
+/// equal to those of `sample` and `score`. With weights other than float32, the float32 model is
+/// loaded when a client first asks for log-probabilities. Not thread safe.
 class Completer {
  public:
-  /// Loads the model once. Throws the errors of Generator and Answerer.
+  /// Loads the model. Throws the errors of Generator and Answerer.
   explicit Completer(const CompleterOptions& options);
 
   /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed`

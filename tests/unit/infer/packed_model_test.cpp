@@ -2,12 +2,14 @@
 #include <doctest/doctest.h>
 
 #include "engines.h"
+#include "infer/answers/answerer.h"
 #include "infer/loops/make_engine.h"
 #include "infer/loops/transformer_engine.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"
 #include "nn/layers/embedding.h"
 #include "unit/temporary_folder.h"
+#include "unit/thrown.h"
 
 namespace {
 
@@ -16,7 +18,7 @@ using torch::Tensor;
 constexpr std::int64_t kSize = 37;
 
 // Saves a model with weights that bfloat16 has exactly.
-nn::Model saved_model(const TemporaryFolder& folder, bool tied) {
+nn::Model saved_model(const TemporaryFolder& folder, bool tied, std::int64_t size = kSize) {
   nn::Model model = engine_model(
       [&](nn::ModelOptions& o) {
         o.shape.d_model = 64;
@@ -24,7 +26,7 @@ nn::Model saved_model(const TemporaryFolder& folder, bool tied) {
         o.vocabulary.scale_embedding = true;
         o.transformer.feed_forward = "gated";
       },
-      kSize);
+      size);
   model.to(torch::kBFloat16);
   model.to(torch::kFloat32);
   model::save(folder.path, model, {{"memory", "local"}, {"segment", 16}}, "");
@@ -94,4 +96,42 @@ DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the 
   DOCTEST_CHECK(taken == 9);  // four matrices in each of two layers, and the table
   DOCTEST_CHECK(infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::float32).taker ==
                 nullptr);
+}
+
+DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores its first text") {
+  for (const bool tied : {true, false}) {
+    const TemporaryFolder folder;
+    saved_model(folder, tied, 256);
+    infer::AnswererOptions options;
+    options.model = folder.path;
+    options.tokenizer = "bytes";
+    options.compute.device = "cpu";
+    const auto plain = model::load(folder.path);
+    const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {},
+                                              torch::kFloat32);
+    infer::Answerer expected(options, plain), answerer(options, packed);
+    const auto table = packed.model->architecture->embedding()->tables.at(0);
+    DOCTEST_CHECK(answerer.score_tokens({{84}}).size() == 1);  // nothing to score
+    DOCTEST_CHECK(table.isnan().all().item<bool>());
+    const std::vector<std::vector<std::int64_t>> texts{{84, 104, 101}, {32, 99, 97, 116, 10}};
+    const auto scores = answerer.score_tokens(texts), theirs = expected.score_tokens(texts);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      DOCTEST_CHECK(scores[i].log_prob == theirs[i].log_prob);
+    const auto weights = packed.model->named_weights(), whole = plain.model->named_weights();
+    for (std::size_t i = 0; i < weights.size(); ++i)
+      DOCTEST_CHECK(torch::equal(weights[i].second, whole[i].second));
+    DOCTEST_CHECK(infer::packed_in(packed)->find(table) != nullptr);
+  }
+}
+
+DOCTEST_TEST_CASE("packed weights are not read again from files that have changed") {
+  const torch::NoGradGuard no_gradient;
+  const TemporaryFolder folder;
+  nn::Model model = saved_model(folder, true);
+  const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::bfloat16);
+  model.head->weights().at(0).add_(1);
+  model::save(folder.path, model, {{"memory", "local"}, {"segment", 16}}, "");
+  const auto error = thrown([&] { infer::read_packed_weights(packed); });
+  DOCTEST_CHECK(error.code == 65);
+  DOCTEST_CHECK(error.names("have changed"));
 }
