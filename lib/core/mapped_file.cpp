@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -46,10 +47,12 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 }
 
 void MappedFile::release(std::size_t offset, std::size_t size) const {
+  // A fault on one page also maps up to 64 KiB of pages around it (Linux).
+  constexpr std::size_t kAround = std::size_t{1} << 16;
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t begin = offset / page * page;
-  if (begin < size_)
-    ::madvise(const_cast<std::byte*>(data_ + begin), offset - begin + size, MADV_DONTNEED);
+  const std::size_t begin = (offset - std::min(offset, kAround)) / page * page;
+  const std::size_t end = std::min(size_, offset + size + kAround);
+  if (begin < end) ::madvise(const_cast<std::byte*>(data_ + begin), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace core

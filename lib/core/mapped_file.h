@@ -22,7 +22,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& name() const { return name_; }
-  /// Tells the system that it may drop these pages, because they are not needed soon.
+  /// Tells the system that it may drop these pages and those around them, because they are not
+  /// needed soon.
   void release(std::size_t offset, std::size_t size) const;
 
  private:
