@@ -24,7 +24,7 @@ struct Options {
     f.positional("A", a, "per-token scores of one model").required = true;
     f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
     f("block", block,
-      "block of the bootstrap: document, or a number of tokens; auto: documents if there are at "
+      "block: document, or a number of tokens; auto: documents if there are at "
       "least 50, else a number of tokens that follows from the length of the text");
     f("confidence", confidence, "confidence level of the interval").above(0).below(1);
     f("fail-unless-better", fail_unless_better,
@@ -37,6 +37,7 @@ int compare_ppl(const Options& options, const cli::Context& context) {
   const auto choice = task::block_choice_of(options.block);
   const auto pairs = task::read_score_pairs(options.a, options.b, choice);
   const auto found = task::compare(pairs, choice, options.confidence);
+  cli::note(context, task::caution(pairs, choice));
   cli::write_report(context, task::figures(found, pairs, choice));
   const bool better = found.difference < 0 && found.p < 1 - options.confidence;
   return static_cast<int>(options.fail_unless_better && !better ? Code::no : Code::ok);

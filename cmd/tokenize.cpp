@@ -66,13 +66,17 @@ int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenize
   return 0;
 }
 
-int learn_tokenizer(const Options& options, const cli::Context& context) {
+// `format` says which format was chosen; it may be empty. It follows the work, so that bad input
+// gets one line.
+int learn_tokenizer(const Options& options, const std::string& format,
+                    const cli::Context& context) {
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
   cli::Progress learning(context, "learn", "tokens", options.learn.options().vocabulary_size);
   const auto tokenizer = text::learn_tokenizer(
       options.files, options.text.documents(false, static_cast<int>(context.jobs)), options.learn,
       static_cast<int>(context.jobs), {reading.counter(), learning.counter(), cli::noter(context)});
   write_tokenizer(context, *tokenizer);
+  cli::note(context, format);
   cli::note(context, text::shortfall(*tokenizer, options.learn));
   return 0;
 }
@@ -94,16 +98,17 @@ int decode(const Options& options, const cli::Context& context) {
   return 0;
 }
 
-int encode(const Options& options, const cli::Context& context) {
+int encode(const Options& options, const std::string& format, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
-  cli::note(context, tokenizer->remark());
   cli::Summary summary(context, options.summary);
   core::Output out(context.output);
   cli::Progress progress(context, "tokenize", "bytes", text::total_bytes(options.files));
   const auto made = text::encode_shard(options.files, tokenizer, options.text, options.pairs,
                                        static_cast<int>(context.jobs), out, progress.counter());
   out.commit();
+  cli::note(context, tokenizer->remark());
+  cli::note(context, format);
   for (const auto& note : made.notes) cli::note(context, note);
   summary.commit(made.figures(), {made.summary()});
   return 0;
@@ -167,11 +172,12 @@ int tokenize(Options options, const cli::Context& context) {
   if (exports) return export_tokenizer(options, context);
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
+  std::string format;
   if (!options.loss_on.empty())
     learn_in_part(options, context);
   else if (!context.was_given("format") && !options.pairs && !options.recursive)
-    cli::note(context, options.text.follow(options.files));
-  return learns ? learn_tokenizer(options, context) : encode(options, context);
+    format = options.text.follow(options.files);
+  return learns ? learn_tokenizer(options, format, context) : encode(options, format, context);
 }
 
 }  // namespace

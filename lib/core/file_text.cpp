@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "core/json_line.h"
 
 namespace core {
 
@@ -16,7 +17,14 @@ std::string read_file(const std::string& path, std::size_t limit) {
 }
 
 Json read_json(const std::string& path, std::size_t limit) {
-  return parse_json(read_file(path, limit), path);
+  const std::string text = read_file(path, limit);
+  try {
+    return parse_json(text, path);
+  } catch (const Error&) {
+    const MendedJson mended = mend_json(text);
+    if (!mended.only_numbers()) throw;
+    return parse_json(mended.text, path);
+  }
 }
 
 }  // namespace core

@@ -1,8 +1,23 @@
 #include "core/json.h"
 
 #include "core/error.h"
+#include "core/json_line.h"
 
 namespace core {
+namespace {
+
+// Explains what Python writes, or what is not UTF-8; else gives the byte that ends the parse.
+[[noreturn]] void refuse(std::string_view text, const std::string& origin, std::size_t byte) {
+  const MendedJson mended = mend_json(text);
+  if (!mended.constant.empty())
+    fail(Code::bad_data, "{}: {}; write null or leave it out", origin,
+         why_no_constant(mended.constant));
+  if (!mended.not_utf8.empty()) fail(Code::bad_data, "{}: {}", origin, mended.not_utf8);
+  if (byte > 0) fail(Code::bad_data, "{}: not JSON (byte {})", origin, byte);
+  fail(Code::bad_data, "{}: not JSON", origin);
+}
+
+}  // namespace
 
 Json parse_json(std::string_view text, const std::string& origin, int max_depth) {
   const auto guard = [&](int depth, Json::parse_event_t, Json&) {
@@ -12,9 +27,9 @@ Json parse_json(std::string_view text, const std::string& origin, int max_depth)
   try {
     return Json::parse(text.begin(), text.end(), guard);
   } catch (const Json::parse_error& error) {
-    fail(Code::bad_data, "{}: not JSON (byte {})", origin, error.byte);
+    refuse(text, origin, error.byte);
   } catch (const Json::exception&) {
-    fail(Code::bad_data, "{}: not JSON", origin);
+    refuse(text, origin, 0);
   }
 }
 

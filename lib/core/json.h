@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 /// Parses one document that is nested at most `max_depth` deep. `origin` names it in messages.
-/// Throws Error{bad_data}.
+/// Throws Error{bad_data}, also for a number beyond double's range.
 Json parse_json(std::string_view text, const std::string& origin, int max_depth = 64);
 
 /// Writes a document as one line without spaces. Bytes that are not UTF-8 become U+FFFD.

@@ -25,6 +25,10 @@ struct MendedJson {
   bool any() const {
     return numbers || !surrogates.empty() || !constant.empty() || !not_utf8.empty();
   }
+  /// Returns true if numbers were changed and nothing else.
+  bool only_numbers() const {
+    return numbers && surrogates.empty() && constant.empty() && not_utf8.empty();
+  }
 };
 /// Makes a line acceptable to every JSON parser and records the changes.
 MendedJson mend_json(std::string_view line);

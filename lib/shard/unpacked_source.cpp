@@ -8,6 +8,7 @@
 #include <zstd_errors.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <new>
@@ -256,6 +257,22 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
   return nullptr;
 }
 
+// Returns true if a file is named as a compressed one and ends before the bytes that would tell.
+bool ends_in_magic(std::string_view all, std::string_view name) {
+  struct Packed {
+    std::string_view end, magic;
+  };
+  constexpr std::array kPacked = {Packed{".gz", "\x1F\x8B\x08"}, Packed{".bz2", "BZh"},
+                                  Packed{".xz", std::string_view("\xFD\x37zXZ\0", 6)},
+                                  Packed{".zst", "\x28\xB5\x2F\xFD"}};
+  constexpr std::size_t kBzip2 = 10;
+  return !all.empty() && std::any_of(kPacked.begin(), kPacked.end(), [&](const Packed& packed) {
+    const bool begun = packed.magic.starts_with(all) ||
+                       (packed.end == ".bz2" && all.size() < kBzip2 && all.starts_with("BZh"));
+    return begun && name.ends_with(packed.end);
+  });
+}
+
 }  // namespace
 
 UnpackedSource::UnpackedSource(std::unique_ptr<core::ByteSource> file, std::uint64_t memory)
@@ -264,6 +281,9 @@ UnpackedSource::UnpackedSource(std::unique_ptr<core::ByteSource> file, std::uint
   b.file = std::move(file);
   b.read = b.end = core::read_fully(*b.file, std::span(b.bytes).first(kLongestMagic));
   unpacker_ = unpacker_for(b.waiting(), name(), memory);
+  const std::string_view start(reinterpret_cast<const char*>(b.bytes.data()), b.end);
+  if (!unpacker_ && b.end < kLongestMagic && ends_in_magic(start, name()))
+    core::fail(core::Code::bad_data, "{}: cut short: it ends within its compressed data", name());
 }
 
 UnpackedSource::~UnpackedSource() = default;

@@ -17,6 +17,7 @@ using core::Code;
 using core::fail;
 
 constexpr std::size_t kEnoughDocuments = 50;
+constexpr std::size_t kManyDocuments = 20;  // their differences no longer mislead blocks of tokens
 constexpr double kEnoughEffectiveDocuments = 20;
 constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
 constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
@@ -103,6 +104,15 @@ BlockChoice block_choice_of(const std::string& text) {
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence) {
   return choice.documents(pairs) ? compare_documents(pairs.by_document, confidence)
                                  : compare_consecutive(pairs.by_tokens, confidence);
+}
+
+std::string caution(const ScorePairs& pairs, const BlockChoice& choice) {
+  const auto documents = pairs.by_document.size();
+  if (choice.documents(pairs) || documents < 2 || documents >= kManyDocuments) return {};
+  return fmt::format(
+      "the text has only {} documents: if one model is better on some of them and worse on others, "
+      "p is too small; more documents and --block document allow for that",
+      documents);
 }
 
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,

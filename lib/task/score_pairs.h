@@ -40,6 +40,10 @@ ScorePairs read_score_pairs(const std::string& a, const std::string& b, const Bl
 /// Compares by documents or by blocks of tokens.
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence);
 
+/// Returns a line for the user if blocks of tokens are compared although the text has a few
+/// documents, which may differ from each other as wholes; else an empty text.
+std::string caution(const ScorePairs& pairs, const BlockChoice& choice);
+
 /// Returns the report of a comparison: tokens, blocks, method, losses, perplexities, difference,
 /// interval, p.
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,

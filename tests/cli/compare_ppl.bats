@@ -80,6 +80,16 @@ EOF
   [[ $output == *"has 180 tokens"*"need at least 512"* ]]
 }
 
+@test "a few documents compared by blocks of tokens: a note says what the test assumes" {
+  run --separate-stderr compare-ppl --json a.tsv chance.tsv
+  [ -z "$stderr" ]
+  awk -F'\t' -v OFS='\t' 'NR > 1 { $2 = int((NR - 2) / 400) } 1' a.tsv >one.tsv # 3 documents
+  awk -F'\t' -v OFS='\t' 'NR > 1 { $2 = int((NR - 2) / 400) } 1' chance.tsv >other.tsv
+  run --separate-stderr compare-ppl --json one.tsv other.tsv
+  [ "$status" -eq 0 ]
+  [[ $stderr == "compare-ppl: the text has only 3 documents: if one model is better on some"* ]]
+}
+
 @test "files of different tokens are refused by name and line" {
   sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' better.tsv >other.tsv
   run compare-ppl a.tsv other.tsv

@@ -107,6 +107,33 @@ refused() {
   [ -z "$(printf '[a] {b}\n' | tokenize -t bytes 2>&1 >/dev/null | grep JSON)" ]
 }
 
+@test "bad JSON lines get one line, also where their format is a guess; marks of files behind another are passed over" {
+  printf '{"text":"a"}\n{"text":5}\n' >x.jsonl
+  refused 65 'x.jsonl:2: "text" is not a string' -- tokenize -t bytes x.jsonl
+  echo '{"txt":"a"}' >x.jsonl
+  refused 65 'x.jsonl:1: has no "text"' -- tokenize -t bytes x.jsonl
+  printf '\xef\xbb\xbf{"text":"a"}\n' >a.jsonl
+  cat a.jsonl a.jsonl >x.jsonl
+  [ "$(documents x.jsonl)" = $'{"text":"a"}\n{"text":"a"}' ]
+}
+
+@test "a compressed file that ends within its first bytes is no text" {
+  printf 'a text' | gzip -c >whole.gz
+  printf 'a text' | bzip2 -c >whole.bz2
+  printf 'a text' | xz -c >whole.xz
+  printf 'a text' | zstd -qc >whole.zst
+  for kind in gz bz2 xz zst; do
+    for bytes in 1 2 3; do
+      head -c "$bytes" "whole.$kind" >"cut.txt.$kind"
+      refused 65 "cut.txt.$kind: cut short" -- tokenize -t bytes "cut.txt.$kind"
+    done
+  done
+  head -c 9 whole.bz2 >cut.txt.bz2
+  refused 65 'cut.txt.bz2: cut short' -- tokenize -t bytes cut.txt.bz2
+  printf B >note.txt
+  tokenize -q -t bytes note.txt -o note.shard.zst
+}
+
 @test "members that are not asked for need only be JSON" {
   {
     echo '{"id":18446744073709551616,"text":"a"}'

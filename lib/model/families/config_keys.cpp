@@ -26,6 +26,10 @@ const core::Json& nothing() {
 template <class T>
 T value_or(const core::Json& object, const char* key, T otherwise, const std::string& origin) {
   if (!object.contains(key) || object[key].is_null()) return otherwise;
+  // 64 bits without a sign would become a negative number.
+  if (std::is_same_v<T, std::int64_t> && object[key].is_number_unsigned() &&
+      object[key].get<std::uint64_t>() > INT64_MAX)
+    fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin, key);
   try {
     return core::get<T>(object, key, origin);
   } catch (const core::Error& error) {
@@ -52,6 +56,11 @@ double ConfigKeys::number(const char* key, double otherwise) const {
 
 std::int64_t ConfigKeys::whole(const char* key, std::int64_t otherwise) const {
   return value_or(object_, key, otherwise, origin_);
+}
+
+std::int64_t ConfigKeys::size(const char* key, std::int64_t otherwise) const {
+  if (has(key) && whole(key, 1) == 0) unsupported(key, "0");
+  return whole(key, otherwise);
 }
 
 bool ConfigKeys::truth(const char* key, bool otherwise) const {

@@ -20,6 +20,8 @@ class ConfigKeys {
   bool is_null(const char* key) const;  ///< present and null
   double number(const char* key, double otherwise) const;
   std::int64_t whole(const char* key, std::int64_t otherwise) const;
+  /// Behaves like whole(), and refuses 0, which nn's options would take for "not set".
+  std::int64_t size(const char* key, std::int64_t otherwise) const;
   bool truth(const char* key, bool otherwise) const;
   std::string text(const char* key, const std::string& otherwise) const;
   std::vector<std::string> texts(const char* key) const;  ///< empty: absent

@@ -179,7 +179,8 @@ nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
   shape.d_model = keys.required("hidden_size");
   shape.layers = keys.required("num_hidden_layers");
   shape.heads = keys.required("num_attention_heads");
-  shape.d_ff = keys.required(d_ff);
+  keys.required(d_ff);
+  shape.d_ff = keys.size(d_ff, 0);
   expect_bounded(options, keys.origin());
   if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   options.vocabulary.scale_embedding = false;

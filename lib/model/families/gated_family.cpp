@@ -11,9 +11,9 @@ nn::ModelOptions gated_options(const ConfigKeys& keys, const GatedDefaults& defa
   shape.dropout = 0;
   shape.attention_dropout = keys.number("attention_dropout", 0);
   options.vocabulary.tied = keys.truth("tie_word_embeddings", defaults.tied);
-  const auto kv_heads = keys.whole("num_key_value_heads", shape.heads);
+  const auto kv_heads = keys.size("num_key_value_heads", shape.heads);
   transformer.kv_heads = kv_heads == shape.heads ? 0 : kv_heads;
-  const auto width = keys.whole("head_dim", defaults.d_head);
+  const auto width = keys.size("head_dim", defaults.d_head);
   const bool usual = shape.d_model % shape.heads == 0 && width == shape.d_model / shape.heads;
   transformer.d_head = usual ? 0 : width;
   transformer.context = keys.whole("max_position_embeddings", defaults.context);

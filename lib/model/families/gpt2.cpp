@@ -15,7 +15,7 @@ nn::ModelOptions gpt2_options(const ConfigKeys& keys) {
   shape.layers = keys.required("n_layer");
   shape.heads = keys.required("n_head");
   expect_bounded(options, keys.origin());
-  const auto inner = keys.whole("n_inner", 0);
+  const auto inner = keys.size("n_inner", 0);
   shape.d_ff = inner == 4 * shape.d_model ? 0 : inner;
   options.transformer.norm_epsilon = keys.number("layer_norm_epsilon", 1e-5);
   shape.dropout = keys.number("resid_pdrop", .1);

@@ -31,7 +31,7 @@ nn::ModelOptions neo_options(const ConfigKeys& keys) {
   shape.layers = keys.required("num_layers");
   shape.heads = keys.required("num_heads");
   expect_bounded(options, keys.origin());
-  const auto inner = keys.whole("intermediate_size", 0);
+  const auto inner = keys.size("intermediate_size", 0);
   shape.d_ff = inner == 4 * shape.d_model ? 0 : inner;
   shape.dropout = keys.number("resid_dropout", 0);
   shape.attention_dropout = keys.number("attention_dropout", 0);

@@ -17,7 +17,7 @@ nn::ModelOptions phi_options(const ConfigKeys& keys) {
   shape.attention_dropout = keys.number("attention_dropout", 0);
   options.vocabulary.tied = keys.truth("tie_word_embeddings", false);
   options.vocabulary.head_bias = true;
-  const auto kv_heads = keys.whole("num_key_value_heads", shape.heads);
+  const auto kv_heads = keys.size("num_key_value_heads", shape.heads);
   transformer.kv_heads = kv_heads == shape.heads ? 0 : kv_heads;
   transformer.context = keys.whole("max_position_embeddings", 2048);
   transformer.positions = "rope";

@@ -61,7 +61,10 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double the
       type != "longrope")
     keys.unsupported(name, "type \"" + type + "\"");
   rope.scaling = type;
-  if (type != "longrope") rope.factor = scaling.number("factor", rope.factor);
+  if (type != "longrope") {
+    if (!scaling.has("factor")) keys.unsupported(name, "type \"" + type + "\" without \"factor\"");
+    rope.factor = scaling.number("factor", rope.factor);
+  }
   if (type == "linear") return rope;
   if (type == "dynamic") {
     rope.trained = context;  // transformers uses no other length

@@ -416,6 +416,7 @@ struct PartTexts::Impl {
 
 std::string PartTexts::Impl::read(std::string_view line, std::string_view& value) {
   mended = false;
+  line = core::without_byte_order_mark(line);  // of a file behind another
   simdjson::dom::element root;
   auto error = parser.parse(line.data(), line.size(), false).get(root);
   if (error == simdjson::SUCCESS) return text_of(root, value);

@@ -40,6 +40,11 @@ const ParquetLibrary& parquet_library() {
   return *library;
 }
 
+// Some of Arrow's errors end with a newline.
+[[noreturn]] void refuse(const std::string& path, std::string_view error) {
+  fail(Code::bad_data, "{}: {}", path, error.substr(0, error.find_last_not_of(" \n\r") + 1));
+}
+
 class ParquetReader : public DocumentReader {
  public:
   ParquetReader(std::vector<std::string> paths, DocumentOptions options)
@@ -79,7 +84,7 @@ class ParquetReader : public DocumentReader {
     std::string error;
     texts_.reset(parquet_library().open(
         {path, options_.column, options_.threads, options_.rules.unpack_memory}, error));
-    if (!texts_) fail(Code::bad_data, "{}: {}", path, error);
+    if (!texts_) refuse(path, error);
     row_ = 0;
     hasher_.reset();
     seen_ = {};
@@ -92,7 +97,7 @@ class ParquetReader : public DocumentReader {
     ends_.clear();
     read_.clear();
     if (!texts_->next(read_, ends_, error)) {
-      if (!error.empty()) fail(Code::bad_data, "{}: {}", path, error);
+      if (!error.empty()) refuse(path, error);
       digests_.push_back(hasher_.digest());
       findings_.add(path, seen_);
       finished_bytes_ += total_bytes({path});

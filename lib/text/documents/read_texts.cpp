@@ -22,12 +22,13 @@ class TextShards {
     if (!tokenizer_) tokenizer_ = how_.tokenizer();
     TextOptions options;
     options.invalid = "error";
-    if (const auto line = options.follow({path}); !line.empty()) how_.note(line);
+    const auto format = options.follow({path});
     options.by_content = path != name;
     if (path != name) options.name = name;
     core::UnnamedFile out(name);
     const auto made =
         encode_shard({path}, tokenizer_, options, false, how_.jobs, out, [](std::uint64_t) {});
+    if (!format.empty()) how_.note(format);
     for (const auto& line : made.notes) how_.note(line);
     how_.note(fmt::format("{}: is a text, encoded with {} tokenizer: {}", name, how_.whose,
                           made.summary()));

@@ -309,6 +309,8 @@ DOCTEST_TEST_CASE("JSON: bad text, depth and types are errors, never crashes") {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(parse(bad).code == 65);
   }
+  DOCTEST_CHECK(parse("{\"a\": -Infinity}").names("f.json: -Infinity is not JSON"));
+  DOCTEST_CHECK(parse("\"\xff\"").names("f.json: byte 1 (0xff) is not UTF-8"));
   const auto deep = parse(std::string(1'000'000, '['));
   DOCTEST_CHECK(deep.code == 65);
   DOCTEST_CHECK(deep.names("f.json"));

@@ -220,6 +220,13 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   refused("rope-short-factors: has 0 numbers",
           [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
+  refused("type \"linear\" without \"factor\" is not supported", [](auto& c) {
+    c["rope_parameters"] = {{"rope_type", "linear"}};
+  });
+  refused("\"head_dim\": 0 is not supported", [](auto& c) { c["head_dim"] = 0; });
+  refused("\"num_key_value_heads\": 0 is not supported",
+          [](auto& c) { c["num_key_value_heads"] = 0; });
+  refused("\"intermediate_size\": 0 is not supported", [](auto& c) { c["intermediate_size"] = 0; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
   const auto neo = [](const std::string& part, auto change) {
     const Copy folder("gpt_neo");
