@@ -21,7 +21,7 @@ row = $(eval $(call name_row,$(strip $(1)),$(strip $(2)),$(strip $(3)),$(strip $
 knn = --memory none --combine interpolate
 joint = --memory local --combine both
 own = --datastore-combine interpolate
-# Local, long and the store in one softmax: --tune gives each its own temperature and weight, or, as published, one to all.
+# Local, long and the store in one softmax: --tune gives each its own temperature and weight, or, as published, one temperature to all.
 alike = --tune-temperatures $(subst $(space),$(comma),0.8 0.9 1 1.1 1.2 1.35 1.5 1.75 2 2.5 3 4 5)
 
 # The main table, each model also with more memory than it was trained with.
@@ -36,11 +36,10 @@ $(call row,long,          long,  TrimeLM_long, $(call far,words))
 $(call row,ext-local,     ext,   TrimeLM_ext without store, --memory local)
 $(call row,ext,           ext,   TrimeLM_ext without long, $(joint), ext)
 $(call row,ext-far,       ext,   TrimeLM_ext, $(call far,words) --combine both, ext)
-$(call row,ext-alike,     ext,   TrimeLM_ext$(comma) one temperature for all, $(call far,words) --combine both $(alike), ext)
 # Not in the paper: the store's entries in a distribution of their own alone, none in the softmax.
 $(call row,ext-own,       ext,   TrimeLM_ext without long$(comma) store interpolated, --memory local --combine joint $(own), ext)
 $(call row,ext-far-own,   ext,   TrimeLM_ext$(comma) store interpolated, $(call far,words) --combine joint $(own), ext)
-rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far ext-alike ext-own ext-far-own
+rows.main = vanilla vanilla-near vanilla-cache knn knn-cache local local-far long ext-local ext ext-far ext-far-alike ext-own ext-far-own
 rows.speed = $(rows.main)
 once.vanilla = yes
 
@@ -150,6 +149,11 @@ $(foreach k,words medium bytes,$(foreach n,$(reaches.$(k)),$(call row,reach-$(k)
 $(foreach k,words medium bytes,$(foreach n,$(reaches.$(k)),$(eval part.reach-$(k)-$(n) = valid)))
 rows.reach = $(foreach k,$(reached),$(reaches.$(k):%=reach-$(k)-%))
 
+# The rows of tables 2, 5, 7 and 10 whose store joins the softmax, with a temperature and a weight of each memory, and with one temperature.
+tempered = ext ext-far d-ext-words d-ext-books d-ext-both small-ext small-ext-far $(foreach m,local long ext,b-$(m)-store)
+$(foreach r,$(tempered),$(call row,$(r)-alike, $(of.$(r)), $(title.$(r))$(comma) one temperature for all, $(test.$(r)) $(alike), $(stores.$(r))))
+$(foreach r,$(tempered),$(eval on.$(r)-alike = $(on.$(r))))
+
 # The text a row is scored on: the model's own, or on.NAME.
 on_of = $(or $(on.$(1)),$(set.$(of.$(1))))
 # Of what a store finds the scores are those of its keys as they were written, not as the index compressed them.
@@ -187,6 +191,12 @@ $(OUT)/significance.tsv: $(rows.main:%=$(OUT)/row/%.json)
 	    compare-ppl $(jobs) --json -o $@.pair --force $(OUT)/row/$$first.tsv $(OUT)/row/$$second.tsv; \
 	    ./tsv-line "$${title[$$first]}"$$'\t'"$${title[$$second]}" $@.pair perplexity_ratio ratio_low ratio_high p; done; done; } >$@
 	@rm $@.pair
+
+# TRIME's rows with a store: a temperature and a weight of each memory beside one temperature for all.
+$(OUT)/temperatures.tsv: $(foreach r,$(tempered),$(OUT)/row/$(r).json $(OUT)/row/$(r)-alike.json)
+	@{ printf 'table\trow\tone temperature\teach its own\n'; \
+	  $(foreach r,$(tempered),paste <(printf '%s' $(if $(filter d-%,$(r)),5,$(if $(filter b-%,$(r)),7,$(if $(filter small-%,$(r)),10,2)))) \
+	    <(./tsv-line '$(title.$(r))' $(OUT)/row/$(r)-alike.json perplexity) <(./tsv-line '' $(OUT)/row/$(r).json perplexity | cut -f 2);) } >$@
 
 # A line a model, and the mean of the seeds behind those of an order and p.
 means = awk -F '\t' 'BEGIN { OFS = FS } NR == 1 { print; next } { print; key = $$1 OFS $$2; n[key]++; for (i = 4; i <= NF; i++) sum[key, i] += $$i } \
