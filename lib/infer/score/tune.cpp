@@ -33,9 +33,14 @@ bool tempers_apart(const MemoryPlan& memory, const TuneOptions& options) {
   return options.of(kShared).empty() && memory.joint().size() + memory.interpolated() > 1;
 }
 
+// Returns the values given for an axis; empty: none.
+std::vector<double> given_of(const PlanAxis& axis, const TuneOptions& options) {
+  return options.of(axis.listed());
+}
+
 // Whether a bias is searched: its axis begins with one point, and the search adds others.
 bool is_open(const PlanAxis& axis, const TuneOptions& options) {
-  return !axis.bias_of.empty() && options.of(kShared).empty() && options.of(axis.name).empty();
+  return !axis.bias_of.empty() && options.of(kShared).empty() && given_of(axis, options).empty();
 }
 
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
@@ -45,11 +50,11 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
-    auto values = options.of(axis.name);
+    auto values = given_of(axis, options);
     const bool bias = !axis.bias_of.empty(), own = !axis.temperature_of.empty(),
                alike = axis.name == kShared && !memory.interpolated();
     if (memory.gates.any() && axis.steps.empty() && !bias && values.size() > 1)
-      core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.name));
+      core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.listed()));
     if (values.empty() && (bias ? !is_open(axis, options) : own && !apart)) continue;
     if (bias && !values.empty()) values.push_back(-HUGE_VAL);
     if (values.empty() && !(alike && apart)) values = axis.steps;
@@ -74,7 +79,8 @@ std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options
   MemoryPlan memory = tuned.memory;
   for (const auto& axis : memory.axes())
     if (axis.matters && !axis.steps.empty())
-      look(flag_of(axis.name), [&](const auto& point) { return tuned.value(point, axis.name); });
+      look(flag_of(axis.listed()),
+           [&](const auto& point) { return tuned.value(point, axis.name); });
   if (options.lambdas.empty()) return edges;
   const auto weights = memory.weights();
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -107,7 +113,7 @@ bool go_beyond(Grid& grid, const Tuned& tuned, const TuneOptions& options) {
   bool any = false;
   for (const auto& axis : memory.axes())
     if (const auto i = grid.find(axis.name); i < grid.axes.size() && axis.matters &&
-                                             !axis.steps.empty() && options.of(axis.name).empty())
+                                             !axis.steps.empty() && given_of(axis, options).empty())
       any |= go_beyond(grid.axes[i].values, tuned.value(tuned.best, axis.name));
   return any;
 }
@@ -121,7 +127,8 @@ void fit_gates_of(Tuned& tuned, const Parts& parts) {
 }
 
 // Finds the best point from the results of one pass. The axes of the joint softmax are searched
-// part by part, each with the others at their best: all combinations would be too many.
+// part by part, each with the others at their best: all combinations would be too many. So are axes
+// that are tried alone.
 class PointSearch {
  public:
   PointSearch(const Parts& parts, const MemoryPlan& memory, Grid grid, const TuneOptions& options)
@@ -129,6 +136,9 @@ class PointSearch {
     const bool apart = tempers_apart(memory, options);
     MemoryPlan plan = memory;
     const auto axes = plan.axes();  // of this copy
+    for (const auto& axis : axes)
+      if (const auto i = grid_.find(axis.name); axis.alone && i < grid_.axes.size())
+        alone_.push_back({i, nearest(grid_.axes[i].values, axis.get())});
     for (const auto* const part : memory.joint()) {
       Part own;
       own.bias = grid_.axes.size();
@@ -150,7 +160,8 @@ class PointSearch {
   std::vector<TunePoint> run() {
     try_all(product());
     if (!joint_.empty()) try_one_by_one();
-    for (int round = 0; round < kRounds && !joint_.empty(); ++round) {
+    const int rounds = joint_.empty() && alone_.empty() ? 0 : kRounds;
+    for (int round = 0; round < rounds; ++round) {
       const double before = points_[best_].loss;
       for (const Part& part : joint_) try_part(part);
       for (std::size_t i = 0; i < grid_.axes.size(); ++i)
@@ -181,16 +192,18 @@ class PointSearch {
     });
   }
 
-  // Returns all combinations of the axes outside the joint softmax, with the joint softmax at the
-  // plan's values.
+  // Returns all combinations of the axes outside the joint softmax that are not tried alone, with the
+  // others at the plan's values.
   GridPoints product() const {
     Grid free = grid_;
     for (std::size_t i = 0; i < free.axes.size(); ++i)
       if (of_joint(i)) free.axes[i].values.resize(1);
+    for (const auto& [axis, start] : alone_) free.axes[axis].values.resize(1);
     GridPoints all;
     for (std::size_t point = 0; point < free.size(); ++point) {
       all.push_back(free.at(point));
       for (const Part& part : joint_) all.back()[part.tempered] = part.start;
+      for (const auto& [axis, start] : alone_) all.back()[axis] = start;
     }
     return all;
   }
@@ -296,6 +309,8 @@ class PointSearch {
   Grid grid_;
   const TuneOptions& options_;
   std::vector<Part> joint_;
+  std::vector<std::pair<std::size_t, std::size_t>>
+      alone_;  // an axis, and the index where it begins
   std::vector<TunePoint> points_;
   std::map<std::vector<std::size_t>, double> losses_;  // least loss of each point
   std::size_t best_ = 0;

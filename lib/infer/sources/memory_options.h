@@ -60,18 +60,20 @@ struct NgramOptions {
 struct WithShare {
   std::string folder;
   double lambda = 0;
-  bool gated = false;  ///< a gate gives the weight; lambda is its constant
+  bool gated = false;      ///< a gate gives the weight; lambda is its constant
+  double temperature = 1;  ///< of its softmax
 };
 
 struct WithOptions {
-  std::vector<std::string> models;  ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
+  std::vector<std::string> models;   ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
+  std::vector<double> temperatures;  ///< one for all, or one for each; empty: 1
 
   bool any() const { return !models.empty(); }
   /// Returns whether neither a weight nor a gate is given.
   bool open() const;
-  /// Returns the weights. The main model, models with `auto` (the default) and models with a gate
+  /// Returns the weights and temperatures. The main model, models with `auto` (the default) and models with a gate
   /// divide the remaining weight equally. Throws Error{usage} for a negative weight, for weights
-  /// that sum to 1 or more, and for two gates.
+  /// that sum to 1 or more, for two gates, and for another number of temperatures.
   std::vector<WithShare> shares() const;
 };
 
@@ -89,7 +91,7 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 /// the neighbours from datastores alone (kNN-LM; see StoreOptions). p_ngrams: counts of the tokens
 /// that followed the longest matching suffix of the context in other texts; l_n depends on that
 /// suffix (see NgramOptions). p_ensemble: the softmax of each further model, each with its own
-/// weight (see WithOptions).
+/// weight and temperature (see WithOptions).
 ///
 /// If a source has no entries yet, its weight is added to p_joint. A weight `gate` depends on the
 /// token: see Gate. Unset weights are learned online from the tokens seen so far (weights = online;

@@ -9,10 +9,12 @@
 #include <deque>
 
 #include "infer/sources/memory_plan.h"
+#include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/windows/head_rows.h"
 #include "infer/windows/window_batches.h"
 #include "infer/windows/window_forward.h"
+#include "model/test_temperature.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -20,28 +22,38 @@ namespace {
 
 using torch::Tensor;
 
+constexpr const char* kEnsembleTemperature = "ensemble-temperature";
+
+// Returns the name of the axis of a model's temperature.
+std::string temperature_axis(std::size_t i) {
+  return i == 0 ? kEnsembleTemperature : fmt::format("{}-{}", kEnsembleTemperature, i + 1);
+}
+
 // Scores the data by a model, through its own windows, ahead of the caller. Keeps scores until the
 // caller reads them, at most a few batches of windows.
 class ModelWalk {
  public:
   // `data` must outlive it. `gated`: also computes the model's confidence.
-  ModelWalk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data, bool gated)
+  ModelWalk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data,
+            std::vector<double> temperatures, bool gated)
       : with_(std::move(with)),
+        temperatures_(std::move(temperatures)),
         gated_(gated),
         model_(*with_->loaded.model),
         data_(data),
         windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
         batches_(windows_, data) {}
 
-  // Returns log p of elements [first, first + n), (n, 1), followed by the confidence if requested,
-  // float64 on the CPU; NaN for elements that the model's windows do not score. Calls must ask for
+  // Returns log p of elements [first, first + n), (n, temperatures), followed by the confidence if
+  // requested, float64 on the CPU; NaN for elements that the model's windows do not score. Calls must ask for
   // elements in order, beginning anywhere. Throws Error{bad_data} for a token outside the model's
   // vocabulary.
   Tensor at(std::uint64_t first, std::int64_t n) {
     if (!begun_) skip_to(first);
     const std::uint64_t end = first + static_cast<std::uint64_t>(n);
     const Tensor found =
-        torch::full({n, gated_ ? 1 + std::ssize(kConfidence) : 1}, NAN, torch::kFloat64);
+        torch::full({n, std::ssize(temperatures_) + (gated_ ? std::ssize(kConfidence) : 0)}, NAN,
+                    torch::kFloat64);
     while (!done_ && (blocks_.empty() || blocks_.back().end() < end)) forward();
     for (const Block& block : blocks_) {
       const std::uint64_t from = std::max(first, block.first), to = std::min(end, block.end());
@@ -86,10 +98,12 @@ class ModelWalk {
     const auto host = batch_of(spans, data_, windows_, model_.vocabulary);
     const auto batch = host.to(weight.device());
     const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
+    const bool plain = temperatures_ == std::vector<double>{1};
     const auto rows =
         head_rows(*model_.head, scored_rows(hidden.output, spans),
-                  {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_);
-    Tensor all = rows.log_prob.to(torch::kFloat64).unsqueeze(1);
+                  {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_,
+                  plain ? std::vector<double>{} : temperatures_);
+    Tensor all = (plain ? rows.log_prob.unsqueeze(1) : rows.tempered).to(torch::kFloat64);
     if (gated_) all = torch::cat({all, rows.confidence}, 1);
     all = all.cpu();
     std::int64_t begin = 0;
@@ -102,6 +116,7 @@ class ModelWalk {
   }
 
   std::shared_ptr<const BesideModel> with_;
+  std::vector<double> temperatures_;
   bool gated_;
   nn::Model& model_;
   const shard::Dataset& data_;
@@ -122,30 +137,46 @@ Tensor with_rows(const Tensor& log_probs, std::int64_t words, const Tensor& like
 
 class ModelSource : public Source {
  public:
-  explicit ModelSource(const MemoryPlan& plan) : plan_(plan.with), gated_(plan.with.gated()) {}
+  ModelSource(const MemoryPlan& plan, const Grid& grid)
+      : plan_(plan.with), gated_(plan.with.gated()) {
+    for (std::size_t i = 0; i < plan_.shares.size(); ++i) {
+      axes_.push_back(grid.find(temperature_axis(i)));
+      temperatures_.push_back(grid.values(temperature_axis(i), plan_.shares[i].temperature));
+    }
+  }
 
   void read_beside(const shard::Dataset& data) override {
     walks_.clear();
-    for (const auto& model : plan_.models)
-      walks_.push_back(std::make_unique<ModelWalk>(model, data, std::ssize(walks_) == gated_));
+    for (std::size_t i = 0; i < plan_.models.size(); ++i)
+      walks_.push_back(std::make_unique<ModelWalk>(plan_.models[i], data, temperatures_[i],
+                                                   static_cast<std::int64_t>(i) == gated_));
   }
 
   SourceScores score(const Tensor& targets, const std::vector<Tensor>& /*recalled*/,
                      Found* /*found*/, std::int64_t /*offset*/, std::uint64_t first) override {
     const torch::NoGradGuard no_gradient;
-    SourceScores scores;
-    for (const auto& walk : walks_) {
-      const Tensor rows = walk->at(first, targets.size(0));
-      if (std::ssize(scores.own) == gated_) scores.features = rows.slice(1, 1);
-      scores.own.push_back(rows.select(1, 0).contiguous());
+    SourceScores scores{axes_};
+    const std::int64_t n = targets.size(0);
+    for (std::size_t i = 0; i < walks_.size(); ++i) {
+      const Tensor rows = walks_[i]->at(first, n);
+      std::vector<std::int64_t> sizes(axes_.size(), 1);  // of the axes
+      if (static_cast<std::int64_t>(i) == gated_) {
+        auto featured = sizes;
+        featured.insert(featured.end(), {n, std::ssize(kConfidence)});
+        scores.features = rows.slice(1, -std::ssize(kConfidence)).reshape(featured);
+      }
+      sizes[i] = std::ssize(temperatures_[i]);
+      sizes.push_back(n);
+      scores.own.push_back(rows.slice(1, 0, sizes[i]).t().reshape(sizes).contiguous());
     }
     return scores;
   }
 
   SourceWords words(const WordRows& rows) override {
     SourceWords words;
-    for (const Tensor& own : rows.beside)
-      words.own.push_back(with_rows(own, rows.words(), rows.head));
+    for (std::size_t i = 0; i < rows.beside.size(); ++i)
+      words.own.push_back(
+          with_rows(at_temperature(rows.beside[i], temperatures_[i][0]), rows.words(), rows.head));
     if (gated_ >= 0)
       words.features = confidence_of(rows.beside[static_cast<std::size_t>(gated_)]).to(torch::kCPU);
     words_ = words.own;
@@ -182,6 +213,8 @@ class ModelSource : public Source {
   }
   WithPlan plan_;
   std::int64_t gated_;
+  std::vector<std::size_t> axes_;                  // of each model's temperature
+  std::vector<std::vector<double>> temperatures_;  // of each model
   std::vector<std::unique_ptr<ModelWalk>> walks_;  // of each model
   std::vector<Tensor> words_;                      // of the last call of words()
 };
@@ -199,6 +232,10 @@ class ModelKind : public SourceKind {
     f("ensemble", o.with.models,
       "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
       "weights; :gate: weight by a gate; may be repeated");
+    f(kEnsembleTemperature, o.with.temperatures,
+      "temperature of the further models' softmax: one for all, or one for each [1]")
+        .at_least(model::kLeastTemperature)
+        .at_most(kMostTuned);
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.with.any(); }
@@ -211,6 +248,7 @@ class ModelKind : public SourceKind {
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
     o.with.models = with_texts(plan.with.shares);
+    o.with.temperatures = plan.with.temperatures();
   }
 
   bool any(const MemoryPlan& plan) const override { return plan.with.any(); }
@@ -219,13 +257,29 @@ class ModelKind : public SourceKind {
   }
 
   std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape&,
-                               const Grid&) const override {
-    return std::make_unique<ModelSource>(plan);
+                               const Grid& grid) const override {
+    return std::make_unique<ModelSource>(plan, grid);
   }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
     for (auto& share : plan.with.shares)
       weights.push_back({name(), "--ensemble", std::span(&share.lambda, 1), share.gated});
+  }
+
+  std::vector<AxisFacts> axis_facts() const override {
+    return {{kEnsembleTemperature, "ensemble-temperatures",
+             "temperatures of each further model to try [0.5 to 2 times --ensemble-temperature]",
+             model::kLeastTemperature, kMostTuned}};
+  }
+  void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
+    for (std::size_t i = 0; i < plan.with.shares.size(); ++i) {
+      auto& share = plan.with.shares[i];
+      PlanAxis axis{temperature_axis(i), [&share] { return share.temperature; },
+                    [&share](double value) { share.temperature = value; },
+                    steps_of(kModelTemperatureSteps, share.temperature), share.lambda > 0};
+      axis.alone = true, axis.facts = kEnsembleTemperature;
+      axes.push_back(std::move(axis));
+    }
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
@@ -243,6 +297,8 @@ class ModelKind : public SourceKind {
       shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));
     say("ensemble", fmt::format("{}", fmt::join(models, "+")));
     say("ensemble-lambda", fmt::format("{}", fmt::join(shares, "+")));
+    if (const auto all = plan.with.temperatures(); !all.empty())
+      say(kEnsembleTemperature, fmt::format("{}", fmt::join(all, "+")));
   }
 
   std::vector<std::string> names(const MemoryPlan& plan) const override {

@@ -254,6 +254,10 @@ struct PlanAxis {
   bool matters = true;             ///< the parameter affects the result at the plan's weights
   /// Name of the joint softmax's part whose temperature, or bias, the parameter is.
   std::string temperature_of = {}, bias_of = {};
+  /// The values are tried with the other parameters at their best, not in every combination.
+  bool alone = false;
+  std::string facts = {};  ///< name in AxisFacts, if several axes take their values from one list
+  const std::string& listed() const { return facts.empty() ? name : facts; }
 };
 
 /// A kind's gate: its inputs beside the model's confidence.

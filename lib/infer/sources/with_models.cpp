@@ -61,6 +61,12 @@ WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
 
 }  // namespace
 
+std::vector<double> WithPlan::temperatures() const {
+  std::vector<double> all;
+  for (const auto& share : shares) all.push_back(share.temperature);
+  return std::count(all.begin(), all.end(), 1) == std::ssize(all) ? std::vector<double>{} : all;
+}
+
 std::int64_t WithPlan::gated() const {
   const auto found =
       std::find_if(shares.begin(), shares.end(), [](const auto& share) { return share.gated; });

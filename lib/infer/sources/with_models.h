@@ -30,6 +30,8 @@ struct WithPlan {
   bool any() const { return !shares.empty(); }
   /// Returns the index of the model with a gate; -1: none.
   std::int64_t gated() const;
+  /// Returns the temperature of each model; empty: all are 1.
+  std::vector<double> temperatures() const;
 };
 
 /// Opens the models of `options` beside `loaded` and sets the reach of layers in all of them; call

@@ -40,29 +40,39 @@ Tensor confidence_of(const Tensor& log_probs) {
   return torch::stack({entropy, top.exp(), top}, 1).to(torch::kFloat64);
 }
 
-HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, bool confident) {
+Tensor at_temperature(const Tensor& log_probs, double temperature) {
+  return temperature == 1 ? log_probs : (log_probs / temperature).log_softmax(1);
+}
+
+HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, bool confident,
+                   const std::vector<double>& temperatures) {
   constexpr std::int64_t kBlockBytes = 64 << 20;
   const std::int64_t rows = f.size(0);
   const std::int64_t block =
       std::max<std::int64_t>(16, kBlockBytes / std::max<std::int64_t>(1, head.bytes_per_row()));
-  std::vector<Tensor> log_prob, log_z, confidence;
+  std::vector<Tensor> log_prob, log_z, confidence, tempered;
   for (std::int64_t begin = 0; begin < rows; begin += block) {
     const std::int64_t end = std::min(begin + block, rows);
-    if (!confident) {
+    if (!confident && temperatures.empty()) {
       const auto made = head.block(f.slice(0, begin, end), targets.slice(begin, end), false);
       log_prob.push_back(made->log_prob), log_z.push_back(made->log_z);
       continue;
     }
     Tensor z;
     const Tensor words = head.log_probs(f.slice(0, begin, end), &z);
-    log_prob.push_back(words.gather(1, targets.there.slice(0, begin, end).unsqueeze(1)).squeeze(1));
+    const Tensor own = words.gather(1, targets.there.slice(0, begin, end).unsqueeze(1)).squeeze(1);
+    log_prob.push_back(own);
     log_z.push_back(z);
-    confidence.push_back(confidence_of(words));
+    if (confident) confidence.push_back(confidence_of(words));
+    std::vector<Tensor> each;
+    for (const double t : temperatures)
+      each.push_back(t == 1 ? own : own / t - (words / t).logsumexp(1));
+    if (!each.empty()) tempered.push_back(torch::stack(each, 1));
   }
   const auto whole = [](const std::vector<Tensor>& pieces) {
     return pieces.empty() ? Tensor() : pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
   };
-  return {whole(log_prob), whole(log_z), whole(confidence)};
+  return {whole(log_prob), whole(log_z), whole(confidence), whole(tempered)};
 }
 
 }  // namespace infer

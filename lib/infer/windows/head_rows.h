@@ -19,15 +19,21 @@ torch::Tensor confidence_of(const torch::Tensor& log_probs);
 struct HeadRows {
   torch::Tensor log_prob, log_z;
   torch::Tensor confidence = {};  ///< (R, kConfidence), if gates need it
+  torch::Tensor tempered = {};    ///< (R, temperatures) log p of the target, if any are given
 
   HeadRows slice(std::int64_t begin, std::int64_t end) const {
-    return {log_prob.slice(0, begin, end), log_z.slice(0, begin, end),
-            confidence.defined() ? confidence.slice(0, begin, end) : confidence};
+    const auto some = [&](const torch::Tensor& of) {
+      return of.defined() ? of.slice(0, begin, end) : of;
+    };
+    return {some(log_prob), some(log_z), some(confidence), some(tempered)};
   }
 };
 /// Computes the rows block by block, without gradient. f (R, d), targets (R). `confident` also
-/// computes the confidence, which needs whole rows.
+/// computes the confidence, `temperatures` log p of the target in the softmax of each: p^(1/t) over
+/// the sum of p^(1/t) of all tokens. Both need whole rows.
 HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets,
-                   bool confident = false);
+                   bool confident = false, const std::vector<double>& temperatures = {});
+/// Returns log p (R, V) at a temperature.
+torch::Tensor at_temperature(const torch::Tensor& log_probs, double temperature);
 
 }  // namespace infer

@@ -51,6 +51,32 @@ Tensor mixed(const std::vector<std::pair<double, Tensor>>& sources) {
   return sum.log();
 }
 
+// log p (V) of what follows each token of a text by a model alone.
+std::vector<Tensor> rows_after(const tiny::Text& text, nn::Model& model) {
+  infer::ModuleEngine engine(model, torch::kCPU);
+  infer::Session session(engine, model, 96, {}, torch::kCPU);
+  std::vector<Tensor> rows;
+  for (const auto token : text.documents[0]) {
+    if (rows.empty()) {
+      session.start({{token}});
+    } else {
+      session.advance({token});
+    }
+    rows.push_back(session.log_probs()[0].to(torch::kFloat64));
+  }
+  return rows;
+}
+
+// p^(1/t) over the sum of all, word by word.
+Tensor tempered(const Tensor& log_p, double t) {
+  double sum = 0;
+  for (std::int64_t w = 0; w < log_p.size(0); ++w) sum += std::exp(log_p[w].item<double>() / t);
+  Tensor found = torch::empty_like(log_p);
+  for (std::int64_t w = 0; w < log_p.size(0); ++w)
+    found[w] = log_p[w].item<double>() / t - std::log(sum);
+  return found;
+}
+
 }  // namespace
 
 DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a colon") {
@@ -228,7 +254,7 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
   auto plan = infer::plan_memory(options, windows, model);
   plan.with = of.plan;
   infer::TuneOptions grid;
-  grid.points["theta"] = {0.3};
+  grid.points["theta"] = {0.3}, grid.points["ensemble-temperature"] = {1};
   grid.lambdas = {0, 0.15, 0.3, 0.45};
   const auto tuned = infer::tune(model, of.shard.data(), windows, plan, grid, torch::kCPU);
   double best = HUGE_VAL;
@@ -251,6 +277,79 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
                 doctest::Approx(best).epsilon(1e-12));
 }
 
+DOCTEST_TEST_CASE("each further model has its own temperature, in windows and token by token") {
+  const torch::NoGradGuard no_gradient;
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Text text = tiny::text_of({60});
+  const tiny::Shard shard(text);
+  infer::MemoryPlan plan;
+  plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
+               {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
+  const double first = 0.6, second = 1.8;
+  plan.with.shares[0].temperature = first, plan.with.shares[1].temperature = second;
+  const auto own = rows_after(text, model),
+             lstm = rows_after(text, *plan.with.models[0]->loaded.model),
+             other = rows_after(text, *plan.with.models[1]->loaded.model);
+  const Tensor scored = tiny::log_probs(model, shard.data(), tiny::windows_of(96, 96), plan);
+  infer::ModuleEngine engine(model, torch::kCPU);
+  infer::Session session(engine, model, 96, plan, torch::kCPU);
+  session.start({{text.documents[0][0]}});
+  for (std::size_t i = 0; i + 1 < own.size(); ++i) {
+    const Tensor expected = mixed(
+        {{0.45, own[i]}, {0.2, tempered(lstm[i], first)}, {0.35, tempered(other[i], second)}});
+    const auto next = static_cast<std::int64_t>(text.documents[0][i + 1]);
+    DOCTEST_CHECK(tiny::largest_difference(session.log_probs()[0], expected) < 1e-5);
+    DOCTEST_CHECK(std::abs(scored[static_cast<std::int64_t>(i)].item<double>() -
+                           expected[next].item<double>()) < 1e-5);
+    session.advance({next});
+  }
+}
+
+DOCTEST_TEST_CASE("tuning finds temperatures of further models, and its loss is the text's") {
+  WithCase of;
+  const auto windows = tiny::windows_of(32, 32);
+  auto options = tiny::memory_of("none");
+  options.cache = 30;
+  options.with.models = {"lstm:0.2", "transformer:0.35"};
+  const auto plan_of = [&](const infer::MemoryOptions& from) {
+    auto plan = infer::plan_memory(from, windows, of.model);
+    plan.with.models = of.plan.models;
+    return plan;
+  };
+  const auto loss_of = [&](const infer::MemoryPlan& plan) {
+    return infer::score(of.model, of.shard.data(), windows, plan, torch::kCPU).loss();
+  };
+  const auto tune = [&](const std::vector<double>& temperatures) {
+    infer::TuneOptions grid;
+    grid.points["theta"] = {0.1, 0.3, 1};
+    grid.points["ensemble-temperature"] = temperatures;
+    return infer::tune(of.model, of.shard.data(), windows, plan_of(options), grid, torch::kCPU);
+  };
+  const auto plain = tune({1}), given = tune({0.5, 1, 2}), open = tune({});
+  DOCTEST_CHECK(given.best.loss < plain.best.loss - 0.01);
+  DOCTEST_CHECK(open.best.loss < given.best.loss + 1e-9);
+  for (const auto* const tuned : {&plain, &given, &open}) {
+    DOCTEST_CHECK(loss_of(tuned->memory) == doctest::Approx(tuned->best.loss).epsilon(1e-6));
+    DOCTEST_CHECK(loss_of(plan_of(infer::settled(options, tuned->memory))) ==
+                  doctest::Approx(tuned->best.loss).epsilon(1e-6));
+    DOCTEST_CHECK((infer::settled(options, tuned->memory).with.temperatures.empty()) ==
+                  (tuned == &plain));
+  }
+  // No other temperature of one model is better, with the weights that were found.
+  for (std::size_t i = 0; i < 2; ++i)
+    for (const double temperature : {0.5, 1.0, 2.0}) {
+      auto other = given.memory;
+      other.with.shares[i].temperature = temperature;
+      DOCTEST_CHECK(loss_of(other) > given.best.loss - 1e-3);
+    }
+  options.with.temperatures = {1.5};
+  for (const auto& share : options.with.shares()) DOCTEST_CHECK(share.temperature == 1.5);
+  options.with.temperatures = {1, 1, 1};
+  DOCTEST_CHECK(thrown([&] {
+                  options.with.shares();
+                }).names("--ensemble-temperature: takes 1 or 2 temperatures, not 3"));
+}
+
 DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token by token") {
   const torch::NoGradGuard no_gradient;
   nn::Model model = tiny::model_of("transformer");
@@ -263,22 +362,9 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
   plan.gates.sources = {"ensemble"};
   const std::vector<double> weights = {0.2, -1, 0.1, -0.3, 0.7, 0.05};
   plan.gates.gate.rows = {{"ensemble", {0.2}, 0.3, weights}};
-  const auto alone = [&](nn::Model& of) {
-    infer::ModuleEngine engine(of, torch::kCPU);
-    infer::Session session(engine, of, 96, {}, torch::kCPU);
-    std::vector<Tensor> rows;
-    for (const auto token : text.documents[0]) {
-      if (rows.empty()) {
-        session.start({{token}});
-      } else {
-        session.advance({token});
-      }
-      rows.push_back(session.log_probs()[0].to(torch::kFloat64));
-    }
-    return rows;
-  };
-  const auto own = alone(model), lstm = alone(*plan.with.models[0]->loaded.model),
-             other = alone(*plan.with.models[1]->loaded.model);
+  const auto own = rows_after(text, model),
+             lstm = rows_after(text, *plan.with.models[0]->loaded.model),
+             other = rows_after(text, *plan.with.models[1]->loaded.model);
   const auto sure = [](const Tensor& log_p) {
     double entropy = 0, top = 0;
     for (std::int64_t w = 0; w < log_p.size(0); ++w) {
