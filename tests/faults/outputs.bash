@@ -217,10 +217,10 @@ every_fault() {
   return "$wrong"
 }
 
-# holds PID: until the process is stopped, as a fault of `stop` leaves it, or has ended; 20 s at most.
+# holds PID: until the process is stopped, as a fault of `stop` leaves it, or has ended; 100 s at most.
 holds() {
   local i fields
-  for ((i = 0; i < 1000; ++i)); do
+  for ((i = 0; i < 5000; ++i)); do
     fields=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
     [[ ${fields##*) } != [TZ]* ]] || break
     sleep 0.02
@@ -240,7 +240,7 @@ both() {
       LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$n FAULT_ERRNO=stop "${command[@]}" >first.stdout 2>first.stderr </dev/null &
       pid=$!
       first=0 second=0
-      holds "$pid" || { echo "$name: is not stopped at $call $n" && wrong=1; }
+      holds "$pid" || { echo "$name: is not stopped at $call $n" && wrong=1 && kill -9 "$pid" 2>/dev/null || :; }
       "${command[@]}" >stdout 2>stderr </dev/null || second=$?
       kill -CONT "$pid" 2>/dev/null || wrong=1
       wait "$pid" || first=$?
