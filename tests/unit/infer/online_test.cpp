@@ -1,5 +1,5 @@
 // Weights that are learned from earlier tokens, compared with plain loops in float64. All sources
-// are causal and give probabilities.
+// are causal and give probabilities, with every architecture that reads one stream.
 #include "infer/memory/online.h"
 
 #include <doctest/doctest.h>
@@ -12,6 +12,7 @@
 #include "infer/serve/request_memory.h"
 #include "infer/stores/stores.h"
 #include "ngrams/ngrams_builder.h"
+#include "nn/base/arch_facts.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"
@@ -23,7 +24,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kOnlineTypes = 23;
 
-// A model with every source.
+// A model with every source of a stream and, after add_ensemble(), with every source.
 struct AllSources {
   nn::Model model;
   TemporaryFolder folder;
@@ -32,7 +33,10 @@ struct AllSources {
   infer::MemoryPlan plan;
   explicit AllSources(const std::string& combine = "both", const std::string& arch = "transformer",
                       bool online = true)
-      : model(tiny::model_of(arch, "learned", kOnlineTypes, torch::kFloat64)) {
+      : model(tiny::model_of(arch, arch == "transformer" ? "learned" : "rope", kOnlineTypes,
+                             torch::kFloat64)) {
+    if (model.architecture->carry() == nn::Carry::constant)
+      windows = tiny::windows_of(24, 24, true);
     const auto entries = tiny::entries_of(150, model.architecture->d_key(), kOnlineTypes, 1);
     tiny::make_store(folder / "store", entries, kOnlineTypes, {"ip", "exact", "other"});
     ngrams::build(tiny::Shard(tiny::text_of({300}, kOnlineTypes, 5)).data(), folder / "ngrams",
@@ -49,7 +53,43 @@ struct AllSources {
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }
+
+  void add_ensemble() {
+    auto beside = std::make_shared<infer::BesideModel>();
+    beside->loaded.folder = "lstm";
+    beside->loaded.model = std::make_shared<nn::Model>(
+        tiny::model_of("lstm", "learned", kOnlineTypes, torch::kFloat64));
+    beside->windows.window = beside->windows.stride = 24;
+    plan.with = {{{"lstm", plan.online ? infer::kFirstShare : 0.1}}, {beside}};
+    plan.with.shares[0].temperature = 1.3;
+    DOCTEST_REQUIRE(plan.kinds().size() == infer::source_kinds().size());
+  }
+
+  // Fits a gate of some weights to each source that may have one.
+  void set_gates() {
+    plan.with.shares.at(0).gated = true;
+    double weight = 0.1;
+    for (const auto* const kind : infer::gate_kinds()) {
+      plan.gates.sources.push_back(kind->name());
+      infer::GateRow row;
+      row.source = kind->name(), row.bias = weight;
+      for (const auto& own : plan.weights())
+        if (own.kind == kind->name()) row.constants.assign(own.values.begin(), own.values.end());
+      for (std::size_t i = 0; i < infer::kConfidence.size() + kind->facts().gate.features.size();
+           ++i)
+        row.weights.push_back(weight *= -0.9);
+      plan.gates.gate.rows.push_back(row);
+    }
+    plan.gates.gate.search = infer::GateRow{"search", {plan.stores.lambda}, 0.1, {0.1, -0.1, 0}};
+  }
 };
+
+// Architectures that read one stream.
+std::vector<std::string> stream_architectures() {
+  auto names = nn::architecture_names();
+  std::erase_if(names, [](const auto& name) { return nn::arch_facts(name).reads_source; });
+  return names;
+}
 
 // Returns the loss of the model with only these memories in its softmax.
 double loss_with(AllSources& of, const std::string& memory) {
@@ -161,7 +201,6 @@ DOCTEST_TEST_CASE("nor than by the model with the memory that it was trained wit
 DOCTEST_TEST_CASE("local and long apart are the positions that they are together, each once") {
   for (const char* arch : {"transformer", "lstm"}) {
     AllSources of("joint", arch, false);
-    if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
     const auto together = all_scored(of, of.text);
     of.plan.local.temperature = of.plan.far.temperature = of.plan.rule.temperature;
     const auto apart = all_scored(of, of.text);
@@ -178,11 +217,14 @@ DOCTEST_TEST_CASE("local and long apart are the positions that they are together
 }
 
 DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes later") {
-  for (const char* arch : {"transformer", "lstm"})
-    for (const bool online : {false, true}) {
-      AllSources of("both", arch, online);
-      if (!online) set_apart(of.plan);
-      if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
+  for (const auto& arch : stream_architectures())
+    for (const std::string weights : {"constant", "online", "gates"}) {
+      DOCTEST_CAPTURE(arch);
+      DOCTEST_CAPTURE(weights);
+      AllSources of("both", arch, weights == "online");
+      of.add_ensemble();
+      if (weights != "online") set_apart(of.plan);
+      if (weights == "gates") of.set_gates();
       const auto expected = all_scored(of, of.text);
       auto other = of.text;
       for (std::size_t i = 30; i < 60; ++i)
@@ -202,12 +244,20 @@ DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes
 
 DOCTEST_TEST_CASE(
     "words of every source sum to 1, and a text read by itself is scored as a data set") {
-  for (const char* arch : {"transformer", "lstm"})
-    for (const bool online : {false, true})
-      for (const std::string combine : {"joint", "both", "apart"}) {
-        AllSources of(combine == "apart" ? "joint" : combine, arch, online);
+  for (const auto& arch : stream_architectures())
+    for (const std::string weights : {"constant", "online", "gates"})
+      for (const std::string combine : {"joint", "interpolate", "both", "apart"}) {
+        // One of the ways to combine is enough for the others.
+        if (combine != "both" && arch != "transformer" && arch != "lstm") continue;
+        // The mass of joined stores is their weight, without a gate.
+        if (weights == "gates" && combine != "interpolate" && combine != "both") continue;
+        DOCTEST_CAPTURE(arch);
+        DOCTEST_CAPTURE(weights);
+        DOCTEST_CAPTURE(combine);
+        AllSources of(combine == "apart" ? "joint" : combine, arch, weights == "online");
+        of.add_ensemble();
         if (combine == "apart") set_apart(of.plan);
-        if (std::string(arch) == "lstm") of.windows = tiny::windows_of(24, 24, true);
+        if (weights == "gates") of.set_gates();
         of.text.documents.resize(1);
         std::vector<double> expected;
         for (const auto& scored : all_scored(of, of.text))
