@@ -148,6 +148,29 @@ END
   refused 66 "nothing" score -m model -t bytes --ensemble nothing:0.5 text
 }
 
+@test "--tune finds a temperature of each further model, and its file gives the tuned figure" {
+  models=(--ensemble other --ensemble lstm)
+  run --separate-stderr eval-ppl -j 1 -m model "${models[@]}" --tune valid.shard.zst -o tempered.conf
+  [ "$status" -eq 0 ]
+  grep -q '^ensemble-temperature = \[' tempered.conf
+  tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best.*/\1/p' <<<"$stderr")
+  near "$tuned" "$(eval-ppl -q -j 1 -m model --config tempered.conf --json valid.shard.zst | field perplexity)" 1e-3
+  plain=$(eval-ppl -j 1 -m model "${models[@]}" --tune valid.shard.zst --tune-ensemble-temperatures 1 -o /dev/null 2>&1 |
+    sed -nE 's/.*perplexity ([0-9.]+), the best.*/\1/p')
+  python3 -c 'import sys; sys.exit(not float(sys.argv[1]) <= float(sys.argv[2]) + 1e-3)' "$tuned" "$plain"
+  # At 1,000,000 all tokens of the further model are alike: half of 1/256 each.
+  eval-ppl -q -j 1 -m model --per-token a.tsv test.shard.zst -o /dev/null
+  eval-ppl -q -j 1 -m model --ensemble other:0.5 --ensemble-temperature 1000000 --per-token ab.tsv --json test.shard.zst >figures
+  python3 - <<'END'
+import csv, json, math
+column = lambda name: [float(row["nats"]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
+for x, m in zip(column("a.tsv"), column("ab.tsv"), strict=True):
+    assert abs(m + math.log(0.5 * math.exp(-x) + 0.5 / 256)) < 1e-3, (x, m)
+assert "|ensemble-temperature:1" in json.load(open("figures"))["signature"]
+END
+  refused 64 "takes 1 or 2 temperatures, not 3" eval-ppl -m model "${models[@]}" --ensemble-temperature 1,1,1 test.shard.zst
+}
+
 @test "beside gates a further model keeps its share of the rest, in eval-ppl and annotate alike" {
   eval-ppl -q -m model --ensemble other --cache 50 --cache-lambda gate --ngrams ngrams --ngrams-lambda gate --tune valid.shard.zst -o gates.conf
   eval-ppl -q -m model --config gates.conf --json valid.shard.zst >figures

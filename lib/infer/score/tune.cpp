@@ -192,8 +192,8 @@ class PointSearch {
     });
   }
 
-  // Returns all combinations of the axes outside the joint softmax that are not tried alone, with the
-  // others at the plan's values.
+  // Returns all combinations of the axes that are neither of the joint softmax nor tried alone. The
+  // others have the plan's values.
   GridPoints product() const {
     Grid free = grid_;
     for (std::size_t i = 0; i < free.axes.size(); ++i)
@@ -309,8 +309,7 @@ class PointSearch {
   Grid grid_;
   const TuneOptions& options_;
   std::vector<Part> joint_;
-  std::vector<std::pair<std::size_t, std::size_t>>
-      alone_;  // an axis, and the index where it begins
+  std::vector<std::pair<std::size_t, std::size_t>> alone_;  // an axis, and the index of its start
   std::vector<TunePoint> points_;
   std::map<std::vector<std::size_t>, double> losses_;  // least loss of each point
   std::size_t best_ = 0;

@@ -71,9 +71,10 @@ struct WithOptions {
   bool any() const { return !models.empty(); }
   /// Returns whether neither a weight nor a gate is given.
   bool open() const;
-  /// Returns the weights and temperatures. The main model, models with `auto` (the default) and models with a gate
-  /// divide the remaining weight equally. Throws Error{usage} for a negative weight, for weights
-  /// that sum to 1 or more, for two gates, and for another number of temperatures.
+  /// Returns the weights and temperatures. The main model, models with `auto` (the default) and
+  /// models with a gate divide the remaining weight equally. Throws Error{usage} for a negative
+  /// weight, for weights that sum to 1 or more, for two gates, and for another number of
+  /// temperatures.
   std::vector<WithShare> shares() const;
 };
 

@@ -45,9 +45,9 @@ class ModelWalk {
         batches_(windows_, data) {}
 
   // Returns log p of elements [first, first + n), (n, temperatures), followed by the confidence if
-  // requested, float64 on the CPU; NaN for elements that the model's windows do not score. Calls must ask for
-  // elements in order, beginning anywhere. Throws Error{bad_data} for a token outside the model's
-  // vocabulary.
+  // requested, float64 on the CPU; NaN for elements that the model's windows do not score. Calls
+  // must ask for elements in order, beginning anywhere. Throws Error{bad_data} for a token outside
+  // the model's vocabulary.
   Tensor at(std::uint64_t first, std::int64_t n) {
     if (!begun_) skip_to(first);
     const std::uint64_t end = first + static_cast<std::uint64_t>(n);
