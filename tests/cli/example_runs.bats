@@ -133,7 +133,7 @@ EOF
   tables orders.tsv
   [ "$(cut -f 1-3 orders.tsv | paste -sd ' ')" = "$(printf 'order\tp\tseed bm25\t0.9\t1 others\t0.9\t1 random\t0.9\t1 %s' \
     "$(printf '%s\t0.9\tmean of 1 ' bm25 others random)" | sed 's/ $//')" ]
-  tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv
+  tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv temperatures.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
   [ "$(cut -f 1 length.tsv | paste -sd ' ')" = 'tokens 0 16 256' ]
   # Of each model the reach with the lowest perplexity on the validation text is the one that is chosen.
