@@ -23,7 +23,7 @@ joint = --memory local --combine both
 own = --datastore-combine interpolate
 # Local, long and the store in one softmax: --tune gives each its own temperature and weight, or, as published, one temperature to all (and
 # not to the store what it was calibrated to).
-alike = --joint-temperature 1 --tune-temperatures $(subst $(space),$(comma),0.8 0.9 1 1.1 1.2 1.35 1.5 1.75 2 2.5 3 4 5)
+alike = --joint-temperature 1 --tune-temperatures $(subst $(space),$(comma),0.8 0.9 1 1.1 1.2 1.35 1.5 1.75 2 2.5 3 4 5 6.5 8)
 
 # The main table, each model also with more memory than it was trained with.
 $(call row,vanilla,       plain, vanilla, --memory none)
