@@ -40,6 +40,9 @@ struct Options {
     f("connections", connections, "most connections").between(1, 4096);
     f("max-tokens", max_tokens, "most generated tokens of a text").between(1, 1e9);
     f("max-texts", max_texts, "most texts of a request").between(1, 65536);
+    f("max-scored", completer.scored,
+      "most prompt tokens of a request with log-probabilities, counted for each text")
+        .between(1, 1e9);
     f("max-body", body, "most bytes of a request").between(1024, 1 << 30).bytes();
   }
 };
@@ -54,6 +57,11 @@ std::string read_key(const Options& options) {
   }
   const auto text = core::read_text(options.key_file, kMostKeyBytes);
   auto key = text.substr(0, text.find_first_of("\r\n"));
+  const auto visible = [](char c) { return c > ' ' && c < '\x7f'; };
+  if (!std::all_of(key.begin(), key.end(), visible))
+    core::fail(core::Code::bad_data,
+               "{}: a header cannot carry the key; write visible ASCII characters without spaces",
+               options.key_file);
   if (key.size() < 16)
     core::fail(core::Code::bad_data, "{}: the key is too short; give at least 16 characters",
                options.key_file);

@@ -62,9 +62,7 @@ constexpr Beginning kBeginnings[] = {
     {"{\\rtf"sv, "rich text (RTF), not plain text; extract the text: unrtf --text"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
      "a file of an old office program, not text; extract the text: catdoc"},
-    {"PAR1\x15"sv,
-     "Parquet, not text; with pandas: read_parquet(FILE).to_json(OUT, orient=\"records\", "
-     "lines=True)"},
+    {"PAR1\x15"sv, "Parquet, not text; tokenize --format parquet reads such files, by name"},
     {"ARROW1\0\0"sv, "Arrow, not text; convert its rows to JSON lines"},
     {"GGUF\2\0\0\0"sv, "a GGUF file: a model, not text"},
     {"GGUF\3\0\0\0"sv, "a GGUF file: a model, not text"},

@@ -26,11 +26,13 @@ constexpr std::chrono::milliseconds kLook{100};  // polling interval for disconn
 
 std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
-// Returns the host without the port and the brackets of IPv6.
+// Returns the host in lower case, without the port, the root's dot and the brackets of IPv6.
 std::string host_name(std::string_view host) {
-  if (!host.starts_with('[')) return std::string(host.substr(0, host.find(':')));
-  host.remove_prefix(1);
-  return std::string(host.substr(0, host.find(']')));
+  const bool v6 = host.starts_with('[');
+  if (v6) host.remove_prefix(1);
+  host = host.substr(0, host.find(v6 ? ']' : ':'));
+  if (!v6 && host.ends_with('.')) host.remove_suffix(1);
+  return lower_case(host);
 }
 
 // The owner of a name other than localhost can bind it to this machine, for example
@@ -51,6 +53,14 @@ bool same_secret(std::string_view a, std::string_view b) {
     different |= static_cast<unsigned char>(a[i]) ^
                  static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()]);
   return different == 0;
+}
+
+// Returns the credentials of the scheme Bearer, whose name has no case (RFC 9110, section 11.1).
+std::string_view bearer(std::string_view authorization) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (lower_case(authorization.substr(0, kScheme.size())) != kScheme) return {};
+  authorization.remove_prefix(kScheme.size());
+  return authorization.substr(std::min(authorization.find_first_not_of(' '), authorization.size()));
 }
 
 // Buffers a growing text and passes on whole characters.
@@ -95,8 +105,9 @@ void Api::check(const HttpRequest& request) const {
       (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host")))
     throw HttpError(403, "a request from a page of another origin");
   if (options_.key.empty() || request.path == "/health" || request.path == "/") return;
-  if (!same_secret(request.header("authorization"), "Bearer " + options_.key))
-    throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)");
+  if (!same_secret(bearer(request.header("authorization")), options_.key))
+    throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)",
+                    "WWW-Authenticate: Bearer");
 }
 
 void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
@@ -119,8 +130,11 @@ void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   const auto found = paths.find(request.path);
   if (found == paths.end() || (found->second.needs_tokenizer && tokens.tokenizer == nullptr))
     throw HttpError(404, "no such path");
-  if (found->second.method != request.method)
-    throw HttpError(405, fmt::format("{} takes {}", found->first, found->second.method));
+  const auto& method = found->second.method;
+  const bool gets = method == "GET";
+  if (method != request.method && !(gets && request.wants_head_only()))
+    throw HttpError(405, fmt::format("{} takes {}", found->first, method),
+                    fmt::format("Allow: {}{}", method, gets ? ", HEAD" : ""));
   if (request.path == "/") return answer.send(200, "text/html; charset=utf-8", ask_page());
   if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
   if (request.path == "/v1/models") return answer.send(200, kJson, models());
@@ -137,7 +151,9 @@ void Api::complete(const HttpRequest& request, bool chat, HttpAnswer& answer) {
   if (chat && !options_.chat)
     throw HttpError(400, "the model has no chat template; /v1/completions continues texts");
   auto job = std::make_shared<CompletionJob>(parse_completion(request.body, chat, options_.limits));
-  if (!queue_.push(job)) throw HttpError(503, "too many waiting requests; try again");
+  if (!queue_.push(job))
+    throw HttpError(
+        503, queue_.closed() ? "the server is stopping" : "too many waiting requests; try again");
   CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
                       options_.model, now(), chat};
   struct Leave {

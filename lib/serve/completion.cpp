@@ -21,6 +21,19 @@ template <class... Args>
   throw HttpError(kBadRequest, fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Returns the whole number that a value is, exactly; a float may be one up to 2^53.
+std::optional<std::int64_t> whole_number(const Json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    return number <= INT64_MAX ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
+  }
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (!value.is_number_float()) return std::nullopt;
+  const double number = value.get<double>();
+  if (!(std::abs(number) <= 0x1p53) || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
 // Reads the members of a request; null means absent.
 class Members {
  public:
@@ -33,13 +46,10 @@ class Members {
   void take(const char* name, std::int64_t least, std::int64_t most, std::int64_t& to) const {
     const Json* const value = find(name);
     if (value == nullptr) return;
-    const bool whole =
-        value->is_number_integer() ||
-        (value->is_number_float() && value->get<double>() == std::floor(value->get<double>()));
-    const double number = whole ? value->get<double>() : 0;
-    if (!whole || !(number >= static_cast<double>(least) && number <= static_cast<double>(most)))
+    const auto number = whole_number(*value);
+    if (!number || *number < least || *number > most)
       refuse("{}: takes a whole number from {} to {}", name, least, most);
-    to = static_cast<std::int64_t>(number);
+    to = *number;
   }
   void take(const char* name, double least, double most, double& to) const {
     const Json* const value = find(name);
@@ -135,15 +145,47 @@ void take_logprobs(const Members& members, const CompletionLimits& limits,
   if (asked) request.logprobs = likely;
 }
 
+// Refuses the members of OpenAI's, vLLM's and llama.cpp's requests that would change a text.
 void refuse_unknown(const Members& members, const CompletionRequest& request) {
-  for (const char* name : {"presence_penalty", "frequency_penalty"}) members.refuse_other(name, 0);
-  members.refuse_other("repetition_penalty", 1);
-  members.refuse_other("min_p", 0);
+  for (const char* name : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens",
+                           "mirostat", "dry_multiplier", "xtc_probability"})
+    members.refuse_other(name, 0);
+  for (const char* name : {"repetition_penalty", "repeat_penalty", "typical_p", "length_penalty"})
+    members.refuse_other(name, 1);
+  for (const char* name :
+       {"ignore_eos", "use_beam_search", "include_stop_str_in_output", "continue_final_message"})
+    members.refuse_other(name, false);
+  members.refuse_other("add_generation_prompt", true);
   members.refuse_other("best_of", request.n);
   members.refuse_other("suffix", "");
   members.refuse_other("response_format", Json{{"type", "text"}});
-  for (const char* name : {"logit_bias", "tools", "functions", "grammar"})
+  for (const char* name :
+       {"logit_bias", "tools", "functions", "grammar", "json_schema", "structured_outputs",
+        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "stop_token_ids",
+        "bad_words", "logits_processors", "n_predict", "truncate_prompt_tokens", "chat_template",
+        "chat_template_kwargs"})
     members.refuse_other(name, Json());
+  if (request.chat) members.refuse_other("echo", false);
+}
+
+// Chat templates take texts: the parts of a message become one text, with a line for each.
+Json with_texts(Json messages) {
+  for (Json& message : messages) {
+    if (!message.is_object() || !message.contains("content")) continue;
+    Json& content = message["content"];
+    if (!content.is_array()) continue;
+    std::string text;
+    for (std::size_t i = 0; i < content.size(); ++i) {
+      const Json& part = content[i];
+      const bool is_text = part.is_object() && part.value("type", Json()) == "text" &&
+                           part.value("text", Json()).is_string();
+      if (!is_text)
+        refuse("messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}");
+      text += (i > 0 ? "\n" : "") + part["text"].get_ref<const std::string&>();
+    }
+    content = std::move(text);
+  }
+  return messages;
 }
 
 // Makes a text that JSON can hold, because a token may be part of a character.
@@ -165,7 +207,9 @@ OrderedJson completion_tokens(const std::vector<CompletionToken>& tokens) {
     texts.push_back(token_text(token.text));
     log_probs.push_back(number_or_null(token.log_prob));
     OrderedJson words = OrderedJson::object();
-    for (const auto& [text, log_prob] : token.likely) words[token_text(text)] = log_prob;
+    // Of tokens with one text, the most probable.
+    for (const auto& [text, log_prob] : token.likely)
+      if (const auto key = token_text(text); !words.contains(key)) words[key] = log_prob;
     likely.push_back(token.log_prob ? std::move(words) : OrderedJson());
     offsets.push_back(offset);
     offset += std::count_if(token.text.begin(), token.text.end(), [](char c) {
@@ -248,7 +292,7 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
   if (chat) {
     const Json* const messages = members.find("messages");
     if (messages == nullptr || !messages->is_array()) refuse("messages: takes a list of messages");
-    request.messages = core::dump(*messages);
+    request.messages = core::dump(with_texts(*messages));
     return request;
   }
   members.take("echo", request.echo);

@@ -32,13 +32,6 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 void parse_request_line(std::string_view line, HttpRequest& request) {
   const auto first = line.find(' '), last = line.rfind(' ');
   if (first == line.npos || first == last) refuse("no request line");
@@ -63,7 +56,7 @@ void parse_header(std::string_view line, HttpRequest& request) {
   const auto control = [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7f'; };
   if (std::any_of(value.begin(), value.end(), control)) refuse("a header with a control character");
   if (request.headers.size() == kMostHeaders) throw HttpError(431, "too many headers");
-  const auto [at, is_new] = request.headers.emplace(lower(line.substr(0, colon)), value);
+  const auto [at, is_new] = request.headers.emplace(lower_case(line.substr(0, colon)), value);
   if (is_new) return;
   for (const char* once : {"host", "content-length", "transfer-encoding", "authorization"})
     if (at->first == once) refuse("the header " + at->first + " twice");
@@ -71,6 +64,13 @@ void parse_header(std::string_view line, HttpRequest& request) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
 
 core::Json json_object(const std::string& body) {
   core::Json json;
@@ -111,7 +111,7 @@ std::string_view HttpRequest::header(const std::string& name) const {
 }
 
 bool HttpRequest::keeps_alive() const {
-  const std::string connection = lower(header("connection"));
+  const std::string connection = lower_case(header("connection"));
   if (connection.find("close") != connection.npos) return false;
   return !http_1_0 || connection.find("keep-alive") != connection.npos;
 }

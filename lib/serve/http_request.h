@@ -9,20 +9,28 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/json.h"
 
 namespace serve {
 
-/// An HttpError becomes the response to the client; its text is one sentence for people.
+/// An HttpError becomes the response to the client; its text is one sentence for people. `header`
+/// is a further header line of the response, without its end.
 class HttpError : public std::runtime_error {
  public:
-  HttpError(int status, const std::string& text) : std::runtime_error(text), status_(status) {}
+  HttpError(int status, const std::string& text, std::string header = {})
+      : std::runtime_error(text), status_(status), header_(std::move(header)) {}
   int status() const { return status_; }
+  const std::string& header() const { return header_; }
 
  private:
   int status_;
+  std::string header_;
 };
+
+/// Returns the text with the letters A to Z in lower case.
+std::string lower_case(std::string_view text);
 
 /// Parses the body of a request, a JSON object. Throws HttpError 400.
 core::Json json_object(const std::string& body);
@@ -39,6 +47,8 @@ struct HttpRequest {
 
   /// Returns the value of a header; empty if it is absent.
   std::string_view header(const std::string& name) const;
+  /// Returns true if the response has no body (RFC 9110, section 9.3.2).
+  bool wants_head_only() const { return method == "HEAD"; }
   /// Returns true if the client wants the connection to stay open after the response.
   bool keeps_alive() const;
   /// Returns the length of the body in bytes. Throws HttpError: 400 for an invalid number, 411 if

@@ -73,12 +73,13 @@ class HttpConnection {
         auto request = next();
         if (!request) return;
         const bool keep = request->keeps_alive() && n + 1 < server_.limits_.requests && !stopping();
-        HttpAnswer answer(socket_, server_.limits_, request->http_1_0, keep);
+        HttpAnswer answer(socket_, server_.limits_, request->http_1_0, keep,
+                          request->wants_head_only());
         answer_one(*request, answer);
         if (!keep || answer.failed_) return;
       } catch (const HttpError& error) {  // in the head or body; the position in the stream is lost
         HttpAnswer answer(socket_, server_.limits_, false, false);
-        refuse(answer, error.status(), error.what());
+        refuse(answer, error.status(), error.what(), error.header());
         return linger();
       }
     }
@@ -118,7 +119,8 @@ class HttpConnection {
     buffer_.erase(0, end + 4);
     const std::size_t bytes = request.body_bytes(limits.body_bytes);
     if (const auto expected = request.header("expect"); !expected.empty()) {
-      if (expected != "100-continue") throw HttpError(417, "only 100-continue is supported");
+      if (lower_case(expected) != "100-continue")
+        throw HttpError(417, "only 100-continue is supported");
       if (bytes > buffer_.size()) {
         HttpAnswer go(socket_, limits, false, true);
         go.write("HTTP/1.1 100 Continue\r\n\r\n");
@@ -133,13 +135,14 @@ class HttpConnection {
 
   void answer_one(const HttpRequest& request, HttpAnswer& answer) {
     int status = 500;
-    std::string what = "internal error";
+    std::string what = "internal error", header;
     try {
       server_.handler_(request, answer);
       return;
     } catch (const HttpError& error) {
       status = error.status();
       what = error.what();
+      header = error.header();
     } catch (const std::bad_alloc&) {
       what = "out of memory";
     } catch (const std::exception& error) {
@@ -148,11 +151,11 @@ class HttpConnection {
     if (answer.begun())
       answer.failed_ = true;  // a partial response ends the connection
     else
-      refuse(answer, status, what);
+      refuse(answer, status, what, header);
   }
 
-  void refuse(HttpAnswer& answer, int status, const std::string& what) {
-    answer.send(status, "application/json", server_.refusal_(status, what));
+  void refuse(HttpAnswer& answer, int status, const std::string& what, const std::string& header) {
+    answer.send(status, "application/json", server_.refusal_(status, what), header);
   }
 
   // Reads what the client still sends for a moment, so that it receives the response instead of a
@@ -184,13 +187,15 @@ bool HttpAnswer::write(std::string_view bytes) {
   return !failed_;
 }
 
-void HttpAnswer::send(int status, std::string_view type, std::string_view body) {
+void HttpAnswer::send(int status, std::string_view type, std::string_view body,
+                      std::string_view header) {
   begun_ = true;
   write(fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n"
+      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}"
       "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
       "Connection: {}\r\n\r\n{}",
-      status, reason_of(status), type, body.size(), keep_ ? "keep-alive" : "close", body));
+      status, reason_of(status), type, body.size(), header, header.empty() ? "" : "\r\n",
+      keep_ ? "keep-alive" : "close", head_only_ ? std::string_view() : body));
 }
 
 void HttpAnswer::begin(std::string_view type) {
@@ -219,9 +224,9 @@ void HttpAnswer::end() {
 
 bool HttpAnswer::gone() const {
   if (failed_) return true;
-  char next = 0;
-  const ssize_t n = ::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  // Not by reading: further requests of the client may hide the end behind them.
+  pollfd one{socket_, POLLRDHUP, 0};
+  return ::poll(&one, 1, 0) > 0;
 }
 
 HttpServer::HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,

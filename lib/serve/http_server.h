@@ -32,26 +32,27 @@ struct HttpLimits {
 /// An HttpAnswer sends the response to one request. Not thread safe.
 class HttpAnswer {
  public:
-  /// Sends a whole response. `type` is the content type.
-  void send(int status, std::string_view type, std::string_view body);
+  /// Sends a whole response, without the body in answer to HEAD. `type` is the content type,
+  /// `header` a further header line without its end; empty: none.
+  void send(int status, std::string_view type, std::string_view body, std::string_view header = {});
   /// Starts a chunked response: call begin(), then chunk() repeatedly, then end().
   void begin(std::string_view type);
   /// Sends a chunk. Returns false if the client has disconnected.
   bool chunk(std::string_view text);
   void end();
-  /// Returns true if the client is known to have disconnected.
+  /// Returns true if the client is known to have disconnected or to send nothing more.
   bool gone() const;
   bool begun() const { return begun_; }
 
  private:
   friend class HttpConnection;
   friend class HttpServer;
-  HttpAnswer(int socket, const HttpLimits& limits, bool http_1_0, bool keep)
-      : socket_(socket), limits_(limits), http_1_0_(http_1_0), keep_(keep) {}
+  HttpAnswer(int socket, const HttpLimits& limits, bool http_1_0, bool keep, bool head_only = false)
+      : socket_(socket), limits_(limits), http_1_0_(http_1_0), keep_(keep), head_only_(head_only) {}
   bool write(std::string_view bytes);
   int socket_;
   const HttpLimits& limits_;
-  bool http_1_0_, keep_;
+  bool http_1_0_, keep_, head_only_;
   bool begun_ = false, failed_ = false;
 };
 

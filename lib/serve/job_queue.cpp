@@ -30,6 +30,7 @@ std::int64_t texts_of(const CompletionRequest& request) {
 
 bool JobQueue::push(JobPtr job) {
   const std::lock_guard lock(mutex_);
+  if (jobs_.size() >= most_) std::erase_if(jobs_, [](const auto& one) { return one->cancelled(); });
   if (closed_ || jobs_.size() >= most_) return false;
   jobs_.push_back(std::move(job));
   pushed_.notify_one();
@@ -59,9 +60,15 @@ void JobQueue::close() {
   closed_ = true;
 }
 
+bool JobQueue::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
 std::size_t JobQueue::size() const {
   const std::lock_guard lock(mutex_);
-  return jobs_.size();
+  return static_cast<std::size_t>(
+      std::count_if(jobs_.begin(), jobs_.end(), [](const auto& one) { return !one->cancelled(); }));
 }
 
 }  // namespace serve

@@ -53,7 +53,7 @@ using JobPtr = std::shared_ptr<CompletionJob>;
 class JobQueue {
  public:
   explicit JobQueue(std::size_t most) : most_(most) {}
-  /// Adds a job. Returns false if the queue is full or closed.
+  /// Adds a job. Returns false if the queue is closed, or full of jobs that are not cancelled.
   bool push(JobPtr job);
   /// Waits for a job and returns it together with the jobs behind it that have the same memory, up
   /// to `most` texts. A job of more texts comes alone. Returns nothing if `within` elapses first,
@@ -62,6 +62,8 @@ class JobQueue {
                            const std::optional<std::string>& memory = {});
   /// Closes the queue to further jobs.
   void close();
+  bool closed() const;
+  /// Returns the number of waiting jobs that are not cancelled.
   std::size_t size() const;
 
  private:

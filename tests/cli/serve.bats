@@ -175,7 +175,8 @@ peak() {
   echo '{"text": "The cat sat. The cat sat."}' | score -q -m model -t bytes --cache 100 --cache-lambda 0.9 - >scored
   ask '{"prompt": "The cat sat. The cat sat.", "max_tokens": 0, "echo": true, "logprobs": 0, "memory": {"cache": 100, "cache_lambda": 0.9}}' |
     jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
-  for memory in '{"datastore": ["/etc"]}' '{"cache": -1}' '{"cache_lambda": 2}' '{"model": "x"}'; do
+  for memory in '{"datastore": ["/etc"]}' '{"cache": -1}' '{"cache_lambda": 2}' '{"model": "x"}' '{"ngrams": ["x"]}' \
+    '{"cache": 9, "cache_lambda": "gate"}'; do
     [ "$(status -d "{\"prompt\": \"x\", \"memory\": $memory}" "localhost:$port/v1/completions")" -eq 400 ]
     jq -e '.error.message | startswith("memory: ")' answer
   done
@@ -330,6 +331,7 @@ END
   done
   [ "$(status "localhost:$port/v1/completions")" -eq 405 ]
   [ "$(status -X DELETE "localhost:$port/v1/models")" -eq 405 ]
+  curl -sS -D - -o answer -X DELETE "localhost:$port/v1/models" | tr -d '\r' | grep -qx 'Allow: GET, HEAD'
   for body in '' '{' '[]' '{"prompt": 1}' '{"prompt": "x", "n": 9}' '{"prompt": "x", "logit_bias": {"1": 2}}' \
     '{"prompt": [256]}' '{"prompt": "x", "memory": {"datastore": "/etc"}}'; do
     [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 400 ]
@@ -345,6 +347,7 @@ END
   [ "$(status -H 'Host: 127.evil.example' "localhost:$port/health")" -eq 403 ]
   [ "$(status -H 'Origin: http://evil.example' -d '{"prompt": "x"}' "localhost:$port/v1/completions")" -eq 403 ]
   [ "$(status -H 'Host: 127.0.0.1' "localhost:$port/health")" -eq 200 ]
+  [ "$(status -H 'Host: LocalHost.' "localhost:$port/health")" -eq 200 ]
 }
 
 @test "hostile clients are refused and forgotten, and the others are answered" {
@@ -398,6 +401,8 @@ for _ in range(3):
     assert r.status == 200 and b"choices" in r.read()
 both = raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 assert both.count(b'{"status":"ok"}') == 2
+headed = raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+assert headed.startswith(b"HTTP/1.1 200 ") and b"Content-Length: 15\r\n" in headed and headed.endswith(b"\r\n\r\n"), headed
 # Silent and slow clients take connections, not answers; one more than there may be is told so.
 silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]
 for s in silent[:20]:
@@ -472,6 +477,9 @@ END
   echo short >key
   run --separate-stderr serve -m model -t bytes --api-key-file key --port 0
   [ "$status" -eq 65 ]
+  echo 'a key of 27 characters here ' >key
+  run --separate-stderr serve -m model -t bytes --api-key-file key --port 0
+  [ "$status" -eq 65 ] && [[ $stderr == *'visible ASCII characters without spaces'* ]]
   run --separate-stderr serve -m model -t bytes --port "$port"
   [ "$status" -eq 73 ] && [[ $stderr == *'cannot listen'* ]]
   echo a-key-of-27-characters-here >key
@@ -483,8 +491,32 @@ END
     a-key-of-27-characters-herea-key-of-27-characters-here; do
     [ "$(status -H "Authorization: Bearer $wrong" "localhost:$port/v1/models")" -eq 401 ]
   done
+  curl -sS -D - -o answer "localhost:$port/v1/models" | tr -d '\r' | grep -qx 'WWW-Authenticate: Bearer'
   [ "$(status -H 'Authorization: Bearer a-key-of-27-characters-here' "localhost:$port/v1/models")" -eq 200 ]
+  [ "$(status -H 'Authorization: bearer a-key-of-27-characters-here' "localhost:$port/v1/models")" -eq 200 ]
   kill -TERM "$(cat keyed.pid)"
+}
+
+@test "a long text that is scored does not hold others up once its client has left; there is a bound" {
+  start scores -t bytes --max-scored 2M
+  port=$(cat scores.port)
+  python3 -c 'import json; print(json.dumps({"prompt": "The cat sat. " * 100000, "max_tokens": 0, "echo": True, "logprobs": 0}))' >scored.json
+  # Bytes of a further request behind it do not hide that the client leaves.
+  PORT=$port timeout 60 python3 - <<'END'
+import http.client, os, socket, time
+port, body = int(os.environ["PORT"]), open("scored.json", "rb").read()
+s = socket.create_connection(("127.0.0.1", port))
+s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body + b"GET")
+time.sleep(1)
+s.close()
+c = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
+c.request("POST", "/v1/completions", b'{"prompt": "a", "max_tokens": 1}')
+assert c.getresponse().status == 200
+END
+  kill -TERM "$(cat scores.pid)"
+  port=$(cat one.port)
+  [ "$(status -d @scored.json "localhost:$port/v1/completions")" -eq 400 ]
+  jq -e '.error.message | test("1300000 tokens.*at most 262144")' answer
 }
 
 @test "SIGTERM: what was asked is answered, and the server ends with 0" {

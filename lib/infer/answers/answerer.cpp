@@ -134,6 +134,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
 void Answerer::remember_by(const MemoryOptions& memory) {
   MemoryPlan planned = open_->plan(memory, own_windows_, loaded_);
   planned.expect_probabilities();
+  if (planned.gates.any()) planned.gates.expect_fitted();
   memory_ = std::move(planned);
   citer_.reset();
   if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_k);
@@ -177,14 +178,15 @@ std::string Answerer::signature(const core::Digest& requests) const {
 }
 
 // Scores passages. The model's modules need the weights that were packed.
-std::vector<std::vector<TokenScores>> Answerer::score_passages(std::span<const Passage> passages) {
+std::vector<std::vector<TokenScores>> Answerer::score_passages(
+    std::span<const Passage> passages, const PassageScorer::Between& between) {
   if (reads_weights_ && !passages.empty()) {
     nn::say(
         fmt::format("{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
     read_packed_weights(loaded_);
     reads_weights_ = false;
   }
-  return scorer_->score(passages);
+  return scorer_->score(passages, between);
 }
 
 std::string Answerer::cut_note() const {
@@ -327,8 +329,8 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
   return choices;
 }
 
-std::vector<TokenScores> Answerer::score_tokens(
-    const std::vector<std::vector<std::int64_t>>& texts) {
+std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
+                                                const PassageScorer::Between& between) {
   std::vector<Passage> passages;
   for (const auto& tokens : texts) {
     if (tokens.size() < 2) continue;
@@ -338,7 +340,7 @@ std::vector<TokenScores> Answerer::score_tokens(
     passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
     passages.push_back(std::move(passage));
   }
-  auto scored = score_passages(passages);
+  auto scored = score_passages(passages, between);
   std::vector<TokenScores> all;
   std::size_t passage = 0;
   for (const auto& tokens : texts)

@@ -62,8 +62,9 @@ class Answerer {
   /// do not depend on the other requests, except for the rounding of sums.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
   /// Scores all tokens of each text but the first, as for a text request, with details if
-  /// options.likely > 0. No BOS token is prepended.
-  std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts);
+  /// options.likely > 0. No BOS token is prepended. `between`: see PassageScorer::Between.
+  std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
+                                        const PassageScorer::Between& between = {});
   /// Replaces the memory options; see Generator::remember_by().
   void remember_by(const MemoryOptions& memory);
   /// Returns the open datastores, n-grams and further models, for a Generator with the same model
@@ -104,7 +105,8 @@ class Answerer {
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
-  std::vector<std::vector<TokenScores>> score_passages(std::span<const Passage> passages);
+  std::vector<std::vector<TokenScores>> score_passages(std::span<const Passage> passages,
+                                                       const PassageScorer::Between& between = {});
 
   AnswererOptions options_;
   torch::Device device_;

@@ -58,7 +58,7 @@ void PassageScorer::score_beside(std::span<const Passage> passages,
                                  std::vector<std::vector<TokenScores>>& scores) {
   beside_f_.clear();
   for (const auto& other : beside_) {
-    const auto theirs = other->scorer->score(passages);
+    const auto theirs = other->scorer->score(passages, between_);
     for (std::size_t i = 0; i < scores.size(); ++i)
       for (std::size_t j = 0; j < scores[i].size(); ++j)
         beside_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
@@ -96,6 +96,7 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
       add(std::move(work));
       continue;
     }
+    if (between_) between_();
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);
     scores_.score(windows_of(work, {hidden, {}}));
   }
@@ -154,6 +155,7 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
   const std::int64_t from = std::max<std::int64_t>(0, start - reach_) / window * window;
   for (std::int64_t begin = from; begin < start; begin += window) {
     const std::int64_t end = std::min(begin + window, start);
+    if (between_) between_();
     const TokenTree tree{inputs(context, begin, end), {}};
     const auto encoded = encoder_.encode({&tree, 1});
     f.push_back(encoded[0].stem.output);
@@ -188,8 +190,11 @@ void PassageScorer::gather(const Passage& passage, std::vector<TokenScores>& to,
   }
 }
 
-std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passage> passages) {
+std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passage> passages,
+                                                           const Between& between) {
   const torch::NoGradGuard no_gradient;
+  between_ = between;
+  trees_.clear(), works_.clear();  // of a call that threw
   std::vector<std::vector<TokenScores>> scores(passages.size());
   std::vector<Work> works;
   Stems stems;
@@ -234,6 +239,7 @@ void PassageScorer::add(Work work) {
 }
 
 void PassageScorer::flush(bool keep) {
+  if (between_) between_();
   const auto encoded = encoder_.encode(trees_, keep && trees_.size() == 1);
   std::vector<WindowToScore> windows;
   for (std::size_t i = 0; i < works_.size(); ++i) {

@@ -2,6 +2,7 @@
 // Scores passages with a model and its memories; encodes a context once for all its continuations.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,10 +41,14 @@ class PassageScorer {
                 const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
   ~PassageScorer();
 
+  /// Between is called before each batch of windows. It may throw, which ends score().
+  using Between = std::function<void()>;
+
   /// Returns the scores of each passage's continuations; for a text, the scores of all tokens but
   /// the first. If all passages have one context, the state after it remains for the next call. No
   /// continuation may be longer than longest().
-  std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages);
+  std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages,
+                                              const Between& between = {});
   /// Returns the maximum number of tokens in a continuation.
   std::int64_t longest() const;
   const CutContexts& cut_contexts() const { return cut_; }  ///< over all calls
@@ -97,6 +102,7 @@ class PassageScorer {
   std::vector<Work> works_;  // for trees_; their own trees are empty
   std::vector<std::unique_ptr<Beside>> beside_;
   std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
+  Between between_;                                                    // of the call of score()
 };
 
 }  // namespace infer

@@ -101,6 +101,7 @@ void Generator::check_memories(const MemoryPlan& memories) const {
   if (options_.spans.longest > 0 && memories.lookup() == nullptr)
     core::fail(Code::usage, "--copy-spans: requires --datastore");
   if (options_.spans.longest > 0) memories.lookup()->expect_followable();
+  if (memories.gates.any()) memories.gates.expect_fitted();
   if (retrieve_.mix > 1 && memories.any())
     core::fail(
         Code::usage,

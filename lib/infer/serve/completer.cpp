@@ -20,6 +20,9 @@ using Event = CompletionJob::Event;
 
 constexpr int kWrong = 400, kFault = 500;
 
+// Ends the scoring of jobs, one of which is cancelled.
+struct ClientLeft {};
+
 GeneratorOptions generator_options(const CompleterOptions& options) {
   GeneratorOptions made;
   made.batch = options.batch;
@@ -152,6 +155,13 @@ bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
   return false;
 }
 
+// Returns a message for clients, who are not to see where the server keeps its model.
+std::string Completer::without_folder(std::string text) const {
+  for (std::size_t at = 0; (at = text.find(options_.model, at)) != text.npos;)
+    text.replace(at, options_.model.size(), "the model");
+  return text;
+}
+
 // Adds the job's prompts as texts. False: the job is told what is wrong.
 bool Completer::open(Open& open) {
   const auto& request = open.job->request;
@@ -176,10 +186,11 @@ bool Completer::open(Open& open) {
   try {
     if (request.chat) {
       Prompt prompt;
-      const auto messages = text::parse_messages(request.messages, "messages");
+      const std::string origin = "the request";
+      const auto messages = text::parse_messages(request.messages, origin);
       const bool has_system = !messages.empty() && messages[0].is_object() &&
                               messages[0].value("role", core::OrderedJson()) == "system";
-      prompt.text = chat_->prompt(messages, has_system ? "" : options_.system, "messages");
+      prompt.text = chat_->prompt(messages, has_system ? "" : options_.system, origin);
       prompt.whole = true;
       add(std::move(prompt));
     }
@@ -189,8 +200,15 @@ bool Completer::open(Open& open) {
       prompt.tokens = one.tokens;
       add(std::move(prompt));
     }
+    std::int64_t tokens = 0;
+    for (const auto& text : own) tokens += std::ssize(text.tokens);
+    if (request.logprobs && tokens > options_.scored / request.n)
+      core::fail(core::Code::bad_data,
+                 "logprobs: the prompts have {} tokens, and {} texts each; the server scores at "
+                 "most {} tokens of a request",
+                 tokens, request.n, options_.scored);
   } catch (const core::Error& error) {
-    open.job->fail(kWrong, error.what());
+    open.job->fail(kWrong, without_folder(error.what()));
     return false;
   }
   if (request.max_tokens > 0) open.left = std::ssize(own) * request.n;
@@ -316,7 +334,8 @@ std::string Completer::echo_of(const Text& text) const {
 }
 
 // Reports each job's choices, with the tokens' log-probabilities if requested.
-void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs) {
+// Throws ClientLeft if a job is cancelled meanwhile.
+void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, const JobFeed& feed) {
   std::vector<std::vector<std::int64_t>> all;  // of each choice that requests tokens
   for (const auto& open : jobs) {
     const auto& request = open->job->request;
@@ -330,7 +349,12 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs) {
       }
     }
   }
-  const auto scores = answerer_->score_tokens(all);
+  const auto between = [&] {
+    if (feed.step) feed.step();
+    for (const auto& open : jobs)
+      if (open->job->cancelled()) throw ClientLeft();
+  };
+  const auto scores = answerer_->score_tokens(all, between);
   std::size_t scored = 0;
   for (const auto& open : jobs) {
     const auto& request = open->job->request;
@@ -361,7 +385,9 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs) {
 void Completer::finish(Running& running, std::vector<std::shared_ptr<Open>> jobs) {
   std::erase_if(jobs, [](const auto& open) { return open->job->cancelled(); });
   try {
-    tell_choices(jobs);
+    tell_choices(jobs, running.feed);
+  } catch (const ClientLeft&) {
+    return finish(running, std::move(jobs));
   } catch (const std::exception& error) {
     for (const auto& open : jobs) open->job->fail(kFault, error.what());
     return;

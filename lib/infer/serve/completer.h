@@ -22,6 +22,7 @@ namespace infer {
 struct CompleterOptions {
   std::string model, tokenizer, system, weights = "float32";
   std::int64_t batch = 32, window = 0, likely = 20;
+  std::int64_t scored = 256 << 10;  ///< most tokens of a request with log-probabilities
   bool cite = false;
   std::int64_t cite_k = 3;
   std::uint64_t seed = 1;
@@ -35,7 +36,7 @@ struct CompleterOptions {
 struct JobFeed {
   /// Returns jobs with the memory options `memory` while `rows` rows are free; may return none.
   std::function<std::vector<serve::JobPtr>(std::int64_t rows, const std::string& memory)> next;
-  std::function<void()> step = {};  ///< called at each token
+  std::function<void()> step = {};  ///< called at each token and each scored window
 };
 
 /// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
@@ -48,7 +49,8 @@ class Completer {
 
   /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed`
   /// gives meanwhile, and reports results and errors to each job as soon as it ends. Returns when
-  /// no text is left. The rows of a cancelled job are free for others at once.
+  /// no text is left. The rows of a cancelled job are free for others at once, and its scoring
+  /// ends before the next window.
   void complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
                 serve::ServeCounts& counts);
   /// Returns the tokenizer as clients use it.
@@ -62,11 +64,12 @@ class Completer {
   struct Open;
   struct Running;
   bool remember(const std::vector<serve::JobPtr>& jobs);
+  std::string without_folder(std::string text) const;
   bool open(Open& open);
   std::vector<Arrival> arrivals(Running& running, std::int64_t rows);
   GeneratorCallbacks watch(Running& running);
   void finish(Running& running, std::vector<std::shared_ptr<Open>> jobs);
-  void tell_choices(const std::vector<std::shared_ptr<Open>>& jobs);
+  void tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, const JobFeed& feed);
   std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
                                                 std::int64_t from, const TokenScores& scores,
                                                 std::int64_t likely) const;

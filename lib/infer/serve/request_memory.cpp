@@ -14,9 +14,11 @@ using core::Code;
 using core::fail;
 using core::Json;
 
-// Whether an option's values are names of files or were read from files.
+// Whether an option's values are names of files or were read from files. Of the options with
+// several texts, only n-grams' weights are numbers.
 bool names_files(const core::Field& field) {
-  return std::holds_alternative<std::vector<std::string>*>(field.target);
+  return std::holds_alternative<std::vector<std::string>*>(field.target) &&
+         field.key() != "ngrams_lambda";
 }
 
 std::string text_of(const std::string& name, const Json& value) {

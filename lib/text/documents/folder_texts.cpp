@@ -105,7 +105,9 @@ FolderTexts texts_below(const std::vector<std::string>& folders) {
   FolderWalk walk(found);
   for (const auto& folder : folders) walk.add(folder);
   walk.finish();
-  if (found.paths.empty()) fail(Code::bad_data, "{}: has no text", fmt::join(folders, ", "));
+  if (found.paths.empty())
+    fail(Code::bad_data, "{}: has no text{}{}", fmt::join(folders, ", "),
+         found.notes.empty() ? "" : "; ", fmt::join(found.notes, "; "));
   return found;
 }
 

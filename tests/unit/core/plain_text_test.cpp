@@ -87,6 +87,7 @@ DOCTEST_TEST_CASE("files that are no text are known by their beginning, texts ar
       {"BZh91AY&SY", "bzip2"},
       {"%PDF-1.4", "PDF"},
       {"PK\3\4", "zip"},
+      {"PAR1\x15\4", "tokenize --format parquet"},
   };
   for (const auto& [start, what] : known)
     DOCTEST_CHECK(core::what_is_no_text(start).find(what) != std::string::npos);

@@ -92,6 +92,12 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
            {R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty: is not supported"},
            {R"({"prompt": "a", "best_of": 2})", "best_of"},
            {R"({"prompt": "a", "suffix": "x"})", "suffix"},
+           {R"({"prompt": "a", "min_tokens": 2})", "min_tokens: is not supported"},
+           {R"({"prompt": "a", "typical_p": 0.5})", "typical_p: is not supported"},
+           {R"({"prompt": "a", "ignore_eos": true})", "ignore_eos: is not supported"},
+           {R"({"prompt": "a", "stop_token_ids": [1]})", "stop_token_ids: is not supported"},
+           {R"({"prompt": "a", "guided_json": {"a": 1}})", "guided_json: is not supported"},
+           {R"({"prompt": "a", "seed": 9007199254740993})", "seed: takes a whole number"},
            {R"({"prompt": "a", "logit_bias": {"1": 2}})", "logit_bias"},
            {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
     DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos,
@@ -99,7 +105,25 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
   DOCTEST_CHECK(refused("{}", true).find("messages") != std::string::npos);
   DOCTEST_CHECK(refused(R"({"messages": [], "tools": [1]})", true).find("tools") !=
                 std::string::npos);
+  DOCTEST_CHECK(refused(R"({"messages": [], "echo": true})", true).find("echo") !=
+                std::string::npos);
   DOCTEST_CHECK(!refused(std::string(100'000, '[')).empty());
+  DOCTEST_CHECK(refused(R"({"prompt": "a", "min_tokens": 0, "repeat_penalty": 1.0, "echo": true,
+                            "ignore_eos": false, "bad_words": [], "seed": 9007199254740992})")
+                    .empty());
+}
+
+DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are refused") {
+  DOCTEST_CHECK(parse(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"},
+                {"type": "text", "text": "b"}]}, {"role": "assistant", "content": null}, 1]})",
+                      true)
+                    .messages ==
+                R"([{"content":"a\nb","role":"user"},{"content":null,"role":"assistant"},1])");
+  for (const char* part : {R"({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}})",
+                           R"({"type": "text"})", R"({"text": "a"})", "\"a\"", "1"})
+    DOCTEST_CHECK(
+        refused(std::string(R"({"messages": [{"role": "user", "content": [)") + part + "]}]}", true)
+            .find("messages: content") != std::string::npos);
 }
 
 DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no text is bytes") {
@@ -113,6 +137,11 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
       R"("text":"ab","logprobs":{"tokens":["a","bytes:\\xc3","b"],"token_logprobs":[null,-0.5,-1.5],)"
       R"("top_logprobs":[null,{"b":-0.25},{}],"text_offset":[0,1,2]},"finish_reason":"stop"}],)"
       R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}})");
+  // Of two tokens with one text, the more probable.
+  choice.tokens = {{"A", -0.5, {{"A", -0.5}, {"A", -3}}}};
+  DOCTEST_CHECK(
+      serve::completion_json(head, {choice}, {})["choices"][0]["logprobs"]["top_logprobs"].dump() ==
+      R"([{"A":-0.5}])");
   choice.tokens.reset();
   choice.extra = {{"citations", {}}};
   DOCTEST_CHECK(serve::completion_json(chat, {choice}, {})["choices"].dump() ==
@@ -149,6 +178,19 @@ DOCTEST_TEST_CASE("requests are taken in their order, with one memory, and no mo
   DOCTEST_CHECK(queue.next(4, soon, "") == std::vector{f});
   DOCTEST_CHECK(queue.next(4, soon, "").empty());
   DOCTEST_CHECK(queue.next(4, soon) == std::vector{with_cache});
+  DOCTEST_CHECK(queue.closed());
+}
+
+DOCTEST_TEST_CASE("jobs whose clients have left take no room in the queue") {
+  serve::JobQueue queue(2);
+  const auto a = job(R"({"prompt": "a"})"), b = job(R"({"prompt": "b"})"),
+             c = job(R"({"prompt": "c"})");
+  for (const auto& one : {a, b}) DOCTEST_CHECK(queue.push(one));
+  DOCTEST_CHECK(!queue.push(c));
+  a->cancel();
+  DOCTEST_CHECK(queue.size() == 1);
+  DOCTEST_CHECK(queue.push(c));
+  DOCTEST_CHECK(queue.next(4, std::chrono::milliseconds(10)) == std::vector{b, c});
 }
 
 DOCTEST_TEST_CASE("a client sees what is told, in order") {

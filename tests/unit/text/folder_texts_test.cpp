@@ -53,6 +53,8 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
 DOCTEST_TEST_CASE("what is no folder, or has no text, is refused") {
   const TemporaryFolder folder;
   DOCTEST_CHECK(thrown([&] { text::texts_below({folder / ""}); }).names("has no text"));
+  core::write_file(folder / "rows", std::string("PAR1\x15\x04", 6));
+  DOCTEST_CHECK(thrown([&] { text::texts_below({folder / ""}); }).names("rows: left out: no text"));
   core::write_file(folder / "a.txt", "text");
   DOCTEST_CHECK(thrown([&] { text::texts_below({folder / "a.txt"}); }).code == 66);
   DOCTEST_CHECK(thrown([&] { text::texts_below({folder / "nowhere"}); }).code == 66);
