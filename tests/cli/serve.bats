@@ -161,6 +161,10 @@ peak() {
   echo '{"text": "Once there was a cow."}' | score -q -m model -t bytes "${memory[@]}" - >scored
   ask '{"prompt": "Once there was a cow.", "max_tokens": 0, "echo": true, "logprobs": 0}' |
     jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
+  # Without the datastore, its options are left out too, and nothing is cited.
+  ask '{"prompt": "Once there", "max_tokens": 4, "temperature": 0, "memory": {"datastore": []}}' >answer
+  sample -m model -t bytes --prompt 'Once there' --temperature 0 --max-tokens 4 --json >sampled
+  jq -e --slurpfile s sampled '.choices[0].text == $s[0].text and .choices[0].tessera.citations == []' answer
   kill -TERM "$(cat cited.pid)"
   port=$one
 }

@@ -59,7 +59,9 @@ void Generator::remember_by(const MemoryOptions& memory) {
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();
-  if (options_.cite) citer_.emplace(memories, tokenizer_, options_.cite_k);
+  const bool first = !session_;  // later memories may have nothing to cite
+  if (options_.cite && (first || memories.has(&KindFacts::cites)))
+    citer_.emplace(memories, tokenizer_, options_.cite_k);
   session_.emplace(*engine_, *loaded_.model, window_, memories, device_,
                    parse_precision(options_.weights), retrieve_, record_);
 }

@@ -157,6 +157,7 @@ bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
 
 // Returns a message for clients, who are not to see where the server keeps its model.
 std::string Completer::without_folder(std::string text) const {
+  if (options_.model.find('/') == std::string::npos) return text;
   for (std::size_t at = 0; (at = text.find(options_.model, at)) != text.npos;)
     text.replace(at, options_.model.size(), "the model");
   return text;

@@ -1,7 +1,10 @@
 #include "infer/serve/request_memory.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "core/error.h"
@@ -48,11 +51,19 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
   }
 }
 
+void copy_value(const core::Field& from, const core::Field& to) {
+  const auto copy = [](auto* source, auto* target) {
+    if constexpr (std::is_same_v<decltype(source), decltype(target)>) *target = *source;
+  };
+  std::visit(copy, from.target, to.target);
+}
+
 }  // namespace
 
 MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked) {
-  MemoryOptions memory = started;
+  MemoryOptions memory = started, defaults;
   const auto fields = core::list_fields(memory).all();
+  std::set<std::string> given, left_out;
   const Json json = core::parse_json(asked, "memory");
   for (const auto& [name, value] : json.items()) {
     std::string key = name;
@@ -62,7 +73,24 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
     if (field == fields.end() || key == "tuned_on")
       fail(Code::usage, "{}: is not an option of a memory", name.substr(0, 40));
     take(*field, name, value);
+    given.insert(key);
+    if (names_files(*field)) left_out.insert(key);
   }
+  // Options of what is left out, such as --combine both, would now contradict the others.
+  const auto plain = core::list_fields(defaults).all();
+  const auto group_of = [&](const std::string& key) {
+    return std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.key() == key; })
+        ->group;
+  };
+  for (const char* list : {"datastore", "ngrams", "ensemble"}) {
+    if (!left_out.contains(list)) continue;
+    const auto group = group_of(list);
+    for (std::size_t i = 0; i < fields.size(); ++i)
+      if (fields[i].group == group && !given.contains(fields[i].key()))
+        copy_value(plain[i], fields[i]);
+  }
+  if (left_out.contains("datastore") && !given.contains("combine") && memory.combine == "both")
+    memory.combine = defaults.combine;
   return memory;
 }
 
