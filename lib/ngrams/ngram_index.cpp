@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/hash.h"
+#include "shard/document_names.h"
 
 namespace ngrams {
 namespace {
@@ -39,6 +40,8 @@ Folder::Folder(const std::string& path)
       ends_(documents_.values<std::uint64_t>()) {
   if (!std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != manifest_.tokens)
     fail(Code::bad_data, "{}: damaged: not the ends of documents", documents_.name());
+  if (const auto& hash = manifest_.names_hash; !hash.empty())
+    names_ = shard::read_names(path + "/" + kNamesName, manifest_.documents, hash);
   for (std::size_t i = 0; i < manifest_.parts.size(); ++i)
     parts_.emplace_back(path, i, manifest_.parts[i], manifest_.vocabulary);
 }

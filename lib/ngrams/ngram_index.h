@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ngrams/ngrams_manifest.h"
@@ -26,6 +27,10 @@ class Folder {
   /// Returns the tokenizer.json in canonical form; empty if there is none.
   const std::string& tokenizer() const { return tokenizer_; }
   const std::vector<SortedPart>& parts() const { return parts_; }
+  /// Returns a document's name, or an empty text.
+  std::string_view name_of(std::uint64_t document) const {
+    return names_.empty() ? std::string_view() : std::string_view(names_.at(document));
+  }
   /// Returns the offset of a document's first element in the text.
   std::uint64_t begin_of(std::uint64_t document) const;
   /// Returns true if a part belongs to a text, or a shard, with one of these fingerprints.
@@ -45,6 +50,7 @@ class Folder {
   std::string tokenizer_;
   MappedArray documents_;
   std::span<const std::uint64_t> ends_;  // ends of the documents
+  std::vector<std::string> names_;       // of the documents; empty: they have none
   std::vector<SortedPart> parts_;
 };
 

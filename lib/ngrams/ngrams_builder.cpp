@@ -16,6 +16,7 @@
 #include "core/parallel.h"
 #include "ngrams/mapped_array.h"
 #include "ngrams/suffix_sort.h"
+#include "shard/document_names.h"
 
 namespace ngrams {
 namespace {
@@ -246,6 +247,8 @@ Built build(const shard::Dataset& data, const std::string& folder, const Cut& cu
   if (const auto& tokenizer = data.header().tokenizer; !tokenizer.empty())
     core::write_file(base + kTokenizerName, tokenizer);
   plan.documents_hash = write_all(base + kDocumentsName, "<u8", data.documents().end);
+  if (const auto& names = data.documents().names; !names.empty())
+    plan.names_hash = shard::write_names(base + kNamesName, names);
   core::write_file(base + kManifestName, core::dump_pretty(to_json(plan)) + "\n");
   remove_file(building);
   core::sync_folder(folder);

@@ -63,7 +63,7 @@ std::string suffixes_name(std::size_t part) { return fmt::format("suffixes.{}.np
 std::string firsts_name(std::size_t part) { return fmt::format("firsts.{}.npy", part); }
 
 bool is_index_file(std::string_view name) {
-  for (const char* own : {kManifestName, kBuildingName, kTokenizerName, kDocumentsName})
+  for (const char* own : {kManifestName, kBuildingName, kTokenizerName, kDocumentsName, kNamesName})
     if (name == own) return true;
   for (const std::string_view stem : {"text.", "suffixes.", "firsts."})
     if (name.starts_with(stem) && name.ends_with(".npy") && name.size() > stem.size() + 4)
@@ -77,6 +77,7 @@ OrderedJson to_json(const Manifest& m) {
   json["tokens"] = m.tokens, json["documents"] = m.documents;
   json["data"] = m.data, json["tokenizer"] = m.tokenizer;
   json["documents_hash"] = m.documents_hash;
+  if (!m.names_hash.empty()) json["names_hash"] = m.names_hash;
   json["parts"] = OrderedJson::array();
   for (const auto& part : m.parts)
     json["parts"].push_back({{"begin", part.begin},
@@ -105,6 +106,8 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
   m.data = core::get<std::string>(json, "data", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
+  if (json.contains("names_hash"))
+    m.names_hash = core::get<std::string>(json, "names_hash", origin);
   std::uint64_t end = 0;
   for (const Json& entry : core::get<std::vector<Json>>(json, "parts", origin)) {
     m.parts.push_back(part_from(entry, m, origin));

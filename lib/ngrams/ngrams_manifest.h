@@ -5,6 +5,7 @@
 //   ngrams.json       this file
 //   tokenizer.json    the text's tokenizer, if it has one
 //   documents.npy     <u8: the end of each document, in elements
+//   names.txt         the documents' names, one per line, if the text has any
 //   text.N.npy        tokens of part N, with a mark (the number of types) after each document or
 //                     piece of one: |u1, <u2 or <u4, the narrowest that holds the mark
 //   suffixes.N.npy    <u4: positions in the text, sorted by the suffixes that begin there
@@ -47,12 +48,14 @@ struct Manifest {
   std::string data;       ///< fingerprint of the shards
   std::string tokenizer;  ///< fingerprint of its canonical JSON; empty: none
   std::string documents_hash;
+  std::string names_hash;  ///< XXH3-128 of names.txt; empty: none
   std::vector<PartFacts> parts;
   std::vector<TextShard> shards;  ///< in order
 };
 
 inline constexpr const char *kManifestName = "ngrams.json", *kBuildingName = "building.json",
-                            *kTokenizerName = "tokenizer.json", *kDocumentsName = "documents.npy";
+                            *kTokenizerName = "tokenizer.json", *kDocumentsName = "documents.npy",
+                            *kNamesName = "names.txt";
 std::string text_name(std::size_t part);
 std::string suffixes_name(std::size_t part);
 std::string firsts_name(std::size_t part);

@@ -8,9 +8,9 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
+#include "shard/document_names.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
-#include "store/names.h"
 #include "store/reduction.h"
 #include "store/store_files.h"
 
@@ -410,12 +410,12 @@ void Builder::write_document_names(Manifest& manifest, std::size_t added) const 
   if (!names && !base_.named()) return;
   std::vector<std::string> all(base_.documents);
   if (base_.named())
-    all = read_names(folder_ + "/" + base_.names_file, base_.documents, base_.names_hash);
+    all = shard::read_names(folder_ + "/" + base_.names_file, base_.documents, base_.names_hash);
   if (names) all.insert(all.end(), plan_.names.begin(), plan_.names.end());
   all.resize(manifest.documents);
   manifest.names_file =
       manifest.generation == 1 ? "names.txt" : fmt::format("names.{}.txt", manifest.generation);
-  manifest.names_hash = write_names(folder_ + "/" + manifest.names_file, all);
+  manifest.names_hash = shard::write_names(folder_ + "/" + manifest.names_file, all);
 }
 
 Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch) {

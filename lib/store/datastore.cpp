@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "shard/document_names.h"
 #include "store/builder.h"
 #include "store/exact_search.h"
-#include "store/names.h"
 
 namespace store {
 namespace {
@@ -82,7 +82,8 @@ void Datastore::open_files(bool with_index) {
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
     fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
-  if (m.named()) names_ = read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
+  if (m.named())
+    names_ = shard::read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
   exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);

@@ -5,9 +5,9 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "shard/document_names.h"
 #include "store/build_progress.h"
 #include "store/datastore.h"
-#include "store/names.h"
 #include "store/store_files.h"
 
 namespace store {
@@ -123,7 +123,7 @@ void write_documents(const Datastore& old, const std::vector<std::int64_t>& remo
       if (!std::binary_search(removed.begin(), removed.end(), static_cast<std::int64_t>(i)))
         names.push_back(old.names()[i]);
     next.names_file = file_name("names", next.generation, "txt");
-    next.names_hash = write_names(old.name() + "/" + next.names_file, names);
+    next.names_hash = shard::write_names(old.name() + "/" + next.names_file, names);
   }
   next.documents = first.size();
   next.documents_hash = core::hash128(std::as_bytes(std::span(first))).hex();

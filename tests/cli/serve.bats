@@ -161,6 +161,10 @@ peak() {
   echo '{"text": "Once there was a cow."}' | score -q -m model -t bytes "${memory[@]}" - >scored
   ask '{"prompt": "Once there was a cow.", "max_tokens": 0, "echo": true, "logprobs": 0}' |
     jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
+  # An index of n-grams keeps the names too: the last match is in the second line.
+  build-ngrams -q notes.shard.zst -o notes-ngrams >/dev/null
+  sample -m model -t bytes --prompt 'Once there was a co' --temperature 0 --max-tokens 1 --ngrams notes-ngrams --ngrams-lambda 0.9 \
+    --cite --json | jq -e '.citations[0].contexts[0] | .matched == 19 and .source == "cat.txt:2"'
   # Without the datastore, its options are left out too, and nothing is cited.
   ask '{"prompt": "Once there", "max_tokens": 4, "temperature": 0, "memory": {"datastore": []}}' >answer
   sample -m model -t bytes --prompt 'Once there' --temperature 0 --max-tokens 4 --json >sampled

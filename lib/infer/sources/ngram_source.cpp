@@ -124,6 +124,13 @@ class NgramSource : public Source {
                                    whole / static_cast<double>(count),
                                    {around.begin(), around.end()},
                                    before});
+      auto& cited = evidence.contexts.back();
+      cited.name = index_->folders()[place.folder]->name_of(place.document);
+      if (cited.name.empty()) continue;
+      const auto offset = static_cast<std::int64_t>(place.offset);
+      const auto all = index_->around(match, n, -offset, before);
+      if (std::ssize(all) == offset + before)  // else the document was cut
+        cited.since_start.emplace(all.begin(), all.end());
     }
     return evidence;
   }

@@ -1,6 +1,6 @@
 // Names of a store's documents, after building, adding, removing and merging.
 
-#include "store/names.h"
+#include "shard/document_names.h"
 
 #include "core/io.h"
 #include "store/datastore.h"
@@ -87,7 +87,7 @@ DOCTEST_TEST_CASE("damaged names are refused") {
   const std::string path = folder.around / "names";
   const auto refused = [&](const std::string& text, std::uint64_t count) {
     core::write_file(path, text);
-    return thrown([&] { store::read_names(path, count, core::hash128(text).hex()); }).code;
+    return thrown([&] { shard::read_names(path, count, core::hash128(text).hex()); }).code;
   };
   DOCTEST_CHECK(refused("x\ny\n", 2) == 0);
   for (const std::string text : {"", "x\n", "x\ny", "x\ny\nz\n", "x\n\xFF\n"})

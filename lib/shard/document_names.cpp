@@ -1,14 +1,17 @@
-#include "store/names.h"
+#include "shard/document_names.h"
 
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/plain_text.h"
 
-namespace store {
+namespace shard {
+namespace {
 
 using core::Code;
 using core::fail;
+
+}  // namespace
 
 std::string write_names(const std::string& path, const std::vector<std::string>& names) {
   std::string text;
@@ -38,4 +41,4 @@ std::vector<std::string> read_names(const std::string& path, std::uint64_t count
   fail(Code::bad_data, "{}: does not have {} lines of names", path, count);
 }
 
-}  // namespace store
+}  // namespace shard

@@ -1,11 +1,12 @@
 #pragma once
-// Reads and writes names.txt, which lists the names of a store's documents, one per line.
+// Reads and writes names.txt, which lists the names of the documents of a datastore or an n-gram
+// index, one per line.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace store {
+namespace shard {
 
 /// Writes the names through core::Output and returns the XXH3-128 of the file's bytes in
 /// hexadecimal. Throws Error{bad_data} for a name that contains a newline.
@@ -16,4 +17,4 @@ std::string write_names(const std::string& path, const std::vector<std::string>&
 std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
                                     const std::string& hash);
 
-}  // namespace store
+}  // namespace shard
