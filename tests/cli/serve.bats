@@ -524,7 +524,7 @@ END
   kill -TERM "$(cat scores.pid)"
   port=$(cat one.port)
   [ "$(status -d @scored.json "localhost:$port/v1/completions")" -eq 400 ]
-  jq -e '.error.message | test("1300000 tokens.*at most 262144")' answer
+  jq -e '.error.message | test("1300000 tokens.*at most 256000")' answer
 }
 
 @test "SIGTERM: what was asked is answered, and the server ends with 0" {

@@ -22,7 +22,7 @@ namespace infer {
 struct CompleterOptions {
   std::string model, tokenizer, system, weights = "float32";
   std::int64_t batch = 32, window = 0, likely = 20;
-  std::int64_t scored = 256 << 10;  ///< most tokens of a request with log-probabilities
+  std::int64_t scored = 256'000;  ///< most tokens of a request with log-probabilities
   bool cite = false;
   std::int64_t cite_k = 3;
   std::uint64_t seed = 1;
