@@ -33,7 +33,7 @@ struct Loaded {
   core::Digest fingerprint;          ///< of weights and architecture; recorded in datastores
   torch::Dtype stored_type = torch::kFloat32;  ///< stored_type() of the files
   TrainingFacts facts;
-  std::shared_ptr<WeightTaker> taker;  ///< has some of the weights' numbers; null: `model` has all
+  std::shared_ptr<WeightTaker> taker;  ///< may have some of the weights' numbers; null: none
 };
 
 /// Returns "float32", "bfloat16" or "float16", as transformers names a type of weights.

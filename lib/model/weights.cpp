@@ -333,19 +333,18 @@ std::vector<bool> taken_weights(const nn::Model& model, const NamedTensors& weig
                                 WeightTaker* taker) {
   std::vector<bool> taken(weights.size(), false);
   if (taker == nullptr) return taken;
+  std::vector<torch::Tensor> left;
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    taken[i] = taker->takes(model, weights[i].second);
-    if (taken[i]) give_up(weights[i].second);
+    const auto& weight = weights[i].second;
+    taken[i] = taker->takes(model, weight);
+    if (taken[i]) {
+      give_up(weight);
+    } else {
+      left.push_back(weight);
+    }
   }
+  taker->leaves(left);
   return taken;
-}
-
-// Asks for huge pages for the weights that were not taken: reading translates fewer addresses.
-void ask_for_huge_pages(const NamedTensors& weights, const std::vector<bool>& taken) {
-  std::vector<torch::Tensor> kept;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    if (!taken[i]) kept.push_back(weights[i].second);
-  nn::expect_huge_pages(kept);
 }
 
 // Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
@@ -384,7 +383,6 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
   const auto model = std::make_shared<nn::Model>(config.options, config.vocabulary);
   const auto weights = model->named_weights();
   const auto taken = taken_weights(*model, weights, taker);
-  ask_for_huge_pages(weights, taken);
   std::map<std::string, nn::NgramMemory*> tables;
   for (const auto& item : model->named_modules())
     if (auto* const memory = dynamic_cast<nn::NgramMemory*>(item.value().get()))

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -92,6 +93,8 @@ class WeightTaker {
   /// Receives rows [first, first + rows.size(0)) of a weight that takes() accepted: float32,
   /// contiguous, in order. The memory of `rows` is used again afterwards.
   virtual void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) = 0;
+  /// Receives the weights that takes() left in the model, before any weight is read.
+  virtual void leaves(std::span<const torch::Tensor> /*weights*/) {}
 };
 
 /// A model and its fingerprint().

@@ -3,6 +3,7 @@
 #include "infer/decode/decode_head.h"
 #include "nn/arch/decoder_stack.h"
 #include "nn/base/arch_facts.h"
+#include "nn/base/pages.h"
 #include "nn/layers/embedding.h"
 
 namespace infer {
@@ -13,8 +14,8 @@ bool has_transformer_loop(const nn::Model& model) {
 }
 
 bool PackedModel::takes(const nn::Model& model, const torch::Tensor& weight) {
-  if (weight.dim() != 2 || !weight.is_cpu() || !has_transformer_loop(model) ||
-      nn::arch_facts(model.options.arch).reads_source)
+  if (precision_ == Precision::float32 || weight.dim() != 2 || !weight.is_cpu() ||
+      !has_transformer_loop(model) || nn::arch_facts(model.options.arch).reads_source)
     return false;
   const auto embedding = model.architecture->embedding();
   const bool of_embedding = weight.is_same(embedding->tables.at(0));
@@ -39,6 +40,8 @@ void PackedModel::take(const torch::Tensor& weight, std::int64_t first, const to
   weights_.at(weight.unsafeGetTensorImpl())
       .matrix.set_rows(first, rows.size(0), rows.const_data_ptr<float>());
 }
+
+void PackedModel::leaves(std::span<const torch::Tensor> weights) { nn::expect_huge_pages(weights); }
 
 const PackedMatrix* PackedModel::find(const torch::Tensor& weight) const {
   const auto found = weights_.find(weight.unsafeGetTensorImpl());

@@ -1,8 +1,10 @@
 #pragma once
 // Packs a model's weights while they are read, so that their float32 form never exists as a whole.
+// Float32 weights, which are not packed, are put into huge pages.
 
 #include <cstdint>
 #include <map>
+#include <span>
 
 #include "infer/decode/decode_kernels.h"
 #include "model/weights.h"
@@ -16,13 +18,15 @@ bool has_transformer_loop(const nn::Model& model);
 
 /// Takes the matrices of a transformer that TransformerEngine decodes: those of the layers, the
 /// embedding, and the softmax's if it has no biases. Embeddings in bands and vectors remain in the
-/// model. A tied embedding is packed once.
+/// model. A tied embedding is packed once. With precision float32, takes nothing.
 class PackedModel : public model::WeightTaker {
  public:
   explicit PackedModel(Precision precision) : precision_(precision) {}
 
   bool takes(const nn::Model& model, const torch::Tensor& weight) override;
   void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) override;
+  /// Asks for huge pages: each token reads all weights.
+  void leaves(std::span<const torch::Tensor> weights) override;
 
   /// Returns the packed form of a parameter; null: the model has its numbers.
   const PackedMatrix* find(const torch::Tensor& weight) const;

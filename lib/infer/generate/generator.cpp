@@ -154,7 +154,8 @@ std::string Generator::long_prompts_note() const {
 std::string Generator::engine_error(const Prompt& prompt) {
   constexpr std::size_t kMostTokens = 64;
   auto exact = loaded_.model;
-  if (loaded_.taker != nullptr || exact->head->weights().at(0).scalar_type() != torch::kFloat32)
+  if (packed_in(loaded_) != nullptr ||
+      exact->head->weights().at(0).scalar_type() != torch::kFloat32)
     exact = model::load(loaded_.folder, device_, torch::kFloat32, loaded_.adapter).model;
   ModuleEngine reference(*exact, device_);
   auto tokens = encode(prompt);

@@ -23,7 +23,7 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
 
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
                              const std::string& adapter, std::optional<torch::Dtype> others) {
-  if (precision == Precision::float32) return model::load(path, device, torch::kFloat32, adapter);
+  if (precision == Precision::float32) others = torch::kFloat32;
   // Weights that will be packed need no float32 copy first.
   auto packed = device.is_cpu() ? std::make_shared<PackedModel>(precision) : nullptr;
   return model::load(path, device, others, adapter, std::move(packed));

@@ -19,8 +19,8 @@ void expect_any_row(const torch::Tensor& table);
 void read_rows_ahead(const torch::Tensor& table, const torch::Tensor& rows);
 /// Asks the system for huge pages (Linux: transparent, 2 MiB) for the memory of tensors that are
 /// about to be filled. A huge page lies wholly within tensors, except for less than 64 KiB between
-/// two neighbours, so this takes no more memory. Decoding in float32 reads all weights for each
-/// token and is about a tenth faster. Ignores tensors on other devices than the CPU.
+/// two neighbours, so this takes no more memory. Reading them translates fewer addresses. Ignores
+/// tensors on other devices than the CPU.
 void expect_huge_pages(std::span<const torch::Tensor> tensors);
 
 }  // namespace nn

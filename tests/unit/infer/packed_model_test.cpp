@@ -1,6 +1,10 @@
 // Models whose weights are packed while they are read, compared with whole models.
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <span>
+#include <vector>
+
 #include "engines.h"
 #include "infer/answers/answerer.h"
 #include "infer/loops/make_engine.h"
@@ -94,8 +98,48 @@ DOCTEST_TEST_CASE("a model without its packed weights has their shapes, and the 
     DOCTEST_CHECK(weight.storage().nbytes() == 4);
   }
   DOCTEST_CHECK(taken == 9);  // four matrices in each of two layers, and the table
-  DOCTEST_CHECK(infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::float32).taker ==
-                nullptr);
+  const auto wide = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::float32);
+  DOCTEST_CHECK(infer::packed_in(wide) == nullptr);
+  DOCTEST_CHECK(wide.fingerprint.hex() == plain.fingerprint.hex());
+  const auto all = wide.model->named_weights();
+  for (std::size_t i = 0; i < all.size(); ++i)
+    DOCTEST_CHECK(torch::equal(all[i].second, expected[i].second));
+}
+
+DOCTEST_TEST_CASE("the memory of all taken weights is free before the first is read") {
+  // Takes the matrices; what it leaves are vectors.
+  struct Taker : model::WeightTaker {
+    std::vector<Tensor> taken, left;
+    std::size_t rows = 0;
+    bool takes(const nn::Model& /*model*/, const Tensor& weight) override {
+      if (weight.dim() == 2) taken.push_back(weight);
+      return weight.dim() == 2;
+    }
+    void take(const Tensor& weight, std::int64_t /*first*/, const Tensor& part) override {
+      DOCTEST_CHECK(weight.sizes().slice(1) == part.sizes().slice(1));
+      for (const auto& other : taken) DOCTEST_CHECK(other.storage().nbytes() == 4);
+      DOCTEST_CHECK(!left.empty());
+      rows += static_cast<std::size_t>(part.size(0));
+    }
+    void leaves(std::span<const Tensor> weights) override {
+      left.assign(weights.begin(), weights.end());
+    }
+  };
+  const TemporaryFolder folder;
+  const nn::Model whole = saved_model(folder, true);
+  const auto taker = std::make_shared<Taker>();
+  const auto loaded = model::load(folder.path, torch::kCPU, torch::kFloat32, {}, taker);
+  std::size_t rows = 0, vectors = 0;
+  for (const auto& [name, weight] : whole.named_weights()) {
+    if (weight.dim() == 2) {
+      rows += static_cast<std::size_t>(weight.size(0));
+    } else {
+      ++vectors;
+    }
+  }
+  DOCTEST_CHECK(taker->rows == rows);
+  DOCTEST_CHECK(taker->left.size() == vectors);
+  for (const auto& weight : taker->left) DOCTEST_CHECK(!weight.isnan().any().item<bool>());
 }
 
 DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores its first text") {
