@@ -21,6 +21,13 @@ function(tessera_test_binary name)
   add_dependencies(unit-tests ${name})
 endfunction()
 
+# Every file that has the precompiled header of torch pays 7 s for the templates that wait in it: five files pay once.
+function(tessera_test_unity name)
+  if(TESSERA_UNITY)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+  endif()
+endfunction()
+
 # A device for LibTorch where there is none (tests/device). NDEBUG, as LibTorch is compiled: what it tells of operators is
 # laid out otherwise without.
 function(tessera_pretend_device)
@@ -68,12 +75,11 @@ function(tessera_unit_tests)
     elseif(room STREQUAL ranks)
       set(beside tessera_nn)
     endif()
-    # Every file that has the precompiled header of torch pays 6 s for the templates that wait in it: five files pay once.
     set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     tessera_test_binary(unit_${room} UNIT ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
       LIBRARIES tessera_${room} ${beside} dep::rapidcheck)
-    if(TESSERA_UNITY AND torch)
-      set_target_properties(unit_${room} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
+    if(torch)
+      tessera_test_unity(unit_${room})
     endif()
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
@@ -82,16 +88,14 @@ function(tessera_unit_tests)
     if(kernels)
       set_tests_properties(unit_${room} PROPERTIES LABELS kernels)
     endif()
-    if(torch)
-      set_tests_properties(unit_${room} PROPERTIES PROCESSORS 2)  # torch takes every core it sees
-    endif()
   endforeach()
   # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
   tessera_test_binary(unit_device UNIT TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
     LIBRARIES tessera_train emulated_kernels pretend_device)
+  tessera_test_unity(unit_device)
   add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive PROCESSORS 2)
+  set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()
 
 # tests/fuzz/NAME_fuzz.cpp: with TESSERA_FUZZ a libFuzzer program build/bin/fuzz_NAME; otherwise its inputs, those of

@@ -13,13 +13,13 @@
 
 namespace {
 
-constexpr std::int64_t kWords = 37;
+constexpr std::int64_t kDecodeWords = 37;
 
 // Two copies of a model: on the CPU and on the device.
 struct Models {
   nn::Model here, there;
   explicit Models(const std::function<void(nn::ModelOptions&)>& change)
-      : here(engine_model(change, kWords)), there(engine_model(change, kWords)) {
+      : here(engine_model(change, kDecodeWords)), there(engine_model(change, kDecodeWords)) {
     there.to(pretend::device());
   }
 };
@@ -30,7 +30,7 @@ std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
   const auto words = [&](std::size_t n) {
     std::vector<std::int64_t> drawn;
     for (std::size_t i = 0; i < n; ++i)
-      drawn.push_back(static_cast<std::int64_t>(rng.below(kWords)));
+      drawn.push_back(static_cast<std::int64_t>(rng.below(kDecodeWords)));
     return drawn;
   };
   std::vector<std::vector<infer::Feed>> all;

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Case {
+struct EntriesCase {
   std::string arch;
   bool carried = false, pairs = false;
   double most_known = 1;
@@ -28,7 +28,7 @@ struct Killed {};
 
 class Making {
  public:
-  explicit Making(const Case& c)
+  explicit Making(const EntriesCase& c)
       : case_(c),
         data_(c.pairs ? *pairs_.data : text_.data()),
         windows_(tiny::windows_of(16, 8, c.carried)) {
@@ -81,7 +81,7 @@ class Making {
   }
 
  private:
-  Case case_;
+  EntriesCase case_;
   tiny::Pairs pairs_;
   tiny::Shard text_{tiny::text_of({150, 60})};
   const shard::Dataset& data_;
@@ -100,9 +100,10 @@ std::map<std::string, std::string> contents(const fs::path& folder) {
 DOCTEST_TEST_CASE(
     "a store made on a device has the CPU's rows, with a wait a block, stopped or not") {
   const auto device = pretend::device();
-  for (const Case& c :
-       {Case{"transformer"}, Case{"transformer", false, false, 0.05}, Case{"lstm", true},
-        Case{"encoder-decoder", false, true}, Case{"encoder-decoder", false, true, 0.05}}) {
+  for (const EntriesCase& c :
+       {EntriesCase{"transformer"}, EntriesCase{"transformer", false, false, 0.05},
+        EntriesCase{"lstm", true}, EntriesCase{"encoder-decoder", false, true},
+        EntriesCase{"encoder-decoder", false, true, 0.05}}) {
     DOCTEST_CAPTURE(c.arch);
     DOCTEST_CAPTURE(c.most_known);
     const TemporaryFolder folder;

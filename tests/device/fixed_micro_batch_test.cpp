@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kRows = 3, kSteps = 6, kVocabulary = 20;
 
-struct Case {
+struct MicroBatchCase {
   std::string memory = "none", positions = "learned", arch = "transformer";
   std::int64_t accumulate = 1;
   double dropout = 0, smoothing = 0;
@@ -43,7 +43,7 @@ struct Trained {
 };
 
 // Trains six steps; the fifth step's batches are smaller.
-Trained trained(const Case& test, bool record) {
+Trained trained(const MicroBatchCase& test, bool record) {
   const TemporaryFolder folder;
   auto job = tiny::job(folder);
   nn::start(1, 1);
@@ -91,7 +91,7 @@ Trained trained(const Case& test, bool record) {
 }
 
 // Returns whether a recording was made and the bytes are equal.
-bool same_bytes(const Case& test) {
+bool same_bytes(const MicroBatchCase& test) {
   const auto recorded = trained(test, true), plain = trained(test, false);
   DOCTEST_CHECK_FALSE(plain.recorded);
   for (std::size_t i = 0; i < plain.losses.size(); ++i)
@@ -104,12 +104,12 @@ bool same_bytes(const Case& test) {
 }  // namespace
 
 DOCTEST_TEST_CASE("micro-batches that are alike are recorded, and give the same bytes") {
-  for (const auto& test :
-       std::vector<Case>{{.smoothing = 0.1},
-                         {.positions = "sinusoidal", .accumulate = 3},
-                         {.memory = "local", .positions = "alibi"},
-                         {.memory = "local", .accumulate = 2, .dropout = 0.2},
-                         {.memory = "local,long", .positions = "rope", .accumulate = 2}}) {
+  for (const auto& test : std::vector<MicroBatchCase>{
+           {.smoothing = 0.1},
+           {.positions = "sinusoidal", .accumulate = 3},
+           {.memory = "local", .positions = "alibi"},
+           {.memory = "local", .accumulate = 2, .dropout = 0.2},
+           {.memory = "local,long", .positions = "rope", .accumulate = 2}}) {
     DOCTEST_CAPTURE(test.positions);
     DOCTEST_CHECK(same_bytes(test));
   }

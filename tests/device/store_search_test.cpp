@@ -12,19 +12,20 @@
 
 namespace {
 
-constexpr std::int64_t kWords = 23;
+constexpr std::int64_t kStoreWords = 23;
 
 // A store of the model's keys, searched for two contexts.
 class Searched {
  public:
   explicit Searched(const std::string& index) {
-    const auto model = tiny::model_of("transformer", "learned", kWords);
+    const auto model = tiny::model_of("transformer", "learned", kStoreWords);
     model::save(folder_ / "model", model, {}, "");
     tiny::StoreKind kind{"l2", index};
     kind.model = model::load(folder_ / "model").fingerprint.hex();
     kind.tokenizer = "";
     tiny::make_store(folder_ / "store",
-                     tiny::entries_of(400, model.architecture->d_key(), kWords, 1), kWords, kind);
+                     tiny::entries_of(400, model.architecture->d_key(), kStoreWords, 1),
+                     kStoreWords, kind);
     options_.model = folder_ / "model";
     options_.store = folder_ / "store";
     options_.ids = true;

@@ -14,9 +14,9 @@
 
 namespace {
 
-constexpr std::int64_t kRows = 3, kSteps = 8, kVocabulary = 40;
+constexpr std::int64_t kUpdateRows = 3, kUpdateSteps = 8, kUpdateVocabulary = 40;
 
-struct Case {
+struct UpdateCase {
   std::string arch, memory;
   bool adaptive = false, columns = false;
   std::string positions = "learned";
@@ -25,33 +25,33 @@ struct Case {
 };
 
 // Returns three rows of consecutive tokens. If rows are not carried, the last row ends in padding.
-train::MicroBatch micro_batch(std::int64_t index, const Case& test) {
+train::MicroBatch micro_batch(std::int64_t index, const UpdateCase& test) {
   train::MicroBatch micro;
   micro.index = index;
   auto& batch = micro.batch;
-  const std::vector<std::int64_t> sizes = {kRows, kSteps};
-  batch.inputs = torch::randint(kVocabulary, sizes);
-  batch.targets = torch::randint(kVocabulary, sizes);
+  const std::vector<std::int64_t> sizes = {kUpdateRows, kUpdateSteps};
+  batch.inputs = torch::randint(kUpdateVocabulary, sizes);
+  batch.targets = torch::randint(kUpdateVocabulary, sizes);
   batch.weight = torch::ones(sizes);
-  const auto row = torch::arange(kRows).unsqueeze(1).expand(sizes);
+  const auto row = torch::arange(kUpdateRows).unsqueeze(1).expand(sizes);
   batch.place.run = row.clone();
-  batch.place.segment = index * kRows + row;
-  batch.place.position = (index + 100 * row) * kSteps + torch::arange(kSteps);
-  batch.fresh = torch::full({kRows}, index == 0 || !test.columns);
+  batch.place.segment = index * kUpdateRows + row;
+  batch.place.position = (index + 100 * row) * kUpdateSteps + torch::arange(kUpdateSteps);
+  batch.fresh = torch::full({kUpdateRows}, index == 0 || !test.columns);
   if (!test.columns) {
     for (auto* tensor : {&batch.weight, &batch.inputs, &batch.targets})
-      tensor->index_put_({kRows - 1, torch::indexing::Slice(kSteps - 2)}, 0);
-    batch.place.run.index_put_({kRows - 1, torch::indexing::Slice(kSteps - 2)}, -1);
+      tensor->index_put_({kUpdateRows - 1, torch::indexing::Slice(kUpdateSteps - 2)}, 0);
+    batch.place.run.index_put_({kUpdateRows - 1, torch::indexing::Slice(kUpdateSteps - 2)}, -1);
   }
   if (nn::arch_facts(test.arch).reads_source) {
-    batch.source = torch::randint(kVocabulary, {kRows, 5});
+    batch.source = torch::randint(kUpdateVocabulary, {kUpdateRows, 5});
     batch.source.index_put_({1, torch::indexing::Slice(3)}, -1);
   }
   micro.tokens = batch.weight.sum().item<std::int64_t>();
   return micro;
 }
 
-std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
+std::shared_ptr<nn::Model> model_of(const UpdateCase& test, const train::Job& job) {
   auto options = job.model;
   options.arch = test.arch;
   options.transformer.positions = test.positions;
@@ -63,11 +63,11 @@ std::shared_ptr<nn::Model> model_of(const Case& test, const train::Job& job) {
     options.vocabulary.cutoffs = {10, 20};
     options.vocabulary.adaptive_softmax_dropout = 0.1;
   }
-  return std::make_shared<nn::Model>(options, kVocabulary);
+  return std::make_shared<nn::Model>(options, kUpdateVocabulary);
 }
 
 // Returns what two steps waited for, and their losses.
-std::vector<std::string> waits_of(const Case& test) {
+std::vector<std::string> waits_of(const UpdateCase& test) {
   const TemporaryFolder folder;
   const auto job = tiny::job(folder);
   nn::start(1, 1);
@@ -95,7 +95,7 @@ std::vector<std::string> waits_of(const Case& test) {
   return waits;
 }
 
-void check(const Case& test) {
+void check(const UpdateCase& test) {
   const auto name =
       fmt::format("{} {}{}{} {}", test.arch, test.memory, test.adaptive ? " adaptive" : "",
                   test.columns ? " columns" : "", test.positions);
@@ -223,7 +223,7 @@ DOCTEST_TEST_CASE("micro-batches are on a device before they are asked for, in a
 }
 
 DOCTEST_TEST_CASE("stopped on a device and continued: the same bytes") {
-  const std::vector<Case> cases = {
+  const std::vector<UpdateCase> cases = {
       {.arch = "transformer-xl", .memory = "local,long", .columns = true},
       {.arch = "srupp", .memory = "local,long", .columns = true},
       {.arch = "mosaic", .memory = "local,ext"},
