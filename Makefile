@@ -77,10 +77,11 @@ configure: setup
 	  echo "$$arguments" >$(BUILD)/.arguments; \
 	fi
 
+test_targets = all unit-tests
 # What was configured before the tests' libraries were there has no unit tests yet.
 tests: setup-check configure
 	@grep -q unit_core $(BUILD)/build.ninja || cmake -S . -B $(BUILD) --log-level=WARNING
-	@$(ninja) all unit-tests
+	@$(ninja) $(test_targets)
 
 check: tests
 	@tools/check
@@ -91,6 +92,7 @@ check: tests
 CHECKS ?= unit cli
 check-avx2: BUILD := build-avx2
 check-avx2: CMAKE_ARGS += -DTESSERA_ARCH=x86-64-v3
+check-avx2: test_targets = $(if $(filter-out kernels,$(CHECKS)),all unit-tests,kernel-tests)
 check-avx2: tests
 	@MKL_ENABLE_INSTRUCTIONS=AVX2 tools/check $(CHECKS)
 

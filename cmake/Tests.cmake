@@ -1,4 +1,5 @@
-# Defines the tests of ctest. The target unit-tests builds all of them; a plain build does not.
+# Defines the tests of ctest. The target unit-tests builds all of them, kernel-tests those with the label kernels; a plain build
+# builds none.
 
 # A test binary; torch's links torch first, as the programs do. UNIT: with doctest's and RapidCheck's precompiled header.
 function(tessera_test_binary name)
@@ -87,6 +88,7 @@ function(tessera_unit_tests)
     file(GLOB_RECURSE kernels ${CMAKE_SOURCE_DIR}/lib/${room}/*_kernels.cpp)
     if(kernels)
       set_tests_properties(unit_${room} PROPERTIES LABELS kernels)
+      add_dependencies(kernel-tests unit_${room})
     endif()
   endforeach()
   # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
@@ -141,6 +143,7 @@ endfunction()
 
 function(tessera_tests)
   add_custom_target(unit-tests)
+  add_custom_target(kernel-tests)
   tessera_pretend_device()
   tessera_unit_tests()
   tessera_fuzz_tests()
