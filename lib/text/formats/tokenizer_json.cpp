@@ -7,6 +7,8 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/json_line.h"
+#include "core/plain_text.h"
 #include "text/formats/file_kind.h"
 #include "text/formats/json_parts.h"
 #include "text/tokenizer/byte_alphabet.h"
@@ -331,13 +333,20 @@ bool is_vocabulary(element root) {
 }  // namespace
 
 TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
+  json = core::without_byte_order_mark(json);
   const FileKind kind = kind_of(json);
   if (kind != FileKind::json) fail(Code::bad_data, "{}: {}", origin, not_a_tokenizer(kind));
   simdjson::dom::parser parser;
   if (parser.allocate(std::max<std::size_t>(json.size(), 64), kMaxDepth) != simdjson::SUCCESS)
     fail(Code::bad_data, "{}: cannot be read as JSON: too large", origin);
   element root;
-  const auto error = parser.parse(json.data(), json.size()).get(root);
+  auto error = parser.parse(json.data(), json.size()).get(root);
+  if (error != simdjson::SUCCESS && error != simdjson::DEPTH_ERROR) {
+    const core::MendedJson mended = core::mend_json(json);
+    if (!mended.constant.empty())
+      fail(Code::bad_data, "{}: {}", origin, core::why_no_constant(mended.constant));
+    if (mended.only_numbers()) error = parser.parse(mended.text).get(root);
+  }
   if (error == simdjson::DEPTH_ERROR) fail(Code::bad_data, "{}: JSON nested too deeply", origin);
   if (error != simdjson::SUCCESS)
     fail(Code::bad_data, "{}: not JSON: {}", origin, simdjson::error_message(error));

@@ -214,6 +214,15 @@ DOCTEST_TEST_CASE("a WordLevel model split at white space is read") {
   DOCTEST_CHECK(text::parse_tokenizer(tokenizer->json(), "y")->json() == tokenizer->json());
 }
 
+DOCTEST_TEST_CASE("a byte order mark and numbers of any size in unused members are passed over") {
+  const std::string model = R"("model":{"type":"WordLevel","unk_token":"a","vocab":{"a":0}},)"
+                            R"("pre_tokenizer":{"type":"WhitespaceSplit"})";
+  const auto plain = text::parse_tokenizer("{" + model + "}", "x")->json();
+  const std::string more = "\xEF\xBB\xBF{\"x\":[1e999,18446744073709551616]," + model + "}";
+  DOCTEST_CHECK(text::parse_tokenizer(more, "x")->json() == plain);
+  DOCTEST_CHECK(refused("{\"x\":NaN," + model + "}").names("NaN is not JSON, though"));
+}
+
 DOCTEST_TEST_CASE("what is not supported is named") {
   const auto names = [](const Thrown& error, std::string_view part) {
     return error.code == 65 && error.text.starts_with("x.json: ") && error.names(part);
