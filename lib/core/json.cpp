@@ -13,6 +13,8 @@ namespace {
     fail(Code::bad_data, "{}: {}; write null or leave it out", origin,
          why_no_constant(mended.constant));
   if (!mended.not_utf8.empty()) fail(Code::bad_data, "{}: {}", origin, mended.not_utf8);
+  if (mended.only_numbers() && byte == 0)
+    fail(Code::bad_data, "{}: a number is beyond the range of a double", origin);
   if (byte > 0) fail(Code::bad_data, "{}: not JSON (byte {})", origin, byte);
   fail(Code::bad_data, "{}: not JSON", origin);
 }
