@@ -99,6 +99,11 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   return "other options";
 }
 
+Json but_for_scale(Json plan) {
+  if (plan.is_object()) plan.erase("key-scale");
+  return plan;
+}
+
 }  // namespace
 
 void expect_possible(const Plan& plan) {
@@ -248,6 +253,9 @@ Json Builder::plan_json() const {
 void Builder::go_on() {
   const Json plan = plan_json();
   if (auto begun = read_progress(folder_)) {
+    // The message for keys beyond float16 asks for another scale of the same command.
+    if (begun->rows == base_.rows && but_for_scale(begun->plan) == but_for_scale(plan))
+      begun->plan = plan;
     if (begun->plan != plan)
       fail(Code::usage, "{}: was begun with {}; rerun with that, or remove {}", folder_,
            difference(begun->plan, plan, plan_), kProgressName);
@@ -289,6 +297,9 @@ void Builder::expect_in_range(std::span<const float> keys) const {
   if (most * plan_.key_scale <= kMostHalf) return;
   // Suggest a scale with four times the room, because later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
+  if (!is_key_scale(fits))
+    fail(Code::bad_data, "{}: keys reach {:.4g}, beyond any --key-scale; is the model damaged?",
+         folder_, most);
   fail(Code::bad_data,
        "{}: keys reach {:.4g}, beyond the range of float16, {}, with --key-scale {}; rebuild the "
        "store with --key-scale {}",

@@ -371,7 +371,6 @@ END
   [ "$status" -eq 65 ] && [ -z "$output" ]
   [[ $stderr =~ ^'build-datastore: s: keys reach '[0-9.e+]+', beyond the range of float16, 65504, with --key-scale 1; rebuild the store with --key-scale '(0\.00[0-9]+)$ ]]
   scale=${BASH_REMATCH[1]}
-  rm -r s
   run --separate-stderr build-datastore -q -m large --key-scale 0.3 a.shard.zst -o s
   [ "$status" -eq 64 ] && [[ $stderr == *'--key-scale 0.3: takes a power of 2'* ]]
   build-datastore -q -m large --key-scale "$scale" --index exact a.shard.zst -o s

@@ -53,7 +53,8 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.reduction = store::parse_reduction(options.keys, options.prune);
   plan.key_scale = options.key_scale;
   if (!store::is_key_scale(plan.key_scale))
-    core::fail(core::Code::usage, "--key-scale {}: takes a power of 2: 1, 0.5, 0.25, ...",
+    core::fail(core::Code::usage,
+               "--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100",
                plan.key_scale);
   return plan;
 }

@@ -311,8 +311,16 @@ DOCTEST_TEST_CASE(
       const auto error = thrown([&] { build_store(refused.path, plan, large, {0}); });
       DOCTEST_CHECK(error.code == 65);
       DOCTEST_CHECK(error.names("with --key-scale 0.00390625"));  // 4 x 2^20 x 3.9 x 2^-8 < 65,504
+      auto wild = rows;
+      for (float& number : wild.keys) number *= 0x1p120f;
+      const StoreFolder beyond;
+      DOCTEST_CHECK(thrown([&] {
+                      build_store(beyond.path, plan, wild, {0});
+                    }).names("beyond any --key-scale; is the model damaged?"));
       plan.key_scale = 0x1p-20;
+      build_store(refused.path, plan, large, {0});  // the same command with a scale
       build_store(scaled.path, plan, large, {0});
+      DOCTEST_CHECK(contents(refused.path) == contents(scaled.path));
       const store::Datastore a(plain.path), b(scaled.path);
       store::SearchOptions options;
       options.k = 7, options.nprobe = 4;
