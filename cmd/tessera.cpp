@@ -54,11 +54,14 @@ struct Installation {
   }
 
   // Returns the manual page of a program, a format or the whole, or an empty path if none is
-  // installed.
+  // installed. The name may end with its section: store.5 or store(5).
   std::string page(const std::string& name) const {
     for (const auto& manuals : {top / "share" / "man", top / "man"}) {
-      for (const char* section : {"1", "5", "7"}) {
-        const fs::path page = manuals / (std::string("man") + section) / (name + "." + section);
+      for (const std::string section : {"1", "5", "7"}) {
+        std::string only = name;
+        for (const auto& end : {"." + section, "(" + section + ")"})
+          if (only.ends_with(end)) only.resize(only.size() - end.size());
+        const fs::path page = manuals / ("man" + section) / (only + "." + section);
         if (fs::exists(page)) return page;
       }
     }
@@ -116,8 +119,8 @@ std::string example() {
       "  tessera eval-ppl -m model --cache 2000 other.txt\n"
       "  tessera help tutorial\n\n"
       "Programs:\n"
-      "  help PROGRAM                the manual of one; help tour, tutorial, your-model: to begin "
-      "with\n";
+      "  help PROGRAM              print the manual of a program; begin with help tour, tutorial or "
+      "your-model\n";
   constexpr std::size_t kColumn = 28;
   for (const auto& program : programs::kAll) {
     std::string name = program.name;
@@ -129,7 +132,9 @@ std::string example() {
 }
 
 int about(int argc, char** argv) {
-  return cli::run(argc, argv, {"tessera", "Run one of Tessera's programs.", example()}, {});
+  cli::Program about_tessera = {"tessera", "Run one of Tessera's programs.", example()};
+  about_tessera.usage = "PROGRAM [ARGUMENT...]";
+  return cli::run(argc, argv, about_tessera, {});
 }
 
 }  // namespace

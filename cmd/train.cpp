@@ -179,7 +179,7 @@ int train_model(Options options, cli::Context context) {
   if (options.ranks.any() && !options.loss.of_vectors()) device = connect(options, context, *group);
   std::unique_ptr<train::Objective> objective;
   group->together([&] { objective = objective_of(options, context, run.shards, group, device); });
-  cli::Progress progress(context, "training", "updates",
+  cli::Progress progress(context, "training", "steps",
                          static_cast<std::uint64_t>(objective->settings().recipe.steps));
   const auto note = [&](const std::string& text) {
     cli::note(context, run.folder->path() + ": " + text);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/other_names.h"
+#include "core/path_kind.h"
 #include "core/units.h"
 
 namespace cli {
@@ -62,7 +63,16 @@ std::string unexpected(const CLI::App& app) {
         "{}: no such command{}", word,
         near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
   }
+  const auto* const model = asked.get_option_no_throw("--model");
+  if (model != nullptr && core::path_kind(word) == core::PathKind::model)
+    return word + ": unexpected argument; -m takes a model";
   return word + ": unexpected argument";
+}
+
+// Shortens CLI11's text about a missing value, "--tune: 1 required TEXT missing".
+std::string mismatch(const std::string& text) {
+  return text.ends_with(" missing") ? text.substr(0, text.find(':')) + ": its value is missing"
+                                    : text;
 }
 
 }  // namespace
@@ -121,8 +131,13 @@ std::string flags_of(const CLI::Option& option) {
 }
 
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
-  const bool extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
-  return fmt::format("{}; see --help", extra ? unexpected(app) : error.what());
+  const auto is = [&](CLI::ExitCodes code) {
+    return error.get_exit_code() == static_cast<int>(code);
+  };
+  return fmt::format("{}; see --help", is(CLI::ExitCodes::ExtrasError) ? unexpected(app)
+                                       : is(CLI::ExitCodes::ArgumentMismatch)
+                                           ? mismatch(error.what())
+                                           : error.what());
 }
 
 }  // namespace cli

@@ -83,7 +83,8 @@ std::string group_text(const CLI::App& app, const std::string& heading, std::siz
 }
 
 std::string start_text(const CLI::App& app, const Program& program, std::size_t width) {
-  std::string name = app.get_name(), usage = name + " [OPTIONS]", arguments;
+  std::string name = app.get_name(), arguments;
+  std::string usage = name + " " + (program.usage.empty() ? "[OPTIONS]" : program.usage);
   if (const auto* parent = app.get_parent()) usage = parent->get_name() + " " + usage;
   for (const auto* option : app.get_options()) {
     if (!is_positional(*option)) continue;

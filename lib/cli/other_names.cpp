@@ -18,7 +18,7 @@ struct Names {
 const std::vector<Names>& table() {
   static const std::vector<Names> names = {
       {{"lr"}, "learning-rate max-lr peak-lr base-lr eta"},
-      {{"batch"},
+      {{"batch", "batch-tokens"},
        "batch-size micro-batch-size train-batch-size per-device-train-batch-size "
        "per-device-eval-batch-size eval-batch-size bsz bs"},
       {{"max-tokens"},
@@ -27,8 +27,8 @@ const std::vector<Names>& table() {
       {{"batch-tokens"}, "max-tokens"},
       {{"layers"}, "n-layer n-layers num-layers num-hidden-layers decoder-layers depth"},
       {{"d-model"},
-       "n-embd hidden-size hidden-dim embed-dim embedding-dim model-dim dim n-embed "
-       "decoder-embed-dim"},
+       "n-embd hidden-size hidden-dim embed-dim embedding-dim embedding-size emb-size embed model-dim "
+       "dim n-embed decoder-embed-dim"},
       {{"heads"}, "n-head n-heads num-heads num-attention-heads decoder-attention-heads"},
       {{"kv-heads"}, "n-kv-head n-kv-heads num-kv-heads num-key-value-heads"},
       {{"d-ff"},
@@ -37,7 +37,8 @@ const std::vector<Names>& table() {
       {{"d-head"}, "head-dim"},
       {{"segment", "window", "context"},
        "block-size seq-len seq-length sequence-length max-seq-len max-seq-length ctx "
-       "tokens-per-sample bptt n-ctx ctx-size context-length context-size max-position-embeddings"},
+       "tokens-per-sample bptt n-ctx ctx-size context-length context-size context-window max-position-embeddings "
+       "max-length"},
       {{"context"}, "n-positions"},
       {{"epochs"}, "num-epochs num-train-epochs n-epochs max-epoch max-epochs"},
       {{"steps"},
@@ -57,12 +58,18 @@ const std::vector<Names>& table() {
       {{"output"}, "output-dir out-dir out save-dir save-path output-path"},
       {{"model", "from"},
        "model-name-or-path model-path model-name pretrained pretrained-model checkpoint ckpt "
-       "load-from model-dir"},
-      {{"from"}, "init-from finetune-from-model base-model model resume-from-checkpoint"},
-      {{"temperature"}, "temp"},
-      {{"samples", "count"}, "num-samples n-samples num-return-sequences"},
+       "load-from model-dir restore-file"},
+      {{"from"}, "init-from finetune-from-model base-model model"},
+      {{"prompt"}, "start"},
+      {{"system"}, "system-prompt system-message sys"},
+      {{"chat"}, "conversation cnv interactive instruct"},
+      {{"temperature"}, "temp sampling-temperature"},
+      {{"top-k"}, "sampling-topk topk"},
+      {{"top-p"}, "sampling-topp topp nucleus"},
+      {{"length-penalty"}, "lenpen"},
+      {{"samples", "count"}, "num-samples n-samples num-return-sequences nbest n num"},
       {{"beam"}, "num-beams beam-size beam-width beams"},
-      {{"device"}, "gpu gpus cuda use-cuda n-gpu-layers device-map"},
+      {{"device"}, "gpu gpus cuda use-cuda n-gpu-layers device-map cpu no-cuda no-gpu use-cpu"},
       {{"precision"}, "dtype torch-dtype bf16 fp16 half mixed-precision amp autocast"},
       {{"dtype"},
        "precision weights torch-dtype bf16 fp16 half quantize quantization load-in-8bit"},
@@ -78,16 +85,52 @@ const std::vector<Names>& table() {
       {{"vocab-size"}, "num-tokens n-vocab"},
       {{"seed"}, "random-seed rng-seed manual-seed"},
       {{"rope-theta"}, "rope-base rope-freq-base rotary-base"},
-      {{"tied"}, "tie-embeddings tie-word-embeddings weight-tying tie-weights"},
+      {{"tied"},
+       "tie-embeddings tie-word-embeddings weight-tying tie-weights share-decoder-input-output-embed "
+       "share-all-embeddings"},
+      {{"lora"}, "lora-r lora-rank r"},
+      {{"lora-targets"}, "target-modules lora-target-modules"},
+      {{"recompute"},
+       "gradient-checkpointing activation-checkpointing grad-checkpoint checkpoint-activations"},
+      {{"shard"}, "fsdp zero zero-stage deepspeed zero-sharding"},
+      {{"ranks"}, "nproc-per-node world-size distributed-world-size num-processes local-rank"},
+      {{"plan"}, "dry-run"},
+      {{"tensorboard"}, "report-to tensorboard-logdir wandb wandb-project wandb-log"},
       {{"memory"}, "memories"},
-      {{"datastore"}, "store dstore dstore-dir knn-store index-path"},
+      {{"datastore"},
+       "store dstore dstore-dir dstore-filename dstore-path knn-store knnlm indexfile index-path"},
+      {{"datastore-lambda"}, "lambda lmbda knn-lambda interpolation-weight"},
+      {{"datastore-temperature"}, "knn-temp knn-temperature knn-sim-temp"},
+      {{"nprobe"}, "probe n-probe"},
+      {{"metric"}, "faiss-metric-type metric-type distance"},
+      {{"listen"}, "host address bind ip"},
+      {{"api-key-file"}, "api-key"},
       {{"k"}, "num-neighbors n-neighbors neighbors"},
       {{"format"}, "file-format input-format"},
+      {{"output-format"}, "format outtype to"},
+      {{"verbose"}, "debug log-verbose"},
       {{"json"}, "output-json as-json"},
       {{"quiet"}, "silent"},
   };
   return names;
 }
+
+/// What to say of names that no option of a program with the option `of` has.
+struct Advice {
+  std::string_view of, elsewhere, text;
+};
+
+constexpr Advice kAdvice[] = {
+    {"checkpoint-every", "resume resume-from resume-from-checkpoint continue auto-resume",
+     "rerun the command of a run to resume it"},
+    {"checkpoint-every", "overwrite overwrite-output-dir", "-o takes a new folder"},
+    {"top-p", "greedy do-sample no-sample",
+     "--temperature 0 takes the most probable token, any other draws one"},
+    {"top-p", "min-p typical typical-p top-a mirostat", "--top-k and --top-p limit the tokens"},
+    {"top-p",
+     "repeat-penalty repetition-penalty no-repeat-ngram-size frequency-penalty presence-penalty",
+     "there is no penalty of repetitions"},
+};
 
 constexpr std::string_view kFiles =
     "data dataset train-data train-file data-path data-dir input input-file infile file files "
@@ -121,6 +164,8 @@ std::string hint_for_other_name(const std::string& flag, const std::vector<std::
       if (const auto own = fmt::format("--{}", one); has(own))
         return fmt::format("; did you mean {}?", own);
   }
+  for (const auto& [of, elsewhere, text] : kAdvice)
+    if (is_among(elsewhere, name) && has(fmt::format("--{}", of))) return fmt::format("; {}", text);
   return takes_files && is_among(kFiles, name) ? "; files are given without an option" : "";
 }
 

@@ -24,7 +24,7 @@ struct Pace {
   std::uint64_t done, total, made;  ///< a total of 0 means unknown
   double seconds;
 };
-/// Formats a line such as "training: 300 updates (30 %), 10.0 updates/s, 1:10 left, loss 3.21".
+/// Formats a line such as "training: 300 steps (30 %), 10.0 steps/s, 1:10 left, loss 3.21".
 /// Omits the rate if this run has done nothing yet. Formats counts of the unit "bytes" as KiB, MiB
 /// and so on.
 std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,

@@ -137,6 +137,18 @@ void read_config_file(Verb& verb, bool front) {
   read_config(core::read_text(file, kMaxConfigBytes), file, verb.fields, verb.context.given);
 }
 
+// Refuses a word that was meant as the value of a switch before it and is no file.
+void expect_no_switch_values(const core::FieldList& fields) {
+  const std::set<std::string> words = {"true", "false", "True", "False", "on", "off"};
+  for (const auto& field : fields.all()) {
+    if (!field.positional || field.name != "FILE") continue;
+    for (const auto& value : core::to_strings(field))
+      if (words.contains(value) && !core::exists(value))
+        core::fail(core::Code::no_input,
+                   "{}: does not exist; a switch takes no value: give --NAME or --no-NAME", value);
+  }
+}
+
 // Acts after a successful parse: answers a request, or completes the options and runs the body.
 int answer(Verb& verb, const Command& command, bool front) {
   if (const int code = answer_request(*verb.app, verb.requests, verb.context); code >= 0)
@@ -144,6 +156,7 @@ int answer(Verb& verb, const Command& command, bool front) {
   read_config_file(verb, front);
   if (verb.requests.print_config) return print(format_config(verb.fields));
   check_required(verb.fields, verb.context);
+  expect_no_switch_values(verb.fields);
   if (front) return command.body(verb.context);
   finish(verb.context);
   protect_inputs(verb.fields, command.program, verb.requests.config, verb.context.output);

@@ -24,6 +24,7 @@ struct Program {
   /// The options that plain --help shows, the most used first; empty: all options.
   std::vector<std::string> used_most = {};
   std::string output = {};  ///< the help of -o; empty: the usual text
+  std::string usage = {};   ///< what --help shows behind the name; empty: from the options
 };
 
 /// A Context holds the values of the flags that all programs share.

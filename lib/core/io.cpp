@@ -16,6 +16,7 @@
 #include "core/destination.h"
 #include "core/error.h"
 #include "core/os_error.h"
+#include "core/path_kind.h"
 #include "core/temporary_file.h"
 #include "core/write_all.h"
 
@@ -54,7 +55,7 @@ int open_to_read(const std::string& path, int flags = 0) {
   struct stat info;
   if (::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
     ::close(fd);
-    fail(Code::no_input, "{}: is a folder; give a file", path);
+    refuse_folder(path);
   }
   return fd;
 }

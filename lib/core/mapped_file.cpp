@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/os_error.h"
+#include "core/path_kind.h"
 
 namespace core {
 
@@ -20,6 +21,7 @@ MappedFile::MappedFile(const std::string& path) : name_(path) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
     ::close(fd);
+    if (S_ISDIR(status.st_mode)) refuse_folder(path);
     fail(Code::no_input, "{}: not a regular file", path);
   }
   size_ = static_cast<std::size_t>(status.st_size);

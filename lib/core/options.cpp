@@ -1,7 +1,7 @@
 #include "core/options.h"
 
 #include <algorithm>
-#include <charconv>
+#include <cctype>
 #include <cmath>
 
 #include "core/error.h"
@@ -21,11 +21,7 @@ void parse_into(const Field&, const std::string& text, std::string& out) { out =
 void parse_into(const Field& field, const std::string& text, std::int64_t& out) {
   out = field.size ? parse_size(text) : parse_count(text);
 }
-void parse_into(const Field&, const std::string& text, double& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || std::isnan(out))
-    fail(Code::usage, "'{}' is not a number", text);
-}
+void parse_into(const Field&, const std::string& text, double& out) { out = parse_real(text); }
 void parse_into(const Field&, const std::string& text, bool& out) {
   if (text == "true" || text == "on" || text == "yes" || text == "1") {
     out = true;
@@ -70,6 +66,14 @@ std::string print_for(const Field& field, const T& value) {
     if (const auto* word = field.word_for(static_cast<double>(value))) return word->text;
   }
   return print(value);
+}
+
+// Returns the text in the letters of choices: lower case, with hyphens.
+std::string as_choice(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
+    return static_cast<char>(c == '_' || c == ' ' ? '-' : std::tolower(c));
+  });
+  return text;
 }
 
 // Returns the first value of the field that is out of bounds, if any.
@@ -170,7 +174,8 @@ void assign(const Field& field, const std::vector<std::string>& values) {
   for (const auto& value : values) {
     if (!field.choices.empty() &&
         std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end())
-      fail(Code::usage, "{}: '{}' is not one of {}", flag, value, fmt::join(field.choices, ", "));
+      fail(Code::usage, "{}: '{}' is not one of {}{}", flag, value, fmt::join(field.choices, ", "),
+           did_you_mean(as_choice(value), field.choices));
   }
   try {
     std::visit(
@@ -203,10 +208,11 @@ void expect_within_bounds(const FieldList& fields) {
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
-  // Allow one edit for three letters, two for four, and one more for each further four.
+  // Allow one edit for every three letters, and one for shorter words.
   constexpr std::size_t kLongest = 64;
   if (word.size() > kLongest) return {};
-  std::size_t least = word.size() / 4 + 2;
+  const std::size_t letters = word.size() - std::min(word.find_first_not_of('-'), word.size());
+  std::size_t least = std::max<std::size_t>(letters / 3, 1) + 1;
   std::string found;
   for (const auto& name : names) {
     const std::size_t far = edits(word, name);

@@ -118,6 +118,7 @@ PathKind file_kind(const std::string& path, const std::string& name) {
   if (begins_as_safetensors(start)) return PathKind::safetensors;
   if (begins_as_torch_file(start)) return PathKind::torch_file;
   if (begins_as_sentencepiece(start)) return PathKind::sentencepiece;
+  if (start.starts_with("TESSBM25")) return PathKind::passages;
   if (name == "config.json") return PathKind::config;
   if (name == "tokenizer.json") return PathKind::tokenizer;
   if (!what_is_no_text(start).empty() || start.find('\0') != start.npos)
@@ -218,6 +219,8 @@ std::string what_path_is(const std::string& path) {
       return "is a model's config.json";
     case PathKind::tokenizer:
       return "is a tokenizer";
+    case PathKind::passages:
+      return "is an index of passages";
     case PathKind::other_file:
       return "is a plain file";
     case PathKind::unreadable:
@@ -243,6 +246,11 @@ std::string what_path_is(const std::string& path) {
       break;
   }
   return "is some other folder";
+}
+
+void refuse_folder(const std::string& path) {
+  const bool known = path_kind(path) != PathKind::folder;
+  fail(Code::no_input, "{}: {}; give a file", path, known ? what_path_is(path) : "is a folder");
 }
 
 std::string followed_snapshot(const std::string& path) {

@@ -27,6 +27,7 @@ enum class PathKind {
   lfs_pointer,  ///< the text file that Git LFS leaves in place of a file
   config,       ///< named config.json
   tokenizer,    ///< named tokenizer.json
+  passages,     ///< an index of passages, written by bm25-search
   other_file,
   unreadable,
   // Folders.
@@ -50,8 +51,11 @@ constexpr bool is_folder(PathKind kind) { return kind >= PathKind::model; }
 /// Returns whether the file begins with these bytes. Throws Error{no_input}, Error{io}.
 bool begins_with(const std::string& path, std::string_view bytes);
 
-/// Returns what a message says after the path: "is not there", "is a GGUF file", "is a datastore".
+/// Returns what a message says after the path: "does not exist", "is a GGUF file", "is a datastore".
 std::string what_path_is(const std::string& path);
+
+/// Throws Error{no_input} for a folder in place of a file; the text says what the folder is.
+[[noreturn]] void refuse_folder(const std::string& path);
 
 /// Returns `path` itself unless it is a hub_model. For a hub_model, returns the folder of the
 /// snapshot that refs/main names or, without refs/main, of the only snapshot. Throws

@@ -1,6 +1,7 @@
 #include "core/units.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -19,6 +20,29 @@ double parse_number(std::string_view text, std::string_view whole, const char* w
 }
 
 constexpr std::string_view kUnits = "KMGT";
+constexpr auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+
+// Removes what people write in numbers for readers: a leading +, and underscores between digits.
+std::string plain_digits(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && (is_digit(text[1]) || text[1] == '.'))
+    text.remove_prefix(1);
+  std::string plain;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool between =
+        i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+    if (text[i] != '_' || !between) plain += text[i];
+  }
+  return plain;
+}
+
+// Removes a unit from the end of `digits` and returns its power, 0 without one.
+int take_power(std::string_view& digits) {
+  if (digits.empty() || digits.back() <= '9') return 0;
+  const auto letter = kUnits.find(static_cast<char>(digits.back() & ~0x20));
+  if (letter == kUnits.npos) return 0;
+  digits.remove_suffix(1);
+  return static_cast<int>(letter) + 1;
+}
 
 std::int64_t power_of(std::int64_t unit, int power) {
   std::int64_t factor = 1;
@@ -28,16 +52,10 @@ std::int64_t power_of(std::int64_t unit, int power) {
 
 std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
   constexpr const char* kWhat = "a number (write 4096, 64K, 2M, 1G)";
-  std::string_view digits = text;
-  int power = 0;
-  if (!digits.empty()) {
-    const auto letter = kUnits.find(static_cast<char>(digits.back() & ~0x20));
-    if (letter != kUnits.npos && digits.back() > '9') {
-      power = static_cast<int>(letter) + 1;
-      digits.remove_suffix(1);
-    }
-  }
-  const std::int64_t factor = power_of(unit, power);
+  const std::string plain = plain_digits(text);
+  std::string_view digits = plain;
+  if (unit == 1024 && digits.size() > 3 && digits.ends_with("iB")) digits.remove_suffix(2);
+  const std::int64_t factor = power_of(unit, take_power(digits));
   std::int64_t whole = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
   if (error == std::errc{} && end == digits.data() + digits.size() && !digits.empty()) {
@@ -59,6 +77,24 @@ std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
 std::int64_t parse_count(std::string_view text) { return parse_whole(text, 1000); }
 std::int64_t parse_size(std::string_view text) { return parse_whole(text, 1024); }
 
+double parse_real(std::string_view text) {
+  const std::string plain = plain_digits(text);
+  std::string_view digits = plain;
+  const bool percent = digits.ends_with('%');
+  if (percent) digits.remove_suffix(1);
+  const int power = take_power(digits);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || std::isnan(value))
+    fail(Code::usage, "'{}' is not a number", text);
+  if (percent) fail(Code::usage, "'{}' is not a number; write {}", text, value / 100);
+  return value * static_cast<double>(power_of(1000, power));
+}
+
+std::string counted(std::uint64_t n, std::string_view thing) {
+  return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
+}
+
 std::string format_count(double number, std::int64_t unit) {
   if (number != std::floor(number) || std::abs(number) > 9e18) return fmt::format("{}", number);
   constexpr std::int64_t kMostOfUnit = 9999;
@@ -72,9 +108,26 @@ std::string format_count(double number, std::int64_t unit) {
 }
 
 double parse_duration_s(std::string_view text) {
-  constexpr const char* kWhat = "a duration (write 90, 15:00 or 1:30:00)";
+  constexpr const char* kWhat = "a duration (write 90, 15:00, 1:30:00 or 1h30m)";
   constexpr double kMostSeconds = 30 * 365.25 * 86'400;
+  constexpr std::string_view kLetters = "dhms";
+  constexpr std::array kSecondsOf = {86'400.0, 3600.0, 60.0, 1.0};
   double seconds = 0;
+  if (!text.empty() && kLetters.find(text.back()) != kLetters.npos) {
+    std::size_t least = 0;  // units come in this order, each once
+    for (std::string_view rest = text; !rest.empty();) {
+      const auto at = rest.find_first_of(kLetters);
+      const auto letter = at == rest.npos ? at : kLetters.find(rest[at]);
+      if (at == rest.npos || letter < least) fail(Code::usage, "'{}' is not {}", text, kWhat);
+      const double value = parse_number(rest.substr(0, at), text, kWhat);
+      if (value < 0) fail(Code::usage, "'{}' is not {}", text, kWhat);
+      seconds += value * kSecondsOf[letter];
+      if (seconds > kMostSeconds) fail(Code::usage, "'{}' is more than 30 years", text);
+      least = letter + 1;
+      rest.remove_prefix(at + 1);
+    }
+    return seconds;
+  }
   std::string_view rest = text;
   for (int part = 0;; ++part) {
     const auto colon = rest.find(':');

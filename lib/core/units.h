@@ -7,15 +7,21 @@
 
 namespace core {
 
-/// Parses a count: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). Throws Error{usage}.
+/// Parses a count: "64", "64K", "1.5M" (K, M, G, T: powers of 1000). As in parse_size() and
+/// parse_real(), a leading + and underscores between digits have no meaning. Throws Error{usage}.
 std::int64_t parse_count(std::string_view text);
-/// Parses a number of bytes: "64", "64K", "1.5G" (powers of 1024). Throws Error{usage}.
+/// Parses a number of bytes: "64", "64K", "1.5G", "2GiB" (powers of 1024). Throws Error{usage}.
 std::int64_t parse_size(std::string_view text);
+/// Parses a number: "0.5", "1e-3", "2K" (powers of 1000), "inf". Throws Error{usage}, which for a
+/// percentage says what to write.
+double parse_real(std::string_view text);
+/// Formats a count of things: "1 document", "2 documents".
+std::string counted(std::uint64_t n, std::string_view thing);
 /// Formats a number: 16000000 -> "16M", 65536 -> "65536", 0.5 -> "0.5". Uses the largest unit in
 /// which the number is an integer below 10,000, else writes all digits. `unit` is 1000 or 1024.
 std::string format_count(double number, std::int64_t unit = 1000);
 /// Parses a duration of at most 30 years into seconds: "90", "15:00", "1:30:00" (seconds, M:S,
-/// H:M:S). The bound keeps its nanoseconds within a clock's range. Throws Error{usage}.
+/// H:M:S), "2h", "1h30m" (d, h, m, s). The bound keeps its nanoseconds within a clock's range. Throws Error{usage}.
 double parse_duration_s(std::string_view text);
 /// Formats a number of bytes: 1536 -> "1.5 KiB".
 std::string format_bytes(double bytes);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/path_kind.h"
 #include "core/sealed_json.h"
 #include "shard/layout.h"
 
@@ -66,7 +67,8 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
     return std::memcmp(bytes.data() + at, format.name.data(), kNameBytes) == 0;
   };
   if (bytes.size() < kAlign + kTailBytes || !is_name(0))
-    fail(Code::bad_data, "{}: not {}", name_, format.what);
+    fail(Code::bad_data, "{}: not {}: it {}; give a file of {}", name_, format.what,
+         core::what_path_is(name_), format.written);
   const auto version = shard::layout::get<std::uint32_t>(bytes, kNameBytes);
   if (version != format.version)
     fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",

@@ -25,7 +25,8 @@ namespace passages {
 struct PackFormat {
   std::string_view name;  ///< 8 characters
   std::uint32_t version;
-  std::string what;  ///< for messages: "an index of passages"
+  std::string what;     ///< for messages: "an index of passages"
+  std::string written;  ///< for messages: the command that writes it
 };
 
 /// A PackWriter writes the file front to back; it does not commit the sink.

@@ -15,7 +15,7 @@
 namespace passages {
 
 inline constexpr const char* kPassageFormatName = "tessera-bm25";
-inline const PackFormat kPassageFormat{"TESSBM25", 1, "an index of passages"};
+inline const PackFormat kPassageFormat{"TESSBM25", 1, "an index of passages", "bm25-search build"};
 
 /// Returns the bytes per token for a vocabulary size.
 std::size_t token_bytes_of(std::uint64_t vocabulary);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/error.h"
+#include "core/units.h"
 #include "shard/parts.h"
 
 namespace shard {
@@ -126,7 +127,8 @@ void merge(const Dataset& data, core::ByteSink& out, int jobs,
 }
 
 std::string Part::summary() const {
-  return fmt::format("{}: {} elements in {} documents", path, elements, documents);
+  return fmt::format("{}: {} in {}", path, core::counted(elements, "element"),
+                     core::counted(documents, "document"));
 }
 
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,

@@ -83,8 +83,11 @@ void expect_kind(const Header& header, const std::vector<Kind>& kinds, const std
   if (std::find(kinds.begin(), kinds.end(), header.kind) != kinds.end()) return;
   std::string wanted;
   for (const Kind kind : kinds) wanted.append(wanted.empty() ? "" : " or ").append(name_of(kind));
-  core::fail(core::Code::bad_data, "{}: is a shard of {}; expected a shard of {}", name,
-             name_of(header.kind), wanted);
+  const auto described = [](const std::string& kind) {
+    return kind == name_of(Kind::order) ? "an order" : "a shard of " + kind;
+  };
+  core::fail(core::Code::bad_data, "{}: is {}; expected {}", name,
+             described(std::string(name_of(header.kind))), described(wanted));
 }
 
 void check_header(const Header& header, const std::string& name) {

@@ -39,6 +39,11 @@ bool is_text(const std::string& path) {
   return n > 0 && core::begins_as_text({reinterpret_cast<const char*>(start.data()), n});
 }
 
+void refuse_text(const std::string& path, std::string_view give) {
+  if (path != "-" && is_text(path))
+    core::fail(core::Code::bad_data, "{}: is a text file; give {}", path, give);
+}
+
 std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& path) {
   const auto reads = [](const std::string& file) { return reader() && is_text(file); };
   if (path != "-" && core::is_regular_file(path))

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/io.h"
 
@@ -26,5 +27,9 @@ std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& pat
 /// Returns true for a regular file that begins as text, compressed or not. Throws Error{no_input},
 /// Error{io}.
 bool is_text(const std::string& path);
+
+/// Throws Error{bad_data} for a text in place of a shard of another kind, which no text can be
+/// converted to. `give` says which: "an order of bm25-pack".
+void refuse_text(const std::string& path, std::string_view give);
 
 }  // namespace shard

@@ -251,7 +251,7 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
       std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
                   layout::kHeaderName.size()) == 0)
     core::fail(core::Code::bad_data,
-               "{}: is a shard of tokens, not a text; --decode prints its text", name);
+               "{}: is a shard of tokens, not a text; tokenize --decode prints its text", name);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
   if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
   return nullptr;

@@ -15,7 +15,7 @@ std::string default_index(std::uint64_t rows, std::uint64_t width) {
   // training of lists needs more rows than exist.
   constexpr std::uint64_t kFew = 65'536;
   if (rows <= kFew) return "exact";
-  // Lists: about 2 sqrt(N), rounded to a power of 2. Codes: 4 bits for 4 coordinates if the width
+  // Lists: the smallest power of 2 above sqrt(N). Codes: 4 bits for 4 coordinates if the width
   // allows.
   std::uint64_t lists = 256;
   while (lists * lists * 4 <= rows * 4 && lists < 65'536) lists *= 2;
@@ -201,8 +201,14 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
     impl->index.reset(
         faiss::index_factory(static_cast<int>(width), factory.c_str(), faiss_metric(metric)));
   } catch (const std::exception& error) {
+    const auto text = short_text(error);
+    if (text.find("could not parse") != text.npos)
+      fail(Code::usage,
+           "--index {}: FAISS knows no such index; give exact, or a factory string such as "
+           "IVF1024,PQ64x4fs",
+           factory);
     fail(Code::usage, "--index {}: FAISS cannot build it for keys of width {}: {}", factory, width,
-         short_text(error));
+         text);
   }
   expect_checkable(*impl->index, factory);
   set_training(inner(impl->index.get()));

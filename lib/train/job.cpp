@@ -11,6 +11,7 @@
 #include "nn/base/arch_facts.h"
 #include "nn/base/memory_rule.h"
 #include "nn/layers/layer_memory_lengths.h"
+#include "shard/text_reader.h"
 #include "text/formats/tokenizer_json.h"
 #include "train/pair_order.h"
 
@@ -159,6 +160,7 @@ void open_data(const Job& job, Run& run) {
   if (header.vocabulary == 0)
     core::fail(core::Code::bad_data, "{}: does not state its vocabulary size", run.data->name());
   if (!batches.order.empty()) {
+    shard::refuse_text(batches.order, "an order of bm25-pack");
     run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
     // The order's own segment length is the default.
     if (!job.given.count("segment") && run.order_shard->header().unit_length > 0)
@@ -310,7 +312,7 @@ void Job::fields(core::FieldList& f) {
   const auto in_run = f.group("Run");
   f("from", from, "initialize from a model (of Tessera or transformers): fine-tuning");
   model::adapter_field(f, adapter);
-  f("valid", valid, "validation shard; the best model is kept");
+  f("valid", valid, "validation text or shard; the best weights are kept");
   validation.fields(f);
   thrift.fields(f);
 }

@@ -47,8 +47,8 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
 
   core::OrderedJson report;
   report["parameters"] = parameters;
-  report["updates"] = recipe.steps;
-  report[settings.counted + "_per_update"] = std::llround(an_update);
+  report["steps"] = recipe.steps;
+  report[settings.counted + "_per_step"] = std::llround(an_update);
   report[settings.counted] = std::llround(settings.scored);
   if (settings.epochs) report["epochs"] = rounded(*settings.epochs);
   report["weights_bytes"] = weights;
@@ -60,7 +60,7 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   report["checkpoint_bytes"] = checkpoint;
   // While a checkpoint is written, the previous one still exists.
   report["disk_bytes"] = weights + checkpoint * (std::max<std::int64_t>(keep.keep, 1) + 1);
-  report["update_s"] = rounded(update_s);
+  report["step_s"] = rounded(update_s);
   report[settings.counted + "_per_s"] = rounded(an_update / update_s);
   const StepShape step{leaves, sum_of(recipe), settings.carries};
   for (auto& row :

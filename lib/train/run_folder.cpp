@@ -9,6 +9,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/leftovers.h"
+#include "core/path_kind.h"
 #include "model/adapter.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
@@ -79,6 +80,10 @@ RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
   lock_.emplace(path,
                 "another process is training in this folder; wait for it, or use another folder",
                 core::FolderLock::Absent::made);
+  const auto kind = core::path_kind(path);
+  if (kind == core::PathKind::datastore || kind == core::PathKind::ngrams)
+    core::fail(core::Code::cannot_create, "{}: {}; give an empty or new folder", path,
+               core::what_path_is(path));
 }
 
 bool RunFolder::finished() const { return has_model(path_); }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "shard/text_reader.h"
 #include "store/targets.h"
 #include "train/batches.h"
 
@@ -22,10 +23,16 @@ std::string text_of(const shard::Dataset& targets) {
   return text;
 }
 
+// Refuses a text, which Dataset would otherwise tokenize.
+std::vector<std::string> no_text(const std::string& path) {
+  shard::refuse_text(path, "targets of build-targets");
+  return {path};
+}
+
 }  // namespace
 
 TargetShard::TargetShard(const std::string& path, const shard::Dataset& data)
-    : targets_({path}), vocabulary_(data.header().vocabulary) {
+    : targets_(no_text(path)), vocabulary_(data.header().vocabulary) {
   const auto& header = targets_.header();
   shard::expect_kind(header, {shard::Kind::vectors}, targets_.name());
   const std::string text = text_of(targets_), own = data.fingerprint().hex();

@@ -253,6 +253,10 @@ void resolve_batches(Recipe& recipe, bool pairs) {
          "bias-correction", "requires --optimiser adamw or adam");
   if (recipe.optimiser.lr == 0)
     recipe.optimiser.lr = recipe.optimiser.optimiser == "nag" ? 0.1 : 1e-3;
+  const auto& schedule = recipe.schedule;
+  expect(schedule.schedule == "constant" || schedule.schedule == "inverse-sqrt" ||
+             schedule.min_lr <= recipe.optimiser.lr,
+         "min-lr", fmt::format("must be at most the peak, {}", recipe.optimiser.lr).c_str());
   if (recipe.optimiser.momentum == 0)
     recipe.optimiser.momentum = recipe.optimiser.optimiser == "muon" ? 0.95 : 0.99;
 }

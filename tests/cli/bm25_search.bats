@@ -73,7 +73,9 @@ END
 }
 
 @test "an index is whole or absent, and what is no index is refused" {
-  fails 65 'not an index of passages' bm25-search find -i text </dev/null
+  fails 65 'text: not an index of passages: it is a text file; give a file of bm25-search build' bm25-search find -i text </dev/null
+  mkdir folder
+  fails 66 'folder: is an empty folder; give a file' bm25-search find -i folder </dev/null
   fails 66 'cannot open' bm25-search find -i nowhere </dev/null
   head -c -1 lines.bm25 >cut.bm25
   fails 65 'cut short' bm25-search info cut.bm25

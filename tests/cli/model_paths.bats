@@ -44,6 +44,17 @@ setup() {
   [[ $stderr == *"not a datastore: it is a text file; give a folder of build-datastore" ]]
   run --separate-stderr -66 ngrams find -i store the
   [[ $stderr == *"not an index of n-grams: it is a datastore; give a folder of build-ngrams" ]]
+  run --separate-stderr -66 shard info store
+  [ "$stderr" = 'shard: store: is a datastore; give a file' ]
+  run --separate-stderr -66 tokenize -t gpt2 book.txt -o x
+  [ "$stderr" = 'tokenize: gpt2: does not exist; give a tokenizer.json, or a folder with one' ]
+  run --separate-stderr -65 tokenize -t book.txt book.txt -o x
+  [[ $stderr == 'tokenize: book.txt: not a tokenizer; give a tokenizer.json, '* ]]
+  run --separate-stderr -73 train book.txt -o store
+  [ "$stderr" = 'train: store: is a datastore; give an empty or new folder' ]
+  tokenize -q -t bytes book.txt -o book.shard.zst
+  run --separate-stderr -65 train book.shard.zst --memory ext --order book.txt -o x
+  [[ $stderr == *'train: book.txt: is a text file; give an order of bm25-pack' ]]
   run --separate-stderr -65 shard info book.txt
   [[ $stderr == *"book.txt: not a shard, but text; encode a text with: tokenize -t TOKENIZER book.txt -o X.shard.zst" ]]
 }

@@ -164,8 +164,20 @@ says() {
   says 78 'c.conf:2: "k1" is not in [parts]; move it to [bm25] or above all tables' bm25-pack --config c.conf
   printf 'method = greedy\n' >c.conf
   says 78 "c.conf:1: not TOML: " bm25-pack --config c.conf
+  says 64 "--split: 'Valid' is not one of train, valid; did you mean valid?" gen-moons --split Valid
+  says 64 "--split: its value is missing; see --help" gen-moons --split
+  says 64 "--phase: '50%' is not a number; write 0.5" gen-moons --phase 50%
+  says 66 "on: does not exist; a switch takes no value: give --NAME or --no-NAME" shard info --json on
   needs sample
   says 64 "--temprature: no such option; did you mean --temperature?" sample -m m --temprature 1
+  says 64 "--stream: no such option; see --help" sample -m m --stream
+  says 64 "--repeat-penalty: no such option; there is no penalty of repetitions" sample -m m --repeat-penalty 1.1
+}
+
+@test "numbers as people type them" {
+  gen-moons -n 1_0 --phase .5 -o a
+  gen-moons -n +10 --phase 5e-1 -o b
+  cmp a b
 }
 
 @test "a prompt where a file belongs is sent to --prompt" {

@@ -17,11 +17,11 @@ setup() {
 
 @test "train book.txt, eval-ppl other.txt: a tokenizer is learned and kept, and what is guessed is said" {
   grep -qx 'train: no tokenizer was given: learned a byte-level BPE of 500 tokens; -t uses another' train.err
-  grep -qx "train: book.txt: is a text, encoded with the run's tokenizer: 1 documents, [0-9]* tokens, $(wc -c <book.txt) bytes, [0-9]* words" train.err
+  grep -qx "train: book.txt: is a text, encoded with the run's tokenizer: 1 document, [0-9]* tokens, $(wc -c <book.txt) bytes, [0-9]* words" train.err
   [ -e model/tokenizer.json ]
   run --separate-stderr eval-ppl -m model --json other.txt
   [ "$status" -eq 0 ]
-  [[ $stderr == *"eval-ppl: other.txt: is a text, encoded with the model's tokenizer: 1 documents, "* ]]
+  [[ $stderr == *"eval-ppl: other.txt: is a text, encoded with the model's tokenizer: 1 document, "* ]]
   # The same as by a shard.
   tokenize -q -t model/tokenizer.json other.txt -o other.shard.zst
   [ "$(eval-ppl -q -m model --json other.shard.zst)" = "$output" ]
@@ -95,6 +95,6 @@ setup() {
 }
 
 @test "train says how far it is where stderr is no terminal, and at the end what came of it" {
-  grep -Eq '^training: 10 updates \(50 %\).*loss [0-9.]+, valid [0-9.]+$' train.err
+  grep -Eq '^training: 10 steps \(50 %\).*loss [0-9.]+, valid [0-9.]+$' train.err
   grep -Eq '^train: model: finished: 20 steps, [0-9:.]+ in this process, loss [0-9.]+; best valid_loss [0-9.]+ after step (10|20), whose weights the model has$' train.err
 }

@@ -91,7 +91,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   cmp y.bin a.bin
   cmp y.idx <(index 8 '2 4' '0 4' '0 1 1 2')
   index 8 '2 1 3' '0 4 6' '0 3' >a.idx
-  [[ $(shard import --vocabulary 10 a.idx 2>&1 >/dev/null) == *'1 documents; 2 boundaries between sequences'* ]]
+  [[ $(shard import --vocabulary 10 a.idx 2>&1 >/dev/null) == *'1 document; 2 boundaries between sequences'* ]]
   index 8 '2 1 3' '0 4 6' '0 1 1 3' >a.idx
   # Of every type of integers.
   for type in 1:B 2:b 3:h 4:i 5:q 8:H; do

@@ -76,6 +76,9 @@ installed() {
   touch put/share/man/man1/train.1
   [ "$(PATH=$PWD/nowhere put/bin/tessera help train)" = "man: -l $PWD/put/share/man/man1/train.1" ]
   [ "$(PATH=$PWD/nowhere put/bin/tessera help shard)" = "shard beside tessera: --help" ]
+  mkdir -p put/share/man/man5 && touch put/share/man/man5/train.5
+  [ "$(PATH=$PWD/nowhere put/bin/tessera help 'train(5)')" = "man: -l $PWD/put/share/man/man5/train.5" ]
+  [ "$(PATH=$PWD/nowhere put/bin/tessera help train.1)" = "man: -l $PWD/put/share/man/man1/train.1" ]
   rm nowhere/man
   run env PATH="$PWD/nowhere" put/bin/tessera help train
   [ "$output" = "installed train: --help" ]

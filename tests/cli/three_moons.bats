@@ -60,7 +60,7 @@ error_at() { awk -v at="$1" '$1 == at { print $2 }' "$2"; }
   moons valid.shard.zst --split valid
   local command=("${forecaster[@]}" --batch 4 --steps 20 moons.shard.zst)
   run -0 "${command[@]}" --plan --json -o model
-  [ "$(jq -c '[.parameters, .updates, .rows_per_update]' <<<"$output")" = '[54,20,476]' ]
+  [ "$(jq -c '[.parameters, .steps, .rows_per_step]' <<<"$output")" = '[54,20,476]' ]
   [ ! -e model ]
   "${command[@]}" --valid valid.shard.zst --valid-every 5 --valid-command 'eval-forecast -q -m {} --length 120 --horizon 5 \
     --every 200 --sequences 2 valid.shard.zst' --valid-better lower -o model

@@ -227,7 +227,7 @@ END
 import json, sys
 plan = json.loads(sys.argv[1])
 assert plan["parameters"] == 256 * 16 + 32 * 16 + 12 * 16 * 16 + 13 * 16 + 2 * 16, plan
-assert plan["optimiser_bytes"] == 2 * plan["weights_bytes"] and plan["updates"] == 470, plan
+assert plan["optimiser_bytes"] == 2 * plan["weights_bytes"] and plan["steps"] == 470, plan
 assert len(plan["per_rank"]) == 12 and plan["per_rank"][0]["optimiser_bytes"] == plan["optimiser_bytes"], plan
 assert plan["hours"] > 0 and plan["peak_memory_bytes"] > 1e6 and plan["disk_bytes"] > 0, plan
 assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan' "$output"

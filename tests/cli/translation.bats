@@ -168,7 +168,7 @@ for text, c in contexts:
   python3 -c '
 import json
 plan = json.load(open("plan"))
-assert 100 < plan["tokens_per_update"] <= 200, plan'
+assert 100 < plan["tokens_per_step"] <= 200, plan'
 }
 
 @test "bad input: tokens for a model of pairs, pairs for one of tokens, a shard that ends without its token" {

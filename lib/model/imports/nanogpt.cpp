@@ -127,7 +127,7 @@ ImportedModel read_nanogpt(const TorchFile& file) {
   model.facts = {
       {"segment", args.whole("block_size")},
       {"imported",
-       {{"program", mosaic ? "nanoMosaics" : "nanoGPT"}, {"updates", top.whole("iter_num", 0)}}}};
+       {{"program", mosaic ? "nanoMosaics" : "nanoGPT"}, {"steps", top.whole("iter_num", 0)}}}};
   return model;
 }
 

@@ -39,7 +39,7 @@ MemoryRule MemoryRule::parse(const std::string& names) {
       rule.ext = true;
     } else {
       core::fail(core::Code::usage,
-                 "memory '{}': takes none, or local, long and ext joined by commas", names);
+                 "--memory: takes none, or local, long and ext joined by commas, not '{}'", names);
     }
     begin = end + 1;
   }

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/launcher.h"
+#include "core/units.h"
 #include "shard/parts.h"
 #include "shard/writer.h"
 
@@ -147,8 +148,10 @@ core::OrderedJson EncodedShard::figures() const {
 }
 
 std::string EncodedShard::summary() const {
-  std::string line = fmt::format("{} documents, {} tokens, {} bytes, {} words", totals.documents,
-                                 totals.tokens, totals.source_bytes, totals.source_words);
+  std::string line =
+      fmt::format("{}, {}, {}, {}", core::counted(totals.documents, "document"),
+                  core::counted(totals.tokens, "token"), core::counted(totals.source_bytes, "byte"),
+                  core::counted(totals.source_words, "word"));
   if (marked) line += fmt::format(", {} of the tokens marked to be learned", totals.marked);
   if (totals.flaws.skipped > 0) line += fmt::format(", {} lines left out", totals.flaws.skipped);
   if (totals.flaws.mended > 0) line += fmt::format(", {} lines repaired", totals.flaws.mended);

@@ -296,7 +296,8 @@ core::OrderedJson ImportTotals::figures() const {
 }
 
 std::string ImportTotals::summary() const {
-  auto line = fmt::format("{} elements in {} documents", elements, documents);
+  auto line = fmt::format("{} in {}", core::counted(elements, "element"),
+                          core::counted(documents, "document"));
   if (joined > 0)
     line += fmt::format("; {} boundaries between sequences of the same document are lost", joined);
   return line;

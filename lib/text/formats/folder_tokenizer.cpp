@@ -19,6 +19,8 @@ using core::PathKind;
 
 constexpr std::size_t kTokenizerBytes = std::size_t{256} << 20;
 constexpr std::size_t kTokenizerConfigBytes = std::size_t{1} << 24;
+constexpr const char* kGive = "give a tokenizer.json, or a folder with one";
+
 // Every byte-level BPE may have these two files; only GPT-2's is fully described by them.
 void expect_gpt2_class(const std::string& folder) {
   const std::string path = folder + "/tokenizer_config.json";
@@ -45,8 +47,14 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
     case PathKind::safetensors:
     case PathKind::torch_file:
     case PathKind::shard:
+    case PathKind::passages:
     case PathKind::lfs_pointer:
       core::fail(core::Code::bad_data, "{}: {}, not a tokenizer", path, core::what_path_is(path));
+    case PathKind::nothing:
+    case PathKind::broken_link:
+      core::fail(
+          core::Code::no_input, "{}: {}; {}{}", path, core::what_path_is(path), kGive,
+          path.find_first_not_of("0123456789") == path.npos ? "; the number of threads is -j" : "");
     case PathKind::hub_id:
       core::refuse_hub_id(path);
     default:
@@ -118,8 +126,7 @@ TokenizerPtr load_tokenizer(const std::string& path) {
   if (core::exists(folder + "/vocab.txt"))
     core::fail(core::Code::bad_data,
                "{}: a WordPiece tokenizer (vocab.txt, as in BERT) is not supported", folder);
-  core::fail(core::Code::no_input,
-             "{}: has no tokenizer; give a tokenizer.json, or a folder with one", folder);
+  core::fail(core::Code::no_input, "{}: has no tokenizer; {}", folder, kGive);
 }
 
 }  // namespace text

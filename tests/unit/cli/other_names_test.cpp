@@ -22,6 +22,11 @@ DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
   DOCTEST_CHECK(cli::hint_for_other_name("--dataset", train, false).empty());
   DOCTEST_CHECK(hint("--num-beams").empty());  // an option that this program lacks
   DOCTEST_CHECK(hint("--nonsense").empty());
+  DOCTEST_CHECK(hint("--resume").empty());  // this program keeps no checkpoints
+  DOCTEST_CHECK(cli::hint_for_other_name("--resume", {"--checkpoint-every"}, true) ==
+                "; rerun the command of a run to resume it");
+  DOCTEST_CHECK(cli::hint_for_other_name("--repetition_penalty", {"--top-p"}, true) ==
+                "; there is no penalty of repetitions");
   DOCTEST_CHECK(hint("--").empty());
   DOCTEST_CHECK(cli::hint_for_other_name("--max-new-tokens", {"--max-tokens"}, true) ==
                 "; did you mean --max-tokens?");

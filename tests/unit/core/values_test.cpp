@@ -219,6 +219,8 @@ DOCTEST_TEST_CASE("the nearest name, where one is near") {
   DOCTEST_CHECK(core::nearest("sede", names) == "seed");
   DOCTEST_CHECK(core::nearest("colour", names).empty());
   DOCTEST_CHECK(core::nearest("x", names).empty());
+  DOCTEST_CHECK(core::nearest("deed", names) == "seed");
+  DOCTEST_CHECK(core::nearest("--stream", {"--beam"}).empty());  // dashes are no letters
   DOCTEST_CHECK(core::did_you_mean("layer", names, "--") == "; did you mean --layers?");
   DOCTEST_CHECK(core::did_you_mean(std::string(100'000, 'x'), names).empty());
 }
@@ -255,7 +257,11 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::parse_size("64k") == 65'536);
   DOCTEST_CHECK(core::parse_size("1.5G") == 3ll << 29);
   DOCTEST_CHECK(core::parse_size("-1") == -1);
-  for (const char* bad : {"", "K", "1.5", "12X", "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
+  DOCTEST_CHECK(core::parse_size("2GiB") == 2ll << 30);
+  DOCTEST_CHECK(core::parse_count("1_000_000") == 1'000'000);
+  DOCTEST_CHECK(core::parse_count("+10k") == 10'000);
+  for (const char* bad : {"", "K", "1.5", "12X", "1_", "_1", "1__0", "+", "+-1", "2,000", "2GB",
+                          "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_size(bad); }).code == 64);
     DOCTEST_CHECK(thrown([&] { core::parse_count(bad); }).code == 64);
@@ -263,10 +269,24 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::parse_duration_s("90") == 90);
   DOCTEST_CHECK(core::parse_duration_s("1:30") == 90);
   DOCTEST_CHECK(core::parse_duration_s("2:00:00.5") == 7200.5);
-  for (const char* bad : {"", ":", "1:", "-3", "1:2:3:4", "inf", "1e10", "99999999:00:00"}) {
+  DOCTEST_CHECK(core::parse_duration_s("2h") == 7200);
+  DOCTEST_CHECK(core::parse_duration_s("1d1h30m5.5s") == 91'805.5);
+  for (const char* bad : {"", ":", "1:", "-3", "h", "1h2", "1m1h", "1h1h", "-1h", "1:30m",
+                          "999999d", "1:2:3:4", "inf", "1e10", "99999999:00:00"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_duration_s(bad); }).code == 64);
   }
+  DOCTEST_CHECK(core::parse_real(".5") == 0.5);
+  DOCTEST_CHECK(core::parse_real("+1E-3") == 0.001);
+  DOCTEST_CHECK(core::parse_real("2.5k") == 2500);
+  DOCTEST_CHECK(core::parse_real("1_0.5") == 10.5);
+  for (const char* bad : {"", "k", "nan", "1/2", "0,5", "1e", "%", "x%"}) {
+    DOCTEST_CAPTURE(bad);
+    DOCTEST_CHECK(thrown([&] { core::parse_real(bad); }).code == 64);
+  }
+  DOCTEST_CHECK(thrown([] { core::parse_real("50%"); }).names("'50%' is not a number; write 0.5"));
+  DOCTEST_CHECK(core::counted(1, "document") + ", " + core::counted(0, "token") ==
+                "1 document, 0 tokens");
   DOCTEST_CHECK(core::format_count(16'000'000) == "16M");
   DOCTEST_CHECK(core::format_count(65'536) == "65536");
   DOCTEST_CHECK(core::format_count(65'536, 1024) == "64K");

@@ -164,8 +164,8 @@ DOCTEST_TEST_CASE("vectors: a plan counts rows") {
   const auto objective = forecast::prepare(job_in(folder));
   const auto plan = train::plan(*objective, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == 54);
-  DOCTEST_CHECK(plan["updates"].get<std::int64_t>() == 14);
-  DOCTEST_CHECK(plan["rows_per_update"].get<std::int64_t>() == 6 * 23);
+  DOCTEST_CHECK(plan["steps"].get<std::int64_t>() == 14);
+  DOCTEST_CHECK(plan["rows_per_step"].get<std::int64_t>() == 6 * 23);
   DOCTEST_CHECK(plan["rows"].get<std::int64_t>() == 14 * 6 * 23);
   DOCTEST_CHECK(!plan.contains("epochs"));
 }

@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain read
     DOCTEST_CHECK(exact.model->options.vocabulary.tied == (name != "fairseq_untied"));
     DOCTEST_CHECK(exact.facts.segment == 32);
   }
-  DOCTEST_CHECK(model::load(folder / "nanogpt").facts.all["imported"]["updates"] == 120);
+  DOCTEST_CHECK(model::load(folder / "nanogpt").facts.all["imported"]["steps"] == 120);
   const auto tied = model::load(folder / "fairseq_tied").model->options;
   DOCTEST_CHECK(tied.vocabulary.tied_projections);
   DOCTEST_CHECK(tied.shape.memory_key == "output");

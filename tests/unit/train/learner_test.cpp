@@ -392,7 +392,7 @@ DOCTEST_TEST_CASE("a plan counts what the run will take") {
   train::TokenObjective objective(std::move(run));
   const auto plan = train::plan(objective, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == model->parameter_count());
-  DOCTEST_CHECK(plan["updates"].get<std::int64_t>() ==
+  DOCTEST_CHECK(plan["steps"].get<std::int64_t>() ==
                 42);  // 1,499 targets: 125 segments, 21 batches
   DOCTEST_CHECK(plan["tokens"].get<std::int64_t>() == 2998);
   DOCTEST_CHECK(plan["optimiser_bytes"].get<std::int64_t>() == 8 * model->parameter_count());
