@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/help.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
@@ -118,15 +119,13 @@ std::string example() {
       "  tessera train book.txt -o model\n"
       "  tessera eval-ppl -m model --cache 2000 other.txt\n"
       "  tessera help tutorial\n\n"
-      "Programs:\n"
-      "  help PROGRAM              print the manual of a program; begin with help tour, tutorial or "
-      "your-model\n";
-  constexpr std::size_t kColumn = 28;
-  for (const auto& program : programs::kAll) {
-    std::string name = program.name;
-    name.resize(std::max(kColumn - 2, name.size() + 1), ' ');
-    text += "  " + name + program.summary + "\n";
-  }
+      "Programs:\n";
+  const std::size_t width = cli::terminal_width(STDOUT_FILENO);
+  text += cli::help_row(
+      "help PROGRAM", "print the manual of a program; begin with help tour, tutorial or your-model",
+      width);
+  for (const auto& program : programs::kAll)
+    text += cli::help_row(program.name, program.summary, width);
   text.pop_back();
   return text;
 }

@@ -12,7 +12,7 @@
 namespace cli {
 namespace {
 
-constexpr std::size_t kColumn = 30, kLeastText = 30;
+constexpr std::size_t kColumn = 30, kLeastText = 30, kNarrowColumn = 6;
 constexpr const char* kOwn = "Options";
 
 std::string group_of(const CLI::Option& option) {
@@ -27,38 +27,36 @@ std::string word_for(std::string heading) {
   return heading;
 }
 
-// Writes `text` to the right of a left column and wraps it with hanging indent.
-std::string row(std::string left, const std::string& text, std::size_t width) {
-  left = "  " + left;
-  if (text.empty()) return left + "\n";
-  if (left.size() + 2 > kColumn)
-    left += "\n" + std::string(kColumn, ' ');
-  else
-    left.resize(kColumn, ' ');
-  if (width < kColumn + kLeastText) return left + text + "\n";
-  const std::size_t room = width - kColumn;
+// Wraps `text`, whose lines begin at `column`, with hanging indent.
+std::string wrapped(const std::string& text, std::size_t column, std::size_t width) {
+  if (width == 0) return text + "\n";
+  const std::size_t room = width - column;
+  std::string lines;
   std::size_t at = 0;
   while (text.size() - at > room) {
     auto end = text.rfind(' ', at + room);
     if (end == text.npos || end <= at) end = std::min(text.find(' ', at), text.size());
     if (end == text.size()) break;
-    left += text.substr(at, end - at) + "\n" + std::string(kColumn, ' ');
+    lines += text.substr(at, end - at) + "\n" + std::string(column, ' ');
     at = end + 1;
   }
-  return left + text.substr(at) + "\n";
+  return lines + text.substr(at) + "\n";
 }
 
 std::string row_of(const CLI::Option& option, std::size_t width) {
-  std::string left = flags_of(option);
+  std::string left = flags_of(option), text = option.get_description();
   if (left.empty()) {
     left = option.get_name() + (option.get_items_expected_max() > 1 ? " ..." : "");
-    return row(left, option.get_description(), width);
+    return help_row(left, text, width);
   }
-  if (const auto type = option.get_type_name();
-      option.get_items_expected_max() > 0 && !type.empty())
-    left += " " + type;
-  if (!option.get_default_str().empty()) left += "=" + option.get_default_str();
-  return row(left, option.get_description(), width);
+  const auto type = option.get_items_expected_max() > 0 ? option.get_type_name() : "";
+  const auto value = option.get_default_str().empty() ? "" : "=" + option.get_default_str();
+  const auto whole = left + (type.empty() ? "" : " ") + type + value;
+  if (width == 0 || whole.size() + 2 <= width) return help_row(whole, text, width);
+  // The choices do not fit beside the option's name.
+  text += ": ";
+  for (const char c : type) text += c == '|' ? std::string(", ") : std::string(1, c);
+  return help_row(left + " NAME" + value, text, width);
 }
 
 bool is_positional(const CLI::Option& option) { return flags_of(option).empty(); }
@@ -98,7 +96,8 @@ std::string start_text(const CLI::App& app, const Program& program, std::size_t 
   if (!arguments.empty()) text += "\n" + arguments;
   if (!verbs.empty()) {
     text += "\nSubcommands:\n";
-    for (const auto* verb : verbs) text += row(verb->get_name(), verb->get_description(), width);
+    for (const auto* verb : verbs)
+      text += help_row(verb->get_name(), verb->get_description(), width);
   }
   return text;
 }
@@ -124,11 +123,23 @@ std::string used_most(const CLI::App& app, const Program& program, std::size_t w
   std::vector<std::string> words;
   for (const auto& heading : headings_of(app)) words.push_back(word_for(heading));
   return text + "\n" +
-         row("--help=all", "all options, or those of one group: " + CLI::detail::join(words, ", "),
-             width);
+         help_row("--help=all",
+                  "all options, or those of one group: " + CLI::detail::join(words, ", "), width);
 }
 
 }  // namespace
+
+std::string help_row(std::string left, const std::string& text, std::size_t width) {
+  left = "  " + left;
+  if (text.empty()) return left + "\n";
+  const bool narrow = width > 0 && width < kColumn + kLeastText;
+  const std::size_t column = narrow ? kNarrowColumn : kColumn;
+  if (narrow || left.size() + 2 > column)
+    left += "\n" + std::string(column, ' ');
+  else
+    left.resize(column, ' ');
+  return left + wrapped(text, column, narrow ? std::max(width, 2 * kNarrowColumn) : width);
+}
 
 std::string take_help(std::vector<std::string>& arguments) {
   constexpr std::string_view kFlag = "--help";

@@ -388,7 +388,8 @@ class Trainer {
                                    core::format_duration(seconds_since(started_)));
     if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
     if (const auto best = candidates_.best())
-      text += fmt::format("; best {} {:.4g} after step {}{}", settings_.validation.score(),
+      text += fmt::format("; best {} {:.4g} after step {}{}",
+                          settings_.validation.command.empty() ? "valid_loss" : "valid_score",
                           best->score, best->step,
                           recipe_.average_checkpoints > 0 ? "" : ", whose weights the model has");
     return text;
