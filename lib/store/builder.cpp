@@ -223,7 +223,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     return;
   }
   if (append_) Datastore{folder_};  // refuse a store that readers would refuse
-  go_on();
+  resume();
 }
 
 void Builder::expect_new_text() const {
@@ -250,7 +250,7 @@ Json Builder::plan_json() const {
   return json;
 }
 
-void Builder::go_on() {
+void Builder::resume() {
   const Json plan = plan_json();
   if (auto begun = read_progress(folder_)) {
     // The message for keys beyond float16 asks for another scale of the same command.

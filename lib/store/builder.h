@@ -100,7 +100,7 @@ class Builder {
  private:
   void expect_in_range(std::span<const float> keys) const;
   core::Json plan_json() const;
-  void go_on();
+  void resume();
   std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
                                        const Manifest& manifest) const;
   void expect_new_text() const;

@@ -89,7 +89,7 @@ class Trainer {
     });
     if (watch_.note)
       watch_.note(fmt::format(
-          "trains on after update {} to {}, from {}; the learning rate begins its schedule again "
+          "trains on after step {} to {}, from {}; the learning rate begins its schedule again "
           "(warm-up, {}) for these {}",
           from, recipe_.steps,
           kept ? "its last checkpoint" : "the model's weights with new moments of the optimiser",
@@ -98,7 +98,7 @@ class Trainer {
   }
 
   Outcome train() {
-    go_on();
+    resume();
     group_.first_does([&] {
       metrics_.emplace(folder_.file("metrics.jsonl"), step_);
       timings_.emplace(folder_.file("timings.jsonl"), step_);
@@ -120,7 +120,7 @@ class Trainer {
   // What an update is asked before it begins, by any process or by the first alone.
   enum Ask : unsigned { kStop = 1, kSave = 2 };
 
-  void go_on() {
+  void resume() {
     const auto latest = model::latest_checkpoint(folder_.path());
     const auto step = group_.from_first(latest ? latest->step : -1);
     if (step < 0) return;

@@ -321,7 +321,7 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   cp -r whole parts
   run --separate-stderr "${command[@]}" --steps 10 -o whole "$data/train.shard.zst"
   [ "$status" -eq 0 ]
-  [[ $stderr == *"whole: trains on after update 6 to 10, from the model's weights with new moments"* ]]
+  [[ $stderr == *"whole: trains on after step 6 to 10, from the model's weights with new moments"* ]]
   [[ $stderr == *"begins its schedule again (warm-up, cosine) for these 4"* ]]
   run -75 "${command[@]}" -q --steps 10 --max-time 0 -o parts "$data/train.shard.zst"
   [ ! -e parts/model.safetensors ]

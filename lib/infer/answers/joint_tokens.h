@@ -9,14 +9,15 @@
 
 namespace infer {
 
+/// A JointTokens has the token ids of a context and of one of its continuations.
 struct JointTokens {
   std::vector<std::int64_t> context, continuation;
   std::int64_t bytes = 0;  ///< of the continuation, including context bytes moved to it
 };
 
-/// Position of the boundary between context and continuations. count: after as many tokens as the
-/// context has when encoded alone (as in lm-evaluation-harness). prefix: after the tokens common to
-/// the context alone and to the whole texts of all continuations.
+/// Boundary says where the continuation begins. count: after as many tokens as the context has when
+/// encoded alone (as in lm-evaluation-harness). prefix: after the tokens common to the context
+/// alone and to the whole texts of all continuations.
 enum class Boundary { count, prefix };
 
 /// Encodes each continuation jointly with the context; tokens after the boundary belong to the

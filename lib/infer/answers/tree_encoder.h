@@ -43,7 +43,7 @@ class TreeEncoder {
   /// `keep`, the state after the stem of a single tree remains for the next call, which may reuse
   /// it for an equal stem.
   std::vector<EncodedTree> encode(std::span<const TokenTree> trees, bool keep = false);
-  /// Encodes the next block of one text and returns its f and g.
+  /// Encodes the next block of one text and returns its outputs and keys.
   nn::Hidden go_on(const std::vector<std::int64_t>& block, bool fresh);
 
  private:

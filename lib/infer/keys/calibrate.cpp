@@ -122,7 +122,7 @@ std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int6
   for (const EntryRange& range : ranges) {
     const auto walk = make_walk();
     walk->ask_log_probs();
-    if (range.begin > 0) walk->go_on(range.begin, {});
+    if (range.begin > 0) walk->resume(range.begin, {});
     std::uint64_t at = range.begin;
     const std::uint64_t end = range.begin + std::min(each, range.size());
     while (at < end) {

@@ -85,7 +85,7 @@ std::vector<std::uint64_t> WindowWalk::group_sizes() const {
   return sizes;
 }
 
-void WindowWalk::go_on(std::uint64_t entries, nn::State state) {
+void WindowWalk::resume(std::uint64_t entries, nn::State state) {
   std::uint64_t passed = 0;
   while (passed < entries) {
     const auto batch = batches_.next();

@@ -55,7 +55,7 @@ class EntryWalk {
   virtual std::optional<EntryBlock> next() = 0;
   /// Resumes after `entries`, a number of whole blocks; `state` is the former state(). Throws
   /// Error{bad_data} if no block ends there.
-  virtual void go_on(std::uint64_t entries, nn::State state) = 0;
+  virtual void resume(std::uint64_t entries, nn::State state) = 0;
   /// Returns the State needed to resume; empty unless the walk carries State.
   const nn::State& state() const { return state_; }
   virtual bool carried() const { return false; }
@@ -94,7 +94,7 @@ class WindowWalk : public EntryWalk {
   WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
              torch::Device device);
   std::optional<EntryBlock> next() override;
-  void go_on(std::uint64_t entries, nn::State state) override;
+  void resume(std::uint64_t entries, nn::State state) override;
   /// Returns whether windows depend on a carried State.
   bool carried() const override { return windows_.carried; }
   std::uint64_t count() const override;

@@ -59,7 +59,7 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
     const std::string path = folder + "/step-" + std::to_string(entries);
     state = model::load_checkpoint(path).get_state(kState, device);
   }
-  if (range.begin + entries > 0) walk.go_on(range.begin + entries, std::move(state));
+  if (range.begin + entries > 0) walk.resume(range.begin + entries, std::move(state));
   auto last = Clock::now();
   bool stopped = false;
   std::uint64_t walked = entries;

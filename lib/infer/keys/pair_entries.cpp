@@ -58,7 +58,7 @@ std::vector<std::uint64_t> PairWalk::group_sizes() const {
   return sizes;
 }
 
-void PairWalk::go_on(std::uint64_t entries, nn::State /*state*/) {
+void PairWalk::resume(std::uint64_t entries, nn::State /*state*/) {
   std::uint64_t passed = 0;
   while (passed < entries) {
     const auto first = std::exchange(next_pair_, block_end(next_pair_));

@@ -12,17 +12,17 @@
 
 namespace infer {
 
-/// Yields an entry for each token of each target, including its end-of-document token, in the order
-/// of the shard. Each pair is a document of the store, with the pair's number. Pairs of similar
-/// length share a forward pass of at most `batch_tokens` target tokens including padding; a block
-/// contains the pairs of about four forward passes.
+/// A PairWalk yields an entry for each token of each target, including its end-of-document token,
+/// in the order of the shard. Each pair is a document of the store, with the pair's number. Pairs
+/// of similar length share a forward pass of at most `batch_tokens` target tokens including
+/// padding; a block contains the pairs of about four forward passes.
 class PairWalk : public EntryWalk {
  public:
   /// `data` must outlive the walk. Throws the errors of check_pairs().
   PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
            torch::Device device);
   std::optional<EntryBlock> next() override;
-  void go_on(std::uint64_t entries, nn::State state) override;
+  void resume(std::uint64_t entries, nn::State state) override;
   std::uint64_t count() const override;
   std::vector<std::int64_t> first_of_documents() const override;
 

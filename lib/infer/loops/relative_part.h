@@ -11,7 +11,8 @@
 
 namespace infer {
 
-/// Stores keys and values for each row.
+/// A RelativePart decodes attention with relative positions. It stores keys and values for each
+/// row.
 class RelativePart : public Part {
  public:
   /// `name`: prefix of the attention's weights; `biases`: prefix of the position biases; `clamp`:

@@ -9,7 +9,7 @@
 
 namespace infer {
 
-/// Counts over the scores passed to add().
+/// A Retrieval counts how many labels were among the nearest entries of the scores passed to add().
 class Retrieval {
  public:
   /// `at`: numbers of neighbours, each from 1 to `k` of the search (0: no search). Throws

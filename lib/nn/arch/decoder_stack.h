@@ -16,8 +16,8 @@
 namespace nn {
 
 /// Embeds tokens and runs a BlockStack. Submodules: wte, and those of the BlockStack. A token's
-/// position is the number of real tokens before it in its row since the last reset. g is the input
-/// of the last feed-forward network (after its norm), or f: --memory-key.
+/// position is the number of real tokens before it in its row since the last reset. The memory key
+/// is the input of the last feed-forward network (after its norm), or the output: --memory-key.
 class DecoderStack : public Architecture, public RingDecoder, public RecomputingBlocks {
  public:
   /// See nn::carried_state().

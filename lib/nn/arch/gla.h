@@ -16,8 +16,8 @@ namespace nn {
 
 /// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm; --gla-update
 /// and --gla-decay select the mixer. Feed-forward networks, memories in their place and norms are
-/// the transformer's. g is the input of the last mlp, or the output. State: "h.0.state", ...; see
-/// gla_mixers.h.
+/// the transformer's. The memory key is the input of the last mlp, or the output. State:
+/// "h.0.state", ...; see gla_mixers.h.
 class Gla : public Architecture, public RingDecoder {
  public:
   Gla(const ModelOptions& options, std::int64_t vocabulary);

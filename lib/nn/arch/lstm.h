@@ -12,10 +12,10 @@
 
 namespace nn {
 
-/// An embedding, `layers` LSTM layers of width d_recurrent with dropout between them, and a
-/// projection to d_model if the widths differ. g is the output. Weights have torch's names:
-/// weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B, layers,
-/// d_recurrent).
+/// An Lstm consists of an embedding, `layers` LSTM layers of width d_recurrent with dropout between
+/// them, and a projection to d_model if the widths differ. The memory key is the output. Weights
+/// have torch's names: weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0. State: "h" and "c", (B,
+/// layers, d_recurrent).
 class Lstm : public Architecture, public RingDecoder {
  public:
   Lstm(const ModelOptions& options, std::int64_t vocabulary);

@@ -14,10 +14,10 @@
 namespace nn {
 
 /// Layers compute x += contextual(ln_1(x)); x += persistent(ln_2(x)), followed by ln_f.
-/// --scale-output multiplies f by 1 / sqrt(d_model). g is the input of the last persistent unit, or
-/// the output of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and
-/// the units' state. A callback (attention_callback.h) receives the contextual units' weights:
-/// key s is that of the pair of tokens s and s + 1.
+/// --scale-output multiplies the output by 1 / sqrt(d_model). The memory key is the input of the
+/// last persistent unit, or the output of ln_f: --memory-key. State: "started" (B) bool on the CPU,
+/// the cache of pairs, and the units' state. A callback (attention_callback.h) receives the
+/// contextual units' weights: key s is that of the pair of tokens s and s + 1.
 class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;

@@ -28,9 +28,9 @@ namespace nn {
 /// Both memories have the model's width and separate weights, consistent with the paper's parameter
 /// counts of 9.9 billion and, without long-term memory, 8.3 billion. The sum equals the paper's
 /// projection of both outputs side by side. The paper's figures call the norms "normalize"; here
-/// they are RMSNorm, as in the transformers of its comparison. g is the input of mlp, or the output
-/// of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs, and the
-/// memories' state. The State grows with each token until it forgets.
+/// they are RMSNorm, as in the transformers of its comparison. The memory key is the input of mlp,
+/// or the output of ln_f: --memory-key. State: "started" (B) bool on the CPU, the cache of pairs,
+/// and the memories' state. The State grows with each token until it forgets.
 class Mosaic2 : public Architecture, public RingDecoder {
  public:
   static constexpr double kNormEpsilon = 1e-5;

@@ -53,9 +53,9 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
 
 /// An embedding followed by layers. State: "cells" (B, layers, d_model), and the past of layers
 /// that attend (layer_memory.h): inputs (B, length, d_model), or keys and values (B, length, 2
-/// width) in evaluation mode without gradient. A State has one of the two forms. g is the last
-/// layer's z, or f: --memory-key. The initial biases (--forget-bias, --highway-bias) are added to
-/// the parameters, which start at 0.
+/// width) in evaluation mode without gradient. A State has one of the two forms. The memory key is
+/// the last layer's z, or the output: --memory-key. The initial biases (--forget-bias,
+/// --highway-bias) are added to the parameters, which start at 0.
 class Srupp : public Architecture, public RingDecoder {
  public:
   /// Throws Error{bad_config} that names the option.

@@ -4,10 +4,10 @@
 #include "nn/base/torch.h"
 namespace nn {
 
-/// Position of each token in the data stream: three int64 CPU tensors of equal shape, (B, T) or
-/// (N). Tokens of a run are consecutive in the text; a run consists of segments; `position` counts
-/// tokens from the start of the data. Run -1 marks padding. Ids are global: no two batches and no
-/// two processes use equal ids for different positions.
+/// A TokenPositions has the position of each token in the data stream: three int64 CPU tensors of
+/// equal shape, (B, T) or (N). Tokens of a run are consecutive in the text; a run consists of
+/// segments; `position` counts tokens from the start of the data. Run -1 marks padding. Ids are
+/// global: no two batches and no two processes use equal ids for different positions.
 struct TokenPositions {
   torch::Tensor run, segment, position;
 
@@ -18,7 +18,7 @@ struct TokenPositions {
   std::int64_t size() const { return run.numel(); }
 };
 
-/// B rows of T consecutive tokens each.
+/// A Batch has B rows of T consecutive tokens each.
 struct Batch {
   torch::Tensor inputs;  ///< (B, T) int64 ids, or (B, T, width) float32 vectors
   /// (B, T) int64: the token after each input; or (B, T, width) float32.

@@ -11,14 +11,14 @@
 
 namespace nn {
 
-/// M entries: the key g of a context and the token that followed it.
+/// M entries: the key of a context and the token that followed it.
 struct Entries {
   torch::Tensor keys;    ///< (M, d_key)
   torch::Tensor labels;  ///< (M) int64, on the keys' device
   TokenPositions place;  ///< (M), CPU
 
   std::int64_t size() const { return labels.defined() ? labels.numel() : 0; }
-  /// Returns the pairs (g, target) of a batch's tokens, row by row: g (B, T, d_key).
+  /// Returns the pairs (key, target) of a batch's tokens, row by row: keys `g` (B, T, d_key).
   static Entries of(const torch::Tensor& g, const Batch& batch);
   /// Concatenates entries, with the type of the first keys. Skips empty ones.
   static Entries concatenate(const std::vector<Entries>& parts);

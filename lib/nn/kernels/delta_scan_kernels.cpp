@@ -51,7 +51,7 @@ class Chunks {
     if (o != nullptr) write_output(begin, s, o);
     for (std::int64_t t = 0; t < n_; ++t) vec::scale(u_row(t), head_.d_value, to_end_[t]);
     vec::scale(state, head_.d_key * head_.d_value, from_start_[n_ - 1]);
-    multiply<Float>(k_, Read::turned, values(u_), Read::as_is, s, Into::sum);
+    multiply<Float>(k_, Read::transposed, values(u_), Read::as_is, s, Into::sum);
   }
 
   /// `before` and `after` are the states around the chunk. On entry d_state is the gradient of
@@ -65,13 +65,13 @@ class Chunks {
                                     head_.value_stride),
         u(values(u_)), s(before, head_.d_key, head_.d_value);
     const MatrixOf<Float> d_s = matrix_of(d_state), d_z = values(d_z_), other = values(other_);
-    multiply<Float>(q_, Read::as_is, k_, Read::turned, square(a_));
+    multiply<Float>(q_, Read::as_is, k_, Read::transposed, square(a_));
     faded(a_, /*diagonal=*/true);
 
     // The gradient of u from o and from the chunk's last state.
     multiply<Float>(k_, Read::as_is, d_s, Read::as_is, d_z);
     for (std::int64_t t = 0; t < n_; ++t) vec::scale(d_z.row(t), head_.d_value, to_end_[t]);
-    multiply<Float>(square(a_), Read::turned, d_o, Read::as_is, d_z, Into::sum);
+    multiply<Float>(square(a_), Read::transposed, d_o, Read::as_is, d_z, Into::sum);
     substitute_back(d_z);
     for (std::int64_t t = 0; t < n_; ++t) {  // d_z: from the gradient of u_t to that of z_t and v_t
       const auto gate = (begin + t) * head_.gate_stride;
@@ -79,9 +79,9 @@ class Chunks {
       vec::scale(d_z.row(t), head_.d_value, beta(t));
       std::copy_n(d_z.row(t), head_.d_value, g.d_v + (begin + t) * head_.value_stride);
     }
-    multiply<Float>(d_o, Read::as_is, u, Read::turned, square(d_a_));
+    multiply<Float>(d_o, Read::as_is, u, Read::transposed, square(d_a_));
     faded(d_a_, /*diagonal=*/true);
-    multiply<Float>(d_z, Read::as_is, u, Read::turned, square(d_p_), Into::fresh, -1);
+    multiply<Float>(d_z, Read::as_is, u, Read::transposed, square(d_p_), Into::fresh, -1);
     faded(d_p_, /*diagonal=*/false);
 
     const Float across =
@@ -91,20 +91,20 @@ class Chunks {
     // First the gradient of k in reads of the state, then the gradient of k in writes to it.
     for (std::int64_t t = 0; t < n_; ++t)
       scaled_row(u_row(t), head_.d_value, to_end_[t], other.row(t));
-    multiply<Float>(other, Read::as_is, d_s, Read::turned, d_written);
-    multiply<Float>(square(d_p_), Read::turned, k_, Read::as_is, d_written, Into::sum);
-    multiply<Float>(square(d_a_), Read::turned, q_, Read::as_is, d_written, Into::sum);
+    multiply<Float>(other, Read::as_is, d_s, Read::transposed, d_written);
+    multiply<Float>(square(d_p_), Read::transposed, k_, Read::as_is, d_written, Into::sum);
+    multiply<Float>(square(d_a_), Read::transposed, q_, Read::as_is, d_written, Into::sum);
     vec::scale(d_state, head_.d_key * head_.d_value, from_start_[n_ - 1]);
     for (std::int64_t t = 0; t < n_; ++t)
       scaled_row(d_o.row(t), head_.d_value, from_start_[t], other.row(t));
-    multiply<Float>(other, Read::as_is, s, Read::turned, d_q);
+    multiply<Float>(other, Read::as_is, s, Read::transposed, d_q);
     multiply<Float>(square(d_a_), Read::as_is, k_, Read::as_is, d_q, Into::sum);
-    multiply<Float>(q_, Read::turned, other, Read::as_is, d_s, Into::sum);
+    multiply<Float>(q_, Read::transposed, other, Read::as_is, d_s, Into::sum);
     for (std::int64_t t = 0; t < n_; ++t)
       scaled_row(d_z.row(t), head_.d_value, from_start_[t], other.row(t));
-    multiply<Float>(other, Read::as_is, s, Read::turned, d_read, Into::fresh, -1);
+    multiply<Float>(other, Read::as_is, s, Read::transposed, d_read, Into::fresh, -1);
     multiply<Float>(square(d_p_), Read::as_is, k_, Read::as_is, d_read, Into::sum);
-    multiply<Float>(k_, Read::turned, other, Read::as_is, d_s, Into::sum, -1);
+    multiply<Float>(k_, Read::transposed, other, Read::as_is, d_s, Into::sum, -1);
     write_key_gradients(begin, across, d_q, g);
   }
 
@@ -128,7 +128,7 @@ class Chunks {
       from_start_[t] = vec::exp(static_cast<Float>(sums[t]));
       to_end_[t] = vec::exp(static_cast<Float>(sum - sums[t]));
     }
-    multiply<Float>(k_, Read::as_is, k_, Read::turned, square(p_));
+    multiply<Float>(k_, Read::as_is, k_, Read::transposed, square(p_));
     faded(p_, /*diagonal=*/false);
   }
 
@@ -171,7 +171,7 @@ class Chunks {
                               head_.value_stride);
     multiply<Float>(q_, Read::as_is, s, Read::as_is, out);
     for (std::int64_t t = 0; t < n_; ++t) vec::scale(out.row(t), head_.d_value, from_start_[t]);
-    multiply<Float>(q_, Read::as_is, k_, Read::turned, square(a_));
+    multiply<Float>(q_, Read::as_is, k_, Read::transposed, square(a_));
     faded(a_, /*diagonal=*/true);
     multiply<Float>(square(a_), Read::as_is, values(u_), Read::as_is, out, Into::sum);
   }

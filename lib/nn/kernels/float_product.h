@@ -13,18 +13,19 @@ extern "C" void dgemm_(const char* transpose_a, const char* transpose_b, const i
 
 namespace nn {
 
-/// Whether a product transposes its factor.
-enum class Read { as_is, turned };
+/// Read says whether a product transposes its factor.
+enum class Read { as_is, transposed };
 
-/// C = scale A B, or C += scale A B. After transposition A is (m, k) and B (k, n); C is (m, n).
+/// Computes C = scale A B, or C += scale A B. After transposition A is (m, k) and B (k, n); C is
+/// (m, n).
 template <class Float>
 void multiply(const MatrixOf<const Float>& a, Read read_a, const MatrixOf<const Float>& b,
               Read read_b, const MatrixOf<Float>& c, Into into = Into::fresh, Float scale = 1) {
   // The BLAS is column-major: it computes C^T = B^T A^T, with transposed factors.
-  const char turn_a = read_a == Read::turned ? 'T' : 'N',
-             turn_b = read_b == Read::turned ? 'T' : 'N';
+  const char turn_a = read_a == Read::transposed ? 'T' : 'N',
+             turn_b = read_b == Read::transposed ? 'T' : 'N';
   const int m = static_cast<int>(c.rows), n = static_cast<int>(c.columns),
-            k = static_cast<int>(read_a == Read::turned ? a.rows : a.columns),
+            k = static_cast<int>(read_a == Read::transposed ? a.rows : a.columns),
             a_stride = static_cast<int>(a.stride), b_stride = static_cast<int>(b.stride),
             c_stride = static_cast<int>(c.stride);
   const Float keep = into == Into::sum ? 1 : 0;

@@ -21,7 +21,7 @@ class SegmentMemory {
  public:
   explicit SegmentMemory(std::int64_t most) : most_(most) {}
 
-  /// Appends the pairs (g, target) of a batch: g (B, T, d_key), without gradient.
+  /// Appends the pairs (key, target) of a batch: keys (B, T, d_key), without gradient.
   void append(const torch::Tensor& g, const Batch& batch);
   /// Returns the entries of each segment, oldest first, row by row.
   std::vector<Entries> view() const;

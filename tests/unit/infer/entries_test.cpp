@@ -233,7 +233,7 @@ DOCTEST_TEST_CASE(
         const auto own = walk();
         const auto range = own->range_of({index, count});
         DOCTEST_CHECK(range.begin == at);
-        if (range.begin > 0) own->go_on(range.begin, {});
+        if (range.begin > 0) own->resume(range.begin, {});
         while (at < range.end) {
           auto block = own->next();
           DOCTEST_REQUIRE(block.has_value());
