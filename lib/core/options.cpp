@@ -1,6 +1,7 @@
 #include "core/options.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -68,11 +69,24 @@ std::string print_for(const Field& field, const T& value) {
   return print(value);
 }
 
-// Returns the text in the letters of choices: lower case, with hyphens.
+// Returns the text in the letters of choices: lower case, with hyphens, and without the
+// abbreviations that other programs have for some.
 std::string as_choice(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(c == '_' || c == ' ' ? '-' : std::tolower(c));
   });
+  constexpr std::array<std::array<std::string_view, 2>, 10> kShort = {{{"bf16", "bfloat16"},
+                                                                       {"f32", "float32"},
+                                                                       {"fp32", "float32"},
+                                                                       {"f64", "float64"},
+                                                                       {"fp64", "float64"},
+                                                                       {"q8-0", "int8"},
+                                                                       {"validation", "valid"},
+                                                                       {"training", "train"},
+                                                                       {"numpy", "npy"},
+                                                                       {"json", "jsonl"}}};
+  for (const auto& [other, choice] : kShort)
+    if (text == other) return std::string(choice);
   return text;
 }
 

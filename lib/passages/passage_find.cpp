@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/json.h"
 #include "core/line_reader.h"
 #include "shard/unpacked_source.h"
@@ -59,6 +60,11 @@ void FindOptions::fields(core::FieldList& f) {
 std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,
                             core::ByteSink& out,
                             const std::function<void(std::uint64_t)>& written) {
+  for (const auto& path : options.files)
+    if (path != "-" && !core::exists(path))
+      core::fail(core::Code::no_input,
+                 "{}: does not exist; a FILE has queries, one per line; pipe a single query to stdin",
+                 path);
   PassageQueries queries(index);
   std::uint64_t done = 0;
   for (const auto& path : core::input_paths(options.files)) {

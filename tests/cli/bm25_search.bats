@@ -77,6 +77,7 @@ END
   mkdir folder
   fails 66 'folder: is an empty folder; give a file' bm25-search find -i folder </dev/null
   fails 66 'cannot open' bm25-search find -i nowhere </dev/null
+  fails 66 'lake: does not exist; a FILE has queries' bm25-search find -i lines.bm25 lake
   head -c -1 lines.bm25 >cut.bm25
   fails 65 'cut short' bm25-search info cut.bm25
   fails 64 '--index' bm25-search find </dev/null

@@ -165,6 +165,7 @@ says() {
   printf 'method = greedy\n' >c.conf
   says 78 "c.conf:1: not TOML: " bm25-pack --config c.conf
   says 64 "--split: 'Valid' is not one of train, valid; did you mean valid?" gen-moons --split Valid
+  says 64 "'validation' is not one of train, valid; did you mean valid?" gen-moons --split validation
   says 64 "--split: its value is missing; see --help" gen-moons --split
   says 64 "--phase: '50%' is not a number; write 0.5" gen-moons --phase 50%
   says 66 "on: does not exist; a switch takes no value: give --NAME or --no-NAME" shard info --json on
