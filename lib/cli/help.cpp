@@ -52,7 +52,8 @@ std::string row_of(const CLI::Option& option, std::size_t width) {
   const auto type = option.get_items_expected_max() > 0 ? option.get_type_name() : "";
   const auto value = option.get_default_str().empty() ? "" : "=" + option.get_default_str();
   const auto whole = left + (type.empty() ? "" : " ") + type + value;
-  if (width == 0 || whole.size() + 2 <= width) return help_row(whole, text, width);
+  if (width == 0 || whole.size() + 2 <= width || type.find('|') == type.npos)
+    return help_row(whole, text, width);
   // The choices do not fit beside the option's name.
   text += ": ";
   for (const char c : type) text += c == '|' ? std::string(", ") : std::string(1, c);

@@ -20,16 +20,16 @@ double parse_number(std::string_view text, std::string_view whole, const char* w
 }
 
 constexpr std::string_view kUnits = "KMGT";
-constexpr auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+constexpr auto is_decimal = [](char c) { return c >= '0' && c <= '9'; };
 
 // Removes what people write in numbers for readers: a leading +, and underscores between digits.
 std::string plain_digits(std::string_view text) {
-  if (text.size() > 1 && text[0] == '+' && (is_digit(text[1]) || text[1] == '.'))
+  if (text.size() > 1 && text[0] == '+' && (is_decimal(text[1]) || text[1] == '.'))
     text.remove_prefix(1);
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const bool between =
-        i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) && is_digit(text[i + 1]);
+        i > 0 && i + 1 < text.size() && is_decimal(text[i - 1]) && is_decimal(text[i + 1]);
     if (text[i] != '_' || !between) plain += text[i];
   }
   return plain;
