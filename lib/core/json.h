@@ -15,6 +15,10 @@ using OrderedJson = nlohmann::ordered_json;
 /// Parses one document that is nested at most `max_depth` deep. `origin` names it in messages.
 /// Throws Error{bad_data}, also for a number beyond double's range.
 Json parse_json(std::string_view text, const std::string& origin, int max_depth = 64);
+/// Parses a document whose members keep their order, and whose objects have at most 1,000 members
+/// each.
+OrderedJson parse_ordered_json(std::string_view text, const std::string& origin,
+                               int max_depth = 64);
 
 /// Writes a document as one line without spaces. Bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json);

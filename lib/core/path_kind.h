@@ -51,7 +51,8 @@ constexpr bool is_folder(PathKind kind) { return kind >= PathKind::model; }
 /// Returns whether the file begins with these bytes. Throws Error{no_input}, Error{io}.
 bool begins_with(const std::string& path, std::string_view bytes);
 
-/// Returns what a message says after the path: "does not exist", "is a GGUF file", "is a datastore".
+/// Returns what a message says after the path: "does not exist", "is a GGUF file", "is a
+/// datastore".
 std::string what_path_is(const std::string& path);
 
 /// Throws Error{no_input} for a folder in place of a file; the text says what the folder is.

@@ -21,7 +21,8 @@ std::string counted(std::uint64_t n, std::string_view thing);
 /// which the number is an integer below 10,000, else writes all digits. `unit` is 1000 or 1024.
 std::string format_count(double number, std::int64_t unit = 1000);
 /// Parses a duration of at most 30 years into seconds: "90", "15:00", "1:30:00" (seconds, M:S,
-/// H:M:S), "2h", "1h30m" (d, h, m, s). The bound keeps its nanoseconds within a clock's range. Throws Error{usage}.
+/// H:M:S), "2h", "1h30m" (d, h, m, s). The bound keeps its nanoseconds within a clock's range.
+/// Throws Error{usage}.
 double parse_duration_s(std::string_view text);
 /// Formats a number of bytes: 1536 -> "1.5 KiB".
 std::string format_bytes(double bytes);

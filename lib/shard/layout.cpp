@@ -200,8 +200,7 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
   if (fingerprint(header, content) != trailer.fingerprint) damaged(name, offset, "the fingerprint");
 
   const auto text = text_of(frame.subspan(kTrailerFixedBytes + boundary_bytes, provenance_bytes));
-  core::parse_json(text, name + ": provenance", 32);  // bounds the depth
-  const auto provenance = core::OrderedJson::parse(text);
+  const auto provenance = core::parse_ordered_json(text, name + ": provenance", 32);
   if (!provenance.is_array()) damaged(name, offset, "the provenance");
   for (const auto& entry : provenance) trailer.provenance.push_back(entry);
   if (const auto names = room - boundary_bytes - provenance_bytes; names > 0)

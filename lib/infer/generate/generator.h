@@ -99,8 +99,8 @@ class Generator {
   void run(const Arrivals& arrivals, const GeneratorCallbacks& watch);
 
   /// Replaces the memory options. Keeps open datastores and further models open. Memories that
-  /// cannot be cited give no citations. If it throws, with the errors of the constructor, the former
-  /// memories remain.
+  /// cannot be cited give no citations. If it throws, with the errors of the constructor, the
+  /// former memories remain.
   void remember_by(const MemoryOptions& memory);
 
   const GeneratorOptions& options() const { return options_; }

@@ -176,9 +176,7 @@ std::string Chat::write(OrderedJson messages, bool asks, const std::string& orig
 }
 
 OrderedJson parse_messages(const std::string& json, const std::string& origin) {
-  OrderedJson messages = OrderedJson::parse(core::mend_json(json).text, nullptr, false);
-  if (messages.is_discarded()) fail(Code::bad_data, "{}: messages: not JSON", origin);
-  return messages;
+  return core::parse_ordered_json(core::mend_json(json).text, origin + ": messages");
 }
 
 OrderedJson user_turn(const std::string& text) {

@@ -73,8 +73,7 @@ class BatchEncoder {
   void encode_pieces(const Batch& batch, const Batch::Part& part, Encoded& out) {
     const std::string origin = fmt::format("{}:{}", batch.source, part.line);
     const std::string_view line = batch.piece(part);
-    core::parse_json(line, origin, kDeepest);  // enforces the depth limit
-    const auto pieces = options_.pieces(core::OrderedJson::parse(line), origin);
+    const auto pieces = options_.pieces(core::parse_ordered_json(line, origin, kDeepest), origin);
     const std::size_t start = out.ids.size();
     Encoded::Part made{0, 0, 0, true};
     std::string whole;

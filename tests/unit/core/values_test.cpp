@@ -391,3 +391,18 @@ DOCTEST_TEST_CASE("what a terminal would obey is written as bytes") {
                 "\\x9b \\xc0\\x80 \\xed\\xa0\\x80 \\xe4\\xb8");
   DOCTEST_CHECK(core::printable("").empty());
 }
+
+DOCTEST_TEST_CASE(
+    "an object whose members keep their order has at most 1,000 of them; a sorted one any number") {
+  const auto with_members = [](int n) {
+    std::string text = R"({"z":"a:b\":{",)";
+    for (int i = 1; i < n; ++i) text += "\"k" + std::to_string(i) + "\":[1],";
+    return text.substr(0, text.size() - 1) + "}";
+  };
+  const auto ordered = core::parse_ordered_json(with_members(1000), "x");
+  DOCTEST_CHECK(ordered.size() == 1000);
+  DOCTEST_CHECK(ordered.begin().key() == "z");
+  const Thrown error = thrown([&] { core::parse_ordered_json(with_members(1001), "x"); });
+  DOCTEST_CHECK(error.text == "x: an object of JSON has more than 1000 members");
+  DOCTEST_CHECK(core::parse_json(with_members(100'000), "x").size() == 100'000);
+}

@@ -1,5 +1,7 @@
 #include "model/safetensors.h"
 
+#include <fmt/format.h>
+
 #include "folder_of_test.h"
 
 namespace {
@@ -139,6 +141,12 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   refused("not JSON", "{]");
   refused("no JSON header", "[]");
   refused("nested too deeply", R"({"t":[[[[[[]]]]]]})");
+  // Reading takes time in proportion to the bytes, not to their square.
+  std::string many = "{";
+  for (int i = 0; i < 300'000; ++i)
+    many += fmt::format(R"("x{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}},)", i);
+  many += R"("t":3})";
+  refused("not described", many);
   auto huge = file_of("{}", 0);
   huge[7] = std::byte{0x7f};
   expect_error(core::Code::bad_data, "a header of", [&] { reader_of(huge); });
