@@ -92,7 +92,8 @@ END
 }
 
 @test "--tune chooses the shares; its file gives the tuned figure" {
-  run --separate-stderr eval-ppl -m model --ensemble other --ensemble lstm --tune valid.shard.zst --tune-lambdas 0,0.1,0.4,0.7 -o tuned.conf
+  run --separate-stderr eval-ppl -m model --ensemble other --ensemble lstm --tune valid.shard.zst --tune-lambdas 0,0.1,0.4,0.7 \
+    --tune-ensemble-temperatures 1 -o tuned.conf
   [ "$status" -eq 0 ]
   tuned=$(sed -nE 's/.*perplexity ([0-9.]+), the best of ([0-9]+) settings.*/\1 \2/p' <<<"$stderr")
   [ "${tuned#* }" -eq 13 ]
