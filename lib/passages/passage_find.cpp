@@ -62,9 +62,10 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
                             const std::function<void(std::uint64_t)>& written) {
   for (const auto& path : options.files)
     if (path != "-" && !core::exists(path))
-      core::fail(core::Code::no_input,
-                 "{}: does not exist; a FILE has queries, one per line; pipe a single query to stdin",
-                 path);
+      core::fail(
+          core::Code::no_input,
+          "{}: does not exist; a FILE has queries, one per line; pipe a single query to stdin",
+          path);
   PassageQueries queries(index);
   std::uint64_t done = 0;
   for (const auto& path : core::input_paths(options.files)) {
