@@ -234,16 +234,16 @@ class XzUnpacker : public MemberUnpacker {
   lzma_stream stream_ = LZMA_STREAM_INIT;
 };
 
+// With gzip's, the method deflate.
+constexpr std::string_view kGzipMagic = "\x1F\x8B\x08", kXzMagic("\xFD\x37zXZ\0", 6);
+
 std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte> start,
                                                        const std::string& name,
                                                        std::uint64_t memory) {
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   if (core::is_bzip2(text)) return std::make_unique<Bzip2Unpacker>(name);
-  constexpr std::string_view kXz("\xFD\x37zXZ\0", 6);
-  if (text.starts_with(kXz)) return std::make_unique<XzUnpacker>(name, memory);
-  if (start.size() >= 3 && start[0] == std::byte{0x1F} && start[1] == std::byte{0x8B} &&
-      start[2] == std::byte{Z_DEFLATED})
-    return std::make_unique<GzipUnpacker>(name);
+  if (text.starts_with(kXzMagic)) return std::make_unique<XzUnpacker>(name, memory);
+  if (text.starts_with(kGzipMagic)) return std::make_unique<GzipUnpacker>(name);
   if (start.size() < sizeof(std::uint32_t)) return nullptr;
   const auto magic = layout::get<std::uint32_t>(start, 0);
   // The first frame of a shard is skippable for zstd; the frames after it are ids.
@@ -262,9 +262,8 @@ bool ends_in_magic(std::string_view all, std::string_view name) {
   struct Packed {
     std::string_view end, magic;
   };
-  constexpr std::array kPacked = {Packed{".gz", "\x1F\x8B\x08"}, Packed{".bz2", "BZh"},
-                                  Packed{".xz", std::string_view("\xFD\x37zXZ\0", 6)},
-                                  Packed{".zst", "\x28\xB5\x2F\xFD"}};
+  constexpr std::array kPacked = {Packed{".gz", kGzipMagic}, Packed{".bz2", "BZh"},
+                                  Packed{".xz", kXzMagic}, Packed{".zst", "\x28\xB5\x2F\xFD"}};
   constexpr std::size_t kBzip2 = 10;
   return !all.empty() && std::any_of(kPacked.begin(), kPacked.end(), [&](const Packed& packed) {
     const bool begun = packed.magic.starts_with(all) ||
