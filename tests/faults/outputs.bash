@@ -240,7 +240,7 @@ both() {
       LD_PRELOAD=$faults FAULT_CALL=$call FAULT_AT=$n FAULT_ERRNO=stop "${command[@]}" >first.stdout 2>first.stderr </dev/null &
       pid=$!
       first=0 second=0
-      holds "$pid" || { echo "$name: is not stopped at $call $n" && wrong=1 && kill -9 "$pid" 2>/dev/null || :; }
+      holds "$pid" || { echo "$name: is not stopped at $call $n" && wrong=1 && kill -9 "$pid"; }
       "${command[@]}" >stdout 2>stderr </dev/null || second=$?
       kill -CONT "$pid" 2>/dev/null || wrong=1
       wait "$pid" || first=$?
