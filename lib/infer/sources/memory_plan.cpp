@@ -246,8 +246,11 @@ MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& wi
                               const model::Loaded& loaded) {
   PlanContext context{windows, *loaded.model, loaded.facts};
   context.loaded = &loaded;
+  // A request may leave the open datastores out.
   const StoreOpener again =
-      stores == nullptr ? open : [this](const auto&, const auto&) { return stores; };
+      stores == nullptr ? open : [this](const auto& folders, const auto&) {
+        return folders.empty() ? nullptr : stores;
+      };
   context.open = &again;
   context.ngrams = ngrams;
   MemoryPlan plan = plan_of(options, context);

@@ -303,7 +303,6 @@ class StoreKind : public SourceKind {
     const auto& folders = o.stores.folders;
     const bool given = context.open != nullptr && *context.open;
     plan.stores.opened = context.loaded == nullptr ? context.opened
-                         : folders.empty()         ? nullptr  // others may be open still
                          : given                   ? (*context.open)(folders, *context.loaded)
                                                    : open_stores(folders, *context.loaded);
     if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
