@@ -247,10 +247,9 @@ MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& wi
   PlanContext context{windows, *loaded.model, loaded.facts};
   context.loaded = &loaded;
   // A request may leave the open datastores out.
-  const StoreOpener again =
-      stores == nullptr ? open : [this](const auto& folders, const auto&) {
-        return folders.empty() ? nullptr : stores;
-      };
+  const StoreOpener again = stores == nullptr ? open : [this](const auto& folders, const auto&) {
+    return folders.empty() ? nullptr : stores;
+  };
   context.open = &again;
   context.ngrams = ngrams;
   MemoryPlan plan = plan_of(options, context);
