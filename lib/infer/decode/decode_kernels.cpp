@@ -10,13 +10,15 @@
 #include <type_traits>
 #include <vector>
 
-#ifdef __AVX512F__
-#define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
+#ifdef __AVX2__
 #if defined(__GNUC__) && !defined(__clang__)  // gcc 12 warns about its own header
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <immintrin.h>
+#endif
+#ifdef __AVX512F__
+#define INFER_HALF_PRODUCTS [[gnu::target("avx512f,avx512bf16")]]
 #endif
 
 #include "core/error.h"
@@ -26,8 +28,8 @@
 namespace infer {
 namespace {
 
-// Sixteen floats, with a conversion from each type of weight. AVX-512 uses intrinsics: gcc 12's
-// vector extensions make int8 sixteen times slower.
+// Sixteen floats, with a conversion from each type of weight. Intrinsics, because gcc 12's vector
+// extensions convert int8 one by one.
 #ifdef __AVX512F__
 struct Lanes {
   __m512 v = _mm512_setzero_ps();
@@ -43,6 +45,29 @@ struct Lanes {
   }
   void add_product(const Lanes& a, const Lanes& b) { v = _mm512_fmadd_ps(a.v, b.v, v); }
   void store(float* p) const { _mm512_storeu_ps(p, v); }
+};
+#elif defined(__AVX2__) && defined(__FMA__)
+struct Lanes {
+  __m256 low = _mm256_setzero_ps(), high = _mm256_setzero_ps();
+  static Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+  static Lanes load(const std::uint16_t* p) {
+    const auto half = [p](int first) {
+      const auto* const at = reinterpret_cast<const __m128i*>(p + first);
+      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(at)), 16));
+    };
+    return {half(0), half(8)};
+  }
+  static Lanes load(const std::int8_t* p) {
+    const auto half = [p](int first) {
+      const auto* const at = reinterpret_cast<const __m128i*>(p + first);
+      return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
+    };
+    return {half(0), half(8)};
+  }
+  void add_product(const Lanes& a, const Lanes& b) {
+    low = _mm256_fmadd_ps(a.low, b.low, low), high = _mm256_fmadd_ps(a.high, b.high, high);
+  }
+  void store(float* p) const { _mm256_storeu_ps(p, low), _mm256_storeu_ps(p + 8, high); }
 };
 #else
 struct Lanes {
@@ -76,13 +101,22 @@ struct Lanes {
               ((half[i][2] + half[i][6]) + (half[i][3] + half[i][7]));
 }
 
-// Multiplies four rows of weights by R rows of x: sums (R, 4). It prefetches the panel `ahead`
+template <class Weight>
+constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Weight));
+
+// Prefetches four lines of the panel `next`, whose four rows are contiguous, while column k of
+// the panel before it is multiplied. Memory is fastest when its lines are fetched in order.
+template <class Weight>
+inline void prefetch(const Weight* next, std::int64_t k) {
+  for (std::int64_t i = 0; i < 4; ++i) __builtin_prefetch(next + 4 * k + i * kLine<Weight>, 0, 3);
+}
+
+// Multiplies four rows of weights by R rows of x: sums (R, 4). It prefetches the panel `next`
 // while it computes.
 template <int R, class Weight>
-inline void panel(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahead, const float* x,
+inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next, const float* x,
                   std::int64_t ldx, float (&sums)[R][4]) {
   constexpr std::int64_t kLanes = PackedMatrix::kLanes;
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Weight));
   Lanes sum[4][R];
   const auto step = [&](std::int64_t k) {
     Lanes weight[4];
@@ -93,9 +127,9 @@ inline void panel(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahe
     }
   };
   std::int64_t k = 0;
-  for (; k + kLine <= in; k += kLine) {
-    for (int i = 0; i < 4; ++i) __builtin_prefetch(w[i] + ahead + k, 0, 3);
-    for (std::int64_t j = 0; j < kLine; j += kLanes) step(k + j);
+  for (; k + kLine<Weight> <= in; k += kLine<Weight>) {
+    prefetch(next, k);
+    for (std::int64_t j = 0; j < kLine<Weight>; j += kLanes) step(k + j);
   }
   for (; k < in; k += kLanes) step(k);
   for (int r = 0; r < R; ++r) {
@@ -106,10 +140,10 @@ inline void panel(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahe
 }
 
 template <int R, class Weight, class Put>
-inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahead,
+inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
                           const float* x, std::int64_t ldx, std::int64_t first, const Put& put) {
   float sums[R][4];
-  panel<R>(w, in, ahead, x + first * ldx, ldx, sums);
+  panel<R>(w, in, next, x + first * ldx, ldx, sums);
   for (int i = 0; i < 4; ++i)
     for (int r = 0; r < R; ++r) put(i, first + r, sums[r][i]);
 }
@@ -159,16 +193,14 @@ INFER_HALF_PRODUCTS inline void half_step(const Weight* const (&w)[4], std::int6
 // j, for every R.
 template <int R, class Weight>
 INFER_HALF_PRODUCTS inline void half_panel(const Weight* const (&w)[4], std::int64_t in,
-                                           std::int64_t ahead, const std::uint16_t* x,
+                                           const Weight* next, const std::uint16_t* x,
                                            std::int64_t ldx, float (*y)[4]) {
-  constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Weight));
   __m512 sum[R][4];
   for (int r = 0; r < R; ++r)
     for (int i = 0; i < 4; ++i) sum[r][i] = _mm512_setzero_ps();
   std::int64_t k = 0;
   for (; k + 32 <= in; k += 32) {
-    if (k % kLine == 0)
-      for (int i = 0; i < 4; ++i) __builtin_prefetch(w[i] + ahead + k, 0, 3);
+    if (k % kLine<Weight> == 0) prefetch(next, k);
     half_step<32>(w, k, x, ldx, sum);
   }
   if (k < in) half_step<16>(w, k, x, ldx, sum);
@@ -177,21 +209,21 @@ INFER_HALF_PRODUCTS inline void half_panel(const Weight* const (&w)[4], std::int
 }
 
 template <class Weight>
-INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in, std::int64_t ahead,
+INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
                                    const std::uint16_t* x, std::int64_t ldx, std::int64_t rows,
                                    float (*y)[4]) {
-  for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, ahead, x, ldx, y);
+  for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, next, x, ldx, y);
   switch (rows) {
     case 1:
-      return half_panel<1>(w, in, ahead, x, ldx, y);
+      return half_panel<1>(w, in, next, x, ldx, y);
     case 2:
-      return half_panel<2>(w, in, ahead, x, ldx, y);
+      return half_panel<2>(w, in, next, x, ldx, y);
     case 3:
-      return half_panel<3>(w, in, ahead, x, ldx, y);
+      return half_panel<3>(w, in, next, x, ldx, y);
     case 4:
-      return half_panel<4>(w, in, ahead, x, ldx, y);
+      return half_panel<4>(w, in, next, x, ldx, y);
     case 5:
-      return half_panel<5>(w, in, ahead, x, ldx, y);
+      return half_panel<5>(w, in, next, x, ldx, y);
     default:
       return;
   }
@@ -468,29 +500,29 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
     const Weight* w[4];
     for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
       w[i] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
-    const std::int64_t ahead = kPanel * (p + 2) <= out_ ? kPanel * stride_ : 0;
+    const Weight* const next = kPanel * (p + 2) <= out_ ? w[0] + kPanel * stride_ : w[0];
     const auto put = [&](std::int64_t i, std::int64_t r, float sum) {
       const std::int64_t o = kPanel * p + i;
       if (o >= out_) return;
       y[r * ldy + o] = precision_ == Precision::int8 ? sum * scales_[o] : sum;
     };
     std::int64_t r = 0;
-    for (; r + 6 <= rows; r += 6) rows_of_panel<6>(w, stride_, ahead, x, ldx, r, put);
+    for (; r + 6 <= rows; r += 6) rows_of_panel<6>(w, stride_, next, x, ldx, r, put);
     switch (rows - r) {
       case 1:
-        rows_of_panel<1>(w, stride_, ahead, x, ldx, r, put);
+        rows_of_panel<1>(w, stride_, next, x, ldx, r, put);
         break;
       case 2:
-        rows_of_panel<2>(w, stride_, ahead, x, ldx, r, put);
+        rows_of_panel<2>(w, stride_, next, x, ldx, r, put);
         break;
       case 3:
-        rows_of_panel<3>(w, stride_, ahead, x, ldx, r, put);
+        rows_of_panel<3>(w, stride_, next, x, ldx, r, put);
         break;
       case 4:
-        rows_of_panel<4>(w, stride_, ahead, x, ldx, r, put);
+        rows_of_panel<4>(w, stride_, next, x, ldx, r, put);
         break;
       case 5:
-        rows_of_panel<5>(w, stride_, ahead, x, ldx, r, put);
+        rows_of_panel<5>(w, stride_, next, x, ldx, r, put);
         break;
       default:
         break;
@@ -550,9 +582,9 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
         from[static_cast<std::size_t>(i)] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
       return from;
     };
-    const auto multiply_by = [&](const auto& from, std::int64_t next) {
+    const auto multiply_by = [&](const auto& from, std::int64_t to_next) {
       const std::remove_cvref_t<decltype(from[0])> w[kPanel] = {from[0], from[1], from[2], from[3]};
-      half_rows(w, stride_, next, halves, wide, rows, made);
+      half_rows(w, stride_, w[0] + to_next, halves, wide, rows, made);
     };
     if (halves_ != nullptr) {
       multiply_by(rows_from(halves_), ahead);
