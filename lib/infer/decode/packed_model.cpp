@@ -41,7 +41,9 @@ void PackedModel::take(const torch::Tensor& weight, std::int64_t first, const to
       .matrix.set_rows(first, rows.size(0), rows.const_data_ptr<float>());
 }
 
-void PackedModel::leaves(std::span<const torch::Tensor> weights) { nn::expect_huge_pages(weights); }
+void PackedModel::leaves(std::span<const torch::Tensor> weights) {
+  nn::move_to_huge_pages(weights);
+}
 
 const PackedMatrix* PackedModel::find(const torch::Tensor& weight) const {
   const auto found = weights_.find(weight.unsafeGetTensorImpl());

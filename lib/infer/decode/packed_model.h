@@ -25,7 +25,7 @@ class PackedModel : public model::WeightTaker {
 
   bool takes(const nn::Model& model, const torch::Tensor& weight) override;
   void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) override;
-  /// Asks for huge pages: each token reads all weights.
+  /// Moves them to huge pages: each token reads all weights.
   void leaves(std::span<const torch::Tensor> weights) override;
 
   /// Returns the packed form of a parameter; null: the model has its numbers.

@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
+
+#include "core/huge_array.h"
 
 namespace nn {
 namespace {
@@ -54,24 +58,28 @@ void read_rows_ahead(const torch::Tensor& table, const torch::Tensor& rows) {
   }
 }
 
-void expect_huge_pages([[maybe_unused]] std::span<const torch::Tensor> tensors) {
-#ifdef MADV_HUGEPAGE
-  constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20, kGap = std::uintptr_t{1} << 16;
-  std::vector<std::pair<std::uintptr_t, std::uintptr_t>> spans;  // first byte, and one behind
+void move_to_huge_pages(std::span<const torch::Tensor> tensors) {
+  constexpr std::size_t kAlignment = 64;
+  const auto room = [](const torch::Tensor& tensor) {
+    return (tensor.nbytes() + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  std::vector<torch::Tensor> moved;
+  std::size_t bytes = 0;
   for (const auto& tensor : tensors) {
-    if (!tensor.is_cpu() || tensor.storage().nbytes() == 0) continue;
-    const auto begin = reinterpret_cast<std::uintptr_t>(tensor.storage().data());
-    spans.emplace_back(begin, begin + tensor.storage().nbytes());
+    if (!tensor.is_cpu() || !tensor.is_contiguous() || tensor.storage().use_count() > 1 ||
+        tensor.storage().nbytes() != tensor.nbytes())
+      continue;
+    moved.push_back(tensor);
+    bytes += room(tensor);
   }
-  std::sort(spans.begin(), spans.end());
-  for (std::size_t i = 0; i < spans.size();) {
-    auto [begin, end] = spans[i++];
-    for (; i < spans.size() && spans[i].first <= end + kGap; ++i)
-      end = std::max(end, spans[i].second);
-    advise((begin + kHugePage - 1) / kHugePage * kHugePage, end / kHugePage * kHugePage,
-           MADV_HUGEPAGE);
+  if (bytes == 0) return;
+  const auto block = std::make_shared<core::HugeArray<std::byte>>(bytes);
+  std::size_t at = 0;
+  for (auto& tensor : moved) {
+    tensor.set_data(torch::from_blob(
+        &(*block)[at], tensor.sizes(), [block](void*) {}, tensor.options().requires_grad(false)));
+    at += room(tensor);
   }
-#endif
 }
 
 }  // namespace nn

@@ -17,10 +17,10 @@ void expect_any_row(const torch::Tensor& table);
 /// Asks the system to begin to read the pages of `rows` (...) int64 of `table` (N, d), contiguous
 /// and of a mapped file. Returns at once; on other devices than the CPU does nothing.
 void read_rows_ahead(const torch::Tensor& table, const torch::Tensor& rows);
-/// Asks the system for huge pages (Linux: transparent, 2 MiB) for the memory of tensors that are
-/// about to be filled. A huge page lies wholly within tensors, except for less than 64 KiB between
-/// two neighbours, so this takes no more memory. Reading them translates fewer addresses. Ignores
-/// tensors on other devices than the CPU.
-void expect_huge_pages(std::span<const torch::Tensor> tensors);
+/// Moves tensors that are about to be filled into one block of memory, for which it asks the system
+/// for huge pages (Linux: transparent, 2 MiB): reading them translates fewer addresses. Their
+/// numbers become zero. Leaves tensors where they are that are not on the CPU, are not contiguous
+/// or share their memory with others.
+void move_to_huge_pages(std::span<const torch::Tensor> tensors);
 
 }  // namespace nn
