@@ -5,7 +5,8 @@
 # parameters that the tables have; product-key and ngram, with a table; trime, trained with the local and the long memory; and
 # both, which has ngram's table and trime's memories. $(OUT)/trained.tsv has each with memories of test: perplexity, the
 # difference from the plain model alone in nats with its interval and p (compare-ppl), parameters, bytes of the model and of what
-# it reads, tokens/s. $(OUT)/frequency.tsv has the perplexity of tokens by how often the training text has them.
+# it reads, tokens/s. $(OUT)/added.tsv has what ngram's table adds to each memory of test, and n-grams at test to each model.
+# $(OUT)/frequency.tsv has the perplexity of tokens by how often the training text has them.
 
 ci.course = $(ci.model)
 ci.wider = --d-ff 372
@@ -46,6 +47,9 @@ with.store = $(OUT)/trained/$(1)/store/store.json
 tested = plain:none plain:cache plain:ngrams plain:store plain:cache-ngrams wider:none wider:ngrams \
   product-key:none product-key:cache product-key:ngrams product-key:store \
   ngram:none ngram:cache ngram:ngrams ngram:store ngram:cache-ngrams trime:long trime:long-ngrams both:long both:long-ngrams
+# FROM+TO of added.tsv
+added = $(foreach t,none cache ngrams store cache-ngrams,plain:$(t)+ngram:$(t)) trime:long+both:long trime:long-ngrams+both:long-ngrams \
+  $(foreach m,plain wider product-key ngram,$(m):none+$(m):ngrams) $(foreach m,trime both,$(m):long+$(m):long-ngrams)
 model_of = $(firstword $(subst :, ,$(1)))
 test_of = $(lastword $(subst :, ,$(1)))
 file_of = $(OUT)/trained/$(subst :,/,$(1))
@@ -88,6 +92,15 @@ $(OUT)/frequency.tsv: $(foreach t,$(tested),$(call file_of,$(t)).json)
 	$(foreach t,$(tested),sed -nE 's/.*"bucket":"([^"]*)","tokens":([0-9]*),.*"perplexity":([^}]*).*/$(call model_of,$(t))\t$(call test_of,$(t))\t\1\t\2\t\3/p' \
 	  $(call file_of,$(t)).json;) } >$@
 
-trained: $(OUT)/trained.tsv $(OUT)/frequency.tsv
+$(OUT)/added.tsv: $(foreach t,$(tested),$(call file_of,$(t)).json)
+	@{ printf 'from\tto\tdifference\tlow\thigh\tp\n'; \
+	for pair in $(added); do \
+	  from=$${pair%+*} to=$${pair#*+}; \
+	  compare-ppl --json $(OUT)/trained/$${from/:/\/}.tsv $(OUT)/trained/$${to/:/\/}.tsv | sed -E \
+	    "s/.*\"difference\":([^,]*),\"low\":([^,]*),\"high\":([^,]*),.*\"p\":([^,}]*).*/$$from\t$$to\t\1\t\2\t\3\t\4/"; \
+	done; } >$@
+
+trained: $(OUT)/trained.tsv $(OUT)/added.tsv $(OUT)/frequency.tsv
 	@$(call show,$<)
+	@$(call show,$(OUT)/added.tsv)
 	@$(call show,$(OUT)/frequency.tsv)
