@@ -73,7 +73,7 @@ setup-check:
 configure: setup
 	@arguments='$(configuration) $(LIBTORCH) $(CMAKE_PREFIX_PATH)'" $$(echo .deps/faiss/lib/*.a)"; \
 	if [ ! -e $(BUILD)/build.ninja ] || [ "$$(cat $(BUILD)/.arguments 2>/dev/null)" != "$$arguments" ]; then \
-	  cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -UFAISS_INCLUDE -UFAISS_LIBRARY $(configuration); \
+	  cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING -U 'FAISS_*' -U 'TESSERA_*' $(configuration); \
 	  echo "$$arguments" >$(BUILD)/.arguments; \
 	fi
 
