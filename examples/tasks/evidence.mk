@@ -69,7 +69,7 @@ $(EOUT)/$(1).conf: $(EOUT)/tuning.shard.zst $(call e.known,novels)
 	$(if $(filter $(1),$(e.tuned)),eval-ppl -m $(e.model) $(e.window) $(jobs) $(call e.flags.$(1),novels) \
 	  --tune $$< --tune-output $$@.all && grep -E '^[a-z-]*(lambda|temperature|weights) ' $$@.all >$$@,echo >$$@)
 $(EOUT)/$(1).json: $(EOUT)/test.shard.zst $(EOUT)/$(1).conf
-	eval-ppl -m $(e.model) $(e.window) --stride 256 $(jobs) --config $(EOUT)/$(1).conf $(call e.flags.$(1),novels) \
+	eval-ppl -m $(e.model) $(e.window) $(if $(filter passages,$(1)),,--stride 256) $(jobs) --config $(EOUT)/$(1).conf $(call e.flags.$(1),novels) \
 	  --per-token $$(@:.json=.tsv) --json $$< -o $$@
 endef
 $(foreach row,$(e.rows),$(eval $(call e.tune,$(row))))
