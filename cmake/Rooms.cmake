@@ -59,6 +59,15 @@ function(tessera_unity target)
   endforeach()
 endfunction()
 
+# tessera_batches(TARGET N): with TESSERA_UNITY, N files of a folder are compiled as one: a file with torch's precompiled
+# header takes 5 s for the templates that wait in it before its own code begins.
+function(tessera_batches target n)
+  if(TESSERA_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${n})
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+endfunction()
+
 # tessera_kernels(NAME [TORCH] SOURCE...): a room's kernels as libtessera_NAME_kernels.so, once for each of
 # TESSERA_KERNEL_ARCHS. The room is linked to the first. The others are in glibc-hwcaps/ARCH beside it, which the C
 # library's loader searches first (from 2.33 on; older loaders use the first). So no code selects a library, and code that is
@@ -159,6 +168,7 @@ function(tessera_library)
   target_link_libraries(tessera_library PRIVATE tessera_cli tessera_forecast tessera_task)
   target_link_options(tessera_library PRIVATE -Wl,-Bsymbolic-functions $<$<NOT:$<BOOL:${TESSERA_SANITIZE}>>:-Wl,-z,defs>)
   tessera_torch_target(tessera_library)
+  tessera_batches(tessera_library 5)
   set_target_properties(tessera_library PROPERTIES OUTPUT_NAME tessera
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/tessera)
 endfunction()

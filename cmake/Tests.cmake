@@ -22,13 +22,6 @@ function(tessera_test_binary name)
   add_dependencies(unit-tests ${name})
 endfunction()
 
-# Every file that has the precompiled header of torch pays 7 s for the templates that wait in it: five files pay once.
-function(tessera_test_unity name)
-  if(TESSERA_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 5)
-  endif()
-endfunction()
-
 # A device for LibTorch where there is none (tests/device). NDEBUG, as LibTorch is compiled: what it tells of operators is
 # laid out otherwise without.
 function(tessera_pretend_device)
@@ -80,7 +73,7 @@ function(tessera_unit_tests)
     tessera_test_binary(unit_${room} UNIT ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
       LIBRARIES tessera_${room} ${beside} dep::rapidcheck)
     if(torch)
-      tessera_test_unity(unit_${room})
+      tessera_batches(unit_${room} 5)
     endif()
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
@@ -95,7 +88,7 @@ function(tessera_unit_tests)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
   tessera_test_binary(unit_device UNIT TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
     LIBRARIES tessera_train emulated_kernels pretend_device)
-  tessera_test_unity(unit_device)
+  tessera_batches(unit_device 5)
   add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()

@@ -18,7 +18,7 @@
 
 namespace {
 
-struct Options {
+struct AnnotateOptions {
   std::vector<std::string> files;
   infer::AnnotateOptions annotate;
   void fields(core::FieldList& f) {
@@ -28,7 +28,7 @@ struct Options {
   }
 };
 
-int annotate(const Options& options, const cli::Context& context) {
+int annotate(const AnnotateOptions& options, const cli::Context& context) {
   const auto& how = options.annotate;
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
@@ -52,7 +52,7 @@ int annotate(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int annotate_main(int argc, char** argv) {
-  Options options;
+  AnnotateOptions options;
   return cli::run(
       argc, argv,
       {"annotate",

@@ -22,7 +22,7 @@ namespace {
 
 using core::Code;
 
-struct Options {
+struct BuildDatastoreOptions {
   std::vector<std::string> files;
   infer::StoreBuildOptions build;
   ranks::RankOptions ranks;
@@ -50,7 +50,8 @@ void warn_of_recall(const cli::Context& context, const std::string& folder,
 }
 
 // Each of several processes builds a part, and the first merges the parts.
-int build_together(const Options& options, const std::string& folder, cli::Context context) {
+int build_together(const BuildDatastoreOptions& options, const std::string& folder,
+                   cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, folder);
   nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
@@ -70,7 +71,7 @@ int build_together(const Options& options, const std::string& folder, cli::Conte
   return 0;
 }
 
-int build(const Options& options, const cli::Context& context) {
+int build(const BuildDatastoreOptions& options, const cli::Context& context) {
   const auto folder = options.build.folder(context.output, context.given);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   model::read_texts_for(options.build.model, context.jobs, cli::noter(context));
@@ -93,7 +94,7 @@ int build(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int build_datastore_main(int argc, char** argv) {
-  Options options;
+  BuildDatastoreOptions options;
   return cli::run(
       argc, argv,
       {"build-datastore",

@@ -16,7 +16,7 @@
 
 namespace {
 
-struct Options {
+struct BuildTargetsOptions {
   std::vector<std::string> files;
   std::string store;
   store::TargetOptions targets;
@@ -27,7 +27,7 @@ struct Options {
   }
 };
 
-int build_targets(const Options& options, const cli::Context& context) {
+int build_targets(const BuildTargetsOptions& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   const store::Datastore datastore(options.store);
   const shard::Dataset data(options.files);
@@ -46,7 +46,7 @@ int build_targets(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int build_targets_main(int argc, char** argv) {
-  Options options;
+  BuildTargetsOptions options;
   return cli::run(
       argc, argv,
       {"build-targets",

@@ -20,7 +20,7 @@ namespace {
 
 using core::Code;
 
-struct Options {
+struct EvalForecastOptions {
   std::string model, identity = "none";
   forecast::Task task;
   std::int64_t sequences = 128, document = -1;
@@ -40,7 +40,7 @@ struct Options {
   }
 };
 
-std::vector<const float*> draw(const forecast::Series& series, const Options& options,
+std::vector<const float*> draw(const forecast::Series& series, const EvalForecastOptions& options,
                                std::uint64_t seed) {
   const auto& documents = series.documents;
   if (options.document >= std::ssize(documents))
@@ -61,7 +61,7 @@ std::vector<const float*> draw(const forecast::Series& series, const Options& op
   return sequences;
 }
 
-int eval_forecast(const Options& options, const cli::Context& context) {
+int eval_forecast(const EvalForecastOptions& options, const cli::Context& context) {
   if ((options.identity != "none") != options.model.empty())
     core::fail(Code::usage, "give -m MODEL or --identity HEADS");
   const auto& task = options.task;
@@ -87,7 +87,7 @@ int eval_forecast(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int eval_forecast_main(int argc, char** argv) {
-  Options options;
+  EvalForecastOptions options;
   return cli::run(argc, argv,
                   {"eval-forecast",
                    "Measure the forecasts of a model of vectors for each length of the context.",

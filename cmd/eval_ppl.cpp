@@ -23,7 +23,7 @@
 
 namespace {
 
-struct Options {
+struct EvalPplOptions {
   std::vector<std::string> files;
   infer::EvaluationOptions evaluation;
   infer::TuneOptions tune;
@@ -43,7 +43,8 @@ struct Options {
 
 // Tunes on the validation shard. Writes the result to --tune-output, or to the output if nothing
 // else is written there.
-void tune(infer::Evaluation& evaluation, const Options& options, const cli::Context& context) {
+void tune(infer::Evaluation& evaluation, const EvalPplOptions& options,
+          const cli::Context& context) {
   const shard::Dataset data = evaluation.open({options.tune.data});
   std::optional<core::Output> out;  // opened first: an unwritable path fails at once
   const std::string& place = options.tune.output;
@@ -61,7 +62,7 @@ void tune(infer::Evaluation& evaluation, const Options& options, const cli::Cont
   out->commit();
 }
 
-int evaluate(const infer::Evaluation& evaluation, const Options& options,
+int evaluate(const infer::Evaluation& evaluation, const EvalPplOptions& options,
              const cli::Context& context) {
   const shard::Dataset data = evaluation.open(options.files);
   infer::Reports reports(options.reports, evaluation, data);
@@ -78,7 +79,7 @@ int evaluate(const infer::Evaluation& evaluation, const Options& options,
 }
 
 // Writes the results of a part as a line for --sum.
-int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
+int evaluate_part(const infer::Evaluation& evaluation, const EvalPplOptions& options,
                   const cli::Context& context) {
   const shard::Dataset data = evaluation.open(options.files);
   core::Output out(context.output);
@@ -91,7 +92,7 @@ int evaluate_part(const infer::Evaluation& evaluation, const Options& options,
 }
 
 // Each of several processes evaluates a part; the first gets the figures of all.
-int evaluate_together(const Options& options, cli::Context context) {
+int evaluate_together(const EvalPplOptions& options, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, context.output);
   nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
@@ -109,7 +110,7 @@ int evaluate_together(const Options& options, cli::Context context) {
   return 0;
 }
 
-int eval_ppl(const Options& options, const cli::Context& context) {
+int eval_ppl(const EvalPplOptions& options, const cli::Context& context) {
   options.parts.check(context.given, options.ranks.any());
   if (options.parts.sum) {
     cli::write_report(context, infer::sum_files(options.files).figures());
@@ -141,7 +142,7 @@ int eval_ppl(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int eval_ppl_main(int argc, char** argv) {
-  Options options;
+  EvalPplOptions options;
   return cli::run(
       argc, argv,
       {"eval-ppl",

@@ -25,7 +25,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-struct Options {
+struct EvalRegbenchOptions {
   std::vector<std::string> files;
   std::string model, adapter, automata;
   nn::DeviceOptions compute;
@@ -70,7 +70,7 @@ void score_with(nn::Model& model, const shard::Dataset& data, const Problems& pr
   }
 }
 
-int eval_regbench(const Options& options, const cli::Context& context) {
+int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& context) {
   if ((options.ngram != 0) != options.model.empty())
     fail(Code::usage, "give -m MODEL or --ngram N");
   const shard::Dataset data(options.files);
@@ -105,7 +105,7 @@ int eval_regbench(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int eval_regbench_main(int argc, char** argv) {
-  Options options;
+  EvalRegbenchOptions options;
   return cli::run(
       argc, argv,
       {"eval-regbench",

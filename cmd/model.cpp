@@ -67,7 +67,7 @@ void say_it_was_there(const cli::Context& context) {
   cli::note(context, context.output + " already holds this model; nothing to do");
 }
 
-int info(const Folders& options, const cli::Context& context) {
+int model_info(const Folders& options, const cli::Context& context) {
   start(context);
   core::Output out(context.output);
   for (const auto& folder : options.folders) {
@@ -78,7 +78,7 @@ int info(const Folders& options, const cli::Context& context) {
   return 0;
 }
 
-int verify(const Folders& options, const cli::Context& context) {
+int verify_models(const Folders& options, const cli::Context& context) {
   start(context);
   core::Output out(context.output);
   const auto wrong = model::check_models(options.folders, [&](const model::ModelVerdict& found) {
@@ -144,10 +144,10 @@ int model_main(int argc, char** argv) {
       argc, argv,
       {"model", "Describe, check, export, merge and import models.", "  model info model"},
       {cli::command("info", "Describe models: shape, tokenizer, training and origin.",
-                    "  model info --json model | jq .parameters", looked_at, info, {"DIR"}),
+                    "  model info --json model | jq .parameters", looked_at, model_info, {"DIR"}),
        cli::command("verify",
                     "Check all files that a program would read; exit with 65 on an error.",
-                    "  model verify model", checked, verify, {"DIR"}),
+                    "  model verify model", checked, verify_models, {"DIR"}),
        cli::command("export", "Export a model as a folder of transformers or as a GGUF file.",
                     "  model export model --family gpt2 -o gpt2", given, export_folder,
                     {"DIR", "adapter"}),

@@ -26,7 +26,7 @@ namespace {
 
 using core::Code;
 
-struct Options {
+struct ProbeOptions {
   std::string model;
   void fields(core::FieldList& f) { f("model", model, "folder of the model").short_name = 'm'; }
   void check() const {
@@ -35,7 +35,7 @@ struct Options {
 };
 
 struct AttentionOptions {
-  Options common;
+  ProbeOptions common;
   std::string adapter;
   infer::AttendedOptions attended;
   nn::DeviceOptions compute;
@@ -49,7 +49,7 @@ struct AttentionOptions {
   }
 };
 
-int probe_weights(const Options& options, const cli::Context& context) {
+int probe_weights(const ProbeOptions& options, const cli::Context& context) {
   options.check();
   const auto model = forecast::load(options.model);
   core::Output out(context.output);
@@ -64,7 +64,7 @@ int probe_weights(const Options& options, const cli::Context& context) {
   return 0;
 }
 
-int probe_lambda(const Options& options, const cli::Context& context) {
+int probe_lambda(const ProbeOptions& options, const cli::Context& context) {
   options.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto loaded = model::load(options.model);
@@ -107,7 +107,7 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
 }  // namespace
 
 int probe_main(int argc, char** argv) {
-  Options weights, lambda;
+  ProbeOptions weights, lambda;
   AttentionOptions attention;
   return cli::run(
       argc, argv,

@@ -24,7 +24,7 @@
 
 namespace {
 
-struct Options {
+struct SampleOptions {
   std::string model, adapter, tokenizer, report;
   infer::PromptOptions prompts;
   infer::OutputOptions output;
@@ -57,7 +57,7 @@ extern "C" void on_interrupt(int /*number*/) { g_interrupted = 1; }
 
 // Whether a conversation is typed at a terminal. Each line is a turn, and Ctrl-C ends an answer
 // instead of the program.
-bool converses(const Options& options, const cli::Context& context) {
+bool converses(const SampleOptions& options, const cli::Context& context) {
   return options.prompts.chat && options.prompts.file.empty() &&
          context.given.count("prompt") == 0 && !context.json && options.generator.samples == 1 &&
          ::isatty(STDIN_FILENO) != 0;
@@ -74,14 +74,14 @@ void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
   watch.stops = [] { return g_interrupted != 0; };
 }
 
-model::Loaded load(const Options& options, torch::Device device) {
+model::Loaded load(const SampleOptions& options, torch::Device device) {
   auto loaded = infer::load_to_decode(
       options.model, device, infer::parse_precision(options.generator.weights), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
   return loaded;
 }
 
-int write_samples(const Options& options, const cli::Context& context) {
+int write_samples(const SampleOptions& options, const cli::Context& context) {
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::fail(core::Code::usage, "--report {}: is the output of the texts; give another file",
                options.report);
@@ -133,7 +133,7 @@ int write_samples(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int sample_main(int argc, char** argv) {
-  Options options;
+  SampleOptions options;
   return cli::run(
       argc, argv,
       {"sample",

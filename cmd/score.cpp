@@ -22,7 +22,7 @@
 
 namespace {
 
-struct Options {
+struct ScoreOptions {
   std::vector<std::string> files;
   std::string report;
   infer::AnswerOptions answers;
@@ -37,7 +37,7 @@ struct Options {
   }
 };
 
-int score(const Options& options, const cli::Context& context) {
+int score(const ScoreOptions& options, const cli::Context& context) {
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::fail(core::Code::usage, "--report {}: is the output of the answers; give another file",
                options.report);
@@ -79,7 +79,7 @@ int score(const Options& options, const cli::Context& context) {
 }  // namespace
 
 int score_main(int argc, char** argv) {
-  Options options;
+  ScoreOptions options;
   return cli::run(
       argc, argv,
       {"score",

@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kLook{100};  // interval of checks for a signal
 constexpr std::size_t kMostKeyBytes = 4096;
 
-struct Options {
+struct ServeOptions {
   std::string listen = "127.0.0.1", key_file, name;
   std::int64_t port = 8080, queue = 256, connections = 64, max_tokens = 4096, max_texts = 64;
   std::int64_t body = 4 << 20;
@@ -47,7 +47,7 @@ struct Options {
   }
 };
 
-std::string read_key(const Options& options) {
+std::string read_key(const ServeOptions& options) {
   if (options.key_file.empty()) {
     if (!serve::is_loopback(options.listen))
       core::fail(core::Code::usage,
@@ -68,7 +68,7 @@ std::string read_key(const Options& options) {
   return key;
 }
 
-serve::ApiOptions api_options(const Options& options) {
+serve::ApiOptions api_options(const ServeOptions& options) {
   serve::ApiOptions made;
   const auto folder = std::filesystem::path(options.completer.model).lexically_normal();
   made.model = !options.name.empty()   ? options.name
@@ -82,7 +82,7 @@ serve::ApiOptions api_options(const Options& options) {
   return made;
 }
 
-int serve_completions(Options options, const cli::Context& context) {
+int serve_completions(ServeOptions options, const cli::Context& context) {
   auto api_for = api_options(options);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   options.completer.seed = static_cast<std::uint64_t>(context.seed);
@@ -127,7 +127,7 @@ int serve_completions(Options options, const cli::Context& context) {
 }  // namespace
 
 int serve_main(int argc, char** argv) {
-  Options options;
+  ServeOptions options;
   return cli::run(
       argc, argv,
       {"serve",

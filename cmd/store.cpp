@@ -27,9 +27,6 @@ namespace {
 using core::Code;
 using core::fail;
 
-template <class... More>
-using Options = store::FolderOptions<More...>;
-
 // Writes text(folder) of each folder. The output is opened first: it must not be inside a store.
 template <class Text>
 int say(const cli::Context& context, const std::vector<std::string>& folders, Text text) {
@@ -39,7 +36,7 @@ int say(const cli::Context& context, const std::vector<std::string>& folders, Te
   return 0;
 }
 
-int info(const Options<>& options, const cli::Context& context) {
+int store_info(const store::FolderOptions<>& options, const cli::Context& context) {
   return say(context, options.all(), [&](const auto& folder) {
     const auto found = store::info(folder);
     return cli::format_parts(context, found.report, found.sources);
@@ -63,7 +60,7 @@ int plan(const store::PlanOptions& options, const cli::Context& context) {
   return 0;
 }
 
-int verify(const Options<>& options, const cli::Context& context) {
+int verify_stores(const store::FolderOptions<>& options, const cli::Context& context) {
   return say(context, options.all(), [&](const auto& folder) {
     return cli::watched(context, "verifying", "rows", [&](const auto& watch) {
       return cli::format_report(context, store::verified(folder, watch));
@@ -71,13 +68,13 @@ int verify(const Options<>& options, const cli::Context& context) {
   });
 }
 
-int recall(const Options<store::RecallOptions>& options, const cli::Context& context) {
+int recall(const store::FolderOptions<store::RecallOptions>& options, const cli::Context& context) {
   return say(context, options.all(), [&](const auto& folder) {
     return cli::format_report(context, store::recalled(folder, options));
   });
 }
 
-int rebuild(const Options<store::IndexOptions>& options, const cli::Context& context) {
+int rebuild(const store::FolderOptions<store::IndexOptions>& options, const cli::Context& context) {
   return say(context, {options.store()}, [&](const auto& folder) {
     return cli::watched(context, "indexing", "rows", [&](const auto& watch) {
       const auto manifest =
@@ -87,7 +84,8 @@ int rebuild(const Options<store::IndexOptions>& options, const cli::Context& con
   });
 }
 
-int remove_documents(const Options<store::RemovalOptions>& options, const cli::Context& context) {
+int remove_documents(const store::FolderOptions<store::RemovalOptions>& options,
+                     const cli::Context& context) {
   if (options.documents.empty())
     fail(Code::usage, "--document is missing; give the documents to remove");
   core::Output out(context.output);
@@ -103,7 +101,7 @@ int remove_documents(const Options<store::RemovalOptions>& options, const cli::C
   return 0;
 }
 
-int merge(const Options<store::MergeOptions>& options, const cli::Context& context) {
+int merge(const store::FolderOptions<store::MergeOptions>& options, const cli::Context& context) {
   const auto& parts = options.all();
   if (context.output.empty()) fail(Code::usage, "it takes -o STORE");
   cli::catch_stop_signals();
@@ -118,16 +116,16 @@ int merge(const Options<store::MergeOptions>& options, const cli::Context& conte
 }  // namespace
 
 int store_main(int argc, char** argv) {
-  Options<> looked_at, checked;
+  store::FolderOptions<> looked_at, checked;
   infer::StoreSearchOptions sought;
   store::PlanOptions planned;
-  Options<store::RecallOptions> measured;
-  Options<store::IndexOptions> indexed;
-  Options<store::MergeOptions> merged;
-  Options<store::RemovalOptions> removed;
+  store::FolderOptions<store::RecallOptions> measured;
+  store::FolderOptions<store::IndexOptions> indexed;
+  store::FolderOptions<store::MergeOptions> merged;
+  store::FolderOptions<store::RemovalOptions> removed;
   return cli::run(argc, argv, {"store", "Inspect and maintain datastores.", "  store info store"},
                   {cli::command("info", "Describe a store.", "  store info --json store | jq .rows",
-                                looked_at, info),
+                                looked_at, store_info),
                    cli::command("search", "Show the nearest entries of a context.",
                                 "  store search -m model store 'Once upon a'", sought, search,
                                 {"model", "adapter", "tokenizer"}),
@@ -135,7 +133,7 @@ int store_main(int argc, char** argv) {
                                 "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
                                 planned, plan),
                    cli::command("verify", "Check every byte; exit with 65 on damage.",
-                                "  store verify store", checked, verify),
+                                "  store verify store", checked, verify_stores),
                    cli::command("recall", "Measure the recall of the index against exact search.",
                                 "  store recall --nprobe 8 store", measured, recall),
                    cli::command("rebuild", "Rebuild the index from the keys.",

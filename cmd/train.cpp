@@ -32,7 +32,7 @@
 
 namespace {
 
-struct Options {
+struct TrainOptions {
   train::Job job;
   forecast::LossOptions loss;
   train::KeepOptions keep;
@@ -64,7 +64,7 @@ struct Options {
 
 // What the options train, on these shards; `device`: of this rank, by default as the options say.
 std::unique_ptr<train::Objective> objective_of(
-    const Options& options, const cli::Context& context, std::vector<std::string> shards,
+    const TrainOptions& options, const cli::Context& context, std::vector<std::string> shards,
     const std::shared_ptr<ranks::Group>& group = ranks::Group::alone(),
     std::optional<torch::Device> device = std::nullopt) {
   options.loss.check(options.job.model.arch);
@@ -74,7 +74,7 @@ std::unique_ptr<train::Objective> objective_of(
   job.seed = static_cast<std::uint64_t>(context.seed);
   if (!options.plan && !options.sbatch) job.folder = context.output;
   if (options.loss.of_vectors()) {
-    Options asked = options, defaults;
+    TrainOptions asked = options, defaults;
     forecast::refuse_meaningless(core::list_fields(asked), core::list_fields(defaults));
     job.recipe.settle_reduce(/*on_devices=*/false);
     return forecast::prepare({std::move(job), options.loss.beta});
@@ -87,7 +87,7 @@ std::unique_ptr<train::Objective> objective_of(
 
 // Returns the tokenizer of the texts among the files: the requested one, that of the initial model,
 // or that of a shard among the files. Otherwise learns one from the texts.
-text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::string>& files,
+text::TokenizerPtr tokenizer_for(const TrainOptions& options, const std::vector<std::string>& files,
                                  const cli::Context& context) {
   if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);
   if (!options.job.from.empty()) return model::tokenizer_of(options.job.from);
@@ -109,13 +109,13 @@ text::TokenizerPtr tokenizer_for(const Options& options, const std::vector<std::
 }
 
 // Tokenizes texts among the files on the fly.
-void read_texts(const Options& options, const std::vector<std::string>& files,
+void read_texts(const TrainOptions& options, const std::vector<std::string>& files,
                 const cli::Context& context) {
   text::read_texts({[&options, files, &context] { return tokenizer_for(options, files, context); },
                     "the run's", static_cast<int>(context.jobs), cli::noter(context)});
 }
 
-int plan_only(const Options& options, const cli::Context& context) {
+int plan_only(const TrainOptions& options, const cli::Context& context) {
   if (options.ranks.any()) core::fail(core::Code::usage, "--plan: cannot be combined with --ranks");
   read_texts(options, options.files, context);
   const auto objective = objective_of(options, context, options.files);
@@ -138,7 +138,8 @@ int plan_only(const Options& options, const cli::Context& context) {
 
 // Connects the ranks for tensors of this rank's device, which it returns. Pieces of gradients go
 // through the host; of NCCL's buckets every rank has all.
-torch::Device connect(const Options& options, const cli::Context& context, ranks::Group& group) {
+torch::Device connect(const TrainOptions& options, const cli::Context& context,
+                      ranks::Group& group) {
   const auto& shard = options.job.thrift.shard;
   ranks::BackendOptions backend = options.backend;
   torch::Device device = torch::kCPU;
@@ -158,7 +159,7 @@ torch::Device connect(const Options& options, const cli::Context& context, ranks
   return device;
 }
 
-int train_model(Options options, cli::Context context) {
+int train_model(TrainOptions options, cli::Context context) {
   options.keep.start_clock();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.plan || options.sbatch) return plan_only(options, context);
@@ -204,7 +205,7 @@ int train_model(Options options, cli::Context context) {
 }  // namespace
 
 int train_main(int argc, char** argv) {
-  Options options;
+  TrainOptions options;
   return cli::run(
       argc, argv,
       {"train",
