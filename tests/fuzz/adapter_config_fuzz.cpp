@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "model/adapter.h"
 #include "nn/base/torch.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(adapter_config)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const model::AdapterRules rules(core::parse_json(text, "adapter_config.json"), "config");
@@ -22,5 +23,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (error.code() != core::Code::bad_data && error.code() != core::Code::bad_config)
       std::abort();
   }
-  return 0;
 }

@@ -10,12 +10,13 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "shard/array_file.h"
 
 namespace {
 
 template <class T>
-bool read_all(shard::ArrayReader& reader, std::size_t piece, std::vector<T>& all) {
+bool read_numbers(shard::ArrayReader& reader, std::size_t piece, std::vector<T>& all) {
   std::vector<T> buffer(piece);
   for (std::size_t n = piece; n == piece;) {
     n = reader.read(std::span(buffer));
@@ -33,7 +34,7 @@ std::optional<std::vector<double>> numbers(std::span<const std::byte> bytes,
     shard::ArrayReader reader(source, format);
     std::vector<std::uint64_t> ids;
     std::vector<float> floats;
-    reader.is_float() ? read_all(reader, piece, floats) : read_all(reader, piece, ids);
+    reader.is_float() ? read_numbers(reader, piece, floats) : read_numbers(reader, piece, ids);
     std::vector<double> all(floats.begin(), floats.end());
     for (const auto id : ids) all.push_back(static_cast<double>(id));
     return all;
@@ -45,7 +46,7 @@ std::optional<std::vector<double>> numbers(std::span<const std::byte> bytes,
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(array_file)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   for (const auto format :
        {std::optional<shard::ArrayFormat>{}, std::optional(shard::ArrayFormat::nanogpt)}) {
@@ -53,5 +54,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (few != many) std::abort();
     if (format && few.has_value() != (size % 2 == 0)) std::abort();
   }
-  return 0;
 }

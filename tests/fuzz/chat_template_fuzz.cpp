@@ -7,9 +7,10 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "fuzz/target.h"
 #include "text/chat/chat_template.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(chat_template)(const std::uint8_t* data, std::size_t size) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   const std::size_t end = input.find('\0');
   core::OrderedJson variables = core::OrderedJson::parse(
@@ -23,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       const auto given = core::OrderedJson::parse(input.substr(end + 1), nullptr, false);
       if (given.is_object()) variables = given;
     } catch (const core::Error&) {
-      return 0;
+      return;
     }
   }
   const text::ChatLimits limits{100'000, 100'000};
@@ -34,5 +35,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

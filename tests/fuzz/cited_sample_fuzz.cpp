@@ -6,16 +6,17 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "page/cited_samples.h"
 #include "page/page_writer.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(cited_sample)(const std::uint8_t* data, std::size_t size) {
   page::AnnotatedText text;
   try {
     page::add_sample(text, {reinterpret_cast<const char*>(data), size}, "fuzz");
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data || !text.tokens.empty()) std::abort();
-    return 0;
+    return;
   }
   core::MemorySink sink;
   page::write_page(sink, text);
@@ -24,5 +25,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (auto at = html.find("<script"); at != html.npos; at = html.find("<script", at + 1))
     ++scripts;
   if (scripts != 3) std::abort();
-  return 0;
 }

@@ -4,11 +4,12 @@
 #include <cstdlib>
 #include <string>
 
+#include "fuzz/target.h"
 #include "serve/completion.h"
 #include "serve/http_request.h"
 #include "serve/job_queue.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(completion)(const std::uint8_t* data, std::size_t size) {
   const std::string body(reinterpret_cast<const char*>(data), size);
   const serve::CompletionLimits limits;
   for (const bool chat : {false, true}) {
@@ -25,5 +26,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (error.status() != 400) std::abort();
     }
   }
-  return 0;
 }

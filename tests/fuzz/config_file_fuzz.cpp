@@ -9,11 +9,12 @@
 
 #include "cli/config.h"
 #include "core/error.h"
+#include "fuzz/target.h"
 
 namespace {
 
 // An option of each type.
-struct Options {
+struct EachType {
   bool flag = false;
   std::int64_t size = 4;
   double rate = 0.1;
@@ -34,24 +35,23 @@ struct Options {
   }
 };
 
-void read(const std::string& text, Options& options) {
+void read_options(const std::string& text, EachType& options) {
   std::set<std::string> given;
   cli::read_config(text, "x.conf", core::list_fields(options), given);
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  Options options;
+FUZZ_TARGET(config_file)(const std::uint8_t* data, std::size_t size) {
+  EachType options;
   try {
-    read(std::string(reinterpret_cast<const char*>(data), size), options);
+    read_options(std::string(reinterpret_cast<const char*>(data), size), options);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_config) std::abort();
-    return 0;
+    return;
   }
   const std::string printed = cli::format_config(core::list_fields(options));
-  Options again;
-  read(printed, again);
+  EachType again;
+  read_options(printed, again);
   if (cli::format_config(core::list_fields(again)) != printed) std::abort();
-  return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "model/model_config.h"
 #include "model/weights.h"
 #include "nn/base/torch.h"
@@ -33,14 +34,14 @@ bool is_named(const core::Error& error) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(config_json)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   model::Config config;
   try {
     config = model::parse_config(core::parse_json(text, "config.json"), "config.json");
   } catch (const core::Error& error) {
     if (!is_named(error)) std::abort();
-    return 0;
+    return;
   }
   const auto written =
       core::dump(model::make_config(config.options, config.vocabulary, {}, "", -1));
@@ -52,5 +53,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (!is_named(error)) std::abort();
   }
-  return 0;
 }

@@ -7,10 +7,11 @@
 #include <vector>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "infer/sources/gate.h"
 #include "nn/base/torch.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(gate)(const std::uint8_t* data, std::size_t size) {
   std::vector<std::string> lines;
   std::string line;
   for (std::size_t i = 0; i < size; ++i) {
@@ -27,9 +28,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     gate = infer::parse_gate(lines);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::usage) std::abort();
-    return 0;
+    return;
   }
   const auto texts = infer::to_texts(gate);
   if (infer::to_texts(infer::parse_gate(texts)) != texts) std::abort();
-  return 0;
 }

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/gguf_tensors.h"
 #include "model/model_config.h"
@@ -19,7 +20,7 @@
 namespace {
 
 /// Limits of bytes of tensors: 2-bit numbers become 32-bit, and checks need copies.
-constexpr std::int64_t kMostTimes = 64, kAlways = std::int64_t{1} << 20;
+constexpr std::int64_t kGgufMostTimes = 64, kGgufAlways = std::int64_t{1} << 20;
 
 void read_model_of(std::span<const std::byte> bytes) {
   auto tensors = std::make_unique<model::GgufTensors>(bytes, "x.gguf");
@@ -46,14 +47,13 @@ void expect_named(const Read& read) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(gguf)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   const CountedMemory memory;
   expect_named([&] { read_model_of(bytes); });
   expect_named([&] { read_tokenizer_of(bytes); });
-  if (memory.most() > kMostTimes * static_cast<std::int64_t>(size) + kAlways) {
+  if (memory.most() > kGgufMostTimes * static_cast<std::int64_t>(size) + kGgufAlways) {
     std::fprintf(stderr, "%lld bytes of tensors\n", static_cast<long long>(memory.most()));
     std::abort();
   }
-  return 0;
 }

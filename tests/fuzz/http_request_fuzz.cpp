@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "fuzz/target.h"
 #include "serve/http_request.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(http_request)(const std::uint8_t* data, std::size_t size) {
   const std::string_view head(reinterpret_cast<const char*>(data), size);
   try {
     const auto request = serve::parse_head(head);
@@ -21,5 +22,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const serve::HttpError& error) {
     if (error.status() < 400 || error.status() >= 600) std::abort();
   }
-  return 0;
 }

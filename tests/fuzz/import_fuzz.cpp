@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "model/import_model.h"
 #include "model/import_transformers.h"
 #include "model/model_config.h"
@@ -25,7 +26,7 @@ namespace {
 /// Limits of bytes of tensors: a multiple of the file's size and a constant. model/imports allows
 /// 16 times the file and 16 MiB for computed tensors; the model copies them, and checks need copies
 /// too.
-constexpr std::int64_t kMostTimes = 64, kAlways = std::int64_t{96} << 20;
+constexpr std::int64_t kImportMostTimes = 64, kImportAlways = std::int64_t{96} << 20;
 
 bool is_of_input(const core::Error& error) {
   return error.code() == core::Code::bad_data || error.code() == core::Code::bad_config;
@@ -62,7 +63,7 @@ void import_file(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(import)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const CountedMemory memory;
   try {
@@ -76,9 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       std::abort();
     }
   }
-  if (memory.most() > kMostTimes * static_cast<std::int64_t>(size) + kAlways) {
+  if (memory.most() > kImportMostTimes * static_cast<std::int64_t>(size) + kImportAlways) {
     std::fprintf(stderr, "%lld bytes of tensors\n", static_cast<long long>(memory.most()));
     std::abort();
   }
-  return 0;
 }

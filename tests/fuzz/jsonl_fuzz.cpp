@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/plain_text.h"
+#include "fuzz/target.h"
 #include "text/documents/documents.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/gpt2_split.h"
@@ -24,7 +25,8 @@ std::string folder_file() {
 }
 
 // Returns all documents, each followed by a terminating byte.
-std::string read_all(const std::string& path, text::DocumentOptions options, bool may_fail = true) {
+std::string read_texts(const std::string& path, text::DocumentOptions options,
+                       bool may_fail = true) {
   std::string all;
   try {
     const auto reader = text::read_documents({path}, options, text::gpt2_cut);
@@ -49,18 +51,18 @@ void mend_all(const std::string& path, const std::string& all) {
   const std::string_view marked = core::without_byte_order_mark(all);
   if (!core::what_is_no_text(marked).empty()) return;
   std::uint64_t replaced = 0;
-  if (read_all(path, mending) != core::with_replacements(marked, replaced)) std::abort();
+  if (read_texts(path, mending) != core::with_replacements(marked, replaced)) std::abort();
   mending.format = text::Format::jsonl;
   for (const auto bad : {text::BadLines::skip, text::BadLines::replace}) {
     mending.bad_lines = bad;
-    const std::string made = read_all(path, mending, false);
+    const std::string made = read_texts(path, mending, false);
     if (core::utf8_length(made) != made.size()) std::abort();
   }
 }
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(jsonl)(const std::uint8_t* data, std::size_t size) {
   static const std::string path = folder_file();
   static const auto tokenizer = text::load_tokenizer("bytes");
   const std::string all(reinterpret_cast<const char*>(data), size);
@@ -68,10 +70,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::ofstream out(path, std::ios::binary);
     out << all;
   }
-  read_all(path, {text::Format::jsonl, "text", ""});
+  read_texts(path, {text::Format::jsonl, "text", ""});
   mend_all(path, all);
   // The documents joined with their separators are the text itself.
-  std::string joined = read_all(path, {text::Format::text, "text", "ab"});
+  std::string joined = read_texts(path, {text::Format::text, "text", "ab"});
   const bool ends = all.empty() || all.ends_with("ab");
   if (joined != (ends ? all : all + "ab")) std::abort();
   ::unlink(path.c_str());
@@ -88,5 +90,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       p = text::gpt2_pretoken_end_quick(p, end);
     if (parts != whole) std::abort();
   }
-  return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "shard/megatron_file.h"
 
 namespace {
@@ -47,13 +48,12 @@ std::optional<Numbers> pair_numbers(std::span<const std::byte> index_bytes,
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(megatron_file)(const std::uint8_t* data, std::size_t size) {
   std::uint32_t index_bytes = 0;
-  if (size < sizeof index_bytes) return 0;
+  if (size < sizeof index_bytes) return;
   std::memcpy(&index_bytes, data, sizeof index_bytes);
   const auto rest = std::as_bytes(std::span(data, size)).subspan(sizeof index_bytes);
   const std::size_t cut = std::min<std::size_t>(index_bytes, rest.size());
   const auto few = pair_numbers(rest.first(cut), rest.subspan(cut), 3);
   if (few != pair_numbers(rest.first(cut), rest.subspan(cut), 500)) std::abort();
-  return 0;
 }

@@ -11,17 +11,17 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "fuzz/packed_folder.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngram_overlap.h"
 #include "ngrams/suffix_follower.h"
 
 namespace {
 
-PackedFiles files_of(std::string_view text) { return unpack(text, ngrams::is_index_file); }
+PackedFiles index_files(std::string_view text) { return unpack(text, ngrams::is_index_file); }
 
 // Calls all queries. Answers may be wrong if suffixes are damaged, but they must be answers.
-void ask(const std::shared_ptr<const ngrams::Index>& index) {
+void ask_ngrams(const std::shared_ptr<const ngrams::Index>& index) {
   const auto folder = index->folders()[0];
   const auto types = static_cast<std::uint32_t>(folder->manifest().vocabulary);
   ngrams::SuffixFollower follower(index);
@@ -48,8 +48,8 @@ void ask(const std::shared_ptr<const ngrams::Index>& index) {
 }  // namespace
 
 // Repairs ngrams.json's hash of itself, and the hashes of the arrays and the tokenizer.
-void repair(std::vector<std::byte>& bytes) {
-  PackedFiles files = files_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+FUZZ_REPAIR(ngrams_folder)(std::vector<std::byte>& bytes) {
+  PackedFiles files = index_files({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto json = core::parse_json(files["ngrams.json"], "");
   if (!json.is_object()) return;
   constexpr std::size_t kHeader = 128;
@@ -75,11 +75,11 @@ void repair(std::vector<std::byte>& bytes) {
   pack(files, bytes);
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(ngrams_folder)(const std::uint8_t* data, std::size_t size) {
   static const FuzzedFolder folder;
-  folder.hold(files_of({reinterpret_cast<const char*>(data), size}));
+  folder.hold(index_files({reinterpret_cast<const char*>(data), size}));
   try {
-    ask(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path}));
+    ask_ngrams(std::make_shared<const ngrams::Index>(std::vector<std::string>{folder.path}));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data && error.code() != core::Code::no_input) std::abort();
   }
@@ -89,5 +89,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

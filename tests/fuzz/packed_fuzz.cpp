@@ -9,12 +9,13 @@
 #include <string>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "shard/unpacked_source.h"
 
 namespace {
 
 // Returns the first decompressed bytes, or that they contain an error.
-std::string unpack(const std::string& file, std::size_t piece) {
+std::string unpacked(const std::string& file, std::size_t piece) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   constexpr std::uint64_t kMemory = std::uint64_t{4} << 20;
   std::string all;
@@ -35,10 +36,9 @@ std::string unpack(const std::string& file, std::size_t piece) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(packed)(const std::uint8_t* data, std::size_t size) {
   const std::string file(reinterpret_cast<const char*>(data), size);
-  const std::string whole = unpack(file, 1 << 16), pieces = unpack(file, 97);
+  const std::string whole = unpacked(file, 1 << 16), pieces = unpacked(file, 97);
   // A damaged file may give an error before or after the requested bytes.
   if (whole != pieces && whole != "an error" && pieces != "an error") std::abort();
-  return 0;
 }

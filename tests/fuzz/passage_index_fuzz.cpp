@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/sealed_json.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "passages/passage_index.h"
 #include "shard/layout.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kTail = 16;
 
-void ask(const passages::PassageIndex& index) {
+void ask_passages(const passages::PassageIndex& index) {
   passages::PassageQueries queries(index);
   const auto words = queries.terms_of(std::string_view("The cats and rockets launch: cat, dog."));
   const auto some = index.passage(index.size() / 2, 20);
@@ -41,7 +41,7 @@ void ask(const passages::PassageIndex& index) {
 }  // namespace
 
 // Repairs the hashes of the arrays and of the facts.
-void repair(std::vector<std::byte>& bytes) {
+FUZZ_REPAIR(passage_index)(std::vector<std::byte>& bytes) {
   if (bytes.size() < kTail) return;
   const std::size_t tail = bytes.size() - kTail;
   const auto json_bytes = shard::layout::get<std::uint64_t>(bytes, tail);
@@ -64,16 +64,15 @@ void repair(std::vector<std::byte>& bytes) {
   bytes.insert(bytes.end(), name.begin(), name.end());
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(passage_index)(const std::uint8_t* data, std::size_t size) {
   struct alignas(64) Line {
     std::byte bytes[64];
   };
   std::vector<Line> lines(size / 64 + 1);  // aligned like a mapping
   std::memcpy(lines.data(), data, size);
   try {
-    ask(passages::PassageIndex(std::span(lines[0].bytes, size), "fuzz"));
+    ask_passages(passages::PassageIndex(std::span(lines[0].bytes, size), "fuzz"));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "model/imports/import_map.h"
 #include "model/pickle/torch_file.h"
 #include "nn/base/torch.h"
@@ -42,11 +43,10 @@ void read_all(const model::TorchFile& file, std::size_t size) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(pickle)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   refuses([&] {
     const model::TorchFile file(std::make_unique<core::RandomMemory>(bytes));
     read_all(file, size);
   });
-  return 0;
 }

@@ -1,6 +1,6 @@
-// NAME FILE|FOLDER...: runs a fuzz target on each named file, then on inputs made from them. It is
-// a libFuzzer main without libFuzzer. If the target can repair checksums (repair.h), it does so for
-// every second input made.
+// fuzz TARGET FILE|FOLDER...: runs a fuzz target of this program on each named file, then on inputs
+// made from them. It is a libFuzzer main without libFuzzer. If the target can repair checksums
+// (target.h), it does so for every second input made. Without arguments it lists the targets.
 //
 //   TESSERA_ATTACK_RUNS=N    number of inputs made [5000]
 //   TESSERA_ATTACK_FIRST=N   number of the first input [0]
@@ -29,9 +29,8 @@
 
 #include "core/error.h"
 #include "fuzz/mutator.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 // A sanitizer's function, if one is linked.
 extern "C" [[gnu::weak]] void __sanitizer_set_death_callback(void (*callback)());
 
@@ -89,11 +88,11 @@ long peak_kib() {
   return usage.ru_maxrss;
 }
 
-void run(const fuzz::Bytes& bytes) {
+void run(const fuzz::Target& target, const fuzz::Bytes& bytes) {
   const long before = peak_kib();
   const itimerval limit{{0, 0}, {kMostSeconds, 0}}, none{};
   ::setitimer(ITIMER_PROF, &limit, nullptr);
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  target.run(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   ::setitimer(ITIMER_PROF, &none, nullptr);
   if (peak_kib() - before > kMostKiB) {
     std::strcat(where, " (too much memory)");
@@ -103,7 +102,7 @@ void run(const fuzz::Bytes& bytes) {
 
 std::vector<fs::path> files_of(int argc, char** argv) {
   std::vector<fs::path> paths;
-  for (int i = 1; i < argc; ++i) {
+  for (int i = 2; i < argc; ++i) {
     if (fs::is_directory(argv[i])) {
       for (const auto& entry : fs::directory_iterator(argv[i])) paths.push_back(entry.path());
     } else {
@@ -120,6 +119,17 @@ std::vector<fs::path> files_of(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc < 2) {
+    for (const auto& [name, target] : fuzz::targets()) std::puts(name.c_str());
+    return 0;
+  }
+  const auto found = fuzz::targets().find(argv[1]);
+  if (found == fuzz::targets().end()) {
+    std::fprintf(stderr, "%s: is no target of this program; without arguments it lists them\n",
+                 argv[1]);
+    return 64;
+  }
+  const fuzz::Target& target = found->second;
   watch();
   std::vector<fuzz::Bytes> corpus;
   for (const auto& path : files_of(argc, argv)) {
@@ -132,7 +142,7 @@ int main(int argc, char** argv) {
     const auto* data = reinterpret_cast<const std::byte*>(text.data());
     corpus.emplace_back(data, data + text.size());
     std::snprintf(where, sizeof where - 100, "failed: %s", path.c_str());
-    run(corpus.back());
+    run(target, corpus.back());
   }
   if (corpus.empty()) return 1;
 
@@ -145,13 +155,13 @@ int main(int argc, char** argv) {
                   "TESSERA_ATTACK_RUNS=1 runs it again",
                   static_cast<unsigned long long>(seed), static_cast<unsigned long long>(number));
     auto bytes = mutator.make(seed, number);
-    if (repair != nullptr && number % 2 == 1) {
+    if (target.repair != nullptr && number % 2 == 1) {
       try {
-        repair(bytes);
+        target.repair(bytes);
       } catch (const core::Error&) {  // the rest stays unrepaired
       }
     }
-    run(bytes);
+    run(target, bytes);
   }
   std::printf("%zu inputs, %llu made of them\n", corpus.size(),
               static_cast<unsigned long long>(runs));

@@ -8,9 +8,10 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "task/ruler_score.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(ruler_score)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto cut = std::min(text.find("\n\n"), size);
   const auto lines = [](std::string_view part) {
@@ -27,5 +28,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "model/safetensors.h"
 #include "nn/base/torch.h"
 
@@ -40,7 +40,7 @@ void read_and_write(std::unique_ptr<core::RandomSource> source) {
 }  // namespace
 
 // Repairs the digest in the metadata for the current tensors.
-void repair(std::vector<std::byte>& bytes) {
+FUZZ_REPAIR(safetensors)(std::vector<std::byte>& bytes) {
   const model::SafetensorsReader reader(std::make_unique<core::RandomMemory>(bytes));
   const auto digest = reader.metadata().find(model::kDigestKey);
   if (digest == reader.metadata().end()) return;
@@ -53,11 +53,10 @@ void repair(std::vector<std::byte>& bytes) {
   std::copy_n(std::as_bytes(std::span(hex)).data(), hex.size(), at);
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(safetensors)(const std::uint8_t* data, std::size_t size) {
   try {
     read_and_write(std::make_unique<core::RandomMemory>(std::as_bytes(std::span(data, size))));
   } catch (const core::Error& error) {
     expect(error.code() == core::Code::bad_data);
   }
-  return 0;
 }

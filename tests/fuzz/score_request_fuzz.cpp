@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/json_line.h"
+#include "fuzz/target.h"
 #include "task/score_request.h"
 
 namespace {
@@ -29,7 +30,7 @@ core::Json parse_nearly(const std::string& text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(score_request)(const std::uint8_t* data, std::size_t size) {
   std::istringstream text(std::string(reinterpret_cast<const char*>(data), size));
   for (std::string line; std::getline(text, line);) {
     const auto request = task::parse_score_request(line, true, "here:1");
@@ -38,5 +39,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto plain = task::parse_score_request(line, false, "here:1");
     if (plain.text != line || !plain.error.empty()) std::abort();
   }
-  return 0;
 }

@@ -7,16 +7,17 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "text/formats/tokenizer_json.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(sentencepiece)(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   text::TokenizerPtr tokenizer;
   try {
     tokenizer = text::parse_tokenizer(text::sentencepiece_json(bytes, "x.model"), "x.model");
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
-    return 0;
+    return;
   }
   const auto json = tokenizer->json();
   if (text::parse_tokenizer(json, "again")->json() != json) std::abort();
@@ -26,5 +27,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();  // a normalizer that makes too much
   }
-  return 0;
 }

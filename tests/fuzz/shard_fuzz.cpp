@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/io.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "shard/documents_codec.h"
 #include "shard/file.h"
 #include "shard/layout.h"
@@ -109,7 +109,7 @@ void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
 
 // Repairs frame by frame from the front, in the layout of shard/layout.h, and rebuilds the seek
 // table.
-void repair(std::vector<std::byte>& bytes) {
+FUZZ_REPAIR(shard)(std::vector<std::byte>& bytes) {
   const std::span all(bytes);
   if (all.size() < 40) return;
   std::size_t at = skippable_size(all);
@@ -135,11 +135,10 @@ void repair(std::vector<std::byte>& bytes) {
   bytes.insert(bytes.end(), seek.begin(), seek.end());
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(shard)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   bool streamed = false, opened = false;
   const auto a = read_through(bytes, streamed), b = read_at_random(bytes, opened);
   // Random access must accept what the stream accepts, with equal elements.
   if (streamed && (!opened || a != b)) std::abort();
-  return 0;
 }

@@ -5,9 +5,10 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "task/ruler_documents.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(squad)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const auto set = task::read_squad(text, "here");
@@ -20,5 +21,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

@@ -10,14 +10,14 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "fuzz/packed_folder.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "store/build_progress.h"
 #include "store/datastore.h"
 #include "store/store_files.h"
 
 namespace {
 
-PackedFiles files_of(std::string_view text) {
+PackedFiles store_files(std::string_view text) {
   return unpack(text, [](const std::string& name) {
     return store::is_store_file(name) && name != store::kProgressName;
   });
@@ -44,8 +44,8 @@ void search(const store::Datastore& opened) {
 }  // namespace
 
 // Repairs the hashes in store.json, of the files and of itself.
-void repair(std::vector<std::byte>& bytes) {
-  PackedFiles files = files_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+FUZZ_REPAIR(store_folder)(std::vector<std::byte>& bytes) {
+  PackedFiles files = store_files({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   auto json = core::parse_json(files["store.json"], "");
   if (!json.is_object()) return;
   constexpr std::size_t header = store::kNpyHeaderBytes;
@@ -64,9 +64,9 @@ void repair(std::vector<std::byte>& bytes) {
   pack(files, bytes);
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(store_folder)(const std::uint8_t* data, std::size_t size) {
   static const FuzzedFolder folder;
-  folder.hold(files_of({reinterpret_cast<const char*>(data), size}));
+  folder.hold(store_files({reinterpret_cast<const char*>(data), size}));
   try {
     search(store::Datastore(folder.path));
   } catch (const core::Error& error) {
@@ -74,5 +74,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         error.code() != core::Code::unavailable)
       std::abort();
   }
-  return 0;
 }

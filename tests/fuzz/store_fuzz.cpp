@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "fuzz/repair.h"
+#include "fuzz/target.h"
 #include "store/manifest.h"
 #include "store/npy.h"
 
@@ -20,7 +20,7 @@ void expect_bad_data(const core::Error& error) {
 }  // namespace
 
 // Repairs store.json's hash of itself.
-void repair(std::vector<std::byte>& bytes) {
+FUZZ_REPAIR(store)(std::vector<std::byte>& bytes) {
   auto json = core::parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, "");
   if (!json.is_object()) return;
   json.erase("hash");
@@ -30,7 +30,7 @@ void repair(std::vector<std::byte>& bytes) {
   bytes.assign(data, data + text.size());
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(store)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
     const auto header = store::parse_npy_header(bytes, "fuzz");
@@ -50,5 +50,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     expect_bad_data(error);
   }
-  return 0;
 }

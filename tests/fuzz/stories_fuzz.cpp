@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "task/story_cleaning.h"
 #include "task/story_markup.h"
 #include "task/story_prompts.h"
@@ -59,7 +60,7 @@ void read_lists(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(stories)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   task::StoryFile file;
   file.least_words = 1;
@@ -76,5 +77,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     clean(text, file, task::AnswerOpenings(source));
   });
   read_lists(text);
-  return 0;
 }

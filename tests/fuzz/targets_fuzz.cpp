@@ -1,5 +1,6 @@
 // For any numbers in a file of targets, what is accepted as a distribution is one.
 
+#include "fuzz/target.h"
 #include "store/targets.h"
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 #include <cstring>
 #include <vector>
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(targets)(const std::uint8_t* data, std::size_t size) {
   constexpr std::uint64_t kWords = 50;
   std::vector<float> numbers(size / sizeof(float) / 2 * 2);
   if (!numbers.empty()) std::memcpy(numbers.data(), data, numbers.size() * sizeof(float));
   const std::size_t keep = numbers.size() / 2;
   const std::span all(numbers);
-  if (!store::is_distribution(all.first(keep), all.last(keep), kWords)) return 0;
+  if (!store::is_distribution(all.first(keep), all.last(keep), kWords)) return;
   std::vector<double> p(kWords, 0);
   double sum = 0;
   for (std::size_t i = 0; i < keep; ++i) {
@@ -27,5 +28,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     sum += share;
   }
   if (!(sum <= 1.001)) std::abort();
-  return 0;
 }

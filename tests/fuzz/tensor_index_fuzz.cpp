@@ -6,10 +6,11 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "fuzz/target.h"
 #include "model/tensor_files.h"
 #include "nn/base/torch.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(tensor_index)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   try {
     const auto files = model::parse_tensor_index(core::parse_json(text, "index"), "index");
@@ -20,5 +21,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
   }
-  return 0;
 }

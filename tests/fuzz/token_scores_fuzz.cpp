@@ -10,11 +10,12 @@
 
 #include "core/error.h"
 #include "core/io.h"
+#include "fuzz/target.h"
 #include "task/token_scores.h"
 
 namespace {
 
-std::vector<task::TokenScore> read_all(std::string_view text) {
+std::vector<task::TokenScore> read_scores(std::string_view text) {
   core::MemorySource source(text);
   task::TokenScoreReader reader(source);
   std::vector<task::TokenScore> all;
@@ -25,16 +26,16 @@ std::vector<task::TokenScore> read_all(std::string_view text) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+FUZZ_TARGET(token_scores)(const std::uint8_t* data, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const std::string escaped = task::escape_text(text);
   if (escaped.find_first_of("\t\n\r") != escaped.npos) std::abort();
   std::vector<task::TokenScore> scores;
   try {
-    scores = read_all(text);
+    scores = read_scores(text);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();
-    return 0;
+    return;
   }
   core::MemorySink sink;
   task::TokenScoreWriter writer(sink);
@@ -42,12 +43,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     score.text = task::escape_text(score.text);
     writer.write(score);
   }
-  const auto again = read_all(sink.text());
+  const auto again = read_scores(sink.text());
   if (again.size() != scores.size()) std::abort();
   for (std::size_t i = 0; i < again.size(); ++i) {
     const auto &a = scores[i], &b = again[i];
     const bool same = a.position == b.position && a.document == b.document && a.token == b.token;
     if (!same || !(std::abs(a.nats - b.nats) <= 1e-11 * std::abs(a.nats))) std::abort();
   }
-  return 0;
 }

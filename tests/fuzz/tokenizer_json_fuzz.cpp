@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "fuzz/target.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/normalizer.h"
@@ -67,8 +68,8 @@ void try_reading(Read read) {
 }  // namespace
 
 // The first byte says what the rest is. 0xff separates two files.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
+FUZZ_TARGET(tokenizer_json)(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return;
   const std::string all(reinterpret_cast<const char*>(data + 1), size - 1);
   const std::size_t middle = std::min(all.find('\xff'), all.size());
   const text::NamedText one{"one", all.substr(0, middle)};
@@ -91,5 +92,4 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return text::parse_tokenizer({reinterpret_cast<const char*>(data), size}, "x");
       });
   }
-  return 0;
 }
