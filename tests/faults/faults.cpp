@@ -11,6 +11,9 @@
 //   FAULT_THERE  a path that access() reports as existing
 //   FAULT_COUNT  a file to which the number of calls is written when the process ends
 //
+// A child of the process runs without this library: LD_PRELOAD is unset, since a program's front
+// ends the process at once only where nothing is preloaded (cmd/front/front.cpp).
+//
 // Calls count from just before main. System files (/proc, /usr, ...), standard streams and devices
 // are not affected. Calls within the C library (stdio, malloc, the loader) do not pass through this
 // library.
@@ -97,6 +100,7 @@ struct Ending {
   const char* file = variable("FAULT_COUNT");
   g_plan.count_file = *file != '\0' ? file : nullptr;
   g_plan.on = true;
+  ::unsetenv("LD_PRELOAD");
 }
 
 // Returns true if this call, of these kinds, is the one that fails.
@@ -133,11 +137,13 @@ Result after(Result result) {
   return result;
 }
 
+// The end of the process: of exit(), behind the destructors of static objects, or of _exit().
 [[gnu::destructor]] void end() {
-  if (g_plan.on && strikes(kExit)) fail();
+  if (!g_plan.on) return;
+  if (strikes(kExit)) fail();
   after(0);
-  if (!g_plan.on || g_plan.count_file == nullptr) return;
   g_plan.on = false;
+  if (g_plan.count_file == nullptr) return;
   if (std::FILE* file = std::fopen(g_plan.count_file, "w")) {
     std::fprintf(file, "%ld\n", g_calls.load());
     std::fclose(file);
@@ -230,6 +236,12 @@ ssize_t pread(int fd, void* bytes, std::size_t n, off_t offset) {
 }
 ssize_t pread64(int fd, void* bytes, std::size_t n, off64_t offset) {
   return read_at_as("pread64", fd, bytes, n, offset);
+}
+
+void _exit(int code) {
+  end();
+  next<void (*)(int)>("_exit")(code);
+  __builtin_unreachable();
 }
 
 int access(const char* path, int mode) noexcept {
