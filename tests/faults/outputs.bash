@@ -181,9 +181,15 @@ spread() {
 # temporaries: the temporary files that are there.
 temporaries() { find . -name '*.tmp*' -printf '%p '; }
 
+# as_before: what stands where the command writes is what stood there before it ran.
+as_before() {
+  [ -z "$(temporaries)" ] || return 1
+  if [ -n "$base" ]; then diff -rq "$base" out >/dev/null 2>&1; else [ ! -e out ]; fi
+}
+
 # every_fault NAME CALLS HOWS MOST: with a fault at every call of each kind, or at MOST calls spread over all, the command
-# says so, leaves nothing half-written and nothing temporary, and run again writes what it writes without. HOWS are numbers of
-# errors, or kill, which may leave temporary files until the next run. Adds to $tried; prints what is otherwise, and returns 1.
+# says so, leaves nothing half-written and nothing temporary, and run again, where it left anything, writes what it writes
+# without. HOWS are numbers of errors, or kill, which may leave temporary files until the next run. Adds to $tried; prints what is otherwise, and returns 1.
 every_fault() {
   local name=$1 calls=$2 hows=$3 most=$4 call n total how step wrong=0
   whole_output "$name" || return 1
@@ -202,6 +208,7 @@ every_fault() {
         [ "$how" = kill ] || [ -n "$seals" ] || [ -z "$(temporaries)" ] ||
           { echo "$name: $call $n of $total, $how: exit $code, leaves $(temporaries)" && wrong=1; }
         [ -n "$seals$base" ] || [ "$code" -eq 0 ] || [ ! -e out ] || cmp -s out whole || { echo "out is there" && wrong=1; }
+        [ "$code" -eq 0 ] || ! as_before || continue
         # Where all is there though the command failed, at the sync of its folder, none is run again.
         if [ "$code" -ne 0 ] && ! { same_whole && [ -z "$(temporaries)" ]; } >stdout 2>&1; then
           [ -z "$base" ] || [ -n "$seals" ] || prepare
