@@ -7,9 +7,9 @@ lines = $(if $(filter train,$(1)),$($(SCALE).lines),$($(SCALE).held))
 of-data = $(call text,$(or $(call find,$(1)),$(error DATA='$(DATA)': no wiki.$(1).tokens and no $(1).txt there))) | sed -n 1,$(lines)p
 of-novel = zstdcat ../novels/the-lost-world.txt.zst | sed -n $(novel.$(1))p
 read = $(if $(DATA),$(of-data),$(of-novel))
-novel.train = 1,500
-novel.valid = 501,600
-novel.test = 601,800
+novel.train = 1,200
+novel.valid = 201,230
+novel.test = 231,290
 
 # The first rule of a Makefile is its own.
 all:

@@ -1,7 +1,7 @@
 # Tiny models: a minute in all, to see that everything runs.
 shape = --least-words 3 --most-words 4 --longest-word 8
-sizes = 16 32
-middle = 32
+sizes = 16
+middle = 16
 table-4.size = 16
 seeds = 1
 tests = 20
