@@ -36,17 +36,12 @@ sys.exit(not (1 < r["perplexity"] < 1000 and r["tokens"] > 500))' "$1.json"
 }
 
 tests=(
-  "--memory none"
-  "--memory local"
   "--memory long --long 200"
   "--cache 100"
   "--memory none --datastore STORE"
-  "--memory none --datastore STORE --combine interpolate"
   "--memory local,long --cache 100 --datastore STORE --combine both --cache-lambda 0.2 --datastore-lambda 0.2"
-  "--memory none --ngrams ngrams"
   "--memory none --unigram --unigram-half-life 100"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
-  "--ensemble FURTHER"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --unigram --unigram-lambda 0.1 --ensemble FURTHER:0.2"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
   "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
