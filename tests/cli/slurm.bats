@@ -180,13 +180,13 @@ goes_on() {
   local ranks made
   ranks=$(sbatch --parsable -N2 --cpus-per-task=1 --time=1 --signal=USR1@50 "$root/examples/cluster/train.sbatch" \
     "${tiny[@]}" --checkpoint-every 1000000 --steps 100000000 -o ranks "$data/train.shard.zst")
-  restarts "$ranks" 1 90
-  goes_on ranks
-  scancel "$ranks"
   printf 'model/model.safetensors:\n\ttrain %s --checkpoint-every 1000000 --steps 100000000 -o model %s\n' "${tiny[*]}" \
     "$data/train.shard.zst" >Makefile
   printf '#!/bin/bash\nexec "%s/examples/cluster/requeue" srun make\n' "$root" >job
   made=$(sbatch --parsable --requeue --open-mode=append --time=1 --signal=TERM@50 job)
+  restarts "$ranks" 1 90
+  goes_on ranks
+  scancel "$ranks"
   restarts "$made" 1 90
   goes_on model
   scancel "$made"
