@@ -26,8 +26,9 @@ made() { # NAME...: their folders, as hf_families.py takes them
   [ "$(wc -l <made.losses)" -ge 24 ] && [ "$(wc -l <exact.losses)" -eq "$(wc -l <made.losses)" ]
   while read -r name expected; do
     [ "$(find "made/$name" -name '*.safetensors' | wc -l)" -gt 1 ]
-    echo "$name: $expected, $(loss "made/$name")"
-    close "$(loss "made/$name")" "$expected" 1e-4
+    found=$(loss "made/$name")
+    echo "$name: $expected, $found"
+    close "$found" "$expected" 1e-4
   done <made.losses
   while read -r name expected; do
     found=$(loss "made/$name" --dtype float64)

@@ -12,23 +12,26 @@ setup_file() {
   tokenize -q -t bytes made/test -o text.shard.zst
 }
 
-# behind PASSAGE WINDOW EVERY QUERY TOKENS MIX TEMPERATURE: both losses.
+# behind "PASSAGE WINDOW EVERY QUERY TOKENS MIX TEMPERATURE"...: both losses of each.
 behind() {
-  bm25-search build -q --passage "$1" train.shard.zst -o train.bm25
-  expected=$(peer loss made "$@")
-  found=$(window=$2 loss made/model --retrieve train.bm25 --retrieve-every "$3" --retrieve-query "$4" --retrieve-tokens "$5" \
-    --retrieve-mix "$6" --retrieve-temperature "$7")
-  echo "$*: $expected, $found"
-  close "$found" "$expected"
+  local expected found passage window every query tokens mix temperature
+  peer loss made "$@" >losses
+  [ "$(wc -l <losses)" -eq $# ]
+  while read -r expected; do
+    read -r passage window every query tokens mix temperature <<<"$1"
+    shift
+    bm25-search build -q --passage "$passage" train.shard.zst -o train.bm25
+    found=$(loss made/model --retrieve train.bm25 --retrieve-every "$every" --retrieve-query "$query" --retrieve-tokens "$tokens" \
+      --retrieve-mix "$mix" --retrieve-temperature "$temperature")
+    echo "$passage, $window, $every: $expected, $found"
+    close "$found" "$expected"
+  done <losses
 }
 
 @test "the best passage before every token, every four, every sixteen" {
-  behind 24 64 1 20 24 1 1
-  behind 24 64 4 32 24 1 1
-  behind 40 48 16 10 20 1 1
+  behind '24 64 1 20 24 1 1' '24 64 4 32 24 1 1' '40 48 16 10 20 1 1'
 }
 
 @test "several passages mixed, by the softmax of their scores" {
-  behind 24 64 4 32 24 3 1
-  behind 16 40 7 12 12 5 2.5
+  behind '24 64 4 32 24 3 1' '16 40 7 12 12 5 2.5'
 }

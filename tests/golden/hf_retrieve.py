@@ -1,8 +1,8 @@
 """A tiny GPT-2 of bytes behind passages, in a plain loop.
 
 hf_retrieve.py make FOLDER            writes a model at random, and texts: FOLDER/train, documents by lines, and FOLDER/test
-hf_retrieve.py loss FOLDER PASSAGE WINDOW EVERY QUERY TOKENS MIX TEMPERATURE
-                                      prints the mean loss of the test, in nats, but for its first byte
+hf_retrieve.py loss FOLDER "PASSAGE WINDOW EVERY QUERY TOKENS MIX TEMPERATURE"...
+                                      prints for each the mean loss of the test, in nats, but for its first byte
 Exit 77 and a reason where transformers is missing.
 """
 
@@ -40,15 +40,14 @@ def terms(text):
     return re.findall("[a-z0-9]+", text)
 
 
-def best(passages, query, most, k1=0.9, b=0.4):
-    """[(score, passage)] of the best passages by BM25 with Lucene's idf; of equal scores the first."""
-    lists = [terms(passage) for passage in passages]
+def best(passages, lists, query, most, k1=0.9, b=0.4):
+    """[(score, passage)] of the best passages, whose terms are lists, by BM25 with Lucene's idf; of equal scores the first."""
     average = sum(map(len, lists)) / len(lists)
     scores = []
+    asked = [(term, sum(term in other for other in lists)) for term in terms(query)]
     for number, own in enumerate(lists):
         score = 0
-        for term in terms(query):
-            n = sum(term in other for other in lists)
+        for term, n in asked:
             f = own.count(term)
             score += math.log(1 + (len(lists) - n + 0.5) / (n + 0.5)) * f / (f + k1 * (1 - b + b * len(own) / average))
         if score > 0:
@@ -63,12 +62,13 @@ def loss(folder, passage, window, every, query, most, mix, temperature):
     with open(os.path.join(folder, "train")) as file:
         documents = file.read().splitlines()
     passages = [line[i : i + passage] for line in documents for i in range(0, len(line), passage)]
+    lists = [terms(passage) for passage in passages]
     with open(os.path.join(folder, "test")) as file:
         text = file.read()
     total = 0
     for start in range(1, len(text), every):
         end = min(start + every, len(text))
-        found = best(passages, text[max(0, start - query) : start], mix) or [(0, "")]
+        found = best(passages, lists, text[max(0, start - query) : start], mix) or [(0, "")]
         fronts = [front[:most] for _, front in found]
         weights = torch.softmax(torch.tensor([score for score, _ in found], dtype=torch.float64) / temperature, 0)
         room = window - max(map(len, fronts))
@@ -87,7 +87,9 @@ def main(command, folder, *rest):
     if command == "make":
         make(folder)
     elif command == "loss":
-        print(repr(loss(folder, *(int(x) for x in rest[:-1]), float(rest[-1]))))
+        for setting in rest:
+            *numbers, temperature = setting.split()
+            print(repr(loss(folder, *map(int, numbers), float(temperature))))
 
 
 if __name__ == "__main__":
