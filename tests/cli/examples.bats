@@ -113,9 +113,9 @@ what_runs() {
 program_that_only_parses() { # NAME
   cat >"$parsers/$1" <<EOF
 #!/bin/bash
-options="$1 \$(sed 's#$PWD/[^ ]*##g' <<<"\$*")" # without the files
-grep -qxF -- "\$options" "$PWD/parsed" 2>/dev/null && exit
-echo "\$options" >>"$PWD/parsed"
+options="$1 \${*/"$PWD/"*/}" # without the files
+[[ \$(<"$PWD/parsed") != *"|\$options|"* ]] || exit
+echo "|\$options|" >>"$PWD/parsed"
 "$BIN/$1" "\$@" --print-config >/dev/null 2>"$PWD/said" || { echo "$1 \$*" && cat "$PWD/said"; } >>"$PWD/refused"
 EOF
   chmod +x "$parsers/$1"
@@ -134,7 +134,8 @@ EOF
     [ -e "$root/examples/$example/scale/paper.mk" ] || grep -q '^paper\.' "$root/examples/$example/Makefile" || scale=small
     SCALE=$scale what_runs "${words[@]}" all >commands
     ! grep -q '^plan:' "$root/examples/$example/Makefile" || SCALE=$scale what_runs "${words[@]}" plan >>commands
-    rm -f parsed refused
+    rm -f refused
+    : >parsed
     # What stands between the programs has nothing to read, and may fail.
     echo : >>commands
     env -C "$root/examples/$example" PATH="$parsers:$PATH" bash "$PWD/commands" </dev/null >/dev/null 2>&1
