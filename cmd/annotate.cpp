@@ -28,7 +28,8 @@ struct AnnotateOptions {
   }
 };
 
-int annotate(const AnnotateOptions& options, const cli::Context& context) {
+int annotate(AnnotateOptions options, const cli::Context& context) {
+  options.annotate.evaluation.memory.flags = context.flags;
   const auto& how = options.annotate;
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());

@@ -110,7 +110,8 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
   return 0;
 }
 
-int eval_ppl(const EvalPplOptions& options, const cli::Context& context) {
+int eval_ppl(EvalPplOptions options, const cli::Context& context) {
+  options.evaluation.memory.flags = context.flags;
   options.parts.check(context.given, options.ranks.any());
   if (options.parts.sum) {
     cli::write_report(context, infer::sum_files(options.files).figures());

@@ -81,7 +81,8 @@ model::Loaded load(const SampleOptions& options, torch::Device device) {
   return loaded;
 }
 
-int write_samples(const SampleOptions& options, const cli::Context& context) {
+int write_samples(SampleOptions options, const cli::Context& context) {
+  options.memory.flags = context.flags;
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::fail(core::Code::usage, "--report {}: is the output of the texts; give another file",
                options.report);

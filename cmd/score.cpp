@@ -37,7 +37,8 @@ struct ScoreOptions {
   }
 };
 
-int score(const ScoreOptions& options, const cli::Context& context) {
+int score(ScoreOptions options, const cli::Context& context) {
+  options.answerer.memory.flags = context.flags;
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::fail(core::Code::usage, "--report {}: is the output of the answers; give another file",
                options.report);

@@ -85,6 +85,7 @@ serve::ApiOptions api_options(const ServeOptions& options) {
 int serve_completions(ServeOptions options, const cli::Context& context) {
   auto api_for = api_options(options);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  options.completer.memory.flags = context.flags;
   options.completer.seed = static_cast<std::uint64_t>(context.seed);
   infer::Completer completer(options.completer);
   cli::note(context, completer.window_note());

@@ -264,6 +264,36 @@ EOF
   run -66 eval-ppl -q -m model --datastore nowhere test.shard.zst
 }
 
+@test "an option of a memory that does not take part is refused as a flag, and has no effect in a config file" {
+  run -64 --separate-stderr eval-ppl -q -m model --memory none --tune valid.shard.zst
+  local kinds="${stderr#*; add }" checked=0 option value flag
+  eval-ppl --print-config >all.conf
+  # The tables of memories; those options of them that name no memory themselves, and are not of all memories.
+  sed -n '/^\[memories\]/,/^\[tuning\]/p' all.conf | sed -nE 's/^([a-z-]+) = "?([^"]*)"?$/\1 \2/p' >options
+  while read -r option value; do
+    [[ " ${kinds//,/} " != *" --$option "* ]] || continue
+    case $option in memory-weights | gate | tuned-on) continue ;; esac
+    flag=(--"$option")
+    case $value in true) ;; false) flag=(--"no-$option") ;; '' | '[]') flag+=(1) ;; *) flag+=("$value") ;; esac
+    run -64 --separate-stderr eval-ppl -q -m model --memory none "${flag[@]}" test.shard.zst
+    [[ $stderr == "eval-ppl: --$option: requires --"* || $stderr == *"--$option"*" does not include"* ]] || {
+      echo "$option: $stderr"
+      return 1
+    }
+    checked=$((checked + 1))
+  done <options
+  [ "$checked" -gt 20 ]
+  eval-ppl -q -m model --memory none --json test.shard.zst >plain
+  printf 'ensemble-temperature = [2]\ncache-theta = 0.5\nk = 3\n' >unused.conf
+  eval-ppl -q -m model --memory none --config unused.conf --json test.shard.zst | cmp - plain
+  eval-ppl -q --config all.conf -m model --memory none --json test.shard.zst | cmp - plain
+  echo "The cat" >line
+  for program in score annotate sample; do
+    run -64 --separate-stderr "$program" -q -m model -t bytes --memory none --ensemble-temperature 2 line
+    [[ $stderr == *": --ensemble-temperature: requires --ensemble" ]]
+  done
+}
+
 @test "weights are learned where no share is given: never far above the model alone, refused for parts" {
   local options
   alone=$(eval-ppl -q -m model --memory none --json test.shard.zst | field loss)

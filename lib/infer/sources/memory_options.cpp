@@ -59,7 +59,7 @@ std::vector<WithShare> WithOptions::shares() const {
                "--ensemble: only one model may have a gate; give the others weights");
   for (auto& share : shares)
     if (share.lambda < 0) share.lambda = rest / open;
-  if (temperatures.size() > 1 && temperatures.size() != models.size())
+  if (any() && temperatures.size() > 1 && temperatures.size() != models.size())
     core::fail(core::Code::usage, "--ensemble-temperature: takes 1 or {} temperatures, not {}",
                models.size(), temperatures.size());
   for (std::size_t i = 0; i < shares.size() && !temperatures.empty(); ++i)

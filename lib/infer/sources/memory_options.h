@@ -2,6 +2,7 @@
 // Options of memories at test time.
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -119,6 +120,9 @@ struct MemoryOptions {
   std::vector<std::string> gate;  ///< fitted gates as texts: see Gate
   std::string tuned_on;  ///< fingerprint of the data on which the parameters were tuned, for the
                          ///< signature
+  /// Names of the options that the user gave for this run, not in a config file: plan_memory()
+  /// refuses those of sources that do not take part.
+  std::set<std::string> flags;
   /// Lists the options of each of source_kinds(), then the common ones.
   void fields(core::FieldList& f);
 };

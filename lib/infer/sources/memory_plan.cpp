@@ -63,6 +63,26 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   return asked && !given;
 }
 
+// Refuses options given as flags whose sources do not take part.
+void expect_used(const MemoryOptions& o, const PlanContext& context, const MemoryPlan& plan) {
+  MemoryOptions listed;
+  for (const auto* const kind : source_kinds()) {
+    core::FieldList fields;
+    kind->fields(listed, fields);
+    for (const auto& field : fields.all()) {
+      if (field.name == kind->name() || !o.flags.contains(field.name)) continue;
+      const auto uses = [&](const SourceKind& one) {
+        const auto& borrows = one.facts().borrows;
+        return &one == kind || std::ranges::count(borrows, field.name) > 0;
+      };
+      if (std::ranges::none_of(source_kinds(), [&](const auto* one) {
+            return uses(*one) && (one->any(plan) || one->asked(o, context));
+          }))
+        fail(Code::usage, "--{}: requires {}", field.name, flags_of_kinds(uses));
+    }
+  }
+}
+
 MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   MemoryPlan plan;
   plan.online_asked = options.weights == "online";
@@ -75,6 +95,7 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   for (const auto* const kind : source_kinds()) kind->plan(options, context, plan);
   if (plan.gates.any() && !plan.gates.gate.rows.empty()) plan.gates.expect_fitted();
   for (const auto* const kind : source_kinds()) kind->load(options, context, plan);
+  expect_used(options, context, plan);
   give_constants(plan);
   check_shares(plan);
   plan.online = context.online && plan.any();
@@ -102,6 +123,7 @@ std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
     if (is(*kind)) flags.push_back("--" + kind->name());
   const std::string last = flags.back();
   flags.pop_back();
+  if (flags.empty()) return last;
   return fmt::format("{} or {}", fmt::join(flags, ", "), last);
 }
 

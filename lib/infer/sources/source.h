@@ -279,6 +279,7 @@ struct KindFacts {
   bool reads = false;       ///< reads streams token by token, including Window::before
   bool cites = false;       ///< can cite contexts or models
   GateFacts gate = {};
+  std::vector<std::string> borrows = {};  ///< options that another kind lists and it uses too
 };
 
 /// Callback for the facts of a plan: name, value.
@@ -345,7 +346,7 @@ class SourceKind {
 
 /// Returns all kinds, in the order of flags, signatures and mixtures.
 const std::vector<const SourceKind*>& source_kinds();
-/// Returns the options that add the kinds for which `is` is true, two or more, as "--cache,
+/// Returns the options that add the kinds for which `is` is true, one or more, as "--cache,
 /// --ngrams or --ensemble".
 std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is);
 

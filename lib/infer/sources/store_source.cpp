@@ -227,7 +227,8 @@ class StoreKind : public SourceKind {
                     .cites = true,
                     .gate = {.flag = "--datastore-lambda",
                              .features = {"nearest", "spread", "agree", "distinct"},
-                             .searched = true}}) {}
+                             .searched = true},
+                    .borrows = {"combine", "joint-temperature"}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     StoreOptions& own = o.stores;

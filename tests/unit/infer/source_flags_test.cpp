@@ -1,0 +1,79 @@
+// Options given as flags for sources that do not take part.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "infer/score/tune.h"
+#include "infer/sources/memory_plan.h"
+#include "tiny.h"
+#include "unit/thrown.h"
+
+namespace {
+
+// Returns the options of a kind beside the one that adds it.
+std::vector<std::string> beside_the_first(const infer::SourceKind& kind) {
+  infer::MemoryOptions listed;
+  core::FieldList fields;
+  kind.fields(listed, fields);
+  std::vector<std::string> names;
+  for (const auto& field : fields.all())
+    if (field.name != kind.name()) names.push_back(field.name);
+  return names;
+}
+
+}  // namespace
+
+DOCTEST_TEST_CASE("an option given for a source that does not take part is refused") {
+  nn::Model model = tiny::model_of("transformer");
+  const auto windows = tiny::windows_of(8, 8);
+  auto options = tiny::memory_of("none");
+  std::size_t refused = 0;
+  for (const auto* const kind : infer::source_kinds())
+    for (const auto& name : beside_the_first(*kind)) {
+      options.flags = {name};
+      const auto error = thrown([&] { infer::plan_memory(options, windows, model); });
+      DOCTEST_CHECK_MESSAGE(error.code == 64, name);
+      DOCTEST_CHECK_MESSAGE(error.text.starts_with("--" + name + ": requires --"), error.text);
+      DOCTEST_CHECK_MESSAGE(error.names("--" + kind->name()), error.text);
+      ++refused;
+    }
+  DOCTEST_CHECK(refused > 20);
+}
+
+DOCTEST_TEST_CASE("an option given for a source that takes part is not refused") {
+  nn::Model model = tiny::model_of("transformer");
+  const auto windows = tiny::windows_of(8, 8);
+  auto options = tiny::memory_of("local");
+  options.cache = 5;
+  for (const auto* const kind : infer::source_kinds())
+    for (const auto& name : beside_the_first(*kind)) {
+      options.flags = {name, "memory", "cache"};
+      const bool present = kind->name() == "memory" || kind->name() == "cache";
+      const auto error = thrown([&] { infer::plan_memory(options, windows, model); });
+      DOCTEST_CHECK_MESSAGE((error.code == 0) == present, name, error.text);
+    }
+  // Options that two sources use require one of them.
+  options.memory = "none";
+  options.flags = {"joint-temperature"};
+  DOCTEST_CHECK(thrown([&] {
+                  infer::plan_memory(options, windows, model);
+                }).names("--joint-temperature: requires --memory or --datastore"));
+}
+
+DOCTEST_TEST_CASE("points to try for a source that does not take part are refused") {
+  nn::Model model = tiny::model_of("transformer");
+  const tiny::Shard shard(tiny::text_of({40}));
+  const auto windows = tiny::windows_of(8, 8);
+  for (const auto* const kind : infer::source_kinds())
+    for (const auto& facts : kind->axis_facts()) {
+      auto memory = tiny::memory_of(kind->name() == "cache" ? "local" : "none");
+      memory.cache = kind->name() == "cache" ? 0 : 5;
+      infer::TuneOptions grid;
+      grid.points[facts.name] = {1}, grid.whole[facts.name] = {1};
+      const auto plan = infer::plan_memory(memory, windows, model);
+      const auto error =
+          thrown([&] { infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU); });
+      DOCTEST_CHECK_MESSAGE(error.text == "--tune-" + facts.flag + ": requires --" + kind->name(),
+                            error.text);
+    }
+}
