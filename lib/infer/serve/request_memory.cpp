@@ -1,14 +1,13 @@
 #include "infer/serve/request_memory.h"
 
 #include <algorithm>
-#include <set>
-#include <string_view>
-#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "core/error.h"
 #include "core/json.h"
+#include "infer/sources/source.h"
 
 namespace infer {
 namespace {
@@ -17,11 +16,24 @@ using core::Code;
 using core::fail;
 using core::Json;
 
-// Whether an option's values are names of files or were read from files. Of the options with
-// several texts, only n-grams' weights are numbers.
+// Returns the kind that an option adds; null: none.
+const SourceKind* kind_of(const core::Field& field) {
+  for (const auto* const kind : source_kinds())
+    if (kind->name() == field.name) return kind;
+  return nullptr;
+}
+
+// Whether an option's values are names of files or were read from files: texts that add a source
+// or that no kind lists.
 bool names_files(const core::Field& field) {
-  return std::holds_alternative<std::vector<std::string>*>(field.target) &&
-         field.key() != "ngrams_lambda";
+  if (!std::holds_alternative<std::vector<std::string>*>(field.target)) return false;
+  return kind_of(field) != nullptr || std::ranges::none_of(source_kinds(), [&](const auto* kind) {
+           MemoryOptions listed;
+           core::FieldList fields;
+           kind->fields(listed, fields);
+           return std::ranges::any_of(fields.all(),
+                                      [&](const auto& one) { return one.name == field.name; });
+         });
 }
 
 std::string text_of(const std::string& name, const Json& value) {
@@ -51,20 +63,14 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
   }
 }
 
-void copy_value(const core::Field& from, const core::Field& to) {
-  const auto copy = [](auto* source, auto* target) {
-    if constexpr (std::is_same_v<decltype(source), decltype(target)>) *target = *source;
-  };
-  std::visit(copy, from.target, to.target);
-}
-
 }  // namespace
 
 MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked) {
-  MemoryOptions memory = started, defaults;
+  MemoryOptions memory = started;
+  memory.flags.clear();
   const auto fields = core::list_fields(memory).all();
-  std::set<std::string> given, left_out;
   const Json json = core::parse_json(asked, "memory");
+  std::vector<std::pair<const core::Field*, std::string>> given;
   for (const auto& [name, value] : json.items()) {
     std::string key = name;
     std::replace(key.begin(), key.end(), '-', '_');
@@ -72,25 +78,13 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
                                     [&](const auto& one) { return one.key() == key; });
     if (field == fields.end() || key == "tuned_on")
       fail(Code::usage, "{}: is not an option of a memory", name.substr(0, 40));
-    take(*field, name, value);
-    given.insert(key);
-    if (names_files(*field)) left_out.insert(key);
+    memory.flags.insert(field->name);
+    given.emplace_back(&*field, name);
+    // Before the values are taken, because the request may give an option of what it leaves out.
+    if (const auto* const kind = kind_of(*field); kind != nullptr && names_files(*field))
+      kind->drop(memory);
   }
-  // Options of what is left out, such as --combine both, would now contradict the others.
-  const auto plain = core::list_fields(defaults).all();
-  const auto group_of = [&](const std::string& key) {
-    return std::find_if(fields.begin(), fields.end(), [&](const auto& f) { return f.key() == key; })
-        ->group;
-  };
-  for (const char* list : {"datastore", "ngrams", "ensemble"}) {
-    if (!left_out.contains(list)) continue;
-    const auto group = group_of(list);
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      if (fields[i].group == group && !given.contains(fields[i].key()))
-        copy_value(plain[i], fields[i]);
-  }
-  if (left_out.contains("datastore") && !given.contains("combine") && memory.combine == "both")
-    memory.combine = defaults.combine;
+  for (const auto& [field, name] : given) take(*field, name, json[name]);
   return memory;
 }
 

@@ -117,6 +117,15 @@ const std::vector<const SourceKind*>& source_kinds() {
   return kinds;
 }
 
+void SourceKind::drop(MemoryOptions& options) const {
+  MemoryOptions defaults;
+  core::FieldList from, to;
+  fields(defaults, from), fields(options, to);
+  for (std::size_t i = 0; i < to.all().size(); ++i)
+    std::visit([&](auto* target) { *target = *std::get<decltype(target)>(from.all()[i].target); },
+               to.all()[i].target);
+}
+
 std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
   std::vector<std::string> flags;
   for (const auto* const kind : source_kinds())

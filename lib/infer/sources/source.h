@@ -299,6 +299,9 @@ class SourceKind {
   /// share_given(): whether they give its weight.
   virtual bool asked(const MemoryOptions& options, const PlanContext& context) const = 0;
   virtual bool share_given(const MemoryOptions& /*options*/) const { return false; }
+  /// Leaves the source out of the options: its options, and values of others that only it supports,
+  /// get their defaults.
+  virtual void drop(MemoryOptions& options) const;
   /// Resolves the options. Throws Error{usage} for options that contradict each other or the model.
   virtual void plan(const MemoryOptions& options, const PlanContext& context,
                     MemoryPlan& plan) const = 0;

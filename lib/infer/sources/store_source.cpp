@@ -264,6 +264,10 @@ class StoreKind : public SourceKind {
     return o.stores.any() || context.opened != nullptr;
   }
   bool share_given(const MemoryOptions& o) const override { return !o.stores.lambda.open(); }
+  void drop(MemoryOptions& o) const override {
+    SourceKind::drop(o);
+    if (o.combine == "both") o.combine = MemoryOptions().combine;
+  }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     const StoreOptions& from = o.stores;
     StorePlan& to = plan.stores;

@@ -40,6 +40,25 @@ DOCTEST_TEST_CASE("a request changes figures of memories, and leaves out what ha
   DOCTEST_CHECK(started.cache == 5);
 }
 
+DOCTEST_TEST_CASE("a request that leaves a source out leaves out what only the source supports") {
+  infer::MemoryOptions started;
+  started.stores.folders = {"store"};
+  started.stores.k = 7;
+  started.combine = "both";
+  started.flags = {"datastore", "k", "combine"};
+  const auto without = infer::request_memory(started, R"({"datastore": []})");
+  DOCTEST_CHECK(without.combine == "joint");
+  DOCTEST_CHECK(without.stores.k == infer::MemoryOptions().stores.k);
+  DOCTEST_CHECK(without.flags == std::set<std::string>{"datastore"});
+  started.combine = "interpolate";
+  DOCTEST_CHECK(infer::request_memory(started, R"({"datastore": []})").combine == "interpolate");
+  const auto asked = infer::request_memory(started, R"({"combine": "both", "datastore": []})");
+  DOCTEST_CHECK(asked.combine == "both");  // plan_memory() refuses it
+  started.ngrams.lambda = {0.3};
+  DOCTEST_CHECK(!infer::request_memory(started, R"({"datastore": []})").ngrams.lambda.open());
+  DOCTEST_CHECK(infer::request_memory(started, R"({"ngrams": []})").ngrams.lambda.open());
+}
+
 DOCTEST_TEST_CASE("no request names a file, and what is wrong is named") {
   for (const auto* const files : {R"({"datastore": ["/etc"]})", R"({"ngrams": "/etc"})",
                                   R"({"ensemble": ["/etc"]})", R"({"gate": ["x"]})"})
