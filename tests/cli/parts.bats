@@ -83,6 +83,28 @@ adds_up() {
   [[ $output == *"--part: '4/3' is not I/N"* ]]
 }
 
+@test "what a rank refuses, all ranks refuse before they score, each with its exit code" {
+  needs build-datastore
+  local rank shared each
+  # shellcheck disable=SC2016  # for the inner shells
+  local own_store='exec eval-ppl --datastore "own.$OMPI_COMM_WORLD_RANK" --datastore-ranks "$@"' \
+    no_file='file=test.shard.zst; [ "$OMPI_COMM_WORLD_RANK" -eq 0 ] || file=nowhere; exec "$@" "$file"'
+  for rank in 0 1; do
+    sed -n "$((3 * rank + 1)),$((3 * rank + 3))p" text | tokenize -q -t bytes --format lines -o own.shard.zst
+    build-datastore -q -m model --index exact own.shard.zst -o "own.$rank"
+  done
+  for shared in no yes; do
+    each=(eval-ppl)
+    [ "$shared" = no ] || each=(bash -c "$own_store" one)
+    together 2 "${each[@]}" -j 1 -m model --cache 20 test.shard.zst
+    all_end 64
+    for rank in 0 1; do grep -q 'weights learned online depend on all earlier text' "said.$rank" || return 1; done
+    together 2 bash -c "$no_file" one "${each[@]}" -j 1 -m model --memory-weights constant
+    all_end 66
+    grep -q '^eval-ppl: nowhere: ' said.1
+  done
+}
+
 # ranks_add_up SIZE OPTIONS...: rank 0 of so many has the bytes of one process, and the others say nothing.
 ranks_add_up() {
   local size=$1 rank

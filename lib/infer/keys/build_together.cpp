@@ -91,7 +91,7 @@ std::optional<store::Manifest> build_together(
     const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
     const store::ProgressCallback& merging) {
-  check(what);
+  group.together([&] { check(what); });
   ranks::expect_agreement(group, {{"batch-tokens", what.options.windows.batch_tokens},
                                   {"jobs", at::get_num_threads()}});
   const PartsFolder parts(what.folder, group.size());

@@ -23,12 +23,13 @@ void EvaluationOptions::fields(core::FieldList& f) {
   memory.fields(f);
 }
 
+model::Loaded EvaluationOptions::load() const {
+  return model::load(model, nn::device(compute.device), nn::dtype(compute.precision), adapter);
+}
+
 Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
-                       const StoreOpener& open)
-    : options_(options),
-      device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
-                          options.adapter)) {
+                       model::Loaded loaded, const StoreOpener& open)
+    : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   if (of_pairs() && options_.retrieve.any())
     core::fail(core::Code::usage, "--retrieve: not supported for sentence pairs");
@@ -81,12 +82,17 @@ Totals Evaluation::score(const shard::Dataset& data, const Callbacks& watch) con
   return infer::score(*loaded_.model, data, windows(data), memory_, device_, watch);
 }
 
-PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
-                                  const std::function<void(std::uint64_t)>& progress) const {
+void Evaluation::expect_part(const shard::Dataset& data, core::Part part) const {
   if (memory_.online && !part.whole())
     core::fail(core::Code::usage,
                "a part of a text: weights learned online depend on all earlier text; give "
                "--memory-weights constant, or tuned weights (--config)");
+  windows(data);
+}
+
+PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
+                                  const std::function<void(std::uint64_t)>& progress) const {
+  expect_part(data, part);
   PartRecord record;
   record.part = part;
   record.signature = signature(data);

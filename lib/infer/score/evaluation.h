@@ -30,6 +30,7 @@ struct EvaluationOptions {
   MemoryOptions memory;
   nn::ComputeOptions compute;
   void fields(core::FieldList& f);  ///< except those of compute, which are listed elsewhere
+  model::Loaded load() const;       ///< throws the errors of model::load()
 };
 
 /// A model with resolved options, ready to score texts. Not thread safe.
@@ -38,8 +39,11 @@ class Evaluation {
   /// Loads the model and opens the datastores. `given`: names of the options on the command line.
   /// Throws the errors of model::load(), open_beside(), plan_windows() and plan_memory(); for a
   /// model that reads pairs, those of refuse_windows_of_pairs().
-  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {},
-                      const StoreOpener& open = nullptr);
+  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {})
+      : Evaluation(options, given, options.load(), nullptr) {}
+  /// Takes the model that options.load() returned.
+  Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
+             model::Loaded loaded, const StoreOpener& open);
 
   /// Returns whether the model reads a source: then its data are pairs and have no windows.
   bool of_pairs() const;
@@ -59,6 +63,8 @@ class Evaluation {
   /// Returns the memory options that resolve to memory(), tuned or not.
   MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
   Totals score(const shard::Dataset& data, const Callbacks& watch) const;
+  /// Throws Error{usage} if a part of `data` cannot be scored by itself, and the errors of windows().
+  void expect_part(const shard::Dataset& data, core::Part part) const;
   /// Scores one part and returns a record for sum_parts(); `progress` receives its tokens so far.
   PartRecord score_part(const shard::Dataset& data, core::Part part,
                         const std::function<void(std::uint64_t)>& progress) const;

@@ -28,7 +28,7 @@ struct SharedEvaluation {
 /// process; the others return nullopt. Collective; `progress` receives the part's tokens so far and
 /// their approximate total. Throws the errors of Evaluation, and Error{usage} for stdin and for
 /// ranks with different evaluations, on all ranks alike. With distributed datastores, other ranks
-/// get Error{rank_lost} instead.
+/// get Error{rank_lost} for what fails after the first search.
 std::optional<PartsSum> score_together(
     const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);
