@@ -43,21 +43,10 @@ bool is_open(const PlanAxis& axis, const TuneOptions& options) {
   return !axis.bias_of.empty() && options.of(kShared).empty() && given_of(axis, options).empty();
 }
 
-// Refuses points given for a parameter of sources that do not take part.
-void expect_used(MemoryPlan& memory, const TuneOptions& options) {
-  const auto axes = memory.axes();
-  for (const auto* const kind : source_kinds())
-    for (const auto& facts : kind->axis_facts())
-      if (!kind->any(memory) && !options.of(facts.name).empty() &&
-          std::ranges::none_of(axes, [&](const auto& axis) { return axis.listed() == facts.name; }))
-        core::fail(core::Code::usage, "--tune-{}: requires --{}", facts.flag, kind->name());
-}
-
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
     core::fail(core::Code::usage, "--tune: nothing to tune; add {}",
                flags_of_kinds([](const auto&) { return true; }));
-  expect_used(memory, options);
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {

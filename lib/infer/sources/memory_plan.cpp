@@ -63,24 +63,31 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   return asked && !given;
 }
 
+// Returns the options of a kind, except the one that adds it.
+std::vector<std::string> options_of(const SourceKind& kind) {
+  MemoryOptions listed;
+  core::FieldList fields;
+  kind.fields(listed, fields);
+  std::vector<std::string> names;
+  for (const auto& field : fields.all())
+    if (field.name != kind.name()) names.push_back(field.name);
+  for (const auto& facts : kind.axis_facts()) names.push_back("tune-" + facts.flag);
+  return names;
+}
+
 // Refuses options given as flags whose sources do not take part.
 void expect_used(const MemoryOptions& o, const PlanContext& context, const MemoryPlan& plan) {
-  MemoryOptions listed;
-  for (const auto* const kind : source_kinds()) {
-    core::FieldList fields;
-    kind->fields(listed, fields);
-    for (const auto& field : fields.all()) {
-      if (field.name == kind->name() || !o.flags.contains(field.name)) continue;
+  for (const auto* const kind : source_kinds())
+    for (const auto& name : options_of(*kind)) {
       const auto uses = [&](const SourceKind& one) {
-        const auto& borrows = one.facts().borrows;
-        return &one == kind || std::ranges::count(borrows, field.name) > 0;
+        return &one == kind || std::ranges::count(one.facts().borrows, name) > 0;
       };
-      if (std::ranges::none_of(source_kinds(), [&](const auto* one) {
-            return uses(*one) && (one->any(plan) || one->asked(o, context));
-          }))
-        fail(Code::usage, "--{}: requires {}", field.name, flags_of_kinds(uses));
+      const auto serves = [&](const auto* one) {
+        return uses(*one) && (one->any(plan) || one->asked(o, context));
+      };
+      if (o.flags.contains(name) && std::ranges::none_of(source_kinds(), serves))
+        fail(Code::usage, "--{}: requires {}", name, flags_of_kinds(uses));
     }
-  }
 }
 
 MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {

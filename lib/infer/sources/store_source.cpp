@@ -228,7 +228,7 @@ class StoreKind : public SourceKind {
                     .gate = {.flag = "--datastore-lambda",
                              .features = {"nearest", "spread", "agree", "distinct"},
                              .searched = true},
-                    .borrows = {"combine", "joint-temperature"}}) {}
+                    .borrows = {"combine", "joint-temperature", "tune-temperatures"}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     StoreOptions& own = o.stores;

@@ -11,11 +11,13 @@
 #include "infer/score/scorer.h"
 #include "infer/serve/request_memory.h"
 #include "infer/stores/stores.h"
+#include "infer/windows/pairs.h"
 #include "ngrams/ngrams_builder.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"
+#include "tiny_pairs.h"
 #include "unit/thrown.h"
 
 namespace {
@@ -33,8 +35,7 @@ struct AllSources {
   infer::MemoryPlan plan;
   explicit AllSources(const std::string& combine = "both", const std::string& arch = "transformer",
                       bool online = true)
-      : model(tiny::model_of(arch, arch == "transformer" ? "learned" : "rope", kOnlineTypes,
-                             torch::kFloat64)) {
+      : model(tiny::model_of(arch, positions_of(arch), kOnlineTypes, torch::kFloat64)) {
     if (model.architecture->carry() == nn::Carry::constant)
       windows = tiny::windows_of(24, 24, true);
     const auto entries = tiny::entries_of(150, model.architecture->d_key(), kOnlineTypes, 1);
@@ -54,13 +55,17 @@ struct AllSources {
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }
 
-  void add_ensemble() {
+  static std::string positions_of(const std::string& arch) {
+    return arch == "transformer" ? "learned" : arch == "encoder-decoder" ? "sinusoidal" : "rope";
+  }
+
+  void add_ensemble(const std::string& arch = "lstm") {
     auto beside = std::make_shared<infer::BesideModel>();
-    beside->loaded.folder = "lstm";
+    beside->loaded.folder = arch;
     beside->loaded.model = std::make_shared<nn::Model>(
-        tiny::model_of("lstm", "learned", kOnlineTypes, torch::kFloat64));
-    beside->windows.window = beside->windows.stride = 24;
-    plan.with = {{{"lstm", plan.online ? infer::kFirstShare : 0.1}}, {beside}};
+        tiny::model_of(arch, positions_of(arch), kOnlineTypes, torch::kFloat64));
+    if (arch == "lstm") beside->windows.window = beside->windows.stride = 24;
+    plan.with = {{{arch, plan.online ? infer::kFirstShare : 0.1}}, {beside}};
     plan.with.shares[0].temperature = 1.3;
     DOCTEST_REQUIRE(plan.kinds().size() == infer::source_kinds().size());
   }
@@ -105,13 +110,16 @@ void set_apart(infer::MemoryPlan& plan) {
   plan.stores.joint = {"datastore", 2.7, 0.3};
 }
 
-std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
-  const tiny::Shard shard(text);
+std::vector<infer::Scored> all_scored(AllSources& of, const shard::Dataset& data) {
   std::vector<infer::Scored> all;
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { all.push_back(scored); };
-  infer::score(of.model, shard.data(), of.windows, of.plan, torch::kCPU, watch);
+  infer::score(of.model, data, of.windows, of.plan, torch::kCPU, watch);
   return all;
+}
+
+std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
+  return all_scored(of, tiny::Shard(text).data());
 }
 
 double p_of(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
@@ -240,6 +248,46 @@ DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes
         }
       DOCTEST_CHECK(same == 119);
     }
+}
+
+DOCTEST_TEST_CASE("with every source the past of pairs is the same whatever comes later") {
+  const tiny::Pairs pairs;
+  // In a target: the tokens before it, and the pairs before it, are its past.
+  const auto& documents = pairs.data->documents();
+  std::int64_t pair = 12;
+  while (infer::target_of(documents, pair).length < 5) ++pair;
+  const std::uint64_t changed = infer::target_of(documents, pair).begin + 2;
+  const tiny::Pairs other(changed);
+  for (const std::string weights : {"constant", "gates"}) {
+    DOCTEST_CAPTURE(weights);
+    AllSources of("both", "encoder-decoder", false);
+    of.add_ensemble("encoder-decoder");
+    set_apart(of.plan);
+    if (weights == "gates") of.set_gates();
+    of.windows = infer::pair_windows(*pairs.data, of.model, 60);
+    const auto expected = all_scored(of, *pairs.data), found = all_scored(of, *other.data);
+    DOCTEST_REQUIRE(found.size() == expected.size());
+    std::size_t same = 0, differ = 0;
+    for (std::size_t w = 0; w < found.size(); ++w) {
+      DOCTEST_REQUIRE(found[w].first == expected[w].first);
+      for (std::int64_t i = 0; i < found[w].targets.size(0); ++i) {
+        const bool alike =
+            found[w].log_prob[i].item<double>() == expected[w].log_prob[i].item<double>();
+        if (found[w].first + static_cast<std::uint64_t>(i) < changed) {
+          DOCTEST_CHECK(alike);
+          ++same;
+        } else {
+          differ += !alike;
+        }
+      }
+    }
+    DOCTEST_CHECK(same > 60);
+    DOCTEST_CHECK(differ > 60);
+  }
+  // Learned weights have no past in pairs.
+  DOCTEST_CHECK(thrown([] {
+                  AllSources("both", "encoder-decoder", true);
+                }).names("--memory-weights online: not supported for sentence pairs"));
 }
 
 DOCTEST_TEST_CASE(

@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "infer/score/tune.h"
 #include "infer/sources/memory_plan.h"
 #include "tiny.h"
 #include "unit/thrown.h"
@@ -18,6 +17,7 @@ std::vector<std::string> beside_the_first(const infer::SourceKind& kind) {
   std::vector<std::string> names;
   for (const auto& field : fields.all())
     if (field.name != kind.name()) names.push_back(field.name);
+  for (const auto& facts : kind.axis_facts()) names.push_back("tune-" + facts.flag);
   return names;
 }
 
@@ -58,22 +58,4 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
   DOCTEST_CHECK(thrown([&] {
                   infer::plan_memory(options, windows, model);
                 }).names("--joint-temperature: requires --memory or --datastore"));
-}
-
-DOCTEST_TEST_CASE("points to try for a source that does not take part are refused") {
-  nn::Model model = tiny::model_of("transformer");
-  const tiny::Shard shard(tiny::text_of({40}));
-  const auto windows = tiny::windows_of(8, 8);
-  for (const auto* const kind : infer::source_kinds())
-    for (const auto& facts : kind->axis_facts()) {
-      auto memory = tiny::memory_of(kind->name() == "cache" ? "local" : "none");
-      memory.cache = kind->name() == "cache" ? 0 : 5;
-      infer::TuneOptions grid;
-      grid.points[facts.name] = {1}, grid.whole[facts.name] = {1};
-      const auto plan = infer::plan_memory(memory, windows, model);
-      const auto error =
-          thrown([&] { infer::tune(model, shard.data(), windows, plan, grid, torch::kCPU); });
-      DOCTEST_CHECK_MESSAGE(error.text == "--tune-" + facts.flag + ": requires --" + kind->name(),
-                            error.text);
-    }
 }

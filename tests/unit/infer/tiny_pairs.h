@@ -1,6 +1,7 @@
 #pragma once
 // Pairs of short random sentences.
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,11 +16,12 @@
 
 namespace tiny {
 
-/// Pairs of random tokens that end with 0, in a temporary file.
+/// Pairs of random tokens that end with 0, in a temporary file. Tokens from the element `changed`
+/// on, except ends, are other ones.
 struct Pairs {
   std::vector<std::vector<std::int64_t>> sides;
   std::unique_ptr<shard::Dataset> data;
-  Pairs() {
+  explicit Pairs(std::size_t changed = SIZE_MAX) {
     core::Rng rng(5);
     shard::Header header;
     header.kind = shard::Kind::pairs;
@@ -28,9 +30,13 @@ struct Pairs {
     ::close(::mkstemp(path_.data()));
     core::Output out(path_);
     shard::Writer writer(out, header);
+    std::size_t element = 0;
     for (int i = 0; i < 60; ++i) {
       std::vector<std::uint64_t> side(1 + rng.below(12));
-      for (auto& token : side) token = 1 + rng.below(22);
+      for (auto& token : side) {
+        token = 1 + rng.below(22);
+        if (element++ >= changed) token = 1 + token % 22;
+      }
       side.back() = 0;
       sides.emplace_back(side.begin(), side.end());
       writer.write(std::span(side));
