@@ -86,11 +86,11 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   auto api_for = api_options(options);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   options.completer.memory.flags = context.flags;
-  options.completer.seed = static_cast<std::uint64_t>(context.seed);
+  options.completer.generator.seed = static_cast<std::uint64_t>(context.seed);
   infer::Completer completer(options.completer);
   cli::note(context, completer.window_note());
   api_for.chat = completer.chats();
-  api_for.cite = options.completer.cite;
+  api_for.cite = options.completer.generator.cite;
   api_for.tokens = completer.tokens();
 
   serve::JobQueue queue(static_cast<std::size_t>(options.queue));
@@ -117,7 +117,7 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   for (;;) {
     const bool stops = cli::stop_requested();
     if (stops) queue.close();
-    const auto jobs = queue.next(options.completer.batch, kLook);
+    const auto jobs = queue.next(options.completer.generator.batch, kLook);
     if (!jobs.empty()) completer.complete(jobs, feed, counts);
     if (stops && jobs.empty()) break;
   }

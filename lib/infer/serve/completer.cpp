@@ -23,24 +23,12 @@ constexpr int kWrong = 400, kFault = 500;
 // Ends the scoring of jobs, one of which is cancelled.
 struct ClientLeft {};
 
-GeneratorOptions generator_options(const CompleterOptions& options) {
-  GeneratorOptions made;
-  made.batch = options.batch;
-  made.window = options.window;
-  made.weights = options.weights;
-  made.cite = options.cite;
-  made.cite_k = options.cite_k;
-  made.reach = options.reach;
-  made.seed = options.seed;
-  return made;
-}
-
 AnswererOptions answerer_options(const CompleterOptions& options) {
   AnswererOptions made;
   made.model = options.model;
   made.tokenizer = options.tokenizer;
-  made.windows.window = options.window;
-  made.reach = options.reach;
+  made.windows.window = options.generator.window;
+  made.reach = options.generator.reach;
   made.memory = options.memory;
   made.compute.device = options.compute.device;
   made.likely = options.likely;
@@ -55,14 +43,15 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
       .short_name = 't';
   f("system", system, "system message of conversations without one");
-  f("batch", batch, "texts decoded in one batch").between(1, 65536);
-  f("window", window, "context length in tokens; auto: the trained length")
+  f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
+  f("window", generator.window, "context length in tokens; auto: the trained length")
       .between(1, 1e9)
       .or_auto();
-  f("dtype", weights, "data type of the weights during decoding", {"float32", "bfloat16", "int8"});
-  f("cite", cite, "return the stored contexts that predicted each token");
-  f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
-  reach.fields(f);
+  f("dtype", generator.weights, "data type of the weights during decoding",
+    {"float32", "bfloat16", "int8"});
+  f("cite", generator.cite, "return the stored contexts that predicted each token");
+  f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
+  generator.reach.fields(f);
   memory.fields(f);
   compute.fields(f);
 }
@@ -112,11 +101,11 @@ struct Completer::Running {
 
 Completer::Completer(const CompleterOptions& options) : options_(options) {
   const auto device = nn::device(options_.compute.device);
-  auto loaded = load_to_decode(options_.model, device, parse_precision(options_.weights),
+  auto loaded = load_to_decode(options_.model, device, parse_precision(options_.generator.weights),
                                /*adapter=*/{}, torch::kFloat32);
   model::give_tokenizer(loaded, options_.tokenizer);
   answerer_.emplace(answerer_options(options_), loaded);
-  generator_.emplace(std::move(loaded), generator_options(options_), options_.memory, device,
+  generator_.emplace(std::move(loaded), options_.generator, options_.memory, device,
                      /*record=*/true, answerer_->open_memories());
   try {
     chat_ = model::chat_of(options_.model);
@@ -369,7 +358,7 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, con
         if (const auto found = text.samples.find(i); found != text.samples.end()) {
           choice.text += found->second.text;
           if (found->second.finish != Finish::length) choice.finish = "stop";
-          if (options_.cite) choice.extra = {{"citations", to_json(found->second.cited)}};
+          if (options_.generator.cite) choice.extra = {{"citations", to_json(found->second.cited)}};
         }
         if (request.logprobs) {
           const auto from = request.echo ? text.before : std::ssize(text.tokens);

@@ -20,13 +20,10 @@
 namespace infer {
 
 struct CompleterOptions {
-  std::string model, tokenizer, system, weights = "float32";
-  std::int64_t batch = 32, window = 0, likely = 20;
+  std::string model, tokenizer, system;
+  std::int64_t likely = 20;
   std::int64_t scored = 256'000;  ///< most tokens of a request with log-probabilities
-  bool cite = false;
-  std::int64_t cite_k = 3;
-  std::uint64_t seed = 1;
-  LayerReachOptions reach;
+  GeneratorOptions generator;     ///< requests set how tokens are chosen
   MemoryOptions memory;
   nn::DeviceOptions compute;
   void fields(core::FieldList& f);
