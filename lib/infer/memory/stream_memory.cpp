@@ -208,11 +208,20 @@ Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
   const Tensor targets =
       window.targets.slice(0, begin, begin + rows).to(torch::kCPU, torch::kInt64).contiguous();
   std::vector<Tensor> shares{torch::ones({rows}, torch::kFloat64)};  // the vocabulary has the rest
-  for (std::size_t i = 0; i < sources_.size(); ++i)
-    for (auto& own : sources_[i]->shares(window, begin, targets, log_prob, weights_of(i))) {
-      shares[0] = shares[0] - own;
-      shares.push_back(std::move(own));
+  const Components found = at_tokens(mixed_.components, targets);
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const RowWeights weights = weights_of(i);
+    auto parts = sources_[i]->shares(window, begin, targets, log_prob, weights);
+    const std::size_t whole = parts.empty() ? weights.own.size() : 0;
+    for (std::size_t j = 0; j < whole; ++j) {
+      const Tensor own = found.own[mixed_.first_own[i] + j].to(torch::kCPU, torch::kFloat64);
+      parts.push_back((weights.own[j] * (own - log_prob).exp()).nan_to_num(0));
     }
+    for (auto& part : parts) {
+      shares[0] = shares[0] - part;
+      shares.push_back(std::move(part));
+    }
+  }
   shares[0] = shares[0].clamp_min(0);
   return torch::stack(shares, 1);
 }

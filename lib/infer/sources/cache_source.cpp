@@ -54,12 +54,6 @@ class CacheSource : public RingSource {
     return words;
   }
 
-  std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
-                             const Tensor& log_prob, const RowWeights& weights) const override {
-    const JointMasses seen = masses_of(parts()[0], window, begin, begin + targets.size(0));
-    return {weights.own[0] * part_of(seen.positive, seen.all) / log_prob.exp()};
-  }
-
  private:
   static Tensor mass_of(const Tensor& all) { return all.masked_fill(all < nn::kUnseen / 2, NAN); }
   bool gated_;

@@ -188,29 +188,13 @@ class ModelSource : public Source {
                     std::int64_t /*context_tokens*/) const override {
     Evidence evidence;
     for (std::size_t i = 0; i < words_.size(); ++i)
-      evidence.models.push_back({plan_.shares[i].folder, share(i, row, token, log_prob, weights)});
+      evidence.models.push_back(
+          {plan_.shares[i].folder, weights.own[i][row].item<double>() *
+                                       std::exp(words_[i][row][token].item<double>() - log_prob)});
     return evidence;
   }
 
-  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
-                             const Tensor& targets, const Tensor& log_prob,
-                             const RowWeights& weights) const override {
-    std::vector<Tensor> shares;
-    for (std::size_t i = 0; i < words_.size(); ++i) {
-      shares.push_back(torch::zeros_like(log_prob));
-      for (std::int64_t row = 0; row < targets.size(0); ++row)
-        shares[i][row] =
-            share(i, row, targets[row].item<std::int64_t>(), log_prob[row].item<double>(), weights);
-    }
-    return shares;
-  }
-
  private:
-  double share(std::size_t i, std::int64_t row, std::int64_t token, double log_prob,
-               const RowWeights& weights) const {
-    return weights.own[i][row].item<double>() *
-           std::exp(words_[i][row][token].item<double>() - log_prob);
-  }
   WithPlan plan_;
   std::int64_t gated_;
   std::vector<std::size_t> axes_;                  // of each model's temperature

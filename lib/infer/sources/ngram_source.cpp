@@ -135,17 +135,6 @@ class NgramSource : public Source {
     return evidence;
   }
 
-  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
-                             const Tensor& targets, const Tensor& log_prob,
-                             const RowWeights& weights) const override {
-    const Tensor of = torch::zeros_like(log_prob);
-    for (std::int64_t i = 0; i < targets.size(0); ++i)
-      if (const auto one =
-              share(i, targets[i].item<std::int64_t>(), log_prob[i].item<double>(), weights))
-        of[i] = one->second;
-    return {of};
-  }
-
   void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
     for (const std::int64_t token : tokens)
       followers_[static_cast<std::size_t>(row)].push(static_cast<std::uint32_t>(token));

@@ -200,11 +200,14 @@ class Source {
   }
   /// Returns the fraction of p(target) from each of SourceKind::names(), (R) each, relative to
   /// log_prob (R) float64, for the rows of a window from `begin` on. Call words() for these rows
-  /// before.
-  virtual std::vector<torch::Tensor> shares(const Window& window, std::int64_t begin,
-                                            const torch::Tensor& targets,
-                                            const torch::Tensor& log_prob,
-                                            const RowWeights& weights) const = 0;
+  /// before. Returns nothing if each name is a distribution of its own: its fraction is then its
+  /// weight times its p.
+  virtual std::vector<torch::Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
+                                            const torch::Tensor& /*targets*/,
+                                            const torch::Tensor& /*log_prob*/,
+                                            const RowWeights& /*weights*/) const {
+    return {};
+  }
 
   /// Stores T steps of all streams: (T, streams, ...).
   virtual void append(const torch::Tensor& /*f*/, const torch::Tensor& /*g*/,
@@ -299,9 +302,6 @@ class SourceKind {
   /// share_given(): whether they give its weight.
   virtual bool asked(const MemoryOptions& options, const PlanContext& context) const = 0;
   virtual bool share_given(const MemoryOptions& /*options*/) const { return false; }
-  /// Leaves the source out of the options: its options, and values of others that only it supports,
-  /// get their defaults.
-  virtual void drop(MemoryOptions& options) const;
   /// Resolves the options. Throws Error{usage} for options that contradict each other or the model.
   virtual void plan(const MemoryOptions& options, const PlanContext& context,
                     MemoryPlan& plan) const = 0;
@@ -342,6 +342,9 @@ class SourceKind {
                           std::span<const std::int64_t> /*read*/) const {
     return false;
   }
+  /// Leaves the source out of the options: its options, and values of others that only it supports,
+  /// get their defaults.
+  virtual void drop(MemoryOptions& options) const;
 
  private:
   KindFacts facts_;

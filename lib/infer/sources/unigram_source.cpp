@@ -120,28 +120,21 @@ class UnigramSource : public Source {
 
   SourceWords words(const WordRows& rows) override {
     const std::int64_t n = rows.head.size(0);
-    words_ = torch::empty({n, rows.words()}, torch::kFloat64);
+    const Tensor log_prob = torch::empty({n, rows.words()}, torch::kFloat64);
     const Tensor log_read = torch::empty({n}, torch::kFloat64);
     const Tensor targets =
         rows.window == nullptr ? Tensor() : rows.window->targets.cpu().contiguous();
     if (targets.defined() && rows.begin == rows.window->first_scored) read(0, rows.window->before);
     for (std::int64_t i = 0; i < n; ++i) {
       const auto& counts = streams_[targets.defined() ? 0 : static_cast<std::size_t>(i)][0];
-      counts.log_probs(words_[i].data_ptr<double>());
+      counts.log_probs(log_prob[i].data_ptr<double>());
       log_read.data_ptr<double>()[i] = counts.log_read();
       if (targets.defined()) read(0, {targets.const_data_ptr<std::int64_t>() + rows.begin + i, 1});
     }
     SourceWords words;
-    words.own = {words_.to(rows.head.options())};
+    words.own = {log_prob.to(rows.head.options())};
     if (gated_) words.features = log_read.unsqueeze(1);
     return words;
-  }
-
-  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
-                             const Tensor& targets, const Tensor& log_prob,
-                             const RowWeights& weights) const override {
-    const Tensor own = words_.gather(1, targets.unsqueeze(1)).squeeze(1);
-    return {(weights.own[0] * (own - log_prob).exp()).nan_to_num(0)};
   }
 
   void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
@@ -161,7 +154,6 @@ class UnigramSource : public Source {
   std::vector<std::size_t> axes_;
   Counts begin_;
   std::vector<Counts> streams_;
-  Tensor words_;  // log p (R, V) of the last words()
 };
 
 class UnigramKind : public SourceKind {
