@@ -13,7 +13,6 @@
 #include "shard/is_shard.h"
 #include "shard/unpacked_source.h"
 #include "task/token_scores.h"
-#include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/special_text.h"
 
 namespace infer {
@@ -190,10 +189,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   if (evaluation.of_pairs())
     fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
   model::give_tokenizer(loaded, options.tokenizer);
-  if (loaded.tokenizer.empty())
-    fail(Code::bad_data, "{}: has no tokenizer to print tokens with; give --tokenizer",
-         loaded.folder);
-  const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
+  const auto tokenizer = tokenizer_of(loaded, "print tokens");
   Stream stream = of_shards(options, files)
                       ? read_shards(evaluation, files, options.most)
                       : read_texts(evaluation, options, files, *tokenizer, say);

@@ -13,7 +13,6 @@
 #include "model/model_chat.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/say.h"
-#include "text/formats/tokenizer_json.h"
 
 namespace infer {
 namespace {
@@ -95,13 +94,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     fail(Code::usage, "--retrieve-mix {}: score prepends one passage; leave it out",
          options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
-  if (loaded_.tokenizer.empty())
-    fail(Code::bad_data, "{}: has no tokenizer to encode texts with; give --tokenizer",
-         loaded_.folder);
-  tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
-  if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
-    fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}", loaded_.folder,
-         tokenizer_->size(), loaded_.model->vocabulary);
+  tokenizer_ = tokenizer_of(loaded_, "encode texts");
   encoder_ = tokenizer_->encoder();
   special_text_.emplace(*tokenizer_);
   if (options_.chat) chat_ = model::chat_of(loaded_.folder);
@@ -187,15 +180,6 @@ std::vector<std::vector<TokenScores>> Answerer::score_passages(
     reads_weights_ = false;
   }
   return scorer_->score(passages, between);
-}
-
-std::string Answerer::cut_note() const {
-  const CutContexts& cut = scorer_->cut_contexts();
-  if (cut.cut == 0) return {};
-  return fmt::format(
-      "truncated {} of {} contexts to the window of {} tokens: left out the first {} of their "
-      "{} tokens; a larger --window keeps more",
-      cut.cut, cut.contexts, windows_.window, cut.left_out, cut.tokens);
 }
 
 // Returns the bytes of a token that begins a text of `most` bytes.

@@ -78,7 +78,7 @@ class Answerer {
   /// Return notes about the window: window_note() if it exceeds the model's positions, cut_note()
   /// if contexts were truncated.
   std::string window_note() const { return long_window_note(windows_, loaded_.folder); }
-  std::string cut_note() const;
+  std::string cut_note() const { return scorer_->cut_contexts().note("contexts", windows_.window); }
   /// Returns a note if a request contained the text of a special token as ordinary text; else
   /// empty.
   const std::string& special_note() const { return special_note_; }

@@ -124,7 +124,7 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
     work.first_scored = from - 1 - work.position;
     work.fresh = from == start;
     if (work.fresh) {
-      if (start > 1) count_context(start, work.position);
+      if (start > 1) cut_.add(start, work.position);
       work.past = past_of(context, work.position);
       number = (work.position + plan_.window - 1) / plan_.window;
       work.first_new = 0;
@@ -136,14 +136,6 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
         {{"token", from - start}, {"passages", to_json(prefixes, retriever_->index())}});
     add(std::move(work));
   }
-}
-
-void PassageScorer::count_context(std::int64_t tokens, std::int64_t left_out) {
-  ++cut_.contexts;
-  if (left_out == 0) return;
-  ++cut_.cut;
-  cut_.tokens += static_cast<std::uint64_t>(tokens);
-  cut_.left_out += static_cast<std::uint64_t>(left_out);
 }
 
 // Returns what memories hold of the context before token `start`.
@@ -178,7 +170,7 @@ void PassageScorer::gather(const Passage& passage, std::vector<TokenScores>& to,
   const auto size = std::ssize(passage.context);
   const std::int64_t start =
       plan_.carried ? 0 : std::max<std::int64_t>(0, size + longest - 1 - plan_.window);
-  count_context(size, start);
+  cut_.add(size, start);
   const auto [at, made] = stems.try_emplace({start, passage.context}, works.size());
   if (made) works.emplace_back().position = start;
   Work& work = works[at->second];

@@ -20,13 +20,6 @@
 
 namespace infer {
 
-/// Numbers of contexts whose beginning was cut because the context and its longest continuation
-/// exceeded the window.
-struct CutContexts {
-  std::uint64_t contexts = 0, cut = 0;     ///< all contexts, and cut ones
-  std::uint64_t tokens = 0, left_out = 0;  ///< of the cut contexts: all tokens, and tokens cut
-};
-
 /// Scores passages; each has separate memories. A text gets the scores that infer::score() gives
 /// for its tokens as a data set. A continuation is scored in the last window of its context and
 /// itself: local memory covers that window; long memory and the cache cover earlier tokens, encoded
@@ -51,7 +44,9 @@ class PassageScorer {
                                               const Between& between = {});
   /// Returns the maximum number of tokens in a continuation.
   std::int64_t longest() const;
-  const CutContexts& cut_contexts() const { return cut_; }  ///< over all calls
+  /// Returns how many contexts were cut because a context and its longest continuation exceeded the
+  /// window, over all calls.
+  const CutTexts& cut_contexts() const { return cut_; }
 
  private:
   using Tokens = std::vector<std::int64_t>;
@@ -79,7 +74,6 @@ class PassageScorer {
   void score_with_prefixes(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
               Stems& stems);
-  void count_context(std::int64_t tokens, std::int64_t left_out);
   Window past_of(const Tokens& context, std::int64_t start);
   void add(Work work);
   void flush(bool keep = false);
@@ -97,7 +91,7 @@ class PassageScorer {
   WindowScores scores_;
   std::optional<Retriever> retriever_;
   bool whole_windows_;  // memories include the context
-  CutContexts cut_;
+  CutTexts cut_;
   std::vector<TokenTree> trees_;
   std::vector<Work> works_;  // for trees_; their own trees are empty
   std::vector<std::unique_ptr<Beside>> beside_;

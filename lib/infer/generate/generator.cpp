@@ -13,7 +13,6 @@
 #include "model/end_tokens.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/upload.h"
-#include "text/formats/tokenizer_json.h"
 
 namespace infer {
 namespace {
@@ -84,13 +83,7 @@ void Generator::check_translation() const {
 
 // Reads the tokenizer, the beginning of prompts and the tokens that end a text.
 void Generator::read_tokenizer() {
-  if (loaded_.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: has no tokenizer to encode prompts with; give --tokenizer",
-               loaded_.folder);
-  tokenizer_ = text::parse_tokenizer(loaded_.tokenizer, loaded_.folder + ": tokenizer");
-  if (static_cast<std::int64_t>(tokenizer_->size()) > loaded_.model->vocabulary)
-    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}",
-               loaded_.folder, tokenizer_->size(), loaded_.model->vocabulary);
+  tokenizer_ = tokenizer_of(loaded_, "encode prompts");
   end_ = tokenizer_->end_of_document();
   if (end_) ends_.insert(*end_);
   for (const auto id : model::end_tokens(loaded_.folder, loaded_.config)) ends_.insert(id);
@@ -141,14 +134,6 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (newline.size() != 1)
     core::fail(Code::usage, "an empty prompt: the tokenizer has no BOS token; give text");
   return {newline[0]};
-}
-
-std::string Generator::long_prompts_note() const {
-  if (long_prompts_ == 0) return {};
-  return fmt::format(
-      "truncated {} of {} prompts to the window of {} tokens: left out the first {} of their {} "
-      "tokens; a larger --window keeps more",
-      long_prompts_, prompts_, window_, forgotten_, long_tokens_);
 }
 
 std::string Generator::engine_error(const Prompt& prompt) {
@@ -202,10 +187,7 @@ std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
     set_own(starts.back(), prompt);
     const auto length = std::ssize(starts.back().tokens);
     const auto forgotten = session_->forgotten_of(length);
-    if (forgotten == 0) continue;
-    ++long_prompts_;
-    long_tokens_ += static_cast<std::uint64_t>(length);
-    forgotten_ += static_cast<std::uint64_t>(forgotten);
+    cut_.add(length, forgotten);
   }
   if (sources_)
     std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {

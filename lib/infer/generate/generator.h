@@ -114,7 +114,7 @@ class Generator {
   /// Return notes about the window: window_note() if it exceeds the model's positions,
   /// long_prompts_note() if prompts exceeded the window.
   const std::string& window_note() const { return window_note_; }
-  std::string long_prompts_note() const;
+  std::string long_prompts_note() const { return cut_.note("prompts", window_); }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   const text::TokenizerPtr& shared_tokenizer() const { return tokenizer_; }
   /// Returns the tokens before a prompt.
@@ -175,7 +175,7 @@ class Generator {
   std::optional<SourceReader> sources_;
   std::int64_t window_ = 0;
   std::string window_note_;
-  std::uint64_t long_prompts_ = 0, long_tokens_ = 0, forgotten_ = 0;
+  CutTexts cut_;  // prompts that exceeded the window
   std::unique_ptr<Engine> engine_;
   std::optional<Session> session_;
   std::optional<Citer> citer_;

@@ -1,8 +1,21 @@
 #include "infer/windows/begin.h"
 
 #include "core/error.h"
+#include "text/formats/tokenizer_json.h"
 
 namespace infer {
+
+text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what) {
+  using core::Code;
+  if (loaded.tokenizer.empty())
+    core::fail(Code::bad_data, "{}: has no tokenizer to {} with; give --tokenizer", loaded.folder,
+               what);
+  auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
+  if (static_cast<std::int64_t>(tokenizer->size()) > loaded.model->vocabulary)
+    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}",
+               loaded.folder, tokenizer->size(), loaded.model->vocabulary);
+  return tokenizer;
+}
 
 std::optional<std::int64_t> chosen_beginning(const std::string& begin,
                                              const text::Tokenizer* tokenizer,

@@ -1,14 +1,19 @@
 #pragma once
-// Selects the BOS token of a text (--bos).
+// Opens the tokenizer of a model that reads texts, and selects the BOS token of a text (--bos).
 
 #include <cstdint>
 #include <optional>
 #include <string>
 
 #include "infer/windows/protocol.h"
+#include "model/folder.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace infer {
+
+/// Returns the model's tokenizer. `what` says what it is for, such as "encode texts". Throws
+/// Error{bad_data} for a model without a tokenizer, or with more tokens than the model has.
+text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what);
 
 /// Returns the BOS token for `begin`. "auto": the single token that the tokenizer's template puts
 /// before a text, nullopt if there is none. "none": -1. Otherwise the token with this text.

@@ -107,6 +107,22 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
   return plan;
 }
 
+void CutTexts::add(std::int64_t own_tokens, std::int64_t own_left_out) {
+  ++texts;
+  if (own_left_out == 0) return;
+  ++cut;
+  tokens += static_cast<std::uint64_t>(own_tokens);
+  left_out += static_cast<std::uint64_t>(own_left_out);
+}
+
+std::string CutTexts::note(const char* what, std::int64_t window) const {
+  if (cut == 0) return {};
+  return fmt::format(
+      "truncated {} of {} {} to the window of {} tokens: left out the first {} of their {} tokens; "
+      "a larger --window keeps more",
+      cut, texts, what, window, left_out, tokens);
+}
+
 std::string long_window_note(const WindowPlan& plan, const std::string& model) {
   if (plan.pairs || plan.positions == 0 || plan.window <= plan.positions) return {};
   return fmt::format("--window {}: {} has only {} positions; later tokens may be scored badly",

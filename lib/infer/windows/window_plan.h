@@ -50,6 +50,17 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                         const model::TrainingFacts& facts, const shard::Dataset& data);
 
+/// Numbers of texts whose beginning was cut because they exceeded the window.
+struct CutTexts {
+  std::uint64_t texts = 0, cut = 0;        ///< all texts, and cut ones
+  std::uint64_t tokens = 0, left_out = 0;  ///< of the cut texts: all tokens, and tokens cut
+
+  /// Counts a text of which `left_out` tokens are cut.
+  void add(std::int64_t tokens, std::int64_t left_out);
+  /// Returns a note about `what`, such as "prompts"; empty if none was cut.
+  std::string note(const char* what, std::int64_t window) const;
+};
+
 /// Returns a note if the window exceeds the model's positions; else empty.
 std::string long_window_note(const WindowPlan& plan, const std::string& model);
 
