@@ -122,6 +122,20 @@ std::vector<infer::Scored> all_scored(AllSources& of, const tiny::Text& text) {
   return all_scored(of, tiny::Shard(text).data());
 }
 
+// Scores the first document with details, as a text by itself.
+infer::TokenScores scored_by_itself(AllSources& of) {
+  infer::ModuleEngine engine(of.model, torch::kCPU);
+  infer::TokenWants wants;
+  wants.details = true, wants.likely = kOnlineTypes;
+  infer::PassageScorer scorer(of.model, engine, of.windows, of.plan, kOnlineTypes, wants);
+  infer::Passage passage;
+  passage.text = true;
+  const auto& tokens = of.text.documents[0];
+  passage.context = {tokens[0]};
+  passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
+  return scorer.score({&passage, 1})[0][0];
+}
+
 double p_of(const Tensor& tensor, std::int64_t i) { return std::exp(tensor[i].item<double>()); }
 
 // Weights of n sources by Soft-Bayes.
@@ -311,16 +325,7 @@ DOCTEST_TEST_CASE(
         for (const auto& scored : all_scored(of, of.text))
           for (std::int64_t i = 0; i < scored.targets.size(0); ++i)
             expected.push_back(scored.log_prob[i].item<double>());
-        infer::ModuleEngine engine(of.model, torch::kCPU);
-        infer::TokenWants wants;
-        wants.details = true, wants.likely = kOnlineTypes;
-        infer::PassageScorer scorer(of.model, engine, of.windows, of.plan, kOnlineTypes, wants);
-        infer::Passage passage;
-        passage.text = true;
-        const auto& tokens = of.text.documents[0];
-        passage.context = {tokens[0]};
-        passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
-        const auto scores = scorer.score({&passage, 1})[0][0];
+        const auto scores = scored_by_itself(of);
         DOCTEST_REQUIRE(scores.log_prob.size() == expected.size());
         for (std::size_t i = 0; i < expected.size(); ++i) {
           DOCTEST_CHECK(scores.log_prob[i] == doctest::Approx(expected[i]).epsilon(1e-5));
@@ -332,6 +337,44 @@ DOCTEST_TEST_CASE(
           DOCTEST_CHECK(std::abs(shares - 1) < 1e-6);
         }
       }
+}
+
+DOCTEST_TEST_CASE("the share of a distribution in a token is its weight times its probability") {
+  AllSources of("joint", "transformer", false);
+  of.add_ensemble();
+  of.text.documents.resize(1);
+  const auto scores = scored_by_itself(of);
+  const auto names = of.plan.names();
+  const auto share_of = [&](const std::string& name, std::size_t token) {
+    const auto at = std::find(names.begin(), names.end(), name) - names.begin();
+    return scores.details[token].shares.at(static_cast<std::size_t>(at));
+  };
+  std::size_t token = 0, seen = 0;
+  for (const auto& scored : all_scored(of, of.text)) {
+    const auto at = scored.parts.at(of.plan);
+    for (std::int64_t i = 0; i < scored.targets.size(0); ++i, ++token) {
+      const double p = p_of(scored.log_prob, i);
+      const auto weights = of.plan.weights();
+      const auto b = static_cast<std::size_t>(at.gates.bucket[i].item<std::int64_t>());
+      double left = 1;
+      for (const auto& weight : weights)
+        if (weight.by_bucket()) left -= weight.values[b];
+      for (std::size_t s = 0; s < weights.size(); ++s) {
+        const std::string name = weights[s].kind == "ngrams"     ? "n-grams"
+                                 : weights[s].kind == "ensemble" ? "lstm"
+                                                                 : weights[s].kind;
+        const double weight =
+            weights[s].by_bucket() ? weights[s].values[b] : left * weights[s].values[0];
+        const double own = p_of(at.own[s], i);
+        const double expected = std::isnan(own) ? 0 : weight * own / p;
+        DOCTEST_CAPTURE(name);
+        DOCTEST_CHECK(share_of(name, token) == doctest::Approx(expected).epsilon(1e-4));
+        seen += expected > 0;
+      }
+    }
+  }
+  DOCTEST_CHECK(token == scores.log_prob.size());
+  DOCTEST_CHECK(seen > 3 * token);
 }
 
 DOCTEST_TEST_CASE(
