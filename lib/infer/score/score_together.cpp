@@ -20,7 +20,7 @@ std::optional<PartsSum> score_together(
   model::Loaded loaded;
   group->together([&] { loaded = options.load(); });
   std::shared_ptr<const Stores> stores;
-  if (what.own_stores) stores = share_stores(options.memory.stores.folders, loaded, group);
+  if (what.own_stores) stores = share_stores(options.memory.lookup(), loaded, group);
   const StoreOpener shared = [&](const auto&, const auto&) { return stores; };
   std::optional<Evaluation> evaluation;
   std::optional<shard::Dataset> data;

@@ -123,6 +123,8 @@ struct MemoryOptions {
   /// Names of the options that the user gave for this run, not in a config file: plan_memory()
   /// refuses those of sources that do not take part.
   std::set<std::string> flags;
+  /// Returns the folders of the datastores to search; see MemoryPlan::lookup().
+  const std::vector<std::string>& lookup() const { return stores.folders; }
   /// Lists the options of each of source_kinds(), then the common ones.
   void fields(core::FieldList& f);
 };
