@@ -42,11 +42,15 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
   return build.fill(watch);
 }
 
-// Warns of an index with low recall, because it impairs all results that use it.
-void warn_of_recall(const cli::Context& context, const std::string& folder,
-                    const store::Manifest& manifest) {
+// Warns of an index with low recall, because it impairs all results that use it, and says if the
+// default index was replaced for that reason.
+void note_index(const BuildDatastoreOptions& options, const cli::Context& context,
+                const std::string& folder, const store::Manifest& manifest) {
   if (const auto warning = store::recall_warning(folder, manifest); !warning.empty())
-    cli::note(context, warning);
+    cli::warn(context, warning);
+  if (!options.build.index.empty() || !options.build.append.empty()) return;
+  if (const auto note = store::choice_note(folder, manifest); !note.empty())
+    cli::note(context, note);
 }
 
 // Each of several processes builds a part, and the first merges the parts.
@@ -66,7 +70,7 @@ int build_together(const BuildDatastoreOptions& options, const std::string& fold
     return static_cast<int>(Code::stopped);
   }
   if (!group->first()) return 0;
-  warn_of_recall(context, folder, *manifest);
+  note_index(options, context, folder, *manifest);
   cli::write_receipt(context, store::describe(folder, *manifest));
   return 0;
 }
@@ -86,7 +90,7 @@ int build(const BuildDatastoreOptions& options, const cli::Context& context) {
   const auto manifest = cli::watched(context, "indexing", "rows",
                                      [&](const auto& watch) { return build.finish(watch); });
   cli::note(context, build.summary(manifest));
-  warn_of_recall(context, folder, manifest);
+  note_index(options, context, folder, manifest);
   cli::write_receipt(context, store::describe(folder, manifest));
   return 0;
 }

@@ -353,30 +353,72 @@ void Builder::commit(Json place) {
   write_progress(folder_, progress_);
 }
 
+// Returns the index of the store that is appended to, with the new rows.
+std::unique_ptr<Index> Builder::extended_index(const Manifest& manifest, std::span<const Half> keys,
+                                               const ProgressCallback& watch) const {
+  const core::MappedFile file(folder_ + "/" + base_.index_file);
+  if (core::hash128(file.bytes()).hex() != base_.index_hash)
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", file.name());
+  auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
+  add_rows(*index, keys, manifest.width, base_.rows, watch);
+  return index;
+}
+
+// Makes the index that the manifest names. `resumes` keeps the trained index on disk until the
+// store is complete.
 std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<const Half> keys,
-                                           const ProgressCallback& watch) {
-  if (append_) {
-    const core::MappedFile file(folder_ + "/" + base_.index_file);
-    if (core::hash128(file.bytes()).hex() != base_.index_hash)
-      fail(Code::bad_data, "{}: corrupt file: checksum mismatch", file.name());
-    auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
-    add_rows(*index, keys, manifest.width, base_.rows, watch);
-    return index;
-  }
+                                           bool resumes, const ProgressCallback& watch) {
   const std::string trained = folder_ + "/" + kTrainedName;
   std::unique_ptr<Index> index;
-  if (!progress_.trained_hash.empty() && fs::exists(trained)) {
+  if (resumes && !progress_.trained_hash.empty() && fs::exists(trained)) {
     const core::MappedFile file(trained);
     if (core::hash128(file.bytes()).hex() == progress_.trained_hash)
       index = Index::parse(file.bytes(), trained, manifest.width, manifest.metric, 0);
   }
   if (!index) {
     index = train_index(manifest.index, keys, manifest.width, manifest.metric, watch);
-    progress_.trained_hash = index->write(trained).hex();
-    write_progress(folder_, progress_);
+    if (resumes) {
+      progress_.trained_hash = index->write(trained).hex();
+      write_progress(folder_, progress_);
+    }
   }
   add_rows(*index, keys, manifest.width, 0, watch);
   return index;
+}
+
+// Writes the index that the manifest names. If it was not chosen by the user, writes the first that
+// has enough recall and makes the manifest name it.
+void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
+                          const ProgressCallback& watch) {
+  constexpr std::int64_t kAllLists = 1 << 20;
+  std::vector<std::string> choices = {manifest.index};
+  if (!append_ && plan_.index.empty()) choices = index_choices(manifest.rows, manifest.width);
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    manifest.index = choices[i];
+    if (manifest.exact()) return;
+    // Only the first choice resumes: a resumed command makes the same choices again.
+    const auto index =
+        append_ ? extended_index(manifest, keys, watch) : make_index(manifest, keys, i == 0, watch);
+    const auto recall_at = [&](std::int64_t nprobe) {
+      say(watch, "measuring recall", 0, kRecallQueries);
+      return measure_recall(*index, keys, manifest.width, manifest.metric, kRecallQueries,
+                            kRecallNeighbours, nprobe);
+    };
+    const Recall recall = recall_at(kRecallProbes);
+    const bool last = i + 1 == choices.size();
+    if (last || recall.recall >= kEnoughRecall) {
+      manifest.recall = recall;
+      manifest.index_file = manifest.generation == 1
+                                ? "index.faiss"
+                                : fmt::format("index.{}.faiss", manifest.generation);
+      manifest.index_hash = index->write(folder_ + "/" + manifest.index_file).hex();
+      return;
+    }
+    // Larger codes do not find keys that are outside the lists searched.
+    if (recall.recall < kEnoughRecall * recall_at(kAllLists).recall)
+      choices = {choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(i) + 1},
+      choices.emplace_back("exact");
+  }
 }
 
 // Converts positions to rows.
@@ -477,16 +519,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   const auto keys = stored.values<Half>();
   manifest.index_file.clear(), manifest.index_hash.clear();
   manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};
-  if (!manifest.exact()) {
-    const auto index = make_index(manifest, keys, watch);
-    manifest.index_file = manifest.generation == 1
-                              ? "index.faiss"
-                              : fmt::format("index.{}.faiss", manifest.generation);
-    manifest.index_hash = index->write(folder_ + "/" + manifest.index_file).hex();
-    say(watch, "measuring recall", 0, kRecallQueries);
-    manifest.recall = measure_recall(*index, keys, manifest.width, manifest.metric, kRecallQueries,
-                                     kRecallNeighbours, kRecallProbes);
-  }
+  if (!manifest.exact()) write_index(manifest, keys, watch);
   core::sync_folder(folder_);
   write_manifest(folder_, manifest);
   remove_stale_files(folder_, manifest);

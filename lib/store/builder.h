@@ -36,7 +36,8 @@ struct Plan {
   std::string model, tokenizer;  ///< fingerprints
   std::uint64_t width = 0, vocabulary = 0;
   Metric metric = Metric::ip;
-  std::string index;  ///< exact, a factory string, or empty: default_index()
+  std::string index;  ///< exact, a factory string, or empty: the first that suffices of
+                      ///< index_choices()
   std::string data;   ///< fingerprint of the shards
   core::Json windows;
   std::optional<SourcePart> part = {};  ///< the part of the data that the rows belong to
@@ -106,8 +107,11 @@ class Builder {
   void expect_new_text() const;
   std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
   void write_document_names(Manifest& manifest, std::size_t added) const;
+  std::unique_ptr<Index> extended_index(const Manifest& manifest, std::span<const Half> keys,
+                                        const ProgressCallback& watch) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
-                                    const ProgressCallback& watch);
+                                    bool resumes, const ProgressCallback& watch);
+  void write_index(Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch);
   std::string folder_;
   Plan plan_;
   bool append_, complete_ = false;

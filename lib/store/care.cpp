@@ -24,8 +24,8 @@ RemovalRequest RemovalOptions::request() const {
 
 void IndexOptions::fields(core::FieldList& f) {
   f("index", index,
-    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [the current type, else by "
-    "the number of rows]");
+    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [the current type; "
+    "merge: the choice of build-datastore]");
 }
 
 void MergeOptions::fields(core::FieldList& f) {

@@ -12,9 +12,14 @@
 
 namespace store {
 
-/// Returns the default index for a number of rows: exact for few rows, else inverted lists with
-/// 4-bit product quantisation.
+/// Returns the indexes that a store without a chosen index tries in turn until one has a recall of
+/// kEnoughRecall: none but exact for few rows, else inverted lists with ever larger codes, and
+/// exact at last.
+std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width);
+/// Returns the first of index_choices().
 std::string default_index(std::uint64_t rows, std::uint64_t width);
+/// An index that finds a smaller fraction of the nearest keys impairs all results that use it.
+inline constexpr double kEnoughRecall = 0.9;
 
 /// An Index holds the rows of a store under their row numbers. Const members are thread safe,
 /// others are not. Throws Error{unavailable} in a build without FAISS.

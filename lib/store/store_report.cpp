@@ -1,5 +1,7 @@
 #include "store/store_report.h"
 
+#include "store/index.h"
+
 namespace store {
 
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
@@ -16,14 +18,23 @@ core::OrderedJson describe(const std::string& folder, const Manifest& manifest) 
 }
 
 std::string recall_warning(const std::string& folder, const Manifest& manifest) {
-  constexpr double kEnough = 0.9;
   const auto& found = manifest.recall;
-  if (found.queries == 0 || found.recall >= kEnough) return "";
+  if (found.queries == 0 || found.recall >= kEnoughRecall) return "";
   return fmt::format(
       "{}: index {} has a low recall: {:.2f} of the {} nearest keys (nprobe {}); build it with "
       "--index exact or with more bytes per code (a larger PQ, or SQ8), or search with a larger "
       "--nprobe; --rescore corrects the scores of the entries found",
       folder, manifest.index, found.recall, found.k, found.nprobe);
+}
+
+std::string choice_note(const std::string& folder, const Manifest& manifest) {
+  const std::string first = default_index(manifest.rows, manifest.width);
+  if (manifest.index == first) return "";
+  const std::string other =
+      fmt::format("{}: index {} was chosen, since {} finds less than {} of the nearest keys",
+                  folder, manifest.index, first, kEnoughRecall);
+  return manifest.exact() ? other + "; every search reads all keys; --index chooses otherwise"
+                          : other;
 }
 
 std::vector<core::OrderedJson> describe(const Removal& removal) {

@@ -39,11 +39,15 @@ inline void write_text(const std::string& path, std::uint64_t seed = 1) {
   out.commit();
 }
 
-/// Resumes an interrupted write.
+/// Resumes an interrupted write. The index is named, since random keys have no lists of near keys: by
+/// default their store would be exact.
 inline void write_store(const std::string& folder, std::uint64_t rows) {
   store::Plan plan;
   plan.width = kWidth, plan.vocabulary = kWords, plan.data = "random";
   plan.windows["window"] = 512;
+  std::uint64_t lists = 512;
+  while (lists * lists <= rows) lists *= 2;
+  plan.index = "IVF" + std::to_string(lists) + ",PQ128x4fs";
   store::Builder builder(folder, plan, false);
   if (builder.complete()) return;
   constexpr std::int64_t kBlock = 1 << 14;

@@ -126,7 +126,8 @@ END
   [ "$(field keys_bytes <said)" -eq "$(stat -c %s store/keys.npy)" ]
   [ "$(field values_bytes <said)" -eq "$(stat -c %s store/values.npy)" ]
   [ "$(field documents_bytes <said)" -eq "$(stat -c %s store/documents.npy)" ]
-  store plan --entries 1M --width 64 | grep -q '^index  *IVF1024,PQ16x4fs$'
+  store plan --entries 1M --width 64 | grep -q '^index  *IVF1024,SQ8$'
+  store plan --entries 103M --width 1024 | grep -q '^index  *IVF16384,PQ256x4fs$'
   run -64 store plan --entries 1M
   run -64 store plan --entries 1M --width 64 --index Bogus7
 }

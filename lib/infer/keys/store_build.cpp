@@ -65,7 +65,8 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("model", model, "folder of the model that computes the keys").short_name = 'm';
   model::adapter_field(f, adapter);
   f("index", index,
-    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of rows]");
+    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of "
+    "rows and the recall]");
   f("metric", metric,
     "similarity of keys: inner product, or squared L2 distance; auto: l2 if the model was "
     "trained without memory, else ip",
@@ -191,7 +192,7 @@ store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
   if (was_complete_) return folder_ + " already holds these rows; nothing to do";
   auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
-                          chooses_index_ ? ", chosen by the number of rows" : "");
+                          chooses_index_ ? ", chosen by the number of rows and the recall" : "");
   if (const auto& found = manifest.calibration)
     text += fmt::format(
         "; calibrated on {} tokens: interpolation with temperature {} and weight {}; joint "
