@@ -43,7 +43,8 @@ says_why() {
   echo 'unsigned long aoti_torch_abi_version(void) { return 2UL << 56 | 11UL << 48 | 1UL << 40; }' >other.c
   cc -shared -fPIC other.c -o other.so
   LD_PRELOAD=$PWD/other.so says_why tiny_train -o none
-  [[ $stderr == "train: built for LibTorch "*", loaded 2.11.1; "* ]] && [ ! -e none ]
+  [[ $stderr == "train: built for LibTorch "*", but loaded 2.11.1; "* ]]
+  [ ! -e none ]
   LD_PRELOAD=$PWD/other.so says_why eval-ppl -m model t.shard.zst
 }
 
@@ -102,9 +103,12 @@ PY
   wheels wheels 13.0 libc10.so 2.13.0+cpu # pip prefers it where the version alone is asked for
   run --separate-stderr -0 tree/tools/setup cuda
   [[ $stderr == *"GB to download"* ]]
-  [ -x tree/.deps/cuda/nvidia/cu13/bin/nvcc ] && [ -x tree/.deps/cuda/nvidia/cu13/nvvm/bin/cicc ]
-  [ -e tree/.deps/cuda/torch/lib/libtorch_cuda.so ] && [ -e tree/.deps/cuda/nvidia/nccl/lib/libnccl.so.2 ]
-  [ ! -e tree/.deps/cuda/torch/nn ] && [ ! -e tree/.deps/torch ]
+  [ -x tree/.deps/cuda/nvidia/cu13/bin/nvcc ]
+  [ -x tree/.deps/cuda/nvidia/cu13/nvvm/bin/cicc ]
+  [ -e tree/.deps/cuda/torch/lib/libtorch_cuda.so ]
+  [ -e tree/.deps/cuda/nvidia/nccl/lib/libnccl.so.2 ]
+  [ ! -e tree/.deps/cuda/torch/nn ]
+  [ ! -e tree/.deps/torch ]
   run --separate-stderr -0 tree/tools/setup cuda
   [ -z "$output$stderr" ]
   rm -r tree/.deps wheels/*
@@ -116,5 +120,6 @@ PY
   wheels wheels 12.8 libtorch_cuda.so
   run --separate-stderr -69 tree/tools/setup cuda
   [[ $stderr == *"is not for CUDA 13"* ]] || { echo "$stderr" && return 1; }
-  [ ! -e tree/.deps/cuda ] && [ -z "$(ls -d tree/.deps/work* 2>/dev/null)" ]
+  [ ! -e tree/.deps/cuda ]
+  [ -z "$(ls -d tree/.deps/work* 2>/dev/null)" ]
 }
