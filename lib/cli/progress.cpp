@@ -24,8 +24,12 @@ std::string cell(const core::OrderedJson& value) {
 // Formats a figure of a report; adds a readable form to large byte counts and to hours.
 std::string cell(const std::string& key, const core::OrderedJson& value) {
   std::string plain = cell(value);
-  if (key.ends_with("bytes") && value.is_number() && value.get<double>() >= 1024)
+  const bool is_bytes = key.ends_with("bytes") || key.ends_with("_memory");
+  if (is_bytes && value.is_number() && value.get<double>() >= 1024)
     return fmt::format("{} ({})", plain, core::format_bytes(value.get<double>()));
+  const bool is_seconds = key.ends_with("_s") && !key.ends_with("per_s");
+  if (is_seconds && value.is_number() && value.get<double>() >= 3600)
+    return fmt::format("{} ({:.1f} h)", plain, value.get<double>() / 3600);
   if (key == "hours" && value.is_number())
     return fmt::format("{} ({})", plain, core::format_duration(3600 * value.get<double>()));
   return plain;

@@ -128,6 +128,9 @@ END
   [ "$(field documents_bytes <said)" -eq "$(stat -c %s store/documents.npy)" ]
   store plan --entries 1M --width 64 | grep -q '^index  *IVF1024,SQ8$'
   store plan --entries 103M --width 1024 | grep -q '^index  *IVF16384,PQ256x4fs$'
+  store plan -j 1 --entries 10G --width 1024 >said
+  grep -qE '^fill_s  *[0-9.e+]+ \([0-9.]+ h\)$' said
+  grep -qE '^build_memory  *[0-9]+ \([0-9.]+ [GT]iB\)$' said
   run -64 store plan --entries 1M
   run -64 store plan --entries 1M --width 64 --index Bogus7
 }
