@@ -415,9 +415,10 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
       return;
     }
     // Larger codes do not find keys that are outside the lists searched.
-    if (recall.recall < kEnoughRecall * recall_at(kAllLists).recall)
-      choices = {choices.begin(), choices.begin() + static_cast<std::ptrdiff_t>(i) + 1},
+    if (recall.recall < kEnoughRecall * recall_at(kAllLists).recall) {
+      choices.resize(i + 1);
       choices.emplace_back("exact");
+    }
   }
 }
 
