@@ -93,7 +93,8 @@ assert all(line["beside"] == plain[line["number"]] for line in lines if "nats" i
 @test "a source without a share in any token is named" {
   [ -d store ] || skip 'build-datastore is missing'
   run --separate-stderr annotate -m model -t bytes --datastore store --datastore-joint-bias without test.shard.zst -o none.html
-  [ "$status" -eq 0 ] && [[ $stderr == *"store: has a share of 0 in every token"* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"store: has a share of 0 in every token"* ]]
   run --separate-stderr annotate -m model -t bytes --datastore store --combine interpolate test.shard.zst -o some.html
   [ "$status" -eq 0 ] && [[ $stderr != *"share of 0"* ]]
 }

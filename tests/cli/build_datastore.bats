@@ -110,7 +110,8 @@ sys.stdout.buffer.write(out)')
     [ "$(field document <<<"$receipt")" -eq 3 ]
     [ "$(store verify --json s | field rows)" -eq $((before - rows)) ]
     [ "$(store verify --json s | field documents)" -eq 19 ]
-    [ ! -e s/keys.npy ] && [ ! -e s/index.faiss ]
+    [ ! -e s/keys.npy ]
+    [ ! -e s/index.faiss ]
     run store remove --document 19 s
     [ "$status" -eq 64 ]
   done
@@ -368,11 +369,13 @@ END
 @test "keys beyond float16 are refused with a scale that fits; with it scores are as the model's keys give them" {
   "$root"/tests/cli/tiny_llama large 64 1e6
   run --separate-stderr build-datastore -m large --index exact a.shard.zst -o s
-  [ "$status" -eq 65 ] && [ -z "$output" ]
+  [ "$status" -eq 65 ]
+  [ -z "$output" ]
   [[ $stderr =~ ^'build-datastore: s: keys reach '[0-9.e+]+', beyond the range of float16, 65504, with --key-scale 1; rebuild the store with --key-scale '(0\.00[0-9]+)$ ]]
   scale=${BASH_REMATCH[1]}
   run --separate-stderr build-datastore -q -m large --key-scale 0.3 a.shard.zst -o s
-  [ "$status" -eq 64 ] && [[ $stderr == *'--key-scale 0.3: takes a power of 2'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'--key-scale 0.3: takes a power of 2'* ]]
   build-datastore -q -m large --key-scale "$scale" --index exact a.shard.zst -o s
   build-datastore -q -m large --append s b.shard.zst
   store verify -q s

@@ -41,7 +41,8 @@ setup() {
   [ "$status" -eq 0 ]
   [[ $stderr == *'contains the text of the special token <|im_end|>, encoded as ordinary text; --special encodes it as the token'* ]]
   run --separate-stderr tokenize -t model/tokenizer.json --special text -o special.shard
-  [ "$status" -eq 0 ] && [[ $stderr != *ordinary* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr != *ordinary* ]]
   [ "$(shard cat plain.shard | wc -w)" -eq 13 ]
   [ "$(shard cat special.shard | tr '\n' ' ')" = '97 257 98 258 ' ]
   [ -z "$(tokenize -q -t model/tokenizer.json text -o plain.shard 2>&1)" ]
@@ -65,7 +66,9 @@ setup() {
   printf '{"prompt": "<|im_start|>system\\nbe<|im_end|>\\n<|im_start|>user\\nhi<|im_end|>\\n<|im_start|>a\\n"}\n' >text.jsonl
   sample -m model --temperature 0 --max-tokens 9 --special --json text.jsonl >text
   run --separate-stderr sample -m model --temperature 0 --max-tokens 9 --chat --system be --prompt hi --json
-  [ "$status" -eq 0 ] && [ -z "$stderr" ] && [ "$output" = "$(cat text)" ]
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [ "$output" = "$(cat text)" ]
   echo '{"messages": [{"role": "system", "content": "be"}, {"content": "hi", "role": "user"}]}' >talk.jsonl
   sample -m model --temperature 0 --max-tokens 9 --chat --json talk.jsonl | cmp - text
 }
@@ -79,7 +82,8 @@ setup() {
 LINES
   run --separate-stderr score -m model --chat asked.jsonl
   [ "$status" -eq 0 ]
-  [ "${lines[0]}" = "${lines[1]}" ] && [ "${lines[1]}" != "${lines[2]}" ]
+  [ "${lines[0]}" = "${lines[1]}" ]
+  [ "${lines[1]}" != "${lines[2]}" ]
   near "$(jq .choices[0].log_prob <<<"${lines[3]}")" "$(jq .log_prob <<<"${lines[0]}")" 1e-4
   [[ $stderr == *'asked.jsonl:3 contains the text of the special token <|im_start|>, encoded as ordinary text'* ]]
   run --separate-stderr score -m model asked.jsonl
@@ -92,10 +96,12 @@ LINES
   [ "$stderr" = 'sample: plain: has no chat template (chat_template.jinja, or "chat_template" in tokenizer_config.json); add one, or leave --chat out' ]
   printf '\n{{ raise_exception("no, " + messages[0].role) }}' >plain/chat_template.jinja
   run --separate-stderr sample -m plain --chat --prompt hi
-  [ "$status" -eq 65 ] && [ "$stderr" = 'sample: --prompt: plain/chat_template.jinja:2: no, user' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'sample: --prompt: plain/chat_template.jinja:2: no, user' ]
   printf '{%% include "x" %%}' >plain/chat_template.jinja
   run --separate-stderr sample -m plain --chat --prompt hi
-  [ "$status" -eq 65 ] && [ "$stderr" = 'sample: plain/chat_template.jinja:1: {% include %} is not supported' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'sample: plain/chat_template.jinja:1: {% include %} is not supported' ]
   rm plain/chat_template.jinja
   run --separate-stderr sample -m model --system be --prompt hi
   [ "$status" -eq 64 ]

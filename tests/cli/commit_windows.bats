@@ -68,7 +68,8 @@ last_calls() {
       [ ! -s stderr ]
     fi
   done
-  [ "$committed" -gt 5 ] && [ "$committed" -lt $((calls - 3)) ]
+  [ "$committed" -gt 5 ]
+  [ "$committed" -lt $((calls - 3)) ]
 
   # A signal that can be held is held from the commit until the receipt is out.
   signals=(term-after int-after usr1-after)

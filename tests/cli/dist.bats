@@ -110,7 +110,8 @@ in_root() {
   name=$(cd empty && echo tessera-*)
   "$root/tools/dist-check" "empty/$name"
   mv "empty/$name" empty/elsewhere
-  [ -s empty/elsewhere/docs/index.html ] && [ -s empty/elsewhere/docs/train.1.html ]
+  [ -s empty/elsewhere/docs/index.html ]
+  [ -s empty/elsewhere/docs/train.1.html ]
   # Nothing of the system's is loaded but the C library.
   train=/elsewhere/libexec/tessera/train
   in_root empty LD_TRACE_LOADED_OBJECTS=1 "$train" >loaded

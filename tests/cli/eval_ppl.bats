@@ -45,7 +45,8 @@ EOF
   [ "$(eval-ppl -m model --bos none --json plain.shard.zst)" = "$(eval-ppl -m model --json plain.shard.zst)" ]
   [[ $(eval-ppl -m model --bos a --json plain.shard.zst | field signature) == *'|first:scored|bos:a|'* ]]
   run --separate-stderr eval-ppl -m model --bos '<s>' plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --bos <s>: not a token of'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == 'eval-ppl: --bos <s>: not a token of'* ]]
   build-datastore -m model --bos a --index exact -o begun_store plain.shard.zst
   grep -q '"begin": *"a"' begun_store/store.json
 }

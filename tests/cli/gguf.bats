@@ -56,11 +56,13 @@ END
   # Rows of 16 and 24 have no blocks of 32.
   run --separate-stderr model export llama --output-format gguf --dtype q8_0 -o small.gguf
   # shellcheck disable=SC2154  # stderr is bats'
-  [ "$status" -eq 0 ] && [[ $stderr == *'their rows are not multiples of 32'* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr == *'their rows are not multiples of 32'* ]]
   printf 'GGUF files are models too.\n' >text
   near "$(score -q -t bytes -m small.gguf text | field log_prob)" "$(score -q -t bytes -m llama text | field log_prob)" 1e-2
   run --separate-stderr model export llama --dtype q8_0 -o folder
-  [ "$status" -eq 64 ] && [[ $stderr == *'requires --output-format gguf'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'requires --output-format gguf'* ]]
   [ ! -e folder ]
 }
 

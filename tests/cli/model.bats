@@ -104,7 +104,8 @@ END
   says 66 "nothing: does not exist" model verify "$BATS_TEST_TMPDIR/nothing"
   cp -rL trained wordless && rm wordless/tokenizer.json
   run model verify wordless
-  [ "$status" -eq 65 ] && [[ $output == *"has no tokenizer.json, although config.json names it"* ]]
+  [ "$status" -eq 65 ]
+  [[ $output == *"has no tokenizer.json, although config.json names it"* ]]
   mkdir begun && cp trained/config.json begun
   says 66 "its training has not finished" model verify begun
 }
@@ -119,7 +120,9 @@ END
   [ "$(field loss <a)" = "$(field loss <b)" ]
   # The same again finds it done; another model does not replace it.
   run --separate-stderr model export trained --family gpt2 -o out
-  [ "$status" -eq 0 ] && [ "$output" = "$(cat line)" ] && [ "$stderr" = "model: out already holds this model; nothing to do" ]
+  [ "$status" -eq 0 ]
+  [ "$output" = "$(cat line)" ]
+  [ "$stderr" = "model: out already holds this model; nothing to do" ]
   says 73 "already contains a model" model export "$golden/families/mistral" -o out
   says 78 "cannot be exported as llama: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
   # What changes the scores and what the family has not: said, not dropped.
@@ -187,7 +190,8 @@ END
   run --separate-stderr train --from llama --segment 16 --batch 2 --steps 3 --lr 0.01 --lora 2 --lora-alpha 8 \
     --lora-targets q_proj --lora-targets down_proj x.shard.zst -o lora
   # shellcheck disable=SC2154  # stderr is bats'
-  [ "$status" -eq 0 ] && [[ $stderr == *'train: lora: already finished; nothing to do' ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr == *'train: lora: already finished; nothing to do' ]]
   diff -r before lora
   model merge -q llama lora -o merged --json >record
   [ "$(field family <record)" = llama ]

@@ -36,7 +36,8 @@ encode() { # FLAG...: the text, a paragraph a document
   [[ $(signature --protocol fairseq --window 20 --stride 7 --reset document) == *'|protocol:fairseq|window:20|stride:7|reset:document|'* ]]
   [[ $(signature --protocol lm-eval --reset none) == *'|reset:none|'* ]]
   run --separate-stderr eval-ppl -m model --protocol llama text.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == *'hf, lm-eval, llama.cpp, fairseq'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'hf, lm-eval, llama.cpp, fairseq'* ]]
   tokenize -q -t bytes text -o bytes.shard.zst
   "$root"/tests/cli/tiny_gpt2 of_bytes
   run --separate-stderr eval-ppl -m of_bytes --protocol lm-eval bytes.shard.zst

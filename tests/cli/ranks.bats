@@ -398,7 +398,8 @@ use_stub() {
   kill_second() { wait_for parts/metrics.jsonl && kill -9 "${pids[1]}"; }
   BEFORE_RANKS=kill_second together 4 train "${tiny[@]}" --accumulate 4 --steps 100000 --rank-backend nccl -o parts "$data/train.shard.zst"
   [ "${codes[*]}" = "76 137 76 76" ] || { echo "${codes[*]}" && return 1; }
-  [ "$(cat said.0 said.2 said.3 | grep -c 'another rank was lost')" -eq 3 ] && [ "$(cat said.0 said.2 said.3 | wc -l)" -eq 3 ]
+  [ "$(cat said.0 said.2 said.3 | grep -c 'another rank was lost')" -eq 3 ]
+  [ "$(cat said.0 said.2 said.3 | wc -l)" -eq 3 ]
   TESSERA_NCCL=/nowhere/libnccl.so together 2 train "${tiny[@]}" --accumulate 2 --rank-backend nccl -o none "$data/train.shard.zst"
   all_end 69
   grep -q 'NCCL cannot be loaded' said.0

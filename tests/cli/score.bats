@@ -232,10 +232,13 @@ END
     echo 'no JSON'
   } >wrong.jsonl
   run --separate-stderr ask wrong.jsonl
-  [ "$status" -eq 65 ] && [ "${#lines[@]}" -eq 1 ]
+  [ "$status" -eq 65 ]
+  [ "${#lines[@]}" -eq 1 ]
   [ "$stderr" = 'score: wrong.jsonl:2: "context" needs "continuation" or "choices"; give one' ]
   run --separate-stderr ask wrong.jsonl -o out
-  [ "$status" -eq 65 ] && [ ! -e out ] && [ -z "$(find . -name 'out*')" ]
+  [ "$status" -eq 65 ]
+  [ ! -e out ]
+  [ -z "$(find . -name 'out*')" ]
   run --separate-stderr score -m model -t bytes --keep-going wrong.jsonl -o out
   [ "$status" -eq 65 ]
   [[ $stderr == *"score: wrong.jsonl:2: "* && $stderr == *"score: wrong.jsonl:4: "* ]]
@@ -269,7 +272,8 @@ END
   run --separate-stderr score -m model -t bytes questions.jsonl
   [[ $stderr == *"score: 12 requests, sum 0."* ]]
   run --separate-stderr ask requests.jsonl --report ./x -o x
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --report ./x: is the output of the answers; give another file' ]
+  [ "$status" -eq 64 ]
+  [ "$stderr" = 'score: --report ./x: is the output of the answers; give another file' ]
   run --separate-stderr ask requests.jsonl --report -
   [ "$status" -eq 64 ]
 }

@@ -179,7 +179,8 @@ peak() {
   ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8, "memory": {}}' >again
   sample -m model -t bytes --prompt 'The cat sat. The cat' --temperature 0 --max-tokens 8 --cache 100 --cache-lambda 0.9 --json >sampled
   jq -e --slurpfile s sampled '.choices[0].text == $s[0].text' cached
-  [ "$(jq -c .choices plain)" = "$(jq -c .choices again)" ] && [ "$(jq -c .choices plain)" != "$(jq -c .choices cached)" ]
+  [ "$(jq -c .choices plain)" = "$(jq -c .choices again)" ]
+  [ "$(jq -c .choices plain)" != "$(jq -c .choices cached)" ]
   echo '{"text": "The cat sat. The cat sat."}' | score -q -m model -t bytes --cache 100 --cache-lambda 0.9 - >scored
   ask '{"prompt": "The cat sat. The cat sat.", "max_tokens": 0, "echo": true, "logprobs": 0, "memory": {"cache": 100, "cache_lambda": 0.9}}' |
     jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
@@ -479,17 +480,21 @@ END
 
 @test "another address takes a key, which every request but /health has to know; a key is no short word" {
   run --separate-stderr serve -m model -t bytes --listen 0.0.0.0 --port 0
-  [ "$status" -eq 64 ] && [[ $stderr == *'give --api-key-file'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'give --api-key-file'* ]]
   run --separate-stderr serve -m model -t bytes --listen localhost --port 0
-  [ "$status" -eq 64 ] && [[ $stderr == *'takes a numeric address'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'takes a numeric address'* ]]
   echo short >key
   run --separate-stderr serve -m model -t bytes --api-key-file key --port 0
   [ "$status" -eq 65 ]
   echo 'a key of 27 characters here ' >key
   run --separate-stderr serve -m model -t bytes --api-key-file key --port 0
-  [ "$status" -eq 65 ] && [[ $stderr == *'visible ASCII characters without spaces'* ]]
+  [ "$status" -eq 65 ]
+  [[ $stderr == *'visible ASCII characters without spaces'* ]]
   run --separate-stderr serve -m model -t bytes --port "$port"
-  [ "$status" -eq 73 ] && [[ $stderr == *'cannot listen'* ]]
+  [ "$status" -eq 73 ]
+  [[ $stderr == *'cannot listen'* ]]
   echo a-key-of-27-characters-here >key
   start keyed -t bytes --api-key-file key
   port=$(cat keyed.port)

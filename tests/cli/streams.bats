@@ -72,7 +72,9 @@ fails_in_one_line() {
   ln -s there/x relative
   ln -s "$PWD/relative" chain
   tokenize -q -t bytes t.txt -o chain
-  [ -L chain ] && [ -L relative ] && [ ! -L there/x ]
+  [ -L chain ]
+  [ -L relative ]
+  [ ! -L there/x ]
   cmp there/x whole
   ln -s there/new dangling
   tokenize -q -t bytes t.txt -o dangling
@@ -113,9 +115,11 @@ fails_in_one_line() {
     rm -f out
     $how out.tmp.tessera
     timeout 20 tokenize -q -t bytes t.txt -o out
-    [ ! -L out ] && [ "$(stat -c %h out)" -eq 1 ]
+    [ ! -L out ]
+    [ "$(stat -c %h out)" -eq 1 ]
     cmp out whole
-    [ "$(cat victim)" = victim ] && [ ! -e nowhere ]
+    [ "$(cat victim)" = victim ]
+    [ ! -e nowhere ]
     no_leftovers
   done
   rm out

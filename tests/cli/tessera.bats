@@ -124,7 +124,8 @@ installed() {
   done
   [ "$(readlink moved/bin/shard)" = ../libexec/tessera/shard ]
   # The novels of the manuals' pages, and what another program needs to use the rooms: find_package and pkg-config.
-  [ -s moved/share/tessera/novels/the-lost-world.txt ] && [ -x moved/share/tessera/demo/demo ]
+  [ -s moved/share/tessera/novels/the-lost-world.txt ]
+  [ -x moved/share/tessera/demo/demo ]
   moved/bin/tessera tokenize -q -t bytes "$root/LICENSE" -o text.shard.zst
   cmake -S "$root/examples/embed" -B embed -DCMAKE_PREFIX_PATH="$PWD/moved" >log && cmake --build embed >>log || { tail -n 5 log && return 1; }
   embed/frequent text.shard.zst >said

@@ -299,7 +299,9 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   tr 0 a <digits >letters
   for name in growth quadratic; do
     run --separate-stderr timeout 60 tokenize -t "$name.json" letters -o x.shard.zst
-    [ "$status" -eq 65 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [ ! -e x.shard.zst ]
+    [ "$status" -eq 65 ]
+    [ "${#stderr_lines[@]}" -eq 1 ]
+    [ ! -e x.shard.zst ]
   done
   [[ $stderr == *'a*b|. takes more than 100 steps for each byte'* ]]
   timeout 60 tokenize -q -t quadratic.json lines.txt | tokenize --decode | cmp - lines.txt
@@ -324,11 +326,14 @@ print(json.dumps({"text": open(sys.argv[1], encoding="utf-8", newline="").read()
   tokenize -q -t bytes a.txt --report figures >x.shard.zst # the note is left out, the file is not
   cmp figures report
   run --separate-stderr tokenize -t bytes a.txt -o y.shard.zst --report nowhere/figures
-  [ "$status" -eq 73 ] && [ ! -e y.shard.zst ]
+  [ "$status" -eq 73 ]
+  [ ! -e y.shard.zst ]
   run --separate-stderr tokenize -t bytes a.txt -o y.shard.zst --report -
-  [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: takes a file"* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == "tokenize: --report: takes a file"* ]]
   run --separate-stderr tokenize --decode x.shard.zst --report figures
-  [ "$status" -eq 64 ] && [[ $stderr == "tokenize: --report: this run has no results"* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == "tokenize: --report: this run has no results"* ]]
   shard export x.shard.zst -o x.npy --output-format npy
   shard import -t bytes x.npy -o z.shard.zst --json --report figures 2>report
   cmp figures report

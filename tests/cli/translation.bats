@@ -87,19 +87,26 @@ assert len(said) == 51 and right > 40, right'
   translator
   printf 'der\nHund Katze und rot der Hund\nrot\n' >lines
   run --separate-stderr sample -q -m model --source --beam 2 --max-source 4 lines
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"line 2"*"--truncate-source"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"line 2"*"--truncate-source"* ]]
   run --separate-stderr sample -m model --source --beam 2 --max-source 4 --truncate-source lines
-  [ "$status" -eq 0 ] && [ "${#lines[@]}" -eq 3 ] && [[ "$stderr" == *"line 2"* ]]
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq 3 ]
+  [[ "$stderr" == *"line 2"* ]]
   run --separate-stderr sample -q -m model lines
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--source"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--source"* ]]
   run --separate-stderr sample -q -m model --source --max-tokens 5 lines
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--max-len-a"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--max-len-a"* ]]
   run --separate-stderr sample -q -m model --source --max-len-a -1 lines
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--max-len-a"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--max-len-a"* ]]
   tokenize -q -t bpe.json --format lines de -o tokens.shard.zst
   train -q -j 1 --layers 1 --d-model 16 --heads 2 --segment 16 --batch 2 --steps 2 -o lm tokens.shard.zst
   run --separate-stderr sample -q -m lm --source lines
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--source"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--source"* ]]
   run --separate-stderr sample -q -m model -t bytes --source lines
   [ "$status" -eq 65 ] && [[ "$stderr" == *"tokenizer"* ]]
 }
@@ -134,7 +141,8 @@ assert right > 30, right'
   sample -q -j 1 -m model --source --beam 4 --datastore store.ip --k 8 --datastore-combine released --joint-temperature 15 heard >said
   [ "$(wc -l <said)" -eq 50 ]
   run --separate-stderr eval-ppl -q -m model --datastore store.ip --datastore-combine released valid.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"released"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"released"* ]]
   run --separate-stderr eval-ppl -q -m model --window 8 valid.shard.zst
   [ "$status" -eq 64 ] && [[ "$stderr" == *"--window"* ]]
 }
@@ -174,16 +182,21 @@ assert 100 < plan["tokens_per_step"] <= 200, plan'
 @test "bad input: tokens for a model of pairs, pairs for one of tokens, a shard that ends without its token" {
   tokenize -q -t bpe.json --format lines de -o tokens.shard.zst
   run --separate-stderr train "${tiny[@]}" -o refused tokens.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"encoder-decoder"*"pairs"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"encoder-decoder"*"pairs"* ]]
   run --separate-stderr train -q --layers 1 --d-model 32 --heads 2 -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"transformer"*"tokens"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"transformer"*"tokens"* ]]
   run --separate-stderr train "${tiny[@]}" --batches shuffled -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--batches"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--batches"* ]]
   tokenize -q -t bpe.json --end-of-document none --pairs de en -o endless.shard.zst
   run --separate-stderr train "${tiny[@]}" -o refused endless.shard.zst
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"end-of-document"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"end-of-document"* ]]
   run --separate-stderr train "${tiny[@]}" --positions learned --context 3 -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"pair "*"--context"* || "$stderr" == *"--context"*"pair "* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"pair "*"--context"* || "$stderr" == *"--context"*"pair "* ]]
   run --separate-stderr train "${tiny[@]}" --valid tokens.shard.zst -o refused train.shard.zst
   [ "$status" -eq 65 ] && [[ "$stderr" == *"tokens.shard.zst"* ]]
 }
@@ -199,11 +212,13 @@ assert report["documents"] == 250, report
 assert report["rows"] >= sum(words) + 250, report
 EOF
   run --separate-stderr build-datastore -m few --window 8 -q train.shard.zst -o refused
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--window"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--window"* ]]
   head -n 100 de | tokenize -q --learn bpe --vocab-size 280 -o other.json -
   tokenize -q -t other.json --pairs de en -o other.shard.zst
   run --separate-stderr build-datastore -m few -q other.shard.zst -o refused
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"other.shard.zst"* && "$stderr" == *tokenizer* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"other.shard.zst"* && "$stderr" == *tokenizer* ]]
   tokenize -q -t bpe.json --format lines de | train -q -j 1 --layers 1 --d-model 32 --heads 2 --steps 2 -o reader
   run --separate-stderr build-datastore -m reader -q train.shard.zst -o refused
   [ "$status" -eq 65 ] && [[ "$stderr" == *"pairs"* && "$stderr" == *"transformer"* ]]
@@ -211,17 +226,22 @@ EOF
 
 @test "label smoothing is refused where it has no meaning" {
   run --separate-stderr train "${tiny[@]}" --label-smoothing 0.1 --memory ext -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"*"--memory"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--label-smoothing"*"--memory"* ]]
   run --separate-stderr train "${tiny[@]}" --label-smoothing 0.1 --cutoffs 100 -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"*"--cutoffs"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--label-smoothing"*"--cutoffs"* ]]
   run --separate-stderr train "${tiny[@]}" --label-smoothing 1 -o refused train.shard.zst
   [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"* ]]
 }
 
 @test "--valid-command chooses the model; one that fails is one line, and nothing is lost" {
   run --separate-stderr train "${tiny[@]}" --steps 4 --valid-every 2 --valid-command 'exit 7' -o chosen train.shard.zst
-  [ "$status" -eq 65 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ "$stderr" == *"--valid-command"*"status 7: exit 7"* ]]
-  [ -d chosen/step-2 ] && [ ! -e chosen/model.safetensors ]
+  [ "$status" -eq 65 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ "$stderr" == *"--valid-command"*"status 7: exit 7"* ]]
+  [ -d chosen/step-2 ]
+  [ ! -e chosen/model.safetensors ]
   train "${tiny[@]}" --steps 4 --valid-every 2 --valid-command 'sample -q -m {} --source <de | head -n 20 | wc -c' -o chosen train.shard.zst
   [ "$(grep -c valid_score chosen/metrics.jsonl)" -eq 2 ]
   [ -f chosen/model.safetensors ] && [ -z "$(ls -d chosen/valid* chosen/step-* 2>/dev/null)" ]

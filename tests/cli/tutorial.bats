@@ -35,7 +35,9 @@ runs() {
   for program in "$BIN"/*; do
     grep -qE "(^|[|] )${program##*/} " script || { echo "no ${program##*/}" && return 1; }
   done
-  [ -s folder/page.html ] && [ -s folder/errors.tsv ] && [ -s folder/clean.jsonl ]
+  [ -s folder/page.html ]
+  [ -s folder/errors.tsv ]
+  [ -s folder/clean.jsonl ]
   [ "$(wc -l <folder/cited.tsv)" -gt 1 ]
 }
 
@@ -76,7 +78,8 @@ runs() {
     run --separate-stderr "$plot" $arguments
     [ "$status" -eq "$code" ] || { echo "$line: $status" && return 1; }
     # shellcheck disable=SC2154  # stderr is bats'
-    [[ $stderr == plot:* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ]
+    [[ $stderr == plot:* ]]
+    [ "$(wc -l <<<"$stderr")" -eq 1 ]
     [ ! -e x.svg ]
   done
 }

@@ -33,7 +33,8 @@ signature() { # MODEL [FLAG...]
   run --separate-stderr eval-ppl -m llama64 --window 128 text.shard.zst
   expect eval-ppl && [[ $output == *'|window:128|'* ]]
   run --separate-stderr eval-ppl -m llama256 --window 128 text.shard.zst
-  [ "$status" -eq 0 ] && [[ $stderr != *positions* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr != *positions* ]]
   for program in build-datastore sample score annotate; do needs "$program"; done
   run --separate-stderr build-datastore -m llama64 --window 128 text.shard.zst -o store
   expect build-datastore
@@ -54,13 +55,15 @@ signature() { # MODEL [FLAG...]
   [ "$status" -eq 0 ]
   [[ $stderr == *'score: truncated 1 of 2 contexts to the window of 64 tokens: left out the first 27 of their 90 tokens;'* ]]
   run --separate-stderr score -m llama256 -t bytes requests.jsonl
-  [ "$status" -eq 0 ] && [[ $stderr != *'left out'* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr != *'left out'* ]]
   printf '%s\nshort\n' "$long" >prompts
   run --separate-stderr sample -m llama64 -t bytes prompts --max-tokens 1
   [ "$status" -eq 0 ]
   [[ $stderr == *'sample: truncated 1 of 2 prompts to the window of 64 tokens: left out the first 26 of their 90 tokens;'* ]]
   run --separate-stderr sample -m llama256 -t bytes prompts --max-tokens 1
-  [ "$status" -eq 0 ] && [ -z "$stderr" ]
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
   # Learned positions: the newer half is kept.
   "$root"/tests/cli/tiny_gpt2 gpt2
   run --separate-stderr sample -m gpt2 -t bytes prompts --max-tokens 1
