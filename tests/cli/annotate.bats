@@ -96,7 +96,8 @@ assert all(line["beside"] == plain[line["number"]] for line in lines if "nats" i
   [ "$status" -eq 0 ]
   [[ $stderr == *"store: has a share of 0 in every token"* ]]
   run --separate-stderr annotate -m model -t bytes --datastore store --combine interpolate test.shard.zst -o some.html
-  [ "$status" -eq 0 ] && [[ $stderr != *"share of 0"* ]]
+  [ "$status" -eq 0 ]
+  [[ $stderr != *"share of 0"* ]]
 }
 
 @test "in a browser: clicks, keys, colours; stored markup stays text" {
@@ -151,7 +152,8 @@ assert abs(sum(line["nats"] for line in lines) + log_prob) < 1e-3
 assert any(line.get("contexts") for line in lines)'
   sample -q -m model -t bytes --json --prompt 'Once' --max-tokens 5 >plain.jsonl
   run --separate-stderr annotate -q plain.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'annotate: plain.jsonl:1: has no citations; write it with sample --cite --json' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'annotate: plain.jsonl:1: has no citations; write it with sample --cite --json' ]
 }
 
 @test "a page of many tokens is whole in a browser" {

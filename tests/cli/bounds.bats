@@ -170,7 +170,8 @@ under() {
     esac
   done
   echo "$ok written, $out_of_memory out of memory"
-  [ "$ok" -gt 0 ] && [ "$out_of_memory" -gt 0 ]
+  [ "$ok" -gt 0 ]
+  [ "$out_of_memory" -gt 0 ]
 }
 
 @test "model import in little address space: 71, and no folder" {

@@ -87,7 +87,8 @@ LINES
   near "$(jq .choices[0].log_prob <<<"${lines[3]}")" "$(jq .log_prob <<<"${lines[0]}")" 1e-4
   [[ $stderr == *'asked.jsonl:3 contains the text of the special token <|im_start|>, encoded as ordinary text'* ]]
   run --separate-stderr score -m model asked.jsonl
-  [ "$status" -eq 65 ] && [[ $stderr == *'asked.jsonl:1: messages: a conversation requires --chat'* ]]
+  [ "$status" -eq 65 ]
+  [[ $stderr == *'asked.jsonl:1: messages: a conversation requires --chat'* ]]
 }
 
 @test "what --chat refuses: no template, a template's own refusal, a part of Jinja that is not there, options that do not go with it" {

@@ -142,7 +142,8 @@ PY
   check() {
     local got=0
     "$@" --help >/dev/full 2>err </dev/null || got=$?
-    [ "$got" -eq 74 ] && [ "$(wc -l <err)" -eq 1 ]
+    [ "$got" -eq 74 ]
+    [ "$(wc -l <err)" -eq 1 ]
   }
   for_each check
 }

@@ -65,7 +65,8 @@ EOF
   build-datastore -q "${whole[@]}" "${pieces[@]}" --index exact -o pieces.store pieces.shard.zst
   cmp whole.store/keys.npy pieces.store/keys.npy
   run --separate-stderr eval-ppl -m model --bos none --bos-at window plain.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == *'--bos-at window: plain.shard.zst has no BOS token'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'--bos-at window: plain.shard.zst has no BOS token'* ]]
 }
 
 @test "more context helps no less than less; stdin is read; the figure does not depend on how windows are batched" {

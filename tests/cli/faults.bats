@@ -321,7 +321,8 @@ use_outputs() {
   (ulimit -f 100 && exec tokenize -q -t bytes noise -o out) 2>stderr || code=$?
   [ "$code" -eq 74 ]
   [ "$(cat stderr)" = "tokenize: out: cannot write: File too large" ]
-  [ ! -e out ] && no_leftovers
+  [ ! -e out ]
+  no_leftovers
 }
 
 @test "outputs have the modes that umask leaves; a folder that nobody may list is written to" {

@@ -80,7 +80,8 @@ END
   printf 'no model' >text.gguf
   refused 65 'a text file' text.gguf
   run --separate-stderr tokenize -q -t llama.gguf text.gguf -o x.shard.zst
-  [ "$status" -eq 65 ] && [[ $stderr == 'tokenize: llama.gguf: is a GGUF file of a model; convert it with model import llama.gguf -o DIR'* ]]
+  [ "$status" -eq 65 ]
+  [[ $stderr == 'tokenize: llama.gguf: is a GGUF file of a model; convert it with model import llama.gguf -o DIR'* ]]
 }
 
 @test "llama.cpp with float32 keys and values gives SmolLM2's tokens the log-probabilities of score" {

@@ -232,7 +232,7 @@ says() {
   done
   train --help=batches >batches
   grep -q '^  --segment N=' batches
-  ! grep -q '^  --layers' batches
+  ! grep -q '^  --layers' batches || false
   train --help=bat | cmp - batches
   says 64 "--help=colours: no group of options; there are all, options, " train --help=colours
   grep -q '^  -o,--output PATH *folder of the model' short || train --help | grep -q '^  -o,--output PATH *folder of the model'

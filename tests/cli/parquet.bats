@@ -77,5 +77,7 @@ END
 @test "a build without Arrow says how to get it" {
   [ ! -e "$library" ] || skip "this build has Arrow"
   run --separate-stderr tokenize -q -t bytes --format parquet "$golden/rows.parquet" -o t.shard.zst
-  [ "$status" -eq 69 ] && [[ $stderr == *'tools/setup parquet'* ]] && [ ! -e t.shard.zst ]
+  [ "$status" -eq 69 ]
+  [[ $stderr == *'tools/setup parquet'* ]]
+  [ ! -e t.shard.zst ]
 }

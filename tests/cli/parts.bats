@@ -380,7 +380,8 @@ packs() {
   fails 64 '--part: cannot be combined with --method random' bm25-pack --part 1/3 --method random "${small[@]}" -o x
   fails 64 "'0/3' is not I/N" bm25-pack --part 0/3 "${small[@]}" -o x
   fails 64 "'' is not I/N" bm25-pack --part '' "${small[@]}" -o x
-  [ ! -e x ] && no_leftovers
+  [ ! -e x ]
+  no_leftovers
 }
 
 # stores N OPTIONS...: N parts, merged in any order, are the store that one process makes, each file.
@@ -501,7 +502,8 @@ stores() {
   fails 64 'leave --append out' build-datastore "${small[@]}" --part 1/3 --append whole other.shard.zst
   fails 64 "'4/3' is not I/N" build-datastore "${small[@]}" --part 4/3 test.shard.zst -o x
   fails 64 "'' is not I/N" build-datastore "${small[@]}" --part '' test.shard.zst -o x
-  [ ! -e x ] && no_leftovers
+  [ ! -e x ]
+  no_leftovers
   # Damage is seen when rows are read; nothing is left of what was begun.
   fails 65 'damaged.2: damaged: its rows do not match its store.json' store merge -q store.1 damaged.2 store.3 -o x
   [ ! -e x ]
@@ -564,7 +566,8 @@ shards() {
   tokenize -q -t bytes --part 1/3 x.jsonl -o third.1
   fails 65 'x.jsonl:201: not JSON' tokenize -q -t bytes --part 2/3 x.jsonl -o third.2
   tokenize -q -t bytes --part 3/3 x.jsonl -o third.3
-  [ ! -e third.2 ] && no_leftovers
+  [ ! -e third.2 ]
+  no_leftovers
 }
 
 @test "tokenize: what cannot be cut, and parts that are not all there, are refused" {
@@ -584,5 +587,6 @@ shards() {
   fails 64 'test.shard.zst: belongs to another command than q.1' shard merge q.1 q.2 q.3 test.shard.zst -o x
   tokenize -q -t bytes --format lines --part 2/3 source -o other.2
   fails 64 'other.2: belongs to another command than q.1' shard merge q.1 other.2 q.3 -o x
-  [ ! -e x ] && no_leftovers
+  [ ! -e x ]
+  no_leftovers
 }

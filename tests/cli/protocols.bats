@@ -41,7 +41,8 @@ encode() { # FLAG...: the text, a paragraph a document
   tokenize -q -t bytes text -o bytes.shard.zst
   "$root"/tests/cli/tiny_gpt2 of_bytes
   run --separate-stderr eval-ppl -m of_bytes --protocol lm-eval bytes.shard.zst
-  [ "$status" -eq 64 ] && [[ $stderr == 'eval-ppl: --protocol lm-eval: the tokenizer of bytes.shard.zst has no end-of-document token'*'give --bos'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == 'eval-ppl: --protocol lm-eval: the tokenizer of bytes.shard.zst has no end-of-document token'*'give --bos'* ]]
 }
 
 @test "the token that closes a text is no part of it, but for fairseq" {

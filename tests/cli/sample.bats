@@ -23,7 +23,8 @@ draw() {
   sample -m model -t bytes --bos a --prompt ' cat' --temperature 0 --max-tokens 8 -o begun
   cmp with begun
   run --separate-stderr sample -m model -t bytes --bos '<s>' --prompt ' cat'
-  [ "$status" -eq 64 ] && [[ $stderr == 'sample: --bos <s>: not a token of'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == 'sample: --bos <s>: not a token of'* ]]
 }
 
 @test "--prompt, a file of lines, JSON lines and stdin give the same texts" {
@@ -74,7 +75,9 @@ EOF
   [ -z "$(sed -n 3p own | jq -r .text | grep '[ea]')" ]
   printf '{"prompt": "x", "max_tokens": 0}\n' >bad.jsonl
   run --separate-stderr draw --json bad.jsonl
-  [ "$status" -eq 65 ] && [ "${#stderr_lines[@]}" -eq 1 ] && [[ $stderr == *"bad.jsonl:1: max_tokens: takes a whole number"* ]]
+  [ "$status" -eq 65 ]
+  [ "${#stderr_lines[@]}" -eq 1 ]
+  [[ $stderr == *"bad.jsonl:1: max_tokens: takes a whole number"* ]]
 }
 
 @test "texts do not depend on --batch or -n, and do on --seed" {
@@ -189,7 +192,10 @@ END
     local code=$1 part=$2
     shift 2
     run --separate-stderr sample "$@" </dev/null
-    [ "$status" -eq "$code" ] && [ -z "$output" ] && [[ $stderr == "sample: "*"$part"* ]] && [ "${#stderr_lines[@]}" -eq 1 ]
+    [ "$status" -eq "$code" ]
+    [ -z "$output" ]
+    [[ $stderr == "sample: "*"$part"* ]]
+    [ "${#stderr_lines[@]}" -eq 1 ]
   }
   refuses 64 --top-p -m model -t bytes --top-p 0 --prompt x
   refuses 64 --beam -m model -t bytes --beam 2 --top-k 3 --prompt x

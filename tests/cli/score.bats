@@ -130,7 +130,8 @@ END
   ask lines | sed -n 1p | jq .log_prob | cmp - one
   ask --bos '!' --format lines lines | sed -n 1p | jq .tokens | grep -qx 24
   run --separate-stderr ask --bos '<s>' lines
-  [ "$status" -eq 64 ] && [[ $stderr == 'score: --bos <s>: not a token of'* ]]
+  [ "$status" -eq 64 ]
+  [[ $stderr == 'score: --bos <s>: not a token of'* ]]
 }
 
 @test "a text has the loss that eval-ppl finds, beyond the window too, with every memory" {
@@ -196,7 +197,8 @@ assert abs(choices[1]["log_prob"] - alone[3]) < 1e-4
 END
   echo '{"on": []}' >verbalizers.json
   run --separate-stderr ask --verbalizers verbalizers.json requests.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: verbalizers.json: "on" has an empty list of texts' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'score: verbalizers.json: "on" has an empty list of texts' ]
 }
 
 @test "--cite: the stored contexts behind each scored token" {
@@ -221,7 +223,8 @@ for choice, said in zip(choices, (" was a cat", " is")):
 assert contexts > 10
 END
   run --separate-stderr ask --cite question.jsonl
-  [ "$status" -eq 64 ] && [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --ensemble' ]
+  [ "$status" -eq 64 ]
+  [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --ensemble' ]
 }
 
 @test "a wrong request is named by its line; with --keep-going the others are answered" {
@@ -248,7 +251,8 @@ END
   long=$(printf 'x%.0s' {1..65})
   echo "{\"context\": \"a\", \"continuation\": \"$long\"}" >long.jsonl
   run --separate-stderr ask long.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: long.jsonl:1: continuation has 65 tokens, more than the window of 64' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'score: long.jsonl:1: continuation has 65 tokens, more than the window of 64' ]
 }
 
 @test "--report: figures of all answers, the same for the same seed whatever -j" {
@@ -285,7 +289,8 @@ for before in ("", "x"):
   ask --memory local --window 17 cut.jsonl | jq '.log_prob * 1e4 | round' >cut
   ask --memory local --window 16 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
   ask --memory local --window 33 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
-  [ "$(wc -l <cut)" -eq 6 ] && [ "$(uniq cut | wc -l)" -eq 3 ]
+  [ "$(wc -l <cut)" -eq 6 ]
+  [ "$(uniq cut | wc -l)" -eq 3 ]
 }
 
 @test "a model that was trained with another tokenizer refuses the one that is given" {
@@ -295,7 +300,8 @@ for before in ("", "x"):
   echo text | score -q -m taught -t bytes >/dev/null
   tokenize -q --learn bpe --vocab-size 257 "$root/LICENSE" -o other.json
   run --separate-stderr score -q -m taught -t other.json requests.jsonl
-  [ "$status" -eq 65 ] && [[ $stderr == *"was trained with tokenizer"* ]]
+  [ "$status" -eq 65 ]
+  [[ $stderr == *"was trained with tokenizer"* ]]
 }
 
 @test "--verbalizers: texts that are not empty, each once" {
@@ -327,5 +333,6 @@ for choice, text in zip(question["choices"], texts):
 assert "|boundary:prefix" in json.load(open("figures"))["signature"]
 END
   run --separate-stderr score -q -m model -t joins.json joins.jsonl
-  [ "$status" -eq 65 ] && [ "$stderr" = 'score: joins.jsonl:1: continuation 0 is empty' ]
+  [ "$status" -eq 65 ]
+  [ "$stderr" = 'score: joins.jsonl:1: continuation 0 is empty' ]
 }

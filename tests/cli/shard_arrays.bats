@@ -140,7 +140,8 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   [[ $output == *"-o NAME is missing"* ]]
   run -64 shard export --output-format megatron "$golden/shard/vectors.shard.zst" -o v
   [[ $output == *"use npy"* ]]
-  [ ! -e v.bin ] && [ ! -e v.idx ]
+  [ ! -e v.bin ]
+  [ ! -e v.idx ]
 }
 
 @test "more than 2^31 ids of Megatron's, in sparse files" {

@@ -78,7 +78,8 @@ fails_in_one_line() {
   cmp there/x whole
   ln -s there/new dangling
   tokenize -q -t bytes t.txt -o dangling
-  [ -L dangling ] && cmp there/new whole
+  [ -L dangling ]
+  cmp there/new whole
   ln -s there folder
   tokenize -q -t bytes t.txt -o folder/y
   cmp there/y whole
@@ -139,7 +140,8 @@ fails_in_one_line() {
   wait $! || code=$?
   [ "$code" -eq 73 ]
   grep -q 'out.tmp.tessera was removed or replaced' stderr
-  [ ! -e out ] && [ "$(cat out.tmp.tessera)" = mine ]
+  [ ! -e out ]
+  [ "$(cat out.tmp.tessera)" = mine ]
 }
 
 @test "any name that a file may have is a name for an output" {

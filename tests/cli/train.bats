@@ -278,7 +278,9 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   wait $!
   [ "$(shard cat --text model/x.zst)" = hello ]
   [ "$(cat model/step-7.tmp.99/mine model/x.tmp.99/mine model/notes.tmp.tessera)" = $'mine\nmine\nmine' ]
-  [ ! -e model/config.json.tmp.tessera ] && [ ! -e model/step-8.tmp.99 ] && [ ! -e model/valid.tmp.99 ]
+  [ ! -e model/config.json.tmp.tessera ]
+  [ ! -e model/step-8.tmp.99 ]
+  [ ! -e model/valid.tmp.99 ]
 }
 
 @test "a folder with lines, notes or a tokenizer of somebody else's is refused; links and pipes are not written" {

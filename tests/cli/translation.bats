@@ -108,7 +108,8 @@ assert len(said) == 51 and right > 40, right'
   [ "$status" -eq 64 ]
   [[ "$stderr" == *"--source"* ]]
   run --separate-stderr sample -q -m model -t bytes --source lines
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"tokenizer"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"tokenizer"* ]]
 }
 
 @test "eval-ppl scores targets given their sources, with stores too: kNN-MT, TRIME" {
@@ -144,7 +145,8 @@ assert right > 30, right'
   [ "$status" -eq 64 ]
   [[ "$stderr" == *"released"* ]]
   run --separate-stderr eval-ppl -q -m model --window 8 valid.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--window"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--window"* ]]
 }
 
 @test "a store of new pairs teaches what the model never saw, and --cite names the pair" {
@@ -168,7 +170,8 @@ for text, c in contexts:
     assert (targets[c["document"]] + "<|endoftext|>").startswith(c["context"] + text), (text, c)'
   train "${tiny[@]}" --seed 2 --steps 2 -o other train.shard.zst
   run --separate-stderr sample -q -m other --source --datastore new.store heard
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"new.store"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"new.store"* ]]
 }
 
 @test "--plan tells the tokens of an update" {
@@ -198,7 +201,8 @@ assert 100 < plan["tokens_per_step"] <= 200, plan'
   [ "$status" -eq 64 ]
   [[ "$stderr" == *"pair "*"--context"* || "$stderr" == *"--context"*"pair "* ]]
   run --separate-stderr train "${tiny[@]}" --valid tokens.shard.zst -o refused train.shard.zst
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"tokens.shard.zst"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"tokens.shard.zst"* ]]
 }
 
 @test "a datastore of pairs has an entry a target token, and a document a pair" {
@@ -221,7 +225,8 @@ EOF
   [[ "$stderr" == *"other.shard.zst"* && "$stderr" == *tokenizer* ]]
   tokenize -q -t bpe.json --format lines de | train -q -j 1 --layers 1 --d-model 32 --heads 2 --steps 2 -o reader
   run --separate-stderr build-datastore -m reader -q train.shard.zst -o refused
-  [ "$status" -eq 65 ] && [[ "$stderr" == *"pairs"* && "$stderr" == *"transformer"* ]]
+  [ "$status" -eq 65 ]
+  [[ "$stderr" == *"pairs"* && "$stderr" == *"transformer"* ]]
 }
 
 @test "label smoothing is refused where it has no meaning" {
@@ -232,7 +237,8 @@ EOF
   [ "$status" -eq 64 ]
   [[ "$stderr" == *"--label-smoothing"*"--cutoffs"* ]]
   run --separate-stderr train "${tiny[@]}" --label-smoothing 1 -o refused train.shard.zst
-  [ "$status" -eq 64 ] && [[ "$stderr" == *"--label-smoothing"* ]]
+  [ "$status" -eq 64 ]
+  [[ "$stderr" == *"--label-smoothing"* ]]
 }
 
 @test "--valid-command chooses the model; one that fails is one line, and nothing is lost" {
@@ -244,7 +250,8 @@ EOF
   [ ! -e chosen/model.safetensors ]
   train "${tiny[@]}" --steps 4 --valid-every 2 --valid-command 'sample -q -m {} --source <de | head -n 20 | wc -c' -o chosen train.shard.zst
   [ "$(grep -c valid_score chosen/metrics.jsonl)" -eq 2 ]
-  [ -f chosen/model.safetensors ] && [ -z "$(ls -d chosen/valid* chosen/step-* 2>/dev/null)" ]
+  [ -f chosen/model.safetensors ]
+  [ -z "$(ls -d chosen/valid* chosen/step-* 2>/dev/null)" ]
 }
 
 @test "TRIME for translation: pairs in the order of their targets' words, memory of the batch's other pairs" {
@@ -258,5 +265,7 @@ EOF
 
 @test "sides of different length are refused, and nothing is written" {
   run --separate-stderr tokenize -t bpe.json --pairs de <(head -n 299 en) -o refused.shard.zst
-  [ "$status" -eq 65 ] && [ ! -e refused.shard.zst ] && [[ "$stderr" == *"299"* || "$stderr" == *"300"* ]]
+  [ "$status" -eq 65 ]
+  [ ! -e refused.shard.zst ]
+  [[ "$stderr" == *"299"* || "$stderr" == *"300"* ]]
 }

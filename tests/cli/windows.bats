@@ -92,5 +92,6 @@ signature() { # MODEL [FLAG...]
   [ "$(write | field tokens)" = "$all" ]
   echo '{"eos_token_id": "x"}' >ends/generation_config.json
   run --separate-stderr write
-  [ "$status" -eq 78 ] && [[ $stderr == 'sample: ends/generation_config.json: "eos_token_id" takes a token'* ]]
+  [ "$status" -eq 78 ]
+  [[ $stderr == 'sample: ends/generation_config.json: "eos_token_id" takes a token'* ]]
 }

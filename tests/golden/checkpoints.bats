@@ -38,6 +38,8 @@ END
   model verify beside
   run --separate-stderr model import hostile/weight.pt -o weight
   # shellcheck disable=SC2154  # stderr is bats'
-  [ "$status" -eq 65 ] && [[ $stderr == *"transformer.wpe.weight"* ]]
-  [ ! -e ran ] && [ ! -e weight ]
+  [ "$status" -eq 65 ]
+  [[ $stderr == *"transformer.wpe.weight"* ]]
+  [ ! -e ran ]
+  [ ! -e weight ]
 }

@@ -33,5 +33,5 @@ setup_file() {
   theirs=$(peer make llama theirs $ids)
   echo "$theirs, $(loss llama --adapter theirs), bare $(loss llama)"
   close "$(loss llama --adapter theirs)" "$theirs" 1e-5
-  ! close "$(loss llama)" "$theirs" 1e-2
+  ! close "$(loss llama)" "$theirs" 1e-2 || false
 }
