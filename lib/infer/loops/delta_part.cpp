@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/gla_mixers.h"
 
@@ -10,7 +9,12 @@ namespace infer {
 
 DeltaPart::DeltaPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                      std::int64_t heads, std::int64_t taps, double norm_epsilon)
-    : d_(d), heads_(heads), d_key_(d / 2 / heads), d_value_(d / heads), taps_(taps) {
+    : StatePart(d / 2 * (d / heads) + (taps - 1) * 2 * d),
+      d_(d),
+      heads_(heads),
+      d_key_(d / 2 / heads),
+      d_value_(d / heads),
+      taps_(taps) {
   const bool decays = weights.has(name + ".a_log");
   in_ = weights.affine(name + ".c_in", 3 * d, d);
   gates_ = weights.affine(name + ".gates", decays ? 2 * heads : heads, d);
@@ -23,19 +27,6 @@ DeltaPart::DeltaPart(DecodeWeights& weights, const std::string& name, std::int64
   log_rates_ = weights.vector(name + ".a_log", heads);
   rate_biases_ = weights.vector(name + ".a_bias", heads);
 }
-
-void DeltaPart::open(std::int64_t rows) {
-  const Kept none{std::vector<float>(static_cast<std::size_t>(heads_ * d_key_ * d_value_), 0.0f),
-                  std::vector<float>(static_cast<std::size_t>((taps_ - 1) * 2 * d_), 0.0f)};
-  kept_.assign(static_cast<std::size_t>(rows), none);
-}
-
-void DeltaPart::clear(std::size_t row) {
-  for (auto* const of : {&kept_[row].state, &kept_[row].past})
-    std::fill(of->begin(), of->end(), 0.0f);
-}
-
-void DeltaPart::select(const std::vector<std::int64_t>& rows) { kept_ = chosen(kept_, rows); }
 
 void DeltaPart::prepare(const Chunk& chunk) {
   parts_.fit(chunk.n, 3 * d_);
@@ -56,8 +47,9 @@ void DeltaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
 
 // Computes one head of a row's tokens in order.
 void DeltaPart::head(const Run& run, std::int64_t head) {
-  Kept& kept = kept_[run.row];
-  float* const state = kept.state.data() + head * d_key_ * d_value_;
+  float* const states = this->state(run.row);
+  float *const state = states + head * d_key_ * d_value_, *const past =
+                                                              states + heads_ * d_key_ * d_value_;
   struct Channels {
     std::int64_t at, n;
   };
@@ -67,8 +59,7 @@ void DeltaPart::head(const Run& run, std::int64_t head) {
     float *const in = parts_.row(i), *const mixed = mixed_.row(i);
     for (const auto& [at, n] : {q, k, v}) {
       if (taps_ > 1) {
-        short_convolution(in + at, filters_ + at, taps_, 2 * d_, n, kept.past.data() + at,
-                          mixed + at);
+        short_convolution(in + at, filters_ + at, taps_, 2 * d_, n, past + at, mixed + at);
       } else {
         std::copy_n(in + at, n, mixed + at);
       }

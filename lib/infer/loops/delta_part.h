@@ -8,22 +8,17 @@
 
 namespace infer {
 
-/// Stores for each row a matrix for each head and the inputs that the convolution needs again.
-class DeltaPart : public Part {
+/// A row's state is (heads, d_key, d_value), then the inputs that the convolution needs again,
+/// (taps - 1, 2 d).
+class DeltaPart : public StatePart {
  public:
   DeltaPart(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
             std::int64_t taps, double norm_epsilon);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
 
  private:
-  struct Kept {
-    std::vector<float> state, past;  // (heads, d_key, d_value); (taps - 1, 2 d)
-  };
   void head(const Run& run, std::int64_t head);
 
   std::int64_t d_, heads_, d_key_, d_value_, taps_;
@@ -31,7 +26,6 @@ class DeltaPart : public Part {
   const float* filters_ = nullptr;                             // (taps, 2 d)
   const float *log_rates_ = nullptr, *rate_biases_ = nullptr;  // (heads); null: no decay
   LayerNormed norm_;
-  std::vector<Kept> kept_;
   // q, k, v, r (n, 3 d); (n, 2 heads); q, k, v after the convolution, and errors (n, 3 d); (n, d)
   Buffer parts_, gated_, mixed_, read_;
 };

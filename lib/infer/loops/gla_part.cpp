@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/gla_mixers.h"
 
@@ -11,7 +10,8 @@ namespace infer {
 
 GlaPart::GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
                  std::int64_t heads, const std::string& decay, double norm_epsilon)
-    : d_(d),
+    : StatePart(d / 2 * (d / heads)),
+      d_(d),
       heads_(heads),
       d_key_(d / 2 / heads),
       d_value_(d / heads),
@@ -26,15 +26,6 @@ GlaPart::GlaPart(const DecodeWeights& weights, const std::string& name, std::int
   gate_down_ = weights.affine(name + ".gate_down", nn::kGlaGateRank, d);
   gate_up_ = weights.affine(name + ".gate_up", d / 2, nn::kGlaGateRank);
 }
-
-void GlaPart::open(std::int64_t rows) {
-  states_.assign(static_cast<std::size_t>(rows),
-                 std::vector<float>(static_cast<std::size_t>(heads_ * d_key_ * d_value_), 0.0f));
-}
-
-void GlaPart::clear(std::size_t row) { std::fill(states_[row].begin(), states_[row].end(), 0.0f); }
-
-void GlaPart::select(const std::vector<std::int64_t>& rows) { states_ = chosen(states_, rows); }
 
 void GlaPart::prepare(const Chunk& chunk) {
   parts_.fit(chunk.n, 3 * d_);
@@ -64,7 +55,7 @@ void GlaPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::in
 
 // Computes one head of a row's tokens in order.
 void GlaPart::head(const Run& run, std::int64_t head) {
-  float* const state = states_[run.row].data() + head * d_key_ * d_value_;
+  float* const state = this->state(run.row) + head * d_key_ * d_value_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(d_key_)));
   const auto fixed = static_cast<float>(1 - std::exp2(-5 - static_cast<double>(head)));
   for (auto i = run.begin; i < run.begin + run.count; ++i) {

@@ -9,15 +9,12 @@
 
 namespace infer {
 
-/// Supports --gla-update sum. Stores a matrix for each head of each row; rotated keys include the
+/// Supports --gla-update sum. A row's state is (heads, d_key, d_value); rotated keys include the
 /// token's position in the row.
-class GlaPart : public Part {
+class GlaPart : public StatePart {
  public:
   GlaPart(const DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
           const std::string& decay, double norm_epsilon);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
@@ -31,9 +28,8 @@ class GlaPart : public Part {
   Turns by_place_;  // rotations of queries and keys, with fixed decays
   Affine in_, gate_down_, gate_up_, project_;
   LayerNormed norm_;
-  std::vector<std::vector<float>> states_;  // (heads, d_key, d_value)
-  Buffer parts_, low_, decays_, read_;      // q, k, v, r (n, 3 d); (n, rank); (n, d / 2); (n, d)
-  Buffer turns_;                            // cosines and sines (n, d_key)
+  Buffer parts_, low_, decays_, read_;  // q, k, v, r (n, 3 d); (n, rank); (n, d / 2); (n, d)
+  Buffer turns_;                        // cosines and sines (n, d_key)
 };
 
 }  // namespace infer

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "infer/decode/chosen_rows.h"
 #include "infer/loops/recurrence_kernels.h"
 
 namespace infer {
 
 LstmPart::LstmPart(DecodeWeights& weights, std::int64_t layer, std::int64_t in, std::int64_t width)
-    : width_(width) {
+    : StatePart(2 * width), width_(width) {
   const auto end = "_l" + std::to_string(layer);
   const auto bias =
       weights.tensor("bias_ih" + end, {4 * width}) + weights.tensor("bias_hh" + end, {4 * width});
@@ -17,17 +16,6 @@ LstmPart::LstmPart(DecodeWeights& weights, std::int64_t layer, std::int64_t in, 
                weights.kept(bias)};
   of_last_ = {weights.packed(weights.tensor("weight_hh" + end, {4 * width, width}))};
 }
-
-void LstmPart::open(std::int64_t rows) {
-  const std::vector<float> none(static_cast<std::size_t>(width_), 0.0f);
-  cells_.assign(static_cast<std::size_t>(rows), {none, none});
-}
-
-void LstmPart::clear(std::size_t row) {
-  for (auto* const of : {&cells_[row].h, &cells_[row].c}) std::fill(of->begin(), of->end(), 0.0f);
-}
-
-void LstmPart::select(const std::vector<std::int64_t>& rows) { cells_ = chosen(cells_, rows); }
 
 void LstmPart::prepare(const Chunk& chunk) {
   const auto runs = std::ssize(chunk.runs);
@@ -39,7 +27,7 @@ void LstmPart::prepare(const Chunk& chunk) {
   std::ranges::stable_sort(
       order_, [&](auto a, auto b) { return chunk.runs[a].count > chunk.runs[b].count; });
   for (std::int64_t k = 0; k < runs; ++k)
-    std::ranges::copy(cells_[chunk.runs[order_[static_cast<std::size_t>(k)]].row].h, h_.row(k));
+    std::copy_n(state(chunk.runs[order_[static_cast<std::size_t>(k)]].row), width_, h_.row(k));
 }
 
 void LstmPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
@@ -57,11 +45,11 @@ void LstmPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::i
 #pragma omp barrier
     for (std::int64_t k = 0; k < going; ++k) {
       const Run& run = run_of(k);
-      auto& cells = cells_[run.row];
+      float *const last_h = state(run.row), *const c = last_h + width_;
       float* const h = h_.row(k);
-      lstm_step(inputs_.row(run.begin + t), lasts_.row(k), width_, first, last, cells.c.data(), h);
+      lstm_step(inputs_.row(run.begin + t), lasts_.row(k), width_, first, last, c, h);
       std::copy(h + first, h + last, y + (run.begin + t) * ldy + first);
-      std::copy(h + first, h + last, cells.h.data() + first);
+      std::copy(h + first, h + last, last_h + first);
     }
 #pragma omp barrier
   }

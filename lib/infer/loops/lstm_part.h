@@ -8,24 +8,17 @@
 
 namespace infer {
 
-/// Stores h and c for each row. Rows advance together, step by step.
-class LstmPart : public Part {
+/// A row's state is h, then c. Rows advance together, step by step.
+class LstmPart : public StatePart {
  public:
   LstmPart(DecodeWeights& weights, std::int64_t layer, std::int64_t in, std::int64_t width);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
   std::int64_t out() const override { return width_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
 
  private:
-  struct Cells {
-    std::vector<float> h, c;  // (width)
-  };
   std::int64_t width_;
   Affine of_input_, of_last_;
-  std::vector<Cells> cells_;
   std::vector<std::size_t> order_;  // runs by descending length: those with further steps come
                                     // first
   Buffer inputs_, lasts_, h_;       // (n, 4 width); (runs, 4 width); (runs, width), in that order

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "infer/decode/chosen_rows.h"
 #include "infer/loops/layer_past.h"
 #include "infer/loops/recurrence_kernels.h"
 
@@ -21,7 +20,8 @@ UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int
 
 ContextualPart::ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                                std::int64_t heads)
-    : d_(d),
+    : StatePart(3 * d),
+      d_(d),
       heads_(heads),
       width_(d / heads),
       maps_(weights.affine(name + ".maps", 2 * d, d)),
@@ -31,19 +31,17 @@ ContextualPart::ContextualPart(DecodeWeights& weights, const std::string& name, 
       pairs_(2, d) {}
 
 void ContextualPart::open(std::int64_t rows) {
-  const auto d = static_cast<std::size_t>(d_);
-  const std::vector<float> none(d, 0.0f);
-  kept_.assign(static_cast<std::size_t>(rows), {none, none, none});
+  StatePart::open(rows);
   pairs_.open(rows);
 }
 
 void ContextualPart::clear(std::size_t row) {
-  std::fill(kept_[row].sums.begin(), kept_[row].sums.end(), 0.0f);
+  StatePart::clear(row);
   pairs_.clear(row);
 }
 
 void ContextualPart::select(const std::vector<std::int64_t>& rows) {
-  kept_ = chosen(kept_, rows);
+  StatePart::select(rows);
   pairs_.select(rows);
 }
 
@@ -67,10 +65,8 @@ void ContextualPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, 
 
 // Computes one head of a row's tokens in order.
 void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
-  Kept& kept = kept_[run.row];
   const auto at = head * width_;
-  float *const sums = kept.sums.data() + at, *const key = kept.key.data() + at,
-               *const value = kept.value.data() + at;
+  float *const sums = state(run.row) + at, *const key = sums + d_, *const value = key + d_;
   const auto oldest = pairs_.begin(run.row) + 1;
   for (std::int64_t i = 0; i < run.count; ++i) {
     const float* const in = mapped_.row(run.begin + i) + at;
@@ -96,7 +92,8 @@ void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
 
 PersistentPart::PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                                std::int64_t heads, std::int64_t slots)
-    : d_(d),
+    : StatePart(d),
+      d_(d),
       heads_(heads),
       width_(d / heads),
       slots_(slots),
@@ -110,17 +107,6 @@ PersistentPart::PersistentPart(DecodeWeights& weights, const std::string& name, 
     values_.push_back(weights.packed(values[h].t()));
   }
 }
-
-void PersistentPart::open(std::int64_t rows) {
-  sums_.assign(static_cast<std::size_t>(rows),
-               std::vector<float>(static_cast<std::size_t>(d_), 0.0f));
-}
-
-void PersistentPart::clear(std::size_t row) {
-  std::fill(sums_[row].begin(), sums_[row].end(), 0.0f);
-}
-
-void PersistentPart::select(const std::vector<std::int64_t>& rows) { sums_ = chosen(sums_, rows); }
 
 void PersistentPart::prepare(const Chunk& chunk) {
   mapped_.fit(chunk.n, d_);
@@ -143,7 +129,7 @@ void PersistentPart::head(const Chunk& chunk, std::int64_t head) {
   for (const auto& run : chunk.runs)
     for (auto i = run.begin; i < run.begin + run.count; ++i)
       leaky_key(mapped_.row(i) + at, width_, factors_.decay[head], key_scale * key_scale,
-                sums_[run.row].data() + at, asking_.row(first + i));
+                state(run.row) + at, asking_.row(first + i));
   const PackedMatrix &keys = keys_[static_cast<std::size_t>(head)],
                      &values = values_[static_cast<std::size_t>(head)];
   keys.multiply(asking_.row(first), n, asking_.stride(), 0, keys.panels(), weights_.row(first),

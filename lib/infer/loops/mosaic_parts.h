@@ -16,9 +16,9 @@ struct UnitFactors {
   const float *decay, *key_scale, *value_scale;
 };
 
-/// Stores for each row the leaky key averages, the last key and value, and the pairs. Token t
-/// completes the pair in its slot, so a row's first token has no pair.
-class ContextualPart : public Part {
+/// Stores the pairs of each row. A row's state is the leaky key averages, the last key and the last
+/// value, (d) each. Token t completes the pair in its slot, so a row's first token has no pair.
+class ContextualPart : public StatePart {
  public:
   ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                  std::int64_t heads);
@@ -31,29 +31,22 @@ class ContextualPart : public Part {
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
 
  private:
-  struct Kept {
-    std::vector<float> sums, key, value;  // (d) each; key and value of the newest token
-  };
   void head(const Run& run, std::int64_t head, float* scores);
 
   std::int64_t d_, heads_, width_;
   Affine maps_, project_;
   UnitFactors factors_;
   const float* mix_;  // (heads)
-  std::vector<Kept> kept_;
   PagedRows pairs_;
   Buffer mapped_, read_;  // (n, 2 d): inputs of keys, values; (n, d)
   ScoreBuffers scores_;
 };
 
-/// Stores the leaky key averages of each row.
-class PersistentPart : public Part {
+/// A row's state is its leaky key averages, (d).
+class PersistentPart : public StatePart {
  public:
   PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                  std::int64_t heads, std::int64_t slots);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
@@ -65,7 +58,6 @@ class PersistentPart : public Part {
   Affine map_, project_;
   UnitFactors factors_;
   std::vector<PackedMatrix> keys_, values_;  // for each head: (slots, width), (width, slots)
-  std::vector<std::vector<float>> sums_;
   Buffer mapped_, asking_, weights_, read_;  // (n, d), heads (n, width), heads (n, slots), (n, d)
 };
 

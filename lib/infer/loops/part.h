@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "infer/decode/chosen_rows.h"
 #include "infer/decode/team_share.h"
 
 namespace infer {
@@ -75,6 +76,22 @@ class Part {
   virtual void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) = 0;
   /// Returns the memory keys, if they are neither the part's input nor its output; else null data.
   virtual Rows keys() const { return {nullptr, 0}; }
+};
+
+/// A part that stores a state of floats for each row; a row begins with zeros.
+class StatePart : public Part {
+ public:
+  explicit StatePart(std::int64_t size) : none_(static_cast<std::size_t>(size), 0.0f) {}
+  void open(std::int64_t rows) override { states_.assign(static_cast<std::size_t>(rows), none_); }
+  void clear(std::size_t row) override { states_[row] = none_; }
+  void select(const std::vector<std::int64_t>& rows) override { states_ = chosen(states_, rows); }
+
+ protected:
+  float* state(std::size_t row) { return states_[row].data(); }
+
+ private:
+  std::vector<float> none_;
+  std::vector<std::vector<float>> states_;
 };
 
 /// Returns `width` rounded up to a multiple of 16: what products read.

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/decode/chosen_rows.h"
-
 namespace infer {
 
 SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
                      const nn::ModelOptions& options, std::int64_t width, LayerPast past)
-    : d_(options.shape.d_model),
+    : StatePart(options.shape.d_model),
+      d_(options.shape.d_model),
       width_(width),
       heads_(options.shape.heads),
       past_(past),
@@ -31,18 +30,17 @@ SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
 }
 
 void SruppPart::open(std::int64_t rows) {
-  cells_.assign(static_cast<std::size_t>(rows),
-                std::vector<float>(static_cast<std::size_t>(d_), 0.0f));
+  StatePart::open(rows);
   slots_.open(rows);
 }
 
 void SruppPart::clear(std::size_t row) {
-  std::fill(cells_[row].begin(), cells_[row].end(), 0.0f);
+  StatePart::clear(row);
   slots_.clear(row);
 }
 
 void SruppPart::select(const std::vector<std::int64_t>& rows) {
-  cells_ = chosen(cells_, rows);
+  StatePart::select(rows);
   slots_.select(rows);
 }
 
@@ -77,7 +75,7 @@ void SruppPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::
   const auto first = share.begin(d_), last = share.end(d_);
   for (const auto& run : chunk.runs)
     for (auto i = run.begin; i < run.begin + run.count; ++i)
-      sru_step(gates_.row(i), x[i], cell_, d_, first, last, cells_[run.row].data(), y + i * ldy);
+      sru_step(gates_.row(i), x[i], cell_, d_, first, last, state(run.row), y + i * ldy);
 }
 
 // Computes one head of a row's tokens.

@@ -13,8 +13,8 @@
 
 namespace infer {
 
-/// Stores the cell for each row, and keys and values if the layer attends.
-class SruppPart : public Part {
+/// A row's state is its cell, (d). Stores keys and values if the layer attends.
+class SruppPart : public StatePart {
  public:
   SruppPart(DecodeWeights& weights, const std::string& name, const nn::ModelOptions& options,
             std::int64_t width, LayerPast past);
@@ -36,7 +36,6 @@ class SruppPart : public Part {
   float rezero_ = 0;
   LayerNormed norm_;
   SruCell cell_;
-  std::vector<std::vector<float>> cells_;  // (d)
   PagedRows slots_;
   Buffer asked_, made_, read_, normed_, gates_;  // (n, width), (n, 2 width), 2 (n, width), (n, 3 d)
   ScoreBuffers scores_;
