@@ -59,13 +59,18 @@ function(tessera_unity target)
   endforeach()
 endfunction()
 
-# tessera_batches(TARGET N): with TESSERA_UNITY, N files of a folder are compiled as one: a file with torch's precompiled
-# header takes 5 s for the templates that wait in it before its own code begins.
-function(tessera_batches target n)
-  if(TESSERA_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${n})
-    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+# tessera_batches(TARGET MOST): with TESSERA_UNITY, up to MOST files of the target are compiled as one, all units about
+# equal: a unit with torch's precompiled header takes 5 s for the templates that wait in it, before its own code.
+function(tessera_batches target most)
+  if(NOT TESSERA_UNITY)
+    return()
   endif()
+  get_target_property(sources ${target} SOURCES)
+  list(LENGTH sources files)
+  math(EXPR units "(${files} + ${most} - 1) / ${most}")
+  math(EXPR batch "(${files} + ${units} - 1) / ${units}")
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
 endfunction()
 
 # tessera_kernels(NAME [TORCH] SOURCE...): a room's kernels as libtessera_NAME_kernels.so, once for each of

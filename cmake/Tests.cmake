@@ -32,8 +32,8 @@ function(tessera_pretend_device)
   set_target_properties(pretend_device PROPERTIES JOB_POOL_COMPILE torch)
 endfunction()
 
-# tests/unit/ROOM/*.cpp with tests/unit/main.cpp as unit_ROOM; none where doctest and RapidCheck are not installed (who
-# only builds does not need them).
+# tests/unit/ROOM/*.cpp with tests/unit/main.cpp, compiled once, as unit_ROOM; none where doctest and RapidCheck are not
+# installed (who only builds does not need them).
 function(tessera_unit_tests)
   find_path(DOCTEST_INCLUDE doctest/doctest.h)
   find_path(RAPIDCHECK_INCLUDE rapidcheck.h)
@@ -45,7 +45,8 @@ function(tessera_unit_tests)
   tessera_pch(plain_unit_pch LIBRARIES dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_PLAIN_HEADERS} ${headers} OPTIONS -O1)
   tessera_pch(torch_unit_pch LIBRARIES dep::torch dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_TORCH_HEADERS} ${headers} OPTIONS -O1)
   set_target_properties(torch_unit_pch PROPERTIES JOB_POOL_COMPILE torch)
-  set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/main.cpp PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  add_library(unit_main OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp)
+  target_link_libraries(unit_main PRIVATE dep::rapidcheck)  # doctest.h is beside it
   get_property(rooms GLOBAL PROPERTY TESSERA_ROOMS)
   get_property(torch_rooms GLOBAL PROPERTY TESSERA_TORCH_ROOMS)
   foreach(room ${rooms})
@@ -69,11 +70,10 @@ function(tessera_unit_tests)
     elseif(room STREQUAL ranks)
       set(beside tessera_nn)
     endif()
-    set_source_files_properties(${CMAKE_SOURCE_DIR}/tests/unit/main.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
-    tessera_test_binary(unit_${room} UNIT ${torch} SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${sources}
-      LIBRARIES tessera_${room} ${beside} dep::rapidcheck)
+    tessera_test_binary(unit_${room} UNIT ${torch} SOURCES ${sources}
+      LIBRARIES unit_main tessera_${room} ${beside} dep::rapidcheck)
     if(torch)
-      tessera_batches(unit_${room} 5)
+      tessera_batches(unit_${room} 12)
     endif()
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.
@@ -86,9 +86,9 @@ function(tessera_unit_tests)
   endforeach()
   # Apart from unit_train: where there is a device autograd has threads, which the processes that a test forks have not.
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/device/*_test.cpp)
-  tessera_test_binary(unit_device UNIT TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
-    LIBRARIES tessera_train emulated_kernels pretend_device)
-  tessera_batches(unit_device 5)
+  tessera_test_binary(unit_device UNIT TORCH SOURCES ${CMAKE_SOURCE_DIR}/tests/unit/first_look.cpp ${sources}
+    LIBRARIES unit_main tessera_train emulated_kernels pretend_device)
+  tessera_batches(unit_device 12)
   add_test(NAME unit_device COMMAND unit_device WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(unit_device PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive)
 endfunction()

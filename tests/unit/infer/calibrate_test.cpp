@@ -17,9 +17,10 @@
 
 namespace {
 
+using tiny::value;
 using torch::Tensor;
 
-constexpr std::int64_t kLabels = 11, kFound = 6, kQueries = 60;
+constexpr std::int64_t kLabels = 11, kNeighbours = 6, kQueries = 60;
 
 // A model with a uniform distribution, and neighbours of which the near ones are right.
 infer::CalibrationPiece piece_of(double right) {
@@ -28,16 +29,14 @@ infer::CalibrationPiece piece_of(double right) {
   piece.labels = torch::randint(kLabels, {kQueries}, torch::kInt64);
   piece.log_prob = torch::rand({kQueries}, torch::kFloat64).mul(0.3).add(0.02).log();
   piece.log_z = torch::randn({kQueries}, torch::kFloat64) + 3;
-  auto& found = piece.found = infer::no_neighbours(kQueries, kFound);
-  found.scores = -torch::rand({kQueries, kFound}).cumsum(1) * 8;
-  found.labels = torch::randint(kLabels, {kQueries, kFound}, torch::kInt64);
+  auto& found = piece.found = infer::no_neighbours(kQueries, kNeighbours);
+  found.scores = -torch::rand({kQueries, kNeighbours}).cumsum(1) * 8;
+  found.labels = torch::randint(kLabels, {kQueries, kNeighbours}, torch::kInt64);
   const Tensor good = torch::rand({kQueries}) < right;
   found.labels.select(1, 0).copy_(torch::where(good, piece.labels, found.labels.select(1, 0)));
   found.scores[7].fill_(-HUGE_VAL), found.labels[7].fill_(-1);  // no neighbours
   return piece;
 }
-
-double value(const Tensor& of, std::int64_t i) { return of[i].item<double>(); }
 
 // Returns the nats per token with entries at a temperature: with weight `share` as their own
 // distribution, or in the softmax with a bias.
@@ -46,7 +45,7 @@ double plain_loss(const infer::CalibrationPiece& piece, double divisor, double s
   double nats = 0;
   for (std::int64_t i = 0; i < kQueries; ++i) {
     double all = 0, hit = 0;
-    for (std::int64_t j = 0; j < kFound; ++j) {
+    for (std::int64_t j = 0; j < kNeighbours; ++j) {
       const double mass = std::exp(piece.found.scores[i][j].item<double>() / divisor + bias);
       all += mass;
       if (piece.found.labels[i][j].item<std::int64_t>() == piece.labels[i].item<std::int64_t>())
@@ -81,7 +80,7 @@ DOCTEST_TEST_CASE("what a store is calibrated to is the best of a fine grid, by 
         double mean = 0;
         for (std::int64_t i = 0; i < kQueries; ++i) {
           double all = 0;
-          for (std::int64_t j = 0; j < kFound; ++j)
+          for (std::int64_t j = 0; j < kNeighbours; ++j)
             all += std::exp(piece.found.scores[i][j].item<double>() / (step * unit * root) + bias);
           mean += all / (all + std::exp(value(piece.log_z, i))) / kQueries;
         }

@@ -20,23 +20,22 @@
 
 namespace {
 
+using tiny::value;
 using torch::Tensor;
-
-constexpr std::int64_t kTypes = 23;
 
 // A model with a cache, a store and n-grams, each with a gate.
 struct Gated {
-  nn::Model model = tiny::model_of("transformer", "learned", kTypes, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   TemporaryFolder folder;
-  tiny::Text text = tiny::text_of({90, 60}, kTypes, 7);
+  tiny::Text text = tiny::text_of({90, 60}, tiny::kTypes, 7);
   tiny::Shard shard{text};
   infer::WindowPlan windows = tiny::windows_of(24, 8);
   infer::MemoryPlan plan;
   explicit Gated(const std::set<std::string>& sources) {
-    const auto entries = tiny::entries_of(150, model.architecture->d_key(), kTypes, 1);
-    tiny::make_store(folder / "store", entries, kTypes, {"ip", "exact", "other"});
-    ngrams::build(tiny::Shard(tiny::text_of({300}, kTypes, 5)).data(), folder / "ngrams", {300, 64},
-                  1);
+    const auto entries = tiny::entries_of(150, model.architecture->d_key(), tiny::kTypes, 1);
+    tiny::make_store(folder / "store", entries, tiny::kTypes, {"ip", "exact", "other"});
+    ngrams::build(tiny::Shard(tiny::text_of({300}, tiny::kTypes, 5)).data(), folder / "ngrams",
+                  {300, 64}, 1);
     auto options = tiny::memory_of("local");
     options.cache = 40, options.cache_lambda = 0.15;
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
@@ -44,7 +43,7 @@ struct Gated {
     plan = infer::plan_memory(options, windows, model, {},
                               std::make_shared<const infer::Stores>(
                                   infer::open_each(options.stores.folders, torch::empty({0})), "m",
-                                  "t", "model", model.architecture->d_key(), kTypes));
+                                  "t", "model", model.architecture->d_key(), tiny::kTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
     plan.ngrams.lambda.clear();
@@ -82,8 +81,6 @@ std::vector<infer::Scored> scored_of(Gated& of) {
   infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, watch);
   return all;
 }
-
-double value(const Tensor& tensor, std::int64_t i) { return tensor[i].item<double>(); }
 
 // Returns log p of the i-th target, from scores, weights and sources one by one.
 double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::MemoryPlan& plan) {

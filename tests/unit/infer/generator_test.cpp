@@ -16,6 +16,7 @@
 
 namespace {
 
+using tiny::bytes_of;
 using torch::Tensor;
 using Tokens = std::vector<std::int64_t>;
 
@@ -76,12 +77,6 @@ Tensor next_word(nn::Model& model, const Tokens& tokens) {
   batch.fresh = torch::ones({1}, torch::kBool);
   const auto hidden = model.architecture->forward(batch, nullptr);
   return model.head->log_probs(hidden.output[0].slice(0, n - 1))[0];
-}
-
-Tokens bytes_of(const std::string& text) {
-  Tokens tokens;
-  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
-  return tokens;
 }
 
 void check_same(const std::map<Key, infer::Sample>& a, const std::map<Key, infer::Sample>& b) {

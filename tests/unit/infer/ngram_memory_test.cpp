@@ -20,8 +20,6 @@ namespace {
 using torch::Tensor;
 using Ids = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kTypes = 23;
-
 // An index of texts in a temporary folder.
 struct Indexed {
   explicit Indexed(const std::vector<tiny::Text>& texts) {
@@ -78,11 +76,11 @@ void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& 
 }
 
 // A text of which an index contains some stretches, and the texts of the index.
-struct Case {
-  std::vector<tiny::Text> known = {tiny::text_of({400, 150}, kTypes, 5),
-                                   tiny::text_of({200}, kTypes, 6)};
-  tiny::Text text = tiny::text_of({120, 90, 0, 60}, kTypes, 7);
-  Case() {
+struct NgramCase {
+  std::vector<tiny::Text> known = {tiny::text_of({400, 150}, tiny::kTypes, 5),
+                                   tiny::text_of({200}, tiny::kTypes, 6)};
+  tiny::Text text = tiny::text_of({120, 90, 0, 60}, tiny::kTypes, 7);
+  NgramCase() {
     const auto& from = known[0].documents[0];
     std::copy_n(from.begin() + 100, 50, text.documents[0].begin() + 40);
     std::copy_n(from.begin() + 210, 30, text.documents[1].begin() + 20);
@@ -109,7 +107,7 @@ DOCTEST_TEST_CASE("buckets: lengths up to their bounds, and whether one token fo
 
 DOCTEST_TEST_CASE(
     "a text with n-grams, a cache and local memory is scored as plain loops have it") {
-  const Case of;
+  const NgramCase of;
   const Indexed indexed(of.known);
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(of.text);
@@ -134,7 +132,7 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and parts") {
-  const Case of;
+  const NgramCase of;
   const Indexed indexed(of.known);
   const tiny::Shard shard(of.text);
   const Ids tokens = of.text.tokens();
@@ -182,7 +180,7 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
 
 DOCTEST_TEST_CASE(
     "an index of the very text is left out; one of nothing leaves all to the others") {
-  const Case of;
+  const NgramCase of;
   const Indexed both({of.text, of.known[0]}), alone({of.known[0]}), own({of.text});
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(of.text);
@@ -200,7 +198,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE(
     "row by row: distributions that sum to 1, those of the plain mixture, as rows are chosen") {
-  const Case of;
+  const NgramCase of;
   const Indexed indexed(of.known);
   const auto& from = of.known[0].documents[0];
   torch::manual_seed(1);
@@ -222,7 +220,7 @@ DOCTEST_TEST_CASE(
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
     texts = chosen;
     const auto n = std::ssize(rows);
-    const Tensor words = torch::randn({n, kTypes}, torch::kFloat64).log_softmax(1);
+    const Tensor words = torch::randn({n, tiny::kTypes}, torch::kFloat64).log_softmax(1);
     const auto own = source->words({{}, {}, {}, words, {}});
     infer::Components at{words, own.own};
     at.gates.bucket = own.bucket;
@@ -234,7 +232,7 @@ DOCTEST_TEST_CASE(
       const Scan scan(of.known, texts[static_cast<std::size_t>(row)]);
       const double l = indexed.plan.lambda[static_cast<std::size_t>(scan.bucket())];
       DOCTEST_CHECK(given[0][row].item<double>() == doctest::Approx(1 - l));
-      for (std::int64_t word = 0; word < kTypes; ++word) {
+      for (std::int64_t word = 0; word < tiny::kTypes; ++word) {
         const double p = scan.p(static_cast<std::uint32_t>(word));
         const double found = mixed[row][word].exp().item<double>();
         DOCTEST_CHECK(found ==
@@ -252,7 +250,7 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE(
     "tuning finds the best share of each bucket, and its loss is the text's with them") {
-  const Case of;
+  const NgramCase of;
   const Indexed indexed(of.known);
   nn::Model model = tiny::model_of("transformer");
   const tiny::Shard shard(of.text);

@@ -38,7 +38,7 @@ struct PlainScores {
 };
 
 // One forward pass over all tokens; returns those after the context.
-PlainScores plain(nn::Model& model, const Tokens& context, const Tokens& continuation) {
+PlainScores plain_passage(nn::Model& model, const Tokens& context, const Tokens& continuation) {
   const torch::NoGradGuard no_gradient;
   Tokens all = context;
   all.insert(all.end(), continuation.begin(), continuation.end());
@@ -110,7 +110,8 @@ DOCTEST_TEST_CASE("continuations of shared contexts are what one forward of each
           const auto scores = score(passages);
           for (std::size_t i = 0; i < passages.size(); ++i)
             for (std::size_t j = 0; j < passages[i].continuations.size(); ++j) {
-              const auto expected = plain(model, passages[i].context, passages[i].continuations[j]);
+              const auto expected =
+                  plain_passage(model, passages[i].context, passages[i].continuations[j]);
               DOCTEST_CHECK(difference(scores[i][j].log_prob, expected.log_prob) <
                             tolerance(dtype));
               DOCTEST_CHECK(scores[i][j].best == expected.best);
@@ -143,7 +144,8 @@ DOCTEST_TEST_CASE(
       const auto scores = scorer.score(passages);
       for (std::size_t i = 0; i < passages.size(); ++i)
         for (std::size_t j = 0; j < scores[i].size(); ++j) {
-          const auto expected = plain(model, passages[i].context, passages[i].continuations[j]);
+          const auto expected =
+              plain_passage(model, passages[i].context, passages[i].continuations[j]);
           DOCTEST_CHECK(difference(scores[i][j].log_prob, expected.log_prob) < 1e-10);
         }
       return engine.tokens - before;
@@ -167,12 +169,13 @@ DOCTEST_TEST_CASE("a context that does not fit is cut for all choices as the lon
   const auto scores = score({passage_of(context, choices)});
   const Tokens cut(context.end() - 14, context.end());
   for (std::size_t i = 0; i < choices.size(); ++i)
-    DOCTEST_CHECK(difference(scores[0][i].log_prob, plain(model, cut, choices[i]).log_prob) <
-                  1e-10);
+    DOCTEST_CHECK(
+        difference(scores[0][i].log_prob, plain_passage(model, cut, choices[i]).log_prob) < 1e-10);
   DOCTEST_CHECK(score.scorer.longest() == 16);
   const auto longest = score({passage_of(context, {tokens_of(16, 5)})});
   DOCTEST_CHECK(difference(longest[0][0].log_prob,
-                           plain(model, {context.back()}, tokens_of(16, 5)).log_prob) < 1e-10);
+                           plain_passage(model, {context.back()}, tokens_of(16, 5)).log_prob) <
+                1e-10);
 }
 
 namespace {

@@ -10,14 +10,14 @@ namespace {
 
 using torch::Tensor;
 
-struct Case {
+struct ReferenceCase {
   const char* memory;
   std::int64_t reach, cache;
   const char* combine = "joint";
   double temperature = 1;
 };
 
-const std::vector<Case> kCases = {
+const std::vector<ReferenceCase> kReferenceCases = {
     {"none", 0, 0},
     {"local", 0, 0},
     {"local", 0, 0, "joint", 1.3},
@@ -40,7 +40,7 @@ void agree_with_plain(torch::Dtype dtype, double tolerance) {
   const std::vector<std::pair<std::int64_t, std::int64_t>> shapes = {
       {16, 16}, {16, 5}, {16, 1}, {7, 3}, {90, 90}};
   for (const auto& [window, stride] : shapes) {
-    for (const Case& c : kCases) {
+    for (const ReferenceCase& c : kReferenceCases) {
       DOCTEST_CAPTURE(window);
       DOCTEST_CAPTURE(stride);
       DOCTEST_CAPTURE(c.memory);

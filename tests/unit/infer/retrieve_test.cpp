@@ -29,8 +29,8 @@ infer::WindowPlan plan_of(const retrieved::Index& index, std::int64_t window, st
 
 // Returns log p of all tokens but the first. Each chunk of `every` tokens has its own rows, with a
 // weight for a cache of the last positions.
-std::vector<double> plain(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                          const infer::WindowPlan& plan, const infer::MemoryPlan& memory) {
+std::vector<double> plain_nats(nn::Model& model, const std::vector<std::uint32_t>& tokens,
+                               const infer::WindowPlan& plan, const infer::MemoryPlan& memory) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
   std::vector<double> log_probs;
@@ -106,7 +106,7 @@ DOCTEST_TEST_CASE("a text behind passages is scored as a plain loop has it") {
       const infer::MemoryPlan none = infer::plan_memory(tiny::memory_of("none"), plan, model);
       const auto found = tiny::log_probs(model, shard.data(), plan, none);
       DOCTEST_INFO(arch, " ", window, " ", every, " ", mix);
-      DOCTEST_CHECK(difference(found, plain(model, text.tokens(), plan, none)) < 2e-4);
+      DOCTEST_CHECK(difference(found, plain_nats(model, text.tokens(), plan, none)) < 2e-4);
       const auto alone =
           tiny::log_probs(model, shard.data(), tiny::windows_of(window, every), none);
       DOCTEST_CHECK(tiny::largest_difference(found, alone) > 0.05);  // passages have an effect
@@ -123,7 +123,7 @@ DOCTEST_TEST_CASE("a cache beside passages, whose keys are what the best one mak
     const auto plan = plan_of(index, 40, 5, mix);
     const auto memory = cache_of(50, model);
     const auto found = tiny::log_probs(model, shard.data(), plan, memory);
-    DOCTEST_CHECK(difference(found, plain(model, text.tokens(), plan, memory)) < 2e-4);
+    DOCTEST_CHECK(difference(found, plain_nats(model, text.tokens(), plan, memory)) < 2e-4);
   }
 }
 

@@ -44,9 +44,9 @@ Tensor tensor_of(const Rows& rows) {
 }
 
 // Each step gives every source its share of the total probability, which never worsens the loss.
-infer::FittedShares plain(const Rows& p, const std::vector<double>& ngrams,
-                          const std::vector<std::int64_t>& bucket, int turns,
-                          const Tensor& weight) {
+infer::FittedShares plain_fit(const Rows& p, const std::vector<double>& ngrams,
+                              const std::vector<std::int64_t>& bucket, int turns,
+                              const Tensor& weight) {
   const std::size_t n = p.size(), targets = p[0].size();
   infer::FittedShares at;
   at.shares.assign(n, 1.0 / static_cast<double>(n));
@@ -85,7 +85,7 @@ DOCTEST_TEST_CASE("shares are the best of all, whatever the sources") {
       const Rows p = sources_of(n, 400, seed);
       infer::ShareProblem problem{tensor_of(p)};
       if (n > 2) problem.weight = weights_of(400);
-      const auto expected = plain(p, {}, {}, 20000, problem.weight);
+      const auto expected = plain_fit(p, {}, {}, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
       DOCTEST_CHECK(fitted.loss == infer::share_loss(problem, fitted));
@@ -130,7 +130,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
                                   torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets,
                                   infer::kNgramLengthBuckets};
       if (seed == 2) problem.weight = weights_of(600);
-      const auto expected = plain(p, ngrams, bucket, 20000, problem.weight);
+      const auto expected = plain_fit(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
       DOCTEST_CHECK(fitted.outer[1] == doctest::Approx(0));

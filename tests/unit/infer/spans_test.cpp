@@ -16,16 +16,15 @@
 
 namespace {
 
+using tiny::bytes_of;
 using torch::Tensor;
 using Tokens = std::vector<std::int64_t>;
 
 const std::string kStored =
     "the cat sat on the mat and the dog sat on the cat, a man had a hat on and sat";
-const std::vector<std::string> kPrompts = {"the cat sat", "a man had", "zz",
-                                           "the dog sat on the c"};
+const std::vector<std::string> kSpanPrompts = {"the cat sat", "a man had", "zz",
+                                               "the dog sat on the c"};
 constexpr double kLambda = 0.7, kTemperature = 0.5;
-
-Tokens bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 
 // Returns f and g (T, d) of a text.
 nn::Hidden encode(nn::Model& model, const Tokens& tokens) {
@@ -71,7 +70,7 @@ struct Spanned {
     watch.finished = [&](const infer::Sample& sample) {
       all[{sample.prompt, sample.sample}] = sample;
     };
-    generator.run(infer::PromptReader(kPrompts).next(kPrompts.size()), watch);
+    generator.run(infer::PromptReader(kSpanPrompts).next(kSpanPrompts.size()), watch);
     if (searches != nullptr) *searches = generator.searches();
     return all;
   }
@@ -162,7 +161,7 @@ DOCTEST_TEST_CASE("texts with spans are those of a plain loop, token for token")
         std::int64_t tokens = 0;
         for (const auto& [key, sample] : of.write(&searches)) {
           const auto expected =
-              of.plain(kPrompts[key.first],
+              of.plain(kSpanPrompts[key.first],
                        core::Rng(1, (key.first << 32) + static_cast<std::uint64_t>(key.second)));
           DOCTEST_CHECK(sample.tokens == expected.tokens);
           DOCTEST_CHECK(sample.log_prob == doctest::Approx(expected.log_prob).epsilon(1e-4));

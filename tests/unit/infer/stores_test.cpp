@@ -22,22 +22,20 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kWords = 23;
-
 std::shared_ptr<const infer::Stores> open(const std::vector<std::string>& folders,
                                           const nn::Model& model, const std::string& name = "m",
                                           const std::string& tokenizer = "t") {
   return std::make_shared<const infer::Stores>(infer::open_each(folders, torch::empty({0})), name,
                                                tokenizer, "model", model.architecture->d_key(),
-                                               kWords);
+                                               tiny::kTypes);
 }
 
-struct Case {
+struct StoreCase {
   const char *memory, *combine, *stores_combine;
   std::int64_t cache, k;
 };
 
-infer::MemoryPlan plan_of(const Case& c, const nn::Model& model,
+infer::MemoryPlan plan_of(const StoreCase& c, const nn::Model& model,
                           std::shared_ptr<const infer::Stores> stores) {
   infer::MemoryOptions memory = tiny::memory_of(c.memory);
   if (std::string(c.memory).find("long") != std::string::npos) memory.long_reach = "33";
@@ -48,7 +46,7 @@ infer::MemoryPlan plan_of(const Case& c, const nn::Model& model,
   return infer::plan_memory(memory, tiny::windows_of(16, 5), model, {}, std::move(stores));
 }
 
-const std::vector<Case> kCases = {
+const std::vector<StoreCase> kStoreCases = {
     {"none", "joint", "auto", 0, 9},
     {"none", "interpolate", "auto", 0, 9},
     {"none", "both", "auto", 0, 9},
@@ -63,21 +61,21 @@ const std::vector<Case> kCases = {
 }  // namespace
 
 DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one store or two") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const std::int64_t width = model.architecture->d_key();
   const tiny::Text text = tiny::text_of({50, 21});
   const tiny::Shard shard(text);
   for (const char* metric : {"ip", "l2"}) {
     const TemporaryFolder folder;
-    const auto one = tiny::entries_of(120, width, kWords, 1);
-    const auto two = tiny::entries_of(80, width, kWords, 2);
-    tiny::make_store(folder / "one", one, kWords, {metric, "exact", "text 1"});
-    tiny::make_store(folder / "two", two, kWords, {metric, "exact", "text 2"});
+    const auto one = tiny::entries_of(120, width, tiny::kTypes, 1);
+    const auto two = tiny::entries_of(80, width, tiny::kTypes, 2);
+    tiny::make_store(folder / "one", one, tiny::kTypes, {metric, "exact", "text 1"});
+    tiny::make_store(folder / "two", two, tiny::kTypes, {metric, "exact", "text 2"});
     const auto alone = open({folder / "one"}, model);
     const auto together = open({folder / "one", folder / "two"}, model);
     auto all = one;
     all.insert(all.end(), two.begin(), two.end());
-    for (const Case& c : kCases) {
+    for (const StoreCase& c : kStoreCases) {
       for (const bool several : {false, true}) {
         DOCTEST_CAPTURE(metric);
         DOCTEST_CAPTURE(c.memory);
@@ -101,12 +99,12 @@ DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one s
 }
 
 DOCTEST_TEST_CASE("each part of the joint softmax has its own temperature and weight") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const tiny::Text text = tiny::text_of({50, 21});
   const tiny::Shard shard(text);
   const TemporaryFolder folder;
-  const auto entries = tiny::entries_of(120, model.architecture->d_key(), kWords, 1);
-  tiny::make_store(folder / "s", entries, kWords, {"ip", "exact", "other"});
+  const auto entries = tiny::entries_of(120, model.architecture->d_key(), tiny::kTypes, 1);
+  tiny::make_store(folder / "s", entries, tiny::kTypes, {"ip", "exact", "other"});
   const auto windows = tiny::windows_of(16, 5);
   const double without = -HUGE_VAL;
   for (const char* combine : {"joint", "both"})
@@ -128,11 +126,12 @@ DOCTEST_TEST_CASE("each part of the joint softmax has its own temperature and we
 }
 
 DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may be left out") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const tiny::Shard shard(tiny::text_of({150}));
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
-                   kWords);
+  tiny::make_store(folder / "s",
+                   tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1),
+                   tiny::kTypes);
   const auto windows = tiny::windows_of(16, 8);
   auto asked = tiny::memory_of("local,long", 60);
   asked.stores.folders = {folder / "s"}, asked.stores.k = 40;
@@ -174,7 +173,7 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
 
 DOCTEST_TEST_CASE(
     "what is asked of a part of the joint softmax is refused where it makes no sense") {
-  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes);
   const auto windows = tiny::windows_of(16, 8);
   const auto code = [&](const std::function<void(infer::MemoryOptions&)>& change) {
     auto asked = tiny::memory_of("local,long", 60);
@@ -189,12 +188,12 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain loop") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const tiny::Text text = tiny::text_of({40});
   const tiny::Shard shard(text);
-  const auto entries = tiny::entries_of(700, model.architecture->d_key(), kWords, 1);
+  const auto entries = tiny::entries_of(700, model.architecture->d_key(), tiny::kTypes, 1);
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", entries, kWords, {"ip", "IVF4,SQ4", "text"});
+  tiny::make_store(folder / "s", entries, tiny::kTypes, {"ip", "IVF4,SQ4", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 700}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 4;
   const auto windows = tiny::windows_of(16, 5);
@@ -208,18 +207,18 @@ DOCTEST_TEST_CASE("with rescore an index that looks everywhere equals the plain 
 }
 
 DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const tiny::Text text = tiny::text_of({50});
   const tiny::Shard shard(text);
   const std::int64_t width = model.architecture->d_key();
   const TemporaryFolder folder;
-  const auto other = tiny::entries_of(60, width, kWords, 2);
+  const auto other = tiny::entries_of(60, width, tiny::kTypes, 2);
   const std::string own = shard.data().fingerprint().hex();
-  tiny::make_store(folder / "own", tiny::entries_of(49, width, kWords, 1), kWords,
+  tiny::make_store(folder / "own", tiny::entries_of(49, width, tiny::kTypes, 1), tiny::kTypes,
                    {"ip", "exact", own});
-  tiny::make_store(folder / "other", other, kWords);
+  tiny::make_store(folder / "other", other, tiny::kTypes);
   const auto windows = tiny::windows_of(16, 5);
-  const Case c = {"local", "both", "auto", 0, 100};
+  const StoreCase c = {"local", "both", "auto", 0, 100};
   const auto with_own = plan_of(c, model, open({folder / "own", folder / "other"}, model));
   DOCTEST_CHECK(with_own.stores.opened->hold({own}));
   const Tensor expected =
@@ -236,21 +235,21 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
 }
 
 DOCTEST_TEST_CASE("hidden entries take no places: the neighbours of a store without them") {
-  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes);
   const std::int64_t width = model.architecture->d_key();
-  const auto own = tiny::entries_of(90, width, kWords, 1);
-  auto others = tiny::entries_of(30, width, kWords, 2);
-  const auto more = tiny::entries_of(30, width, kWords, 3);
+  const auto own = tiny::entries_of(90, width, tiny::kTypes, 1);
+  auto others = tiny::entries_of(30, width, tiny::kTypes, 2);
+  const auto more = tiny::entries_of(30, width, tiny::kTypes, 3);
   const TemporaryFolder folder;
   for (const char* metric : {"ip", "l2"}) {
     for (const char* index : {"exact", "IVF2,Flat"}) {
       const std::string name = std::string(metric) + index;
-      tiny::make_store(folder / name, others, kWords, {metric, index, "others"});
-      tiny::add_to_store(folder / name, own, kWords, {metric, index, "own"});
-      tiny::add_to_store(folder / name, more, kWords, {metric, index, "more"});
+      tiny::make_store(folder / name, others, tiny::kTypes, {metric, index, "others"});
+      tiny::add_to_store(folder / name, own, tiny::kTypes, {metric, index, "own"});
+      tiny::add_to_store(folder / name, more, tiny::kTypes, {metric, index, "more"});
       auto shown = others;
       shown.insert(shown.end(), more.begin(), more.end());
-      tiny::make_store(folder / (name + " shown"), shown, kWords, {metric, "exact", "shown"});
+      tiny::make_store(folder / (name + " shown"), shown, tiny::kTypes, {metric, "exact", "shown"});
       const auto all = open({folder / name}, model);
       const auto without = open({folder / (name + " shown")}, model);
       torch::manual_seed(1);
@@ -272,20 +271,21 @@ DOCTEST_TEST_CASE("hidden entries take no places: the neighbours of a store with
 }
 
 DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, and only that") {
-  const nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  const nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes);
   const std::int64_t width = model.architecture->d_key();
-  const auto entries = tiny::entries_of(80, width, kWords, 1);
+  const auto entries = tiny::entries_of(80, width, tiny::kTypes, 1);
   const std::vector halves = {std::vector(entries.begin(), entries.begin() + 40),
                               std::vector(entries.begin() + 40, entries.end())};
   const TemporaryFolder folder;
-  tiny::make_store(folder / "both", entries, kWords, {"ip", "exact", "ab", "m", "t", {"a", "b"}});
-  tiny::make_store(folder / "one", entries, kWords, {"ip", "exact", "ab"});
+  tiny::make_store(folder / "both", entries, tiny::kTypes,
+                   {"ip", "exact", "ab", "m", "t", {"a", "b"}});
+  tiny::make_store(folder / "one", entries, tiny::kTypes, {"ip", "exact", "ab"});
   const auto both = open({folder / "both"}, model), one = open({folder / "one"}, model);
   torch::manual_seed(1);
   const Tensor queries = torch::randn({20, width});
   for (const std::size_t hidden : {0U, 1U}) {
     const std::string name = hidden == 0 ? "a" : "b", other = hidden == 0 ? "b" : "a";
-    tiny::make_store(folder / name, halves[1 - hidden], kWords, {"ip", "exact", other});
+    tiny::make_store(folder / name, halves[1 - hidden], tiny::kTypes, {"ip", "exact", other});
     for (const std::int64_t k : {3, 40, 100}) {
       const auto found = both->search(queries, k, 1, false, {name, "a text with more in it"});
       const auto expected = open({folder / name}, model)->search(queries, k, 1, false);
@@ -303,11 +303,12 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
 }
 
 DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own gives") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const tiny::Shard shard(tiny::text_of({90}));
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", tiny::entries_of(700, model.architecture->d_key(), kWords, 1),
-                   kWords, {"ip", "IVF8,SQ8", "text"});
+  tiny::make_store(folder / "s",
+                   tiny::entries_of(700, model.architecture->d_key(), tiny::kTypes, 1),
+                   tiny::kTypes, {"ip", "IVF8,SQ8", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 8;
   infer::TuneOptions options;
@@ -326,11 +327,12 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
 }
 
 DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes);
   const tiny::Shard shard(tiny::text_of({60}));
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", tiny::entries_of(300, model.architecture->d_key(), kWords, 1),
-                   kWords);
+  tiny::make_store(folder / "s",
+                   tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1),
+                   tiny::kTypes);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
   infer::Retrieval retrieval(at, memory.entries());
@@ -362,10 +364,11 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
 
 DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among them") {
   const torch::NoGradGuard no_gradient;
-  nn::Model model = tiny::model_of("transformer", "rope", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "rope", tiny::kTypes, torch::kFloat64);
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", tiny::entries_of(100, model.architecture->d_key(), kWords, 1),
-                   kWords);
+  tiny::make_store(folder / "s",
+                   tiny::entries_of(100, model.architecture->d_key(), tiny::kTypes, 1),
+                   tiny::kTypes);
   const auto stores = open({folder / "s"}, model);
   const store::Datastore opened(folder / "s");
   const tiny::Shard shard(tiny::text_of({12}));
@@ -374,7 +377,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     const auto windows = tiny::windows_of(12, 12);
     const auto span =
         *infer::Windows(windows, shard.data().documents(), shard.data().size()).next();
-    const nn::Batch batch = infer::batch_of({span}, shard.data(), {}, kWords);
+    const nn::Batch batch = infer::batch_of({span}, shard.data(), {}, tiny::kTypes);
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     infer::StreamMemory memories(memory, 12, true, model);
     const Tensor words = memories.log_probs(
@@ -390,7 +393,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     model.head->log_probs(hidden.output[0], &z);
     for (std::int64_t row = 0; row < 11; ++row) {
       double given = 0, mass = 0;
-      for (std::int64_t word = 0; word < kWords; ++word) {
+      for (std::int64_t word = 0; word < tiny::kTypes; ++word) {
         const double log_prob = words[row][word].item<double>();
         for (const auto& one : memories.store_shares(row, word, log_prob)) {
           DOCTEST_CHECK(opened.labels()[static_cast<std::size_t>(one.row)] == word);
@@ -453,18 +456,18 @@ class TwoParts : public store::Store {
 }  // namespace
 
 DOCTEST_TEST_CASE("parts that answer as one store are as good as the folder of all rows") {
-  nn::Model model = tiny::model_of("transformer", "learned", kWords, torch::kFloat64);
+  nn::Model model = tiny::model_of("transformer", "learned", tiny::kTypes, torch::kFloat64);
   const std::int64_t width = model.architecture->d_key();
   const TemporaryFolder folder;
-  auto all = tiny::entries_of(60, width, kWords, 1);
-  const auto more = tiny::entries_of(40, width, kWords, 2);
-  tiny::make_store(folder / "a", all, kWords, {"ip", "exact", "a"});
-  tiny::make_store(folder / "b", more, kWords, {"ip", "exact", "b"});
+  auto all = tiny::entries_of(60, width, tiny::kTypes, 1);
+  const auto more = tiny::entries_of(40, width, tiny::kTypes, 2);
+  tiny::make_store(folder / "a", all, tiny::kTypes, {"ip", "exact", "a"});
+  tiny::make_store(folder / "b", more, tiny::kTypes, {"ip", "exact", "b"});
   all.insert(all.end(), more.begin(), more.end());
-  tiny::make_store(folder / "all", all, kWords, {"ip", "exact", "all"});
+  tiny::make_store(folder / "all", all, tiny::kTypes, {"ip", "exact", "all"});
   std::vector<std::unique_ptr<const store::Store>> parts;
   parts.push_back(std::make_unique<TwoParts>(folder / "a", folder / "b"));
-  const infer::Stores apart(std::move(parts), "m", "t", "model", width, kWords);
+  const infer::Stores apart(std::move(parts), "m", "t", "model", width, tiny::kTypes);
   const auto whole = open({folder / "all"}, model);
   const Tensor queries = torch::randn({20, width});
   const auto one = whole->search(queries, 9, 1, false), two = apart.search(queries, 9, 1, false);
@@ -485,10 +488,11 @@ DOCTEST_TEST_CASE("stores that do not belong together or to the model are refuse
   const nn::Model model = tiny::model_of("transformer");
   const std::int64_t width = model.architecture->d_key();
   const TemporaryFolder folder;
-  const auto entries = tiny::entries_of(5, width, kWords, 1);
-  tiny::make_store(folder / "ip", entries, kWords, {"ip", "exact", "a"});
-  tiny::make_store(folder / "l2", entries, kWords, {"l2", "exact", "b"});
-  tiny::make_store(folder / "narrow", tiny::entries_of(5, width / 2, kWords, 1), kWords);
+  const auto entries = tiny::entries_of(5, width, tiny::kTypes, 1);
+  tiny::make_store(folder / "ip", entries, tiny::kTypes, {"ip", "exact", "a"});
+  tiny::make_store(folder / "l2", entries, tiny::kTypes, {"l2", "exact", "b"});
+  tiny::make_store(folder / "narrow", tiny::entries_of(5, width / 2, tiny::kTypes, 1),
+                   tiny::kTypes);
   tiny::make_store(folder / "words", tiny::entries_of(50, width, 100, 1), 100);
   const auto refused = [&](const std::vector<std::string>& folders, const std::string& name = "m",
                            const std::string& tokenizer = "t") {

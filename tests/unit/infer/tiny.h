@@ -18,9 +18,12 @@
 
 namespace tiny {
 
+/// The vocabulary of most models and texts here.
+inline constexpr std::int64_t kTypes = 23;
+
 /// Documents as token ids, with source bytes and words.
 struct Text {
-  std::uint64_t vocabulary = 23;
+  std::uint64_t vocabulary = kTypes;
   std::vector<std::vector<std::uint32_t>> documents;
   std::uint64_t bytes_per_token = 4, words_per_token = 1;
   bool marked = false;  ///< those tokens are to be learned whose number in the document says so
@@ -143,5 +146,14 @@ inline infer::MemoryOptions memory_of(const std::string& names, std::int64_t rea
 inline double largest_difference(const torch::Tensor& a, const torch::Tensor& b) {
   return (a - b).abs().max().item<double>();
 }
+
+/// The tokens of a text whose tokens are its bytes.
+inline std::vector<std::int64_t> bytes_of(const std::string& text) {
+  std::vector<std::int64_t> tokens;
+  for (const char c : text) tokens.push_back(static_cast<unsigned char>(c));
+  return tokens;
+}
+
+inline double value(const torch::Tensor& of, std::int64_t i) { return of[i].item<double>(); }
 
 }  // namespace tiny

@@ -12,6 +12,7 @@
 #include "model/export_model.h"
 #include "model/folder.h"
 #include "model/tensor_files.h"
+#include "nll_of.h"
 #include "small_models.h"
 
 namespace {
@@ -19,7 +20,6 @@ namespace {
 using core::Code;
 namespace fs = std::filesystem;
 
-const std::string kGolden = "tests/golden/families/";
 const std::string kPrefix = "base_model.model.";
 
 /// A handmade adapter folder.
@@ -108,14 +108,14 @@ DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layou
   {
     Made made({"q_proj", "v_proj", "down_proj"});
     for (const char* end : {"q_proj", "v_proj", "down_proj"})
-      add_terms(made, kGolden + "llama", end);
-    check_sums(kGolden + "llama", made, 3);
+      add_terms(made, kGoldenFamilies + "llama", end);
+    check_sums(kGoldenFamilies + "llama", made, 3);
   }
   {
     // The file interleaves queries, keys and values by head.
     Made made({"query_key_value"});
-    add_terms(made, kGolden + "gpt_neox", "query_key_value");
-    check_sums(kGolden + "gpt_neox", made, 3);
+    add_terms(made, kGoldenFamilies + "gpt_neox", "query_key_value");
+    check_sums(kGoldenFamilies + "gpt_neox", made, 3);
   }
   {
     // (in, out) in the file.
@@ -131,7 +131,7 @@ DOCTEST_TEST_CASE("a model with an adapter has W + s B A, of each family's layou
 
 DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save take a place") {
   const TemporaryFolder folder;
-  auto options = model::load(kGolden + "llama").model->options;
+  auto options = model::load(kGoldenFamilies + "llama").model->options;
   options.vocabulary.tied = false;
   model::save(folder / "m", *random_model(options), {{"family", "llama"}}, "");
   const auto before = model::load(folder / "m");
@@ -221,7 +221,7 @@ DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
 
 DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
   const TemporaryFolder folder;
-  const auto base = kGolden + "llama";
+  const auto base = kGoldenFamilies + "llama";
   int number = 0;
   const auto refused = [&](Code code, const std::string& part, auto change) {
     Made made({"q_proj"});

@@ -27,7 +27,7 @@ using core::Code;
 const std::string kFamilyFolder = "tests/golden/families/";
 const std::string kPipelines = "tests/golden/tokenizers/pipelines/";
 
-nn::ModelOptions small_llama() {
+nn::ModelOptions llama_options() {
   auto options = model::load(kFamilyFolder + "llama").model->options;
   options.transformer.context = 24;
   options.transformer.rope = {};
@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
 
 DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
   const TemporaryFolder folder;
-  auto options = small_llama();
+  auto options = llama_options();
   model::save(folder / "m", *random_model(options), {{"family", "llama"}}, "");
   const auto loaded = model::load(folder / "m");
   const auto weights = [](const model::Loaded& of) {
@@ -209,7 +209,7 @@ DOCTEST_TEST_CASE("a GGUF file has the chat template and the ends of a text") {
   const TemporaryFolder folder;
   const auto tokenizer = text::load_tokenizer(kPipelines + "llama3.json")->json();
   const auto rows = static_cast<std::int64_t>(text::parse_tokenizer(tokenizer, "")->size());
-  model::save(folder / "m", *random_model(small_llama(), rows), {{"family", "llama"}}, tokenizer);
+  model::save(folder / "m", *random_model(llama_options(), rows), {{"family", "llama"}}, tokenizer);
   overwrite(folder / "m/chat_template.jinja", "{{ messages[0].content }}!");
   overwrite(folder / "m/generation_config.json", R"({"eos_token_id": [7, 9, 11]})");
   model::export_gguf(model::load(folder / "m"), "", "auto", folder / "x.gguf");
@@ -237,14 +237,14 @@ DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
   };
   refused(small_gpt2(), "GGUF export of gpt2 is not supported");
   refused(small_adaptive(), "cannot be exported as GGUF");
-  auto options = small_llama();
+  auto options = llama_options();
   options.transformer.rope.scaling = "yarn", options.transformer.rope.factor = 4;
   options.transformer.rope.trained = 24, options.transformer.rope.fast_beta = 16;
   refused(options, "GGUF cannot express rope_");
-  options = small_llama();
+  options = llama_options();
   options.transformer.rope.scaling = "llama3", options.transformer.rope.low = 2;
   refused(options, "GGUF cannot express rope_low_freq_factor");
-  refused(small_llama(), "use bfloat16", "float16", 1e9);
+  refused(llama_options(), "use bfloat16", "float16", 1e9);
   const auto loaded = model::load(kFamilyFolder + "llama");
   expect_error(Code::usage, "--output-format gguf", [&] {
     model::export_model(loaded, {.family = "", .dtype = "q8_0"}, folder / "out");
@@ -255,7 +255,7 @@ DOCTEST_TEST_CASE("scaled angles come back as they were") {
   const TemporaryFolder folder;
   for (const char* scaling : {"linear", "llama3", "yarn"}) {
     DOCTEST_CAPTURE(scaling);
-    auto options = small_llama();
+    auto options = llama_options();
     auto& rope = options.transformer.rope;
     rope.scaling = scaling, rope.factor = 8, rope.theta = 5e5;
     if (rope.scaling == "llama3") rope.trained = 8192;

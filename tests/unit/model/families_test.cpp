@@ -14,20 +14,20 @@ namespace {
 using core::Code;
 namespace fs = std::filesystem;
 
-const std::string kGolden = "tests/golden/families/";
 const char* const kFamilies[] = {"llama",    "mistral",     "qwen2",   "qwen3",     "olmo2",
                                  "gpt_neox", "opt",         "phi3",    "gpt_neo",   "gemma",
                                  "gemma2",   "gemma3_text", "mixtral", "qwen3_moe", "olmoe"};
 
 GoldenNll golden(const std::string& family) {
-  DOCTEST_REQUIRE_MESSAGE(fs::exists(kGolden + family), "tests run in the root of the source tree");
-  return golden_nll(kGolden + family + "/nll.json");
+  DOCTEST_REQUIRE_MESSAGE(fs::exists(kGoldenFamilies + family),
+                          "tests run in the root of the source tree");
+  return golden_nll(kGoldenFamilies + family + "/nll.json");
 }
 
 /// A copy of a golden folder, for modification.
 struct Copy : TemporaryFolder {
   explicit Copy(const std::string& family) {
-    for (const auto& file : fs::directory_iterator(kGolden + family))
+    for (const auto& file : fs::directory_iterator(kGoldenFamilies + family))
       fs::copy_file(file.path(), path / file.path().filename());
   }
   core::Json json(const std::string& name) const {
@@ -49,16 +49,16 @@ DOCTEST_TEST_CASE("a folder of each family gives transformers' log-probabilities
   for (const std::string family : kFamilies) {
     DOCTEST_CAPTURE(family);
     const GoldenNll expected = golden(family);
-    const auto exact = model::load(kGolden + family, torch::kCPU, torch::kFloat64);
+    const auto exact = model::load(kGoldenFamilies + family, torch::kCPU, torch::kFloat64);
     DOCTEST_CHECK(exact.family == family);
     DOCTEST_CHECK(nll_gap(*exact.model, expected) < 1e-9);
-    const auto usual = model::load(kGolden + family);
+    const auto usual = model::load(kGoldenFamilies + family);
     DOCTEST_CHECK(nll_gap(*usual.model, expected) < 1e-4);
   }
 }
 
 DOCTEST_TEST_CASE("queries whose halves are the other way round are seen") {
-  const auto loaded = model::load(kGolden + "llama", torch::kCPU, torch::kFloat64);
+  const auto loaded = model::load(kGoldenFamilies + "llama", torch::kCPU, torch::kFloat64);
   const torch::NoGradGuard no_grad;
   const auto heads = nn::head_shape(loaded.model->options.shape, loaded.model->options.transformer);
   for (const auto& [name, weight] : loaded.model->named_weights()) {
@@ -73,13 +73,13 @@ DOCTEST_TEST_CASE("what is read of a family is written as the family, and is the
   for (const std::string family : kFamilies) {
     DOCTEST_CAPTURE(family);
     const TemporaryFolder folder;
-    const auto loaded = model::load(kGolden + family);
+    const auto loaded = model::load(kGoldenFamilies + family);
     model::save(folder.path, *loaded.model, {{"memory", "local"}, {"family", family}}, "");
     const auto again = model::load(folder.path);
     DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
     DOCTEST_CHECK(again.family == family);
     DOCTEST_CHECK(again.facts.memory == "local");
-    const model::TensorFiles ours(folder.path), theirs(kGolden + family);
+    const model::TensorFiles ours(folder.path), theirs(kGoldenFamilies + family);
     DOCTEST_CHECK(ours.tensors() == theirs.tensors());
     // Without Tessera's own part it is like any other folder of the family.
     auto config = core::parse_json(core::read_text(folder / "config.json"), "config.json");

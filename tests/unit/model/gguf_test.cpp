@@ -67,7 +67,7 @@ void expect_fault(const std::string& bytes, const std::string& says, Code code =
 }
 
 /// A Llama of one layer.
-GgufBytes small_llama(const std::function<void(GgufBytes&)>& more = {}) {
+GgufBytes small_gguf(const std::function<void(GgufBytes&)>& more = {}) {
   GgufBytes file;
   file.text("general.architecture", "llama");
   for (const auto& [key, value] :
@@ -113,7 +113,7 @@ std::vector<std::uint32_t> ids_of(const GgufBytes& file, const std::string& text
 }  // namespace
 
 DOCTEST_TEST_CASE("gguf: rows that are read in parts are those of the whole tensor") {
-  const auto bytes = small_llama().bytes();
+  const auto bytes = small_gguf().bytes();
   const model::GgufTensors tensors(as_bytes(bytes), "x.gguf");
   std::size_t matrices = 0;
   for (const auto& [name, entry] : tensors.entries()) {
@@ -149,7 +149,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE(
     "gguf: a file that is cut anywhere, or has any byte changed, gives an error or numbers") {
   const auto whole =
-      small_llama([](GgufBytes& file) {
+      small_gguf([](GgufBytes& file) {
         add_tokens(file, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
         file.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
       }).bytes();
@@ -174,7 +174,7 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
   const auto huge = std::uint64_t{1} << 60;
   expect_fault("GGUX", "does not begin with GGUF");
   const auto counts = [&](auto change) {
-    auto file = small_llama();
+    auto file = small_gguf();
     change(file);
     return file.bytes();
   };
@@ -183,7 +183,7 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
   expect_fault(counts([&](auto& file) { file.tensor_count = huge; }), "damaged");
   expect_fault(counts([&](auto& file) { file.pair_count = huge; }), "damaged");
   const auto pair = [&](std::uint32_t type, const std::string& value) {
-    return small_llama([&](auto& file) { file.pair("key", type, value); }).bytes();
+    return small_gguf([&](auto& file) { file.pair("key", type, value); }).bytes();
   };
   const auto array = [](std::uint32_t type, std::uint64_t n) {
     return GgufBytes::raw(type) + GgufBytes::raw(n);
@@ -199,7 +199,7 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
   expect_fault(pair(9, nested + array(0, 0)), "nested too deeply");
   const auto tensor = [&](const std::vector<std::int64_t>& shape, std::uint32_t type,
                           std::uint64_t offset) {
-    auto file = small_llama();
+    auto file = small_gguf();
     file.tensor_at("x", shape, type, offset);
     return file.bytes();
   };
@@ -220,7 +220,7 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
 }
 
 DOCTEST_TEST_CASE("gguf: what is not supported is named") {
-  const auto with = [](auto add) { return small_llama(add).bytes(); };
+  const auto with = [](auto add) { return small_gguf(add).bytes(); };
   GgufBytes other;
   other.text("general.architecture", "mamba");
   expect_fault(other.bytes(), "general.architecture \"mamba\" is not supported; supported: llama",
@@ -252,7 +252,7 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
 
 DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
   const auto config_of = [](auto add) {
-    const auto bytes = small_llama(add).bytes();
+    const auto bytes = small_gguf(add).bytes();
     return model::gguf_config(model::GgufFile(as_bytes(bytes), "x.gguf"));
   };
   const auto plain = config_of([](auto&) {});
@@ -279,7 +279,7 @@ DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
 // 64 numbers per head, base 500,000 and factor 32, as in Llama 3.2.
 DOCTEST_TEST_CASE("gguf: Llama 3's angles are found in the divisors that the file has") {
   const auto file_of = [](float wrong) {
-    auto file = small_llama([](auto& f) {
+    auto file = small_gguf([](auto& f) {
       f.number("llama.rope.freq_base", 5e5);
       f.whole("llama.attention.key_length", 64);
     });
@@ -431,7 +431,7 @@ DOCTEST_TEST_CASE("gguf: an imported folder is the model that the file is") {
   const TemporaryFolder folder;
   const auto path = folder / "x.gguf", made = folder / "made";
   std::ofstream(path, std::ios::binary)
-      << small_llama([](auto& f) {
+      << small_gguf([](auto& f) {
            add_tokens(f, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
            f.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
            f.truth("tokenizer.ggml.add_bos_token", false);

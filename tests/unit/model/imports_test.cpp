@@ -16,10 +16,8 @@ namespace {
 using core::Code;
 using namespace torch_bytes;
 
-const std::string kGolden = "tests/golden/checkpoints/";
-
 std::string imported(const TemporaryFolder& folder, const std::string& name) {
-  model::import_model(kGolden + name + ".pt", {}, folder / name);
+  model::import_model(kGoldenCheckpoints + name + ".pt", {}, folder / name);
   return folder / name;
 }
 
@@ -60,7 +58,7 @@ DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain read
                                  "fairseq_untied", "fairseq_plain"}) {
     DOCTEST_CAPTURE(name);
     const auto path = imported(folder, name);
-    const auto expected = golden_nll(kGolden + name + ".json");
+    const auto expected = golden_nll(kGoldenCheckpoints + name + ".json");
     const auto exact = model::load(path, torch::kCPU, torch::kFloat64);
     DOCTEST_CHECK(nll_gap(*exact.model, expected) < 1e-9);
     DOCTEST_CHECK(nll_gap(*model::load(path).model, expected) < 1e-4);
@@ -80,7 +78,7 @@ DOCTEST_TEST_CASE("a pickled Transformer-XL gives the log-probabilities of a pla
   for (const std::string name : {"xl_bands", "xl_table", "xl_plain"}) {
     DOCTEST_CAPTURE(name);
     const auto path = imported(folder, name);
-    const auto expected = golden_nll(kGolden + name + ".json");
+    const auto expected = golden_nll(kGoldenCheckpoints + name + ".json");
     const auto exact = model::load(path, torch::kCPU, torch::kFloat64);
     // Where tokens went through band 0's projection they were rounded to float32.
     DOCTEST_CHECK(nll_gap(*exact.model, expected) < (name == "xl_bands" ? 1e-6 : 1e-9));
@@ -97,7 +95,7 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
   const TemporaryFolder folder;
   const auto damaged = [&](const std::string& name, char value, const std::string& says) {
     // "name", its memo, then K and a byte: the number itself.
-    std::string bytes = core::read_text(kGolden + "xl_table.pt");
+    std::string bytes = core::read_text(kGoldenCheckpoints + "xl_table.pt");
     const auto at = bytes.find('K', bytes.find(name) + name.size());
     bytes[at + 1] = value;
     overwrite(folder / "model.pt", bytes);
@@ -235,11 +233,11 @@ DOCTEST_TEST_CASE("a model is not written over another") {
   const auto path = imported(folder, "nanogpt");
   const auto refused = [&](const std::string& what) {
     expect_error(Code::cannot_create, "already contains a model",
-                 [&] { model::import_model(kGolden + what + ".pt", {}, path); });
+                 [&] { model::import_model(kGoldenCheckpoints + what + ".pt", {}, path); });
   };
   refused("nanogpt_stream");
   // Importing again finds it complete. After a change of one byte of any file it is another model.
-  DOCTEST_CHECK(model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
+  DOCTEST_CHECK(model::import_model(kGoldenCheckpoints + "nanogpt.pt", {}, path).was_there);
   for (const std::string name : {"/config.json", "/model.safetensors"}) {
     const auto whole = core::read_text(path + name);
     core::write_file(path + name, whole + "\n");
@@ -249,9 +247,9 @@ DOCTEST_TEST_CASE("a model is not written over another") {
   core::write_file(path + "/tokenizer.json", "{}\n");
   refused("nanogpt");
   std::filesystem::remove(path + "/tokenizer.json");
-  DOCTEST_CHECK(model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
+  DOCTEST_CHECK(model::import_model(kGoldenCheckpoints + "nanogpt.pt", {}, path).was_there);
   std::filesystem::remove(path + "/model.safetensors");
-  DOCTEST_CHECK(!model::import_model(kGolden + "nanogpt.pt", {}, path).was_there);
+  DOCTEST_CHECK(!model::import_model(kGoldenCheckpoints + "nanogpt.pt", {}, path).was_there);
 }
 
 DOCTEST_TEST_CASE("many names for one storage are refused before they are many times the file") {

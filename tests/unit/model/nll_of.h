@@ -8,6 +8,10 @@
 #include "core/json.h"
 #include "small_models.h"
 
+/// Models and checkpoints of other programs, with the values that those programs computed.
+inline const std::string kGoldenFamilies = "tests/golden/families/";
+inline const std::string kGoldenCheckpoints = "tests/golden/checkpoints/";
+
 /// Returns the values of each token after the first, float64.
 inline torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
   std::vector<torch::Tensor> each;

@@ -15,8 +15,8 @@ namespace {
 using properties::batch_of;
 using properties::random_ids;
 
-constexpr std::int64_t kWidth = 3;
-using Row = std::vector<double>;  // (kWidth)
+constexpr std::int64_t kSlotWidth = 3;
+using Row = std::vector<double>;  // (kSlotWidth)
 
 struct Pair {
   Row key, value;
@@ -40,13 +40,13 @@ std::vector<Row> plain(const std::vector<Row>& queries, const std::vector<Row>& 
     double sum = 0;
     for (const auto& pair : held) {
       double score = 0;
-      for (std::size_t c = 0; c < kWidth; ++c) score += queries[t][c] * pair.key[c];
+      for (std::size_t c = 0; c < kSlotWidth; ++c) score += queries[t][c] * pair.key[c];
       weights.push_back(std::exp(score));
       sum += weights.back();
     }
-    Row y(kWidth, 0.0);
+    Row y(kSlotWidth, 0.0);
     for (std::size_t s = 0; s < held.size(); ++s) {
-      for (std::size_t c = 0; c < kWidth; ++c) y[c] += weights[s] / sum * held[s].value[c];
+      for (std::size_t c = 0; c < kSlotWidth; ++c) y[c] += weights[s] / sum * held[s].value[c];
       if (weights[s] / sum > 1 / static_cast<double>(held.size())) held[s].attended = t;
     }
     all.push_back(y);
@@ -57,7 +57,7 @@ std::vector<Row> plain(const std::vector<Row>& queries, const std::vector<Row>& 
 std::vector<Row> random_rows(std::size_t n, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> normal;
-  std::vector<Row> rows(n, Row(kWidth));
+  std::vector<Row> rows(n, Row(kSlotWidth));
   for (auto& row : rows)
     for (auto& x : row) x = normal(random);
   return rows;
@@ -90,14 +90,15 @@ DOCTEST_TEST_CASE("slots give what a plain list of pairs gives, the oldest or th
     for (const bool lru : {false, true}) {
       DOCTEST_CAPTURE(slots);
       DOCTEST_CAPTURE(lru);
-      const nn::SlotShape shape{static_cast<std::int64_t>(slots), kWidth, kWidth, lru};
-      Row held_keys(slots * kWidth), held_values(slots * kWidth), y(kSteps * kWidth);
+      const nn::SlotShape shape{static_cast<std::int64_t>(slots), kSlotWidth, kSlotWidth, lru};
+      Row held_keys(slots * kSlotWidth), held_values(slots * kSlotWidth), y(kSteps * kSlotWidth);
       std::vector<std::int64_t> born(slots), attended(slots);
       for (const auto& [begin, end] : {std::pair<std::size_t, std::size_t>{0, 25}, {25, kSteps}})
         nn::read_slots<double>(shape, static_cast<std::int64_t>(end - begin), pairs.data(),
-                               queries.data() + begin * kWidth, keys.data() + begin * kWidth,
-                               values.data() + begin * kWidth, held_keys.data(), held_values.data(),
-                               {born.data(), attended.data()}, y.data() + begin * kWidth);
+                               queries.data() + begin * kSlotWidth,
+                               keys.data() + begin * kSlotWidth, values.data() + begin * kSlotWidth,
+                               held_keys.data(), held_values.data(), {born.data(), attended.data()},
+                               y.data() + begin * kSlotWidth);
       const auto expected = flat(plain(q, k, v, slots, lru));
       const auto other = flat(plain(q, k, v, slots, !lru));
       for (std::size_t i = 0; i < y.size(); ++i) {

@@ -13,9 +13,9 @@ namespace {
 using properties::gap;
 using torch::Tensor;
 
-using Scan = nn::DeltaOutput (*)(const nn::DeltaInput&);
+using DeltaScan = nn::DeltaOutput (*)(const nn::DeltaInput&);
 
-struct Sizes {
+struct ScanSizes {
   std::int64_t steps, d_key, d_value;
 };
 
@@ -24,7 +24,7 @@ Tensor direction(const Tensor& like) {
 }
 
 // Random steps: keys of length 1, decays of at least e^-strength.
-nn::DeltaInput steps_of(const Sizes& sizes, double strength, torch::ScalarType type) {
+nn::DeltaInput steps_of(const ScanSizes& sizes, double strength, torch::ScalarType type) {
   torch::manual_seed(3);
   const auto random = [&](torch::IntArrayRef shape) {
     return torch::randn(shape, torch::kFloat64);
@@ -42,7 +42,7 @@ nn::DeltaInput steps_of(const Sizes& sizes, double strength, torch::ScalarType t
 }
 
 // Returns o, the last state, then the gradients of all inputs.
-std::vector<Tensor> results(Scan scan, const nn::DeltaInput& in) {
+std::vector<Tensor> results(DeltaScan scan, const nn::DeltaInput& in) {
   const auto out = scan(in);
   torch::manual_seed(4);
   std::vector<Tensor> all = {out.o.detach(), out.state.detach()};
@@ -53,7 +53,7 @@ std::vector<Tensor> results(Scan scan, const nn::DeltaInput& in) {
   return all;
 }
 
-void check_scan(Scan scan, const nn::DeltaInput& in, double close) {
+void check_scan(DeltaScan scan, const nn::DeltaInput& in, double close) {
   const auto got = results(scan, in), want = results(nn::delta_scan_plain, in);
   for (std::size_t i = 0; i < got.size(); ++i) {
     DOCTEST_CAPTURE(i);
@@ -62,13 +62,13 @@ void check_scan(Scan scan, const nn::DeltaInput& in, double close) {
   }
 }
 
-const std::vector<Sizes> kSizes = {{1, 1, 1},  {9, 3, 5},   {31, 4, 8},  {32, 8, 16},
-                                   {33, 5, 7}, {150, 4, 8}, {64, 16, 32}};
+const std::vector<ScanSizes> kScanSizes = {{1, 1, 1},  {9, 3, 5},   {31, 4, 8},  {32, 8, 16},
+                                           {33, 5, 7}, {150, 4, 8}, {64, 16, 32}};
 
 }  // namespace
 
 DOCTEST_TEST_CASE("the delta rule in chunks is the loop over steps, values and gradients") {
-  for (const auto& sizes : kSizes)
+  for (const auto& sizes : kScanSizes)
     for (const double strength : {0.0, 0.1, 3.0, 400.0}) {
       DOCTEST_CAPTURE(sizes.steps);
       DOCTEST_CAPTURE(strength);
@@ -81,7 +81,7 @@ DOCTEST_TEST_CASE("the delta rule in chunks is the loop over steps, values and g
 }
 
 DOCTEST_TEST_CASE("the delta rule in float32") {
-  for (const auto& sizes : kSizes)
+  for (const auto& sizes : kScanSizes)
     for (const double strength : {0.0, 0.1, 400.0}) {
       DOCTEST_CAPTURE(sizes.steps);
       DOCTEST_CAPTURE(strength);
@@ -94,7 +94,7 @@ DOCTEST_TEST_CASE("the delta rule in float32") {
 DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among others, no steps") {
   const nn::CudaKernels kernels = nn::linked_cuda_kernels();
   const nn::AsDevice device(&kernels);
-  for (const auto& sizes : std::vector<Sizes>{{1, 1, 1}, {33, 5, 7}, {70, 4, 34}}) {
+  for (const auto& sizes : std::vector<ScanSizes>{{1, 1, 1}, {33, 5, 7}, {70, 4, 34}}) {
     DOCTEST_CAPTURE(sizes.steps);
     auto in = steps_of(sizes, 0.5, torch::kFloat32);
     check_scan(nn::delta_scan, in, 2e-4);
@@ -107,7 +107,7 @@ DOCTEST_TEST_CASE("the delta rule by a device's kernels: heads and rows among ot
 }
 
 DOCTEST_TEST_CASE("one key again and again: the matrix has its last value, in float32 too") {
-  const auto check = [](Scan scan) {
+  const auto check = [](DeltaScan scan) {
     const std::int64_t steps = 200;
     const auto v = torch::randn({1, steps, 1, 4});
     const auto k = torch::full({1, steps, 1, 4}, 0.5), one = torch::ones({1, steps, 1});

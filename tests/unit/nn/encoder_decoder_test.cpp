@@ -22,11 +22,11 @@ using Rows = std::vector<Tensor>;  // a vector (d) per token
 constexpr double kClose = 1e-10;
 
 /// The definition for one sentence pair, without padding, in evaluation.
-struct Plain {
+struct PlainPair {
   nn::ModelOptions options;
   std::map<std::string, Tensor> weights;
 
-  explicit Plain(const nn::Model& model) : options(model.options) {
+  explicit PlainPair(const nn::Model& model) : options(model.options) {
     const std::string prefix = "encoder-decoder.";
     for (const auto& [name, weight] : model.named_weights())
       weights[name.substr(prefix.size())] = weight;
@@ -178,7 +178,7 @@ DOCTEST_TEST_CASE("an encoder-decoder is what its definition says, values and gr
     for (const std::string key : {"output", "last-ffn-input"}) {
       const auto model = strong_model(options_of(norm, key));
       const auto source = random_ids(5, 30), ids = random_ids(6, 31);
-      const auto plain = Plain(*model).decode(source, ids);
+      const auto plain = PlainPair(*model).decode(source, ids);
       const auto hidden =
           model->architecture->forward(with_source(batch_of({ids}), {source}), nullptr);
       DOCTEST_CHECK(properties::difference(hidden, 0, 0, plain, 0, 0, 6) < kClose);

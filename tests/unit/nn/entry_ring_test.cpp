@@ -7,6 +7,7 @@
 #include "core/rng.h"
 #include "nn/base/torch.h"
 #include "nn/memory/entry_ring.h"
+#include "same_entries.h"
 
 namespace {
 
@@ -23,12 +24,6 @@ void append(nn::EntryRing& ring, std::int64_t begin, std::int64_t n, std::int64_
   const Tensor labels = torch::arange(begin * rows, (begin + n) * rows).view({n, rows});
   ring.append(labels.to(torch::kFloat32).unsqueeze(2).expand({n, rows, 2}), labels,
               places(begin, n, rows));
-}
-
-bool same(const nn::Entries& a, const nn::Entries& b) {
-  return torch::equal(a.keys, b.keys) && torch::equal(a.labels, b.labels) &&
-         torch::equal(a.place.run, b.place.run) && torch::equal(a.place.segment, b.place.segment) &&
-         torch::equal(a.place.position, b.place.position);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr std::int64_t kWords = 23, kWidth = 8;
+constexpr std::int64_t kHeadWords = 23, kHeadWidth = 8;
 
 struct HeadCase {
   std::string name;
@@ -32,16 +32,16 @@ void randomise(torch::nn::Module& module, torch::ScalarType type) {
 std::vector<HeadCase> cases(torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<HeadCase> all;
-  const nn::Bands plain{kWords, kWidth, {}, 4}, one{kWords, kWidth, {6}, 2},
-      two{kWords, kWidth, {5, 11}, 2}, narrow{kWords, kWidth, {1, 2, 22}, 20},
-      projected{kWords, kWidth, {5, 11}, 2, 6};
+  const nn::Bands plain{kHeadWords, kHeadWidth, {}, 4}, one{kHeadWords, kHeadWidth, {6}, 2},
+      two{kHeadWords, kHeadWidth, {5, 11}, 2}, narrow{kHeadWords, kHeadWidth, {1, 2, 22}, 20},
+      projected{kHeadWords, kHeadWidth, {5, 11}, 2, 6};
   auto table = std::make_shared<nn::Embedding>(plain);
-  all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kWords, kWidth), plain});
+  all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth), plain});
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
-  all.push_back(
-      {"capped", nullptr, std::make_shared<nn::CappedHead>(kWords, kWidth, 1.5), plain, 1.5});
-  all.push_back({"plain, biased", nullptr, std::make_shared<nn::PlainHead>(kWords, kWidth, true),
-                 plain, 0, true});
+  all.push_back({"capped", nullptr, std::make_shared<nn::CappedHead>(kHeadWords, kHeadWidth, 1.5),
+                 plain, 1.5});
+  all.push_back({"plain, biased", nullptr,
+                 std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth, true), plain, 0, true});
   for (const auto& bands : {one, two, narrow, projected}) {
     const auto name = "adaptive, bands " + std::to_string(bands.count()) + " from " +
                       std::to_string(bands.width(0));
@@ -72,8 +72,8 @@ std::pair<torch::Tensor, torch::Tensor> written_out(const HeadCase& c, const tor
   const auto weights = c.head->weights();
   const auto bands = static_cast<std::size_t>(c.bands.count());
   std::vector<torch::Tensor> log_prob, log_z;
-  const auto bias =
-      c.bias ? weights[weights.size() - (bands > 1 ? 2 : 1)] : torch::zeros({kWords}, f.options());
+  const auto bias = c.bias ? weights[weights.size() - (bands > 1 ? 2 : 1)]
+                           : torch::zeros({kHeadWords}, f.options());
   for (std::int64_t r = 0; r < f.size(0); ++r) {
     const auto seen = c.bands.narrow() ? weights[2 * bands].t().mv(f[r]) : f[r];
     auto first = weights[0].mv(seen) + bias.narrow(0, 0, c.bands.end(0));
@@ -109,8 +109,9 @@ struct Inputs {
 Inputs inputs(torch::ScalarType type, std::int64_t rows, std::optional<std::int64_t> word = {}) {
   torch::manual_seed(11);
   Inputs in;
-  in.f = torch::randn({rows, kWidth}, torch::kFloat64).to(type);
-  in.targets = word ? torch::full({rows}, *word, torch::kInt64) : torch::arange(rows) * 7 % kWords;
+  in.f = torch::randn({rows, kHeadWidth}, torch::kFloat64).to(type);
+  in.targets =
+      word ? torch::full({rows}, *word, torch::kInt64) : torch::arange(rows) * 7 % kHeadWords;
   in.d_log_prob = torch::randn({rows}, torch::kFloat64).to(type);
   in.d_log_z = torch::randn({rows}, torch::kFloat64).to(type);
   return in;
@@ -157,7 +158,7 @@ DOCTEST_TEST_CASE("blocks of every head equal the written-out softmax in values 
     for (const auto& c : cases(type)) {
       DOCTEST_CAPTURE(c.name);
       for (const std::int64_t size : {1, 5, 40}) check_blocks(c, inputs(type, 40), size, close);
-      for (const std::int64_t word : {std::int64_t{0}, kWords - 1})  // one token, one band
+      for (const std::int64_t word : {std::int64_t{0}, kHeadWords - 1})  // one token, one band
         check_blocks(c, inputs(type, 4, word), 4, close);
     }
   }
@@ -203,8 +204,8 @@ DOCTEST_TEST_CASE("whole rows are distributions that agree with the blocks") {
       const auto in = inputs(type, 40);
       torch::Tensor log_z;
       const auto rows = c.head->log_probs(in.f, &log_z);
-      DOCTEST_CHECK(rows.size(1) == kWords);
-      DOCTEST_CHECK(c.head->vocabulary() == kWords);
+      DOCTEST_CHECK(rows.size(1) == kHeadWords);
+      DOCTEST_CHECK(c.head->vocabulary() == kHeadWords);
       DOCTEST_CHECK((rows.exp().sum(1) - 1).abs().max().item<double>() < close);
       const auto block = c.head->block(in.f, in.targets, false);
       DOCTEST_CHECK(
@@ -245,15 +246,16 @@ DOCTEST_TEST_CASE("tail dropout acts in training alone, the same in both directi
 }
 
 DOCTEST_TEST_CASE("large and equal scores stay finite") {
-  nn::PlainHead head(kWords, kWidth);
+  nn::PlainHead head(kHeadWords, kHeadWidth);
   torch::NoGradGuard no_grad;
   auto weight = head.weights()[0];
   weight.fill_(50);
-  const auto f = torch::full({3, kWidth}, 100.0F);
+  const auto f = torch::full({3, kHeadWidth}, 100.0F);
   const auto targets = torch::tensor({0, 5, 22});
   const auto block = head.block(f, targets, true);
   DOCTEST_CHECK(
-      (block->log_prob + std::log(static_cast<double>(kWords))).abs().max().item<double>() < 1e-5);
+      (block->log_prob + std::log(static_cast<double>(kHeadWords))).abs().max().item<double>() <
+      1e-5);
   weight[0].fill_(-50);  // 80,000 nats below the others
   const auto lost = head.block(f, targets, true);
   DOCTEST_CHECK(lost->log_prob[0].item<double>() == doctest::Approx(-80000 - std::log(22.0)));

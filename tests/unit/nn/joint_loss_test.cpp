@@ -51,7 +51,7 @@ class SmallHead : public nn::Head {
   std::int64_t bytes_per_row() const override { return weight.size(0) * 4; }
 };
 
-struct Case {
+struct LossCase {
   std::string name;
   nn::MemoryRule rule;
 };
@@ -157,8 +157,8 @@ void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double toleranc
                 tolerance);
 }
 
-std::vector<Case> all_rules() {
-  std::vector<Case> cases;
+std::vector<LossCase> all_rules() {
+  std::vector<LossCase> cases;
   for (const char* names :
        {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"}) {
     nn::MemoryRule rule = nn::MemoryRule::parse(names);

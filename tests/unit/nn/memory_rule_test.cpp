@@ -22,7 +22,7 @@ nn::TokenPositions two_runs() {
 }
 
 // What query 4 (run 0, segment 1, its second token) sees of the thirteen entries, as in the papers.
-struct Row {
+struct SeenRow {
   const char* rule;
   bool dropped;
   std::int64_t reach;
@@ -32,7 +32,7 @@ struct Row {
 }  // namespace
 
 DOCTEST_TEST_CASE("truth table of the memory rules") {
-  const std::vector<Row> rows = {
+  const std::vector<SeenRow> rows = {
       {"none", false, 0, {}},
       {"local", false, 0, {3}},
       {"local", true, 0, {}},

@@ -14,7 +14,7 @@ using properties::random_ids;
 using properties::Weights;
 using torch::Tensor;
 
-constexpr std::int64_t kHeads = 2, kWidth = 4;
+constexpr std::int64_t kHeads = 2, kMosaicWidth = 4;
 
 nn::ModelOptions mosaic_options() {
   auto options = properties::small_options("mosaic");
@@ -24,16 +24,16 @@ nn::ModelOptions mosaic_options() {
 
 Tensor unit_vector(const Tensor& x) { return x / x.square().sum().sqrt(); }
 
-/// Returns x (T, d) times rows [row, row + kWidth) of a matrix: a map's output for head h.
+/// Returns x (T, d) times rows [row, row + kMosaicWidth) of a matrix: a map's output for head h.
 Tensor mapped(const Tensor& x, const Tensor& matrix, std::int64_t row) {
-  return torch::matmul(x, matrix.narrow(0, row, kWidth).t());
+  return torch::matmul(x, matrix.narrow(0, row, kMosaicWidth).t());
 }
 
-/// Returns the leaky averages of one head, (T, kWidth), not normalised, as sums over the past.
+/// Returns the leaky averages of one head, (T, kMosaicWidth), not normalised, as sums over the past.
 Tensor averages(const Tensor& x, const Tensor& decay) {
   std::vector<Tensor> all;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
-    auto sum = torch::zeros({kWidth}, torch::kFloat64);
+    auto sum = torch::zeros({kMosaicWidth}, torch::kFloat64);
     for (std::int64_t s = 0; s <= t; ++s)
       sum = sum + (-(decay * 10).abs()).exp().pow(static_cast<double>(t - s)) * x[s];
     all.push_back(sum);
@@ -49,14 +49,14 @@ Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit,
   std::vector<Tensor> heads, shares;
   for (std::int64_t h = 0; h < kHeads; ++h) {
     const auto sums =
-        averages(mapped(x, w[unit + "maps.weight"], h * kWidth), w[unit + "decay"][h]);
-    const auto u = mapped(x, w[unit + "maps.weight"], d + h * kWidth);
+        averages(mapped(x, w[unit + "maps.weight"], h * kMosaicWidth), w[unit + "decay"][h]);
+    const auto u = mapped(x, w[unit + "maps.weight"], d + h * kMosaicWidth);
     const auto scale = (w[unit + "key_scale"][h] * 10).clamp_max(5).exp();
     const auto mix = w[unit + "mix"][h];
     std::vector<Tensor> y, weights;
     for (std::int64_t t = 0; t < steps; ++t) {
       weights.clear();
-      auto top = torch::zeros({kWidth}, torch::kFloat64),
+      auto top = torch::zeros({kMosaicWidth}, torch::kFloat64),
            bottom = torch::zeros({}, torch::kFloat64);
       for (std::int64_t s = 0; s < t; ++s) {
         const auto weight = (scale * scale * unit_vector(sums[t]).dot(unit_vector(sums[s]))).exp();
@@ -79,12 +79,13 @@ Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit,
 Tensor persistent(const Tensor& x, const Weights& w, const std::string& unit) {
   std::vector<Tensor> heads;
   for (std::int64_t h = 0; h < kHeads; ++h) {
-    const auto sums = averages(mapped(x, w[unit + "map.weight"], h * kWidth), w[unit + "decay"][h]);
+    const auto sums =
+        averages(mapped(x, w[unit + "map.weight"], h * kMosaicWidth), w[unit + "decay"][h]);
     const auto scale = (w[unit + "key_scale"][h] * 10).clamp_max(5).exp().square();
     const auto keys = w[unit + "memory_keys"][h], values = w[unit + "memory_values"][h];
     std::vector<Tensor> y;
     for (std::int64_t t = 0; t < x.size(0); ++t) {
-      auto top = torch::zeros({kWidth}, torch::kFloat64),
+      auto top = torch::zeros({kMosaicWidth}, torch::kFloat64),
            bottom = torch::zeros({}, torch::kFloat64);
       for (std::int64_t s = 0; s < keys.size(0); ++s) {
         const auto weight = (scale * unit_vector(sums[t]).dot(keys[s])).exp();
@@ -99,17 +100,17 @@ Tensor persistent(const Tensor& x, const Weights& w, const std::string& unit) {
 }
 
 /// The whole architecture on one row: f (T, d), g, and the attention of the last token.
-struct Plain : nn::Hidden {
+struct PlainMosaic : nn::Hidden {
   std::vector<Tensor> last;
 };
-Plain plain_mosaic(const Tensor& ids, const Weights& w, std::int64_t layers) {
+PlainMosaic plain_mosaic(const Tensor& ids, const Weights& w, std::int64_t layers) {
   const auto layer_norm = [&](const Tensor& x, const std::string& name) {
     const auto weight = w["mosaic." + name + ".weight"];
     const auto mean = x.mean(1, true), variance = (x - mean).square().mean(1, true);
     return (x - mean) / (variance + 1e-5).sqrt() * weight;
   };
   auto x = w["mosaic.wte.weight"].index_select(0, ids) * std::sqrt(8.0);
-  Plain made;
+  PlainMosaic made;
   auto& g = made.key;
   for (std::int64_t i = 0; i < layers; ++i) {
     const auto h = "h." + std::to_string(i) + ".";

@@ -5,6 +5,7 @@
 
 #include "nn/base/torch.h"
 #include "nn/memory/segment_memory.h"
+#include "same_entries.h"
 
 namespace {
 
@@ -16,12 +17,6 @@ nn::Batch batch_of(std::int64_t steps, std::int64_t number) {
   const Tensor ids = torch::arange(100 * number, 100 * number + 3 * steps).view({3, steps});
   batch.place = {ids, ids + 1, ids + 2};
   return batch;
-}
-
-bool same(const nn::Entries& a, const nn::Entries& b) {
-  return torch::equal(a.keys, b.keys) && torch::equal(a.labels, b.labels) &&
-         torch::equal(a.place.run, b.place.run) && torch::equal(a.place.segment, b.place.segment) &&
-         torch::equal(a.place.position, b.place.position);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ struct Threads {
 };
 
 // C (m, n) in rows of n + 3, from A (m, k) and B (k, n), each transposed or not.
-struct Case {
+struct ProductCase {
   int m, n, k;
   bool turned_a, turned_b;
   float scale, keep;
@@ -79,7 +79,7 @@ DOCTEST_TEST_CASE(
       for (const bool turned_b : {false, true})
         for (const auto& [scale, keep] :
              std::vector<std::array<float, 2>>{{1, 0}, {1, 1}, {0.5, 1}, {2, 0.5}}) {
-          const Case c{m, n, k, turned_a, turned_b, scale, keep};
+          const ProductCase c{m, n, k, turned_a, turned_b, scale, keep};
           DOCTEST_CAPTURE(c.name());
           DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() < 1e-5 * k);
         }
@@ -88,7 +88,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE("threads share a product without changing a bit of it") {
   const Taken taken(true);
   for (const auto& [m, n] : std::vector<std::array<int, 2>>{{1031, 130}, {130, 1031}}) {
-    const Case c{m, n, 300, false, true, 1, 0};
+    const ProductCase c{m, n, 300, false, true, 1, 0};
     const auto of = [&](int threads) {
       const Threads set(threads);
       return c.found().narrow(1, 0, n).contiguous();

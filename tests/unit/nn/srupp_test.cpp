@@ -22,7 +22,7 @@ using properties::random_ids;
 using properties::strong_model;
 using torch::Tensor;
 
-struct Scan {
+struct SruScan {
   Tensor gates, x, start;
   nn::SruWeights weights;
   std::vector<Tensor> leaves() const {
@@ -36,7 +36,7 @@ struct Scan {
   }
 };
 
-Scan random_scan(std::int64_t rows, std::int64_t steps, std::int64_t d, torch::ScalarType type) {
+SruScan random_scan(std::int64_t rows, std::int64_t steps, std::int64_t d, torch::ScalarType type) {
   torch::manual_seed(3);
   const auto leaf = [&](torch::IntArrayRef sizes) {
     return torch::randn(sizes, torch::kFloat64).to(type).set_requires_grad(true);
@@ -50,7 +50,7 @@ Scan random_scan(std::int64_t rows, std::int64_t steps, std::int64_t d, torch::S
 using ScanFunction = decltype(&nn::sru_scan);
 
 // Returns h up to each row's last step, the last cells, then all gradients.
-std::vector<Tensor> results(ScanFunction scan, const Scan& in, const Tensor& dropout,
+std::vector<Tensor> results(ScanFunction scan, const SruScan& in, const Tensor& dropout,
                             const Tensor& steps) {
   for (const auto& leaf : in.leaves()) leaf.mutable_grad() = Tensor();
   auto out = scan(in.gates, in.x, in.start, in.weights, dropout, steps);
@@ -66,7 +66,7 @@ std::vector<Tensor> results(ScanFunction scan, const Scan& in, const Tensor& dro
   return all;
 }
 
-Tensor matrix(const plain::Weights& w, const std::string& name, const Tensor& x) {
+Tensor times(const plain::Weights& w, const std::string& name, const Tensor& x) {
   return w.at(name + ".weight").mv(x);
 }
 
@@ -95,15 +95,14 @@ plain::Output plain_srupp(const nn::ModelOptions& o, const plain::Weights& w,
           inputs.end());
       z.clear();
       for (std::size_t t = 0; t < x.size(); ++t) {
-        auto token = matrix(w, name + "project", x[t]);
+        auto token = times(w, name + "project", x[t]);
         if (w.count(name + "rezero")) {
           std::vector<Tensor> parts;
           for (std::int64_t head = 0; head < heads; ++head) {
             std::vector<Tensor> scores, values;
             const auto n = width / heads;
             for (std::size_t j = 0; j <= before + t; ++j) {
-              const auto kv =
-                  matrix(w, name + "keys_values", matrix(w, name + "project", inputs[j]));
+              const auto kv = times(w, name + "keys_values", times(w, name + "project", inputs[j]));
               scores.push_back(token.narrow(0, head * n, n).dot(kv.narrow(0, head * n, n)) /
                                std::sqrt(double(n)));
               values.push_back(kv.narrow(0, width + head * n, n));
@@ -115,7 +114,7 @@ plain::Output plain_srupp(const nn::ModelOptions& o, const plain::Weights& w,
         token = torch::layer_norm(token, {width}, w.at(name + "norm.weight"),
                                   w.at(name + "norm.bias"), 1e-5);
         z.push_back(token);
-        const auto u = matrix(w, name + "expand", token).chunk(3);
+        const auto u = times(w, name + "expand", token).chunk(3);
         const auto forget = torch::sigmoid(u[1] + w.at(name + "cell_forget") * c +
                                            w.at(name + "forget_bias") + o.srupp.forget_bias);
         const auto highway = torch::sigmoid(u[2] + w.at(name + "cell_highway") * c +

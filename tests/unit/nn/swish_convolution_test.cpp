@@ -13,7 +13,7 @@ namespace {
 using properties::gap;
 using torch::Tensor;
 
-Tensor written_out(const Tensor& x, const Tensor& past, const Tensor& weight) {
+Tensor swish_written_out(const Tensor& x, const Tensor& past, const Tensor& weight) {
   const auto taps = weight.size(1);
   std::vector<Tensor> steps;
   for (std::int64_t t = 0; t < x.size(1); ++t) {
@@ -39,7 +39,7 @@ void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced) {
     all.push_back(y.detach());
     return all;
   };
-  const auto got = results(nn::swish_convolution), want = results(written_out);
+  const auto got = results(nn::swish_convolution), want = results(swish_written_out);
   for (std::size_t i = 0; i < got.size(); ++i) {
     DOCTEST_CAPTURE(i);
     DOCTEST_CHECK(got[i].sizes() == want[i].sizes());

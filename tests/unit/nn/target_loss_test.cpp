@@ -13,11 +13,11 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kRows = 3, kSteps = 4, kWords = 11, kWidth = 6;
+constexpr std::int64_t kRows = 3, kSteps = 4, kLossWords = 11, kLossWidth = 6;
 
 nn::Batch taught_batch() {
   nn::Batch batch;
-  batch.inputs = batch.targets = torch::randint(kWords, {kRows, kSteps}, torch::kInt64);
+  batch.inputs = batch.targets = torch::randint(kLossWords, {kRows, kSteps}, torch::kInt64);
   batch.weight = torch::ones({kRows, kSteps});
   batch.weight[1][2] = 0;
   batch.weight[2][1] = 0.5;
@@ -29,7 +29,7 @@ nn::Batch taught_batch() {
 
 // `named` tokens of each row from a random distribution, which is complete if all tokens are named.
 nn::Teachers teachers_of(std::int64_t named) {
-  const Tensor p = torch::randn({kRows, kSteps, kWords}).mul(2).softmax(2);
+  const Tensor p = torch::randn({kRows, kSteps, kLossWords}).mul(2).softmax(2);
   auto [shares, words] = p.topk(named, 2);
   shares = torch::cat({shares, torch::zeros({kRows, kSteps, 2})}, 2);  // unused places
   words = torch::cat({words, torch::zeros({kRows, kSteps, 2}, torch::kInt64)}, 2);
@@ -45,7 +45,7 @@ Tensor plain_loss(const Tensor& f, const Tensor& weight, const nn::Batch& batch,
     for (std::int64_t step = 0; step < kSteps; ++step) {
       const Tensor q = f[row][step].matmul(weight.t()).softmax(0);
       const Tensor own = -q[batch.targets[row][step].item<std::int64_t>()].log();
-      std::vector<double> p(kWords, 0);
+      std::vector<double> p(kLossWords, 0);
       double rest = 1;
       for (std::int64_t j = 0; j < teachers.words.size(2); ++j) {
         const double share = teachers.shares[row][step][j].item<double>();
@@ -57,7 +57,7 @@ Tensor plain_loss(const Tensor& f, const Tensor& weight, const nn::Batch& batch,
         Tensor others = torch::zeros({}, torch::kFloat64);
         Tensor divergence = torch::zeros({}, torch::kFloat64);
         bool open = false;
-        for (std::int64_t word = 0; word < kWords; ++word) {
+        for (std::int64_t word = 0; word < kLossWords; ++word) {
           const double share = p[static_cast<std::size_t>(word)];
           if (share > 0) {
             divergence = divergence + share * (std::log(share) - q[word].log());
@@ -83,15 +83,15 @@ double apart(const Tensor& a, const Tensor& b) {
 DOCTEST_TEST_CASE("the loss and its gradients are those of whole rows, however blocks are cut") {
   torch::manual_seed(5);
   const nn::Batch batch = taught_batch();
-  nn::PlainHead head(kWords, kWidth);
+  nn::PlainHead head(kLossWords, kLossWidth);
   head.to(torch::kFloat64);
   const Tensor weight = head.weights()[0];
   {
     const torch::NoGradGuard no_gradient;
-    weight.copy_(torch::randn({kWords, kWidth}, torch::kFloat64));
+    weight.copy_(torch::randn({kLossWords, kLossWidth}, torch::kFloat64));
   }
-  const Tensor f = torch::randn({kRows, kSteps, kWidth}, torch::kFloat64).requires_grad_();
-  for (const std::int64_t named : {std::int64_t{1}, std::int64_t{4}, kWords})
+  const Tensor f = torch::randn({kRows, kSteps, kLossWidth}, torch::kFloat64).requires_grad_();
+  for (const std::int64_t named : {std::int64_t{1}, std::int64_t{4}, kLossWords})
     for (const double beta : {0.0, 0.3, 1.0}) {
       const auto teachers = teachers_of(named);
       const Tensor expected = plain_loss(f, weight, batch, teachers, beta);
@@ -110,8 +110,8 @@ DOCTEST_TEST_CASE("the loss and its gradients are those of whole rows, however b
 
 DOCTEST_TEST_CASE("a softmax with a bias takes no teacher") {
   torch::manual_seed(5);
-  nn::PlainHead head(kWords, kWidth, /*bias=*/true);
-  const Tensor f = torch::randn({kRows, kSteps, kWidth});
+  nn::PlainHead head(kLossWords, kLossWidth, /*bias=*/true);
+  const Tensor f = torch::randn({kRows, kSteps, kLossWidth});
   const auto refused =
       thrown([&] { nn::target_loss(f, taught_batch(), head, teachers_of(3), 0.5); });
   DOCTEST_CHECK(refused.code == 64);

@@ -15,17 +15,17 @@ namespace {
 using properties::gap;
 using torch::Tensor;
 
-struct Sizes {
+struct AttendSizes {
   std::int64_t rows, heads, queries, slots, width;
 };
 
-Tensor kept_of(const Sizes& s, double p, std::uint64_t seed) {
+Tensor kept_of(const AttendSizes& s, double p, std::uint64_t seed) {
   return plain::kept(s.rows, s.heads, s.queries, s.slots, nn::DropoutStream(p, seed));
 }
 
 Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                     const nn::TiledAttend& o) {
-  const Sizes s{q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
+  const AttendSizes s{q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
   auto scores = o.scale * torch::matmul(q, k.transpose(2, 3));
   if (mask.defined()) scores = scores + mask.to(torch::kFloat64);
   if (o.causal)
@@ -38,8 +38,8 @@ using Way = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor
                        const nn::TiledAttend&);
 
 // Returns the output and the gradients of q, k, v.
-std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const nn::TiledAttend& o,
-                            torch::ScalarType type) {
+std::vector<Tensor> results(Way way, const AttendSizes& s, const Tensor& mask,
+                            const nn::TiledAttend& o, torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<Tensor> in;
   for (const auto n : {s.queries, s.slots, s.slots})  // layers' layout: (B, n, heads, width)
@@ -52,7 +52,7 @@ std::vector<Tensor> results(Way way, const Sizes& s, const Tensor& mask, const n
   return all;
 }
 
-void check(const Sizes& s, const Tensor& mask, const nn::TiledAttend& o) {
+void check(const AttendSizes& s, const Tensor& mask, const nn::TiledAttend& o) {
   const auto got = results(nn::tiled_attend, s, mask, o, torch::kFloat32);
   const auto want = results(attend_whole, s, mask, o, torch::kFloat64);
   for (std::size_t i = 0; i < want.size(); ++i) {
@@ -66,8 +66,9 @@ void check(const Sizes& s, const Tensor& mask, const nn::TiledAttend& o) {
   }
 }
 
-const std::vector<Sizes> kSizes = {{1, 1, 1, 1, 16},   {2, 3, 7, 7, 5},     {1, 2, 48, 48, 64},
-                                   {2, 1, 49, 97, 16}, {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
+const std::vector<AttendSizes> kAttendSizes = {{1, 1, 1, 1, 16},    {2, 3, 7, 7, 5},
+                                               {1, 2, 48, 48, 64},  {2, 1, 49, 97, 16},
+                                               {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
 
 // A model whose attention has an effect.
 std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options, torch::ScalarType type) {
@@ -84,14 +85,14 @@ double share_of(const Tensor& x) { return x.to(torch::kFloat64).mean().item<doub
 }  // namespace
 
 DOCTEST_TEST_CASE("attention with dropout in tiles is that of whole matrices, with gradients") {
-  for (const auto& sizes : kSizes)
+  for (const auto& sizes : kAttendSizes)
     for (const double dropout : {0.0, 0.05, 0.5})
       for (const bool causal : {false, true})
         check(sizes, {}, {0.3, causal, dropout, 0x123456789abcdefu});
 }
 
 DOCTEST_TEST_CASE("attention with dropout under masks of a head, of a row, of all") {
-  for (const Sizes& s : {Sizes{2, 3, 7, 9, 16}, Sizes{2, 2, 60, 500, 8}}) {
+  for (const AttendSizes& s : {AttendSizes{2, 3, 7, 9, 16}, AttendSizes{2, 2, 60, 500, 8}}) {
     torch::manual_seed(5);
     // Slot 0 is visible; the last tile of slots is invisible to some queries.
     const auto hide = [&](const Tensor& mask) {
@@ -117,7 +118,7 @@ DOCTEST_TEST_CASE("without a share to drop it is torch's attention") {
 }
 
 DOCTEST_TEST_CASE("dropout's stream: the share asked for, nothing alike about neighbours") {
-  const Sizes s{2, 3, 40, 1000, 1};
+  const AttendSizes s{2, 3, 40, 1000, 1};
   const double n = 2 * 3 * 40 * 1000;
   for (const double p : {0.05, 0.5}) {
     const auto gone = kept_of(s, p, 11) == 0;
@@ -162,7 +163,7 @@ DOCTEST_TEST_CASE("dropout's stream drops a share that is exact to 2^-32") {
 }
 
 DOCTEST_TEST_CASE("attention with dropout: a seed says all, whatever the number of threads") {
-  const Sizes s{2, 3, 100, 100, 16};
+  const AttendSizes s{2, 3, 100, 100, 16};
   const nn::TiledAttend options{0.25, true, 0.5, 21};
   const auto once = results(nn::tiled_attend, s, {}, options, torch::kFloat32);
   const auto threads = torch::get_num_threads();

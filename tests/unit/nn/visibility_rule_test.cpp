@@ -27,7 +27,7 @@ std::vector<nn::TokenPosition> stream(bool padded) {
   return tokens;
 }
 
-std::vector<nn::MemoryRule> rules() {
+std::vector<nn::MemoryRule> visible_rules() {
   std::vector<nn::MemoryRule> all;
   for (const char* names :
        {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"})
@@ -52,7 +52,7 @@ nn::PositionRange range(const std::vector<nn::TokenPosition>& tokens, std::size_
 DOCTEST_TEST_CASE("a pair sees as the cases say that are written out") {
   for (const bool padded : {false, true}) {
     const auto tokens = stream(padded);
-    for (const auto& rule : rules()) {
+    for (const auto& rule : visible_rules()) {
       std::int64_t wrong = 0;
       for (const auto& query : tokens)
         for (const auto& entry : tokens)
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("ranges that see all or nothing of each other do so for every 
   for (const bool padded : {false, true}) {
     const auto tokens = stream(padded);
     const auto n = tokens.size();
-    for (const auto& rule : rules()) {
+    for (const auto& rule : visible_rules()) {
       std::int64_t wrong = 0;
       for (const std::size_t asking : {1, 4})
         for (const std::size_t asked : {1, 5})
