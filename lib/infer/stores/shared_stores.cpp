@@ -40,14 +40,14 @@ core::OrderedJson describe(const store::Store& store) {
 }
 
 // What each store found for a rank; the rank's rows begin at `begin`.
-struct Found {
+struct FoundOnRank {
   std::shared_ptr<const std::vector<store::Hits>> stores;
   std::int64_t begin = 0;
 };
 
 // Returns the first n rows, (stores, n, k).
 template <class T>
-Tensor rows_of(const Found& found, std::vector<T> store::Hits::*what, std::int64_t n) {
+Tensor rows_of(const FoundOnRank& found, std::vector<T> store::Hits::*what, std::int64_t n) {
   std::vector<Tensor> parts;
   for (const auto& hits : *found.stores)
     parts.push_back(torch::from_blob(const_cast<T*>((hits.*what).data()) + found.begin * hits.k,
@@ -117,7 +117,7 @@ std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
     all[rank] = all[rank].narrow(0, 0, asked[rank].n);
     ranks_of[asked[rank].options.k].push_back(rank);
   }
-  std::vector<Found> found(all.size());
+  std::vector<FoundOnRank> found(all.size());
   for (const auto& [k, ranks] : ranks_of) {
     std::vector<Tensor> together;
     for (const std::size_t rank : ranks) together.push_back(all[rank]);
