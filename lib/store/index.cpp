@@ -186,6 +186,21 @@ void keep_in_heaps(faiss::Index* index) {
     codes->implem = codes->bbs == 32 ? 12 : 14;
 }
 
+// Compares the type's name, because FAISS's graph header needs OpenMP's, which clang may lack.
+bool is_graph(const faiss::Index& index) {
+  return std::strstr(typeid(index).name(), "HNSW") != nullptr;
+}
+
+// Gives what a search sets in an index the values that it is made with, so that searches change no
+// byte of its file.
+void forget_searches(faiss::Index* index) {
+  faiss::Index* const searched = inner(index);
+  if (auto* ivf = dynamic_cast<faiss::IndexIVF*>(searched)) ivf->nprobe = 1;
+  if (auto* lists = dynamic_cast<faiss::IndexIVFFastScan*>(searched)) lists->implem = 0;
+  if (auto* codes = dynamic_cast<faiss::IndexFastScan*>(searched)) codes->implem = 0;
+  if (is_graph(*searched)) faiss::ParameterSpace().set_index_parameter(index, "efSearch", 16);
+}
+
 // Returns true for types whose inverted lists hold all data of a row.
 bool lists_are_all(const faiss::IndexIVF& index) {
   const auto& type = typeid(index);
@@ -314,8 +329,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
     ivf->nprobe = std::min<std::size_t>(static_cast<std::size_t>(nprobe), ivf->nlist);
   keep_in_heaps(searched);
   try {
-    // Compares the type's name, because FAISS's graph header needs OpenMP's, which clang may lack.
-    if (std::strstr(typeid(*searched).name(), "HNSW") != nullptr)
+    if (is_graph(*searched))
       faiss::ParameterSpace().set_index_parameter(&index, "efSearch",
                                                   static_cast<double>(std::max(k, nprobe)));
     index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
@@ -333,8 +347,10 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
 }
 
 core::Digest Index::write(const std::string& path) const {
+  const std::lock_guard lock(impl_->searching);
   HashingWriter writer(path);
   try {
+    forget_searches(impl_->index.get());
     faiss::write_index(impl_->index.get(), &writer);
   } catch (const faiss::FaissException& error) {
     fail(Code::io, "{}: {}", path, short_text(error));

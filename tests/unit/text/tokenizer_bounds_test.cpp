@@ -159,7 +159,7 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
       DOCTEST_CHECK(rc::check([&, &pattern = pattern] {
         const std::string text =
             *text_of({"1", "23", "456", "7890", "\u0663", "\u0664\u0665", "\u00b2", "\u2167", " ",
-                      "a", "\n", "_", "\u0301", "\u4E00", ".", "123456789012345678"});
+                      "a", "\n", "_", "\u0301", "\u4E00", ".", "12345678"});
         RC_ASSERT(pieces_of(groups, text) == pieces_of(pcre2, text));
         // A cut changes nothing, whatever follows.
         const auto known = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
