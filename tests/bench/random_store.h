@@ -39,8 +39,8 @@ inline void write_text(const std::string& path, std::uint64_t seed = 1) {
   out.commit();
 }
 
-/// Resumes an interrupted write. The index is named, since random keys have no lists of near keys: by
-/// default their store would be exact.
+/// Resumes an interrupted write. The index is named, since random keys have no lists of near keys:
+/// by default their store would be exact.
 inline void write_store(const std::string& folder, std::uint64_t rows) {
   store::Plan plan;
   plan.width = kWidth, plan.vocabulary = kWords, plan.data = "random";

@@ -63,7 +63,8 @@ class Evaluation {
   /// Returns the memory options that resolve to memory(), tuned or not.
   MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
   Totals score(const shard::Dataset& data, const Callbacks& watch) const;
-  /// Throws Error{usage} if a part of `data` cannot be scored by itself, and the errors of windows().
+  /// Throws Error{usage} if a part of `data` cannot be scored by itself, and the errors of
+  /// windows().
   void expect_part(const shard::Dataset& data, core::Part part) const;
   /// Scores one part and returns a record for sum_parts(); `progress` receives its tokens so far.
   PartRecord score_part(const shard::Dataset& data, core::Part part,

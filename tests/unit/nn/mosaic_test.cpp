@@ -29,7 +29,8 @@ Tensor mapped(const Tensor& x, const Tensor& matrix, std::int64_t row) {
   return torch::matmul(x, matrix.narrow(0, row, kMosaicWidth).t());
 }
 
-/// Returns the leaky averages of one head, (T, kMosaicWidth), not normalised, as sums over the past.
+/// Returns the leaky averages of one head, (T, kMosaicWidth), not normalised, as sums over the
+/// past.
 Tensor averages(const Tensor& x, const Tensor& decay) {
   std::vector<Tensor> all;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
