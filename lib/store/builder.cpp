@@ -99,6 +99,18 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   return "other options";
 }
 
+// Throws if a store without keys would not have an index either.
+void expect_index(const Plan& plan, std::uint64_t rows) {
+  if (plan.index == "exact")
+    fail(Code::usage, "--keys none: --index exact searches the keys; give another index");
+  if (rows == 0) fail(Code::usage, "--keys none: no index can be made of a text without entries");
+  if (plan.index.empty() && default_index(rows, plan.width) == "exact")
+    fail(Code::usage,
+         "--keys none: the default index of {} rows is exact, which searches the keys; give "
+         "another with --index",
+         rows);
+}
+
 Json but_for_scale(Json plan) {
   if (plan.is_object()) plan.erase("key-scale");
   return plan;
@@ -106,10 +118,11 @@ Json but_for_scale(Json plan) {
 
 }  // namespace
 
-void expect_possible(const Plan& plan) {
+void expect_possible(const Plan& plan, std::uint64_t rows) {
   const std::uint64_t pca = plan.reduction.pca;
   if (pca >= plan.width)
     fail(Code::usage, "--keys pca:{}: takes fewer dimensions than a key has, {}", pca, plan.width);
+  if (plan.reduction.drop_keys) expect_index(plan, rows);
   if (!plan.index.empty() && plan.index != "exact")
     Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
@@ -180,6 +193,9 @@ Builder::Builder(std::string folder, Plan plan, bool append)
   expect_no_removal(folder_);
   const bool there = fs::exists(folder_ + "/" + kManifestName);
   if (append_ || there) base_ = read_manifest(folder_);
+  if (append_ && (!base_.keyed() || plan_.reduction.drop_keys))
+    fail(Code::usage, "{}: --append cannot be combined with --keys none; build a new store{}",
+         folder_, base_.keyed() ? "" : ", since its keys were not kept");
   if (there) {
     if (plan_.model != base_.model)
       fail(Code::bad_data, "{}: was built with the model {}, not with {}", folder_, base_.model,
@@ -200,6 +216,7 @@ Builder::Builder(std::string folder, Plan plan, bool append)
                       (plan_.index.empty() || plan_.index == base_.index || base_.rows == 0) &&
                       (plan_.reduction.pca == pca || (append_ && plan_.reduction.pca == 0)) &&
                       plan_.reduction.merge_neighbours == base_.merge_neighbours &&
+                      plan_.reduction.drop_keys == !base_.keyed() &&
                       plan_.key_scale == base_.key_scale;
     if (!append_ && (!complete_ || !same))
       fail(Code::usage, "{}: contains a store of other data or options; use --append to add to it",
@@ -245,6 +262,7 @@ Json Builder::plan_json() const {
   if (plan_.merges) json["merge"] = true;
   if (plan_.key_scale != 1) json["key-scale"] = plan_.key_scale;
   if (const auto& how = plan_.reduction; how.pca > 0) json["keys"] = fmt::format("pca:{}", how.pca);
+  if (plan_.reduction.drop_keys) json["keys"] = "none";
   if (const auto& how = plan_.reduction; how.merge_neighbours > 0)
     json["prune"] = fmt::format("merge:{}", how.merge_neighbours);
   return json;
@@ -393,6 +411,7 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
   constexpr std::int64_t kAllLists = 1 << 20;
   std::vector<std::string> choices = {manifest.index};
   if (!append_ && plan_.index.empty()) choices = index_choices(manifest.rows, manifest.width);
+  if (plan_.reduction.drop_keys) std::erase(choices, "exact");
   for (std::size_t i = 0; i < choices.size(); ++i) {
     manifest.index = choices[i];
     if (manifest.exact()) return;
@@ -415,7 +434,7 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
       return;
     }
     // Larger codes do not find keys that are outside the lists searched.
-    if (recall.recall < kEnoughRecall * recall_at(kAllLists).recall) {
+    if (!plan_.reduction.drop_keys && recall.recall < kEnoughRecall * recall_at(kAllLists).recall) {
       choices.resize(i + 1);
       choices.emplace_back("exact");
     }
@@ -472,6 +491,14 @@ void Builder::write_document_names(Manifest& manifest, std::size_t added) const 
   manifest.names_hash = shard::write_names(folder_ + "/" + manifest.names_file, all);
 }
 
+// Makes the manifest name no keys, which the commit then deletes. The digest can no longer be
+// checked, so the labels get a hash of their own.
+void Builder::drop_keys(Manifest& manifest) const {
+  const NpyArray values(folder_ + "/" + manifest.values_file, "<i4", manifest.rows, 1, false);
+  manifest.values_hash = core::hash128(std::as_bytes(values.values<std::int32_t>())).hex();
+  manifest.keys_file.clear();
+}
+
 Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
   if (rows() == 0) {  // no commit() was made
@@ -503,6 +530,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   if (!append_) {
     manifest.index =
         plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;
+    if (plan_.reduction.drop_keys) expect_index(plan_, manifest.rows);
     if (manifest.rows == 0) manifest.index = "exact";  // other indices are trained on rows
   }
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
@@ -521,6 +549,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   manifest.index_file.clear(), manifest.index_hash.clear();
   manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};
   if (!manifest.exact()) write_index(manifest, keys, watch);
+  if (plan_.reduction.drop_keys) drop_keys(manifest);
   core::sync_folder(folder_);
   write_manifest(folder_, manifest);
   remove_stale_files(folder_, manifest);

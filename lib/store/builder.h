@@ -25,10 +25,11 @@ struct Reduction {
   /// Number of nearest neighbours considered when entries with equal labels are merged; 0: no
   /// merging.
   std::uint64_t merge_neighbours = 0;
-  bool any() const { return pca > 0 || merge_neighbours > 0; }
+  bool drop_keys = false;  ///< the complete store has no keys, only the index's codes
+  bool any() const { return pca > 0 || merge_neighbours > 0 || drop_keys; }
   bool operator==(const Reduction&) const = default;
 };
-/// Parses --keys all|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
+/// Parses --keys all|none|pca:D and --prune none|merge|merge:K. Throws Error{usage}.
 Reduction parse_reduction(const std::string& keys, const std::string& prune);
 
 /// A Plan says what a command puts into a store.
@@ -65,8 +66,8 @@ using ProgressCallback =
 class Builder {
  public:
   /// Begins a store in `folder`, which is created if necessary, or resumes one that an equal plan
-  /// began. With `append`, adds the rows to a complete store, whose model, tokenizer, width,
-  /// metric, index and pca must be equal (an empty index and no pca mean the store's). Throws
+  /// began. With `append`, adds the rows to a complete store with keys, whose model, tokenizer,
+  /// width, metric, index and pca must be equal (an empty index and no pca mean the store's). Throws
   /// Error{usage} if an unfinished plan differs (naming the difference), if a store exists and
   /// `append` is false, or if an addition has text that the store already has, together with other
   /// text or with other windows; Error{bad_data}, naming both, for another model or tokenizer;
@@ -95,7 +96,8 @@ class Builder {
   void commit(core::Json place);
   /// Writes documents, index and recall, then store.json. `first` is the first position of each
   /// document of this command, counted from the command's first position. A position is a row
-  /// unless the plan leaves positions out.
+  /// unless the plan leaves positions out. If the plan drops the keys, their file is deleted after
+  /// store.json is written. Throws Error{usage} if such a store has too few rows for an index.
   Manifest finish(std::span<const std::int64_t> first, const ProgressCallback& watch = {});
 
  private:
@@ -111,6 +113,7 @@ class Builder {
                                         const ProgressCallback& watch) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
                                     bool resumes, const ProgressCallback& watch);
+  void drop_keys(Manifest& manifest) const;
   void write_index(Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch);
   std::string folder_;
   Plan plan_;
@@ -127,9 +130,9 @@ class Builder {
   std::vector<std::int64_t> moved_;  // places of the rows in the store
 };
 
-/// Throws Error{usage} for an index that cannot be made and for a pca whose dimension is not below
-/// the keys'.
-void expect_possible(const Plan& plan);
+/// Throws Error{usage} for an index that cannot be made, for a pca whose dimension is not below the
+/// keys', and for a store of at most `rows` rows that would have neither keys nor index.
+void expect_possible(const Plan& plan, std::uint64_t rows);
 
 /// Returns the digest of one row; the store's digest is a chain of these.
 core::Digest row_digest(std::span<const Half> key, std::int32_t label);

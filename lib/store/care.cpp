@@ -30,7 +30,9 @@ void IndexOptions::fields(core::FieldList& f) {
 
 void MergeOptions::fields(core::FieldList& f) {
   IndexOptions::fields(f);
-  f("keys", keys, "stored keys: all: all dimensions; pca:D: the first D principal components");
+  f("keys", keys,
+    "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
+    "codes of the index");
   f("prune", prune,
     "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
     "label");

@@ -70,7 +70,7 @@ Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folde
 
 void Datastore::open_files(bool with_index) {
   const Manifest& m = manifest_;
-  keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  if (m.keyed()) keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
@@ -84,7 +84,7 @@ void Datastore::open_files(bool with_index) {
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   if (m.named())
     names_ = shard::read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
-  exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
+  if (m.keyed()) exact_ = std::make_unique<const ExactSearch>(keys(), width(), m.metric);
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
@@ -110,6 +110,7 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
 }
 
 void Datastore::expect_followable() const {
+  expect_keys("following pointers");
   if (manifest_.reduced())
     fail(Code::usage, "{}: does not have every original key, which following pointers needs",
          folder_);
@@ -125,6 +126,7 @@ std::int64_t Datastore::after(std::int64_t row) const {
 
 void Datastore::score(std::span<const float> all, std::span<const std::int64_t> rows,
                       std::span<float> scores, std::span<std::int32_t> labels) const {
+  expect_keys("scoring rows");
   expect_finite(all);
   std::vector<float> room;
   const auto query = scaled(all, manifest_.key_scale, room);
@@ -210,6 +212,7 @@ void Datastore::undo_scale(std::span<float> scores) const {
 
 Hits Datastore::search(std::span<const float> all, const SearchOptions& options) const {
   if (!index_) return search_exactly(all, options);
+  if (options.rescore) expect_keys("--rescore");
   std::vector<float> room;
   const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
@@ -221,6 +224,7 @@ Hits Datastore::search(std::span<const float> all, const SearchOptions& options)
 }
 
 Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& options) const {
+  expect_keys("exact search");
   std::vector<float> room;
   const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);
@@ -234,6 +238,7 @@ Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t
                       std::int64_t nprobe) {
   if (queries < 1) fail(Code::usage, "queries is {}; it takes 1 or more", queries);
   expect_range(k, nprobe);
+  store.expect_keys("measuring recall");
   if (store.index() == nullptr) return {std::min(k, store.size()), 0, 0, 1};
   return measure_recall(*store.index(), store.keys(), store.manifest().width, store.metric(),
                         queries, k, nprobe);

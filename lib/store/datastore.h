@@ -25,7 +25,8 @@ class Datastore : public Store {
   /// documents.npy, and every byte of index.faiss before FAISS reads it. Throws Error{no_input} if
   /// it is not a store or is incomplete, Error{bad_data} for corrupt or inconsistent files.
   explicit Datastore(const std::string& folder) : Datastore(folder, true) {}
-  /// Opens a store as an exact store, ignoring its index.
+  /// Opens a store as an exact store, ignoring its index. A store without keys cannot be searched
+  /// then.
   static Datastore without_index(const std::string& folder) { return {folder, false}; }
 
   /// Replaces the exact search on this machine's processors by `search`. Call it before any search.
@@ -39,11 +40,15 @@ class Datastore : public Store {
   std::int64_t after(std::int64_t row) const override;
   void score(std::span<const float> query, std::span<const std::int64_t> rows,
              std::span<float> scores, std::span<std::int32_t> labels) const override;
-  /// Searches all keys as search() does, ignoring the index.
+  /// Searches all keys as search() does, ignoring the index. Throws Error{usage} if they were not
+  /// kept.
   Hits search_exactly(std::span<const float> queries, const SearchOptions& options = {}) const;
 
-  /// Returns all keys, shape (N, d).
-  std::span<const Half> keys() const { return keys_.values<Half>(); }
+  /// Returns all keys, shape (N, d). Throws Error{usage} if they were not kept.
+  std::span<const Half> keys() const {
+    expect_keys("reading them");
+    return keys_.values<Half>();
+  }
   /// Returns all labels, shape (N).
   std::span<const std::int32_t> labels() const { return values_.values<std::int32_t>(); }
   /// Returns the first row of each document, ascending. Documents without rows repeat the next

@@ -182,8 +182,10 @@ OrderedJson to_json(const Manifest& m) {
   json["rows"] = m.rows, json["width"] = m.width, json["documents"] = m.documents;
   json["vocabulary"] = m.vocabulary, json["metric"] = name_of(m.metric);
   json["index"] = m.index, json["model"] = m.model, json["tokenizer"] = m.tokenizer;
-  json["files"]["keys"] = m.keys_file, json["files"]["values"] = m.values_file;
+  if (m.keyed()) json["files"]["keys"] = m.keys_file;
+  json["files"]["values"] = m.values_file;
   json["files"]["documents"] = m.documents_file, json["files"]["index"] = m.index_file;
+  if (!m.keyed()) json["values_hash"] = m.values_hash;
   if (!m.whole()) json["files"]["places"] = m.places_file, json["places_hash"] = m.places_hash;
   if (m.weighted()) {
     json["files"]["weights"] = m.weights_file, json["weights_hash"] = m.weights_hash;
@@ -222,7 +224,11 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.model = core::get<std::string>(json, "model", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   const auto files = core::get<Json>(json, "files", origin);
-  m.keys_file = file_name(files, "keys", ".npy", origin);
+  m.keys_file.clear();
+  if (files.contains("keys"))
+    m.keys_file = file_name(files, "keys", ".npy", origin);
+  else
+    m.values_hash = core::get<std::string>(json, "values_hash", origin);
   m.values_file = file_name(files, "values", ".npy", origin);
   m.documents_file = file_name(files, "documents", ".npy", origin);
   m.index_file = file_name(files, "index", ".faiss", origin);
@@ -250,6 +256,8 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     fail(Code::bad_data, "{}: \"key_scale\" is {}, not a power of 2 below 1", origin, m.key_scale);
   if (m.exact() != m.index_file.empty())
     fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
+  if (m.exact() && !m.keyed())
+    fail(Code::bad_data, "{}: an exact index in a store without keys", origin);
   m.digest = shard::Chain::read(json, origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
   m.index_hash = core::get<std::string>(json, "index_hash", origin);

@@ -99,7 +99,9 @@ struct Manifest {
   shard::Chain digest;          ///< chain of every row's XXH3-128 of (key, label)
   /// XXH3-128 of the files' bytes; empty: no file.
   std::string documents_hash, index_hash;
-  std::string keys_file = "keys.npy", values_file = "values.npy";
+  std::string keys_file = "keys.npy";  ///< empty: the keys were not kept
+  std::string values_file = "values.npy";
+  std::string values_hash;  ///< XXH3-128 of its elements, if the keys were not kept; else empty
   std::string documents_file = "documents.npy";
   std::string index_file;              ///< empty: exact
   std::string places_file;             ///< of a store that leaves positions out; empty: it is whole
@@ -120,6 +122,8 @@ struct Manifest {
   std::vector<Receipt> removed;
 
   bool exact() const { return index == "exact"; }
+  /// Returns false if only the index has the keys, as codes.
+  bool keyed() const { return !keys_file.empty(); }
   /// Returns true if each row, within a document, is of the position after the previous row's.
   bool whole() const { return places_file.empty(); }
   bool weighted() const { return !weights_file.empty(); }
@@ -127,7 +131,7 @@ struct Manifest {
   bool named() const { return !names_file.empty(); }
   bool scaled() const { return key_scale != 1; }
   /// Returns true if the store lacks some of the model's original keys.
-  bool reduced() const { return !whole() || projected() || weighted(); }
+  bool reduced() const { return !keyed() || !whole() || projected() || weighted(); }
   /// Returns the width of queries, which is that of the model's keys.
   std::uint64_t query_width() const { return projected() ? model_width : width; }
   /// Returns the XXH3-128 of everything that affects search results: rows, their order and

@@ -25,6 +25,7 @@ const Source& source_of(const Datastore& part) { return part.manifest().sources[
 
 void expect_part(const Datastore& part) {
   const Manifest& m = part.manifest();
+  part.expect_keys("merging");
   if (!m.removed.empty())
     fail(Code::usage, "{}: documents were removed from it; only unchanged parts can be merged",
          part.name());
@@ -136,7 +137,8 @@ Manifest merge(const std::vector<std::string>& folders, const std::string& folde
   const Datastore& first = *parts.begin()->second;
   Plan plan = plan_of(first, index);
   plan.reduction = reduction;
-  expect_possible(plan);  // refuse now rather than after copying the rows
+  // Refuse now rather than after copying the rows.
+  expect_possible(plan, source_of(*parts.rbegin()->second).part->end);
   std::optional<Builder> builder(std::in_place, folder, plan, false);
   if (builder->complete()) return read_manifest(folder);
   try {

@@ -159,7 +159,9 @@ void take_up(std::size_t row, std::span<const std::int64_t> nearest,
 
 Reduction parse_reduction(const std::string& keys, const std::string& prune) {
   Reduction how;
-  if (keys != "all") how.pca = count_behind("pca:", keys, "--keys", "all nor pca:D, as pca:64");
+  how.drop_keys = keys == "none";
+  if (keys != "all" && !how.drop_keys)
+    how.pca = count_behind("pca:", keys, "--keys", "all, none nor pca:D, as pca:64");
   if (prune == "merge")
     how.merge_neighbours = kMergeNeighbours;
   else if (prune != "none")

@@ -151,7 +151,7 @@ void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
   write_index(*index, keys.values<Half>(), next, old.name());
 }
 
-// Checks the rows' digest and the labels' range.
+// Checks the rows' digest, or the labels' hash if the store has no keys, and the labels' range.
 void verify_rows(const Datastore& store, const ProgressCallback& watch) {
   const Manifest& manifest = store.manifest();
   const std::size_t width = manifest.width, rows = manifest.rows;
@@ -162,8 +162,13 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
     if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
       fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
            store.name(), manifest.values_file, row, label, manifest.vocabulary);
-    digest.append(row_digest(store.keys().subspan(row * width, width), label));
+    if (manifest.keyed())
+      digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
+  if (!manifest.keyed() &&
+      core::hash128(std::as_bytes(store.labels())).hex() != manifest.values_hash)
+    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
+         manifest.values_file);
   if (manifest.weighted() &&
       core::hash128(std::as_bytes(store.weights())).hex() != manifest.weights_hash)
     fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
@@ -172,7 +177,7 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
       core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
     fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
          manifest.places_file);
-  if (!(digest == manifest.digest))
+  if (manifest.keyed() && !(digest == manifest.digest))
     fail(Code::bad_data, "{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
          store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
          kManifestName, manifest.digest.value().hex());
@@ -234,6 +239,7 @@ std::string Removal::repetition() const {
 void Removal::remove(const ProgressCallback& watch, const BeforeCommit& before_commit) {
   const auto& documents = request_.documents;
   const Datastore old(folder_);
+  old.expect_keys("removing documents");
   if (old.manifest().weighted())
     fail(Code::usage,
          "{}: entries of several documents were merged with --prune; rebuild it without the "
@@ -293,6 +299,7 @@ Manifest rebuild_index(const std::string& folder, const std::string& index,
   const core::FolderLock lock(folder);
   expect_no_removal(folder);
   const Datastore store = Datastore::without_index(folder);
+  store.expect_keys("rebuilding its index");
   Manifest next = store.manifest();
   ++next.generation;
   if (!index.empty()) next.index = index;

@@ -40,8 +40,8 @@ using BeforeCommit = std::function<void()>;
 /// refers to the last removal in store.json.
 class Removal {
  public:
-  /// Performs the whole removal. Throws Error{usage} for a document that does not exist, if no
-  /// document would remain, if another removal was interrupted, and if the store's generation
+  /// Performs the whole removal. Throws Error{usage} if the keys were not kept, for a document that
+  /// does not exist, if no document would remain, if another removal was interrupted, and if the store's generation
   /// differs from the request's.
   Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch = {},
           const BeforeCommit& before_commit = {});
@@ -70,12 +70,13 @@ class Removal {
 /// Rebuilds the store's index from its keys in a new generation, after verifying the digest of all
 /// rows. `index` is the factory string; if empty, it is the current one. The existing index is not
 /// read. A process that is killed at any moment leaves the old store or the new one. Throws
-/// Error{usage} as Index::make() does, Error{bad_data} for corrupt rows.
+/// Error{usage} as Index::make() does and if the keys were not kept, Error{bad_data} for corrupt
+/// rows.
 Manifest rebuild_index(const std::string& folder, const std::string& index,
                        const ProgressCallback& watch = {}, const BeforeCommit& before_commit = {});
 
-/// Reads every byte of a store and checks the rows' digest, the labels' range, and everything that
-/// opening checks. Throws Error{bad_data}, naming what is corrupt.
+/// Reads every byte of a store and checks the rows' digest (without keys, the labels' hash), the
+/// labels' range, and everything that opening checks. Throws Error{bad_data}, naming what is corrupt.
 void verify(const std::string& folder, const ProgressCallback& watch = {});
 
 }  // namespace store

@@ -4,6 +4,14 @@
 
 namespace store {
 
+void Store::expect_keys(std::string_view what) const {
+  if (manifest().keyed()) return;
+  core::fail(core::Code::usage,
+             "{}: its keys were not kept (--keys none), and {} needs them; build the store again "
+             "with --keys all",
+             name(), what);
+}
+
 void Store::expect_followable() const {
   core::fail(core::Code::usage, "{}: its rows are on another rank; pointers cannot be followed",
              name());

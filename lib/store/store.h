@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "store/manifest.h"
@@ -19,7 +20,8 @@ struct SearchOptions {
   /// Inverted lists to search; exact stores ignore it.
   std::int64_t nprobe = 32;
   std::int64_t threads = 0;  ///< threads of exact search; 0: one per processor
-  /// Recomputes the scores of FAISS's hits from the stored keys and sorts again.
+  /// Recomputes the scores of FAISS's hits from the stored keys and sorts again. Throws
+  /// Error{usage} if the keys were not kept.
   bool rescore = false;
 };
 
@@ -60,6 +62,8 @@ class Store {
   /// Returns the context of a row that a search found, with at most `most` preceding labels.
   virtual RowContext context(std::int64_t row, std::int64_t most) const = 0;
 
+  /// Throws Error{usage} that names `what`, the work that needs keys, if the store has none.
+  void expect_keys(std::string_view what) const;
   /// Throws Error{usage} if the rows are not available locally, as after() and score() do.
   virtual void expect_followable() const;
   /// Returns the next row in the row's document; -1 if there is none. Throws Error{usage} if the

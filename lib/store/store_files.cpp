@@ -42,10 +42,9 @@ bool is_store_file(std::string_view name) {
 }
 
 std::vector<std::string> files_of(const Manifest& manifest) {
-  std::vector<std::string> names{manifest.keys_file, manifest.values_file, manifest.documents_file,
-                                 kManifestName};
-  for (const auto& name : {manifest.index_file, manifest.places_file, manifest.weights_file,
-                           manifest.projection_file, manifest.names_file})
+  std::vector<std::string> names{manifest.values_file, manifest.documents_file, kManifestName};
+  for (const auto& name : {manifest.keys_file, manifest.index_file, manifest.places_file,
+                           manifest.weights_file, manifest.projection_file, manifest.names_file})
     if (!name.empty()) names.push_back(name);
   return names;
 }

@@ -24,6 +24,7 @@ struct Stretch {
 Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   const std::string text = data.fingerprint().hex();
   const Manifest& manifest = store.manifest();
+  store.expect_keys("build-targets");
   if (manifest.reduced())
     fail(Code::usage, "{}: does not have every original key, which targets need", store.name());
   if (!manifest.removed.empty())

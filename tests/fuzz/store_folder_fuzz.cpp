@@ -28,6 +28,7 @@ void search(const store::Datastore& opened) {
   store::SearchOptions options;
   options.k = 5, options.nprobe = 2, options.threads = 1;
   for (const bool rescore : {false, true}) {
+    if (rescore && !opened.manifest().keyed()) continue;
     options.rescore = rescore;
     const auto hits = opened.search(queries, options);
     for (std::size_t i = 0; i < hits.ids.size(); ++i) {

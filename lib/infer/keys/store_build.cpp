@@ -72,7 +72,9 @@ void StoreBuildOptions::fields(core::FieldList& f) {
     "trained without memory, else ip",
     {"auto", "ip", "l2"});
   f("append", append, "append to this store");
-  f("keys", keys, "stored keys: all: all dimensions; pca:D: the first D principal components");
+  f("keys", keys,
+    "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
+    "codes of the index");
   f("key-scale", key_scale,
     "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
     "not change")
@@ -144,7 +146,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
   if (append && given.count("key-scale") == 0)
     plan.key_scale = store::read_manifest(folder).key_scale;
-  store::expect_possible(plan);  // refuse now rather than after the rows
+  store::expect_possible(plan, range_.size());  // refuse now rather than after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;
   was_complete_ = builder_->complete();

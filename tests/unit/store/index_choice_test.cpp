@@ -51,6 +51,17 @@ DOCTEST_TEST_CASE(
     DOCTEST_CHECK(name.find("faiss") == name.npos);
   DOCTEST_CHECK(store::Datastore(scattered.path).index() == nullptr);
 
+  // Without keys there is no exact search to change to.
+  const StoreFolder keyless;
+  auto plan = make_plan("");
+  plan.reduction.drop_keys = true;
+  const auto codes = build_store(keyless.path, plan, rows, {0}, false, kMany);
+  DOCTEST_CHECK(codes.index == "IVF512,SQ8");
+  const auto warning = store::recall_warning("s", codes);
+  DOCTEST_CHECK(warning.find("low recall") != warning.npos);
+  DOCTEST_CHECK(warning.find("exact") == warning.npos);
+  DOCTEST_CHECK(warning.find("--rescore") == warning.npos);
+
   // A choice stays, with its recall.
   const auto own = built(chosen, rows, "IVF512,SQ8");
   DOCTEST_CHECK(own.index == "IVF512,SQ8");
