@@ -137,6 +137,7 @@ class Parser {
   void inverted(std::uint64_t n_lists, std::uint64_t code_bytes, std::uint64_t rows);
   void blocks(std::uint64_t n_lists, std::uint64_t block_rows, std::uint64_t block_bytes,
               std::uint64_t rows);
+  std::vector<bool> none_seen(std::uint64_t rows) const;
   void numbers(const Array<std::int64_t>& ids, std::vector<bool>& seen) const;
   std::string_view type() {
     expect(left() >= 4, "its type");
@@ -305,6 +306,12 @@ void Parser::numbers(const Array<std::int64_t>& ids, std::vector<bool>& seen) co
   }
 }
 
+// Returns a flag for each row; the rest of the file has a number for each.
+std::vector<bool> Parser::none_seen(std::uint64_t rows) const {
+  expect(rows <= left() / sizeof(std::int64_t), "its number of rows");
+  return std::vector<bool>(rows);
+}
+
 void Parser::inverted(std::uint64_t n_lists, std::uint64_t code_bytes, std::uint64_t rows) {
   expect(type() == "ilar", "the kind of lists");
   expect(read<std::uint64_t>("lists") == n_lists, "the number of lists");
@@ -323,7 +330,7 @@ void Parser::inverted(std::uint64_t n_lists, std::uint64_t code_bytes, std::uint
       sizes[some[i]] = some[i + 1];
     }
   }
-  std::vector<bool> seen(rows);
+  auto seen = none_seen(rows);
   for (const std::uint64_t size : sizes) {
     expect(size <= rows, "the size of a list");
     elements<std::byte>(size * code_bytes, "codes");
@@ -338,7 +345,7 @@ void Parser::blocks(std::uint64_t n_lists, std::uint64_t block_rows, std::uint64
   expect(read<std::uint64_t>("lists") == kNoCodeSize, "the size of codes");
   expect(read<std::uint64_t>("lists") == block_rows, "the size of blocks");
   expect(read<std::uint64_t>("lists") == block_bytes, "the size of blocks");
-  std::vector<bool> seen(rows);
+  auto seen = none_seen(rows);
   for (std::uint64_t i = 0; i < n_lists; ++i) {
     const auto ids = vector<std::int64_t>("numbers of rows");
     numbers(ids, seen);
