@@ -293,6 +293,57 @@ END
   rm -r t
 }
 
+@test "--keys none keeps the index's codes and not the keys: same loss; what needs keys is refused" {
+  build-datastore -q -m model --index IVF4,SQ8 a.shard.zst -o s
+  build-datastore -q -m model --index IVF4,SQ8 --keys none --json a.shard.zst -o t >receipt
+  grep -q '"keys":"none"' receipt
+  [ ! -e t/keys.npy ]
+  [ "$(find t -type f | sort | tr '\n' ' ')" = "t/documents.npy t/index.faiss t/store.json t/values.npy " ]
+  cmp s/index.faiss t/index.faiss
+  store info --json t | grep -q '"keys":"none"'
+  store verify --json t | grep -q '"verified":true'
+  for store in s t; do
+    eval-ppl -m model --datastore $store --combine interpolate --per-token $store.tsv --json b.shard.zst >/dev/null
+    store search --json -t bytes -m model --k 3 $store "The cat sat" >$store.found
+  done
+  cmp <(grep -v '^#' s.tsv) <(grep -v '^#' t.tsv)
+  cmp s.found t.found
+  cp -r t before
+  for command in "eval-ppl -q -m model --datastore t --rescore b.shard.zst" \
+    "eval-ppl -q -m model --datastore t --min-pointers 1 b.shard.zst" \
+    "store search -t bytes -m model --rescore t The" "store rebuild t" "store rebuild --index IVF4,Flat t" \
+    "store recall t" "store remove --document 1 t" "store merge t -o u" "build-targets --datastore t a.shard.zst -o u"; do
+    # shellcheck disable=SC2086  # words
+    run -64 --separate-stderr $command
+    [[ "$stderr" == *"t: its keys were not kept (--keys none), and "*" needs them; build the store again with --keys all" ]]
+    [ "$(wc -l <<<"$stderr")" -eq 1 ]
+    [ ! -e u ]
+  done
+  run -64 --separate-stderr build-datastore -q -m model --append t b.shard.zst
+  [[ "$stderr" == *"t: --append cannot be combined with --keys none; build a new store, since its keys were not kept" ]]
+  run -64 --separate-stderr build-datastore -q -m model --keys none --append s b.shard.zst
+  [[ "$stderr" == *"--append: cannot be combined with --keys none" ]]
+  for index in "" "--index exact"; do
+    # shellcheck disable=SC2086  # words
+    run -64 --separate-stderr build-datastore -q -m model --keys none $index a.shard.zst -o u
+    [[ "$stderr" == *"--keys none: "*"index"* ]]
+    [ ! -e u ]
+  done
+  run -64 --separate-stderr build-datastore -q -m model --index IVF4,SQ8 --keys none --part 1/2 a.shard.zst -o u
+  [[ "$stderr" == *"--part; give them to store merge" ]]
+  diff -r t before
+  for delay in 0.2 0.4 0.6; do
+    timeout --foreground -s KILL "$delay" build-datastore -q -m model --index IVF4,SQ8 --keys none a.shard.zst -o v >/dev/null || [[ $? == @(124|137) ]]
+  done
+  build-datastore -q -m model --index IVF4,SQ8 --keys none a.shard.zst -o v
+  diff -r t v
+  damage t/values.npy 140
+  run store verify t
+  [ "$status" -eq 65 ]
+  [[ "$output" == *values.npy* ]]
+  rm -r t v before
+}
+
 @test "a store of principal components: parts, adding, removing, damage, and what is refused" {
   for part in 1 2; do
     build-datastore -q -j 1 -m model --batch-tokens 64 --part $part/2 a.shard.zst -o part.$part

@@ -107,6 +107,8 @@ std::string StoreBuildOptions::folder(const std::string& output,
   if (store::parse_reduction(keys, prune).any() && core::is_part(part))
     core::fail(core::Code::usage,
                "--keys, --prune: cannot be combined with --part; give them to store merge");
+  if (store::parse_reduction(keys, prune).drop_keys && !append.empty())
+    core::fail(core::Code::usage, "--append: cannot be combined with --keys none");
   if (append.empty() == output.empty())
     core::fail(core::Code::usage, "-o STORE or --append STORE is missing; see --help");
   if (model.empty())
