@@ -67,11 +67,11 @@ class Builder {
  public:
   /// Begins a store in `folder`, which is created if necessary, or resumes one that an equal plan
   /// began. With `append`, adds the rows to a complete store with keys, whose model, tokenizer,
-  /// width, metric, index and pca must be equal (an empty index and no pca mean the store's). Throws
-  /// Error{usage} if an unfinished plan differs (naming the difference), if a store exists and
-  /// `append` is false, or if an addition has text that the store already has, together with other
-  /// text or with other windows; Error{bad_data}, naming both, for another model or tokenizer;
-  /// Error{cannot_create} for a folder with other files.
+  /// width, metric, index and pca must be equal (an empty index and no pca mean the store's).
+  /// Throws Error{usage} if an unfinished plan differs (naming the difference), if a store exists
+  /// and `append` is false, or if an addition has text that the store already has, together with
+  /// other text or with other windows; Error{bad_data}, naming both, for another model or
+  /// tokenizer; Error{cannot_create} for a folder with other files.
   Builder(std::string folder, Plan plan, bool append);
 
   /// Returns true if the store already has these rows, so that there is nothing to add or finish.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
@@ -70,7 +71,10 @@ Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folde
 
 void Datastore::open_files(bool with_index) {
   const Manifest& m = manifest_;
-  if (m.keyed()) keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  if (m.keyed())
+    keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  else
+    open_linked_keys();
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
@@ -93,6 +97,18 @@ void Datastore::open_files(bool with_index) {
   index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
 }
 
+// Maps the keys of another store, which must be those that this store had.
+void Datastore::open_linked_keys() {
+  const std::string link = folder_ + "/" + kKeysLink;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(link))) return;
+  const Manifest other = read_manifest(link);
+  if (!other.keyed() || other.rows != manifest_.rows || other.width != manifest_.width ||
+      !(other.digest == manifest_.digest))
+    fail(Code::bad_data, "{}: does not have the keys of {}; link a store of the same rows", link,
+         folder_);
+  keys_ = NpyArray(link + "/" + other.keys_file, "<f2", other.rows, other.width, true);
+}
+
 std::int64_t Datastore::document_of(std::int64_t row) const {
   const auto first = documents();
   return std::upper_bound(first.begin(), first.end(), row) - first.begin() - 1;
@@ -107,6 +123,10 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   return {document,
           {before.begin(), before.end()},
           names_.empty() ? std::string() : names_[static_cast<std::size_t>(document)]};
+}
+
+void Datastore::expect_rescorable() const {
+  if (keys_.values<Half>().empty() && size() > 0) Store::expect_rescorable();
 }
 
 void Datastore::expect_followable() const {
@@ -173,6 +193,7 @@ void Datastore::add_labels(Hits& hits) const {
 
 void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
   std::vector<float> key(manifest_.width);
+  const auto keys = keys_.values<Half>();
   const auto k = static_cast<std::size_t>(hits.k);
   std::vector<std::size_t> order(k);
   std::vector<std::pair<float, std::int64_t>> sorted(k);
@@ -181,7 +202,7 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
       const std::int64_t id = hits.ids[q * k + i];
       float score = -std::numeric_limits<float>::infinity();
       if (id >= 0) {
-        to_float(&keys()[static_cast<std::size_t>(id) * manifest_.width], key);
+        to_float(&keys[static_cast<std::size_t>(id) * manifest_.width], key);
         const float exact =
             score_of(manifest_.metric, &queries[q * manifest_.width], key.data(), width());
         if (!std::isnan(exact)) score = exact;  // NaN from a corrupt key; sorting needs an order
@@ -212,7 +233,7 @@ void Datastore::undo_scale(std::span<float> scores) const {
 
 Hits Datastore::search(std::span<const float> all, const SearchOptions& options) const {
   if (!index_) return search_exactly(all, options);
-  if (options.rescore) expect_keys("--rescore");
+  if (options.rescore) expect_rescorable();
   std::vector<float> room;
   const auto queries = project(all, room);
   Hits hits = empty_hits(queries, options);

@@ -23,7 +23,9 @@ class Datastore : public Store {
  public:
   /// Opens a store. Checks store.json, the arrays' headers and sizes, every first row in
   /// documents.npy, and every byte of index.faiss before FAISS reads it. Throws Error{no_input} if
-  /// it is not a store or is incomplete, Error{bad_data} for corrupt or inconsistent files.
+  /// it is not a store or is incomplete, Error{bad_data} for corrupt or inconsistent files. If a
+  /// store without keys has a kKeysLink, the keys there are mapped for rescoring; throws
+  /// Error{bad_data} unless they have the width, number and digest of the store's.
   explicit Datastore(const std::string& folder) : Datastore(folder, true) {}
   /// Opens a store as an exact store, ignoring its index. A store without keys cannot be searched
   /// then.
@@ -36,6 +38,7 @@ class Datastore : public Store {
   const Manifest& manifest() const override { return manifest_; }
   Hits search(std::span<const float> queries, const SearchOptions& options = {}) const override;
   RowContext context(std::int64_t row, std::int64_t most) const override;
+  void expect_rescorable() const override;
   void expect_followable() const override;
   std::int64_t after(std::int64_t row) const override;
   void score(std::span<const float> query, std::span<const std::int64_t> rows,
@@ -68,6 +71,7 @@ class Datastore : public Store {
  private:
   Datastore(const std::string& folder, bool with_index);
   void open_files(bool with_index);
+  void open_linked_keys();
   /// Scales and projects queries as the keys were.
   std::span<const float> project(std::span<const float> queries, std::vector<float>& room) const;
   /// Converts scores of scaled keys and queries to scores of unscaled ones.
@@ -78,7 +82,8 @@ class Datastore : public Store {
   Hits empty_hits(std::span<const float> queries, const SearchOptions& options) const;
   std::string folder_;
   Manifest manifest_;
-  NpyArray keys_, values_, documents_, places_, weights_;
+  NpyArray keys_;  // those of kKeysLink if the store has none; empty: none
+  NpyArray values_, documents_, places_, weights_;
   std::vector<std::string> names_;
   Projection projection_;  // of queries, if keys were projected
   std::unique_ptr<const KeySearch> exact_;

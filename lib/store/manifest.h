@@ -140,6 +140,9 @@ struct Manifest {
 };
 
 inline constexpr const char* kManifestName = "store.json";
+/// In the folder of a store without keys: the folder of a store with the same rows and their keys,
+/// or a link to it.
+inline constexpr const char* kKeysLink = "keys";
 
 core::OrderedJson to_json(const Receipt& receipt);
 core::OrderedJson to_json(const SourcePart& part);

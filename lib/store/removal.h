@@ -41,8 +41,8 @@ using BeforeCommit = std::function<void()>;
 class Removal {
  public:
   /// Performs the whole removal. Throws Error{usage} if the keys were not kept, for a document that
-  /// does not exist, if no document would remain, if another removal was interrupted, and if the store's generation
-  /// differs from the request's.
+  /// does not exist, if no document would remain, if another removal was interrupted, and if the
+  /// store's generation differs from the request's.
   Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch = {},
           const BeforeCommit& before_commit = {});
   /// Returns store.json's record of each document.
@@ -76,7 +76,8 @@ Manifest rebuild_index(const std::string& folder, const std::string& index,
                        const ProgressCallback& watch = {}, const BeforeCommit& before_commit = {});
 
 /// Reads every byte of a store and checks the rows' digest (without keys, the labels' hash), the
-/// labels' range, and everything that opening checks. Throws Error{bad_data}, naming what is corrupt.
+/// labels' range, and everything that opening checks. Throws Error{bad_data}, naming what is
+/// corrupt.
 void verify(const std::string& folder, const ProgressCallback& watch = {});
 
 }  // namespace store

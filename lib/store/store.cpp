@@ -12,6 +12,14 @@ void Store::expect_keys(std::string_view what) const {
              name(), what);
 }
 
+void Store::expect_rescorable() const {
+  if (manifest().keyed()) return;
+  core::fail(core::Code::usage,
+             "{}: its keys were not kept (--keys none), and --rescore needs them; link {}/{} to "
+             "the folder of a store with the same keys",
+             name(), name(), kKeysLink);
+}
+
 void Store::expect_followable() const {
   core::fail(core::Code::usage, "{}: its rows are on another rank; pointers cannot be followed",
              name());

@@ -21,7 +21,7 @@ struct SearchOptions {
   std::int64_t nprobe = 32;
   std::int64_t threads = 0;  ///< threads of exact search; 0: one per processor
   /// Recomputes the scores of FAISS's hits from the stored keys and sorts again. Throws
-  /// Error{usage} if the keys were not kept.
+  /// Error{usage} as Store::expect_rescorable() does.
   bool rescore = false;
 };
 
@@ -64,6 +64,8 @@ class Store {
 
   /// Throws Error{usage} that names `what`, the work that needs keys, if the store has none.
   void expect_keys(std::string_view what) const;
+  /// Throws Error{usage} if the store has no keys to compute scores from (SearchOptions::rescore).
+  virtual void expect_rescorable() const;
   /// Throws Error{usage} if the rows are not available locally, as after() and score() do.
   virtual void expect_followable() const;
   /// Returns the next row in the row's document; -1 if there is none. Throws Error{usage} if the

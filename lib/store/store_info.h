@@ -10,7 +10,8 @@ namespace store {
 
 /// Info is the report of `store info`.
 struct Info {
-  /// describe(), vocabulary, removed (documents), query_width, key_scale, calibration, left_out, bytes (of all files).
+  /// describe(), vocabulary, removed (documents), query_width, key_scale, calibration, left_out,
+  /// bytes (of all files).
   core::OrderedJson report;
   /// Per source: data, rows, documents, part, windows.
   std::vector<core::OrderedJson> sources;

@@ -310,7 +310,7 @@ class StoreKind : public SourceKind {
     plan.stores.opened = context.loaded == nullptr ? context.opened
                          : given                   ? (*context.open)(folders, *context.loaded)
                                                    : open_stores(folders, *context.loaded);
-    if (plan.stores.any() && plan.stores.rescore) plan.stores.opened->expect_keys("--rescore");
+    if (plan.stores.any() && plan.stores.rescore) plan.stores.opened->expect_rescorable();
     if (plan.stores.any() && plan.stores.follow > 0) plan.stores.opened->expect_followable();
     use_calibration(o, plan);
   }

@@ -26,6 +26,7 @@ class Elsewhere : public store::Store {
                      const store::SearchOptions& /*options*/) const override {
     fail(Code::bug, "{}: is searched by another rank", name_);
   }
+  void expect_rescorable() const override {}  // its own rank checks
   store::RowContext context(std::int64_t /*row*/, std::int64_t /*most*/) const override {
     fail(Code::usage, "{}: belongs to another rank, which alone can cite it", name_);
   }

@@ -52,7 +52,7 @@ StoreSearch::StoreSearch(const StoreSearchOptions& options, torch::Device device
       windows_(windows_of(store_, loaded_)) {
   store_.expect_model(loaded_.fingerprint.hex(), model::tokenizer_fingerprint(loaded_.tokenizer),
                       options.model);
-  if (options.rescore) store_.expect_keys("--rescore");
+  if (options.rescore) store_.expect_rescorable();
   if (nn::in_host_memory(loaded_.model->head->weights().at(0))) return;
   DeviceRoom room = device_room(device);
   search_on(store_, device, room);

@@ -289,8 +289,8 @@ Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const Sto
   return all.best(k);
 }
 
-void Stores::expect_keys(std::string_view what) const {
-  for (const auto& store : stores_) store->expect_keys(what);
+void Stores::expect_rescorable() const {
+  for (const auto& store : stores_) store->expect_rescorable();
 }
 
 void Stores::expect_followable() const {

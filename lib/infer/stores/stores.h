@@ -43,8 +43,8 @@ class Stores {
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
                 std::int64_t k) const;
 
-  /// Throws Error{usage} that names the first store whose keys were not kept; `what` needs them.
-  void expect_keys(std::string_view what) const;
+  /// Throws Error{usage} that names the first store without keys to compute scores from.
+  void expect_rescorable() const;
   /// Throws Error{usage} that names the first store without support for pointers.
   void expect_followable() const;
   std::size_t size() const { return stores_.size(); }

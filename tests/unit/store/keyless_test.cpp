@@ -119,6 +119,37 @@ DOCTEST_TEST_CASE("whatever needs keys refuses a store without them, and leaves 
   DOCTEST_CHECK(contents(folder.path) == before);
 }
 
+DOCTEST_TEST_CASE(
+    "a store without keys is rescored from a store with the same keys, linked or not") {
+  const StoreFolder with, without, others, more;
+  const auto rows = random_rows(900, 28), asked = random_rows(5, 29);
+  build_store(with.path, make_plan("IVF4,SQ8"), rows, {0, 300});
+  build_store(without.path, keyless_plan("IVF4,SQ8"), rows, {0, 300});
+  const store::SearchOptions options{.k = 20, .nprobe = 4, .rescore = true};
+  const auto expected = store::Datastore(with.path).search(asked.keys, options);
+  const fs::path link = without.path / store::kKeysLink;
+  fs::create_directory_symlink(with.path, link);
+  const auto found = store::Datastore(without.path).search(asked.keys, options);
+  DOCTEST_CHECK(found.ids == expected.ids);
+  DOCTEST_CHECK(found.scores == expected.scores);
+  // Only rescoring uses them, and the link stays.
+  const std::string path = without.path;
+  expect_refused(path, [&] { store::Datastore(path).search_exactly(asked.keys, {.k = 3}); });
+  expect_refused(path, [&] { store::rebuild_index(path, "IVF4,Flat"); });
+  DOCTEST_CHECK(store::Builder(path, keyless_plan("IVF4,SQ8"), false).complete());
+  DOCTEST_CHECK(fs::is_symlink(link));
+  // Keys of other rows, no keys, no store.
+  build_store(others.path, make_plan(), random_rows(900, 30), {0, 300});
+  build_store(more.path, make_plan(), random_rows(901, 28), {0, 300});
+  for (const auto& wrong : {others.path, more.path, without.path, without.path / "none"}) {
+    fs::remove(link);
+    fs::create_directory_symlink(wrong, link);
+    const auto error = thrown([&] { store::Datastore{path}; });
+    DOCTEST_CHECK(error.code == (wrong == without.path / "none" ? 66 : 65));
+    DOCTEST_CHECK(error.names(link.string()));
+  }
+}
+
 DOCTEST_TEST_CASE("without keys a store needs an index") {
   for (const std::string index : {"exact", ""}) {
     const auto error = thrown([&] { store::expect_possible(keyless_plan(index), 65'536); });
