@@ -1,5 +1,5 @@
 # Memories that are trained with the model beside memories of test, alone and in pairs: does one make the other superfluous?
-# Included by the Makefile: make trained SCALE=... DATA=...; small takes about a quarter of an hour on two cores.
+# Included by the Makefile: make trained SCALE=... DATA=...; small takes about 20 minutes on two cores.
 #
 # All models are of one shape, one text and as many updates of as many tokens: plain; wider, whose feed-forward networks have the
 # parameters that the tables have; product-key and ngram, with a table; trime, trained with the local and the long memory; and
@@ -52,7 +52,7 @@ added = $(foreach t,none cache ngrams store cache-ngrams,plain:$(t)+ngram:$(t)) 
   $(foreach m,plain wider product-key ngram,$(m):none+$(m):ngrams) $(foreach m,trime both,$(m):long+$(m):long-ngrams)
 model_of = $(firstword $(subst :, ,$(1)))
 test_of = $(lastword $(subst :, ,$(1)))
-file_of = $(OUT)/trained/$(subst :,/,$(1))
+file_of = $(OUT)/tested/$(subst :,/,$(1))
 
 define course
 $(OUT)/trained/$(1)/model.safetensors: $(shards)
@@ -63,15 +63,16 @@ $(OUT)/trained/$(1)/store/store.json: $(OUT)/train.shard.zst $(OUT)/trained/$(1)
 endef
 $(foreach c,$(courses),$(eval $(call course,$(c))))
 
-# $(call tested_row,MODEL,TEST)
+# $(call tested_row,MODEL,TEST); its files are not in the model's folder, whose files no program replaces.
 define tested_row
-$(OUT)/trained/$(1)/$(2).conf: $(OUT)/valid.shard.zst $(OUT)/trained/$(1)/model.safetensors $(call with.$(2),$(1))
+$(OUT)/tested/$(1)/$(2).conf: $(OUT)/valid.shard.zst $(OUT)/trained/$(1)/model.safetensors $(call with.$(2),$(1))
+	@mkdir -p $$(@D)
 	$(if $(filter none,$(2)),touch $$@,eval-ppl -m $(OUT)/trained/$(1) $($(SCALE).window) $(jobs) $(call test.$(2),$(1)) --tune $$< --tune-output $$@)
-$(OUT)/trained/$(1)/$(2).json: $(OUT)/test.shard.zst $(OUT)/trained/$(1)/$(2).conf $(OUT)/train.shard.zst
-	eval-ppl -m $(OUT)/trained/$(1) $($(SCALE).window) $(jobs) --config $(OUT)/trained/$(1)/$(2).conf $(if $(filter none,$(2)),--memory none) \
+$(OUT)/tested/$(1)/$(2).json: $(OUT)/test.shard.zst $(OUT)/tested/$(1)/$(2).conf $(OUT)/train.shard.zst
+	eval-ppl -m $(OUT)/trained/$(1) $($(SCALE).window) $(jobs) --config $(OUT)/tested/$(1)/$(2).conf $(if $(filter none,$(2)),--memory none) \
 	  --by frequency --counts $(OUT)/train.shard.zst --per-token $$(@:.json=.tsv) --timings $$(@:.json=.time) --json $$< -o $$@
-$(OUT)/trained/$(1)/$(2).p: $(OUT)/trained/plain/none.json $(OUT)/trained/$(1)/$(2).json
-	compare-ppl --json $(OUT)/trained/plain/none.tsv $(OUT)/trained/$(1)/$(2).tsv -o $$@
+$(OUT)/tested/$(1)/$(2).p: $(OUT)/tested/plain/none.json $(OUT)/tested/$(1)/$(2).json
+	compare-ppl --json $(OUT)/tested/plain/none.tsv $(OUT)/tested/$(1)/$(2).tsv -o $$@
 endef
 $(foreach t,$(tested),$(eval $(call tested_row,$(call model_of,$(t)),$(call test_of,$(t)))))
 
@@ -96,7 +97,7 @@ $(OUT)/added.tsv: $(foreach t,$(tested),$(call file_of,$(t)).json)
 	@{ printf 'from\tto\tdifference\tlow\thigh\tp\n'; \
 	for pair in $(added); do \
 	  from=$${pair%+*} to=$${pair#*+}; \
-	  compare-ppl --json $(OUT)/trained/$${from/:/\/}.tsv $(OUT)/trained/$${to/:/\/}.tsv | sed -E \
+	  compare-ppl --json $(OUT)/tested/$${from/:/\/}.tsv $(OUT)/tested/$${to/:/\/}.tsv | sed -E \
 	    "s/.*\"difference\":([^,]*),\"low\":([^,]*),\"high\":([^,]*),.*\"p\":([^,}]*).*/$$from\t$$to\t\1\t\2\t\3\t\4/"; \
 	done; } >$@
 
