@@ -74,6 +74,8 @@ function(tessera_unit_tests)
       LIBRARIES unit_main tessera_${room} ${beside} dep::rapidcheck)
     if(torch)
       tessera_batches(unit_${room} 12)
+    else()
+      tessera_batches(unit_${room} 6)
     endif()
     add_test(NAME unit_${room} COMMAND unit_${room} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     # Threads that spin while they wait make small tensors many times slower where other tests run beside them.

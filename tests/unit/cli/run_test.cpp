@@ -13,7 +13,7 @@
 
 namespace {
 
-struct Options {
+struct RunOptions {
   bool flag = true;
   std::int64_t size = 4;
   std::vector<std::string> names;
@@ -28,28 +28,28 @@ struct Options {
   }
 };
 
-struct Outcome {
+struct Run {
   int code = 0;
   bool ran = false;
-  Options options;
+  RunOptions options;
   cli::Context context;
 };
 
 template <class F>
-Outcome run(std::vector<std::string> words, F body) {
-  Outcome outcome;
+Run run(std::vector<std::string> words, F body) {
+  Run outcome;
   words.insert(words.begin(), "program");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   outcome.code = cli::run(static_cast<int>(argv.size()), argv.data(), {"program", "For tests.", ""},
-                          outcome.options, [&](const Options&, const cli::Context& context) {
+                          outcome.options, [&](const RunOptions&, const cli::Context& context) {
                             outcome.ran = true;
                             outcome.context = context;
                             return body();
                           });
   return outcome;
 }
-Outcome run(const std::vector<std::string>& words) {
+Run run(const std::vector<std::string>& words) {
   return run(words, [] { return 0; });
 }
 

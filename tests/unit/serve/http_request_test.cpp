@@ -5,7 +5,7 @@
 namespace {
 
 // Returns the status of a refusal, or 0 for a valid request.
-int refused(const std::string& head, std::size_t most = 1000) {
+int refused_request(const std::string& head, std::size_t most = 1000) {
   try {
     serve::parse_head(head).body_bytes(most);
   } catch (const serve::HttpError& error) {
@@ -15,7 +15,7 @@ int refused(const std::string& head, std::size_t most = 1000) {
 }
 
 int refused_header(const std::string& line) {
-  return refused("GET / HTTP/1.1\r\nHost: a\r\n" + line + "\r\n\r\n");
+  return refused_request("GET / HTTP/1.1\r\nHost: a\r\n" + line + "\r\n\r\n");
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ DOCTEST_TEST_CASE("a request's line and headers are read, names in small letters
 }
 
 DOCTEST_TEST_CASE("what is no request, or could be two, is refused") {
-  DOCTEST_CHECK(refused("GET / HTTP/1.1\r\nHost: a\r\n\r\n") == 0);
+  DOCTEST_CHECK(refused_request("GET / HTTP/1.1\r\nHost: a\r\n\r\n") == 0);
   for (const char* head :
        {"", "\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.1\r\n\r\n", "G\x01T / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -49,8 +49,8 @@ DOCTEST_TEST_CASE("what is no request, or could be two, is refused") {
         "GET /\xC3\xA4 HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\nHost: a\n\n",
         "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n",
         "GET / HTTP/1.1\r\nHost : a\r\n\r\n"})
-    DOCTEST_CHECK_MESSAGE(refused(head) == 400, head);
-  DOCTEST_CHECK(refused("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == 505);
+    DOCTEST_CHECK_MESSAGE(refused_request(head) == 400, head);
+  DOCTEST_CHECK(refused_request("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == 505);
   DOCTEST_CHECK(refused_header("Host: b") == 400);
   DOCTEST_CHECK(refused_header("A: b\x01") == 400);
   DOCTEST_CHECK(refused_header("Content-Length: 1\r\nContent-Length: 1") == 400);
@@ -61,7 +61,7 @@ DOCTEST_TEST_CASE("what is no request, or could be two, is refused") {
   DOCTEST_CHECK(refused_header("Content-Length: 1001") == 413);
   DOCTEST_CHECK(refused_header("Content-Length: 99999999999999999999999999") == 413);
   DOCTEST_CHECK(refused_header("Transfer-Encoding: chunked") == 411);
-  DOCTEST_CHECK(refused("POST / HTTP/1.1\r\nHost: a\r\n\r\n") == 411);
+  DOCTEST_CHECK(refused_request("POST / HTTP/1.1\r\nHost: a\r\n\r\n") == 411);
   std::string many;
   for (int i = 0; i < 99; ++i) many += "A" + std::to_string(i) + ": b\r\n";
   DOCTEST_CHECK(refused_header(many + "B: c") == 431);

@@ -4,14 +4,13 @@
 #include "text/chat/chat_template.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "core/io.h"
+#include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 
 namespace {
@@ -47,13 +46,9 @@ std::string why_refused(const std::string& source,
   return "";
 }
 
-struct Folder {
-  std::string path =
-      std::filesystem::temp_directory_path() / ("chat_template." + std::to_string(::getpid()));
-  Folder() { std::filesystem::create_directories(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
+struct TemplateFolder : TemporaryFolder {
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(path + "/" + name) << text;
+    core::write_file(path / name, text);
   }
 };
 
@@ -134,7 +129,7 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
 
 DOCTEST_TEST_CASE(
     "a folder's template is chat_template.jinja, else the default one of tokenizer_config.json") {
-  const Folder folder;
+  const TemplateFolder folder;
   DOCTEST_CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
   const auto user = text::user_turn("hi");
   folder.write(
@@ -163,8 +158,9 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
                     .find("leave --system out") != std::string::npos);
   folder.write("chat_template.jinja", "{{ raise_exception('no system') }}");
-  DOCTEST_CHECK_THROWS_WITH(text::Chat::in_folder(folder.path).prompt(user, "", "here"),
-                            ("here: " + folder.path + "/chat_template.jinja:1: no system").c_str());
+  DOCTEST_CHECK_THROWS_WITH(
+      text::Chat::in_folder(folder.path).prompt(user, "", "here"),
+      ("here: " + folder.path.string() + "/chat_template.jinja:1: no system").c_str());
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 namespace {
 
-struct Folder : TemporaryFolder {
+struct TextFolder : TemporaryFolder {
   std::string file(const std::string& name, const std::string& text) const {
     core::write_file(path / name, text);
     return path / name;
@@ -32,7 +32,7 @@ text::EncodedShard encode(const std::vector<std::string>& files, const text::Tok
 }  // namespace
 
 DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs") {
-  const Folder folder;
+  const TextFolder folder;
   const auto text = folder.file("text", "one two\nthree\n"), out = (folder.path / "x").string();
   text::TextOptions options;
   options.format = "lines", options.end_of_document = "none";
@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs")
 }
 
 DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
-  const Folder folder;
+  const TextFolder folder;
   const auto a = folder.file("a", "ein\nzwei\n"), b = folder.file("b", "one\ntwo\n");
   const std::string one = folder.path / "1", many = folder.path / "4";
   const auto tokenizer = sample::tokenizer("bpe");
@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
 }
 
 DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says text") {
-  const Folder folder;
+  const TextFolder folder;
   const auto lines = folder.file("x.jsonl", "{\"text\":\"a\"}\n");
   const auto plain = folder.file("x.txt", "a\n");
   text::TextOptions options;
@@ -89,7 +89,7 @@ DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says te
 }
 
 DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says what it lacks") {
-  const Folder folder;
+  const TextFolder folder;
   const auto text = folder.file("text", "low low lower lowest low\nnew newer\n");
   for (const char* kind : {"word", "bpe"}) {
     text::LearnRequest request;
@@ -116,7 +116,7 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
 }
 
 DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what is counted") {
-  const Folder folder;
+  const TextFolder folder;
   const auto lines = folder.file("lines",
                                  "{\"prompt\": \"what? \", \"completion\": \"this\"}\n"
                                  "{\"completion\": \"\", \"prompt\": \"none\", \"other\": [1]}\n");

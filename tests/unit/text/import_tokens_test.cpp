@@ -13,10 +13,10 @@
 
 namespace {
 
-using Ids = std::vector<std::uint16_t>;
+using Ids16 = std::vector<std::uint16_t>;
 
 struct Folder : TemporaryFolder {
-  std::string file(const std::string& name, const Ids& ids) const {
+  std::string file(const std::string& name, const Ids16& ids) const {
     core::write_file(path / name, {reinterpret_cast<const char*>(ids.data()), ids.size() * 2});
     return path / name;
   }
@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("documents, bytes and words are those that tokenize counts") {
   DOCTEST_CHECK(rc::check([&] {
     const auto texts = *rc::gen::nonEmpty(rc::gen::container<std::vector<std::string>>(
         rc::gen::map(sample::text(), [](std::string text) { return "x" + text; })));
-    Ids ids;
+    Ids16 ids;
     Ends ends, bytes;
     for (const auto& text : texts) {
       for (const auto id : tokenizer->encode(text)) ids.push_back(std::uint16_t(id));

@@ -15,10 +15,10 @@
 
 namespace {
 
-using Ids = std::vector<std::uint32_t>;
+using Tokens = std::vector<std::uint32_t>;
 
 // The rule as defined: the lowest rank of all pairs, leftmost first.
-Ids merged_plainly(Ids symbols, const std::vector<text::Merge>& merges) {
+Tokens merged_plainly(Tokens symbols, const std::vector<text::Merge>& merges) {
   for (;;) {
     std::size_t best = merges.size(), at = 0;
     for (std::size_t i = 0; i + 1 < symbols.size(); ++i) {
@@ -72,8 +72,8 @@ DOCTEST_TEST_CASE("merging short and long words is merging by the rule") {
     const text::MergeTable table(unique);
     text::MergeTable::Scratch scratch;
     const auto length = *rc::gen::element<std::size_t>(1, 2, 5, 20, 48, 49, 120);
-    Ids symbols = *rc::gen::container<Ids>(length, rc::gen::inRange<std::uint32_t>(0, 3));
-    const Ids expected = merged_plainly(symbols, unique);
+    Tokens symbols = *rc::gen::container<Tokens>(length, rc::gen::inRange<std::uint32_t>(0, 3));
+    const Tokens expected = merged_plainly(symbols, unique);
     table.apply(symbols, scratch);
     RC_ASSERT(symbols == expected);
   }));
@@ -100,7 +100,7 @@ DOCTEST_TEST_CASE("bpe by hand: most frequent first, ties by the lower ids, ids 
   DOCTEST_CHECK(tokens_from(tokenizer, 256) ==
                 std::vector<std::string>{"ab", "bc", "bcd", "<|endoftext|>"});
   DOCTEST_CHECK(tokenizer->token(0) == "!");
-  DOCTEST_CHECK(tokenizer->encode("abbcd") == Ids{256, 258});
+  DOCTEST_CHECK(tokenizer->encode("abbcd") == Tokens{256, 258});
   DOCTEST_CHECK(*tokenizer->end_of_document() == 259);
   // No pair is left: the vocabulary is smaller.
   DOCTEST_CHECK(bpe_of({{"ab", 5}}, 1000)->size() == 258);
@@ -118,10 +118,10 @@ DOCTEST_TEST_CASE("bpe: runs of one symbol, counts beyond 32 bits") {
 
 DOCTEST_TEST_CASE("bpe: the counts that are kept up to date are those of counting anew") {
   DOCTEST_CHECK(rc::check([] {
-    const auto words = *rc::gen::container<std::vector<Ids>>(
-        rc::gen::container<Ids>(rc::gen::inRange<std::uint32_t>(0, 4)));
+    const auto words = *rc::gen::container<std::vector<Tokens>>(
+        rc::gen::container<Tokens>(rc::gen::inRange<std::uint32_t>(0, 4)));
     text::BpeLearner learner;
-    std::vector<Ids> now = words;
+    std::vector<Tokens> now = words;
     for (std::size_t i = 0; i < words.size(); ++i) learner.add(words[i], i % 3 + 1);
     for (std::uint32_t result = 4; result < 20; ++result) {
       std::map<std::pair<std::uint32_t, std::uint32_t>, std::int64_t> counts;
@@ -156,5 +156,5 @@ DOCTEST_TEST_CASE("word: by count, then by bytes; limits; names that are words a
                 std::vector<std::string>{"<unk>", "<eos>", "zz", "a", "b", "rare"});
   DOCTEST_CHECK(text::learn_words(counts, {4, 1})->size() == 4);
   DOCTEST_CHECK(text::learn_words(counts, {0, 2})->size() == 5);
-  DOCTEST_CHECK(all->encode("\xff b") == Ids{0, 4});
+  DOCTEST_CHECK(all->encode("\xff b") == Tokens{0, 4});
 }

@@ -24,13 +24,13 @@
 namespace {
 
 const std::string kModels = "tests/golden/sentencepiece/";
-const char* const kNames[] = {"bpe", "unigram", "unigram_bytes"};
+const char* const kPieceModels[] = {"bpe", "unigram", "unigram_bytes"};
 
 std::string model_bytes(const std::string& name) {
   return core::read_file(kModels + name + ".model", std::size_t{1} << 20);
 }
 
-void put(const std::string& path, const std::string& text) {
+void put_model_file(const std::string& path, const std::string& text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
 }
@@ -52,7 +52,7 @@ std::string field(int number, int value) {
 DOCTEST_TEST_CASE("a tokenizer.model gives the ids that sentencepiece gives") {
   const auto golden = core::read_json(kModels + "ids.json");
   const auto texts = golden["texts"].get<std::vector<std::string>>();
-  for (const std::string name : kNames) {
+  for (const std::string name : kPieceModels) {
     DOCTEST_CAPTURE(name);
     const auto tokenizer = text::load_tokenizer(kModels + name + ".model");
     const auto again = text::parse_tokenizer(tokenizer->json(), "again");
@@ -75,7 +75,7 @@ DOCTEST_TEST_CASE("a text of any size has the same ids however it comes in piece
     text += sample.substr(from, rng.below(40));
     if (rng.below(30) == 0) text += "  \xE4\xBD\xA0\xE5\xA5\xBD  ";
   }
-  for (const std::string name : kNames) {
+  for (const std::string name : kPieceModels) {
     DOCTEST_CAPTURE(name);
     const auto tokenizer = text::load_tokenizer(kModels + name + ".model");
     const auto whole = tokenizer->encode(text);
@@ -171,17 +171,17 @@ DOCTEST_TEST_CASE(
   std::filesystem::copy_file(kModels + "bpe.model", folder / "m/tokenizer.model");
   const auto plain = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(plain->text_template().begin.empty());
-  put(folder / "m/tokenizer_config.json",
-      R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
+  put_model_file(folder / "m/tokenizer_config.json",
+                 R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
           "1": {"content": "<s>", "special": true}, "500": {"content": "<|im_end|>", "special": true}}})");
   const auto added = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(added->text_template().begin == std::vector<std::uint32_t>{1});
   DOCTEST_CHECK(added->token(500) == "<|im_end|>");
   DOCTEST_CHECK(text::parsing_special(*added)->encode("x<|im_end|>").back() == 500);
-  put(folder / "m/tokenizer_config.json",
-      R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
+  put_model_file(folder / "m/tokenizer_config.json",
+                 R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("piece 1 is <s>"));
-  put(folder / "bert/vocab.txt", "[PAD]\n[UNK]\n");
+  put_model_file(folder / "bert/vocab.txt", "[PAD]\n[UNK]\n");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "bert"); }).names("WordPiece"));
 }
 
@@ -211,7 +211,7 @@ DOCTEST_TEST_CASE("a tokenizer.model that is damaged or of another kind is refus
   names(unknown + "\x0A\x7F", "cut short");
   names(unknown + field(3, field(2, "\x05")), "precompiled_charsmap");
   // Any other contents are read or refused.
-  for (const std::string name : kNames) {
+  for (const std::string name : kPieceModels) {
     const auto bytes = model_bytes(name);
     for (std::size_t n = 0; n < bytes.size(); n += 97) fault(bytes.substr(0, n));
     for (std::size_t i = 0; i < bytes.size(); i += 61) {
