@@ -198,10 +198,15 @@ class Links final : public Gloo {
   }
   void add_by_tree(const Tensor& flat) override;
 
-  void gather(const Tensor& own, const std::vector<Tensor>& all) override {
-    std::vector<std::vector<Tensor>> outputs{all};
+  std::vector<Tensor> gather(const Tensor& own, const std::vector<std::int64_t>& lengths) override {
+    const bool equal = std::all_of(lengths.begin(), lengths.end(),
+                                   [&](std::int64_t length) { return length == lengths[0]; });
+    if (!equal) return gather_by_exchange(own, lengths);
+    std::vector<std::vector<Tensor>> outputs(1);
+    for (std::int64_t rank = 0; rank < size_; ++rank) outputs[0].push_back(torch::empty_like(own));
     std::vector<Tensor> inputs{own};
     gloo_->allgather(outputs, inputs)->wait();
+    return outputs[0];
   }
 
   void exchange(std::int64_t first, const std::vector<Tensor>& out,

@@ -113,20 +113,42 @@ void Group::sum(Tensor& numbers, Sum how) {
   guarded([&] { how == Sum::tree ? by.add_by_tree(flat) : by.add(flat); });
 }
 
-std::vector<Tensor> Group::gather(const Tensor& own) {
-  return is_alone() ? std::vector<Tensor>{own} : gather(transport(own), own);
+Tensor Group::reduce_scatter(std::vector<Tensor> slices, Sum how) {
+  if (is_alone()) return slices[0];
+  const torch::NoGradGuard no_grad;
+  auto& by = transport(slices[0]);
+  Tensor sum;
+  guarded([&] { sum = by.reduce_scatter(std::move(slices), how == Sum::tree); });
+  return sum;
 }
 
-std::vector<Tensor> Group::gather(Transport& by, const Tensor& own) const {
+std::vector<Tensor> Group::gather(const Tensor& own) {
+  return is_alone() ? std::vector<Tensor>{own} : gather_equal(transport(own), own);
+}
+
+std::vector<Tensor> Group::gather(const Tensor& own, const std::vector<std::int64_t>& lengths) {
+  return is_alone() ? std::vector<Tensor>{own} : gather(transport(own), own, lengths);
+}
+
+std::vector<Tensor> Group::gather_equal(Transport& by, const Tensor& own) const {
+  auto all =
+      gather(by, own, std::vector<std::int64_t>(static_cast<std::size_t>(size_), own.numel()));
+  for (auto& tensor : all) tensor = tensor.view(own.sizes());
+  return all;
+}
+
+std::vector<Tensor> Group::gather(Transport& by, const Tensor& own,
+                                  const std::vector<std::int64_t>& lengths) const {
   const torch::NoGradGuard no_grad;
-  const auto n = static_cast<std::size_t>(size_);
-  if (own.numel() == 0) return std::vector<Tensor>(n, own);
+  const auto empty = std::all_of(lengths.begin(), lengths.end(), [](auto n) { return n == 0; });
+  if (empty) return std::vector<Tensor>(lengths.size(), own);
   // Gathers bytes, because not every backend supports every dtype.
   const Tensor bytes = own.contiguous().view({-1}).view(torch::kUInt8);
+  auto byte_lengths = lengths;
+  for (auto& length : byte_lengths) length *= static_cast<std::int64_t>(own.element_size());
   std::vector<Tensor> all;
-  for (std::size_t i = 0; i < n; ++i) all.push_back(torch::empty_like(bytes));
-  guarded([&] { by.gather(bytes, all); });
-  for (auto& tensor : all) tensor = tensor.view(own.scalar_type()).view(own.sizes());
+  guarded([&] { all = by.gather(bytes, byte_lengths); });
+  for (auto& tensor : all) tensor = tensor.view(own.scalar_type());
   return all;
 }
 
@@ -134,14 +156,14 @@ std::vector<std::string> Group::gather(const std::string& own) {
   if (is_alone()) return {own};
   std::int64_t longest = 0;
   std::vector<std::int64_t> lengths;
-  for (const auto& length : gather(*gloo_, torch::tensor({std::ssize(own)}, torch::kInt64))) {
+  for (const auto& length : gather_equal(*gloo_, torch::tensor({std::ssize(own)}, torch::kInt64))) {
     lengths.push_back(length.item<std::int64_t>());
     longest = std::max(longest, lengths.back());
   }
   Tensor bytes = torch::zeros({longest}, torch::kUInt8);
   if (longest > 0) std::copy(own.begin(), own.end(), bytes.data_ptr<std::uint8_t>());
   std::vector<std::string> texts;
-  for (const auto& other : gather(*gloo_, bytes)) {
+  for (const auto& other : gather_equal(*gloo_, bytes)) {
     const auto* const begin = other.const_data_ptr<std::uint8_t>();
     texts.emplace_back(begin, begin + lengths[texts.size()]);
   }
@@ -158,7 +180,7 @@ void Group::exchange(std::int64_t first, const std::vector<Tensor>& out,
 
 std::int64_t Group::from_first(std::int64_t value) {
   if (is_alone()) return value;
-  return gather(*gloo_, torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
+  return gather_equal(*gloo_, torch::tensor({value}, torch::kInt64))[0].item<std::int64_t>();
 }
 
 unsigned Group::any(unsigned bits) {
@@ -217,7 +239,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
   // All ranks exchange their states in rounds until no rank is at work.
   const auto say = [this](std::int64_t own) {
     std::vector<std::int64_t> all;
-    for (const auto& state : gather(*gloo_, torch::tensor({own}, torch::kInt64)))
+    for (const auto& state : gather_equal(*gloo_, torch::tensor({own}, torch::kInt64)))
       all.push_back(state.item<std::int64_t>());
     for (const auto state : all)
       if (state == kStopping || state == kStopped) interrupted_ = true;

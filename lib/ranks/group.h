@@ -65,8 +65,17 @@ class Group {
   /// Each rank sends and receives at most twice the tensor's bytes.
   void sum(torch::Tensor& numbers, Sum how = Sum::tree);
 
+  /// Adds tensors over ranks, each for one rank: slices[r] (n_r), float32 or float64 and of one
+  /// length on all ranks, is this rank's part of the sum that rank r gets. Returns the sum of
+  /// slices[rank()], by the tree of sum() for any number of ranks or in the library's order (Gloo:
+  /// of the ranks). Overwrites slices[rank()]; moved here, the others are freed once they are sent.
+  torch::Tensor reduce_scatter(std::vector<torch::Tensor> slices, Sum how = Sum::tree);
+
   /// Returns every rank's tensor, in order of rank; all have equal shape and dtype.
   std::vector<torch::Tensor> gather(const torch::Tensor& own);
+  /// Returns every rank's tensor, of one dtype and with lengths[r] elements for rank r.
+  std::vector<torch::Tensor> gather(const torch::Tensor& own,
+                                    const std::vector<std::int64_t>& lengths);
   /// Returns every rank's text, of any length.
   std::vector<std::string> gather(const std::string& own);
 
@@ -101,7 +110,9 @@ class Group {
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
   void expect_all_there() const;
   Transport& transport(const torch::Tensor& tensor) const;
-  std::vector<torch::Tensor> gather(Transport& by, const torch::Tensor& own) const;
+  std::vector<torch::Tensor> gather(Transport& by, const torch::Tensor& own,
+                                    const std::vector<std::int64_t>& lengths) const;
+  std::vector<torch::Tensor> gather_equal(Transport& by, const torch::Tensor& own) const;
   std::chrono::milliseconds beat() const;
 
   std::int64_t rank_ = 0, size_ = 1, local_ = 0;

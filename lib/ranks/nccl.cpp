@@ -10,6 +10,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -71,6 +72,16 @@ class Pending {
   std::deque<Transfer> queued_;
 };
 
+// The length to which NCCL's calls that take as much of each rank pad slices of these lengths; 0 if
+// they would then transfer more than twice the slices, which are better exchanged one by one.
+std::int64_t row_of(const std::vector<std::int64_t>& lengths) {
+  constexpr std::int64_t kAlignment = 64;
+  const auto longest = *std::max_element(lengths.begin(), lengths.end()),
+             row = (longest + kAlignment - 1) / kAlignment * kAlignment, n = std::ssize(lengths),
+             all = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  return n * row <= 2 * (all + n * kAlignment) ? row : 0;
+}
+
 class Nccl final : public Transport {
  public:
   explicit Nccl(const Connection& connection)
@@ -108,23 +119,44 @@ class Nccl final : public Transport {
       const auto begin = i * flat.numel() / size_, end = (i + 1) * flat.numel() / size_;
       slices.push_back(flat.narrow(0, begin, end - begin));
     }
-    const Tensor received = torch::empty({size_, slices[me].numel()}, flat.options());
-    std::vector<Tensor> parts = received.unbind(0);
-    exchange(0, slices, parts);
-    parts[me] = slices[me];
-    add_up(parts, /*in_pairs=*/true);
-    if (me != 0) slices[me].copy_(parts[0]);
+    const auto sum = Transport::reduce_scatter(slices, /*by_tree=*/true);
+    if (me != 0) slices[me].copy_(sum);
     exchange(0, std::vector<Tensor>(n, slices[me]), slices);
   }
 
-  void gather(const Tensor& own, const std::vector<Tensor>& all) override {
-    const Tensor whole = torch::empty({size_, own.numel()}, own.options());
+  Tensor reduce_scatter(std::vector<Tensor> slices, bool by_tree) override {
+    std::vector<std::int64_t> lengths;
+    for (const auto& slice : slices) lengths.push_back(slice.numel());
+    const auto row = row_of(lengths);
+    if (by_tree || row == 0) return Transport::reduce_scatter(std::move(slices), by_tree);
+    const Tensor whole = torch::zeros({size_, row}, slices[0].options());
+    for (std::int64_t rank = 0; rank < size_; ++rank) {
+      auto& slice = slices[static_cast<std::size_t>(rank)];
+      whole[rank].narrow(0, 0, slice.numel()).copy_(slice);
+      slice.reset();
+    }
+    const Tensor own = whole[rank_];  // in place
+    transfer("ncclReduceScatter", [&] {
+      return calls_.ReduceScatter(whole.const_data_ptr(), own.data_ptr(), count(own),
+                                  type_of(whole), nccl::kSum, comm_, stream());
+    });
+    return own.narrow(0, 0, lengths[static_cast<std::size_t>(rank_)]);
+  }
+
+  std::vector<Tensor> gather(const Tensor& own, const std::vector<std::int64_t>& lengths) override {
+    const auto row = row_of(lengths);
+    if (row == 0) return gather_by_exchange(own, lengths);
+    const Tensor whole = torch::empty({size_, row}, own.options());
+    const Tensor mine = whole[rank_];  // in place
+    mine.narrow(0, 0, own.numel()).copy_(own);
     transfer("ncclAllGather", [&] {
-      return calls_.AllGather(own.const_data_ptr(), whole.data_ptr(), count(own), nccl::kUint8,
+      return calls_.AllGather(mine.const_data_ptr(), whole.data_ptr(), count(mine), nccl::kUint8,
                               comm_, stream());
     });
-    for (std::size_t rank = 0; rank < all.size(); ++rank)
-      all[rank].copy_(whole[static_cast<std::int64_t>(rank)]);
+    std::vector<Tensor> all;
+    for (std::int64_t rank = 0; rank < size_; ++rank)
+      all.push_back(whole[rank].narrow(0, 0, lengths[static_cast<std::size_t>(rank)]));
+    return all;
   }
 
   void exchange(std::int64_t first, const std::vector<Tensor>& out,

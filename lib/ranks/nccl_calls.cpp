@@ -35,6 +35,7 @@ Calls load() {
   find(library, "CommGetAsyncError", calls.CommGetAsyncError);
   find(library, "GetErrorString", calls.GetErrorString);
   find(library, "AllReduce", calls.AllReduce);
+  find(library, "ReduceScatter", calls.ReduceScatter);
   find(library, "AllGather", calls.AllGather);
   find(library, "Send", calls.Send);
   find(library, "Recv", calls.Recv);

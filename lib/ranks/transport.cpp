@@ -18,6 +18,26 @@ std::optional<std::string> Transport::failure() const {
   return failure_;
 }
 
+torch::Tensor Transport::reduce_scatter(std::vector<torch::Tensor> slices, bool by_tree) {
+  const auto me = static_cast<std::size_t>(rank_);
+  std::vector<torch::Tensor> parts(slices.size());
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    parts[i] = i == me ? slices[me] : torch::empty_like(slices[me]);
+  exchange(0, slices, parts);
+  slices.clear();
+  add_up(parts, by_tree);
+  return parts[0];
+}
+
+std::vector<torch::Tensor> Transport::gather_by_exchange(const torch::Tensor& own,
+                                                         const std::vector<std::int64_t>& lengths) {
+  std::vector<torch::Tensor> all;
+  for (const auto length : lengths) all.push_back(torch::empty({length}, own.options()));
+  all[static_cast<std::size_t>(rank_)] = own;
+  exchange(0, std::vector<torch::Tensor>(lengths.size(), own), all);
+  return all;
+}
+
 void add_up(const std::vector<torch::Tensor>& parts, bool in_pairs) {
   for (std::size_t i = 1; !in_pairs && i < parts.size(); ++i) parts[0].add_(parts[i]);
   for (std::size_t step = 1; in_pairs && step < parts.size(); step *= 2)
