@@ -136,25 +136,13 @@ int plan_only(const TrainOptions& options, const cli::Context& context) {
   return 0;
 }
 
-// Connects the ranks for tensors of this rank's device, which it returns. Pieces of gradients go
-// through the host; of NCCL's buckets every rank has all.
+// Connects the ranks for tensors of this rank's device, which it returns.
 torch::Device connect(const TrainOptions& options, const cli::Context& context,
                       ranks::Group& group) {
-  const auto& shard = options.job.thrift.shard;
-  ranks::BackendOptions backend = options.backend;
   torch::Device device = torch::kCPU;
-  const bool pieces = options.job.thrift.sharded() >= train::Sharded::gradients;
-  group.together([&] {
-    device = nn::device(options.compute.device);
-    if (pieces && backend.backend == "nccl")
-      core::fail(core::Code::usage,
-                 "--shard: {} cannot be combined with --rank-backend nccl; use gloo", shard);
-  });
-  ranks::expect_agreement(group, {{"shard", shard}});
-  if (pieces) backend.backend = "gloo";
-  auto note = ranks::connect(group, backend, device);
-  if (pieces && options.backend.backend == "auto" && device.is_cuda())
-    note = "ranks add gradients through the host, not by NCCL: --shard " + shard;
+  group.together([&] { device = nn::device(options.compute.device); });
+  ranks::expect_agreement(group, {{"shard", options.job.thrift.shard}});
+  const auto note = ranks::connect(group, options.backend, device);
   if (!note.empty()) cli::note(context, note);
   return device;
 }

@@ -1,9 +1,5 @@
 #include "train/gradient_buckets.h"
 
-#include <c10/core/Event.h>
-#include <c10/core/StreamGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 namespace train {
 
 std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights, std::int64_t bytes) {
@@ -26,6 +22,7 @@ GradientBuckets::GradientBuckets(const NamedWeights& weights, ranks::Group& grou
       group_(group),
       how_(how),
       bucket_of_(weights.size()),
+      side_(weights.front().second.device()),
       hooks_(weights, [this](std::size_t weight) { completed(weight); }) {
   for (const auto& in_bucket : buckets_of(weights, bucket_bytes)) {
     auto& bucket = buckets_.emplace_back();
@@ -35,9 +32,6 @@ GradientBuckets::GradientBuckets(const NamedWeights& weights, ranks::Group& grou
       bucket_of_[i] = buckets_.size() - 1;
     }
   }
-  const auto device = weights.front().second.device();
-  if (!device.is_cpu())
-    beside_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device, true);
 }
 
 void GradientBuckets::arm() {
@@ -59,7 +53,6 @@ void GradientBuckets::completed(std::size_t weight) {
     start(buckets_[started_]);
 }
 
-// On the stream beside, behind what the current one has to do.
 void GradientBuckets::start(Bucket& bucket) {
   const torch::NoGradGuard no_grad;
   const auto& like = weights_[bucket.weights.front()].second;
@@ -79,31 +72,17 @@ void GradientBuckets::start(Bucket& bucket) {
     begin += aligned_elements(weight.numel());
   }
   at::_foreach_copy_(bucket.parts, own);
-  if (!beside_) return group_.sum(bucket.flat, how_);
-  const c10::impl::VirtualGuardImpl streams(like.device().type());
-  c10::Event copied(like.device().type());
-  copied.record(streams.getStream(like.device()));
-  copied.block(*beside_);
-  const c10::StreamGuard on(*beside_);
-  group_.sum(bucket.flat, how_);
-}
-
-// Later work on the current stream follows what is on the one beside.
-void GradientBuckets::wait_for_sums() {
-  if (!beside_) return;
-  c10::Event summed(beside_->device_type());
-  summed.record(*beside_);
-  summed.block(c10::impl::VirtualGuardImpl(beside_->device_type()).getStream(beside_->device()));
+  sums_ = side_.run([&] { group_.sum(bucket.flat, how_); });
 }
 
 void GradientBuckets::finish() {
   armed_ = false;
   for (; started_ < buckets_.size(); ++started_) start(buckets_[started_]);
-  wait_for_sums();
+  sums_.follow();
   if (group_.any(late_ ? 1 : 0) != 0) {
     overlaps_ = false;
     for (auto& bucket : buckets_) start(bucket);
-    wait_for_sums();
+    sums_.follow();
   }
   for (auto& bucket : buckets_) {
     for (std::size_t i = 0; i < bucket.weights.size(); ++i)

@@ -3,13 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"
 #include "train/gradient_hooks.h"
 #include "train/optimiser.h"
+#include "train/side_stream.h"
 
 namespace train {
 
@@ -58,7 +58,6 @@ class GradientBuckets {
   };
   void completed(std::size_t weight);
   void start(Bucket& bucket);
-  void wait_for_sums();
 
   const NamedWeights& weights_;
   ranks::Group& group_;
@@ -69,8 +68,9 @@ class GradientBuckets {
   std::size_t started_ = 0;             // buckets, of this step
   std::size_t overlapped_ = 0;
   bool armed_ = false, late_ = false, overlaps_ = true;
-  std::optional<c10::Stream> beside_;  // the stream of sums
-  GradientHooks hooks_;                // last member, because they call completed()
+  SideStream side_;  // of sums
+  Queued sums_;
+  GradientHooks hooks_;  // last member, because they call completed()
 };
 
 }  // namespace train

@@ -84,6 +84,7 @@ void GradientShards::add(const torch::Tensor& nats, std::int64_t scored) {
   const bool complete = completes();
   if (complete) {
     while (next_ < shards_.buckets().size()) reduce_next();
+    shards_.follow_sums();
     add_block();
     next_ = 0;
     std::fill(arrived_.begin(), arrived_.end(), false);
@@ -131,17 +132,11 @@ void GradientShards::finish(Update& update) {
     ranks::add_up(blocks, how_ == ranks::Sum::tree);
     return blocks[0];
   };
-  const auto device = block_nats_[0].device();
   if (neighbours_ == Neighbours::own) block_nats_ = {added(block_nats_)};
-  auto figures = block_nats_;
-  for (auto& figure : figures) figure = figure.to(torch::kCPU);
-  figures.push_back(torch::full({}, static_cast<double>(scored_), torch::kFloat64));
-  auto all = torch::stack(figures);
-  group_.sum(all, how_);
-  figures = all.unbind();
-  update.scored = static_cast<std::int64_t>(figures.back().item<double>());
-  figures.pop_back();
-  update.loss = added(figures).clone().to(device);
+  auto nats = torch::stack(block_nats_);
+  sum_figures(nats, scored_, group_, how_);
+  update.scored = scored_;
+  update.loss = added(nats.unbind()).clone();
   for (std::size_t i = 0; i < shards_.own().size(); ++i) {
     torch::Tensor own = shards_.own()[i].second;
     own.mutable_grad() = summed_.back()[i].view(own.sizes());

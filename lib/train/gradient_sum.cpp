@@ -34,6 +34,20 @@ torch::Tensor rows_of_all(const torch::Tensor& own, ranks::Group& group) {
 
 }  // namespace
 
+void sum_figures(torch::Tensor& nats, std::int64_t& scored, ranks::Group& group, ranks::Sum how) {
+  const torch::NoGradGuard no_grad;
+  const auto place = group.reach(nats.device());
+  auto count = torch::full({1}, static_cast<double>(scored), torch::kFloat64);
+  auto figures = place.is_cpu() ? torch::cat({nats.to(place), count}) : nats.clone();
+  group.sum(figures, how);
+  if (place.is_cpu())
+    count = figures.narrow(0, nats.size(0), 1);
+  else
+    group.sum(count, how);
+  nats = figures.narrow(0, 0, nats.size(0)).to(nats.device());
+  scored = static_cast<std::int64_t>(count.item<double>());
+}
+
 GradientSum::GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group,
                          ranks::Sum how, GradientBuckets* buckets)
     : weights_(weights),
@@ -96,24 +110,6 @@ void GradientSum::add_to(Branch& left, const Branch& right) const {
   left.nats = left.nats + right.nats;
 }
 
-// The losses and counts. Without waiting for a device whose ranks are connected.
-void GradientSum::sum_figures(Branch& all) {
-  const torch::NoGradGuard no_grad;
-  if (buckets_ != nullptr) {
-    all.nats = all.nats.clone();
-    group_.sum(all.nats, how_);
-    auto count = torch::full({1}, static_cast<double>(scored_), torch::kFloat64);
-    group_.sum(count, how_);
-    scored_ = static_cast<std::int64_t>(count.item<double>());
-    return;
-  }
-  auto figures = torch::stack(
-      {all.nats.to(torch::kCPU), torch::full({}, static_cast<double>(scored_), torch::kFloat64)});
-  group_.sum(figures, how_);
-  all.nats = figures[0].to(all.nats.device());
-  scored_ = static_cast<std::int64_t>(figures[1].item<double>());
-}
-
 // A bucket at a time: a message is as small as a bucket, and replaces its gradients before it is
 // sent.
 void GradientSum::sum_over_ranks(Branch& all) {
@@ -172,7 +168,11 @@ void GradientSum::finish(Update& update) {
   for (std::size_t i = 0; i < all.gradients.size(); ++i)
     torch::Tensor(weights_[i].second).mutable_grad() = all.gradients[i];
   if (buckets_ != nullptr) buckets_->finish();
-  if (!group_.is_alone()) sum_figures(all);
+  if (!group_.is_alone()) {
+    auto nats = all.nats.view({1});
+    sum_figures(nats, scored_, group_, how_);
+    all.nats = nats[0];
+  }
   for (const auto& [name, weight] : weights_)
     if (auto& gradient = torch::Tensor(weight).mutable_grad();
         gradient.defined() && gradient.is_sparse())

@@ -25,6 +25,10 @@ inline std::int64_t odd_part(std::int64_t n) {
   return n;
 }
 
+/// Replaces losses (n), float64, and a count by their sums over processes. The host does not wait
+/// for a device whose ranks are connected. Collective.
+void sum_figures(torch::Tensor& nats, std::int64_t& scored, ranks::Group& group, ranks::Sum how);
+
 /// A step's micro-batches are the leaves of a tree. Their number is 2^k m, m odd: m neighbours are
 /// added sequentially, as autograd does, and these blocks by pairs, pairs of pairs, and so on. With
 /// N processes, N a power of two and at most 2^k, each process sums whole branches, and the network
@@ -58,7 +62,6 @@ class GradientSum {
   };
   Branch take();
   void add_to(Branch& left, const Branch& right) const;
-  void sum_figures(Branch& all);
   void sum_over_ranks(Branch& all);
   void sum_bucket(std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket);
 

@@ -20,34 +20,59 @@ LentWeights::LentWeights(Shards& shards, const std::vector<std::vector<torch::Te
   }
 }
 
-LentWeights::Block& LentWeights::block_of(const std::vector<torch::Tensor>& weights) {
-  return blocks_[block_of_.at(weights.at(0).unsafeGetTensorImpl())];
+std::size_t LentWeights::index_of(const std::vector<torch::Tensor>& weights) const {
+  return block_of_.at(weights.at(0).unsafeGetTensorImpl());
+}
+
+void LentWeights::fetch(Block& block) {
+  block.arrival = shards_.fetch(block.weights);
+  block.here = true;
+}
+
+void LentWeights::drop(Block& block) {
+  block.arrival.follow();
+  shards_.drop(block.weights);
+  block.here = false;
+}
+
+LentWeights::Block* LentWeights::next_after(std::size_t block) {
+  const bool back = block + 1 == blocks_.size() || (before_ && *before_ > block);
+  if (back && block == 0) return nullptr;
+  Block& next = blocks_[back ? block - 1 : block + 1];
+  return next.here ? nullptr : &next;
 }
 
 void LentWeights::lend(const std::vector<torch::Tensor>& weights) {
-  Block& block = block_of(weights);
-  if (block.lent++ == 0) shards_.fetch(block.weights);
+  const auto index = index_of(weights);
+  Block& block = blocks_[index];
+  if (block.lent++ > 0) return;
+  if (!block.here) fetch(block);
+  block.arrival.follow();
+  if (shards_.fetches_ahead())
+    if (auto* const next = next_after(index)) fetch(*next);
+  before_ = index;
 }
 
 void LentWeights::take_back(const std::vector<torch::Tensor>& weights) {
-  Block& block = block_of(weights);
-  if (--block.lent == 0) shards_.drop(block.weights);
+  Block& block = blocks_[index_of(weights)];
+  if (--block.lent == 0) drop(block);
 }
 
 void LentWeights::offer(const std::vector<torch::Tensor>& weights,
                         std::vector<torch::Tensor>& gradients) {
-  if (sum_ != nullptr) sum_->take(block_of(weights).weights, gradients);
+  if (sum_ != nullptr) sum_->take(blocks_[index_of(weights)].weights, gradients);
 }
 
 void LentWeights::take_all_back() {
   for (auto& block : blocks_) {
-    if (block.lent > 0) shards_.drop(block.weights);
+    if (block.here) drop(block);
     block.lent = 0;
   }
+  before_.reset();
 }
 
 void LentWeights::fetch_all() {
-  for (const auto& block : blocks_) shards_.fetch(block.weights, /*first_alone=*/true);
+  for (const auto& block : blocks_) shards_.fetch_on_first(block.weights);
 }
 
 void LentWeights::drop_all() {

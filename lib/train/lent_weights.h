@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "nn/base/recomputing.h"
@@ -13,7 +14,9 @@
 namespace train {
 
 /// Lends weights that it fetches from the processes' pieces. All processes run the same blocks in
-/// the same order. Not thread safe.
+/// the same order: in a micro-batch up to the last one, and then back to the first. Where
+/// shards.fetches_ahead(), the weights of the next block come while the present one computes. Not
+/// thread safe.
 class LentWeights : public nn::WeightLender {
  public:
   /// `blocks`: weights of each block, which are sent away. `shards` must outlive the object.
@@ -37,12 +40,19 @@ class LentWeights : public nn::WeightLender {
   struct Block {
     std::vector<std::size_t> weights;  // in shards
     std::int64_t lent = 0;
+    bool here = false;  // fetched, maybe not arrived
+    Queued arrival;
   };
-  Block& block_of(const std::vector<torch::Tensor>& weights);
+  std::size_t index_of(const std::vector<torch::Tensor>& weights) const;
+  void fetch(Block& block);
+  void drop(Block& block);
+  // The block that is lent after this one, unless it is here; null: unknown.
+  Block* next_after(std::size_t block);
 
   Shards& shards_;
   std::vector<Block> blocks_;
   std::map<const void*, std::size_t> block_of_;  // by a weight's identity
+  std::optional<std::size_t> before_;            // the block lent before, in this micro-batch
   GradientShards* sum_ = nullptr;
 };
 

@@ -1,14 +1,13 @@
 #include "train/shards.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <map>
 #include <string>
 #include <utility>
 
 #include "core/json_get.h"
-#include "ranks/transport.h"
+#include "nn/base/cuda.h"
 #include "train/gradient_buckets.h"
 
 namespace train {
@@ -23,13 +22,6 @@ std::int64_t size_of(const std::vector<Piece>& pieces) {
   std::int64_t size = 0;
   for (const auto& piece : pieces) size += piece.size();
   return size;
-}
-
-// One after the other, on the CPU.
-torch::Tensor laid_flat(const std::vector<torch::Tensor>& numbers) {
-  std::vector<torch::Tensor> parts{torch::empty({0}, torch::kFloat32)};
-  for (const auto& each : numbers) parts.push_back(each.detach().to(torch::kCPU));
-  return torch::cat(parts);
 }
 
 // Gives a weight's storage memory for so many numbers, all its own.
@@ -84,7 +76,8 @@ Shards::Shards(const NamedWeights& weights, const OptimiserOptions& options,
       group_(std::move(group)),
       pieces_(cut_in_pieces(weights, options, group_->size())),
       away_(weights.size()),
-      buckets_(buckets_of(weights)) {
+      buckets_(buckets_of(weights)),
+      side_(group_->reach(device())) {
   for (const auto& piece : own_pieces()) {
     const auto& [name, weight] = weights_[piece.weight];
     auto values = weight.detach();
@@ -131,37 +124,45 @@ void Shards::drop_gradients() {
   for (auto& [name, values] : own_) values.mutable_grad().reset();
 }
 
+torch::Tensor Shards::laid_flat(std::vector<torch::Tensor> numbers) const {
+  numbers.push_back(torch::empty({0}, weights_.front().second.options().requires_grad(false)));
+  return torch::cat(numbers).to(group_->reach(device()));
+}
+
 std::vector<torch::Tensor> Shards::reduce(const std::vector<std::size_t>& which,
                                           std::vector<torch::Tensor> gradients, ranks::Sum how) {
   const torch::NoGradGuard no_grad;
-  const auto device = gradients[0].device();
   const auto gradient_of = [&](std::size_t weight) {
     return gradients[static_cast<std::size_t>(std::find(which.begin(), which.end(), weight) -
                                               which.begin())];
   };
-  const auto own = pieces_of(rank(), which);
-  std::vector<torch::Tensor> out, in;
+  std::vector<torch::Tensor> slices;
   for (std::size_t other = 0; other < ranks(); ++other) {
     std::vector<torch::Tensor> numbers;
     for (const auto& piece : pieces_of(other, which))
       numbers.push_back(numbers_of(gradient_of(piece.weight), piece));
-    out.push_back(laid_flat(numbers));
+    slices.push_back(laid_flat(std::move(numbers)));
   }
   gradients.clear();
-  for (std::size_t other = 0; other < ranks(); ++other)
-    in.push_back(other == rank() ? out[other] : torch::empty({size_of(own)}, torch::kFloat32));
-  group_->exchange(0, out, in);
-  out.clear();
-  ranks::add_up(in, how == ranks::Sum::tree && std::has_single_bit(ranks()));
-  in.resize(1);
+  const auto sent = side_.exists() ? slices : std::vector<torch::Tensor>();
   std::vector<torch::Tensor> sums;
-  std::int64_t at = 0;
-  for (const auto& piece : own) {
-    // In memory of its own, so that the norm's sums begin where those of a whole gradient do.
-    sums.push_back(in[0].narrow(0, at, piece.size()).clone().to(device));
-    at += piece.size();
-  }
+  auto queued = side_.run([&] {
+    const auto sum = group_->reduce_scatter(std::move(slices), how);
+    std::int64_t at = 0;
+    for (const auto& piece : pieces_of(rank(), which)) {
+      // In memory of its own, so that the norm's sums begin where those of a whole gradient do.
+      sums.push_back(sum.narrow(0, at, piece.size()).clone().to(device()));
+      at += piece.size();
+    }
+  });
+  follow_sums();  // of the message before, whose memory is free then
+  message_ = {sent, std::move(queued)};
   return sums;
+}
+
+void Shards::follow_sums() {
+  message_.sum.follow();
+  message_ = {};
 }
 
 void Shards::spread() {
@@ -171,35 +172,42 @@ void Shards::spread() {
   }
 }
 
+std::vector<torch::Tensor> Shards::gather_on_first(const torch::Tensor& own,
+                                                   const std::vector<std::int64_t>& lengths) {
+  const auto none = torch::empty({0}, own.options());
+  std::vector<torch::Tensor> out(ranks(), none), in(ranks(), none);
+  for (std::size_t other = 1; rank() == 0 && other < ranks(); ++other)
+    in[other] = torch::empty({lengths[other]}, own.options());
+  (rank() == 0 ? in : out)[0] = own;
+  group_->exchange(0, out, in);
+  return in;
+}
+
 void Shards::exchange_pieces(const std::vector<std::size_t>& which, bool first_alone) {
   const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> numbers;
-  for (const auto i : own_of(which)) numbers.push_back(own_[i].second.flatten());
-  const auto mine = laid_flat(numbers), none = torch::empty({0}, torch::kFloat32);
-  std::vector<torch::Tensor> out, in;
-  for (std::size_t other = 0; other < ranks(); ++other) {
-    const bool sends = !first_alone || other == 0, receives = !first_alone || rank() == 0;
-    out.push_back(sends ? mine : none);
-    const auto n = receives && other != rank() ? size_of(pieces_of(other, which)) : 0;
-    in.push_back(torch::empty({n}, torch::kFloat32));
-  }
-  group_->exchange(0, out, in);
+  std::vector<torch::Tensor> own;
+  for (const auto i : own_of(which)) own.push_back(own_[i].second.flatten());
+  std::vector<std::int64_t> lengths;
+  for (std::size_t other = 0; other < ranks(); ++other)
+    lengths.push_back(size_of(pieces_of(other, which)));
+  const auto mine = laid_flat(std::move(own));
+  const auto all = first_alone ? gather_on_first(mine, lengths) : group_->gather(mine, lengths);
   if (first_alone && rank() != 0) return;
-  in[rank()] = mine;
+  std::vector<torch::Tensor> to, from;
   for (std::size_t other = 0; other < ranks(); ++other) {
+    const auto numbers = all[other].to(device());
     std::int64_t at = 0;
     for (const auto& piece : pieces_of(other, which)) {
-      // Without a new version: a graph may have saved the weight, whose numbers are as before.
-      const auto weight = weights_[piece.weight].second.variable_data();
-      const auto values = in[other].narrow(0, at, piece.size());
+      const auto values = numbers.narrow(0, at, piece.size());
       at += piece.size();
       if (other == rank() && !away_[piece.weight]) continue;  // there already
-      if (piece.size() == weight.numel())
-        weight.copy_(values.view(weight.sizes()));
-      else
-        numbers_of(weight, piece).copy_(values);
+      // Without a new version: a graph may have saved the weight, whose numbers are as before.
+      const auto weight = weights_[piece.weight].second.variable_data();
+      to.push_back(piece.size() == weight.numel() ? weight : numbers_of(weight, piece));
+      from.push_back(values.view(to.back().sizes()));
     }
   }
+  if (!to.empty()) at::_foreach_copy_(to, from);
 }
 
 void Shards::send_away(const std::vector<std::size_t>& which) {
@@ -219,10 +227,15 @@ void Shards::take_away(const NamedWeights& whole) {
   }
 }
 
-void Shards::fetch(const std::vector<std::size_t>& which, bool first_alone) {
-  if (!first_alone || rank() == 0)
+Queued Shards::fetch(const std::vector<std::size_t>& which) {
+  for (const auto i : which) resize_storage(weights_[i].second, weights_[i].second.numel());
+  return side_.run([&] { exchange_pieces(which, /*first_alone=*/false); });
+}
+
+void Shards::fetch_on_first(const std::vector<std::size_t>& which) {
+  if (rank() == 0)
     for (const auto i : which) resize_storage(weights_[i].second, weights_[i].second.numel());
-  exchange_pieces(which, first_alone);
+  exchange_pieces(which, /*first_alone=*/true);
 }
 
 void Shards::drop(const std::vector<std::size_t>& which) {
@@ -231,29 +244,44 @@ void Shards::drop(const std::vector<std::size_t>& which) {
 
 torch::Tensor Shards::norm() {
   const torch::NoGradGuard no_grad;
+  return nn::in_host_memory(weights_.front().second) ? norm_in_blocks() : norm_on_device();
+}
+
+torch::Tensor Shards::norm_on_device() {
+  std::vector<torch::Tensor> gradients;
+  for (const auto& [name, values] : own_) gradients.push_back(values.grad());
+  const auto options = weights_.front().second.options().requires_grad(false);
+  auto sum = gradients.empty() ? torch::zeros({1}, options.dtype(torch::kFloat64))
+                               : torch::stack(at::_foreach_norm(gradients, 2))
+                                     .to(torch::kFloat64)
+                                     .square()
+                                     .sum(0, /*keepdim=*/true);
+  sum = sum.to(group_->reach(device()));
+  group_->sum(sum);
+  return sum[0].sqrt();
+}
+
+torch::Tensor Shards::norm_in_blocks() {
   // As many partial sums a piece as square_sums() makes on every rank.
   std::vector<double> own;
-  const bool blocks = weights_.front().second.is_cpu();
   for (const auto& [name, values] : own_)
     for (const double sum : square_sums(values.grad())) own.push_back(sum);
-  const auto count = [&](const Piece& piece) {
-    return blocks ? (piece.size() + kNormBlock - 1) / kNormBlock : std::int64_t{1};
+  const auto count = [](const Piece& piece) {
+    return (piece.size() + kNormBlock - 1) / kNormBlock;
   };
-  std::vector<torch::Tensor> in;
+  std::vector<std::int64_t> counts;
   for (const auto& pieces : pieces_) {
-    std::int64_t n = 0;
-    for (const auto& piece : pieces) n += count(piece);
-    in.push_back(torch::empty({n}, torch::kFloat64));
+    counts.push_back(0);
+    for (const auto& piece : pieces) counts.back() += count(piece);
   }
-  in[rank()] = torch::tensor(own, torch::kFloat64);
-  group_->exchange(0, std::vector<torch::Tensor>(ranks(), in[rank()]), in);
+  const auto sums_of = group_->gather(torch::tensor(own, torch::kFloat64), counts);
   struct At {
     Piece piece;
     const double* sums;
   };
   std::vector<At> all;
   for (std::size_t other = 0; other < ranks(); ++other) {
-    const auto* sums = in[other].const_data_ptr<double>();
+    const auto* sums = sums_of[other].const_data_ptr<double>();
     for (const auto& piece : pieces_[other]) {
       all.push_back({piece, sums});
       sums += count(piece);
