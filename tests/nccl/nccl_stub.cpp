@@ -4,6 +4,9 @@
 //
 // All transfers are messages in channels, one for each direction between two ranks, in a shared
 // file of /dev/shm that the first rank removes once all have opened it.
+//
+// If NCCL_STUB_LOG names a file, each communicator adds a line "RANK CALLS BYTES" to it when it is
+// destroyed: what this process has called and has sent to other ranks.
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,6 +16,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -40,7 +44,8 @@ struct Shared {
   Channel channels[];  // [from * size + to]
 };
 
-std::atomic<int> g_calls = 0;  // of collectives and groups, in this process
+std::atomic<int> g_calls = 0;           // of collectives and groups, in this process
+std::atomic<std::int64_t> g_bytes = 0;  // sent to other ranks by this process
 
 void rest() { ::usleep(50); }
 
@@ -111,6 +116,7 @@ int transfer(std::vector<Message> messages) {
 void add_message(std::vector<Message>& to, ncclComm* comm, int peer, bool out, const void* bytes,
                  std::size_t n) {
   Channel& channel = out ? comm->channel(comm->rank, peer) : comm->channel(peer, comm->rank);
+  if (out && peer != comm->rank) g_bytes += static_cast<std::int64_t>(n);
   to.push_back({comm, &channel, out, const_cast<char*>(static_cast<const char*>(bytes)), n});
 }
 
@@ -175,6 +181,12 @@ int ncclCommInitRank(ncclComm** comm, int size, ncclUniqueId id, int rank) {
 }
 
 int ncclCommDestroy(ncclComm* comm) {
+  const char* const log = std::getenv("NCCL_STUB_LOG");
+  if (std::FILE* const file = log != nullptr ? std::fopen(log, "a") : nullptr) {
+    std::fprintf(file, "%d %d %lld\n", comm->rank, g_calls.load(),
+                 static_cast<long long>(g_bytes.load()));
+    std::fclose(file);
+  }
   delete comm;
   return kSuccess;
 }
@@ -203,6 +215,25 @@ int ncclAllReduce(const void* in, void* out, std::size_t count, int type, int op
   std::vector<char> all;
   if (const int result = all_of(comm, in, count * bytes_of(type), all); result != kSuccess)
     return result;
+  type == kFloat64 ? add<double>(all, comm->size, count, out)
+                   : add<float>(all, comm->size, count, out);
+  return kSuccess;
+}
+
+int ncclReduceScatter(const void* in, void* out, std::size_t count, int type, int op,
+                      ncclComm* comm, void* /*stream*/) {
+  ++g_calls;
+  if (op != 0 || t_groups > 0 || (type != kFloat32 && type != kFloat64)) return kInvalidUsage;
+  const auto* const slices = static_cast<const char*>(in);
+  const auto bytes = count * bytes_of(type);
+  std::vector<char> all(bytes * static_cast<std::size_t>(comm->size));
+  std::vector<Message> messages;
+  for (int peer = 0; peer < comm->size; ++peer) {
+    const auto at = bytes * static_cast<std::size_t>(peer);
+    add_message(messages, comm, peer, true, slices + at, bytes);
+    add_message(messages, comm, peer, false, all.data() + at, bytes);
+  }
+  if (const int result = transfer(std::move(messages)); result != kSuccess) return result;
   type == kFloat64 ? add<double>(all, comm->size, count, out)
                    : add<float>(all, comm->size, count, out);
   return kSuccess;
@@ -243,6 +274,6 @@ int ncclRecv(void* to, std::size_t count, int type, int peer, ncclComm* comm, vo
   return kSuccess;
 }
 
-/// How many transfers this process has begun.
-int nccl_stub_calls() { return g_calls; }
+/// Returns the bytes that this process has sent to other ranks.
+std::int64_t nccl_stub_bytes() { return g_bytes; }
 }

@@ -116,6 +116,74 @@ DOCTEST_TEST_CASE("ranks gather and exchange by NCCL, and agree over Gloo beside
     DOCTEST_CHECK(rank.text == "connected 0 10 20 <><x><xx> right 5 40");
 }
 
+DOCTEST_TEST_CASE(
+    "slices of any lengths are added for their ranks, by a tree and in NCCL's order") {
+  if (!use_nccl_stub()) return;
+  // Nearly equal slices; such that one rank has nearly all; an empty one.
+  const std::vector<std::vector<std::int64_t>> cases = {
+      {1000, 1003}, {7, 90'000}, {0, 5}, {500, 499, 0, 501}, {1, 2, 3, 40'000}, {10, 11, 12}};
+  for (const auto& lengths : cases) {
+    const auto size = static_cast<int>(lengths.size());
+    std::vector<std::string> sums;  // plainly, of each rank
+    const auto all = halves(0, size, 100'000);
+    for (std::int64_t rank = 0, at = 0; rank < size;
+         at += lengths[static_cast<std::size_t>(rank++)])
+      sums.push_back(
+          contents_of(vector_of(all).narrow(0, at, lengths[static_cast<std::size_t>(rank)])));
+    for (const bool nccl : {false, true}) {
+      const auto body = [&](ranks::Group& group) {
+        if (nccl) group.connect("nccl", torch::kCPU);
+        const auto own = vector_of(numbers_of(group.rank(), 100'000));
+        std::vector<torch::Tensor> slices, whole;
+        std::int64_t at = 0;
+        for (const auto length : lengths) {
+          slices.push_back(own.narrow(0, at, length).clone());
+          whole.push_back(torch::arange(length, torch::kFloat64) +
+                          static_cast<double>(group.rank()));
+          at += length;
+        }
+        const auto me = static_cast<std::size_t>(group.rank());
+        const auto fast = group.reduce_scatter(whole, ranks::Sum::fast);
+        const auto n = static_cast<double>(group.size());
+        if (!torch::equal(fast, torch::arange(lengths[me], torch::kFloat64) * n + n * (n - 1) / 2))
+          return std::string("in the library's order");
+        return contents_of(group.reduce_scatter(std::move(slices), ranks::Sum::tree));
+      };
+      const auto ended = run_ranks(size, body);
+      DOCTEST_CAPTURE(size);
+      DOCTEST_CAPTURE(nccl);
+      for (std::size_t rank = 0; rank < ended.size(); ++rank) {
+        DOCTEST_CHECK(ended[rank].code == 0);
+        if (size == 3)
+          DOCTEST_CHECK(ended[rank].text.size() == sums[rank].size());
+        else
+          DOCTEST_CHECK((ended[rank].text == sums[rank]));
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("ranks gather tensors of different lengths, by NCCL and by Gloo") {
+  if (!use_nccl_stub()) return;
+  for (const auto& lengths : std::vector<std::vector<std::int64_t>>{
+           {3, 5}, {0, 70'000}, {1000, 1001, 999}, {0, 0, 4}, {0, 0}}) {
+    for (const bool nccl : {false, true}) {
+      const auto body = [&](ranks::Group& group) {
+        if (nccl) group.connect("nccl", torch::kCPU);
+        const auto of = [&](std::size_t rank) {
+          return torch::arange(lengths[rank], torch::kFloat32) + 1000 * static_cast<float>(rank);
+        };
+        const auto all = group.gather(of(static_cast<std::size_t>(group.rank())), lengths);
+        for (std::size_t rank = 0; rank < lengths.size(); ++rank)
+          if (!torch::equal(all[rank], of(rank))) return "rank " + std::to_string(rank);
+        return std::string("right");
+      };
+      for (const auto& rank : run_ranks(static_cast<int>(lengths.size()), body))
+        DOCTEST_CHECK(rank.text == "right");
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("where a rank is killed the others end with 76 and one line, though NCCL waits") {
   if (!use_nccl_stub()) return;
   for (const auto& [size, how] : {std::pair{2, ranks::Sum::fast}, {4, ranks::Sum::tree}}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "train/gradient_sum.h"
+#include "unit/ranks/nccl_stub.h"
 #include "unit/ranks/processes.h"
 
 namespace {
@@ -98,6 +99,36 @@ DOCTEST_TEST_CASE("gradients in pieces: the sum of one process, freed when a blo
           DOCTEST_CHECK(rank.text == "same");
         }
       }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "gradients in pieces where NCCL connects the ranks: the same, and none over Gloo") {
+  if (!use_nccl_stub()) return;
+  struct Case {
+    int size;
+    std::int64_t leaves;
+    ranks::Sum how;
+  };
+  const std::int64_t gradient_bytes = (70000 + 3 * 5 + 2 * 40000) * std::int64_t{sizeof(float)};
+  for (const auto& [size, leaves, how] :
+       {Case{2, 4, ranks::Sum::tree}, Case{4, 8, ranks::Sum::tree}, Case{2, 4, ranks::Sum::fast},
+        Case{3, 3, ranks::Sum::fast}}) {
+    DOCTEST_CAPTURE(size);
+    DOCTEST_CAPTURE(leaves);
+    for (const auto& rank : run_ranks(size, [&, leaves = leaves, how = how](ranks::Group& group) {
+           group.connect("nccl", torch::kCPU);
+           const auto sent = nccl_stub_bytes(), written = written_bytes();
+           const auto difference =
+               difference_to_one(group, leaves, how, Neighbours::processes, /*early=*/true);
+           // Each of a rank's leaves is sent, but for this rank's slice, which is less than all.
+           if (nccl_stub_bytes() - sent < gradient_bytes / 4) return std::string("not by NCCL");
+           if (written >= 0 && written_bytes() - written > 20'000) return std::string("over Gloo");
+           return difference;
+         })) {
+      DOCTEST_CHECK(rank.code == 0);
+      DOCTEST_CHECK(rank.text == "same");
     }
   }
 }

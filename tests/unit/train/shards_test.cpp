@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/update.h"
+#include "unit/ranks/nccl_stub.h"
 #include "unit/ranks/processes.h"
 
 namespace {
@@ -120,6 +121,23 @@ DOCTEST_TEST_CASE("an optimiser's pieces: the weights and the checkpoint of one 
       DOCTEST_CAPTURE(size);
       for (const auto& rank :
            run_ranks(size, [&](ranks::Group& group) { return difference_to_one(group, name); })) {
+        DOCTEST_CHECK(rank.code == 0);
+        DOCTEST_CHECK(rank.text == "same");
+      }
+    }
+  }
+}
+
+DOCTEST_TEST_CASE("an optimiser's pieces where NCCL connects the ranks: the same") {
+  if (!use_nccl_stub()) return;
+  for (const std::string name : {"adamw", "muon"}) {
+    for (const int size : {2, 4}) {
+      DOCTEST_CAPTURE(name);
+      DOCTEST_CAPTURE(size);
+      for (const auto& rank : run_ranks(size, [&](ranks::Group& group) {
+             group.connect("nccl", torch::kCPU);
+             return difference_to_one(group, name);
+           })) {
         DOCTEST_CHECK(rank.code == 0);
         DOCTEST_CHECK(rank.text == "same");
       }
