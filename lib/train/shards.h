@@ -76,7 +76,7 @@ class Shards {
   void drop(const std::vector<std::size_t>& which);
   /// As fetch(), but fills only the first process's weights, on the current stream. Collective.
   void fetch_on_first(const std::vector<std::size_t>& which);
-  /// Returns whether fetch() goes on while the device computes.
+  /// Returns whether fetch() works while the device computes.
   bool fetches_ahead() const { return group_->connects(device()); }
 
   /// Gives own() pieces of weights that are away the numbers of `whole`, in the order of weights().
