@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "infer/decode/paged_rows.h"
 #include "infer/loops/part.h"
 
 namespace infer {

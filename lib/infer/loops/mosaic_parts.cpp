@@ -20,35 +20,17 @@ UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int
 
 ContextualPart::ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                                std::int64_t heads)
-    : StatePart(3 * d),
+    : StatePart(3 * d, PagedRows(2, d)),
       d_(d),
       heads_(heads),
       width_(d / heads),
       maps_(weights.affine(name + ".maps", 2 * d, d)),
       project_(weights.affine(name + ".c_proj", d, d)),
       factors_(factors_of(weights, name, heads)),
-      mix_(weights.vector(name + ".mix", heads)),
-      pairs_(2, d) {}
-
-void ContextualPart::open(std::int64_t rows) {
-  StatePart::open(rows);
-  pairs_.open(rows);
-}
-
-void ContextualPart::clear(std::size_t row) {
-  StatePart::clear(row);
-  pairs_.clear(row);
-}
-
-void ContextualPart::select(const std::vector<std::int64_t>& rows) {
-  StatePart::select(rows);
-  pairs_.select(rows);
-}
-
-void ContextualPart::forget(std::int64_t keep) { pairs_.forget(keep); }
+      mix_(weights.vector(name + ".mix", heads)) {}
 
 void ContextualPart::prepare(const Chunk& chunk) {
-  const auto longest = append(pairs_, chunk);
+  const auto longest = append(slots_, chunk);
   mapped_.fit(chunk.n, 2 * d_);
   read_.fit(chunk.n, padded(d_));
   scores_.fit(chunk.threads, longest);
@@ -67,16 +49,16 @@ void ContextualPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, 
 void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
   const auto at = head * width_;
   float *const sums = state(run.row) + at, *const key = sums + d_, *const value = key + d_;
-  const auto oldest = pairs_.begin(run.row) + 1;
+  const auto oldest = slots_.begin(run.row) + 1;
   for (std::int64_t i = 0; i < run.count; ++i) {
     const float* const in = mapped_.row(run.begin + i) + at;
     const float* const next = in + d_;
     float* const out = read_.row(run.begin + i) + at;
     const auto position = run.position + i;
     if (position > 0) {
-      std::copy_n(key, width_, pairs_.slot(run.row, position, 0) + at);
+      std::copy_n(key, width_, slots_.slot(run.row, position, 0) + at);
       mixed_value(value, next, width_, mix_[head], factors_.value_scale[head],
-                  pairs_.slot(run.row, position, 1) + at);
+                  slots_.slot(run.row, position, 1) + at);
     }
     leaky_key(in, width_, factors_.decay[head], factors_.key_scale[head], sums, key);
     std::copy_n(next, width_, value);
@@ -85,8 +67,8 @@ void ContextualPart::head(const Run& run, std::int64_t head, float* scores) {
       continue;
     }
     const Seen seen{run.row, oldest, position + 1, at, width_};
-    paged_scores(pairs_, seen, key, 1, scores);
-    paged_values(pairs_, seen, scores, out);
+    paged_scores(slots_, seen, key, 1, scores);
+    paged_values(slots_, seen, scores, out);
   }
 }
 

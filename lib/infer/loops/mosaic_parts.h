@@ -4,7 +4,6 @@
 #include <string>
 
 #include "infer/decode/decode_weights.h"
-#include "infer/decode/paged_rows.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
 #include "nn/arch/mosaic_units.h"
@@ -22,10 +21,6 @@ class ContextualPart : public StatePart {
  public:
   ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
                  std::int64_t heads);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
-  void forget(std::int64_t keep) override;
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
@@ -36,8 +31,7 @@ class ContextualPart : public StatePart {
   std::int64_t d_, heads_, width_;
   Affine maps_, project_;
   UnitFactors factors_;
-  const float* mix_;  // (heads)
-  PagedRows pairs_;
+  const float* mix_;      // (heads)
   Buffer mapped_, read_;  // (n, 2 d): inputs of keys, values; (n, d)
   ScoreBuffers scores_;
 };

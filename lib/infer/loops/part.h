@@ -1,10 +1,13 @@
 #pragma once
 // Part of a layer in LayeredEngine: attention, a recurrence, a feed-forward network.
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "infer/decode/chosen_rows.h"
+#include "infer/decode/paged_rows.h"
 #include "infer/decode/team_share.h"
 
 namespace infer {
@@ -78,16 +81,33 @@ class Part {
   virtual Rows keys() const { return {nullptr, 0}; }
 };
 
-/// A part that stores a state of floats for each row; a row begins with zeros.
+/// A part that stores a state of floats for each row, which begins with zeros, and slots for each
+/// token.
 class StatePart : public Part {
  public:
-  explicit StatePart(std::int64_t size) : none_(static_cast<std::size_t>(size), 0.0f) {}
-  void open(std::int64_t rows) override { states_.assign(static_cast<std::size_t>(rows), none_); }
-  void clear(std::size_t row) override { states_[row] = none_; }
-  void select(const std::vector<std::int64_t>& rows) override { states_ = chosen(states_, rows); }
+  explicit StatePart(std::int64_t size, PagedRows slots = {})
+      : slots_(std::move(slots)), none_(static_cast<std::size_t>(size), 0.0f) {}
+  void open(std::int64_t rows) override {
+    states_.assign(static_cast<std::size_t>(rows), none_);
+    slots_.open(rows);
+  }
+  void clear(std::size_t row) override {
+    states_[row] = none_;
+    slots_.clear(row);
+  }
+  void select(const std::vector<std::int64_t>& rows) override {
+    states_ = chosen(states_, rows);
+    slots_.select(rows);
+  }
+  void forget(std::int64_t keep) override { slots_.forget(keep); }
 
  protected:
   float* state(std::size_t row) { return states_[row].data(); }
+  /// Makes a row begin with `value` in its numbers from `first` on.
+  void begin_with(std::int64_t first, float value) {
+    std::fill(none_.begin() + first, none_.end(), value);
+  }
+  PagedRows slots_;
 
  private:
   std::vector<float> none_;

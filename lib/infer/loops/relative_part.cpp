@@ -20,7 +20,8 @@ constexpr std::int64_t kDistancesTogether = 64;
 RelativePart::RelativePart(DecodeWeights& weights, const std::string& name,
                            const std::string& biases, std::int64_t d, std::int64_t heads,
                            LayerPast past, std::int64_t clamp)
-    : d_(d),
+    : StatePart(0, PagedRows(2, d)),
+      d_(d),
       heads_(heads),
       width_(d / heads),
       clamp_(clamp),
@@ -29,8 +30,7 @@ RelativePart::RelativePart(DecodeWeights& weights, const std::string& name,
       project_(weights.affine(name + ".c_proj", d, d)),
       content_(weights.tensor(biases + ".content", {heads, width_}).const_data_ptr<float>()),
       position_(weights.tensor(biases + ".position", {heads, width_}).const_data_ptr<float>()),
-      of_distance_(weights.tensor(name + ".c_position.weight", {d, d})),
-      slots_(2, d) {}
+      of_distance_(weights.tensor(name + ".c_position.weight", {d, d})) {}
 
 void RelativePart::prepare(const Chunk& chunk) {
   made_.fit(chunk.n, 3 * d_);

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "infer/decode/decode_weights.h"
-#include "infer/decode/paged_rows.h"
 #include "infer/loops/layer_past.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
@@ -13,15 +12,12 @@ namespace infer {
 
 /// A RelativePart decodes attention with relative positions. It stores keys and values for each
 /// row.
-class RelativePart : public Part {
+class RelativePart : public StatePart {
  public:
   /// `name`: prefix of the attention's weights; `biases`: prefix of the position biases; `clamp`:
   /// distance limit in tokens, 0: none.
   RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
                std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp);
-  void open(std::int64_t rows) override { slots_.open(rows); }
-  void clear(std::size_t row) override { slots_.clear(row); }
-  void select(const std::vector<std::int64_t>& rows) override { slots_.select(rows); }
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
@@ -35,8 +31,7 @@ class RelativePart : public Part {
   const float *content_, *position_;  // biases, (heads, width)
   torch::Tensor of_distance_;         // (d, d)
   torch::Tensor distances_;           // (room, d): for distances room - 1, ..., 1, 0
-  PagedRows slots_;
-  Buffer made_, asking_, read_;  // q, k, v (n, 3 d); q plus each bias (n, 2 d); (n, d)
+  Buffer made_, asking_, read_;       // q, k, v (n, 3 d); q plus each bias (n, 2 d); (n, d)
   ScoreBuffers scores_;
   std::int64_t longest_ = 0;
 };

@@ -7,7 +7,7 @@ namespace infer {
 
 SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
                      const nn::ModelOptions& options, std::int64_t width, LayerPast past)
-    : StatePart(options.shape.d_model),
+    : StatePart(options.shape.d_model, PagedRows(2, width)),
       d_(options.shape.d_model),
       width_(width),
       heads_(options.shape.heads),
@@ -15,8 +15,7 @@ SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
       attends_(weights.has(name + ".rezero")),
       project_(weights.affine(name + ".project", width, d_)),
       expand_(weights.affine(name + ".expand", 3 * d_, width)),
-      norm_(weights.norm(name + ".norm", width, options.transformer.norm_epsilon)),
-      slots_(2, width) {
+      norm_(weights.norm(name + ".norm", width, options.transformer.norm_epsilon)) {
   if (attends_) {
     keys_values_ = weights.affine(name + ".keys_values", 2 * width, width);
     rezero_ = weights.tensor(name + ".rezero", {1}).item<float>();
@@ -27,21 +26,6 @@ SruppPart::SruppPart(DecodeWeights& weights, const std::string& name,
   cell_ = {weights.vector(name + ".cell_forget", d_), weights.vector(name + ".cell_highway", d_),
            bias(".forget_bias", options.srupp.forget_bias),
            bias(".highway_bias", options.srupp.highway_bias)};
-}
-
-void SruppPart::open(std::int64_t rows) {
-  StatePart::open(rows);
-  slots_.open(rows);
-}
-
-void SruppPart::clear(std::size_t row) {
-  StatePart::clear(row);
-  slots_.clear(row);
-}
-
-void SruppPart::select(const std::vector<std::int64_t>& rows) {
-  StatePart::select(rows);
-  slots_.select(rows);
 }
 
 void SruppPart::prepare(const Chunk& chunk) {

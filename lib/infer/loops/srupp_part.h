@@ -4,7 +4,6 @@
 #include <string>
 
 #include "infer/decode/decode_weights.h"
-#include "infer/decode/paged_rows.h"
 #include "infer/loops/layer_past.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
@@ -18,9 +17,6 @@ class SruppPart : public StatePart {
  public:
   SruppPart(DecodeWeights& weights, const std::string& name, const nn::ModelOptions& options,
             std::int64_t width, LayerPast past);
-  void open(std::int64_t rows) override;
-  void clear(std::size_t row) override;
-  void select(const std::vector<std::int64_t>& rows) override;
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
@@ -36,7 +32,6 @@ class SruppPart : public StatePart {
   float rezero_ = 0;
   LayerNormed norm_;
   SruCell cell_;
-  PagedRows slots_;
   Buffer asked_, made_, read_, normed_, gates_;  // (n, width), (n, 2 width), 2 (n, width), (n, 3 d)
   ScoreBuffers scores_;
 };
