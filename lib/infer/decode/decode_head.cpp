@@ -3,7 +3,7 @@
 #include <omp.h>
 
 #include "core/error.h"
-#include "infer/decode/packed_weights.h"
+#include "infer/decode/decode_weights.h"
 
 namespace infer {
 

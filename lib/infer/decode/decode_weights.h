@@ -12,6 +12,8 @@
 
 namespace infer {
 
+class PackedModel;
+
 /// An affine map y = matrix x + bias.
 struct Affine {
   PackedMatrix matrix;
@@ -39,31 +41,59 @@ struct LayerNormed {
   }
 };
 
+/// Packs `rows` rows from `first` on of a weight (out, in), float32 or bfloat16, contiguous, on the
+/// CPU. References the weight if its type and layout permit; the weight must then outlive the
+/// result.
+PackedMatrix pack(const torch::Tensor& weight, std::int64_t first, std::int64_t rows,
+                  Precision precision);
+
+/// Parameters of a map or of a norm; the bias is undefined if there is none.
+struct WeightAndBias {
+  torch::Tensor weight, bias;
+};
+
 /// Weights of a module. Returned objects point to the module's weights or into this object; both
 /// must outlive them. Member functions throw Error{bug} for a weight that is missing or has another
 /// shape.
 class DecodeWeights {
  public:
-  /// Weights are float32, contiguous and on the CPU.
-  DecodeWeights(const torch::nn::Module& module, Precision precision);
+  /// Weights are float32 or bfloat16, contiguous and on the CPU. `packed` (null: none) has the
+  /// matrices that were taken from the model; the object uses it as long as it makes maps. `halves`:
+  /// see Affine.
+  DecodeWeights(const torch::nn::Module& module, Precision precision,
+                const PackedModel* packed = nullptr, bool halves = false);
 
   torch::Tensor tensor(const std::string& name, torch::IntArrayRef sizes) const;
   bool has(const std::string& name) const { return tensors_.count(name) > 0; }
-  const float* vector(const std::string& name, std::int64_t size) const;
-  /// Returns rows [first, first + rows) of NAME.weight (out, in), and of NAME.bias if present.
-  Affine affine(const std::string& name, std::int64_t out, std::int64_t in, std::int64_t first,
-                std::int64_t rows) const;
-  Affine affine(const std::string& name, std::int64_t out, std::int64_t in) const {
-    return affine(name, out, in, 0, out);
+  const float* vector(const std::string& name, std::int64_t size) {
+    return kept(tensor(name, {size}));
   }
-  LayerNormed norm(const std::string& name, std::int64_t width, double epsilon) const;
+  WeightAndBias of(const std::string& name) const {
+    return {find(name + ".weight"), find(name + ".bias")};
+  }
+  /// Returns rows [first, first + rows) of a map (out, in); `rows` -1: all.
+  Affine affine(const WeightAndBias& map, std::int64_t out, std::int64_t in, std::int64_t first = 0,
+                std::int64_t rows = -1);
+  Affine affine(const std::string& name, std::int64_t out, std::int64_t in) {
+    return affine(of(name), out, in);
+  }
+  /// Returns a norm of `width` numbers.
+  LayerNormed norm(const WeightAndBias& factors, std::int64_t width, double epsilon, bool rms);
+  LayerNormed norm(const std::string& name, std::int64_t width, double epsilon, bool rms = false) {
+    return norm(of(name), width, epsilon, rms);
+  }
   /// Packs a float32 matrix (out, in) and keeps a copy.
   PackedMatrix packed(const torch::Tensor& matrix);
   /// Stores a computed vector as float32 and returns its data.
   const float* kept(const torch::Tensor& values);
 
  private:
+  torch::Tensor find(const std::string& name) const;
+  const float* bias_of(const WeightAndBias& of, std::int64_t size);
+
   Precision precision_;
+  const PackedModel* packed_;
+  bool halves_;
   std::map<std::string, torch::Tensor> tensors_;
   std::vector<torch::Tensor> kept_;
 };

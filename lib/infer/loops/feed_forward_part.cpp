@@ -1,34 +1,51 @@
 #include "infer/loops/feed_forward_part.h"
 
-#include "infer/loops/activate.h"
+#include "infer/decode/decode_kernels.h"
 
 namespace infer {
+namespace {
 
-FeedForwardPart::FeedForwardPart(const DecodeWeights& weights, const std::string& name,
-                                 std::int64_t d, std::int64_t inner, nn::Activation activation,
-                                 bool gated)
-    : expand_(weights.affine(name + ".c_fc", gated ? 2 * inner : inner, d, 0, inner)),
-      reduce_(weights.affine(name + ".c_proj", d, inner)),
+void activate(nn::Activation activation, float* x, std::int64_t n) {
+  switch (activation) {
+    case nn::Activation::gelu:
+      return gelu(x, n);
+    case nn::Activation::gelu_exact:
+      return gelu_exact(x, n);
+    case nn::Activation::relu:
+      return relu(x, n);
+    case nn::Activation::silu:
+      return silu(x, n);
+  }
+}
+
+}  // namespace
+
+FeedForward::FeedForward(DecodeWeights& weights, const WeightAndBias& expand,
+                         const WeightAndBias& reduce, std::int64_t d, std::int64_t inner,
+                         nn::Activation activation, bool gated)
+    : expand_(weights.affine(expand, gated ? 2 * inner : inner, d, 0, inner)),
+      reduce_(weights.affine(reduce, d, inner)),
       activation_(activation) {
-  if (gated) factor_ = weights.affine(name + ".c_fc", 2 * inner, d, inner, inner);
+  if (gated) factor_ = weights.affine(expand, 2 * inner, d, inner, inner);
 }
 
-void FeedForwardPart::prepare(const Chunk& chunk) {
-  inner_.fit(chunk.n, reduce_.matrix.padded_in());
-  if (factor_) factors_.fit(chunk.n, inner_.stride());
+void FeedForward::fit(Room& room, std::int64_t n) const {
+  room.inner.fit(n, reduce_.matrix.padded_in());
+  if (factor_) room.factors.fit(n, room.inner.stride());
 }
 
-void FeedForwardPart::run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) {
-  expand_.multiply(x.data, chunk.n, x.stride, share, inner_.data(), inner_.stride());
-  if (factor_)
-    factor_->multiply(x.data, chunk.n, x.stride, share, factors_.data(), factors_.stride());
+void FeedForward::run(std::int64_t n, TeamShare share, Rows x, Room& room, float* y,
+                      std::int64_t ldy) const {
+  auto& [inner, factors] = room;
+  expand_.multiply(x.data, n, x.stride, share, inner.data(), inner.stride());
+  if (factor_) factor_->multiply(x.data, n, x.stride, share, factors.data(), factors.stride());
   const auto [first, last] = expand_.range(share);
-  for (std::int64_t i = 0; i < chunk.n; ++i) {
-    activate(activation_, inner_.row(i) + first, last - first);
-    if (factor_) times(factors_.row(i) + first, last - first, inner_.row(i) + first);
+  for (std::int64_t i = 0; i < n; ++i) {
+    activate(activation_, inner.row(i) + first, last - first);
+    if (factor_) times(factors.row(i) + first, last - first, inner.row(i) + first);
   }
 #pragma omp barrier
-  reduce_.multiply(inner_.data(), chunk.n, inner_.stride(), share, y, ldy);
+  reduce_.multiply(inner.data(), n, inner.stride(), share, y, ldy);
 }
 
 }  // namespace infer

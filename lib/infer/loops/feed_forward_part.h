@@ -10,21 +10,46 @@
 
 namespace infer {
 
-/// Computes c_proj(activation(c_fc(x))) with weights NAME.c_fc and NAME.c_proj. A gated network has
-/// twice as many outputs of c_fc and projects activation(first half) * second half.
-class FeedForwardPart : public Part {
+/// Computes reduce(activation(expand(x))). A gated network has twice as many outputs of expand and
+/// reduces activation(first half) * second half.
+class FeedForward {
  public:
-  FeedForwardPart(const DecodeWeights& weights, const std::string& name, std::int64_t d,
-                  std::int64_t inner, nn::Activation activation, bool gated = false);
-  std::int64_t out() const override { return reduce_.matrix.out(); }
-  void prepare(const Chunk& chunk) override;
-  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override;
+  FeedForward(DecodeWeights& weights, const WeightAndBias& expand, const WeightAndBias& reduce,
+              std::int64_t d, std::int64_t inner, nn::Activation activation, bool gated);
+
+  /// Working memory, which the layers of an engine may share.
+  struct Room {
+    Buffer inner, factors;
+  };
+  /// Makes room for n rows; called before the parallel region.
+  void fit(Room& room, std::int64_t n) const;
+  /// Computes a thread's share of y (n, out) from x, as Part::run().
+  void run(std::int64_t n, TeamShare share, Rows x, Room& room, float* y, std::int64_t ldy) const;
+  /// Returns the map that computes y.
+  const Affine& last() const { return reduce_; }
 
  private:
   Affine expand_, reduce_;
-  std::optional<Affine> factor_;  // gated: second half of c_fc
+  std::optional<Affine> factor_;  // gated: second half of expand
   nn::Activation activation_;
-  Buffer inner_, factors_;
+};
+
+/// A feed-forward network with weights NAME.c_fc and NAME.c_proj.
+class FeedForwardPart : public Part {
+ public:
+  FeedForwardPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
+                  std::int64_t inner, nn::Activation activation, bool gated = false)
+      : network_(weights, weights.of(name + ".c_fc"), weights.of(name + ".c_proj"), d, inner,
+                 activation, gated) {}
+  std::int64_t out() const override { return network_.last().matrix.out(); }
+  void prepare(const Chunk& chunk) override { network_.fit(room_, chunk.n); }
+  void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
+    network_.run(chunk.n, share, x, room_, y, ldy);
+  }
+
+ private:
+  FeedForward network_;
+  FeedForward::Room room_;
 };
 
 class AffinePart : public Part {

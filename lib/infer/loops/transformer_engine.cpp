@@ -1,34 +1,18 @@
 #include "infer/loops/transformer_engine.h"
 
-#include <fmt/ranges.h>
 #include <omp.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/error.h"
 #include "infer/decode/chosen_rows.h"
 #include "infer/decode/decode_head.h"
-#include "infer/decode/packed_weights.h"
-#include "infer/loops/activate.h"
-#include "infer/loops/paged_attention.h"
 #include "nn/arch/decoder_stack.h"
 #include "nn/base/arch_facts.h"
 #include "nn/layers/embedding.h"
 
 namespace infer {
-namespace {
-
-// Checks the sizes of a required parameter.
-void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes) {
-  if (!weight.defined() || weight.sizes() != sizes)
-    core::fail(core::Code::bug, "a block has a weight of shape [{}], expected [{}]",
-               fmt::join(weight.defined() ? weight.sizes() : torch::IntArrayRef{}, ", "),
-               fmt::join(sizes, ", "));
-}
-
-}  // namespace
 
 bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
                              const PackedModel* packed) {
@@ -45,16 +29,17 @@ bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
 
 TransformerEngine::TransformerEngine(nn::Model& model, Precision precision,
                                      const PackedModel* packed)
-    : model_(model), precision_(precision), packed_(packed) {
+    : model_(model),
+      precision_(precision),
+      weights_(*model.architecture, precision, packed, /*halves=*/true) {
   const auto& shape = model.options.shape;
   const auto& options = model.options.transformer;
   positions_ = nn::parse_positions(options.positions);
-  activation_ = nn::parse_activation(options.activation);
   place_ = nn::parse_norm_placement(options.norm);
-  norm_kind_ = nn::parse_norm_kind(options.norm_kind);
+  rms_ = nn::parse_norm_kind(options.norm_kind) != nn::NormKind::layer;
   key_is_output_ = shape.memory_key == "output";
-  epsilon_ = static_cast<float>(options.norm_epsilon);
-  d_ = shape.d_model, inner_ = shape.ffn_width(), heads_ = nn::head_shape(shape, options);
+  epsilon_ = options.norm_epsilon;
+  d_ = shape.d_model, heads_ = nn::head_shape(shape, options);
   const auto& stack = dynamic_cast<const nn::DecoderStack&>(*model.architecture).stack();
   for (const auto& block : stack.blocks()) layers_.push_back(layer_of(*block));
   const auto& windows = options.attention_window;
@@ -92,51 +77,35 @@ TransformerEngine::TransformerEngine(nn::Model& model, Precision precision,
 TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   const auto w = block.weights();
   Layer layer;
-  layer.norm1 = norm(w.norm1, w.norm1_bias, d_);
-  layer.norm2 = norm(w.norm2, w.norm2_bias, d_);
+  layer.norm1 = norm({w.norm1, w.norm1_bias}, d_);
+  layer.norm2 = norm({w.norm2, w.norm2_bias}, d_);
   if (place_ == nn::NormPlacement::sublayer) layer.out1 = layer.norm1, layer.out2 = layer.norm2;
   if (const auto* const out = block.ln_1_out()) layer.out1 = norm(out);
   if (const auto* const out = block.ln_2_out()) layer.out2 = norm(out);
   layer.q_norm = norm(block.attention().q_norm());
   layer.k_norm = norm(block.attention().k_norm());
-  layer.qkv = affine(w.qkv, w.qkv_bias, heads_.d_all(), d_);
-  layer.project = affine(w.project, w.project_bias, d_, heads_.d_query());
-  const auto wide = block.gated() ? 2 * inner_ : inner_;
-  layer.expand = affine(w.expand, w.expand_bias, wide, d_, 0, inner_);
-  if (block.gated()) layer.factor = affine(w.expand, w.expand_bias, wide, d_, inner_, inner_);
-  layer.reduce = affine(w.reduce, w.reduce_bias, d_, inner_);
+  layer.qkv = weights_.affine({w.qkv, w.qkv_bias}, heads_.d_all(), d_);
+  layer.project = weights_.affine({w.project, w.project_bias}, d_, heads_.d_query());
+  const auto& options = model_.options;
+  layer.network.emplace(weights_, WeightAndBias{w.expand, w.expand_bias},
+                        WeightAndBias{w.reduce, w.reduce_bias}, d_, options.shape.ffn_width(),
+                        nn::parse_activation(options.transformer.activation), block.gated());
   if (!block.reads_source()) return layer;
   const auto c = block.cross_weights();
-  layer.cross = Cross{norm(c.norm, c.norm_bias, d_), affine(c.query, c.query_bias, d_, d_),
-                      affine(c.project, c.project_bias, d_, d_)};
+  layer.cross =
+      Cross{norm({c.norm, c.norm_bias}, d_), weights_.affine({c.query, c.query_bias}, d_, d_),
+            weights_.affine({c.project, c.project_bias}, d_, d_)};
   return layer;
 }
 
-Affine TransformerEngine::affine(const torch::Tensor& weight, const torch::Tensor& bias,
-                                 std::int64_t out, std::int64_t in, std::int64_t first,
-                                 std::int64_t rows) {
-  expect_sizes(weight, {out, in});
-  const PackedMatrix* const taken = packed_ == nullptr ? nullptr : packed_->find(weight);
-  return {taken != nullptr ? taken->rows(first, rows) : pack(weight, first, rows, precision_),
-          bias.defined() ? values(bias, out) + first : nullptr, /*halves=*/true};
-}
-
-// Returns the weight as float32.
-const float* TransformerEngine::values(const torch::Tensor& weight, std::int64_t size) {
-  expect_sizes(weight, {size});
-  return vectors_.emplace_back(weight.detach().to(torch::kFloat32)).const_data_ptr<float>();
-}
-
-LayerNormed TransformerEngine::norm(const torch::Tensor& factors, const torch::Tensor& bias,
-                                    std::int64_t d) {
-  return {values(factors, d), bias.defined() ? values(bias, d) : nullptr, d, epsilon_,
-          norm_kind_ != nn::NormKind::layer};
+LayerNormed TransformerEngine::norm(const WeightAndBias& factors, std::int64_t d) {
+  return weights_.norm(factors, d, epsilon_, rms_);
 }
 
 // Returns nothing if the model has no such norm. A norm of heads is as wide as a head.
 std::optional<LayerNormed> TransformerEngine::norm(const nn::LayerNorm* of) {
   if (of == nullptr) return std::nullopt;
-  return norm(of->factors(), of->bias, of->weight.numel());
+  return norm({of->factors(), of->bias}, of->weight.numel());
 }
 
 void TransformerEngine::open(std::int64_t rows) {
@@ -207,27 +176,18 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     longest = std::max(longest, token.position + 1 - slots_.begin(token.row));
     if (const auto& source = sources_[token.row]) longest = std::max(longest, source->length);
   }
-  work_.n = n;
-  work_.stride = layers_[0].qkv.matrix.padded_in();
-  work_.attended_stride = layers_[0].project.matrix.padded_in();
-  work_.inner_stride = layers_[0].reduce.matrix.padded_in();
-  const auto at_least = [](std::vector<float>& memory, std::int64_t size) {
-    if (memory.size() < static_cast<std::size_t>(size))
-      memory.resize(static_cast<std::size_t>(size));
-  };
-  at_least(work_.x, n * work_.stride);
-  at_least(work_.qkv, n * heads_.d_all());
+  n_ = n;
+  x_.fit(n, layers_[0].qkv.matrix.padded_in());
+  qkv_.fit(n, heads_.d_all());
   const auto pairs = turns_.empty() ? 0 : heads_.rotated / 2;
-  at_least(work_.turns, std::ssize(turns_) * n * 2 * pairs);
-  at_least(work_.attended, n * work_.attended_stride);
-  at_least(work_.inner, n * work_.inner_stride);
-  if (layers_[0].factor) at_least(work_.factors, n * work_.inner_stride);
-  at_least(work_.sums, n * d_);
-  work_.own.resize(static_cast<std::size_t>(at::get_num_threads()));
-  for (auto& own : work_.own) {
-    at_least(own.normed, n * work_.stride);
-    at_least(own.scores, longest);
-  }
+  turned_.fit(std::ssize(turns_) * n, 2 * pairs);
+  attended_.fit(n, layers_[0].project.matrix.padded_in());
+  layers_[0].network->fit(room_, n);
+  sums_.fit(n, d_);
+  const auto threads = at::get_num_threads();
+  normed_.resize(static_cast<std::size_t>(threads));
+  for (auto& normed : normed_) normed.fit(n, x_.stride());
+  scores_.fit(threads, longest);
   const auto vectors = embedded(ids);
   const float* const from = vectors.const_data_ptr<float>();
   torch::Tensor waves;
@@ -236,13 +196,11 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     for (const auto& token : tokens) positions.push_back(token.position);
     waves = nn::sinusoids(torch::tensor(positions), d_).to(torch::kFloat32).contiguous();
   }
-  float* cos = work_.turns.data();
-  for (const auto& turns : turns_)
-    for (std::int64_t i = 0; i < n; ++i, cos += 2 * pairs) {
-      turns.at(tokens[static_cast<std::size_t>(i)].position, cos);
-    }
+  for (std::int64_t i = 0; i < std::ssize(turns_) * n; ++i)
+    turns_[static_cast<std::size_t>(i / n)].at(tokens[static_cast<std::size_t>(i % n)].position,
+                                               turned_.row(i));
   for (std::int64_t i = 0; i < n; ++i) {
-    float* const x = work_.x.data() + i * work_.stride;
+    float* const x = x_.row(i);
     std::copy_n(from + i * d_, d_, x);
     if (waves.defined()) add(waves.const_data_ptr<float>() + i * d_, d_, x);
     if (position_table_.defined())
@@ -259,8 +217,8 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
     const TeamShare share{omp_get_thread_num(), omp_get_num_threads()};
     for (std::size_t i = 0; i < layers_.size(); ++i)
       layer(i, tokens, share, i + 1 == layers_.size() && !key_is_output_ ? g : nullptr);
-    for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
-      const float* const x = work_.x.data() + i * work_.stride;
+    for (auto i = share.begin(n_); i < share.end(n_); ++i) {
+      const float* const x = x_.row(i);
       if (final_norm_) {
         (*final_norm_)(x, f + i * d_);
       } else {
@@ -276,25 +234,22 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
 void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share,
                               float* g) {
   const Layer& layer = layers_[index];
-  const auto n = work_.n, stride = work_.stride, d_all = heads_.d_all();
-  const float* const attending = norms_inputs() ? normed(layer.norm1, share) : work_.x.data();
-  multiply(layer.qkv, attending, stride, share, work_.qkv.data(), d_all);
+  const auto n = n_;
+  const Rows attending = norms_inputs() ? normed(layer.norm1, share) : x_.rows();
+  multiply(layer.qkv, attending, share, qkv_);
 #pragma omp barrier
   for (auto i = share.begin(n); i < share.end(n); ++i)
     remember(i, tokens[static_cast<std::size_t>(i)], index);
 #pragma omp barrier
-  auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
   const auto heads = heads_.heads, width = heads_.width;
   for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
     const auto i = task / heads, head = task % heads;
-    attend(tokens[static_cast<std::size_t>(i)], index, head,
-           work_.qkv.data() + i * d_all + head * width,
-           work_.attended.data() + i * work_.attended_stride + head * width, scores);
+    attend(tokens[static_cast<std::size_t>(i)], index, head, qkv_.row(i) + head * width,
+           attended_.row(i) + head * width, scores_.of(share.thread));
   }
 #pragma omp barrier
-  multiply(layer.project, work_.attended.data(), work_.attended_stride, share, work_.sums.data(),
-           d_);
-  const float* fed = nullptr;
+  multiply(layer.project, attended_.rows(), share, sums_);
+  std::optional<Rows> fed;
   if (place_ == nn::NormPlacement::parallel) {
     fed = normed(layer.norm2, share);
 #pragma omp barrier
@@ -303,44 +258,26 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
 #pragma omp barrier
   if (place_ == nn::NormPlacement::post) normalise_stream(layer.norm1, share);
   if (layer.cross) read_sources(index, tokens, share);
-  if (fed == nullptr) fed = norms_inputs() ? normed(layer.norm2, share) : work_.x.data();
+  if (!fed) fed = norms_inputs() ? normed(layer.norm2, share) : x_.rows();
   if (g != nullptr)
-    for (auto i = share.begin(n); i < share.end(n); ++i)
-      std::copy_n(fed + i * stride, d_, g + i * d_);
-  feed_forward(layer, fed, share);
-#pragma omp barrier
-  multiply(layer.reduce, work_.inner.data(), work_.inner_stride, share, work_.sums.data(), d_);
-  add_to_stream(share, layer.reduce, layer.out2);
+    for (auto i = share.begin(n); i < share.end(n); ++i) std::copy_n((*fed)[i], d_, g + i * d_);
+  layer.network->run(n, share, *fed, room_, sums_.data(), sums_.stride());
+  add_to_stream(share, layer.network->last(), layer.out2);
 #pragma omp barrier
   if (place_ == nn::NormPlacement::post) normalise_stream(layer.norm2, share);
 }
 
-// Computes the thread's share of the input of the feed-forward network's last matrix.
-void TransformerEngine::feed_forward(const Layer& layer, const float* fed, TeamShare share) {
-  const auto stride = work_.inner_stride;
-  multiply(layer.expand, fed, work_.stride, share, work_.inner.data(), stride);
-  if (layer.factor) multiply(*layer.factor, fed, work_.stride, share, work_.factors.data(), stride);
-  const auto [first, last] = layer.expand.range(share);
-  for (std::int64_t i = 0; i < work_.n; ++i) {
-    float* const inner = work_.inner.data() + i * stride + first;
-    activate(activation_, inner, last - first);
-    if (layer.factor) times(work_.factors.data() + i * stride + first, last - first, inner);
-  }
-}
-
 // Normalises the whole stream into the thread's own memory, which is faster than waiting for
 // shares.
-const float* TransformerEngine::normed(const LayerNormed& norm, TeamShare share) {
-  auto& out = work_.own[static_cast<std::size_t>(share.thread)].normed;
-  for (std::int64_t i = 0; i < work_.n; ++i)
-    norm(work_.x.data() + i * work_.stride, out.data() + i * work_.stride);
-  return out.data();
+Rows TransformerEngine::normed(const LayerNormed& norm, TeamShare share) {
+  auto& out = normed_[static_cast<std::size_t>(share.thread)];
+  for (std::int64_t i = 0; i < n_; ++i) norm(x_.row(i), out.row(i));
+  return out.rows();
 }
 
 // Computes the thread's outputs of an affine map with its bias.
-void TransformerEngine::multiply(const Affine& map, const float* x, std::int64_t ldx,
-                                 TeamShare share, float* y, std::int64_t ldy) const {
-  map.multiply(x, work_.n, ldx, share, y, ldy);
+void TransformerEngine::multiply(const Affine& map, Rows x, TeamShare share, Buffer& y) const {
+  map.multiply(x.data, n_, x.stride, share, y.data(), y.stride());
 }
 
 // Adds the outputs of this thread to the residual stream. If a norm precedes the addition, the
@@ -349,31 +286,25 @@ void TransformerEngine::add_to_stream(TeamShare share, const Affine& made,
                                       const std::optional<LayerNormed>& out) {
   if (out) {
 #pragma omp barrier
-    for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
-      float* const sums = work_.sums.data() + i * d_;
-      (*out)(sums, sums);
-      add(sums, d_, work_.x.data() + i * work_.stride);
+    for (auto i = share.begin(n_); i < share.end(n_); ++i) {
+      (*out)(sums_.row(i), sums_.row(i));
+      add(sums_.row(i), d_, x_.row(i));
     }
     return;
   }
   const auto [first, last] = made.range(share);
-  for (std::int64_t i = 0; i < work_.n; ++i)
-    add(work_.sums.data() + i * d_ + first, last - first,
-        work_.x.data() + i * work_.stride + first);
+  for (std::int64_t i = 0; i < n_; ++i) add(sums_.row(i) + first, last - first, x_.row(i) + first);
 }
 
 void TransformerEngine::normalise_stream(const LayerNormed& norm, TeamShare share) {
-  for (auto i = share.begin(work_.n); i < share.end(work_.n); ++i) {
-    float* const x = work_.x.data() + i * work_.stride;
-    norm(x, x);
-  }
+  for (auto i = share.begin(n_); i < share.end(n_); ++i) norm(x_.row(i), x_.row(i));
 #pragma omp barrier
 }
 
 // Normalises and rotates the token's queries and keys if the model does, and stores keys and values
 // in their slot.
 void TransformerEngine::remember(std::int64_t index, const Token& token, std::size_t layer) {
-  float* const q = work_.qkv.data() + index * heads_.d_all();
+  float* const q = qkv_.row(index);
   float* const k = q + heads_.d_query();
   const auto normalise_heads = [&](const std::optional<LayerNormed>& norm, float* x,
                                    std::int64_t d) {
@@ -383,8 +314,8 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   normalise_heads(layers_[layer].q_norm, q, heads_.d_query());
   normalise_heads(layers_[layer].k_norm, k, heads_.d_key());
   const auto pairs = turns_.empty() ? 0 : heads_.rotated / 2;
-  const auto which = static_cast<std::int64_t>(layers_[layer].turns) * work_.n + index;
-  const float* const cos = work_.turns.data() + which * 2 * pairs;
+  const auto which = static_cast<std::int64_t>(layers_[layer].turns) * n_ + index;
+  const float* const cos = turned_.row(which);
   const float* const sin = cos + pairs;
   const bool turns = pairs > 0 && layers_[layer].turned;
   for (float* x = q; turns && x < k + heads_.d_key(); x += heads_.width)
@@ -396,7 +327,7 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
 // softmax(q k^T / sqrt(width)) v over the positions in the row and the layer's window, up to the
 // token's own position.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
-                               const float* q, float* out, std::vector<float>& scores) const {
+                               const float* q, float* out, float* scores) const {
   const auto window = layers_[layer].window;
   const auto oldest =
       std::max(slots_.begin(token.row), window > token.position ? 0 : token.position + 1 - window);
@@ -404,13 +335,13 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
                   token.position + 1, head / (heads_.heads / heads_.kv_heads) * heads_.width,
                   heads_.width,       static_cast<std::int64_t>(2 * layer)};
   const auto held = seen.end - seen.begin;
-  paged_scores(slots_, seen, q, scale_, scores.data());
-  if (cap_ > 0) soft_cap(scores.data(), held, cap_);
+  paged_scores(slots_, seen, q, scale_, scores);
+  if (cap_ > 0) soft_cap(scores, held, cap_);
   if (!slopes_.empty())
     for (std::int64_t i = 0; i < held; ++i)
-      scores[static_cast<std::size_t>(i)] -=
+      scores[i] -=
           slopes_[static_cast<std::size_t>(head)] * static_cast<float>(token.position - oldest - i);
-  paged_values(slots_, seen, scores.data(), out);
+  paged_values(slots_, seen, scores, out);
 }
 
 }  // namespace infer

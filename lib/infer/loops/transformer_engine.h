@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
-#include "infer/decode/decode_weights.h"
 #include "infer/decode/packed_model.h"
-#include "infer/decode/paged_rows.h"
-#include "infer/decode/team_share.h"
+#include "infer/loops/feed_forward_part.h"
+#include "infer/loops/paged_attention.h"
 #include "infer/loops/turns.h"
 #include "nn/layers/block.h"
-#include "nn/layers/layers.h"
 #include "nn/layers/positions.h"
 
 namespace infer {
@@ -54,11 +52,11 @@ class TransformerEngine : public Engine {
     LayerNormed norm1, norm2;
     std::optional<LayerNormed> out1, out2;  // norms of a sub-layer's output before the addition
     std::optional<LayerNormed> q_norm, k_norm;
-    Affine qkv, project, expand, reduce;
-    std::optional<Affine> factor;  // gated: multiplies the activated outputs of expand
-    std::int64_t window;           // number of visible tokens, including itself
-    std::size_t turns = 0;         // index in turns_
-    bool turned = true;            // queries and keys are rotated
+    Affine qkv, project;
+    std::optional<FeedForward> network;
+    std::int64_t window;    // number of visible tokens, including itself
+    std::size_t turns = 0;  // index in turns_
+    bool turned = true;     // queries and keys are rotated
     std::optional<Cross> cross;
   };
   struct Source {  // keys and values of a source, from the encoder
@@ -70,32 +68,8 @@ class TransformerEngine : public Engine {
     std::size_t row;
     std::int64_t id, position;
   };
-  // Scratch memory for at most kChunk tokens; inputs of products are zero-padded.
-  struct Work {
-    std::int64_t n = 0, stride = 0, attended_stride = 0, inner_stride = 0;
-    std::vector<float> x;         // (n, stride): the residual stream
-    std::vector<float> qkv;       // (n, d_all): queries, keys, values
-    std::vector<float> turns;     // (turns_, n, 2, pairs): cosines and sines of rotary embeddings
-    std::vector<float> attended;  // (n, attended_stride): (heads, width), zero-padded
-    std::vector<float> inner;     // (n, inner_stride)
-    std::vector<float> factors;   // (n, inner_stride), if gated
-    std::vector<float> sums;      // (n, d): terms to add to x
-    struct Own {                  // for each thread
-      std::vector<float> normed;  // (n, stride)
-      std::vector<float> scores;  // one for each stored position, or for each source token
-    };
-    std::vector<Own> own;
-  };
-  /// Packs `rows` rows from `first` on of a matrix (out, in).
-  Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
-                std::int64_t in, std::int64_t first, std::int64_t rows);
-  Affine affine(const torch::Tensor& weight, const torch::Tensor& bias, std::int64_t out,
-                std::int64_t in) {
-    return affine(weight, bias, out, in, 0, out);
-  }
-  LayerNormed norm(const torch::Tensor& factors, const torch::Tensor& bias, std::int64_t d);
+  LayerNormed norm(const WeightAndBias& factors, std::int64_t d);
   std::optional<LayerNormed> norm(const nn::LayerNorm* of);
-  const float* values(const torch::Tensor& weight, std::int64_t size);
   Layer layer_of(const nn::Block& block);
 
   void encode_sources(const std::vector<Feed>& feeds);
@@ -104,10 +78,8 @@ class TransformerEngine : public Engine {
   void prepare(const std::vector<Token>& tokens);
   void run(const std::vector<Token>& tokens, float* f, float* g);
   void layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share, float* g);
-  const float* normed(const LayerNormed& norm, TeamShare share);
-  void feed_forward(const Layer& layer, const float* fed, TeamShare share);
-  void multiply(const Affine& map, const float* x, std::int64_t ldx, TeamShare share, float* y,
-                std::int64_t ldy) const;
+  Rows normed(const LayerNormed& norm, TeamShare share);
+  void multiply(const Affine& map, Rows x, TeamShare share, Buffer& y) const;
   void add_to_stream(TeamShare share, const Affine& made, const std::optional<LayerNormed>& out);
   void normalise_stream(const LayerNormed& norm, TeamShare share);
   bool norms_inputs() const {
@@ -115,10 +87,10 @@ class TransformerEngine : public Engine {
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
-              std::vector<float>& scores) const;
+              float* scores) const;
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
-                     float* out, std::vector<float>& scores) const;
+                     float* out, float* scores) const;
   // Returns a slot: part 2 layer of a token's slots contains its keys, part 2 layer + 1 its values.
   float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
     return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);
@@ -126,17 +98,14 @@ class TransformerEngine : public Engine {
 
   nn::Model& model_;
   Precision precision_;
-  const PackedModel* packed_;              // read by the constructor only
+  DecodeWeights weights_;
   std::optional<PackedMatrix> embedding_;  // if taken from the model
   nn::Positions positions_;
-  nn::Activation activation_;
   nn::NormPlacement place_;
-  nn::NormKind norm_kind_;
-  bool key_is_output_;
-  float epsilon_;
-  std::int64_t d_, inner_;
+  bool key_is_output_, rms_;
+  double epsilon_;
+  std::int64_t d_;
   nn::HeadShape heads_;
-  std::vector<torch::Tensor> vectors_;  // norms and biases as float32
   std::vector<Layer> layers_;
   std::optional<LayerNormed> final_norm_;
   torch::Tensor position_table_;  // learned: (context, d)
@@ -147,7 +116,16 @@ class TransformerEngine : public Engine {
   std::shared_ptr<nn::Head> head_;
   PagedRows slots_;
   std::vector<std::shared_ptr<const Source>> sources_;  // for each row; null: none
-  Work work_;
+  // Working memory for the n_ tokens of a chunk; inputs of products are zero-padded.
+  std::int64_t n_ = 0;
+  Buffer x_;         // (n, padded d): the residual stream
+  Buffer qkv_;       // (n, d_all): queries, keys, values
+  Buffer turned_;    // (turns_ n, 2 pairs): cosines and sines of rotary embeddings
+  Buffer attended_;  // (n, padded heads * width)
+  Buffer sums_;      // (n, d): terms to add to x
+  FeedForward::Room room_;
+  std::vector<Buffer> normed_;  // for each thread: (n, padded d)
+  ScoreBuffers scores_;         // of each stored position, or of each source token
 };
 
 }  // namespace infer

@@ -45,45 +45,40 @@ void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
 void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>& tokens,
                                      TeamShare share) {
   const Cross& cross = *layers_[index].cross;
-  const auto n = work_.n, stride = work_.stride;
-  const auto heads = heads_.heads, width = heads_.width;
-  const float* const asking = norms_inputs() ? normed(cross.norm, share) : work_.x.data();
-  multiply(cross.query, asking, stride, share, work_.qkv.data(), 3 * d_);
+  const auto n = n_, heads = heads_.heads, width = heads_.width;
+  const Rows asking = norms_inputs() ? normed(cross.norm, share) : x_.rows();
+  multiply(cross.query, asking, share, qkv_);
 #pragma omp barrier
-  auto& scores = work_.own[static_cast<std::size_t>(share.thread)].scores;
   const auto source_of = [&](std::int64_t i) {
     return sources_[tokens[static_cast<std::size_t>(i)].row].get();
   };
   for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
     const auto i = task / heads, head = task % heads;
-    const float* const q = work_.qkv.data() + i * 3 * d_ + head * width;
-    float* const out = work_.attended.data() + i * stride + head * width;
     if (const Source* const source = source_of(i))
-      attend_source(*source, index, head, q, out, scores);
+      attend_source(*source, index, head, qkv_.row(i) + head * width,
+                    attended_.row(i) + head * width, scores_.of(share.thread));
   }
 #pragma omp barrier
-  multiply(cross.project, work_.attended.data(), stride, share, work_.sums.data(), d_);
+  multiply(cross.project, attended_.rows(), share, sums_);
   const auto [first, last] = cross.project.range(share);
   for (std::int64_t i = 0; i < n; ++i)
-    if (source_of(i) != nullptr)
-      add(work_.sums.data() + i * d_ + first, last - first, work_.x.data() + i * stride + first);
+    if (source_of(i) != nullptr) add(sums_.row(i) + first, last - first, x_.row(i) + first);
 #pragma omp barrier
   if (!norms_inputs()) normalise_stream(cross.norm, share);
 }
 
 // softmax(q k^T / sqrt(width)) v over the whole source.
 void TransformerEngine::attend_source(const Source& source, std::size_t layer, std::int64_t head,
-                                      const float* q, float* out,
-                                      std::vector<float>& scores) const {
+                                      const float* q, float* out, float* scores) const {
   const auto n = source.length, width = heads_.width;
   const float* const keys =
       source.entries.data() + static_cast<std::int64_t>(2 * layer) * n * d_ + head * width;
   const float* const values = keys + n * d_;
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(width)));
-  attention_scores(q, keys, d_, n, width, scale, scores.data());
-  softmax(scores.data(), n);
+  attention_scores(q, keys, d_, n, width, scale, scores);
+  softmax(scores, n);
   std::fill_n(out, width, 0.0f);
-  add_weighted(scores.data(), values, d_, n, width, out);
+  add_weighted(scores, values, d_, n, width, out);
 }
 
 }  // namespace infer

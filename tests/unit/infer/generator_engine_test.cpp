@@ -7,7 +7,7 @@
 #include "core/rng.h"
 #include "engines.h"
 #include "infer/decode/decode_check.h"
-#include "infer/decode/packed_weights.h"
+#include "infer/decode/decode_weights.h"
 #include "infer/loops/transformer_engine.h"
 #include "nn/base/torch.h"
 #include "tiny.h"
