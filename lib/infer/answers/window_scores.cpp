@@ -120,8 +120,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
     if (wants_.citer == nullptr) continue;
     for (std::int64_t i = 0; i < end - begin; ++i)
       of.to->cited.push_back(
-          wants_.citer->cite(memory_, i, targets[i].item<std::int64_t>(),
-                             of.to->log_prob[scored + static_cast<std::size_t>(i)]));
+          wants_.citer->cite(memory_, {i, targets[i].item<std::int64_t>(),
+                                       of.to->log_prob[scored + static_cast<std::size_t>(i)]}));
   }
   memory_.remember(window);
 }

@@ -58,15 +58,9 @@ class Session {
   torch::Tensor log_probs_there();
   /// Returns log_probs_there() on the CPU.
   torch::Tensor log_probs() { return log_probs_there().cpu(); }
-  /// Cites the sources of row's p(token), whose logarithm is `log_prob`. Call log_probs() before.
-  CitedToken cite(const Citer& citer, std::int64_t row, std::int64_t token, double log_prob) const {
-    return citer.cite(*memory_, row, token, log_prob);
-  }
-  /// Returns the contributions of datastore entries to p(token).
-  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token,
-                                       double log_prob) const {
-    return memory_->store_shares(row, token, log_prob);
-  }
+  /// Returns the memory of the rows, to cite from and for the shares of entries. Call log_probs()
+  /// before.
+  const StreamMemory& memory() const { return *memory_; }
   /// Appends a token to each row. `guesses` are possible continuations, one list for each row,
   /// which the model reads in the same call if the window has room. Accepted guesses are not read
   /// again; rejected ones are rolled back. Guesses affect speed only.

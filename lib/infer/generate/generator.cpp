@@ -371,7 +371,7 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   note_passages(row, sample);
   sample.tokens.push_back(token);
   sample.log_prob += log_prob;
-  if (citer_) sample.cited.push_back(session_->cite(*citer_, row, token, log_prob));
+  if (citer_) sample.cited.push_back(citer_->cite(session_->memory(), {row, token, log_prob}));
   if (word.spanned) {
     text.span.erase(text.span.begin());
     ++sample.spans.back().taken;
@@ -404,7 +404,7 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
 void Generator::propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob) {
   text.span.clear();
   auto& sample = text.sample;
-  const auto shares = session_->store_shares(row, token, log_prob);
+  const auto shares = session_->memory().store_shares({row, token, log_prob});
   auto span = propose_span(options_.spans, *stores_, shares, text.most - std::ssize(sample.tokens));
   if (!span) return;
   text.span = std::move(span->rest);

@@ -109,7 +109,8 @@ void Generator::cite(const std::vector<Start>& starts, std::vector<Sample>& samp
       const auto row = static_cast<std::int64_t>(i);
       const auto token = sample.tokens[sample.cited.size()];
       const auto log_prob = row_of(log_p, row)[static_cast<std::size_t>(token)];
-      sample.cited.push_back(session_->cite(*citer_, row, token, static_cast<double>(log_prob)));
+      sample.cited.push_back(
+          citer_->cite(session_->memory(), {row, token, static_cast<double>(log_prob)}));
       if (sample.cited.size() == sample.tokens.size()) continue;
       tokens.push_back(token);
       going_on.push_back(row);

@@ -43,10 +43,10 @@ std::string Citer::source_of(const Evidence::Context& context) const {
   return fmt::format("{}:{}", context.name, line);
 }
 
-CitedToken Citer::cite(const StreamMemory& memory, std::int64_t row, std::int64_t token,
-                       double log_prob) const {
-  Evidence evidence = memory.evidence(row, token, log_prob, most_, kContextTokens);
-  CitedToken cited{token, decode({static_cast<std::int32_t>(token)}), evidence.share, log_prob, {}};
+CitedToken Citer::cite(const StreamMemory& memory, const RowToken& of) const {
+  Evidence evidence = memory.evidence(of, most_, kContextTokens);
+  CitedToken cited{
+      of.token, decode({static_cast<std::int32_t>(of.token)}), evidence.share, of.log_prob, {}};
   for (auto& one : evidence.contexts) {
     std::string text = decode(one.before), source = source_of(one);
     one.since_start.reset();  // may be a whole document

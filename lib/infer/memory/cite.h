@@ -33,10 +33,8 @@ class Citer {
   /// Cites at most `most` contexts for each token, of kContextTokens tokens each. Throws
   /// Error{usage} if no memory supports citations.
   Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most);
-  /// Cites the sources of row's p(token), whose logarithm is `log_prob`. Call memory.log_probs()
-  /// before.
-  CitedToken cite(const StreamMemory& memory, std::int64_t row, std::int64_t token,
-                  double log_prob) const;
+  /// Cites the sources of the token's probability. Call memory.log_probs() before.
+  CitedToken cite(const StreamMemory& memory, const RowToken& of) const;
 
  private:
   std::string decode(const std::vector<std::int32_t>& ids) const;

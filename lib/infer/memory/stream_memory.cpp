@@ -63,7 +63,7 @@ Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Rec
   Parts parts{head.log_prob, head.log_z, head.confidence};
   for (std::size_t i = 0; i < sources_.size(); ++i)
     parts.sources.push_back(sources_[i]->score(
-        targets, recalled[i], i < asked.size() ? asked[i].get() : nullptr, offset, first));
+        {targets, recalled[i], i < asked.size() ? asked[i].get() : nullptr, offset, first}));
   return parts;
 }
 
@@ -176,21 +176,20 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
            first + static_cast<std::ptrdiff_t>(mixed_.first_own[source + 1])}};
 }
 
-std::vector<StoreShare> StreamMemory::store_shares(std::int64_t row, std::int64_t token,
-                                                   double log_prob) const {
+std::vector<StoreShare> StreamMemory::store_shares(const RowToken& of) const {
   std::vector<StoreShare> all;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    const auto own = sources_[i]->entries(row, token, log_prob, weights_of(i));
+    const auto own = sources_[i]->entries(of, weights_of(i));
     all.insert(all.end(), own.begin(), own.end());
   }
   return all;
 }
 
-Evidence StreamMemory::evidence(std::int64_t row, std::int64_t token, double log_prob,
-                                std::int64_t most, std::int64_t context_tokens) const {
+Evidence StreamMemory::evidence(const RowToken& of, std::int64_t most,
+                                std::int64_t context_tokens) const {
   Evidence all;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
-    Evidence own = sources_[i]->evidence(row, token, log_prob, weights_of(i), most, context_tokens);
+    Evidence own = sources_[i]->evidence(of, weights_of(i), most, context_tokens);
     all.share += own.share;
     std::move(own.contexts.begin(), own.contexts.end(), std::back_inserter(all.contexts));
     std::move(own.models.begin(), own.models.end(), std::back_inserter(all.models));

@@ -64,13 +64,12 @@ class StreamMemory {
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
                           std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,
                           const std::vector<torch::Tensor>& beside = {});
-  /// Returns the contribution of each datastore entry labelled `token` to the row's p(token), whose
-  /// logarithm is `log_prob`. Call log_probs() before.
-  std::vector<StoreShare> store_shares(std::int64_t row, std::int64_t token, double log_prob) const;
+  /// Returns the contribution of each datastore entry labelled with the token to its probability.
+  /// Call log_probs() before.
+  std::vector<StoreShare> store_shares(const RowToken& of) const;
   /// Returns the contributions of all sources that support citations: at most `most` contexts of
   /// each source, with `context_tokens` tokens each.
-  Evidence evidence(std::int64_t row, std::int64_t token, double log_prob, std::int64_t most,
-                    std::int64_t context_tokens) const;
+  Evidence evidence(const RowToken& of, std::int64_t most, std::int64_t context_tokens) const;
   /// Returns the fraction of p(target) from each of MemoryPlan::names(), (R, n) float64; rows sum
   /// to 1. Call log_probs() for rows [begin, begin + R) of the window before. `log_probs` (R) are
   /// of the targets.

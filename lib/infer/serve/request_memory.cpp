@@ -28,11 +28,7 @@ const SourceKind* kind_of(const core::Field& field) {
 bool names_files(const core::Field& field) {
   if (!std::holds_alternative<std::vector<std::string>*>(field.target)) return false;
   return kind_of(field) != nullptr || std::ranges::none_of(source_kinds(), [&](const auto* kind) {
-           MemoryOptions listed;
-           core::FieldList fields;
-           kind->fields(listed, fields);
-           return std::ranges::any_of(fields.all(),
-                                      [&](const auto& one) { return one.name == field.name; });
+           return std::ranges::count(kind->options(), field.name) > 0;
          });
 }
 

@@ -36,11 +36,10 @@ class CacheSource : public RingSource {
         gated_(plan.gates.any()),
         axes_{grid.find("theta")} {}
 
-  SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
-                     Found* /*found*/, std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+  SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
-    scores.own = {alone(recalled[1], recalled[0])};
-    if (gated_) scores.features = mass_of(recalled[0]).unsqueeze(-1);
+    scores.own = {alone(rows.recalled[1], rows.recalled[0])};
+    if (gated_) scores.features = mass_of(rows.recalled[0]).unsqueeze(-1);
     return scores;
   }
 
@@ -111,9 +110,8 @@ class CacheKind : public SourceKind {
              0, kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
-    axes.push_back({"theta", [&plan] { return plan.cache_theta; },
-                    [&plan](double value) { plan.cache_theta = value; },
-                    steps_of(kThetaSteps, plan.cache_unit), plan.cache_lambda > 0});
+    axes.push_back({"theta", &plan.cache_theta, steps_of(kThetaSteps, plan.cache_unit),
+                    plan.cache_lambda > 0});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

@@ -83,8 +83,8 @@ class ContextSource : public RingSource {
       axes_.push_back(temperatures_of(*part, plan, grid).axis);
   }
 
-  SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
-                     Found* /*found*/, std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+  SourceScores score(const RecalledRows& rows) override {
+    const auto& recalled = rows.recalled;
     SourceScores scores{axes_};
     const auto lay = [&](const Tensor& masses, std::size_t part) {  // an axis for each part
       return axes_.size() < 2 ? masses : masses.unsqueeze(part == 0 ? 1 : 0);

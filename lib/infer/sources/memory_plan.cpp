@@ -63,22 +63,10 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   return asked && !given;
 }
 
-// Returns the options of a kind, except the one that adds it.
-std::vector<std::string> options_of(const SourceKind& kind) {
-  MemoryOptions listed;
-  core::FieldList fields;
-  kind.fields(listed, fields);
-  std::vector<std::string> names;
-  for (const auto& field : fields.all())
-    if (field.name != kind.name()) names.push_back(field.name);
-  for (const auto& facts : kind.axis_facts()) names.push_back("tune-" + facts.flag);
-  return names;
-}
-
 // Refuses options given as flags whose sources do not take part.
 void expect_used(const MemoryOptions& o, const PlanContext& context, const MemoryPlan& plan) {
   for (const auto* const kind : source_kinds())
-    for (const auto& name : options_of(*kind)) {
+    for (const auto& name : kind->options()) {
       const auto uses = [&](const SourceKind& one) {
         return &one == kind || std::ranges::count(one.facts().borrows, name) > 0;
       };
@@ -115,6 +103,17 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   return plan;
 }
 
+// Returns the elements of `of` each kind, in order.
+template <class Of>
+auto gathered(const std::vector<const SourceKind*>& kinds, const Of& of) {
+  decltype(of(*kinds[0])) all;
+  for (const auto* const kind : kinds) {
+    const auto own = of(*kind);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 const std::vector<const SourceKind*>& source_kinds() {
@@ -122,6 +121,17 @@ const std::vector<const SourceKind*>& source_kinds() {
   static const std::vector<const SourceKind*> kinds = {INFER_SOURCE_KINDS(INFER_LIST_KIND)};
 #undef INFER_LIST_KIND
   return kinds;
+}
+
+std::vector<std::string> SourceKind::options() const {
+  MemoryOptions listed;
+  core::FieldList list;
+  fields(listed, list);
+  std::vector<std::string> names;
+  for (const auto& field : list.all())
+    if (field.name != name()) names.push_back(field.name);
+  for (const auto& facts : axis_facts()) names.push_back("tune-" + facts.flag);
+  return names;
 }
 
 void SourceKind::drop(MemoryOptions& options) const {
@@ -170,10 +180,7 @@ std::vector<PlanWeight> MemoryPlan::weights() {
 }
 
 std::vector<JointPart*> MemoryPlan::joint() {
-  std::vector<JointPart*> all;
-  for (const auto* const kind : kinds())
-    for (auto* const part : kind->joint(*this)) all.push_back(part);
-  return all;
+  return gathered(kinds(), [&](const SourceKind& kind) { return kind.joint(*this); });
 }
 
 std::vector<JointPart> MemoryPlan::joint(const SourceKind& kind) const {
@@ -211,12 +218,7 @@ std::int64_t MemoryPlan::reach(std::int64_t streamed) const {
 }
 
 std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
-  std::vector<std::shared_ptr<const BesideModel>> models;
-  for (const auto* const kind : kinds()) {
-    const auto own = kind->beside(*this);
-    models.insert(models.end(), own.begin(), own.end());
-  }
-  return models;
+  return gathered(kinds(), [&](const SourceKind& kind) { return kind.beside(*this); });
 }
 
 bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {
@@ -231,11 +233,8 @@ MemoryPlan MemoryPlan::without(const shard::Fingerprints& texts) const {
 }
 
 std::vector<std::string> MemoryPlan::names() const {
-  std::vector<std::string> names{"vocabulary"};
-  for (const auto* const kind : kinds()) {
-    const auto own = kind->names(*this);
-    names.insert(names.end(), own.begin(), own.end());
-  }
+  auto names = gathered(kinds(), [&](const SourceKind& kind) { return kind.names(*this); });
+  names.insert(names.begin(), "vocabulary");
   return names;
 }
 

@@ -152,13 +152,12 @@ class ModelSource : public Source {
                                                    static_cast<std::int64_t>(i) == gated_));
   }
 
-  SourceScores score(const Tensor& targets, const std::vector<Tensor>& /*recalled*/,
-                     Found* /*found*/, std::int64_t /*offset*/, std::uint64_t first) override {
+  SourceScores score(const RecalledRows& asked) override {
     const torch::NoGradGuard no_gradient;
     SourceScores scores{axes_};
-    const std::int64_t n = targets.size(0);
+    const std::int64_t n = asked.size();
     for (std::size_t i = 0; i < walks_.size(); ++i) {
-      const Tensor rows = walks_[i]->at(first, n);
+      const Tensor rows = walks_[i]->at(asked.first, n);
       std::vector<std::int64_t> sizes(axes_.size(), 1);  // of the axes
       if (static_cast<std::int64_t>(i) == gated_) {
         auto featured = sizes;
@@ -183,14 +182,14 @@ class ModelSource : public Source {
     return words;
   }
 
-  Evidence evidence(std::int64_t row, std::int64_t token, double log_prob,
-                    const RowWeights& weights, std::int64_t /*most*/,
+  Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t /*most*/,
                     std::int64_t /*context_tokens*/) const override {
     Evidence evidence;
-    for (std::size_t i = 0; i < words_.size(); ++i)
-      evidence.models.push_back(
-          {plan_.shares[i].folder, weights.own[i][row].item<double>() *
-                                       std::exp(words_[i][row][token].item<double>() - log_prob)});
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      const auto log_p = words_[i][of.row][of.token].item<double>();
+      evidence.models.push_back({plan_.shares[i].folder, weights.own[i][of.row].item<double>() *
+                                                             std::exp(log_p - of.log_prob)});
+    }
     return evidence;
   }
 
@@ -258,8 +257,7 @@ class ModelKind : public SourceKind {
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     for (std::size_t i = 0; i < plan.with.shares.size(); ++i) {
       auto& share = plan.with.shares[i];
-      PlanAxis axis{temperature_axis(i), [&share] { return share.temperature; },
-                    [&share](double value) { share.temperature = value; },
+      PlanAxis axis{temperature_axis(i), &share.temperature,
                     steps_of(kModelTemperatureSteps, share.temperature), share.lambda > 0};
       axis.alone = true, axis.facts = kEnsembleTemperature;
       axes.push_back(std::move(axis));

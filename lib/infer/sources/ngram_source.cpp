@@ -69,11 +69,10 @@ class NgramSource : public Source {
     return {log_prob, bucket, features};
   }
 
-  SourceScores score(const Tensor& /*targets*/, const std::vector<Tensor>& recalled,
-                     Found* /*found*/, std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+  SourceScores score(const RecalledRows& rows) override {
     SourceScores scores;
-    scores.own = {recalled[0]};
-    scores.bucket = recalled[1].to(torch::kInt64), scores.features = recalled[2];
+    scores.own = {rows.recalled[0]};
+    scores.bucket = rows.recalled[1].to(torch::kInt64), scores.features = rows.recalled[2];
     return scores;
   }
 
@@ -106,10 +105,9 @@ class NgramSource : public Source {
     return words;
   }
 
-  Evidence evidence(std::int64_t row, std::int64_t token, double log_prob,
-                    const RowWeights& weights, std::int64_t most,
+  Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
                     std::int64_t context_tokens) const override {
-    const auto given = share(row, token, log_prob, weights);
+    const auto given = share(of, weights);
     if (!given) return {};
     const auto& [match, whole] = *given;
     Evidence evidence{whole};
@@ -174,21 +172,20 @@ class NgramSource : public Source {
 
   // Returns the positions that contributed to a token's probability, as a match that includes the
   // token as its last one, and their share; nullopt if the token never followed.
-  std::optional<std::pair<ngrams::Match, double>> share(std::int64_t row, std::int64_t token,
-                                                        double log_prob,
+  std::optional<std::pair<ngrams::Match, double>> share(const RowToken& of,
                                                         const RowWeights& weights) const {
-    const NgramContext& context = contexts_[static_cast<std::size_t>(row)];
+    const NgramContext& context = contexts_[static_cast<std::size_t>(of.row)];
     if (context.bucket < 0) return std::nullopt;
     ngrams::Match match{context.match.length + 1, {}};
     const auto& parts = index_->parts();
     for (std::size_t i = 0; i < parts.size(); ++i)
       match.ranks.push_back(parts[i]->extend(context.match.ranks[i], context.match.length,
-                                             static_cast<std::uint32_t>(token)));
+                                             static_cast<std::uint32_t>(of.token)));
     const auto count = ngrams::Index::count(match);
     if (count == 0) return std::nullopt;
     const double log_p = log_ratio(count, context.followers.count);
     return std::pair{std::move(match),
-                     weights.own[0][row].item<double>() * std::exp(log_p - log_prob)};
+                     weights.own[0][of.row].item<double>() * std::exp(log_p - of.log_prob)};
   }
 
   std::shared_ptr<const ngrams::Index> index_;

@@ -24,8 +24,7 @@ std::vector<double> steps_of(const std::vector<double>& steps, double unit) {
 }
 
 PlanAxis joint_temperature_axis(MemoryPlan& plan) {
-  return {"temperature", [&plan] { return plan.rule.temperature; },
-          [&plan](double value) { plan.rule.temperature = value; },
+  return {"temperature", &plan.rule.temperature,
           steps_of(kTemperatureSteps, plan.rule.temperature)};
 }
 
@@ -40,13 +39,11 @@ std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::stri
 }
 
 void add_joint_axes(MemoryPlan& plan, JointPart& part, std::vector<PlanAxis>& axes) {
-  PlanAxis temperature{part.name + kJointTemperature, [&part] { return part.temperature; },
-                       [&part](double value) { part.temperature = value; },
+  PlanAxis temperature{part.name + kJointTemperature, &part.temperature,
                        steps_of(kTemperatureSteps, plan.temperature_of(part)),
                        std::isfinite(part.bias)};
   temperature.temperature_of = part.name;
-  PlanAxis bias{part.name + kJointBias, [&part] { return part.bias; },
-                [&part](double value) { part.bias = value; }};
+  PlanAxis bias{part.name + kJointBias, &part.bias};
   bias.bias_of = part.name;
   axes.push_back(std::move(temperature)), axes.push_back(std::move(bias));
 }

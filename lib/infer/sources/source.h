@@ -14,7 +14,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/options.h"
@@ -137,6 +139,22 @@ struct RowWeights {
   std::vector<torch::Tensor> own;    ///< (R), for each weight of the source
 };
 
+/// Rows that a source scores after it recalled them.
+struct RecalledRows {
+  const torch::Tensor& targets;                ///< (R) int64, CPU
+  const std::vector<torch::Tensor>& recalled;  ///< result of recall(), float64 on the CPU
+  Found* found;                                ///< result for the batch; null: none
+  std::int64_t offset;                         ///< of the first row in that batch
+  std::uint64_t first;                         ///< element of the first target
+  std::int64_t size() const { return targets.size(0); }
+};
+
+/// A token of a row of words(), and the logarithm of its probability by the mixture.
+struct RowToken {
+  std::int64_t row, token;
+  double log_prob;
+};
+
 /// Contexts and models that contributed to a token's probability.
 struct Evidence {
   struct Context {
@@ -175,27 +193,21 @@ class Source {
                                             const torch::Tensor& /*targets*/) {
     return {};
   }
-  /// Scores the rows passed to recall(). `recalled` is float64 on the CPU. `found` is the result
-  /// for the batch, in which the rows begin at `offset`. `first` is the element of the first
-  /// target.
-  virtual SourceScores score(const torch::Tensor& targets,
-                             const std::vector<torch::Tensor>& recalled, Found* found,
-                             std::int64_t offset, std::uint64_t first) = 0;
+  /// Scores the rows passed to recall().
+  virtual SourceScores score(const RecalledRows& rows) = 0;
 
   /// Scores all tokens of the vocabulary for the rows; the calls below refer to the last call of
   /// words().
   virtual SourceWords words(const WordRows& rows) = 0;
-  /// Returns the datastore entries labelled `token` that contributed to the row's p(token), with
-  /// their shares.
-  virtual std::vector<StoreShare> entries(std::int64_t /*row*/, std::int64_t /*token*/,
-                                          double /*log_prob*/,
+  /// Returns the datastore entries labelled with the token that contributed to its probability,
+  /// with their shares.
+  virtual std::vector<StoreShare> entries(const RowToken& /*of*/,
                                           const RowWeights& /*weights*/) const {
     return {};
   }
   /// Returns at most `most` contexts, each with `context_tokens` tokens.
-  virtual Evidence evidence(std::int64_t /*row*/, std::int64_t /*token*/, double /*log_prob*/,
-                            const RowWeights& /*weights*/, std::int64_t /*most*/,
-                            std::int64_t /*context_tokens*/) const {
+  virtual Evidence evidence(const RowToken& /*of*/, const RowWeights& /*weights*/,
+                            std::int64_t /*most*/, std::int64_t /*context_tokens*/) const {
     return {};
   }
   /// Returns the fraction of p(target) from each of SourceKind::names(), (R) each, relative to
@@ -251,16 +263,22 @@ struct AxisFacts {
 /// A tunable parameter of a plan.
 struct PlanAxis {
   std::string name;
-  std::function<double()> get;
-  std::function<void(double)> set;
-  std::vector<double> steps = {};  ///< default values to try; empty: the plan's value
-  bool matters = true;             ///< the parameter affects the result at the plan's weights
+  std::variant<double*, std::int64_t*> value;  ///< in the plan
+  std::vector<double> steps = {};              ///< default values to try; empty: the plan's value
+  bool matters = true;  ///< the parameter affects the result at the plan's weights
   /// Name of the joint softmax's part whose temperature, or bias, the parameter is.
   std::string temperature_of = {}, bias_of = {};
   /// The values are tried with the other parameters at their best, not in every combination.
   bool alone = false;
   std::string facts = {};  ///< name in AxisFacts, if several axes take their values from one list
   const std::string& listed() const { return facts.empty() ? name : facts; }
+  double get() const {
+    return std::visit([](const auto* of) { return static_cast<double>(*of); }, value);
+  }
+  void set(double to) const {
+    std::visit([to](auto* of) { *of = static_cast<std::remove_pointer_t<decltype(of)>>(to); },
+               value);
+  }
 };
 
 /// A kind's gate: its inputs beside the model's confidence.
@@ -342,6 +360,8 @@ class SourceKind {
                           std::span<const std::int64_t> /*read*/) const {
     return false;
   }
+  /// Returns the names of its options, tuning included, except the one that adds the source.
+  std::vector<std::string> options() const;
   /// Leaves the source out of the options: its options, and values of others that only it supports,
   /// get their defaults.
   virtual void drop(MemoryOptions& options) const;

@@ -75,26 +75,25 @@ class StoreSource : public Source {
     return found;
   }
 
-  SourceScores score(const Tensor& targets, const std::vector<Tensor>& /*recalled*/, Found* found,
-                     std::int64_t offset, std::uint64_t /*first*/) override {
+  SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
     std::vector<Tensor> all, positive, own;
-    for (const auto& whole : static_cast<FoundEntries*>(found)->coming.get().found) {
-      const Neighbours here = whole.slice(offset, offset + targets.size(0));
+    for (const auto& whole : static_cast<FoundEntries*>(rows.found)->coming.get().found) {
+      const Neighbours here = whole.slice(rows.offset, rows.offset + rows.size());
       if (!scores.found) scores.found = std::make_shared<const Neighbours>(here);
       if (plan_.joined()) {
-        const StoreMasses seen = store_masses(here, targets, joint_);
+        const StoreMasses seen = store_masses(here, rows.targets, joint_);
         all.push_back(seen.all.unsqueeze(1)), positive.push_back(seen.positive.unsqueeze(1));
       }
       if (plan_.interpolated()) {
-        const StoreMasses seen = store_masses(here, targets, own_);
+        const StoreMasses seen = store_masses(here, rows.targets, own_);
         own.push_back(alone(seen.positive, seen.all).unsqueeze(0));
       }
     }
     if (plan_.joined()) scores.joined = {{torch::stack(all), torch::stack(positive)}};
     if (plan_.interpolated()) scores.own = {torch::stack(own)};
     if (plan_.interpolated() && gates_.any())
-      scores.features = gate_features_of(*scores.found).view({1, 1, 1, targets.size(0), 4});
+      scores.features = gate_features_of(*scores.found).view({1, 1, 1, rows.size(), 4});
     return scores;
   }
 
@@ -116,9 +115,9 @@ class StoreSource : public Source {
     return words;
   }
 
-  std::vector<StoreShare> entries(std::int64_t row, std::int64_t token, double log_prob,
-                                  const RowWeights& weights) const override {
-    const auto number = [&](const Tensor& of) { return of[row].item<double>(); };
+  std::vector<StoreShare> entries(const RowToken& of, const RowWeights& weights) const override {
+    const std::int64_t row = of.row;
+    const auto number = [&](const Tensor& rows) { return rows[row].item<double>(); };
     const auto logits = [&, one = found_.slice(row, row + 1)](double divisor) {
       return one.logits(divisor)[0].to(torch::kFloat64);
     };
@@ -130,17 +129,17 @@ class StoreSource : public Source {
     const auto values = mass.accessor<double, 1>();
     const auto labels = found_.labels.accessor<std::int64_t, 2>()[row];
     const auto ids = found_.rows.accessor<std::int64_t, 2>()[row];
-    const auto of = found_.stores.accessor<std::int64_t, 2>()[row];
+    const auto stores = found_.stores.accessor<std::int64_t, 2>()[row];
     std::vector<StoreShare> shares;
     for (std::int64_t i = 0; i < mass.size(0); ++i)
-      if (labels[i] == token) shares.push_back({of[i], ids[i], values[i] / std::exp(log_prob)});
+      if (labels[i] == of.token)
+        shares.push_back({stores[i], ids[i], values[i] / std::exp(of.log_prob)});
     return shares;
   }
 
-  Evidence evidence(std::int64_t row, std::int64_t token, double log_prob,
-                    const RowWeights& weights, std::int64_t most,
+  Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
                     std::int64_t context_tokens) const override {
-    auto best = entries(row, token, log_prob, weights);
+    auto best = entries(of, weights);
     std::stable_sort(best.begin(), best.end(),
                      [](const auto& a, const auto& b) { return a.share > b.share; });
     Evidence evidence;
@@ -168,7 +167,7 @@ class StoreSource : public Source {
     auto sums = of.accessor<double, 2>();
     for (std::int64_t i = 0; i < rows; ++i)
       for (const auto& one :
-           entries(i, targets[i].item<std::int64_t>(), log_prob[i].item<double>(), weights))
+           entries({i, targets[i].item<std::int64_t>(), log_prob[i].item<double>()}, weights))
         sums[one.store][i] += one.share;
     return of.unbind(0);
   }
@@ -358,15 +357,13 @@ class StoreKind : public SourceKind {
       axes.push_back(joint_temperature_axis(plan));
       add_joint_axes(plan, stores.joint, axes);
     }
-    axes.push_back({"nprobe", [&stores] { return static_cast<double>(stores.nprobe); },
-                    [&stores](double value) { stores.nprobe = static_cast<std::int64_t>(value); }});
+    axes.push_back({"nprobe", &stores.nprobe});
     if (!stores.interpolated()) return;
     auto steps = steps_of(kStoreTemperatureSteps, stores.temperature);
     if (std::count(steps.begin(), steps.end(), 1) == 0)  // Khandelwal et al. 2020
       steps.insert(std::upper_bound(steps.begin(), steps.end(), 1), 1);
-    axes.push_back({"datastore-temperature", [&stores] { return stores.temperature; },
-                    [&stores](double value) { stores.temperature = value; }, std::move(steps),
-                    stores.lambda > 0});
+    axes.push_back(
+        {"datastore-temperature", &stores.temperature, std::move(steps), stores.lambda > 0});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

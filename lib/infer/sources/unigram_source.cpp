@@ -110,11 +110,10 @@ class UnigramSource : public Source {
     return {log_prob, log_read};
   }
 
-  SourceScores score(const Tensor& targets, const std::vector<Tensor>& recalled, Found* /*found*/,
-                     std::int64_t /*offset*/, std::uint64_t /*first*/) override {
+  SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
-    scores.own = {recalled[0]};
-    if (gated_) scores.features = recalled[1].view({1, targets.size(0), 1});
+    scores.own = {rows.recalled[0]};
+    if (gated_) scores.features = rows.recalled[1].view({1, rows.size(), 1});
     return scores;
   }
 
@@ -211,11 +210,8 @@ class UnigramKind : public SourceKind {
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     auto& own = plan.more.of<UnigramPlan>();
-    axes.push_back({kHalfLife,
-                    [&own] { return own.half_life; },
-                    [&own](double value) { own.half_life = value; },
-                    {125, 250, 500, 1000, 2000, 4000, 16000},
-                    own.lambda > 0});
+    axes.push_back(
+        {kHalfLife, &own.half_life, {125, 250, 500, 1000, 2000, 4000, 16000}, own.lambda > 0});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

@@ -238,7 +238,7 @@ DOCTEST_TEST_CASE(
         DOCTEST_CHECK(found ==
                       doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
         const auto evidence =
-            source->evidence(row, word, std::log(found), {given[0], {}, {given[1]}}, 1, 1);
+            source->evidence({row, word, std::log(found)}, {given[0], {}, {given[1]}}, 1, 1);
         DOCTEST_CHECK(evidence.share == doctest::Approx(l * p / found));
       }
       read(row, {from[5], from[6]});

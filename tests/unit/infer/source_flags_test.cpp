@@ -7,29 +7,13 @@
 #include "tiny.h"
 #include "unit/thrown.h"
 
-namespace {
-
-// Returns the options of a kind beside the one that adds it.
-std::vector<std::string> beside_the_first(const infer::SourceKind& kind) {
-  infer::MemoryOptions listed;
-  core::FieldList fields;
-  kind.fields(listed, fields);
-  std::vector<std::string> names;
-  for (const auto& field : fields.all())
-    if (field.name != kind.name()) names.push_back(field.name);
-  for (const auto& facts : kind.axis_facts()) names.push_back("tune-" + facts.flag);
-  return names;
-}
-
-}  // namespace
-
 DOCTEST_TEST_CASE("an option given for a source that does not take part is refused") {
   nn::Model model = tiny::model_of("transformer");
   const auto windows = tiny::windows_of(8, 8);
   auto options = tiny::memory_of("none");
   std::size_t refused = 0;
   for (const auto* const kind : infer::source_kinds())
-    for (const auto& name : beside_the_first(*kind)) {
+    for (const auto& name : kind->options()) {
       options.flags = {name};
       const auto error = thrown([&] { infer::plan_memory(options, windows, model); });
       DOCTEST_CHECK_MESSAGE(error.code == 64, name);
@@ -46,7 +30,7 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
   auto options = tiny::memory_of("local");
   options.cache = 5;
   for (const auto* const kind : infer::source_kinds())
-    for (const auto& name : beside_the_first(*kind)) {
+    for (const auto& name : kind->options()) {
       options.flags = {name, "memory", "cache"};
       const bool present = kind->name() == "memory" || kind->name() == "cache";
       const auto error = thrown([&] { infer::plan_memory(options, windows, model); });

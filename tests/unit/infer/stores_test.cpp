@@ -395,7 +395,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
       double given = 0, mass = 0;
       for (std::int64_t word = 0; word < tiny::kTypes; ++word) {
         const double log_prob = words[row][word].item<double>();
-        for (const auto& one : memories.store_shares(row, word, log_prob)) {
+        for (const auto& one : memories.store_shares({row, word, log_prob})) {
           DOCTEST_CHECK(opened.labels()[static_cast<std::size_t>(one.row)] == word);
           DOCTEST_CHECK(one.share <= 1 + 1e-6);
           given += one.share * std::exp(log_prob);
