@@ -39,15 +39,13 @@ class ContextualPart : public StatePart {
         project_(weights.affine(name + ".c_proj", d, d)),
         factors_(factors_of(weights, name, heads)),
         mix_(weights.vector(name + ".mix", heads)) {}
-
-  void ContextualPart::prepare(const Chunk& chunk) {
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override {
     const auto longest = append(slots_, chunk);
     mapped_.fit(chunk.n, 2 * d_);
     read_.fit(chunk.n, padded(d_));
     scores_.fit(chunk.threads, longest);
   }
-  std::int64_t out() const override { return d_; }
-  void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
 #pragma omp barrier

@@ -37,8 +37,8 @@ class RelativePart : public StatePart {
         content_(weights.tensor(biases + ".content", {heads, width_}).const_data_ptr<float>()),
         position_(weights.tensor(biases + ".position", {heads, width_}).const_data_ptr<float>()),
         of_distance_(weights.tensor(name + ".c_position.weight", {d, d})) {}
-
-  void RelativePart::prepare(const Chunk& chunk) {
+  std::int64_t out() const override { return d_; }
+  void prepare(const Chunk& chunk) override {
     made_.fit(chunk.n, 3 * d_);
     asking_.fit(chunk.n, 2 * d_);
     read_.fit(chunk.n, padded(d_));
@@ -53,8 +53,6 @@ class RelativePart : public StatePart {
       pieces.push_back(torch::linear(some.to(torch::kFloat32), of_distance_));
     distances_ = torch::cat(pieces);
   }
-  std::int64_t out() const override { return d_; }
-  void prepare(const Chunk& chunk) override;
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     in_.multiply(x.data, chunk.n, x.stride, share, made_.data(), made_.stride());
 #pragma omp barrier
