@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 #include "core/error.h"
 #include "core/json.h"
@@ -56,129 +57,136 @@ Tensor rows_of(const FoundOnRank& found, std::vector<T> store::Hits::*what, std:
   return torch::stack(parts);
 }
 
-}  // namespace
-
 // A rank's request; n < 0: it has no more.
-struct SharedStores::Asked {
+struct Asked {
   std::int64_t n = -1;
   store::SearchOptions options;
 };
 
-SharedStores::SharedStores(std::vector<std::unique_ptr<const store::Store>> stores,
-                           std::vector<std::int64_t> counts, const model::Loaded& loaded,
-                           std::shared_ptr<ranks::Group> group)
-    : Stores(std::move(stores), loaded), group_(std::move(group)), counts_(std::move(counts)) {
-  for (std::int64_t rank = 0; rank < group_->rank(); ++rank)
-    first_ += counts_[static_cast<std::size_t>(rank)];
-}
-
-std::vector<SharedStores::Asked> SharedStores::ask(std::int64_t n,
-                                                   const store::SearchOptions& options) const {
-  std::vector<Asked> all;
-  for (const auto& words : group_->gather(torch::tensor(
-           {n, options.k, options.nprobe, std::int64_t{options.rescore}}, torch::kInt64))) {
-    const auto* const word = words.const_data_ptr<std::int64_t>();
-    all.push_back({word[0], {}});
-    all.back().options.k = word[1], all.back().options.nprobe = word[2];
-    all.back().options.rescore = word[3] != 0;
+/// Returns the results that one process with all stores would find, stores of rank 0 first.
+/// Searches are collective: all ranks search together and make no other collective calls meanwhile.
+/// A rank without further queries calls finish().
+class SharedStores : public Stores {
+ public:
+  /// `stores` are in the order of ranks; `counts` has the number of stores of each rank.
+  SharedStores(std::vector<std::unique_ptr<const store::Store>> stores,
+               std::vector<std::int64_t> counts, const model::Loaded& loaded,
+               std::shared_ptr<ranks::Group> group)
+      : Stores(std::move(stores), loaded), group_(std::move(group)), counts_(std::move(counts)) {
+    for (std::int64_t rank = 0; rank < group_->rank(); ++rank)
+      first_ += counts_[static_cast<std::size_t>(rank)];
   }
-  return all;
-}
-
-std::vector<store::Hits> SharedStores::search_own(const Tensor& queries,
-                                                  const store::SearchOptions& options) const {
-  const std::span<const float> numbers(queries.const_data_ptr<float>(),
-                                       static_cast<std::size_t>(queries.numel()));
-  std::vector<store::Hits> found;
-  const auto own = counts_[static_cast<std::size_t>(group_->rank())];
-  for (std::int64_t i = 0; i < own; ++i)
-    found.push_back((*this)[static_cast<std::size_t>(first_ + i)].search(numbers, options));
-  return found;
-}
-
-// All ranks exchange their queries. Each rank searches its stores for all of them, grouped by the
-// number of neighbours, and returns each rank's results.
-std::vector<store::Hits> SharedStores::answer(std::vector<Asked> asked,
-                                              std::span<const float> queries) const {
-  std::int64_t longest = 0;
-  const Asked* first = nullptr;
-  for (const auto& of : asked) {
-    if (of.n < 0) continue;
-    longest = std::max(longest, of.n);
-    if (first == nullptr) first = &of;
-    if (of.options.nprobe != first->options.nprobe || of.options.rescore != first->options.rescore)
-      fail(Code::usage, "--nprobe, --rescore: differ between ranks; use the same values");
+  void finish() const override {
+    const std::lock_guard lock(one_);
+    const auto asks = [](const Asked& of) { return of.n >= 0; };
+    for (auto all = ask(-1, {}); std::any_of(all.begin(), all.end(), asks); all = ask(-1, {}))
+      answer(all, {});
   }
-  Tensor padded = torch::zeros({longest, width()});
-  std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
-  auto all = group_->gather(padded);
-  std::map<std::int64_t, std::vector<std::size_t>> ranks_of;  // by k
-  for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (asked[rank].n < 0) asked[rank] = {0, first->options};
-    all[rank] = all[rank].narrow(0, 0, asked[rank].n);
-    ranks_of[asked[rank].options.k].push_back(rank);
+
+ private:
+  std::vector<store::Hits> search_all(std::span<const float> queries,
+                                      const store::SearchOptions& options) const override {
+    const std::lock_guard lock(one_);
+    return answer(ask(static_cast<std::int64_t>(queries.size()) / width(), options), queries);
   }
-  std::vector<FoundOnRank> found(all.size());
-  for (const auto& [k, ranks] : ranks_of) {
-    std::vector<Tensor> together;
-    for (const std::size_t rank : ranks) together.push_back(all[rank]);
-    store::SearchOptions options = first->options;
-    options.k = k, options.threads = at::get_num_threads();
-    const auto hits =
-        std::make_shared<const std::vector<store::Hits>>(search_own(torch::cat(together), options));
-    std::int64_t begin = 0;
-    for (const std::size_t rank : ranks) {
-      found[rank] = {hits, begin};
-      begin += all[rank].size(0);
+  store::Hits search_one(std::size_t store, std::span<const float> queries,
+                         const store::SearchOptions& options) const override {
+    return std::move(search_all(queries, options)[store]);
+  }
+  std::vector<Asked> ask(std::int64_t n, const store::SearchOptions& options) const {
+    std::vector<Asked> all;
+    for (const auto& words : group_->gather(torch::tensor(
+             {n, options.k, options.nprobe, std::int64_t{options.rescore}}, torch::kInt64))) {
+      const auto* const word = words.const_data_ptr<std::int64_t>();
+      all.push_back({word[0], {}});
+      all.back().options.k = word[1], all.back().options.nprobe = word[2];
+      all.back().options.rescore = word[3] != 0;
     }
+    return all;
   }
-
-  const auto own = static_cast<std::size_t>(group_->rank());
-  const std::int64_t n = asked[own].n, k = asked[own].options.k;
-  // Returns to each rank the results of this rank's stores: (stores, n, k).
-  const auto come_back = [&](auto what, torch::ScalarType type) {
-    std::vector<Tensor> out, in;
+  // All ranks exchange their queries. Each rank searches its stores for all of them, grouped by the
+  // number of neighbours, and returns each rank's results.
+  std::vector<store::Hits> answer(std::vector<Asked> asked, std::span<const float> queries) const {
+    std::int64_t longest = 0;
+    const Asked* first = nullptr;
+    for (const auto& of : asked) {
+      if (of.n < 0) continue;
+      longest = std::max(longest, of.n);
+      if (first == nullptr) first = &of;
+      if (of.options.nprobe != first->options.nprobe ||
+          of.options.rescore != first->options.rescore)
+        fail(Code::usage, "--nprobe, --rescore: differ between ranks; use the same values");
+    }
+    Tensor padded = torch::zeros({longest, width()});
+    std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
+    auto all = group_->gather(padded);
+    std::map<std::int64_t, std::vector<std::size_t>> ranks_of;  // by k
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      out.push_back(rows_of(found[rank], what, all[rank].size(0)));
-      in.push_back(torch::empty({counts_[rank], n, k}, type));
+      if (asked[rank].n < 0) asked[rank] = {0, first->options};
+      all[rank] = all[rank].narrow(0, 0, asked[rank].n);
+      ranks_of[asked[rank].options.k].push_back(rank);
     }
-    in[own] = out[own];
-    group_->exchange(0, out, in);
-    return torch::cat(in);
-  };
-  const Tensor scores = come_back(&store::Hits::scores, torch::kFloat32),
-               ids = come_back(&store::Hits::ids, torch::kInt64),
-               labels = come_back(&store::Hits::labels, torch::kInt32);
-  std::vector<store::Hits> hits;
-  const auto each = static_cast<std::size_t>(n * k);
-  for (std::size_t i = 0; i < size(); ++i) {
-    const auto part = [&]<class T>(const Tensor& whole, T /*type*/) {
-      const T* const begin = whole.const_data_ptr<T>() + i * each;
-      return std::vector<T>(begin, begin + each);
+    std::vector<FoundOnRank> found(all.size());
+    for (const auto& [k, ranks] : ranks_of) {
+      std::vector<Tensor> together;
+      for (const std::size_t rank : ranks) together.push_back(all[rank]);
+      store::SearchOptions options = first->options;
+      options.k = k, options.threads = at::get_num_threads();
+      const auto hits = std::make_shared<const std::vector<store::Hits>>(
+          search_own(torch::cat(together), options));
+      std::int64_t begin = 0;
+      for (const std::size_t rank : ranks) {
+        found[rank] = {hits, begin};
+        begin += all[rank].size(0);
+      }
+    }
+
+    const auto own = static_cast<std::size_t>(group_->rank());
+    const std::int64_t n = asked[own].n, k = asked[own].options.k;
+    // Returns to each rank the results of this rank's stores: (stores, n, k).
+    const auto come_back = [&](auto what, torch::ScalarType type) {
+      std::vector<Tensor> out, in;
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        out.push_back(rows_of(found[rank], what, all[rank].size(0)));
+        in.push_back(torch::empty({counts_[rank], n, k}, type));
+      }
+      in[own] = out[own];
+      group_->exchange(0, out, in);
+      return torch::cat(in);
     };
-    hits.push_back(
-        {k, part(ids, std::int64_t{}), part(scores, float{}), part(labels, std::int32_t{})});
+    const Tensor scores = come_back(&store::Hits::scores, torch::kFloat32),
+                 ids = come_back(&store::Hits::ids, torch::kInt64),
+                 labels = come_back(&store::Hits::labels, torch::kInt32);
+    std::vector<store::Hits> hits;
+    const auto each = static_cast<std::size_t>(n * k);
+    for (std::size_t i = 0; i < size(); ++i) {
+      const auto part = [&]<class T>(const Tensor& whole, T /*type*/) {
+        const T* const begin = whole.const_data_ptr<T>() + i * each;
+        return std::vector<T>(begin, begin + each);
+      };
+      hits.push_back(
+          {k, part(ids, std::int64_t{}), part(scores, float{}), part(labels, std::int32_t{})});
+    }
+    return hits;
   }
-  return hits;
-}
+  std::vector<store::Hits> search_own(const Tensor& queries,
+                                      const store::SearchOptions& options) const {
+    const std::span<const float> numbers(queries.const_data_ptr<float>(),
+                                         static_cast<std::size_t>(queries.numel()));
+    std::vector<store::Hits> found;
+    const auto own = counts_[static_cast<std::size_t>(group_->rank())];
+    for (std::int64_t i = 0; i < own; ++i)
+      found.push_back((*this)[static_cast<std::size_t>(first_ + i)].search(numbers, options));
+    return found;
+  }
 
-std::vector<store::Hits> SharedStores::search_all(std::span<const float> queries,
-                                                  const store::SearchOptions& options) const {
-  const std::lock_guard lock(one_);
-  return answer(ask(static_cast<std::int64_t>(queries.size()) / width(), options), queries);
-}
+  std::shared_ptr<ranks::Group> group_;
+  std::vector<std::int64_t> counts_;
+  std::int64_t first_ = 0;  // index of this rank's first store
+  mutable std::mutex one_;  // one search of this rank at a time
+};
 
-store::Hits SharedStores::search_one(std::size_t store, std::span<const float> queries,
-                                     const store::SearchOptions& options) const {
-  return std::move(search_all(queries, options)[store]);
-}
-
-void SharedStores::finish() const {
-  const std::lock_guard lock(one_);
-  const auto asks = [](const Asked& of) { return of.n >= 0; };
-  for (auto all = ask(-1, {}); std::any_of(all.begin(), all.end(), asks); all = ask(-1, {}))
-    answer(all, {});
-}
+}  // namespace
 
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
                                            const model::Loaded& loaded,
@@ -213,8 +221,8 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
           name, store::manifest_from(core::get<core::Json>(store, "manifest", origin), name)));
     }
   }
-  return std::shared_ptr<const Stores>(
-      new SharedStores(std::move(stores), std::move(counts), loaded, std::move(group)));
+  return std::make_shared<const SharedStores>(std::move(stores), std::move(counts), loaded,
+                                              std::move(group));
 }
 
 }  // namespace infer
