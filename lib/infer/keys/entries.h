@@ -2,11 +2,11 @@
 // Computes the memory entries of a data set, from which a datastore is built.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "core/launcher.h"
-#include "infer/windows/window_batches.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
 #include "nn/base/download.h"
@@ -64,14 +64,16 @@ class EntryWalk {
 
   /// count(): number of entries. first_of_documents(): first entry of each document, counted over
   /// the data set.
-  virtual std::uint64_t count() const = 0;
-  virtual std::vector<std::int64_t> first_of_documents() const = 0;
+  std::uint64_t count() const { return static_cast<std::uint64_t>(bounds().back()); }
+  std::vector<std::int64_t> first_of_documents() const;
   /// Returns the entries of a part. Parts begin and end at block boundaries or, for a walk that
   /// carries State, at stream boundaries. Keys do not depend on the division into parts.
   EntryRange range_of(const core::Part& part) const;
 
  protected:
   explicit EntryWalk(nn::Model& model);
+  /// Returns the first entry of each document, then the number of all entries.
+  virtual std::vector<std::int64_t> bounds() const = 0;
   /// Returns the number of entries in each indivisible group.
   virtual std::vector<std::uint64_t> group_sizes() const = 0;
   /// Returns (2, R), log_probs and log_z, on the device of f, from f (R, d_model) and labels (R)
@@ -85,27 +87,14 @@ class EntryWalk {
   bool training_;
 };
 
-/// Walks the windows of a token stream as Scorer does. A position gets its key from the window that
-/// would score its target. Every token with at least one predecessor has an entry. A block is one
-/// forward pass.
-class WindowWalk : public EntryWalk {
- public:
-  /// Model and data must outlive the walk. Throws Error{bad_data} for data that are not tokens.
-  WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             torch::Device device);
-  std::optional<EntryBlock> next() override;
-  void resume(std::uint64_t entries, nn::State state) override;
-  /// Returns whether windows depend on a carried State.
-  bool carried() const override { return windows_.carried; }
-  std::uint64_t count() const override;
-  std::vector<std::int64_t> first_of_documents() const override;
-
- private:
-  std::vector<std::uint64_t> group_sizes() const override;
-  const shard::Dataset& data_;
-  WindowPlan windows_;
-  torch::Device device_;
-  WindowBatches batches_;
-};
+/// Creates the walk over the entries of a data set; model and data must outlive it. By windows, it
+/// walks a token stream as Scorer does: a position gets its key from the window that would score its
+/// target, every token with at least one predecessor has an entry, and a block is one forward pass.
+/// By pairs (windows.pairs), it yields an entry for each token of each target, including its
+/// end-of-document token, in the order of the shard: decoder states with the target tokens that they
+/// predict (kNN-MT, Khandelwal et al. 2021; TRIME). Each pair is a document of the store, with the
+/// pair's number. Throws Error{bad_data} for data of another kind, and the errors of check_pairs().
+std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
+                                     const WindowPlan& windows, torch::Device device);
 
 }  // namespace infer

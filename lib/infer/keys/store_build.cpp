@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/given.h"
 #include "infer/keys/calibrate.h"
-#include "infer/keys/pair_entries.h"
 #include "infer/stores/stores.h"
 #include "model/adapter.h"
 #include "model/test_temperature.h"
@@ -114,12 +113,6 @@ std::string StoreBuildOptions::folder(const std::string& output,
   if (model.empty())
     core::fail(core::Code::usage, "-m MODEL is missing; give the model that computes the keys");
   return append.empty() ? output : append;
-}
-
-std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
-                                     const WindowPlan& windows, torch::Device device) {
-  if (windows.pairs) return std::make_unique<PairWalk>(model, data, windows.batch_tokens, device);
-  return std::make_unique<WindowWalk>(model, data, windows, device);
 }
 
 StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,

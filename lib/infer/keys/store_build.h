@@ -40,11 +40,6 @@ struct StoreBuildOptions {
   std::string folder(const std::string& output, const std::set<std::string>& given) const;
 };
 
-/// Creates the walk over the entries of a data set, by windows or by pairs. Model and data must
-/// outlive it.
-std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
-                                     const WindowPlan& windows, torch::Device device);
-
 /// Adds the rows of one command to a new or existing store. An interrupted build resumes when the
 /// command is rerun. Not thread safe.
 class StoreBuild {

@@ -154,7 +154,7 @@ DOCTEST_TEST_CASE("the piece is of the text, and finds nothing of itself or of w
   const tiny::Shard shard(text);
   const auto windows = tiny::windows_of(32, 32);
   const infer::MakeWalk make_walk = [&]() -> std::unique_ptr<infer::EntryWalk> {
-    return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
+    return infer::make_walk(model, shard.data(), windows, torch::kCPU);
   };
   std::vector<Stored> entries;
   const auto walk = make_walk();

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "infer/keys/fill_store.h"
-#include "infer/keys/pair_entries.h"
 #include "infer/windows/pairs.h"
 #include "store/datastore.h"
 #include "tiny.h"
@@ -20,15 +19,20 @@ namespace {
 namespace fs = std::filesystem;
 using torch::Tensor;
 
+std::unique_ptr<infer::EntryWalk> pair_walk(nn::Model& model, const tiny::Pairs& pairs) {
+  const auto windows = infer::pair_windows(*pairs.data, model, 16);
+  return infer::make_walk(model, *pairs.data, windows, torch::kCPU);
+}
+
 struct Walked {
   Tensor keys, labels;
 };
 
 // Returns all keys and labels of a walk.
 Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows) {
-  infer::WindowWalk walk(model, data, windows, torch::kCPU);
+  const auto walk = infer::make_walk(model, data, windows, torch::kCPU);
   std::vector<Tensor> keys, labels;
-  while (auto block = walk.next()) {
+  while (auto block = walk->next()) {
     block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
@@ -94,7 +98,7 @@ DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, an
   const auto windows = tiny::windows_of(16, 4);
   const auto all = walk_all(model, shard.data(), windows);
   DOCTEST_REQUIRE(all.keys.size(0) == 90);
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 90);
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->count() == 90);
   for (std::int64_t i = 0; i < 90; ++i) {
     DOCTEST_CHECK(all.labels[i].item<std::int32_t>() ==
                   static_cast<std::int32_t>(tokens[static_cast<std::size_t>(i) + 1]));
@@ -104,7 +108,7 @@ DOCTEST_TEST_CASE("an entry is a position's key in the window that scores it, an
     const Tensor key = keys_of(model, tokens, begin, end)[i - begin];
     DOCTEST_CHECK(torch::allclose(all.keys[i], key, 1e-4, 1e-5));
   }
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->first_of_documents() ==
                 std::vector<std::int64_t>{0, 49, 50});
 }
 
@@ -115,13 +119,13 @@ DOCTEST_TEST_CASE(
   auto windows = tiny::windows_of(8, 8);
   windows.by_document = true;
   DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 27);
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 27);
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->count() == 27);
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->first_of_documents() ==
                 std::vector<std::int64_t>{0, 19, 19});
   windows.beginning = 0;
   DOCTEST_CHECK(walk_all(model, shard.data(), windows).keys.size(0) == 30);
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).count() == 30);
-  DOCTEST_CHECK(infer::WindowWalk(model, shard.data(), windows, torch::kCPU).first_of_documents() ==
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->count() == 30);
+  DOCTEST_CHECK(infer::make_walk(model, shard.data(), windows, torch::kCPU)->first_of_documents() ==
                 std::vector<std::int64_t>{0, 20, 21});
 }
 
@@ -134,7 +138,7 @@ DOCTEST_TEST_CASE(
     windows.batch_tokens = 32;
     const TemporaryFolder whole, stopped;
     const auto make = [&] {
-      return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
+      return infer::make_walk(model, shard.data(), windows, torch::kCPU);
     };
     build(model, shard.data(), whole.path, make, nullptr);
     int stops = 0;
@@ -152,10 +156,10 @@ DOCTEST_TEST_CASE(
     "an entry of a pair is the decoder's key beside its source, and the token that followed") {
   nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
   const tiny::Pairs pairs;
-  infer::PairWalk walk(model, *pairs.data, 16, torch::kCPU);
+  const auto walk = pair_walk(model, pairs);
   std::vector<Tensor> keys, labels, wanted;
   std::vector<std::int64_t> tokens, first;
-  while (auto block = walk.next()) {
+  while (auto block = walk->next()) {
     block->arrive();
     keys.push_back(block->keys);
     labels.push_back(block->labels);
@@ -175,8 +179,8 @@ DOCTEST_TEST_CASE(
     wanted.push_back(model.architecture->forward(batch, nullptr).key[0]);
   }
   DOCTEST_CHECK(keys.size() > 2);
-  DOCTEST_CHECK(walk.count() == tokens.size());
-  DOCTEST_CHECK(walk.first_of_documents() == first);
+  DOCTEST_CHECK(walk->count() == tokens.size());
+  DOCTEST_CHECK(walk->first_of_documents() == first);
   DOCTEST_CHECK(torch::equal(torch::cat(labels).to(torch::kInt64), torch::tensor(tokens)));
   DOCTEST_CHECK(tiny::largest_difference(torch::cat(keys), torch::cat(wanted)) < 1e-4);
 }
@@ -187,7 +191,7 @@ DOCTEST_TEST_CASE(
   const tiny::Pairs pairs;
   const TemporaryFolder whole, stopped;
   const auto make = [&] {
-    return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
+    return pair_walk(model, pairs);
   };
   build(model, *pairs.data, whole.path, make, nullptr);
   int stops = 0;
@@ -198,7 +202,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(opened.document_of(0) == 0);
   DOCTEST_CHECK(opened.document_of(static_cast<std::int64_t>(opened.size()) - 1) == 29);
   nn::Model reader = tiny::model_of("transformer");
-  DOCTEST_CHECK_THROWS_AS(infer::PairWalk(reader, *pairs.data, 16, torch::kCPU), core::Error);
+  DOCTEST_CHECK_THROWS_AS(pair_walk(reader, pairs), core::Error);
 }
 
 DOCTEST_TEST_CASE(
@@ -213,8 +217,8 @@ DOCTEST_TEST_CASE(
     windows.by_document = kind.find("documents") != kind.npos;
     const auto walk = [&]() -> std::unique_ptr<infer::EntryWalk> {
       if (kind == "pairs")
-        return std::make_unique<infer::PairWalk>(model, *pairs.data, 16, torch::kCPU);
-      return std::make_unique<infer::WindowWalk>(model, shard.data(), windows, torch::kCPU);
+        return pair_walk(model, pairs);
+      return infer::make_walk(model, shard.data(), windows, torch::kCPU);
     };
     std::vector<Tensor> keys, labels;
     for (const auto all = walk(); auto block = all->next();) {
