@@ -59,57 +59,54 @@ bool ReportOptions::too_high(const Totals& totals) const {
 Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
                  const shard::Dataset& data)
     : evaluation_(evaluation), data_(data) {
-  if (options.by == "position") breakdown_ = Breakdown::by_position(data);
-  if (options.by == "document") breakdown_ = Breakdown::by_document(data);
+  if (options.by == "position") reports_.push_back(loss_by_position(data));
+  if (options.by == "document") reports_.push_back(loss_by_document(data));
   if (options.by == "frequency")
-    breakdown_ = Breakdown::by_frequency(data, evaluation.open({options.counts}));
-  if (options.ablate) ablation_.emplace(evaluation.memory(), data.size());
+    reports_.push_back(loss_by_frequency(data, evaluation.open({options.counts})));
+  const MemoryPlan& memory = evaluation.memory();
+  if (options.ablate) reports_.push_back(ablation(memory, data.size()));
   if (!options.retrieval_at.empty())
-    retrieval_.emplace(options.retrieval_at, evaluation.memory().entries());
-  if (!options.per_token.empty()) per_token_.emplace(options.per_token, data, evaluation.memory());
+    reports_.push_back(retrieval_accuracy(options.retrieval_at, memory.entries()));
+  if (!options.per_token.empty())
+    reports_.push_back(per_token_file(options.per_token, data, memory));
   if (!options.timings.empty()) timings_.emplace(options.timings);
   if (options.retrieve_log.empty()) return;
   if (!evaluation.retrieves()) core::fail(core::Code::usage, "--retrieve-log: requires --retrieve");
   retrieve_log_.emplace(options.retrieve_log);
 }
 
-void Reports::add(const Scored& scored) {
-  if (breakdown_) breakdown_->add(scored);
-  if (ablation_) ablation_->add(scored);
-  if (per_token_) per_token_->add(scored);
-  if (retrieval_) retrieval_->add(scored);
-}
-
-void Reports::add(const Retrieved& retrieved) {
-  const core::OrderedJson line = {{"token", retrieved.first},
-                                  {"tokens", retrieved.tokens},
-                                  {"passages", evaluation_.describe(retrieved.prefixes)}};
-  retrieve_log_->write(core::dump(line) + "\n");
-}
-
 Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
   Callbacks watch;
   watch.progress = progress;
-  if (per_token_ || breakdown_ || ablation_ || retrieval_)
-    watch.scored = [this](const Scored& scored) { add(scored); };
-  if (retrieve_log_) watch.retrieved = [this](const Retrieved& retrieved) { add(retrieved); };
+  if (!reports_.empty())
+    watch.scored = [this](const Scored& scored) {
+      for (const auto& report : reports_) report->add(scored);
+    };
+  if (retrieve_log_)
+    watch.retrieved = [this](const Retrieved& retrieved) {
+      const core::OrderedJson line = {{"token", retrieved.first},
+                                      {"tokens", retrieved.tokens},
+                                      {"passages", evaluation_.describe(retrieved.prefixes)}};
+      retrieve_log_->write(core::dump(line) + "\n");
+    };
   return evaluation_.score(data_, watch);
 }
 
 core::OrderedJson Reports::figures(const Totals& totals) const {
   core::OrderedJson figures = infer::figures(totals);
-  if (retrieval_) figures["retrieval"] = retrieval_->figures();
+  for (const auto& report : reports_) report->add_to(figures);
   figures["signature"] = evaluation_.signature(data_);
   return figures;
 }
 
 std::vector<core::OrderedJson> Reports::rows() const {
-  if (ablation_) return ablation_->rows();
-  return breakdown_ ? breakdown_->rows() : std::vector<core::OrderedJson>{};
+  for (const auto& report : reports_)
+    if (auto rows = report->rows(); !rows.empty()) return rows;
+  return {};
 }
 
 void Reports::commit(const Totals& totals) {
-  if (per_token_) per_token_->commit();
+  for (const auto& report : reports_) report->commit();
   if (retrieve_log_) retrieve_log_->commit();
   if (!timings_) return;
   timings_->write(core::dump(timings(totals)) + "\n");

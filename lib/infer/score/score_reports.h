@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,12 +12,8 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"
-#include "infer/score/ablation.h"
-#include "infer/score/breakdown.h"
 #include "infer/score/evaluation.h"
-#include "infer/score/per_token.h"
-#include "infer/score/retrieval.h"
-#include "infer/score/scorer.h"
+#include "infer/score/text_report.h"
 
 namespace infer {
 
@@ -41,7 +38,7 @@ struct ReportOptions {
 class Reports {
  public:
   /// Opens the output files, so that a path that cannot be written fails early. Throws
-  /// Error{cannot_create} and the errors of Breakdown and Retrieval.
+  /// Error{cannot_create} and the errors of text_report.h.
   Reports(const ReportOptions& options, const Evaluation& evaluation, const shard::Dataset& data);
 
   /// Scores all data; `progress` receives the tokens so far.
@@ -54,15 +51,9 @@ class Reports {
   void commit(const Totals& totals);
 
  private:
-  void add(const Scored& scored);
-  void add(const Retrieved& retrieved);
-
   const Evaluation& evaluation_;
   const shard::Dataset& data_;
-  std::optional<Breakdown> breakdown_;
-  std::optional<Ablation> ablation_;
-  std::optional<PerToken> per_token_;
-  std::optional<Retrieval> retrieval_;
+  std::vector<std::unique_ptr<TextReport>> reports_;
   std::optional<core::Output> timings_, retrieve_log_;
 };
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "core/error.h"
-#include "infer/score/breakdown.h"
 #include "infer/score/report.h"
+#include "infer/score/text_report.h"
 #include "infer/score/tune.h"
 #include "infer/sources/plan_axes.h"
 #include "nn/base/torch.h"
@@ -308,32 +308,32 @@ DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyo
 DOCTEST_TEST_CASE("breakdowns hold every token and the whole loss") {
   const tiny::Shard shard(tiny::text_of({50, 0, 13, 40})), counts(tiny::text_of({400, 30}, 23, 9));
   nn::Model model = tiny::model_of("transformer");
-  std::vector<infer::Breakdown> all;
-  all.push_back(infer::Breakdown::by_frequency(shard.data(), counts.data()));
-  all.push_back(infer::Breakdown::by_position(shard.data()));
-  all.push_back(infer::Breakdown::by_document(shard.data()));
+  std::vector<std::unique_ptr<infer::TextReport>> all;
+  all.push_back(infer::loss_by_frequency(shard.data(), counts.data()));
+  all.push_back(infer::loss_by_position(shard.data()));
+  all.push_back(infer::loss_by_document(shard.data()));
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
-    for (auto& breakdown : all) breakdown.add(scored);
+    for (auto& breakdown : all) breakdown->add(scored);
   };
   const auto totals =
       infer::score(model, shard.data(), tiny::windows_of(16, 8), {}, torch::kCPU, watch);
   for (const auto& breakdown : all) {
     double nats = 0;
     std::uint64_t tokens = 0;
-    for (const auto& row : breakdown.rows()) {
+    for (const auto& row : breakdown->rows()) {
       nats += row["loss"].get<double>() * row["tokens"].get<double>();
       tokens += row["tokens"].get<std::uint64_t>();
     }
     DOCTEST_CHECK(tokens == totals.tokens);
     DOCTEST_CHECK(nats == doctest::Approx(totals.nats));
   }
-  const auto documents = all[2].rows();
+  const auto documents = all[2]->rows();
   DOCTEST_REQUIRE(documents.size() == 3);
   DOCTEST_CHECK(documents[0]["tokens"] == 49);  // its first token is the stream's first
   DOCTEST_CHECK(documents[1]["bucket"] == "2");
   DOCTEST_CHECK(documents[1]["tokens"] == 13);
-  const auto positions = all[1].rows();
+  const auto positions = all[1]->rows();
   DOCTEST_CHECK(positions[0]["bucket"] == "0");
   DOCTEST_CHECK(positions[0]["tokens"] == 2);  // of documents 2 and 3
   DOCTEST_CHECK(positions[2]["bucket"] == "2-3");

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "infer/score/report.h"
-#include "infer/score/retrieval.h"
+#include "infer/score/text_report.h"
 #include "infer/score/tune.h"
 #include "infer/windows/windows.h"
 #include "nn/base/torch.h"
@@ -358,8 +358,8 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
                   doctest::Approx(static_cast<double>(expected[a]) / 59));
   }
   DOCTEST_CHECK(expected[0] < expected[1]);
-  DOCTEST_CHECK(thrown([&] { infer::Retrieval({51}, memory.entries()); }).code == 64);
-  DOCTEST_CHECK(thrown([&] { infer::Retrieval({1}, 0); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::retrieval_accuracy({51}, memory.entries()); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { infer::retrieval_accuracy({1}, 0); }).code == 64);
 }
 
 DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among them") {
