@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/io.h"
+#include "task/token_scores.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {

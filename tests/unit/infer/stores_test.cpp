@@ -335,11 +335,11 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
                    tiny::kTypes);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
-  infer::Retrieval retrieval(at, memory.entries());
+  const auto retrieval = infer::retrieval_accuracy(at, memory.entries());
   std::vector<std::int64_t> expected(at.size(), 0);
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
-    retrieval.add(scored);
+    retrieval->add(scored);
     for (std::int64_t i = 0; i < scored.targets.numel(); ++i)
       for (std::size_t a = 0; a < at.size(); ++a)
         for (std::int64_t j = 0; j < at[a]; ++j)
@@ -350,7 +350,9 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
           }
   };
   infer::score(model, shard.data(), tiny::windows_of(16, 8), memory, torch::kCPU, watch);
-  const auto figures = retrieval.figures();
+  core::OrderedJson all;
+  retrieval->add_to(all);
+  const auto& figures = all["retrieval"];
   DOCTEST_REQUIRE(figures.size() == at.size());
   for (std::size_t a = 0; a < at.size(); ++a) {
     DOCTEST_CHECK(figures[a]["k"] == at[a]);
