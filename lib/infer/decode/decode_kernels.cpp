@@ -213,20 +213,11 @@ INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in,
                                    const std::uint16_t* x, std::int64_t ldx, std::int64_t rows,
                                    float (*y)[4]) {
   for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, next, x, ldx, y);
-  switch (rows) {
-    case 1:
-      return half_panel<1>(w, in, next, x, ldx, y);
-    case 2:
-      return half_panel<2>(w, in, next, x, ldx, y);
-    case 3:
-      return half_panel<3>(w, in, next, x, ldx, y);
-    case 4:
-      return half_panel<4>(w, in, next, x, ldx, y);
-    case 5:
-      return half_panel<5>(w, in, next, x, ldx, y);
-    default:
-      return;
-  }
+  if (rows == 1) half_panel<1>(w, in, next, x, ldx, y);
+  if (rows == 2) half_panel<2>(w, in, next, x, ldx, y);
+  if (rows == 3) half_panel<3>(w, in, next, x, ldx, y);
+  if (rows == 4) half_panel<4>(w, in, next, x, ldx, y);
+  if (rows == 5) half_panel<5>(w, in, next, x, ldx, y);
 }
 #endif
 
@@ -404,18 +395,11 @@ PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precisio
   const auto size = numbers + scales * sizeof *scales_;
   own_ = room_for(size);
   const std::byte* const begin = own_.get();
-  switch (precision_) {
-    case Precision::float32:
-      floats_ = reinterpret_cast<const float*>(begin);
-      break;
-    case Precision::bfloat16:
-      halves_ = reinterpret_cast<const std::uint16_t*>(begin);
-      break;
-    case Precision::int8:
-      scales_ = reinterpret_cast<const float*>(begin + numbers);
-      bytes_ = reinterpret_cast<const std::int8_t*>(begin);
-      break;
-  }
+  if (precision_ == Precision::float32) floats_ = reinterpret_cast<const float*>(begin);
+  if (precision_ == Precision::bfloat16) halves_ = reinterpret_cast<const std::uint16_t*>(begin);
+  if (precision_ != Precision::int8) return;
+  bytes_ = reinterpret_cast<const std::int8_t*>(begin);
+  scales_ = reinterpret_cast<const float*>(begin + numbers);
 }
 
 PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t in,
@@ -508,41 +492,19 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
     };
     std::int64_t r = 0;
     for (; r + 6 <= rows; r += 6) rows_of_panel<6>(w, stride_, next, x, ldx, r, put);
-    switch (rows - r) {
-      case 1:
-        rows_of_panel<1>(w, stride_, next, x, ldx, r, put);
-        break;
-      case 2:
-        rows_of_panel<2>(w, stride_, next, x, ldx, r, put);
-        break;
-      case 3:
-        rows_of_panel<3>(w, stride_, next, x, ldx, r, put);
-        break;
-      case 4:
-        rows_of_panel<4>(w, stride_, next, x, ldx, r, put);
-        break;
-      case 5:
-        rows_of_panel<5>(w, stride_, next, x, ldx, r, put);
-        break;
-      default:
-        break;
-    }
+    if (rows - r == 1) rows_of_panel<1>(w, stride_, next, x, ldx, r, put);
+    if (rows - r == 2) rows_of_panel<2>(w, stride_, next, x, ldx, r, put);
+    if (rows - r == 3) rows_of_panel<3>(w, stride_, next, x, ldx, r, put);
+    if (rows - r == 4) rows_of_panel<4>(w, stride_, next, x, ldx, r, put);
+    if (rows - r == 5) rows_of_panel<5>(w, stride_, next, x, ldx, r, put);
   }
 }
 
 void PackedMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
                             std::int64_t end, float* y, std::int64_t ldy) const {
-  switch (precision_) {
-    case Precision::float32:
-      multiply(floats_, x, rows, ldx, begin, end, y, ldy);
-      break;
-    case Precision::bfloat16:
-      multiply(halves_, x, rows, ldx, begin, end, y, ldy);
-      break;
-    case Precision::int8:
-      multiply(bytes_, x, rows, ldx, begin, end, y, ldy);
-      break;
-  }
+  if (floats_ != nullptr) multiply(floats_, x, rows, ldx, begin, end, y, ldy);
+  if (halves_ != nullptr) multiply(halves_, x, rows, ldx, begin, end, y, ldy);
+  if (bytes_ != nullptr) multiply(bytes_, x, rows, ldx, begin, end, y, ldy);
 }
 
 bool has_half_products() {

@@ -57,23 +57,18 @@ GateRow parse_row(const std::string& text) {
   const auto parts = pieces(text, ' ');
   GateRow row;
   row.source = parts[0];
-  std::vector<std::string> names = {"shares", "bias"};
-  const auto weights = weights_of(row.source);
-  if (weights.empty()) refuse(text, "a source without a gate");
-  names.insert(names.end(), weights.begin(), weights.end());
-  if (parts.size() != names.size() + 1) refuse(text, "not one number per feature");
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const std::string& part = parts[i + 1];
-    if (!part.starts_with(names[i] + "=")) refuse(text, fmt::format("no {}", names[i]));
-    const std::string value = part.substr(names[i].size() + 1);
-    if (i == 0) {
-      for (const auto& share : pieces(value, '+')) row.constants.push_back(number_of(share, text));
-    } else if (i == 1) {
-      row.bias = number_of(value, text);
-    } else {
-      row.weights.push_back(number_of(value, text));
-    }
-  }
+  const auto names = weights_of(row.source);
+  if (names.empty()) refuse(text, "a source without a gate");
+  if (parts.size() != names.size() + 3) refuse(text, "not one number per feature");
+  const auto value = [&](std::size_t i, const std::string& name) {
+    if (!parts[i].starts_with(name + "=")) refuse(text, fmt::format("no {}", name));
+    return parts[i].substr(name.size() + 1);
+  };
+  for (const auto& share : pieces(value(1, "shares"), '+'))
+    row.constants.push_back(number_of(share, text));
+  row.bias = number_of(value(2, "bias"), text);
+  for (std::size_t i = 0; i < names.size(); ++i)
+    row.weights.push_back(number_of(value(i + 3, names[i]), text));
   const GateFacts* const facts = facts_of(row.source);
   const auto shares = static_cast<std::size_t>(facts == nullptr ? 1 : facts->weights);
   if (row.constants.size() != shares) refuse(text, fmt::format("not {} weights", shares));

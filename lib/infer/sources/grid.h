@@ -18,9 +18,8 @@ struct Grid {
 
   /// Returns the values of an axis; {own} if the grid has no such axis.
   std::vector<double> values(const std::string& name, double own) const {
-    for (const auto& axis : axes)
-      if (axis.name == name) return axis.values;
-    return {own};
+    const auto i = find(name);
+    return i < axes.size() ? axes[i].values : std::vector{own};
   }
   /// Returns the number of points: every combination of values, the last axis fastest.
   std::size_t size() const {
