@@ -104,13 +104,8 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
     if (memory_.gates.any()) record.constant_nats.push_back(constant_nats);
   };
   watch.progress = progress;
-  const auto totals = score(data, watch);
+  record.totals = score(data, watch);
   memory_.finish();
-  record.tokens = totals.tokens;
-  record.bytes = totals.bytes;
-  record.words = totals.words;
-  record.searches = totals.searches;
-  record.gates = totals.gates;
   return record;
 }
 

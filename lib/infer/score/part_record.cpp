@@ -17,15 +17,16 @@ using core::Code;
 using core::fail;
 
 void add_gates(Totals& totals, const PartRecord& record) {
-  if (record.searches) {
+  if (const auto& searches = record.totals.searches) {
     if (!totals.searches) totals.searches.emplace();
-    totals.searches->add(*record.searches);
+    totals.searches->add(*searches);
   }
-  if (!record.gates) return;
+  const auto& gates = record.totals.gates;
+  if (!gates) return;
   if (!totals.gates) totals.gates.emplace();
   for (const double nats : record.constant_nats) totals.gates->constant_nats += nats;
-  totals.gates->worse += record.gates->worse;
-  totals.gates->compared = record.gates->compared;
+  totals.gates->worse += gates->worse;
+  totals.gates->compared = gates->compared;
 }
 
 }  // namespace
@@ -61,13 +62,13 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
 }
 
 std::string to_text(const PartRecord& record) {
-  core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
-                         {"groups", record.groups},       {"signature", record.signature},
-                         {"tokens", record.tokens},       {"bytes", record.bytes},
-                         {"words", record.words},         {"nats", record.nats}};
-  if (const auto& searches = record.searches)
+  core::OrderedJson line{{"part", record.part.index + 1},  {"parts", record.part.count},
+                         {"groups", record.groups},        {"signature", record.signature},
+                         {"tokens", record.totals.tokens}, {"bytes", record.totals.bytes},
+                         {"words", record.totals.words},   {"nats", record.nats}};
+  if (const auto& searches = record.totals.searches)
     line["searches"] = {searches->made, searches->followed, searches->skipped};
-  if (const auto& gates = record.gates) {
+  if (const auto& gates = record.totals.gates) {
     line["worse"] = gates->worse, line["compared"] = gates->compared;
     line["constant_nats"] = record.constant_nats;
   }
@@ -82,18 +83,18 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
   record.part.index = core::get<std::int64_t>(line, "part", origin) - 1;
   record.part.count = core::get<std::int64_t>(line, "parts", origin);
   record.signature = core::get<std::string>(line, "signature", origin);
-  record.tokens = core::get<std::uint64_t>(line, "tokens", origin);
-  record.bytes = core::get<double>(line, "bytes", origin);
-  record.words = core::get<double>(line, "words", origin);
+  record.totals.tokens = core::get<std::uint64_t>(line, "tokens", origin);
+  record.totals.bytes = core::get<double>(line, "bytes", origin);
+  record.totals.words = core::get<double>(line, "words", origin);
   record.nats = core::get<std::vector<double>>(line, "nats", origin);
   if (line.contains("searches")) {
     const auto counts = core::get<std::array<std::int64_t, 3>>(line, "searches", origin);
-    record.searches = SearchCounts{counts[0], counts[1], counts[2]};
+    record.totals.searches = SearchCounts{counts[0], counts[1], counts[2]};
   }
   if (line.contains("worse")) {
-    record.gates.emplace();
-    record.gates->worse = core::get<std::uint64_t>(line, "worse", origin);
-    record.gates->compared = core::get<bool>(line, "compared", origin);
+    auto& gates = record.totals.gates.emplace();
+    gates.worse = core::get<std::uint64_t>(line, "worse", origin);
+    gates.compared = core::get<bool>(line, "compared", origin);
     record.constant_nats = core::get<std::vector<double>>(line, "constant_nats", origin);
   }
   if (record.part.index < 0 || record.part.index >= record.part.count)
@@ -130,18 +131,18 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   std::int64_t begin = 0;
   for (const auto& [index, record] : parts) {
     if (record.groups[0] != begin || record.groups[2] != last.groups[2] ||
-        record.bytes != last.bytes || record.words != last.words ||
+        record.totals.bytes != last.totals.bytes || record.totals.words != last.totals.words ||
         (&record == &last && record.groups[1] != record.groups[2]))
       fail(Code::usage,
            "{}: has other boundaries than {}; use the same --batch-tokens for all parts",
            names.name(index), names.name(last.part.index));
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
-    sum.totals.tokens += record.tokens;
+    sum.totals.tokens += record.totals.tokens;
     add_gates(sum.totals, record);
   }
-  sum.totals.bytes = last.bytes;
-  sum.totals.words = last.words;
+  sum.totals.bytes = last.totals.bytes;
+  sum.totals.words = last.totals.words;
   if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: has nothing to score", names.name(0));
   return sum;
 }

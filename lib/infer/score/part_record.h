@@ -2,7 +2,6 @@
 // Result of one part of an evaluation, as a file with one JSON line, and the sum of all parts.
 
 #include <array>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,13 +21,9 @@ struct PartRecord {
   std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward pass: see
                                             ///< Callbacks::cut
   std::string signature;                    ///< see report.h
-  std::uint64_t tokens = 0;                 ///< of this part
-  double bytes = 0, words = 0;              ///< of all parts together
+  Totals totals = {};        ///< of this part, but bytes and words of all parts together
   std::vector<double> nats;  ///< for each window, in the order in which one process adds them
-  std::vector<double> constant_nats = {};     ///< for each window, with gates
-  std::optional<SearchCounts> searches = {};  ///< of this part
-  std::optional<GateTotals> gates = {};       ///< of this part; constant_nats are those of the
-                                              ///< windows
+  std::vector<double> constant_nats = {};  ///< for each window, with gates
 };
 
 /// Options that select one part, or the sum of all parts.

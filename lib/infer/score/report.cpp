@@ -76,11 +76,10 @@ core::OrderedJson figures(const Totals& totals) {
     report["gate"] = {{"constant_loss", share(gates.constant_nats)},
                       {"worse", share(static_cast<double>(gates.worse))}};
   }
-  if (totals.searches) {
-    const SearchCounts& searches = *totals.searches;
-    report["searches"] = {
-        {"made", searches.made}, {"followed", searches.followed}, {"skipped", searches.skipped}};
-  }
+  if (const auto& searches = totals.searches)
+    report["searches"] = {{"made", searches->made},
+                          {"followed", searches->followed},
+                          {"skipped", searches->skipped}};
   return report;
 }
 

@@ -37,8 +37,9 @@ DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by 
 }
 
 DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signature") {
-  infer::PartRecord one{{0, 2}, {0, 4, 9}, "of a model", 3, 30, 9, {1.5, 0.25}},
-      two{{1, 2}, {4, 9, 9}, "of a model", 1, 30, 9, {2}};
+  infer::PartRecord one{
+      {0, 2}, {0, 4, 9}, "of a model", {.tokens = 3, .bytes = 30, .words = 9}, {1.5, 0.25}},
+      two{{1, 2}, {4, 9, 9}, "of a model", {.tokens = 1, .bytes = 30, .words = 9}, {2}};
   const std::vector<std::string> paths = {file_of(two), file_of(one)};
   const auto sum = infer::sum_files(paths);
   DOCTEST_CHECK(sum.totals.nats == 3.75);
@@ -56,9 +57,9 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
   DOCTEST_CHECK(thrown([&] { sum_of(one, other); }).names("has other boundaries"));
   other = one, other.groups = {0, 4, 10};
   DOCTEST_CHECK(thrown([&] { sum_of(other, two); }).code == 64);
-  other = one, other.bytes = -1e9;
+  other = one, other.totals.bytes = -1e9;
   DOCTEST_CHECK(thrown([&] { sum_of(other, two); }).code == 64);
-  one.tokens = two.tokens = 0;
+  one.totals.tokens = two.totals.tokens = 0;
   DOCTEST_CHECK(thrown([&] { sum_of(one, two); }).code == 65);
   auto line = infer::to_text(two);
   line[line.find("\"tokens\":") + 9] = '7';
