@@ -277,16 +277,9 @@ MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
   const auto n = static_cast<std::int64_t>(rows.size());
   std::int64_t steps = 0;
   for (const auto& row : rows) steps = std::max(steps, row.length);
-  const auto ids = torch::TensorOptions().dtype(torch::kInt64);
   MicroBatch out;
   out.index = index;
-  auto& batch = out.batch;
-  batch.inputs = torch::zeros({n, steps}, ids);
-  batch.targets = torch::zeros({n, steps}, ids);
-  batch.weight = torch::zeros({n, steps}, torch::kFloat32);
-  batch.place = {torch::full({n, steps}, -1, ids), torch::zeros({n, steps}, ids),
-                 torch::zeros({n, steps}, ids)};
-  batch.fresh = torch::zeros({n}, torch::kBool);
+  auto& batch = out.batch = nn::Batch::padding(n, steps);
   std::vector<std::uint32_t> tokens;
   for (std::int64_t r = 0; r < n; ++r) {
     const auto& row = rows[static_cast<std::size_t>(r)];

@@ -143,18 +143,18 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
   Window past;
   if (!scores_.remembers() || start == 0 || reach_ == 0) return past;
   const std::int64_t window = plan_.window;
-  std::vector<Tensor> f, g, segments;
+  std::vector<nn::Hidden> hidden;
+  std::vector<Tensor> segments;
   const std::int64_t from = std::max<std::int64_t>(0, start - reach_) / window * window;
   for (std::int64_t begin = from; begin < start; begin += window) {
     const std::int64_t end = std::min(begin + window, start);
     if (between_) between_();
     const TokenTree tree{inputs(context, begin, end), {}};
-    const auto encoded = encoder_.encode({&tree, 1});
-    f.push_back(encoded[0].stem.output);
-    g.push_back(encoded[0].stem.key);
+    hidden.push_back(encoder_.encode({&tree, 1})[0].stem);
     segments.push_back(torch::full({end - begin}, begin / window, torch::kInt64));
   }
-  past.output = torch::cat(f), past.key = torch::cat(g);
+  const auto whole = nn::Hidden::concatenate(hidden);
+  past.output = whole.output, past.key = whole.key;
   const Tokens labels(context.begin() + from + 1, context.begin() + start + 1);
   past.targets = torch::tensor(labels).to(past.output.device());
   past.place = place_of(from, start - from, 0);

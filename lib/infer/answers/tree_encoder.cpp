@@ -10,17 +10,6 @@ namespace {
 
 using Tokens = std::vector<std::int64_t>;
 
-nn::Hidden slice(const nn::Hidden& hidden, std::int64_t begin, std::int64_t end) {
-  return {hidden.output.slice(0, begin, end), hidden.key.slice(0, begin, end)};
-}
-
-nn::Hidden join(const std::vector<nn::Hidden>& pieces) {
-  if (pieces.size() == 1) return pieces[0];
-  std::vector<torch::Tensor> f, g;
-  for (const auto& piece : pieces) f.push_back(piece.output), g.push_back(piece.key);
-  return {torch::cat(f), torch::cat(g)};
-}
-
 }  // namespace
 
 std::int64_t TokenTree::longest_branch() const {
@@ -81,13 +70,12 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
     std::int64_t at = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const auto n = std::ssize(feeds[i].tokens);
-      if (n > 0) pieces[i].push_back(slice(hidden, at, at + n));
+      if (n > 0) pieces[i].push_back(hidden.slice(at, at + n));
       at += n;
     }
   }
   std::vector<nn::Hidden> fed(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (!pieces[i].empty()) fed[i] = join(pieces[i]);
+  for (std::size_t i = 0; i < rows.size(); ++i) fed[i] = nn::Hidden::concatenate(pieces[i]);
   return fed;
 }
 
@@ -162,9 +150,9 @@ std::vector<EncodedTree> TreeEncoder::encode_again(std::span<const TokenTree> tr
       Tokens whole = tree.stem;
       whole.insert(whole.end(), branch.begin(), branch.end());
       const nn::Hidden hidden = read(whole);
-      if (!made.stem.output.defined()) made.stem = slice(hidden, 0, stem);
+      if (!made.stem.output.defined()) made.stem = hidden.slice(0, stem);
       made.branches.push_back(branch.empty() ? nn::Hidden{}
-                                             : slice(hidden, stem, std::ssize(whole)));
+                                             : hidden.slice(stem, std::ssize(whole)));
     }
     if (!made.stem.output.defined()) made.stem = read(tree.stem);
   }

@@ -20,13 +20,7 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
   std::size_t longest = 1;
   for (const auto& feed : feeds) longest = std::max(longest, feed.tokens.size());
   const auto steps = static_cast<std::int64_t>(longest);
-  nn::Batch batch;  // texts end together; padding precedes them
-  batch.inputs = torch::zeros({rows_, steps}, torch::kInt64);
-  batch.weight = torch::zeros({rows_, steps});
-  batch.place = {torch::full({rows_, steps}, -1, torch::kInt64),
-                 torch::zeros({rows_, steps}, torch::kInt64),
-                 torch::zeros({rows_, steps}, torch::kInt64)};
-  batch.fresh = torch::zeros({rows_}, torch::kBool);
+  auto batch = nn::Batch::padding(rows_, steps);  // texts end together; padding precedes them
   std::int64_t longest_source = 0;
   for (const auto& feed : feeds) longest_source = std::max(longest_source, std::ssize(feed.source));
   if (longest_source > 0) batch.source = torch::full({rows_, longest_source}, -1, torch::kInt64);
@@ -52,8 +46,7 @@ nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
   unused_ = false;
   const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), &state_);
   const auto index = torch::tensor(places, torch::kInt64).to(device_);
-  return {hidden.output.flatten(0, 1).index_select(0, index),
-          hidden.key.flatten(0, 1).index_select(0, index)};
+  return hidden.flatten().select(index);
 }
 
 void ModuleEngine::select(const std::vector<std::int64_t>& rows) {

@@ -40,9 +40,10 @@ std::vector<std::int64_t> first_numbers(std::int64_t n) {
   return numbers;
 }
 
-// Undefined for no pieces.
-Tensor whole(const std::vector<Tensor>& pieces) {
-  return pieces.empty() ? Tensor() : pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
+std::vector<Tensor> outputs_of(const std::vector<nn::Hidden>& all) {
+  std::vector<Tensor> outputs;
+  for (const auto& hidden : all) outputs.push_back(hidden.output);
+  return outputs;
 }
 
 }  // namespace
@@ -120,12 +121,12 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
     if (memory_plan_.online && !prefixed_) learn_weights(*memory_, fed, prompts);
     remember(*memory_, fed, prompts);
     keep_last(fed);
-    if (keeps_prompts_) prompt_f_ = fed.output;
+    if (keeps_prompts_) prompt_f_ = outputs_of(fed);
   }
   if (!prefixed_) return;
   for (std::size_t i = 0; i < prompts.size(); ++i) texts_[i].length = size_of(prompts[i]);
   prefixed_->start(prompts);
-  keep_best();
+  last_ = prefixed_->best();
 }
 
 // Returns how many of `left` tokens to feed next. `feed` receives the tokens to feed again before
@@ -146,7 +147,7 @@ std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) cons
 
 Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens) {
   std::vector<std::int64_t> done(tokens.size(), 0);
-  std::vector<std::vector<Tensor>> f(tokens.size()), g(tokens.size());
+  std::vector<std::vector<nn::Hidden>> read(tokens.size());
   for (;;) {
     std::vector<Feed> feeds(tokens.size());
     std::vector<std::int64_t> pieces;
@@ -175,16 +176,12 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       end += size_of(feeds[i].tokens);
       if (pieces[i] == 0) continue;
-      f[i].push_back(hidden.output.slice(0, end - pieces[i], end));
-      g[i].push_back(hidden.key.slice(0, end - pieces[i], end));
+      read[i].push_back(hidden.slice(end - pieces[i], end));
       done[i] += pieces[i];
     }
   }
   Fed fed;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    fed.output.push_back(whole(f[i]));
-    fed.key.push_back(whole(g[i]));
-  }
+  for (const auto& one : read) fed.push_back(nn::Hidden::concatenate(one));
   return fed;
 }
 
@@ -204,10 +201,7 @@ Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>&
   for (const auto& prompt : prompts) rests.emplace_back(prompt.begin() + shared, prompt.end());
   Fed fed = feed(rests);
   const bool whole = memory_->remembers() || memory_plan_.online || keeps_prompts_;
-  for (std::size_t i = 0; whole && i < n; ++i) {
-    fed.output[i] = torch::cat({first.output[0], fed.output[i]});
-    fed.key[i] = torch::cat({first.key[0], fed.key[i]});
-  }
+  for (std::size_t i = 0; whole && i < n; ++i) fed[i] = nn::Hidden::concatenate({first[0], fed[i]});
   return fed;
 }
 
@@ -218,9 +212,9 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
   std::int64_t steps = 0;
   for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
   if (!memory.remembers() || steps == 0) return;
-  const auto options = fed.output[0].options();
-  const Tensor f = torch::zeros({steps, n, fed.output[0].size(1)}, options);
-  const Tensor g = torch::zeros({steps, n, fed.key[0].size(1)}, options);
+  const auto options = fed[0].output.options();
+  const Tensor f = torch::zeros({steps, n, fed[0].output.size(1)}, options);
+  const Tensor g = torch::zeros({steps, n, fed[0].key.size(1)}, options);
   const Tensor labels = torch::zeros({steps, n}, torch::kInt64), position = labels.clone();
   const Tensor run = torch::full({steps, n}, -1, torch::kInt64);
   for (std::int64_t row = 0; row < n; ++row) {
@@ -230,8 +224,8 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
     const auto put = [&](const Tensor& to, const Tensor& from) {
       to.select(1, row).narrow(0, steps - known, known).copy_(from);
     };
-    put(f, fed.output[static_cast<std::size_t>(row)].narrow(0, 0, known));
-    put(g, fed.key[static_cast<std::size_t>(row)].narrow(0, 0, known));
+    const auto hidden = fed[static_cast<std::size_t>(row)].slice(0, known);
+    put(f, hidden.output), put(g, hidden.key);
     put(labels, torch::tensor(prompt).narrow(0, 1, known));
     put(position, torch::arange(known));
     put(run, torch::full({known}, row, torch::kInt64));
@@ -251,8 +245,8 @@ void Session::learn_weights(StreamMemory& memory, const Fed& fed,
     if (known == 0) continue;
     StreamMemory learner(memory_plan_, window_, /*streaming=*/true, model_);
     Window window;
-    window.output = fed.output[row].slice(0, 0, known),
-    window.key = fed.key[row].slice(0, 0, known);
+    const auto hidden = fed[row].slice(0, known);
+    window.output = hidden.output, window.key = hidden.key;
     window.targets = nn::upload(torch::tensor(prompts[row]).slice(0, 1), device_);
     const Tensor zeros = torch::zeros({known}, torch::kInt64);
     window.place = {zeros, zeros, torch::arange(known)};
@@ -271,21 +265,14 @@ void Session::learn_weights(StreamMemory& memory, const Fed& fed,
 
 // Keeps the hidden states of the last token before the guesses, and those of the guesses.
 void Session::keep_last(const Fed& fed) {
-  std::vector<Tensor> f, g;
+  std::vector<nn::Hidden> last;
   for (std::size_t i = 0; i < static_cast<std::size_t>(rows_); ++i) {
     auto& ahead = ahead_[i];
-    const auto last = fed.output[i].size(0) - std::ssize(ahead.tokens) - 1;
-    f.push_back(fed.output[i].slice(0, last, last + 1));
-    g.push_back(fed.key[i].slice(0, last, last + 1));
-    ahead.output = fed.output[i].slice(0, last + 1), ahead.key = fed.key[i].slice(0, last + 1);
+    const auto end = fed[i].output.size(0), at = end - std::ssize(ahead.tokens) - 1;
+    last.push_back(fed[i].slice(at, at + 1));
+    ahead.hidden = fed[i].slice(at + 1, end);
   }
-  f_ = torch::cat(f);
-  g_ = torch::cat(g);
-}
-
-void Session::keep_best() {
-  const nn::Hidden best = prefixed_->best();
-  f_ = best.output, g_ = best.key;
+  last_ = nn::Hidden::concatenate(last);
 }
 
 nn::TokenPositions Session::last_place() const {
@@ -300,10 +287,10 @@ Tensor Session::log_probs_there() {
   const torch::NoGradGuard no_gradient;
   std::vector<Tensor> beside;
   for (const auto& other : beside_) beside.push_back(other->session.log_probs());
-  const Tensor rows = memory_->any()
-                          ? memory_->log_probs(engine_.head(), f_, g_, last_place(), beside)
-                      : prefixed_ ? prefixed_->log_probs(engine_.head())
-                                  : engine_.head().log_probs(f_, nullptr);
+  const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), last_.output, last_.key,
+                                                          last_place(), beside)
+                      : prefixed_    ? prefixed_->log_probs(engine_.head())
+                                     : engine_.head().log_probs(last_.output, nullptr);
   return rows.to(torch::kFloat32).contiguous();
 }
 
@@ -331,14 +318,13 @@ bool Session::came(const std::vector<std::int64_t>& tokens) {
     if (ahead.left() == 0 || ahead.tokens[static_cast<std::size_t>(ahead.next)] != tokens[i])
       return false;
   }
-  std::vector<Tensor> f, g;
+  std::vector<nn::Hidden> last;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     auto& ahead = ahead_[i];
-    f.push_back(ahead.output.slice(0, ahead.next, ahead.next + 1));
-    g.push_back(ahead.key.slice(0, ahead.next, ahead.next + 1));
+    last.push_back(ahead.hidden.slice(ahead.next, ahead.next + 1));
     ++ahead.next, ++texts_[i].length;
   }
-  f_ = torch::cat(f), g_ = torch::cat(g);
+  last_ = nn::Hidden::concatenate(last);
   return true;
 }
 
@@ -359,15 +345,16 @@ void Session::roll_back() {
 void Session::advance(const std::vector<std::int64_t>& tokens,
                       const std::vector<std::vector<std::int64_t>>& guesses) {
   if (memory_->remembers())
-    memory_->append(f_, g_, nn::upload(torch::tensor(tokens, torch::kInt64), device_),
-                    last_place());
+    memory_->append(last_.output, last_.key,
+                    nn::upload(torch::tensor(tokens, torch::kInt64), device_), last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
   for (const auto& other : beside_) other->session.advance(tokens, guesses);
   if (prefixed_) {
     for (auto& text : texts_) ++text.length;
     prefixed_->advance(tokens);
-    return keep_best();
+    last_ = prefixed_->best();
+    return;
   }
   if (came(tokens)) return;
   roll_back();
@@ -398,12 +385,11 @@ void Session::select(const std::vector<std::int64_t>& rows) {
   if (rows.empty()) {
     searches_ = searches();
     memory_.reset();
-    f_ = Tensor(), g_ = Tensor();
+    last_ = {};
   } else {
     const Tensor index = torch::tensor(rows, torch::kInt64);
     memory_->select(index);
-    f_ = f_.index_select(0, nn::upload(index, f_.device()));
-    g_ = g_.index_select(0, nn::upload(index, g_.device()));
+    last_ = last_.select(nn::upload(index, last_.output.device()));
   }
   for (const auto& other : beside_) other->session.select(rows);
 }
@@ -519,8 +505,7 @@ std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& p
   const Fed fed = feed(tokens);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
     if (parts[i] == 0) continue;
-    readings_[i].output.push_back(fed.output[first + i]);
-    readings_[i].key.push_back(fed.key[first + i]);
+    readings_[i].pieces.push_back(fed[first + i]);
     readings_[i].done += parts[i];
   }
   const auto read = take_read();
@@ -551,8 +536,7 @@ std::vector<Session::Reading> Session::take_read() {
                         {reading.prompts[p]},
                         size_of(reading.prompts[p]),
                         reading.done,
-                        reading.output,
-                        reading.key});
+                        reading.pieces});
         rest_rows.push_back(row);
       }
     }
@@ -570,31 +554,29 @@ void Session::add_rows(const std::vector<Reading>& read) {
   Fed fed;
   std::vector<std::vector<std::int64_t>> prompts;
   for (const auto& reading : read) {
-    fed.output.push_back(whole(reading.output)), fed.key.push_back(whole(reading.key));
+    fed.push_back(nn::Hidden::concatenate(reading.pieces));
     prompts.push_back(reading.prompts[0]);
   }
   auto memory = memory_after(prompts);
   if (memory_plan_.online) learn_weights(*memory, fed, prompts);
   remember(*memory, fed, prompts);
-  std::vector<Tensor> f, g;
-  if (rows_ > 0) f.push_back(f_), g.push_back(g_);
-  for (std::size_t i = 0; i < read.size(); ++i) {
-    f.push_back(fed.output[i].slice(0, -1)), g.push_back(fed.key[i].slice(0, -1));
-  }
-  f_ = torch::cat(f), g_ = torch::cat(g);
+  std::vector<nn::Hidden> last;
+  if (rows_ > 0) last.push_back(last_);
+  for (const auto& one : fed) last.push_back(one.slice(one.output.size(0) - 1, one.output.size(0)));
+  last_ = nn::Hidden::concatenate(last);
   if (rows_ > 0) {
     memory_->join(*memory);
   } else {
     memory_ = std::move(memory);
   }
-  if (keeps_prompts_) prompt_f_ = fed.output;
+  if (keeps_prompts_) prompt_f_ = outputs_of(fed);
   rows_ += std::ssize(read);
 }
 
 void Session::discard(std::int64_t number) {
   for (const auto& other : beside_) other->session.discard(number);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
-    auto& [numbers, prompts, until, done, f, g] = readings_[i];
+    auto& [numbers, prompts, until, done, pieces] = readings_[i];
     const auto at = std::find(numbers.begin(), numbers.end(), number) - numbers.begin();
     if (at == std::ssize(numbers)) continue;
     numbers.erase(numbers.begin() + at);

@@ -90,22 +90,20 @@ class Session {
     std::vector<std::int64_t> source;
   };
   // Outputs and keys of each row's new tokens: (n, d).
-  struct Fed {
-    std::vector<torch::Tensor> output, key;
-  };
+  using Fed = std::vector<nn::Hidden>;
   // Tokens read beyond a text's last token: guesses and their outputs.
   struct Ahead {
     std::vector<std::int64_t> tokens;
-    torch::Tensor output, key;  // (tokens, d)
-    std::int64_t next = 0;      // index of the first unconfirmed guess
+    nn::Hidden hidden;      // (tokens, d)
+    std::int64_t next = 0;  // index of the first unconfirmed guess
     std::int64_t left() const { return std::ssize(tokens) - next; }
   };
   // Admitted prompts in one engine row, which reads their common beginning, or a single prompt.
   struct Reading {
     std::vector<std::int64_t> numbers;
     std::vector<std::vector<std::int64_t>> prompts;
-    std::int64_t until = 0, done = 0;                  // tokens that the row reads, and has read
-    std::vector<torch::Tensor> output = {}, key = {};  // of each call
+    std::int64_t until = 0, done = 0;     // tokens that the row reads, and has read
+    std::vector<nn::Hidden> pieces = {};  // of each call
     std::int64_t left() const { return until - done; }
   };
   std::unique_ptr<StreamMemory> memory_after(
@@ -127,7 +125,6 @@ class Session {
   void learn_weights(StreamMemory& memory, const Fed& fed,
                      const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
-  void keep_best();
   bool came(const std::vector<std::int64_t>& tokens);
   void roll_back();
   std::int64_t room(const Text& text) const;
@@ -146,7 +143,7 @@ class Session {
   std::vector<Ahead> ahead_;       // for each text
   std::vector<Reading> readings_;  // oldest first
   std::int64_t admitted_ = 0;      // prompts since construction
-  torch::Tensor f_, g_;            // (rows, d), for each row's last token
+  nn::Hidden last_;                // (rows, d), of each row's last token
   SearchCounts searches_;          // of closed memories
   bool keeps_prompts_ = false, in_calls_;
   std::vector<torch::Tensor> prompt_f_;  // (n, d) for each prompt's tokens, if keeps_prompts_

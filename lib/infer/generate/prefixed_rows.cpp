@@ -47,7 +47,7 @@ void PrefixedRows::feed(const std::vector<Feed>& feeds) {
   std::int64_t end = 0;
   for (const auto& feed : feeds) last.push_back((end += std::ssize(feed.tokens)) - 1);
   const Tensor rows = torch::tensor(last, torch::kInt64).to(all.output.device());
-  hidden_ = {all.output.index_select(0, rows), all.key.index_select(0, rows)};
+  hidden_ = all.select(rows);
 }
 
 void PrefixedRows::advance(const std::vector<std::int64_t>& tokens) {
@@ -78,7 +78,7 @@ void PrefixedRows::select(const std::vector<std::int64_t>& rows) {
   engine_.select(of_engine);
   texts_ = std::move(texts), prefixes_ = std::move(prefixes);
   const Tensor index = torch::tensor(of_engine, torch::kInt64).to(hidden_.output.device());
-  hidden_ = {hidden_.output.index_select(0, index), hidden_.key.index_select(0, index)};
+  hidden_ = hidden_.select(index);
 }
 
 nn::Hidden PrefixedRows::best() const {

@@ -58,8 +58,7 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
     for (std::int64_t t = 0; t < std::ssize(feeds[static_cast<std::size_t>(row)].tokens); ++t)
       real.push_back(row * steps + t);
   const auto index = nn::upload(torch::tensor(real, torch::kInt64), device_);
-  return {all.output.flatten(0, 1).index_select(0, index),
-          all.key.flatten(0, 1).index_select(0, index)};
+  return all.flatten().select(index);
 }
 
 void DeviceEngine::start_rows(const std::vector<Feed>& feeds) {

@@ -32,15 +32,11 @@ std::int64_t beginning_of(const store::Datastore& store, const core::Json& windo
 // Returns a batch of one row with tokens [begin, end) of a stream.
 nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
                         std::int64_t end, std::int64_t number) {
-  nn::Batch batch;
-  batch.inputs =
-      torch::tensor(std::vector<std::int64_t>(tokens.begin() + begin, tokens.begin() + end))
-          .unsqueeze(0);
-  batch.targets = torch::zeros_like(batch.inputs);
-  batch.weight = torch::zeros({1, end - begin});
-  batch.fresh = torch::full({1}, number == 0, torch::kBool);
-  batch.place = {torch::zeros_like(batch.inputs), torch::full_like(batch.inputs, number),
-                 torch::arange(begin, end).unsqueeze(0)};
+  auto batch = nn::Batch::padding(1, end - begin);
+  batch.inputs[0].copy_(torch::tensor(tokens).slice(0, begin, end));
+  batch.fresh.fill_(number == 0);
+  batch.place.run.fill_(0), batch.place.segment.fill_(number);
+  batch.place.position[0].copy_(torch::arange(begin, end));
   return batch;
 }
 

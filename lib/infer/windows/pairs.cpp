@@ -83,7 +83,7 @@ nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>
     steps = std::max(steps, target_of(documents, pair).length);
     places = std::max(places, source_of(documents, pair).length);
   }
-  nn::Batch batch = padding(rows, steps);
+  nn::Batch batch = nn::Batch::padding(rows, steps);
   batch.source = torch::full({rows, places}, -1, torch::kInt64);
   batch.fresh.fill_(true);
   for (std::int64_t row = 0; row < rows; ++row) {

@@ -81,7 +81,7 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
     rows += std::ssize(own);
     steps = std::max(steps, lengths[i] + longest(own));
   }
-  out.batch = padding(rows, steps);
+  out.batch = nn::Batch::padding(rows, steps);
   nn::Batch& batch = out.batch;
   batch.fresh.fill_(true);
   std::int64_t row = 0;

@@ -134,24 +134,12 @@ std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents
   return counted;
 }
 
-nn::Batch padding(std::int64_t rows, std::int64_t steps) {
-  nn::Batch batch;
-  batch.inputs = torch::zeros({rows, steps}, torch::kInt64);
-  batch.targets = torch::zeros({rows, steps}, torch::kInt64);
-  batch.weight = torch::zeros({rows, steps});
-  batch.fresh = torch::zeros({rows}, torch::kBool);
-  batch.place = {torch::full({rows, steps}, -1, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64),
-                 torch::zeros({rows, steps}, torch::kInt64)};
-  return batch;
-}
-
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
                    const WindowPlan& plan, std::int64_t vocabulary) {
   const auto rows = static_cast<std::int64_t>(spans.size());
   std::int64_t steps = 0;
   for (const Span& span : spans) steps = std::max(steps, span.length);
-  nn::Batch batch = padding(rows, steps);
+  nn::Batch batch = nn::Batch::padding(rows, steps);
   std::vector<std::uint32_t> tokens;
   for (std::int64_t row = 0; row < rows; ++row) {
     const Span& span = spans[static_cast<std::size_t>(row)];

@@ -54,9 +54,6 @@ class Windows {
 std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents& documents,
                                   std::uint64_t elements);
 
-/// Returns a batch of padding: zeros, with run -1 and without fresh rows.
-nn::Batch padding(std::int64_t rows, std::int64_t steps);
-
 /// Reads one row for each span, padded on the right to the longest; for pairs with their sources.
 /// `plan` gives the BOS token of windows. Throws Error{bad_data} for a token that is not below
 /// `vocabulary`.

@@ -4,6 +4,24 @@
 
 namespace nn {
 
+Hidden Hidden::flatten() const { return {output.flatten(0, 1), key.flatten(0, 1)}; }
+
+Hidden Hidden::slice(std::int64_t begin, std::int64_t end) const {
+  return {output.slice(0, begin, end), key.slice(0, begin, end)};
+}
+
+Hidden Hidden::select(const torch::Tensor& index) const {
+  return {output.index_select(0, index), key.index_select(0, index)};
+}
+
+Hidden Hidden::concatenate(const std::vector<Hidden>& pieces) {
+  if (pieces.empty()) return {};
+  if (pieces.size() == 1) return pieces[0];
+  std::vector<torch::Tensor> output, key;
+  for (const auto& piece : pieces) output.push_back(piece.output), key.push_back(piece.key);
+  return {torch::cat(output), torch::cat(key)};
+}
+
 void Architecture::set_reach(const LayerReach& reach) {
   if (reach.open()) return;
   core::fail(core::Code::usage,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nn/base/batch.h"
 #include "nn/base/model_options.h"
@@ -18,6 +19,12 @@ class Embedding;
 struct Hidden {
   torch::Tensor output;  ///< (B, T, d_model): input of the head
   torch::Tensor key;     ///< (B, T, d_key): queries and keys of the memory
+
+  Hidden flatten() const;                                    ///< (B T, d)
+  Hidden slice(std::int64_t begin, std::int64_t end) const;  ///< along the first dimension
+  Hidden select(const torch::Tensor& index) const;           ///< along the first dimension
+  /// Concatenates along the first dimension; undefined without pieces.
+  static Hidden concatenate(const std::vector<Hidden>& pieces);
 };
 
 /// How an architecture continues beyond its context length.

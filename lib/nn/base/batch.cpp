@@ -27,6 +27,17 @@ TokenPositions TokenPositions::concatenate(const std::vector<TokenPositions>& pl
   return {torch::cat(run), torch::cat(segment), torch::cat(position)};
 }
 
+Batch Batch::padding(std::int64_t rows, std::int64_t steps) {
+  const auto zeros = [&] { return torch::zeros({rows, steps}, torch::kInt64); };
+  Batch batch;
+  batch.inputs = zeros();
+  batch.targets = zeros();
+  batch.weight = torch::zeros({rows, steps});
+  batch.fresh = torch::zeros({rows}, torch::kBool);
+  batch.place = {torch::full({rows, steps}, -1, torch::kInt64), zeros(), zeros()};
+  return batch;
+}
+
 Batch Batch::to(torch::Device device) const {
   Batch moved = *this;
   const auto move = [&](torch::Tensor& tensor) {

@@ -31,6 +31,8 @@ struct Batch {
   /// on the CPU or no copy exists.
   torch::Tensor host_targets = {}, host_weight = {}, host_source = {};
 
+  /// Returns a batch of padding: zeros, with run -1 and without fresh rows or sources.
+  static Batch padding(std::int64_t rows, std::int64_t steps);
   std::int64_t rows() const { return inputs.size(0); }
   std::int64_t steps() const { return inputs.size(1); }
   /// Copies the tensors of the computation to `device` without synchronisation; place and fresh
