@@ -4,39 +4,34 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 
 #include "core/error.h"
 
 namespace infer {
 namespace {
 
-// "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate". A folder's name may contain a colon too.
-struct WithText {
-  std::string folder;
-  std::optional<double> lambda;
-  bool gated = false;
-};
+constexpr double kOpenShare = -1;
 
-WithText read_with(const std::string& text) {
+// Reads "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate". A folder's name may contain a colon too.
+WithShare read_with(const std::string& text) {
   const auto colon = text.rfind(':');
-  if (colon == text.npos) return {text, {}};
+  if (colon == text.npos) return {text, kOpenShare};
   const std::string folder = text.substr(0, colon), share = text.substr(colon + 1);
-  if (share == "auto") return {folder, {}};
-  if (share == Share::kGate) return {folder, {}, true};
+  if (share == "auto") return {folder, kOpenShare};
+  if (share == Share::kGate) return {folder, kOpenShare, true};
   const auto lambda = number_in(share);
-  if (!lambda) return {text, {}};
+  if (!lambda) return {text, kOpenShare};
   if (!(*lambda >= 0 && *lambda < 1))
     core::fail(core::Code::usage, "--ensemble {}: takes a weight of at least 0 and below 1", text);
-  return {folder, lambda};
+  return {folder, *lambda};
 }
 
 }  // namespace
 
 bool WithOptions::open() const {
   return std::all_of(models.begin(), models.end(), [](const auto& text) {
-    const WithText read = read_with(text);
-    return !read.lambda && !read.gated;
+    const WithShare read = read_with(text);
+    return read.lambda == kOpenShare && !read.gated;
   });
 }
 
@@ -45,20 +40,19 @@ std::vector<WithShare> WithOptions::shares() const {
   double rest = 1, open = 1;
   int gates = 0;
   for (const auto& text : models) {
-    const WithText read = read_with(text);
+    const WithShare& read = shares.emplace_back(read_with(text));
     if (read.folder.empty())
       core::fail(core::Code::usage, "--ensemble {}: the folder is missing", text);
-    shares.push_back({read.folder, read.lambda.value_or(-1), read.gated});
     gates += read.gated;
-    rest -= read.lambda.value_or(0);
-    open += read.lambda ? 0 : 1;
+    rest -= std::max(read.lambda, 0.0);
+    open += read.lambda == kOpenShare ? 1 : 0;
   }
   if (rest <= 0) core::fail(core::Code::usage, "--ensemble: the weights must sum to less than 1");
   if (gates > 1)
     core::fail(core::Code::usage,
                "--ensemble: only one model may have a gate; give the others weights");
   for (auto& share : shares)
-    if (share.lambda < 0) share.lambda = rest / open;
+    if (share.lambda == kOpenShare) share.lambda = rest / open;
   if (any() && temperatures.size() > 1 && temperatures.size() != models.size())
     core::fail(core::Code::usage, "--ensemble-temperature: takes 1 or {} temperatures, not {}",
                models.size(), temperatures.size());
