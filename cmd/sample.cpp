@@ -36,8 +36,7 @@ struct SampleOptions {
     auto& folder = f("model", model, "folder of the model");
     folder.short_name = 'm', folder.required = true;
     model::adapter_field(f, adapter);
-    f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
-        .short_name = 't';
+    model::tokenizer_field(f, tokenizer);
     prompts.fields(f);
     output.fields(f);
     f("report", report, "file for the statistics of the run: speed, searches, spans");

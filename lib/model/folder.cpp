@@ -305,6 +305,11 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
          loaded.folder, loaded.model->vocabulary);
 }
 
+void tokenizer_field(core::FieldList& f, std::string& path) {
+  f("tokenizer", path, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
+      .short_name = 't';
+}
+
 void give_tokenizer(Loaded& loaded, const std::string& path) {
   if (path.empty()) return;
   const auto given = text::load_tokenizer(path)->json();

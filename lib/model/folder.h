@@ -9,6 +9,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
+#include "core/options.h"
 #include "model/carried.h"
 #include "model/model_config.h"
 #include "model/tensor_files.h"
@@ -84,6 +85,8 @@ Loaded load(const std::string& path, torch::Device device = torch::kCPU,
 /// path has no effect. Throws Error{bad_data} if the model has a different tokenizer, and the
 /// errors of text::load_tokenizer().
 void give_tokenizer(Loaded& loaded, const std::string& path);
+/// Lists --tokenizer, the path for give_tokenizer().
+void tokenizer_field(core::FieldList& f, std::string& path);
 
 /// Writes config.json, tokenizer.json (unless empty), the carried files, then model.safetensors in
 /// the model's types; each file is written atomically, and the folder is complete once the last has

@@ -162,8 +162,7 @@ void AnnotateOptions::fields(core::FieldList& f) {
   auto& own = evaluation;
   f("model", own.model, "folder of the model; without it, FILEs are samples").short_name = 'm';
   model::adapter_field(f, own.adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
-      .short_name = 't';
+  model::tokenizer_field(f, tokenizer);
   f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
   f("format", from,
     "kind of FILEs; auto: shards if they begin like shards, else texts; stdin is a shard",

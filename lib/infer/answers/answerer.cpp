@@ -55,8 +55,7 @@ void AnswererOptions::fields(core::FieldList& f) {
   auto& folder = f("model", model, "folder of the model");
   folder.short_name = 'm', folder.required = true;
   model::adapter_field(f, adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
-      .short_name = 't';
+  model::tokenizer_field(f, tokenizer);
   f("boundary", boundary,
     "first token of a continuation: count: the number of tokens of its context alone; prefix: "
     "the first token that differs from those of the context",

@@ -3,7 +3,6 @@
 // tokens at a time.
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 

@@ -7,12 +7,18 @@
 #include <vector>
 
 #include "infer/decode/decode_kernels.h"
-#include "infer/decode/team_share.h"
 #include "nn/base/torch.h"
 
 namespace infer {
 
 class PackedModel;
+
+/// A thread's range [begin(n), end(n)) of n items.
+struct TeamShare {
+  std::int64_t thread, threads;
+  std::int64_t begin(std::int64_t n) const { return n * thread / threads; }
+  std::int64_t end(std::int64_t n) const { return n * (thread + 1) / threads; }
+};
 
 /// An affine map y = matrix x + bias.
 struct Affine {

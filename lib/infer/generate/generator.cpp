@@ -5,8 +5,6 @@
 
 #include "core/error.h"
 #include "infer/decode/decode_check.h"
-#include "infer/generate/generator_stop.h"
-#include "infer/generate/growing_text.h"
 #include "infer/loops/make_engine.h"
 #include "infer/stores/stores.h"
 #include "infer/windows/begin.h"

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "infer/generate/growing_text.h"
+#include "infer/generate/generator.h"
 
 namespace infer {
 namespace {

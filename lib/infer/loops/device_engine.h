@@ -3,7 +3,6 @@
 // in tensors with fixed addresses, so each decoding step launches the same operators on the same
 // memory, without synchronisation.
 
-#include <memory>
 #include <optional>
 #include <vector>
 

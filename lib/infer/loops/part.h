@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "infer/decode/chosen_rows.h"
+#include "infer/decode/decode_weights.h"
 #include "infer/decode/paged_rows.h"
-#include "infer/decode/team_share.h"
 
 namespace infer {
 

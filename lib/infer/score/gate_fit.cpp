@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "infer/score/token_weights.h"
+#include "infer/score/share_fit.h"
 
 namespace infer {
 namespace {

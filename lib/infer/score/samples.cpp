@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "infer/score/share_fit.h"
-#include "infer/score/token_weights.h"
 
 namespace infer {
 namespace {

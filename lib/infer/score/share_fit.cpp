@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/score/token_weights.h"
-
 namespace infer {
 namespace {
 

@@ -7,6 +7,17 @@
 
 namespace infer {
 
+// Weights of tokens, for protocols that discount some windows. Undefined: all weights are 1.
+/// Returns values times weights; the shapes must broadcast.
+inline torch::Tensor weighted(const torch::Tensor& values, const torch::Tensor& weight) {
+  return weight.defined() ? values * weight : values;
+}
+
+/// Returns the weights scaled to mean 1.
+inline torch::Tensor even(const torch::Tensor& weight) {
+  return weight.defined() ? weight / weight.mean() : weight;
+}
+
 /// Probabilities of R targets by the sources.
 struct ShareProblem {
   torch::Tensor p;  ///< (S, R) float64, p_joint first

@@ -40,8 +40,7 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
 void CompleterOptions::fields(core::FieldList& f) {
   auto& folder = f("model", model, "folder of the model");
   folder.short_name = 'm', folder.required = true;
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
-      .short_name = 't';
+  model::tokenizer_field(f, tokenizer);
   f("system", system, "system message of conversations without one");
   f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
   f("window", generator.window, "context length in tokens; auto: the trained length")

@@ -5,8 +5,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 

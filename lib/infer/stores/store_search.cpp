@@ -33,8 +33,7 @@ void StoreSearchOptions::fields(core::FieldList& f) {
   f.positional("TEXT", contexts, "contexts; the lines of stdin if not given");
   f("model", model, "folder of the model that computed the keys").short_name = 'm';
   model::adapter_field(f, adapter);
-  f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, if the model's folder has no tokenizer")
-      .short_name = 't';
+  model::tokenizer_field(f, tokenizer);
   f("ids", ids, "contexts are token ids separated by spaces");
   f("k", k, "entries shown per context").between(1, 65536);
   f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
