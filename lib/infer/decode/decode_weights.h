@@ -64,8 +64,8 @@ struct WeightAndBias {
 class DecodeWeights {
  public:
   /// Weights are float32 or bfloat16, contiguous and on the CPU. `packed` (null: none) has the
-  /// matrices that were taken from the model; the object uses it as long as it makes maps. `halves`:
-  /// see Affine.
+  /// matrices that were taken from the model; the object uses it as long as it makes maps.
+  /// `halves`: see Affine.
   DecodeWeights(const torch::nn::Module& module, Precision precision,
                 const PackedModel* packed = nullptr, bool halves = false);
 

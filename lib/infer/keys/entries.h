@@ -88,12 +88,13 @@ class EntryWalk {
 };
 
 /// Creates the walk over the entries of a data set; model and data must outlive it. By windows, it
-/// walks a token stream as Scorer does: a position gets its key from the window that would score its
-/// target, every token with at least one predecessor has an entry, and a block is one forward pass.
-/// By pairs (windows.pairs), it yields an entry for each token of each target, including its
-/// end-of-document token, in the order of the shard: decoder states with the target tokens that they
-/// predict (kNN-MT, Khandelwal et al. 2021; TRIME). Each pair is a document of the store, with the
-/// pair's number. Throws Error{bad_data} for data of another kind, and the errors of check_pairs().
+/// walks a token stream as Scorer does: a position gets its key from the window that would score
+/// its target, every token with at least one predecessor has an entry, and a block is one forward
+/// pass. By pairs (windows.pairs), it yields an entry for each token of each target, including its
+/// end-of-document token, in the order of the shard: decoder states with the target tokens that
+/// they predict (kNN-MT, Khandelwal et al. 2021; TRIME). Each pair is a document of the store, with
+/// the pair's number. Throws Error{bad_data} for data of another kind, and the errors of
+/// check_pairs().
 std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
                                      const WindowPlan& windows, torch::Device device);
 

@@ -1,5 +1,5 @@
-// The registry of LayeredEngine. To add an architecture, write a file layered_NAME.cpp with its parts
-// and add a line to kLayered.
+// The registry of LayeredEngine. To add an architecture, write a file layered_NAME.cpp with its
+// parts and add a line to kLayered.
 
 #include "infer/loops/layered_models.h"
 

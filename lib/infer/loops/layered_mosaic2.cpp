@@ -16,8 +16,8 @@ namespace infer {
 namespace {
 
 /// Stores the pairs of each row. A row's state is, for both memories, the key averages, the last
-/// keys and the last values, (2 d) each, then the levels (2 heads). Token t completes the pair in its
-/// slot, so a row's first token has no pair.
+/// keys and the last values, (2 d) each, then the levels (2 heads). Token t completes the pair in
+/// its slot, so a row's first token has no pair.
 class Mosaic2Part : public StatePart {
  public:
   /// `name`: of the layer. `near` and `far` are the reaches of short_term and long_term.

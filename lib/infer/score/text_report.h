@@ -23,11 +23,11 @@ class TextReport {
   virtual void commit() {}
 };
 
-/// Breaks the loss down: a row {bucket, tokens, share (fraction of all tokens), loss, perplexity} for
-/// each non-empty bucket, in order. By frequency: tokens with 0, 1-9, 10-99, ... occurrences in
-/// `counts` (for example, the training data). By position: tokens 1, 2-3, 4-7, ... of their document
-/// (from 0, the first token). Throws Error{bad_data} if the tokenizer of `counts` differs from that
-/// of `data`.
+/// Breaks the loss down: a row {bucket, tokens, share (fraction of all tokens), loss, perplexity}
+/// for each non-empty bucket, in order. By frequency: tokens with 0, 1-9, 10-99, ... occurrences in
+/// `counts` (for example, the training data). By position: tokens 1, 2-3, 4-7, ... of their
+/// document (from 0, the first token). Throws Error{bad_data} if the tokenizer of `counts` differs
+/// from that of `data`.
 std::unique_ptr<TextReport> loss_by_frequency(const shard::Dataset& data,
                                               const shard::Dataset& counts);
 std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data);
@@ -44,8 +44,8 @@ std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard:
                                            const MemoryPlan& memory);
 
 /// Counts how often the next token is the label of one of the nearest datastore entries: the figure
-/// "retrieval", [{"k", "share"}, ...]. `at`: numbers of neighbours, each from 1 to `k` of the search
-/// (0: no search). Throws Error{usage}.
+/// "retrieval", [{"k", "share"}, ...]. `at`: numbers of neighbours, each from 1 to `k` of the
+/// search (0: no search). Throws Error{usage}.
 std::unique_ptr<TextReport> retrieval_accuracy(std::vector<std::int64_t> at, std::int64_t k);
 
 }  // namespace infer
