@@ -46,11 +46,9 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
 // default index was replaced for that reason.
 void note_index(const BuildDatastoreOptions& options, const cli::Context& context,
                 const std::string& folder, const store::Manifest& manifest) {
-  if (const auto warning = store::recall_warning(folder, manifest); !warning.empty())
-    cli::warn(context, warning);
-  if (!options.build.index.empty() || !options.build.append.empty()) return;
-  if (const auto note = store::choice_note(folder, manifest); !note.empty())
-    cli::note(context, note);
+  cli::warn(context, store::recall_warning(folder, manifest));
+  if (options.build.index.empty() && options.build.append.empty())
+    cli::note(context, store::choice_note(folder, manifest));
 }
 
 // Each of several processes builds a part, and the first merges the parts.

@@ -74,18 +74,12 @@ int recall(const store::FolderOptions<store::RecallOptions>& options, const cli:
   });
 }
 
-void warn_of_recall(const cli::Context& context, const std::string& folder,
-                    const store::Manifest& manifest) {
-  if (const auto warning = store::recall_warning(folder, manifest); !warning.empty())
-    cli::warn(context, warning);
-}
-
 int rebuild(const store::FolderOptions<store::IndexOptions>& options, const cli::Context& context) {
   return say(context, {options.store()}, [&](const auto& folder) {
     return cli::watched(context, "indexing", "rows", [&](const auto& watch) {
       const auto manifest =
           store::rebuild_index(folder, options.index, watch, cli::catch_stop_signals);
-      warn_of_recall(context, folder, manifest);
+      cli::warn(context, store::recall_warning(folder, manifest));
       return cli::format_report(context, store::describe(folder, manifest));
     });
   });
@@ -116,10 +110,8 @@ int merge(const store::FolderOptions<store::MergeOptions>& options, const cli::C
     return store::merge(parts, context.output, options.index, watch,
                         store::parse_reduction(options.keys, options.prune));
   });
-  warn_of_recall(context, context.output, manifest);
-  if (const auto note = store::choice_note(context.output, manifest);
-      options.index.empty() && !note.empty())
-    cli::note(context, note);
+  cli::warn(context, store::recall_warning(context.output, manifest));
+  if (options.index.empty()) cli::note(context, store::choice_note(context.output, manifest));
   cli::write_receipt(context, store::describe(context.output, manifest));
   return 0;
 }
