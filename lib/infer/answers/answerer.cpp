@@ -183,10 +183,7 @@ std::vector<std::vector<TokenScores>> Answerer::score_passages(
 
 // Returns the bytes of a token that begins a text of `most` bytes.
 std::int64_t Answerer::bytes_of_first(std::uint32_t token, std::int64_t most) const {
-  bool line_start = true;
-  std::string first;
-  tokenizer_->decode_token(token, line_start, first);
-  return std::min(most, std::ssize(first));
+  return std::min(most, std::ssize(tokenizer_->decode({&token, 1})));
 }
 
 // Returns the encoder of a request: one that finds special tokens for a conversation or on request,

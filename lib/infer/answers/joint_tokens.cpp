@@ -33,10 +33,7 @@ std::size_t common_prefix(const std::vector<std::uint32_t>& a,
 // from other bytes.
 std::int64_t bytes_of(const text::Tokenizer& tokenizer, const std::vector<std::uint32_t>& tokens,
                       std::int64_t most) {
-  bool line_start = false;
-  std::string text;
-  for (const auto token : tokens) tokenizer.decode_token(token, line_start, text);
-  return std::min(most, std::ssize(text));
+  return std::min(most, std::ssize(tokenizer.decode(tokens, false)));
 }
 
 }  // namespace

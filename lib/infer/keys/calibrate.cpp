@@ -85,14 +85,14 @@ store::Calibration calibrate(const CalibrationPiece& piece, double root_width, d
   double own_loss = HUGE_VAL, joint_loss = HUGE_VAL;
   for (const double step : kOwnSteps) {
     const double divisors[] = {to_four(step * root_width)};
-    const StoreMasses seen = store_masses(piece.found, piece.labels, divisors);
+    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
     const Tensor own = torch::where(seen.all > nn::kUnseen / 2, seen.positive - seen.all, NAN)[0];
     const auto [share, loss] = best_weight(piece.log_prob, own);
     if (loss < own_loss) own_loss = loss, best.temperature = divisors[0], best.share = share;
   }
   for (const double step : kJointSteps) {
     const double temperature = to_four(step * unit), divisors[] = {temperature * root_width};
-    const StoreMasses seen = store_masses(piece.found, piece.labels, divisors);
+    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
     const Tensor all = seen.all[0], positive = seen.positive[0];
     std::vector<double> biases;
     for (const double share : kShares) biases.push_back(bias_for(share, all, piece.log_z));

@@ -25,7 +25,7 @@ Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
 Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places,
                      const std::vector<bool>* kept) const {
   Components at;
-  JointMasses seen, own;  // of all parts, and of the parts trained with the model
+  nn::Masses seen, own;  // of all parts, and of the parts trained with the model
   at.gates.confidence = confidence;
   const auto kinds = plan.kinds();
   for (std::size_t i = 0; i < sources.size(); ++i) {
@@ -39,8 +39,8 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     }
     const auto parts = plan.joint(*kinds[i]);
     for (std::size_t j = 0; j < source.joined.size(); ++j) {
-      const JointMasses more{biased(here(source.joined[j].all), parts[j].bias),
-                             biased(here(source.joined[j].positive), parts[j].bias)};
+      const nn::Masses more{biased(here(source.joined[j].all), parts[j].bias),
+                            biased(here(source.joined[j].positive), parts[j].bias)};
       seen.add(more);
       if (plan.online && parts[j].trained) own.add(more);
     }
@@ -48,7 +48,7 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     if (source.bucket.defined()) at.gates.bucket = source.bucket;
     if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
   }
-  const auto joined = [&](const JointMasses& masses) {
+  const auto joined = [&](const nn::Masses& masses) {
     return masses.all.defined() ? nn::join({head, log_z, masses.all, masses.positive}) : head;
   };
   at.joint = joined(seen);

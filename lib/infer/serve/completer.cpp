@@ -272,10 +272,8 @@ GeneratorCallbacks Completer::watch(Running& running) {
 }
 
 std::string Completer::text_of(std::int64_t token) const {
-  bool line_start = false;
-  std::string text;
-  generator_->tokenizer().decode_token(static_cast<std::uint32_t>(token), line_start, text);
-  return text;
+  const auto id = static_cast<std::uint32_t>(token);
+  return generator_->tokenizer().decode({&id, 1}, false);
 }
 
 // Returns the tokens from `from` on of a scored text. The first token has no score, and the scores
@@ -315,11 +313,8 @@ std::vector<std::int64_t> Completer::shown_tokens(const Sample& sample) const {
 
 std::string Completer::echo_of(const Text& text) const {
   if (!text.prompt.tokens) return text.prompt.text;
-  bool line_start = true;
-  std::string echo;
-  for (const auto id : text.tokens)
-    generator_->tokenizer().decode_token(static_cast<std::uint32_t>(id), line_start, echo);
-  return echo;
+  const std::vector<std::uint32_t> ids(text.tokens.begin(), text.tokens.end());
+  return generator_->tokenizer().decode(ids);
 }
 
 // Reports each job's choices, with the tokens' log-probabilities if requested.

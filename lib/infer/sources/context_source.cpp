@@ -114,7 +114,7 @@ class ContextSource : public RingSource {
     const Tensor all = alone_ ? masses_of(parts()[0], window, begin, end).all : Tensor();
     std::vector<Tensor> shares;
     for (std::size_t i = 0; i < named_.size(); ++i) {
-      const JointMasses own = masses_of(named_[i], window, begin, end);
+      const nn::Masses own = masses_of(named_[i], window, begin, end);
       const Tensor& log_z = alone_ ? all : weights.log_z[std::min(i, weights.log_z.size() - 1)];
       shares.push_back(weight * part_of(own.positive, log_z) / log_prob.exp());
     }

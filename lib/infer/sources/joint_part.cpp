@@ -35,10 +35,14 @@ void JointOptions::fields(core::FieldList& f, const std::string& name, const std
         " in the joint softmax, added to their scores; without: leave them out");
 }
 
+void check_temperature(const std::string& flag, double temperature) {
+  if (temperature != 0 && temperature < model::kLeastTemperature)
+    core::fail(core::Code::usage, "--{}: takes {} to 1M, or auto, not {}", flag,
+               model::kLeastTemperature, temperature);
+}
+
 void JointPart::take(const JointOptions& options) {
-  if (options.temperature != 0 && options.temperature < model::kLeastTemperature)
-    core::fail(core::Code::usage, "--{}-joint-temperature: takes {} to 1M, or auto, not {}", name,
-               model::kLeastTemperature, options.temperature);
+  check_temperature(name + "-joint-temperature", options.temperature);
   if (options.temperature > 0) temperature = options.temperature;
   if (options.bias != kOpen) bias = bias_of(options.bias, name);
 }

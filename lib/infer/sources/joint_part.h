@@ -36,6 +36,8 @@ struct JointPart {
   bool plain() const { return temperature == 0 && bias == 0; }
 };
 
+/// Throws Error{usage} for a temperature, --FLAG, below the least one; 0 is auto.
+void check_temperature(const std::string& flag, double temperature);
 /// Largest bias, and magnitude of the least finite one.
 inline constexpr double kMostBias = 1e6;
 /// Returns "without" or the number as text.

@@ -9,7 +9,6 @@
 #include "core/hash.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/stores/stores.h"
-#include "model/test_temperature.h"
 #include "nn/base/arch_facts.h"
 
 namespace infer {
@@ -17,12 +16,6 @@ namespace {
 
 using core::Code;
 using core::fail;
-
-void check_temperature(const char* flag, double temperature) {
-  if (temperature != 0 && temperature < model::kLeastTemperature)
-    fail(Code::usage, "--{}: takes {} to 1M, or auto, not {}", flag, model::kLeastTemperature,
-         temperature);
-}
 
 // Copies the constants of fitted gates into the plan.
 void give_constants(MemoryPlan& plan) {

@@ -69,12 +69,11 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
     std::vector<Tensor> all, positive;
     for (std::int64_t begin = window.first_scored; begin < rows; begin += block) {
       const std::int64_t end = std::min(begin + block, rows);
-      JointMasses sum;
+      nn::Masses sum;
       for (const auto& entries : places) {
-        const auto seen = nn::tempered_masses(
-            keys.slice(0, begin, end), window.place.slice(begin, end),
-            window.targets.slice(0, begin, end), part.shown(entries), part.rule, part.temperatures);
-        sum.add({seen.all, seen.positive});
+        sum.add(nn::tempered_masses(keys.slice(0, begin, end), window.place.slice(begin, end),
+                                    window.targets.slice(0, begin, end), part.shown(entries),
+                                    part.rule, part.temperatures));
       }
       all.push_back(sum.all);
       positive.push_back(sum.positive);
@@ -100,18 +99,18 @@ Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
   return older.size() == 0 ? masses : torch::logaddexp(masses, of(queries, older));
 }
 
-JointMasses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
-                                  std::int64_t end) const {
+nn::Masses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
+                                 std::int64_t end) const {
   const Tensor keys = (of_f_ ? window.output : window.key).slice(0, 0, end).to(dtype_);
   const nn::TokenPositions place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);
   const auto of = [&](const nn::Entries& entries) {
     const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, part.shown(entries),
                                           part.rule, {part.temperatures[0]});
-    return JointMasses{seen.all[0].to(torch::kCPU, torch::kFloat64),
-                       seen.positive[0].to(torch::kCPU, torch::kFloat64)};
+    return nn::Masses{seen.all[0].to(torch::kCPU, torch::kFloat64),
+                      seen.positive[0].to(torch::kCPU, torch::kFloat64)};
   };
-  JointMasses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
+  nn::Masses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
   if (const nn::Entries older = before(window); older.size() > 0) sum.add(of(older));
   return sum;
 }

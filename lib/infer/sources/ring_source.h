@@ -39,8 +39,8 @@ class RingSource : public Source {
   torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
   /// Returns log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at
   /// the first temperature.
-  JointMasses masses_of(const Part& part, const Window& window, std::int64_t begin,
-                        std::int64_t end) const;
+  nn::Masses masses_of(const Part& part, const Window& window, std::int64_t begin,
+                       std::int64_t end) const;
   const std::vector<Part>& parts() const { return parts_; }
 
  private:

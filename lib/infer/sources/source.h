@@ -48,23 +48,13 @@ struct Window {
   std::vector<std::int64_t> before = {};
 };
 
-/// Log-masses that join the head's softmax, without the part's bias.
-struct JointMasses {
-  torch::Tensor all, positive;  ///< over all entries, and over entries labelled with the target
-  /// Adds further entries to the sums, which are undefined without entries.
-  void add(const JointMasses& more) {
-    all = all.defined() ? torch::logaddexp(all, more.all) : more.all;
-    positive = positive.defined() ? torch::logaddexp(positive, more.positive) : more.positive;
-  }
-};
-
 /// Scores of R targets from a source, float64 on the CPU. Leading dimensions are the axes, with
 /// length 1 if the tensor does not depend on an axis.
 struct SourceScores {
   std::vector<std::size_t> axes = {};  ///< indices of its axes in the grid
   /// (axes..., R) for each of SourceKind::joint(), or one for all of them if their biases are
-  /// equal.
-  std::vector<JointMasses> joined = {};
+  /// equal: masses that join the head's softmax.
+  std::vector<nn::Masses> joined = {};
   /// (axes..., R) for each weight: log p of a separate distribution; -inf if p is 0, NaN if no
   /// entry is visible.
   std::vector<torch::Tensor> own = {};

@@ -82,11 +82,11 @@ class StoreSource : public Source {
       const Neighbours here = whole.slice(rows.offset, rows.offset + rows.size());
       if (!scores.found) scores.found = std::make_shared<const Neighbours>(here);
       if (plan_.joined()) {
-        const StoreMasses seen = store_masses(here, rows.targets, joint_);
+        const nn::Masses seen = store_masses(here, rows.targets, joint_);
         all.push_back(seen.all.unsqueeze(1)), positive.push_back(seen.positive.unsqueeze(1));
       }
       if (plan_.interpolated()) {
-        const StoreMasses seen = store_masses(here, rows.targets, own_);
+        const nn::Masses seen = store_masses(here, rows.targets, own_);
         own.push_back(alone(seen.positive, seen.all).unsqueeze(0));
       }
     }

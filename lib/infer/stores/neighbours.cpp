@@ -70,8 +70,8 @@ void put_neighbours(Neighbours& to, const Tensor& rows, const Neighbours& from) 
       0, rows, from.log_weights.defined() ? from.log_weights : torch::zeros_like(from.scores));
 }
 
-StoreMasses store_masses(const Neighbours& found, const Tensor& targets,
-                         std::span<const double> divisors) {
+nn::Masses store_masses(const Neighbours& found, const Tensor& targets,
+                        std::span<const double> divisors) {
   const Shifted shifted(found.scores);
   const Tensor match = (found.labels == targets.unsqueeze(1)).to(torch::kFloat32);
   std::vector<Tensor> all, positive;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "nn/base/torch.h"
+#include "nn/memory/memory_block.h"
 
 namespace infer {
 
@@ -42,13 +42,9 @@ struct Neighbours {
 Neighbours no_neighbours(std::int64_t rows, std::int64_t k);
 void put_neighbours(Neighbours& to, const torch::Tensor& rows, const Neighbours& from);
 
-/// Log-masses of R targets at several divisors of the scores, float64, (divisors, R): of all
-/// neighbours, and of those labelled with the target; kUnseen if none.
-struct StoreMasses {
-  torch::Tensor all, positive;
-};
-StoreMasses store_masses(const Neighbours& found, const torch::Tensor& targets,
-                         std::span<const double> divisors);
+/// Returns the log-masses of R targets at several divisors of the scores, float64, (divisors, R).
+nn::Masses store_masses(const Neighbours& found, const torch::Tensor& targets,
+                        std::span<const double> divisors);
 /// Returns the log-mass of every token, (R, vocabulary) float32, kUnseen if no neighbour has the
 /// label.
 torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);

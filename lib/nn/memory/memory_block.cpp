@@ -251,9 +251,9 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
   return d_queries;
 }
 
-TemperedMasses tempered_masses(const Tensor& queries, const TokenPositions& place,
-                               const Tensor& targets, const Entries& entries,
-                               const MemoryRule& rule, const std::vector<double>& temperatures) {
+Masses tempered_masses(const Tensor& queries, const TokenPositions& place, const Tensor& targets,
+                       const Entries& entries, const MemoryRule& rule,
+                       const std::vector<double>& temperatures) {
   const auto n = static_cast<std::int64_t>(temperatures.size()), rows = queries.size(0);
   if (n == 1 || !sums_seen(queries, rule) || rule.metric != Metric::ip) {
     std::vector<Tensor> all, positive;

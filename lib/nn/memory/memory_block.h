@@ -73,15 +73,22 @@ class MemoryBlock {
   std::vector<Part> parts_;
 };
 
-/// Log-masses of R queries at n temperatures.
-struct TemperedMasses {
-  torch::Tensor all, positive;  ///< (n, R), each row as in MemoryBlock
+/// Log-masses of R queries, (..., R), without a part's bias: over all entries, and over those
+/// labelled with the query's target; kUnseen if none.
+struct Masses {
+  torch::Tensor all, positive;
+  /// Adds further entries to the sums, which are undefined without entries.
+  void add(const Masses& more) {
+    all = all.defined() ? torch::logaddexp(all, more.all) : more.all;
+    positive = positive.defined() ? torch::logaddexp(positive, more.positive) : more.positive;
+  }
 };
-/// Returns the log-masses of MemoryBlock at each of `temperatures`; ignores rule.temperature. With
+/// Returns the log-masses of MemoryBlock at each of n temperatures, (n, R); ignores
+/// rule.temperature. With
 /// SeenScores and scores q.k, computes the products once for all temperatures (n > 1).
-TemperedMasses tempered_masses(const torch::Tensor& queries, const TokenPositions& place,
-                               const torch::Tensor& targets, const Entries& entries,
-                               const MemoryRule& rule, const std::vector<double>& temperatures);
+Masses tempered_masses(const torch::Tensor& queries, const TokenPositions& place,
+                       const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
+                       const std::vector<double>& temperatures);
 
 /// Returns the log-mass of every token, (R, V), kUnseen if no visible entry has the label; for
 /// sampling and beam search.

@@ -68,9 +68,8 @@ std::vector<std::uint32_t> Tokenizer::encode(std::string_view text) const {
   return ids;
 }
 
-std::string Tokenizer::decode(std::span<const std::uint32_t> ids) const {
+std::string Tokenizer::decode(std::span<const std::uint32_t> ids, bool line_start) const {
   std::string out;
-  bool line_start = true;
   for (const std::uint32_t id : ids) decode_token(id, line_start, out);
   return out;
 }

@@ -92,8 +92,8 @@ class Tokenizer {
   /// Error{bad_data} for an id without a token.
   virtual void decode_token(std::uint32_t id, bool& line_start, std::string& out) const = 0;
   /// Returns the text of `ids`, which is exact for bytes, bpe and pieces, except for a normalizer's
-  /// changes.
-  std::string decode(std::span<const std::uint32_t> ids) const;
+  /// changes. `line_start`: the text begins a line.
+  std::string decode(std::span<const std::uint32_t> ids, bool line_start = true) const;
 
   /// Returns true if newlines count as words of a source text. This is WikiText's convention and
   /// applies to word tokenizers; otherwise words are separated by white space.
