@@ -8,7 +8,7 @@
 #include "infer/windows/head_rows.h"
 #include "infer/windows/pairs.h"
 #include "infer/windows/window_batches.h"
-#include "infer/windows/window_forward.h"
+#include "infer/windows/windows.h"
 #include "nn/base/upload.h"
 
 namespace infer {

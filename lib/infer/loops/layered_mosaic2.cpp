@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "infer/loops/feed_forward_part.h"
-#include "infer/loops/layer_past.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

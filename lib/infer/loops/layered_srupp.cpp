@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "infer/loops/layer_past.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

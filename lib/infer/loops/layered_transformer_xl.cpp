@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 
-#include "infer/loops/layer_past.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

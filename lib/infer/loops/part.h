@@ -114,6 +114,35 @@ class StatePart : public Part {
   std::vector<std::vector<float>> states_;
 };
 
+/// Appends slots for a chunk's tokens. Returns the maximum number of tokens in one of its rows.
+inline std::int64_t append(PagedRows& rows, const Chunk& chunk) {
+  std::int64_t longest = 0;
+  for (const auto& run : chunk.runs) {
+    for (std::int64_t i = 0; i < run.count; ++i) rows.append(run.row);
+    longest = std::max(longest, rows.end(run.row) - rows.begin(run.row));
+  }
+  return longest;
+}
+
+/// Limits what a layer with its own memory length sees (nn/layers/layer_memory.h). A call sees
+/// `length` tokens before its first token and its own tokens up to the query. With `same_length`, a
+/// query sees at most `length` tokens before itself.
+struct LayerPast {
+  std::int64_t length = 0;
+  bool same_length = false;
+
+  std::int64_t oldest(const Run& run, std::int64_t position) const {
+    const auto held = std::max<std::int64_t>(0, run.call - length);
+    return same_length ? std::max(held, position - length) : held;
+  }
+  /// Appends slots for a chunk's tokens and drops those that no later token can see. Returns the
+  /// maximum number of tokens that a query sees.
+  std::int64_t extend(PagedRows& rows, const Chunk& chunk) const {
+    for (const auto& run : chunk.runs) rows.drop(run.row, run.call - length);
+    return append(rows, chunk);
+  }
+};
+
 /// Returns `width` rounded up to a multiple of 16: what products read.
 inline std::int64_t padded(std::int64_t width) { return (width + 15) / 16 * 16; }
 

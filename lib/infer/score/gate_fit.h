@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "infer/score/minimise.h"
-#include "infer/sources/gate.h"
 #include "nn/base/torch.h"
 
 namespace infer {

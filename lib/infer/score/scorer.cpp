@@ -11,7 +11,6 @@
 #include "infer/windows/head_rows.h"
 #include "infer/windows/prefixed_windows.h"
 #include "infer/windows/window_batches.h"
-#include "infer/windows/window_forward.h"
 #include "infer/windows/windows.h"
 #include "nn/base/download.h"
 

@@ -13,7 +13,7 @@
 #include "infer/sources/source_kinds.h"
 #include "infer/windows/head_rows.h"
 #include "infer/windows/window_batches.h"
-#include "infer/windows/window_forward.h"
+#include "infer/windows/windows.h"
 #include "model/test_temperature.h"
 #include "nn/base/arch_facts.h"
 

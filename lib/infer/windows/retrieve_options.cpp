@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "infer/windows/window_plan.h"
-#include "model/tokenizer_file.h"
 #include "passages/passage_index.h"
 
 namespace infer {

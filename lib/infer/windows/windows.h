@@ -1,12 +1,12 @@
 #pragma once
-// Positions of the windows of a data set, and their tokens as batches.
+// Positions of the windows of a data set, their tokens as batches, and their scored rows.
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
 #include "infer/windows/window_plan.h"
-#include "nn/base/batch.h"
+#include "nn/arch/model.h"
 #include "shard/dataset.h"
 
 namespace infer {
@@ -63,5 +63,25 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
 /// Returns the token after which the documents start, if the tokenizer has one and the first
 /// document ends with it; it also precedes a stream's first token. Otherwise -1.
 std::int64_t beginning_token(const shard::Dataset& data);
+
+/// Encodes a batch of windows. With carried State, the batch is one window and `state` continues
+/// from the previous one.
+inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, const nn::Batch& batch,
+                                  const Span& first, nn::State& state) {
+  auto& architecture = *model.architecture;
+  if (!plan.carried) return architecture.forward(batch, nullptr);
+  if (!first.fresh && architecture.carry() == nn::Carry::forget)
+    architecture.forget(state, plan.window - plan.stride);
+  return architecture.forward(batch, &state);
+}
+
+/// Concatenates the scored rows of all windows: (B, T, ...) to (R, ...).
+inline torch::Tensor scored_rows(const torch::Tensor& rows, const std::vector<Span>& spans) {
+  std::vector<torch::Tensor> pieces;
+  for (std::size_t i = 0; i < spans.size(); ++i)
+    pieces.push_back(
+        rows[static_cast<std::int64_t>(i)].slice(0, spans[i].first_scored, spans[i].length));
+  return pieces.size() == 1 ? pieces[0] : torch::cat(pieces);
+}
 
 }  // namespace infer
