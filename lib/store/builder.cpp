@@ -99,18 +99,6 @@ std::string difference(const Json& begun, const Json& now, const Plan& plan) {
   return "other options";
 }
 
-// Throws if a store without keys would not have an index either.
-void expect_index(const Plan& plan, std::uint64_t rows) {
-  if (plan.index == "exact")
-    fail(Code::usage, "--keys none: --index exact searches the keys; give another index");
-  if (rows == 0) fail(Code::usage, "--keys none: no index can be made of a text without entries");
-  if (plan.index.empty() && default_index(rows, plan.width) == "exact")
-    fail(Code::usage,
-         "--keys none: the default index of {} rows is exact, which searches the keys; give "
-         "another with --index",
-         rows);
-}
-
 Json but_for_scale(Json plan) {
   if (plan.is_object()) plan.erase("key-scale");
   return plan;
@@ -122,7 +110,10 @@ void expect_possible(const Plan& plan, std::uint64_t rows) {
   const std::uint64_t pca = plan.reduction.pca;
   if (pca >= plan.width)
     fail(Code::usage, "--keys pca:{}: takes fewer dimensions than a key has, {}", pca, plan.width);
-  if (plan.reduction.drop_keys) expect_index(plan, rows);
+  if (plan.reduction.drop_keys && plan.index == "exact")
+    fail(Code::usage, "--keys none: --index exact searches the keys; give another index");
+  if (plan.reduction.drop_keys && rows == 0)
+    fail(Code::usage, "--keys none: no index can be made of a text without entries");
   if (!plan.index.empty() && plan.index != "exact")
     Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
@@ -410,8 +401,8 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
                           const ProgressCallback& watch) {
   constexpr std::int64_t kAllLists = 1 << 20;
   std::vector<std::string> choices = {manifest.index};
-  if (!append_ && plan_.index.empty()) choices = index_choices(manifest.rows, manifest.width);
-  if (plan_.reduction.drop_keys) std::erase(choices, "exact");
+  if (!append_ && plan_.index.empty())
+    choices = index_choices(manifest.rows, manifest.width, !plan_.reduction.drop_keys);
   for (std::size_t i = 0; i < choices.size(); ++i) {
     manifest.index = choices[i];
     if (manifest.exact()) return;
@@ -528,9 +519,9 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
     reduce(folder_, plan_.reduction, manifest, documents, watch);
   manifest.sources.back().shards = shards(documents, manifest.rows);
   if (!append_) {
-    manifest.index =
-        plan_.index.empty() ? default_index(manifest.rows, manifest.width) : plan_.index;
-    if (plan_.reduction.drop_keys) expect_index(plan_, manifest.rows);
+    manifest.index = plan_.index.empty()
+                         ? default_index(manifest.rows, manifest.width, !plan_.reduction.drop_keys)
+                         : plan_.index;
     if (manifest.rows == 0) manifest.index = "exact";  // other indices are trained on rows
   }
   const std::string documents_path = folder_ + "/" + manifest.documents_file;
@@ -549,7 +540,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   manifest.index_file.clear(), manifest.index_hash.clear();
   manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};
   if (!manifest.exact()) write_index(manifest, keys, watch);
-  if (plan_.reduction.drop_keys) drop_keys(manifest);
+  if (plan_.reduction.drop_keys && manifest.rows > 0) drop_keys(manifest);
   core::sync_folder(folder_);
   write_manifest(folder_, manifest);
   remove_stale_files(folder_, manifest);

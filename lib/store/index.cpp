@@ -9,34 +9,34 @@
 
 namespace store {
 
-std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width) {
+std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width, bool keeps_keys) {
 #ifdef TESSERA_FAISS
   // Up to this size an exact search costs at most a few hundred microseconds per query, or the
   // training of lists needs more rows than exist.
   constexpr std::uint64_t kFew = 65'536;
   // Codes are in memory: those of one byte per coordinate up to this size.
   constexpr std::uint64_t kMostBytes = 4ULL << 30U;
-  if (rows <= kFew) return {"exact"};
+  if (rows <= kFew) return {keeps_keys ? "exact" : "SQ8"};
+  std::vector<std::string> choices;
   // The number of lists is the smallest power of 2 above sqrt(N).
   std::uint64_t lists = 256;
   while (lists * lists * 4 <= rows * 4 && lists < 65'536) lists *= 2;
-  if (width == 0 || rows <= kMostBytes / width) return {fmt::format("IVF{},SQ8", lists), "exact"};
-  std::vector<std::string> choices;
+  const bool bytes = width == 0 || rows <= kMostBytes / width;
   // Codes of 4 bits for 4 coordinates if the width allows.
-  for (std::uint64_t part = 4; part <= 8 && choices.empty(); part += 2)
+  for (std::uint64_t part = 4; !bytes && part <= 8 && choices.empty(); part += 2)
     if (width % part == 0 && width / part % 2 == 0)
       choices.push_back(fmt::format("IVF{},PQ{}x4fs", lists, width / part));
-  choices.push_back(fmt::format("IVF{},SQ4", lists));
-  choices.emplace_back("exact");
+  choices.push_back(fmt::format("IVF{},SQ{}", lists, bytes ? 8 : 4));
+  if (keeps_keys) choices.emplace_back("exact");
   return choices;
 #else
-  (void)rows, (void)width;
+  (void)rows, (void)width, (void)keeps_keys;
   return {"exact"};
 #endif
 }
 
-std::string default_index(std::uint64_t rows, std::uint64_t width) {
-  return index_choices(rows, width).front();
+std::string default_index(std::uint64_t rows, std::uint64_t width, bool keeps_keys) {
+  return index_choices(rows, width, keeps_keys).front();
 }
 
 }  // namespace store

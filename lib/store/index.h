@@ -14,10 +14,12 @@ namespace store {
 
 /// Returns the indexes that a store without a chosen index tries in turn until one has a recall of
 /// kEnoughRecall: none but exact for few rows, else inverted lists with ever larger codes, and
-/// exact at last.
-std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width);
+/// exact at last. A store that does not keep its keys has codes of 8 bits in place of exact for few
+/// rows, and no exact index.
+std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width,
+                                       bool keeps_keys = true);
 /// Returns the first of index_choices().
-std::string default_index(std::uint64_t rows, std::uint64_t width);
+std::string default_index(std::uint64_t rows, std::uint64_t width, bool keeps_keys = true);
 /// An index that finds a smaller fraction of the nearest keys impairs all results that use it.
 inline constexpr double kEnoughRecall = 0.9;
 

@@ -39,7 +39,7 @@ std::string recall_warning(const std::string& folder, const Manifest& manifest) 
 }
 
 std::string choice_note(const std::string& folder, const Manifest& manifest) {
-  const std::string first = default_index(manifest.rows, manifest.width);
+  const std::string first = default_index(manifest.rows, manifest.width, manifest.keyed());
   if (manifest.index == first) return "";
   const std::string other =
       fmt::format("{}: index {} was chosen, since {} finds less than {} of the nearest keys",

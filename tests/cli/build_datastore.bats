@@ -323,12 +323,27 @@ END
   [[ "$stderr" == *"t: --append cannot be combined with --keys none; build a new store, since its keys were not kept" ]]
   run -64 --separate-stderr build-datastore -q -m model --keys none --append s b.shard.zst
   [[ "$stderr" == *"--append: cannot be combined with --keys none" ]]
-  for index in "" "--index exact"; do
+  run -64 --separate-stderr build-datastore -q -m model --keys none --index exact a.shard.zst -o u
+  [[ "$stderr" == *"--keys none: "*"index"* ]]
+  [ ! -e u ]
+  # The default index of few rows has codes, also where the rows have become fewer while the store was built.
+  for less in "" "--prune merge" "--skip-known 0.1"; do
     # shellcheck disable=SC2086  # words
-    run -64 --separate-stderr build-datastore -q -m model --keys none $index a.shard.zst -o u
-    [[ "$stderr" == *"--keys none: "*"index"* ]]
-    [ ! -e u ]
+    build-datastore -q -m model --keys none $less a.shard.zst -o u >/dev/null
+    grep -q '"index": "SQ8"' u/store.json
+    run ! test -e u/keys.npy
+    [ -n "$(eval-ppl -q -m model --memory none --datastore u --json b.shard.zst | field loss)" ]
+    rm -r u
   done
+  # Calibrating a store that is complete is said.
+  for _ in {1..12}; do cat text; done | tokenize -q -t bytes --format lines -o long.shard.zst
+  build-datastore -q -m model --keys none --no-calibrate long.shard.zst -o u >/dev/null
+  run --separate-stderr build-datastore -m model --keys none long.shard.zst -o u
+  [[ "$stderr" == *"; calibrated on "* ]]
+  [[ "$stderr" != *"nothing to do"* ]]
+  run --separate-stderr build-datastore -m model --keys none long.shard.zst -o u
+  [[ "$stderr" == *"nothing to do"* ]]
+  rm -r u
   run -64 --separate-stderr build-datastore -q -m model --index IVF4,SQ8 --keys none --part 1/2 a.shard.zst -o u
   [[ "$stderr" == *"--part; give them to store merge" ]]
   diff -r t before

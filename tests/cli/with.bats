@@ -137,6 +137,16 @@ END
   sample -q -m model -t bytes --ensemble other --ensemble lstm --beam 3 --prompt "The cat" --max-tokens 8 >/dev/null
 }
 
+@test "default weights of many memories leave the model something; a given weight is not changed" {
+  build-datastore -q -m model --no-calibrate valid.shard.zst -o many.store >/dev/null
+  local many=(--memory-weights constant --cache 5 --unigram --datastore many.store --combine interpolate --ensemble other)
+  eval-ppl -q -m model "${many[@]}" --json test.shard.zst | grep -q '|cache-lambda:0.1|'
+  # 0.1, 0.05, 0.25 and twice a third are 1.0667.
+  eval-ppl -q -m model "${many[@]}" --ensemble lstm --json test.shard.zst | grep -q '|cache-lambda:0.084375|'
+  refused 64 "the weights must sum to less than 1, not 1.067" eval-ppl -m model "${many[@]}" --ensemble lstm --cache-lambda 0.1 test.shard.zst
+  rm -r many.store
+}
+
 @test "another tokenizer, too large shares, no model: one line and a documented code" {
   tokenize -q --learn word text -o words.json
   tokenize -q -t words.json text -o words.shard.zst

@@ -171,6 +171,7 @@ void StoreBuild::calibrate(store::Manifest& manifest, const store::ProgressCallb
       infer::calibrate(*piece, std::sqrt(static_cast<double>(loaded_.model->architecture->d_key())),
                        model::test_temperature(loaded_.facts));
   store::write_manifest(folder_, manifest);
+  calibrated_ = true;
 }
 
 bool StoreBuild::fill(const FillCallbacks& watch) {
@@ -187,7 +188,7 @@ store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
 }
 
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
-  if (was_complete_) return folder_ + " already holds these rows; nothing to do";
+  if (was_complete_ && !calibrated_) return folder_ + " already holds these rows; nothing to do";
   auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
                           chooses_index_ ? ", chosen by the number of rows and the recall" : "");
   if (const auto& found = manifest.calibration)

@@ -78,6 +78,7 @@ class StoreBuild {
   std::string window_note_;
   double most_known_ = 1;
   bool was_complete_ = false;
+  bool calibrated_ = false;
   bool chooses_index_ = false;  // by the number of rows
   bool calibrates_ = true, appends_ = false;
   WindowPlan windows_;

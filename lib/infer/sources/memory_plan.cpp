@@ -27,17 +27,30 @@ void give_constants(MemoryPlan& plan) {
                   weight.values.begin());
 }
 
-void check_shares(const MemoryPlan& plan) {
+// The sum to which default weights are reduced that would leave the model nothing.
+constexpr double kMostOfDefaults = 0.9;
+
+bool share_given(const MemoryOptions& o) {
+  return !o.tuned_on.empty() || o.stores.combine == "released" ||
+         std::ranges::any_of(source_kinds(), [&](auto* kind) { return kind->share_given(o); });
+}
+
+// Makes the weights sum to less than 1, or throws if one of them was given.
+void bound_shares(const MemoryOptions& o, MemoryPlan& plan) {
+  auto weights = plan.weights();
+  std::erase_if(weights, [](const auto& weight) { return weight.by_bucket(); });
   double sum = 0;
   std::vector<std::string> flags;
-  for (const auto& weight : plan.weights()) {
-    if (weight.by_bucket()) continue;
+  for (const auto& weight : weights) {
     sum += weight.values[0];
     if (std::find(flags.begin(), flags.end(), weight.flag) == flags.end())
       flags.push_back(weight.flag);
   }
-  if (sum >= 1)
-    fail(Code::usage, "{}: the weights must sum to less than 1", fmt::join(flags, ", "));
+  if (sum < 1) return;
+  if (share_given(o))
+    fail(Code::usage, "{}: the weights must sum to less than 1, not {:.4g}", fmt::join(flags, ", "),
+         sum);
+  for (const auto& weight : weights) weight.values[0] *= kMostOfDefaults / sum;
 }
 
 // Returns whether weights are learned online. By default they are if no share is given or tuned and
@@ -48,12 +61,8 @@ bool learns(const MemoryOptions& o, const PlanContext& context) {
   if (o.weights == "online" && pairs)
     fail(Code::usage, "--memory-weights online: not supported for sentence pairs; give constant");
   if (o.weights != "auto" || pairs) return o.weights == "online";
-  bool asked = false, given = !o.tuned_on.empty() || o.stores.combine == "released";
-  for (const auto* const kind : source_kinds()) {
-    asked |= kind->asked(o, context);
-    given |= kind->share_given(o);
-  }
-  return asked && !given;
+  const auto asked = [&](const auto* kind) { return kind->asked(o, context); };
+  return std::ranges::any_of(source_kinds(), asked) && !share_given(o);
 }
 
 // Refuses options given as flags whose sources do not take part.
@@ -85,7 +94,7 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   for (const auto* const kind : source_kinds()) kind->load(options, context, plan);
   expect_used(options, context, plan);
   give_constants(plan);
-  check_shares(plan);
+  bound_shares(options, plan);
   plan.online = context.online && plan.any();
   if (plan.online && plan.gates.any())
     fail(Code::usage, "--memory-weights online: cannot be combined with a gate");

@@ -76,4 +76,9 @@ DOCTEST_TEST_CASE("codes are as large as fits into memory, and then smaller") {
   DOCTEST_CHECK(store::index_choices(103'000'000, 1024) ==
                 Names{"IVF16384,PQ256x4fs", "IVF16384,SQ4", "exact"});
   DOCTEST_CHECK(store::index_choices(103'000'000, 1023) == Names{"IVF16384,SQ4", "exact"});
+  // Without keys there is no exact search.
+  DOCTEST_CHECK(store::index_choices(65'536, 64, false) == Names{"SQ8"});
+  DOCTEST_CHECK(store::index_choices(1'000'000, 64, false) == Names{"IVF1024,SQ8"});
+  DOCTEST_CHECK(store::index_choices(103'000'000, 1024, false) ==
+                Names{"IVF16384,PQ256x4fs", "IVF16384,SQ4"});
 }
