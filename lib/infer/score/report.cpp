@@ -77,9 +77,8 @@ core::OrderedJson figures(const Totals& totals) {
                       {"worse", share(static_cast<double>(gates.worse))}};
   }
   if (const auto& searches = totals.searches)
-    report["searches"] = {{"made", searches->made},
-                          {"followed", searches->followed},
-                          {"skipped", searches->skipped}};
+    report["searches"] = {
+        {"made", searches->made}, {"followed", searches->followed}, {"skipped", searches->skipped}};
   return report;
 }
 

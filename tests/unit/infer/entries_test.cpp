@@ -137,9 +137,7 @@ DOCTEST_TEST_CASE(
     auto windows = tiny::windows_of(16, 8, std::string(arch) == "lstm");
     windows.batch_tokens = 32;
     const TemporaryFolder whole, stopped;
-    const auto make = [&] {
-      return infer::make_walk(model, shard.data(), windows, torch::kCPU);
-    };
+    const auto make = [&] { return infer::make_walk(model, shard.data(), windows, torch::kCPU); };
     build(model, shard.data(), whole.path, make, nullptr);
     int stops = 0;
     build(model, shard.data(), stopped.path, make, [&] { return ++stops > 0; });
@@ -190,9 +188,7 @@ DOCTEST_TEST_CASE(
   nn::Model model = tiny::model_of("encoder-decoder", "sinusoidal");
   const tiny::Pairs pairs;
   const TemporaryFolder whole, stopped;
-  const auto make = [&] {
-    return pair_walk(model, pairs);
-  };
+  const auto make = [&] { return pair_walk(model, pairs); };
   build(model, *pairs.data, whole.path, make, nullptr);
   int stops = 0;
   build(model, *pairs.data, stopped.path, make, [&] { return ++stops > 0; });
@@ -216,8 +212,7 @@ DOCTEST_TEST_CASE(
     windows.batch_tokens = 40;
     windows.by_document = kind.find("documents") != kind.npos;
     const auto walk = [&]() -> std::unique_ptr<infer::EntryWalk> {
-      if (kind == "pairs")
-        return pair_walk(model, pairs);
+      if (kind == "pairs") return pair_walk(model, pairs);
       return infer::make_walk(model, shard.data(), windows, torch::kCPU);
     };
     std::vector<Tensor> keys, labels;
