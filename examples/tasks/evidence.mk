@@ -101,7 +101,7 @@ e.right.words = .greedy
 e.right.endings = .correct.token
 e.right.questions = .correct.token
 # $(call e.cells,TASK,ROW): share, low, high; gained, lost, p of the sign test beside the model alone.
-e.cells = $$(paste <(jq '$(e.right.$(1))' $(EOUT)/$(1)-alone.jsonl) <(jq '$(e.right.$(1))' $(EOUT)/$(1)-$(2).jsonl) | awk -f sign_test.awk)
+e.cells = $$(paste <(jq '$(e.right.$(1))' $(EOUT)/$(1)-alone.jsonl) <(jq '$(e.right.$(1))' $(EOUT)/$(1)-$(2).jsonl) | awk -f ../wilson.awk -f sign_test.awk)
 title.alone = the model alone
 title.store = with a datastore
 title.ngrams = with n-grams

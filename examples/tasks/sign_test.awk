@@ -1,6 +1,6 @@
 # Lines "A B", each true or false: whether a question was answered rightly by two models. Prints with tabs between: the share
 # that B has right, its Wilson interval of 95 %, how many only B has right, how many only A, and the p of the sign test of
-# these (two-sided, exact).
+# these (two-sided, exact). Needs ../wilson.awk.
 {
   right += $2 == "true"
   more += $1 != "true" && $2 == "true"
@@ -20,9 +20,5 @@ function sign_test(a, b,    n, least, i, term, sum) {
 }
 
 END {
-  z = 1.959964
-  share = right / NR
-  middle = (share + z * z / (2 * NR)) / (1 + z * z / NR)
-  half = z / (1 + z * z / NR) * sqrt(share * (1 - share) / NR + z * z / (4 * NR * NR))
-  printf "%.3f\t%.3f\t%.3f\t%d\t%d\t%.3g\n", share, middle - half, middle + half, more, fewer, sign_test(more, fewer)
+  printf "%s\t%d\t%d\t%.3g\n", wilson(right, NR), more, fewer, sign_test(more, fewer)
 }

@@ -1,5 +1,5 @@
 # How many seeds have heads that divide the moons, after each number of updates: of record.awk's tables of maps, the first of all
-# seeds, the second of those that failed. stdout: seeds, how many of them, the share with Wilson's interval of 95 %, who failed.
+# seeds, the second of those that failed. stdout: seeds, how many of them, the share with Wilson's interval of 95 %, who failed. Needs ../wilson.awk.
 
 BEGIN {
   FS = OFS = "\t"
@@ -13,20 +13,11 @@ $3 == "yes" || $3 == "no" {
   else failed[table] = failed[table] " " $1
 }
 
-# Wilson's interval: of k in n.
-function interval(k, n,   z, share, middle, half) {
-  z = 1.959964
-  share = k / n
-  middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-  half = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-  return sprintf("%.3f\t%.3f\t%.3f", share, middle - half, middle + half)
-}
-
 END {
-  print 500, tried[1], divided[1] + 0, interval(divided[1], tried[1]), failed[1] == "" ? "-" : substr(failed[1], 2)
+  print 500, tried[1], divided[1] + 0, wilson(divided[1], tried[1]), failed[1] == "" ? "-" : substr(failed[1], 2)
   if (table > 1) {
-    print "1000, where 500 failed", tried[2], divided[2] + 0, interval(divided[2], tried[2]), failed[2] == "" ? "-" : substr(failed[2], 2)
+    print "1000, where 500 failed", tried[2], divided[2] + 0, wilson(divided[2], tried[2]), failed[2] == "" ? "-" : substr(failed[2], 2)
     k = divided[1] + divided[2]
-    print "500 or 1000", tried[1], k, interval(k, tried[1]), failed[2] == "" ? "-" : substr(failed[2], 2)
+    print "500 or 1000", tried[1], k, wilson(k, tried[1]), failed[2] == "" ? "-" : substr(failed[2], 2)
   }
 }

@@ -116,7 +116,7 @@ tables() {
   for answer in {1..12}:yes {13..20}:no; do judged+=${answer%:*}$'\t0.9\t'${answer#*:}$'\n'; done
   printf '%s' "$judged" >judged.500
   printf '%s' "$judged" | awk -F '\t' -v OFS='\t' 'NR == 1 || $1 > 12 { if ($1 + 0 > 16) $3 = "yes"; print }' >judged.1000
-  run awk -f "$root/examples/three-moons/reliable.awk" judged.500 judged.1000
+  run awk -f "$root/examples/wilson.awk" -f "$root/examples/three-moons/reliable.awk" judged.500 judged.1000
   [ "${lines[1]}" = $'500\t20\t12\t0.600\t0.387\t0.781\t13 14 15 16 17 18 19 20' ]
   [ "${lines[3]}" = $'500 or 1000\t20\t16\t0.800\t0.584\t0.919\t13 14 15 16' ]
 }

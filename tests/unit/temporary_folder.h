@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +24,13 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string operator/(const std::string& name) const { return path / name; }
+  /// Writes a file, and the folders above it, and returns its path.
+  std::string file(const std::string& name, const std::string& text) const {
+    const auto file = path / name;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
 
   std::filesystem::path path;
 };

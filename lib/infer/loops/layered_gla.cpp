@@ -1,5 +1,5 @@
-// Decoding of gated linear attention (nn/arch/gla.h).
-// Decoding of the gated delta rule (nn/arch/gla_mixers.h).
+// Decoding of gated linear attention (nn/arch/gla.h) and of the gated delta rule
+// (nn/arch/gla_mixers.h).
 
 #include <algorithm>
 #include <cmath>
@@ -54,10 +54,8 @@ class GlaPart : public StatePart {
 #pragma omp barrier
       gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
     }
-#pragma omp barrier
-    chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) { head(run, h); });
-#pragma omp barrier
-    project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
+    run_heads(chunk, share, heads_, project_, read_, y, ldy,
+              [&](const Run& run, std::int64_t h) { head(run, h); });
   }
 
  private:
@@ -132,10 +130,8 @@ class DeltaPart : public StatePart {
     const auto n = chunk.n;
     in_.multiply(x.data, n, x.stride, share, parts_.data(), parts_.stride());
     gates_.multiply(x.data, n, x.stride, share, gated_.data(), gated_.stride());
-#pragma omp barrier
-    chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) { head(run, h); });
-#pragma omp barrier
-    project_.multiply(read_.data(), n, read_.stride(), share, y, ldy);
+    run_heads(chunk, share, heads_, project_, read_, y, ldy,
+              [&](const Run& run, std::int64_t h) { head(run, h); });
   }
 
  private:

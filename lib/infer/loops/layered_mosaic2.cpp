@@ -63,12 +63,8 @@ class Mosaic2Part : public StatePart {
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
     gates_.multiply(x.data, chunk.n, x.stride, share, gated_.data(), gated_.stride());
-#pragma omp barrier
-    chunk.each_head(share, 2 * heads_, [&](const Run& run, std::int64_t h) {
-      head(run, h, scores_.of(share.thread));
-    });
-#pragma omp barrier
-    project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
+    run_heads(chunk, share, 2 * heads_, project_, read_, y, ldy,
+              [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
   }
 
  private:

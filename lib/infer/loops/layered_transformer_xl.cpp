@@ -54,12 +54,8 @@ class RelativePart : public StatePart {
   }
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     in_.multiply(x.data, chunk.n, x.stride, share, made_.data(), made_.stride());
-#pragma omp barrier
-    chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) {
-      attend(run, h, scores_.of(share.thread));
-    });
-#pragma omp barrier
-    project_.multiply(read_.data(), chunk.n, read_.stride(), share, y, ldy);
+    run_heads(chunk, share, heads_, project_, read_, y, ldy,
+              [&](const Run& run, std::int64_t h) { attend(run, h, scores_.of(share.thread)); });
   }
 
  private:

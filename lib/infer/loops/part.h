@@ -143,6 +143,18 @@ struct LayerPast {
   }
 };
 
+/// Ends the run() of a part with heads: calls body(run, head) for a thread's share of all heads of
+/// all runs when the team has done what precedes, and then projects `read`, which the heads wrote,
+/// into y (n, out) with row stride ldy.
+template <class Body>
+void run_heads(const Chunk& chunk, TeamShare share, std::int64_t heads, const Affine& project,
+               Buffer& read, float* y, std::int64_t ldy, const Body& body) {
+#pragma omp barrier
+  chunk.each_head(share, heads, body);
+#pragma omp barrier
+  project.multiply(read.data(), chunk.n, read.stride(), share, y, ldy);
+}
+
 /// Returns `width` rounded up to a multiple of 16: what products read.
 inline std::int64_t padded(std::int64_t width) { return (width + 15) / 16 * 16; }
 

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 
@@ -45,12 +44,6 @@ std::string why_refused(const std::string& source,
   }
   return "";
 }
-
-struct TemplateFolder : TemporaryFolder {
-  void write(const std::string& name, const std::string& text) const {
-    core::write_file(path / name, text);
-  }
-};
 
 DOCTEST_TEST_CASE("templates of models give the texts that jinja2 gives") {
   const auto talks = read("conversations.json"), texts = read("texts.json");
@@ -129,19 +122,19 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
 
 DOCTEST_TEST_CASE(
     "a folder's template is chat_template.jinja, else the default one of tokenizer_config.json") {
-  const TemplateFolder folder;
+  const TemporaryFolder folder;
   DOCTEST_CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
   const auto user = text::user_turn("hi");
-  folder.write(
+  folder.file(
       "tokenizer_config.json",
       R"({"bos_token": {"content": "<b>"}, "eos_token": "<e>", "chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}{{ add_generation_prompt }}"})");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "<b>Ahi<e>True");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "be", "here") == "<b>Abe<e>True");
-  folder.write(
+  folder.file(
       "tokenizer_config.json",
       R"({"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]})");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "D");
-  folder.write("chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% endfor %}\n");
+  folder.file("chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% endfor %}\n");
   const auto chat = text::Chat::in_folder(folder.path);
   DOCTEST_CHECK(chat.prompt(user, "s", "here") == "system:user:");
   const auto refused = [&](const OrderedJson& messages, const std::string& system) {
@@ -157,7 +150,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(refused(OrderedJson::array({1}), "").starts_with("here: messages: takes"));
   DOCTEST_CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
                     .find("leave --system out") != std::string::npos);
-  folder.write("chat_template.jinja", "{{ raise_exception('no system') }}");
+  folder.file("chat_template.jinja", "{{ raise_exception('no system') }}");
   DOCTEST_CHECK_THROWS_WITH(
       text::Chat::in_folder(folder.path).prompt(user, "", "here"),
       ("here: " + folder.path.string() + "/chat_template.jinja:1: no system").c_str());

@@ -13,13 +13,6 @@
 
 namespace {
 
-struct TextFolder : TemporaryFolder {
-  std::string file(const std::string& name, const std::string& text) const {
-    core::write_file(path / name, text);
-    return path / name;
-  }
-};
-
 text::EncodedShard encode(const std::vector<std::string>& files, const text::TokenizerPtr& with,
                           const text::TextOptions& options, bool pairs, const std::string& out,
                           int jobs = 1) {
@@ -32,7 +25,7 @@ text::EncodedShard encode(const std::vector<std::string>& files, const text::Tok
 }  // namespace
 
 DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs") {
-  const TextFolder folder;
+  const TemporaryFolder folder;
   const auto text = folder.file("text", "one two\nthree\n"), out = (folder.path / "x").string();
   text::TextOptions options;
   options.format = "lines", options.end_of_document = "none";
@@ -59,7 +52,7 @@ DOCTEST_TEST_CASE("a shard says what it holds, and by which options and inputs")
 }
 
 DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
-  const TextFolder folder;
+  const TemporaryFolder folder;
   const auto a = folder.file("a", "ein\nzwei\n"), b = folder.file("b", "one\ntwo\n");
   const std::string one = folder.path / "1", many = folder.path / "4";
   const auto tokenizer = sample::tokenizer("bpe");
@@ -75,7 +68,7 @@ DOCTEST_TEST_CASE("pairs are two files; the bytes do not depend on the jobs") {
 }
 
 DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says text") {
-  const TextFolder folder;
+  const TemporaryFolder folder;
   const auto lines = folder.file("x.jsonl", "{\"text\":\"a\"}\n");
   const auto plain = folder.file("x.txt", "a\n");
   text::TextOptions options;
@@ -89,7 +82,7 @@ DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says te
 }
 
 DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says what it lacks") {
-  const TextFolder folder;
+  const TemporaryFolder folder;
   const auto text = folder.file("text", "low low lower lowest low\nnew newer\n");
   for (const char* kind : {"word", "bpe"}) {
     text::LearnRequest request;
@@ -116,7 +109,7 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
 }
 
 DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what is counted") {
-  const TextFolder folder;
+  const TemporaryFolder folder;
   const auto lines = folder.file("lines",
                                  "{\"prompt\": \"what? \", \"completion\": \"this\"}\n"
                                  "{\"completion\": \"\", \"prompt\": \"none\", \"other\": [1]}\n");

@@ -3,21 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "text/formats/tokenizer_json.h"
 #include "unit/temporary_folder.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
-
-namespace {
-
-void put(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-}  // namespace
 
 DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   const TemporaryFolder folder;
@@ -35,18 +25,18 @@ DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   std::filesystem::copy_file(sample::kFolder + "bpe.json",
                              folder / "models--a--b/snapshots/1/tokenizer.json");
   DOCTEST_CHECK(text::load_tokenizer(folder / "models--a--b")->json() == expected);
-  put(folder / "two/vocab.json", R"({"a":0,"b":1,"ab":2})");
-  put(folder / "two/merges.txt", "#version: 0.2\na b\n");
+  folder.file("two/vocab.json", R"({"a":0,"b":1,"ab":2})");
+  folder.file("two/merges.txt", "#version: 0.2\na b\n");
   DOCTEST_CHECK(text::load_tokenizer(folder / "two")->size() == 3);
-  put(folder / "two/tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
+  folder.file("two/tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
   refused(folder / "two", 65, "Qwen2Tokenizer");
-  put(folder / "spm/tokenizer.model", "\x0a\x0e\x0a\x05<unk>\x15");
+  folder.file("spm/tokenizer.model", "\x0a\x0e\x0a\x05<unk>\x15");
   refused(folder / "spm", 65,
           "tokenizer.model: not a tokenizer.model of sentencepiece, or damaged");
   refused(folder / "spm/tokenizer.model", 65, "cut short");
-  put(folder / "none/config.json", "{}");
+  folder.file("none/config.json", "{}");
   refused(folder / "none", 66, "has no tokenizer; give a tokenizer.json");
   refused("someorg/some-model", 66, "hf download someorg/some-model");
-  put(folder / "x.gguf", std::string("GGUF\3\0\0\0", 8));
+  folder.file("x.gguf", std::string("GGUF\3\0\0\0", 8));
   refused(folder / "x.gguf", 65, "model import " + (folder / "x.gguf") + " -o DIR");
 }

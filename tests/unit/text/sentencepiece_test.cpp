@@ -8,7 +8,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 
 #include "core/file_text.h"
@@ -28,11 +27,6 @@ const char* const kPieceModels[] = {"bpe", "unigram", "unigram_bytes"};
 
 std::string model_bytes(const std::string& name) {
   return core::read_file(kModels + name + ".model", std::size_t{1} << 20);
-}
-
-void put_model_file(const std::string& path, const std::string& text) {
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
 }
 
 /// A protobuf message, built by hand.
@@ -171,17 +165,17 @@ DOCTEST_TEST_CASE(
   std::filesystem::copy_file(kModels + "bpe.model", folder / "m/tokenizer.model");
   const auto plain = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(plain->text_template().begin.empty());
-  put_model_file(folder / "m/tokenizer_config.json",
-                 R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
+  folder.file("m/tokenizer_config.json",
+              R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
           "1": {"content": "<s>", "special": true}, "500": {"content": "<|im_end|>", "special": true}}})");
   const auto added = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(added->text_template().begin == std::vector<std::uint32_t>{1});
   DOCTEST_CHECK(added->token(500) == "<|im_end|>");
   DOCTEST_CHECK(text::parsing_special(*added)->encode("x<|im_end|>").back() == 500);
-  put_model_file(folder / "m/tokenizer_config.json",
-                 R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
+  folder.file("m/tokenizer_config.json",
+              R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("piece 1 is <s>"));
-  put_model_file(folder / "bert/vocab.txt", "[PAD]\n[UNK]\n");
+  folder.file("bert/vocab.txt", "[PAD]\n[UNK]\n");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "bert"); }).names("WordPiece"));
 }
 
