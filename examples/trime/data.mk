@@ -10,6 +10,11 @@ $(OUT)/data:
 
 $(parts:%=$(OUT)/data/words.%.txt): $(OUT)/data/words.%.txt: | $(OUT)/data
 	$(call print,$(call find,$(DATA),$*)) | sed -n '1,$(lines.$*)p' >$@
+# The halves of the validation text, for the models whose test has a store.
+$(OUT)/data/words.known.txt: $(OUT)/data/words.valid.txt
+	n=$$(wc -l <$<); head -n $$((n / 2)) $< >$@
+$(OUT)/data/words.asked.txt: $(OUT)/data/words.valid.txt
+	n=$$(wc -l <$<); tail -n +$$((n / 2 + 1)) $< >$@
 # Of the novels so many words of each part, as WikiText has them; of the file of bytes so many blocks. (What is left is read too: a
 # closed pipe is an error.)
 $(parts:%=$(OUT)/data/books.%.txt): $(OUT)/data/books.%.txt: as-wikitext | $(OUT)/data

@@ -49,15 +49,22 @@ window.wide-$(1)-$(2)-$(3) = $(window.wide)
 endef
 $(foreach k,$(kinds),$(foreach p,$(order.drops),$(foreach s,$(order.seeds),$(eval $(call ordered,$(k),$(p),$(s))))))
 
-# What a model needs besides its data: the order.
-define order_of
-$(filter $(OUT)/data/%.shard.zst,$(train.$(1)))
+# The windows of a model, at test and for its stores: its own, its kind's, or its set's.
+window_of = $(or $(window.$(1)),$(window.$(kind.$(1))),$(window.$(set.$(1))))
+
+# The best weights of a model for a store are those that do best with one: of the first half of the validation text, for the second.
+halves = $(OUT)/data/words.known.shard.zst $(OUT)/data/words.asked.shard.zst
+with_store = --valid-better lower --valid-command './loss-with-store {} $(halves) $(call window_of,$(1)) $(jobs)'
+
+# What a model needs besides its data: the order, and the halves.
+define needs_of
+$(filter $(OUT)/data/%.shard.zst,$(train.$(1))) $(if $(findstring ext,$(train.$(1))),$(halves))
 endef
 
 define model
-$(OUT)/model/$(1)/model.safetensors: $(OUT)/data/$(set.$(1)).train.shard.zst $(OUT)/data/$(set.$(1)).valid.shard.zst $(call order_of,$(1))
+$(OUT)/model/$(1)/model.safetensors: $(OUT)/data/$(set.$(1)).train.shard.zst $(OUT)/data/$(set.$(1)).valid.shard.zst $(call needs_of,$(1))
 	@mkdir -p $(OUT)/model
-	train $(jobs) $(train.$(1)) --valid $(OUT)/data/$(set.$(1)).valid.shard.zst -o $(OUT)/model/$(1) $$<
+	train $(jobs) $(train.$(1)) --valid $(OUT)/data/$(set.$(1)).valid.shard.zst $(if $(findstring ext,$(train.$(1))),$(with_store)) -o $(OUT)/model/$(1) $$<
 endef
 $(foreach m,$(models),$(eval $(call model,$(m))))
 
@@ -71,9 +78,6 @@ pack.others = --other-documents
 pack.random = --method random
 $(kinds:%=$(OUT)/data/words.wide-%.shard.zst): $(OUT)/data/words.wide-%.shard.zst: $(OUT)/data/words.train.shard.zst
 	bm25-pack $(jobs) --segment $(segment.wide) $(pack.$*) $< -o $@
-
-# The windows of a model, at test and for its stores: its own, its kind's, or its set's.
-window_of = $(or $(window.$(1)),$(window.$(kind.$(1))),$(window.$(set.$(1))))
 
 # Stores: of the model's own training data; NAME-books, of the novels. The metric is the model's: squared distances of one trained
 # without memory (kNN-LM's), products of TRIME's.

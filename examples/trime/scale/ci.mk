@@ -8,7 +8,7 @@ books.test = 600
 bytes.blocks = 1
 
 common = --arch transformer --layers 2 --heads 2 --positions sinusoidal --activation relu --init fairseq --lr 2e-3 --warmup 0.05 \
-  --schedule cosine --batch 8 --steps 24 --valid-every 24 --plain-warmup 0.1 --seed 1
+  --schedule cosine --batch 8 --steps 24 --valid-every 24 --plain-warmup 0.1 --seed $(seed)
 model.words = $(common) --d-model 32 --cutoffs 500,1000 --segment 32
 model.small = $(common) --d-model 16 --cutoffs 500,1000 --segment 32
 model.bytes = $(common) --d-model 32 --segment 32

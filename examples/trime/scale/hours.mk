@@ -5,7 +5,7 @@ lines.train = 100000000
 lines.valid = 100000000
 lines.test = 100000000
 common = --arch transformer --layers 2 --d-model 192 --heads 4 --positions sinusoidal --activation relu --init fairseq --lr 2e-3 \
-  --warmup 0.05 --schedule cosine --dropout 0.25 --segment 128 --batch 16 --epochs 8 --valid-every 1020 --checkpoint-every 500 --seed 1
+  --warmup 0.05 --schedule cosine --dropout 0.25 --segment 128 --batch 16 --epochs 8 --valid-every 1020 --checkpoint-every 500 --seed $(seed)
 smaller = $(common) --d-model 96 --dropout 0.1 --epochs 4
 model.small = $(smaller) --cutoffs 4000,16000 --div-val 4
 model.medium = $(smaller) --cutoffs 4000,16000 --div-val 1 --segment 32 --batch 64

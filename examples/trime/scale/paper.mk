@@ -9,7 +9,7 @@ books.test = 250000
 bytes.blocks = 1526
 
 shapes = --config ../shapes
-common = --checkpoint-every 1000 --keep 2 --seed 1
+common = --checkpoint-every 1000 --keep 2 --seed $(seed)
 model.words = $(shapes)/trime-247m.toml $(common)
 model.small = $(shapes)/trime-7m.toml $(common)
 model.bytes = $(shapes)/trime-enwik8.toml $(common)

@@ -8,7 +8,7 @@ books.test = 48000
 bytes.blocks = 60
 
 common = --arch transformer --layers 2 --d-model 128 --heads 4 --positions sinusoidal --activation relu --init fairseq --lr 1e-3 \
-  --warmup 0.05 --schedule cosine --dropout 0.1 --segment 128 --batch 8 --steps 250 --valid-every 250 --checkpoint-every 125 --seed 1
+  --warmup 0.05 --schedule cosine --dropout 0.1 --segment 128 --batch 8 --steps 250 --valid-every 250 --checkpoint-every 125 --seed $(seed)
 model.words = $(common) --cutoffs 4000,16000 --div-val 4
 model.small = $(common) --cutoffs 4000,16000 --div-val 4 --d-model 64
 model.bytes = $(common)
