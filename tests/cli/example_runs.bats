@@ -171,9 +171,10 @@ EOF
   tail -n 40 few/train.txt >few/test.txt
   runs trime RELEASED="$PWD/released" DATA="$PWD/few" released statistics
   tables released.tsv statistics.tsv
-  [ "$(cut -f 1,4 out/released.tsv | paste -sd ' ')" = "$(printf 'model\tpublished knnlm\t18.65 trimelm\t17.76 %s' \
+  [ "$(cut -f 1,4 out/released.tsv | paste -sd ' ')" = "$(printf 'model\tpublished knnlm\t18.65 knnlm-store\t16.12 trimelm\t17.76 %s' \
     "$(printf '%s\t%s ' trimelm-long 17.64 trimelm-ext 15.46 trimelm-150m 25.60 trimelm-150m-long 22.66 xl-wikitext-103 18.3 | sed 's/ $//')")" ]
   grep -q '|memory:local|combine:joint|temperature:1.17|' out/released.tsv
+  grep -q '^knnlm-store.*|rescore:yes|stores-combine:interpolate|stores-temperature:1|stores-lambda:0.25|' out/released.tsv
   grep -q '|memory:local+long|long:256|combine:both|temperature:1.25|.*|stores-temperature:10.5|' out/released.tsv
   grep -q '|layer-memory:1600|clamp-length:1000|same-length:on' out/released.tsv
   # Titles make documents of the training text alone.
