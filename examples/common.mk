@@ -23,3 +23,7 @@ show = column -t -s $$'\t' $(1)
 text = $(if $(filter %.zst,$(1)),zstdcat,cat) $(1)
 # $(call expect_scale,VARIABLE,NAMES): SCALE is one for which $(SCALE).VARIABLE is there.
 expect_scale = $(if $($(SCALE).$(1)),,$(error SCALE=$(SCALE): takes $(2)))
+# $(articles) FILE | tokenize $(by_article): each article of a text that has titles as WikiText's is a document. Its tokens are those of
+# one text: --format wikitext would leave out the newline before each title.
+articles = sed -E $$'s/^ = [^=].* = *$$/\x1e&/'
+by_article = --document-separator $$'\x1e'

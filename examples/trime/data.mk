@@ -32,11 +32,9 @@ $(parts:%=$(OUT)/data/bytes.%.txt): $(OUT)/data/bytes.%.txt: $(OUT)/data/bytes.a
 
 $(OUT)/data/words.json: $(OUT)/data/words.train.txt
 	tokenize --learn word $< -o $@
-# Each article of the training text is a document, where it has titles as WikiText's. Its tokens are those of one text: --format
-# wikitext would leave out the newline before each title.
-articles = sed -E $$'s/^ = [^=].* = *$$/\x1e&/'
+# Each article of the training text is a document.
 $(OUT)/data/words.%.shard.zst: $(OUT)/data/words.%.txt $(OUT)/data/words.json
-	$(if $(filter train,$*),$(articles),cat) $< | tokenize -t $(OUT)/data/words.json --document-separator $$'\x1e' -o $@
+	$(if $(filter train,$*),$(articles),cat) $< | tokenize -t $(OUT)/data/words.json $(by_article) -o $@
 $(OUT)/data/bytes.%.shard.zst: $(OUT)/data/bytes.%.txt
 	tokenize -t bytes $< -o $@
 $(OUT)/data/books.%.shard.zst: $(OUT)/data/books.%.txt $(OUT)/data/words.json

@@ -88,6 +88,7 @@ tables() {
   runs long-range-memory KIND=words DATA="$PWD/data" SEEDS=1 ci.arrangements='all interleaved' ci.shorts=4 ci.srupp.segments=16 all plan
   tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv
   head -n 1 "$BATS_TEST_TMPDIR/out/sweep.tsv" | grep -qx $'short\tperplexity'
+  head -n 1 "$BATS_TEST_TMPDIR/out/arrangements.tsv" | grep -q 'from the 1024th'
 }
 
 @test "mosaic-slots" {
