@@ -97,6 +97,9 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
       progress.update(score.sequences);
     }
   }
+  if (score.all.positions == 0)
+    fail(Code::bad_data, "{}: nothing to score; no sequence has a symbol after its first",
+         data.name());
   out.write(cli::format_report(context, task::figures(score)));
   out.commit();
   return 0;

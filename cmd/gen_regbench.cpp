@@ -10,6 +10,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "core/error.h"
 #include "core/io.h"
 #include "shard/writer.h"
 #include "task/regbench_set.h"
@@ -41,6 +42,10 @@ shard::Header header() {
 
 int generate(const Options& options, const cli::Context& context) {
   options.set.check();
+  const std::string out_path = context.output.empty() ? "-" : context.output;
+  if (options.automata == out_path)
+    core::fail(core::Code::usage, "--automata and -o: both are {}; give two files",
+               out_path == "-" ? "stdout" : out_path);
   cli::refuse_binary_to_terminal(context);
   const int jobs = static_cast<int>(context.jobs);
   core::Output out(context.output);

@@ -39,7 +39,8 @@ struct Options {
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
         't';
     f("answer-tokens", length.answer,
-      "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task")
+      "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or as many as the "
+      "answer has if these are more")
         .between(1, 1e9)
         .or_auto();
     f("shots", length.shots, "solved examples before each problem, with little filler")
@@ -87,16 +88,14 @@ std::int64_t answer_tokens(const Options& options) {
   return options.task == "needles" ? 128 : options.task == "variables" ? 30 : 32;
 }
 
-core::OrderedJson line_of(const Options& options, const task::RulerLength& length,
-                          std::int64_t number, const task::FittedProblem& made) {
+core::OrderedJson line_of(const Options& options, const task::RulerTask& task, std::int64_t number,
+                          const task::FittedProblem& made) {
   const auto& [prompt, answers] = made.problem;
-  // If several answers are right, the first is used.
-  const std::string answer =
-      " " + (options.task == "documents" ? answers.front() : task::said(answers));
+  const auto answer = task.answer_of(made.problem);
   if (options.form == "answered") return {{"text", prompt + answer}};
   if (options.form == "completions") return {{"prompt", prompt}, {"completion", answer}};
-  return {{"id", number},         {"task", options.task}, {"length", length.tokens},
-          {"prompt", prompt},     {"outputs", answers},   {"max_tokens", length.answer},
+  return {{"id", number},         {"task", options.task}, {"length", options.length.tokens},
+          {"prompt", prompt},     {"outputs", answers},   {"max_tokens", made.answer},
           {"tokens", made.tokens}};
 }
 
@@ -113,13 +112,14 @@ int generate(const Options& options, const cli::Context& context) {
     return static_cast<std::int64_t>(ids.size());
   };
   auto length = options.length;
+  length.longer_answers = length.answer == 0;
   length.answer = answer_tokens(options);
   core::Output out(context.output);
   cli::Progress progress(context, "making", "problems", static_cast<std::uint64_t>(options.n));
   for (std::int64_t i = options.first; i < options.first + options.n; ++i) {
     const auto made = task::fitted_problem(*task, length, static_cast<std::uint64_t>(context.seed),
                                            static_cast<std::uint64_t>(i), count);
-    out.write(core::dump(line_of(options, length, i, made)) + "\n");
+    out.write(core::dump(line_of(options, *task, i, made)) + "\n");
     progress.update(static_cast<std::uint64_t>(i - options.first + 1));
   }
   out.commit();

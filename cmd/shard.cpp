@@ -5,6 +5,8 @@
 // none is stdin. stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard
 // (merge, import), an array (export).
 
+#include <fmt/format.h>
+
 #include <string>
 #include <vector>
 
@@ -116,6 +118,8 @@ int export_array(const Options<shard::ArrayOptions>& options, const cli::Context
   const bool is_pair = format == shard::ArrayFormat::megatron;
   if (!is_pair) cli::refuse_binary_to_terminal(context);
   const shard::Dataset data(options.files);
+  if (data.header().marked)
+    cli::note(context, fmt::format("{}: the marks are left out; these formats have none", data.name()));
   if (is_pair) return export_pair(data, context);
   core::Output out(context.output);
   cli::Progress progress(context, "export", "elements", data.size());

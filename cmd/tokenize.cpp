@@ -148,6 +148,10 @@ void learn_in_part(Options& options, const cli::Context& context) {
   auto& text = options.text;
   if (context.was_given("format") && text.format != "jsonl")
     core::fail(core::Code::usage, "--loss-on: requires JSON lines; give --format jsonl");
+  for (const auto* option : {"field", "column", "document-separator"})
+    if (context.was_given(option))
+      core::fail(core::Code::usage,
+                 "--{}: cannot be combined with --loss-on, which names its own members", option);
   if (text.bad_lines != "error")
     core::fail(core::Code::usage,
                "--loss-on: cannot be combined with --bad-lines; every line must be valid");

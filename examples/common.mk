@@ -21,6 +21,8 @@ MAKEFLAGS += --no-builtin-rules
 show = column -t -s $$'\t' $(1)
 # $(call text,FILE): a file's text, compressed with zstd or not.
 text = $(if $(filter %.zst,$(1)),zstdcat,cat) $(1)
+# $(scale_file): the file of SCALE's settings, where they have one each.
+scale_file = $(or $(wildcard scale/$(SCALE).mk),$(error SCALE=$(SCALE): takes $(patsubst scale/%.mk,%,$(wildcard scale/*.mk))))
 # $(call expect_scale,VARIABLE,NAMES): SCALE is one for which $(SCALE).VARIABLE is there.
 expect_scale = $(if $($(SCALE).$(1)),,$(error SCALE=$(SCALE): takes $(2)))
 # $(articles) FILE | tokenize $(by_article): each article of a text that has titles as WikiText's is a document. Its tokens are those of

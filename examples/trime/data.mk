@@ -2,14 +2,14 @@
 
 # A file of FOLDER called NAME.txt, wiki.NAME.tokens or NAME.jsonl, compressed or not; and the command that prints it.
 find = $(firstword $(wildcard $(foreach n,wiki.$(2).tokens $(2).txt $(2).jsonl,$(1)/$(n) $(1)/$(n).zst)))
-print = $(if $(1),$(call text,$(1)),$(error the table needs DATA, XML, or DATA and BOOKS: see the head of the Makefile))
+print = $(if $(1),$(call text,$(1)),$(error $(2): see the head of the Makefile))
 parts = train valid test
 
 $(OUT)/data:
 	@mkdir -p $@
 
 $(parts:%=$(OUT)/data/words.%.txt): $(OUT)/data/words.%.txt: | $(OUT)/data
-	$(call print,$(call find,$(DATA),$*)) | sed -n '1,$(lines.$*)p' >$@
+	$(call print,$(call find,$(DATA),$*),DATA='$(DATA)': no wiki.$*.tokens and no $*.txt there) | sed -n '1,$(lines.$*)p' >$@
 # The halves of the validation text, for the models whose test has a store.
 $(OUT)/data/words.known.txt: $(OUT)/data/words.valid.txt
 	n=$$(wc -l <$<); head -n $$((n / 2)) $< >$@
@@ -18,10 +18,10 @@ $(OUT)/data/words.asked.txt: $(OUT)/data/words.valid.txt
 # Of the novels so many words of each part, as WikiText has them; of the file of bytes so many blocks. (What is left is read too: a
 # closed pipe is an error.)
 $(parts:%=$(OUT)/data/books.%.txt): $(OUT)/data/books.%.txt: as-wikitext | $(OUT)/data
-	$(call print,$(call find,$(BOOKS),$*)) $(if $(filter %.jsonl %.jsonl.zst,$(call find,$(BOOKS),$*)),| jq -r .text) | \
+	$(call print,$(call find,$(BOOKS),$*),BOOKS='$(BOOKS)': no $*.txt and no $*.jsonl there) $(if $(filter %.jsonl %.jsonl.zst,$(call find,$(BOOKS),$*)),| jq -r .text) | \
 	  sed -E -f as-wikitext | awk -v most=$(books.$*) 'n < most { n += NF + 1; print }' >$@
 $(OUT)/data/bytes.all: | $(OUT)/data
-	$(call print,$(wildcard $(XML))) | { dd bs=64K iflag=fullblock count=$(bytes.blocks) status=none; cat >/dev/null; } >$@
+	$(call print,$(wildcard $(XML)),XML='$(XML)': no such file) | { dd bs=64K iflag=fullblock count=$(bytes.blocks) status=none; cat >/dev/null; } >$@
 # Which bytes of the file each part is: from and how many, in hundredths.
 cut.train = 0 90
 cut.valid = 90 5

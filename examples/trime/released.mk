@@ -41,7 +41,7 @@ window.xl-bytes = --carry on --window $(or $(xl.window),128) --layer-memory $(or
 set_of = $(if $(filter %bytes,$(window.of.$(1))),bytes,words)
 # The file a row's model is in.
 file_of = $(RELEASED)/$(or $(checkpoint.$(1)),$(1))
-released_here = $(foreach r,$(released_all),$(if $(wildcard $(call file_of,$(r)).pt),$(r)))
+released_here = $(strip $(foreach r,$(released_all),$(if $(wildcard $(call file_of,$(r)).pt),$(r))))
 R = $(OUT)/released
 $(R):
 	@mkdir -p $@

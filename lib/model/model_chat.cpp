@@ -21,7 +21,7 @@ text::Chat chat_of(const std::string& given) {
   const GgufFile file(path);
   const auto source = file.text("tokenizer.chat_template");
   if (!source)
-    core::fail(core::Code::bad_data, "{}: has no tokenizer.chat_template; leave --chat out", path);
+    core::fail(core::Code::bad_data, "{}: has no tokenizer.chat_template", path);
   return {text::ChatTemplate(std::string(*source), path), gguf_special_tokens(file)};
 }
 

@@ -18,7 +18,7 @@ std::string shots(const RulerTask& task, std::int64_t count, std::uint64_t seed,
     const auto own =
         kShots + number * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(i);
     const auto shot = task.draw(seed, own, std::min(kShotFilling, task.most_filling()));
-    text += shot.prompt + " " + said(shot.answers) + "\n\n";
+    text += shot.prompt + task.answer_of(shot) + "\n\n";
   }
   return text;
 }
@@ -35,13 +35,18 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
     made.tokens = count(made.problem.prompt);
     return made;
   };
-  const auto room = length.tokens - length.answer;
   auto best = at(0);
+  const auto answer = count(task.answer_of(best.problem));
+  if (answer > length.answer && !length.longer_answers)
+    core::fail(core::Code::usage,
+               "--answer-tokens {}: the answer of problem {} has {} tokens; give more",
+               length.answer, number, answer);
+  const auto reserved = std::max(length.answer, answer), room = length.tokens - reserved;
   if (best.tokens > room)
     core::fail(core::Code::usage,
                "--length {}: problem {} has {} tokens without filler, and {} are reserved for the "
                "answer; give a larger --length",
-               length.tokens, number, best.tokens, length.answer);
+               length.tokens, number, best.tokens, reserved);
   std::int64_t fits = 0, above = task.most_filling() + 1;
   for (std::int64_t step = 1; fits + 1 < above;) {  // doubles the length, then bisects
     const bool growing = step > 0;
@@ -54,6 +59,7 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
       above = filling, step = 0;
     }
   }
+  best.answer = reserved;
   return best;
 }
 

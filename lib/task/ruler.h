@@ -20,6 +20,9 @@ struct RulerProblem {
   std::vector<std::string> answers;
 };
 
+/// Returns the expected answer text: the answers, separated by commas.
+std::string said(const std::vector<std::string>& answers);
+
 /// A RulerTask draws the problems of one task.
 class RulerTask {
  public:
@@ -28,6 +31,11 @@ class RulerTask {
   /// Const calls are thread safe.
   virtual RulerProblem draw(std::uint64_t seed, std::uint64_t number,
                             std::int64_t filling) const = 0;
+  /// Returns the text that a right model writes behind the prompt; if several answers are right,
+  /// the first one.
+  virtual std::string answer_of(const RulerProblem& problem) const {
+    return " " + said(problem.answers);
+  }
   /// Returns the largest possible `filling`.
   virtual std::int64_t most_filling() const { return std::int64_t{1} << 24; }
 };
@@ -38,23 +46,21 @@ using CountTokens = std::function<std::int64_t(std::string_view)>;
 /// A RulerLength says how long a problem may be.
 struct RulerLength {
   std::int64_t tokens = 4096;  ///< maximum length of prompt and answer together
-  std::int64_t answer = 128;   ///< tokens reserved for the answer
+  std::int64_t answer = 128;   ///< tokens reserved for the answer, at least
+  bool longer_answers = true;  ///< more are reserved for a longer answer; else it is refused
   std::int64_t shots = 0;      ///< solved problems with little filler before the prompt
 };
 
-/// A FittedProblem is a problem with as much filler as fits, and the number of tokens of its
-/// prompt.
+/// A FittedProblem is a problem with as much filler as fits.
 struct FittedProblem {
   RulerProblem problem;
-  std::int64_t tokens = 0;
+  std::int64_t tokens = 0;  ///< of the prompt
+  std::int64_t answer = 0;  ///< reserved for the answer
 };
 /// Draws a problem that fits the length. Throws Error{usage} if it does not fit even without
-/// filler.
+/// filler, or if its answer is longer than reserved.
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
                              std::uint64_t number, const CountTokens& count);
-
-/// Returns the expected answer text: the answers, separated by commas.
-std::string said(const std::vector<std::string>& answers);
 
 /// Returns `parts` with `others` inserted, in order, at uniformly drawn positions.
 std::vector<std::string> strewn(std::vector<std::string> parts, std::vector<std::string> others,

@@ -35,6 +35,7 @@ class DocumentTask : public RulerTask {
  public:
   explicit DocumentTask(DocumentSet set);
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
+  std::string answer_of(const RulerProblem& problem) const override;
   std::int64_t most_filling() const override;
 
  private:
@@ -46,6 +47,7 @@ class DocumentTask : public RulerTask {
 class MadeDocumentTask : public RulerTask {
  public:
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
+  std::string answer_of(const RulerProblem& problem) const override;
 };
 
 /// Returns the prompt of a question about documents in the given order.

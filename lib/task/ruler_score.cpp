@@ -5,16 +5,10 @@
 #include "core/error.h"
 #include "core/json_line.h"
 #include "core/json_member.h"
+#include "text/chat/template_text.h"
 
 namespace task {
 namespace {
-
-std::string in_lower_case(std::string_view text) {
-  std::string made(text);
-  for (char& c : made)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return made;
-}
 
 core::Json object_of(std::string_view line, const std::string& origin) {
   auto json = core::parse_json_line(line, origin, {"outputs", "text"});
@@ -32,7 +26,7 @@ std::string id_of(const core::Json& json, std::string_view line) {
 }  // namespace
 
 std::string ruler_said(std::string_view text) {
-  std::string made = in_lower_case(text);
+  std::string made = text::chat::lower(text);
   std::replace_if(
       made.begin(), made.end(), [](char c) { return static_cast<unsigned char>(c) < 32; }, '\n');
   const auto begin = made.find_first_not_of(" \n");
@@ -44,7 +38,7 @@ double ruler_score(std::string_view text, const std::vector<std::string>& answer
   const auto said = ruler_said(text);
   std::size_t there = 0;
   for (const auto& answer : answers)
-    there += said.find(in_lower_case(answer)) != std::string::npos ? 1 : 0;
+    there += said.find(text::chat::lower(answer)) != std::string::npos ? 1 : 0;
   if (any) return there > 0 ? 1 : 0;
   return answers.empty() ? 0 : static_cast<double>(there) / static_cast<double>(answers.size());
 }

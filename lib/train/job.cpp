@@ -106,8 +106,9 @@ void choose_targets(Run& run) {
                  data.name());
     return;
   }
+  const auto& documents = data.documents();
   std::uint64_t marked = 0;
-  for (const auto& mark : data.documents().marks) marked += mark.end - mark.begin;
+  for (const auto& mark : documents.marks) marked += mark.end - mark.begin;
   if (loss_on == "all")
     return add_note(run,
                     fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",
@@ -115,7 +116,17 @@ void choose_targets(Run& run) {
   if (marked == 0)
     core::fail(core::Code::bad_data,
                "{}: has no marked tokens; to learn all tokens, give --loss-on all", data.name());
-  run.rules.marks = &data.documents();
+  // The first element of the data, or of each document, is never a target.
+  const bool of_documents = run.recipe.batches.batches == "documents";
+  const auto untold = [&](const shard::Span& mark) {
+    return mark.end - mark.begin == 1 &&
+           (mark.begin == 0 || (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
+  };
+  if (std::ranges::all_of(documents.marks, untold))
+    core::fail(core::Code::bad_data,
+               "{}: nothing to learn: only first tokens are marked, which nothing comes before",
+               data.name());
+  run.rules.marks = &documents;
   add_note(
       run,
       fmt::format("learns the {} of {} tokens that are marked; to learn all, give --loss-on all{}",

@@ -29,7 +29,9 @@ Objective::Settings settings_of(const Run& run) {
           .has_valid = run.valid != nullptr,
           .carries = run.order->carries(),
           .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
-          .state_bytes = run.model->state_bytes(run.recipe.batches.segment),
+          .state_bytes = run.data->header().kind == shard::Kind::pairs
+                             ? 0
+                             : run.model->state_bytes(run.recipe.batches.segment),
           .sharded = run.thrift.sharded(),
           .epochs = epochs};
 }

@@ -204,12 +204,14 @@ class Trainer {
 
   void log() {
     expect_finite();
-    const double loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
-    if (!std::isfinite(loss))
+    // Where few targets are marked, an interval may have none.
+    std::optional<double> loss;
+    if (window_scored_ > 0) loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
+    if (loss && !std::isfinite(*loss))
       core::fail(core::Code::bad_data,
                  "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
                  step_);
-    loss_ = loss;
+    if (loss) loss_ = loss;
     if (!group_.is_alone() && settings_.sharded != Sharded::weights)
       ranks::expect_same_digest(group_, fmt::format("step {}: the weights", step_),
                                 model::tensors_digest(weights_).hex());
@@ -225,9 +227,10 @@ class Trainer {
     if (tensorboard_) tensorboard_->write(metrics);
   }
 
-  void write_log(double loss) {
-    core::OrderedJson line{{"step", step_}, {"loss", rounded(loss)}};
-    if (settings_.nats) line["perplexity"] = rounded(std::exp(loss));
+  void write_log(std::optional<double> loss) {
+    core::OrderedJson line{{"step", step_}};
+    if (loss) line["loss"] = rounded(*loss);
+    if (loss && settings_.nats) line["perplexity"] = rounded(std::exp(*loss));
     line["lr"] = rounded(last_.lr);
     line["gradient_norm"] = rounded(last_.norm.item<double>());
     tell(line);

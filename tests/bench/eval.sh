@@ -17,7 +17,7 @@ train "${shape[@]}" --context 512 --init gpt2 --no-scale-embedding -o "$work/gpt
 train "${shape[@]}" --positions rope -o "$work/rope" "$work/text.shard.zst"
 shard export --output-format npy "$work/text.shard.zst" -o "$work/ids.npy"
 # 100,000 keys and more, and a short text that asks for them.
-tail -c +150001 "$work/text" | head -c 450000 | tokenize -q --end-of-document none -t "$work/tokenizer.json" -o "$work/known.shard.zst"
+head -c 600000 "$work/text" | tail -c 450000 | tokenize -q --end-of-document none -t "$work/tokenizer.json" -o "$work/known.shard.zst"
 head -c 30000 "$work/text" | tokenize -q --end-of-document none -t "$work/tokenizer.json" -o "$work/asked.shard.zst"
 for part in known asked; do shard export --output-format npy "$work/$part.shard.zst" -o "$work/$part.npy"; done
 build-datastore -q --index exact --metric l2 --no-calibrate --window 512 --stride 256 -m "$work/gpt2" "$work/known.shard.zst" -o "$work/store" >/dev/null

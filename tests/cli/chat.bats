@@ -94,7 +94,7 @@ LINES
 @test "what --chat refuses: no template, a template's own refusal, a part of Jinja that is not there, options that do not go with it" {
   run --separate-stderr sample -m plain --chat --prompt hi
   [ "$status" -eq 65 ]
-  [ "$stderr" = 'sample: plain: has no chat template (chat_template.jinja, or "chat_template" in tokenizer_config.json); add one, or leave --chat out' ]
+  [ "$stderr" = 'sample: plain: has no chat template (chat_template.jinja, or "chat_template" in tokenizer_config.json); add one' ]
   printf '\n{{ raise_exception("no, " + messages[0].role) }}' >plain/chat_template.jinja
   run --separate-stderr sample -m plain --chat --prompt hi
   [ "$status" -eq 65 ]
@@ -129,6 +129,13 @@ END
   tokenize -q --json -t model --loss-on assistant --end-of-document none none.jsonl -o none.shard 2>report
   [ "$(field marked <report)" -eq 0 ]
   run --separate-stderr -65 tokenize -q -t model --loss-on assistant talk.jsonl -o talk.shard
+  [[ $stderr == "tokenize: talk.jsonl:1: the chat template does not begin turn 2 as it begins an answer"* ]]
+  cp -r model forgets
+  cat >forgets/chat_template.jinja <<'END'
+{% for m in messages %}[{{ m.role }}]{% if loop.last or m.role != "assistant" %}{{ m.content }}{% endif %}{% endfor -%}
+{% if add_generation_prompt %}[assistant]{% endif %}
+END
+  run --separate-stderr -65 tokenize -q -t forgets --loss-on assistant talk.jsonl -o talk.shard
   [[ $stderr == "tokenize: talk.jsonl:1: the chat template formats turn 2 differently"* ]]
   cp -r model assistant
   sed -i "s/|im_start|>a/|im_start|>assistant/" assistant/tokenizer_config.json
@@ -156,4 +163,29 @@ END
   [[ $stderr == *"--format jsonl"* ]]
   run --separate-stderr -65 tokenize -q -t bytes --loss-on segments pairs.jsonl -o x
   [[ $stderr == *'pairs.jsonl:1: has no "segments"'* ]]
+  run --separate-stderr -64 tokenize -q -t bytes --loss-on completion --field text pairs.jsonl -o x
+  [[ $stderr == *"--field: cannot be combined with --loss-on"* ]]
+}
+
+@test "train: a stretch of steps in which no target is marked has no loss; of first tokens nothing is learned" {
+  # One token in four documents is marked, so that most steps have none.
+  for i in 1 2 3 4; do printf '{"prompt": "%s", "completion": "x"}\n' "$(head -c 400 /dev/zero | tr '\0' "$i")"; done >rare.jsonl
+  tokenize -q -t bytes --loss-on completion rare.jsonl -o rare.shard
+  few=(--layers 1 --d-model 16 --heads 2 --segment 16 --batch 2 --steps 40 --log-every 1)
+  train -q "${few[@]}" --batches sequential rare.shard -o rare
+  [ "$(wc -l <rare/metrics.jsonl)" -eq 40 ]
+  [ "$(grep -c '"loss"' rare/metrics.jsonl)" -lt 10 ]
+  grep -q '"loss"' rare/metrics.jsonl
+  run ! grep -q 'null\|nan' rare/metrics.jsonl
+  for a in a b; do printf '{"segments": [{"text": "%s", "label": true}, {"text": "cd", "label": false}]}\n' $a; done >first.jsonl
+  tokenize -q -t bytes --loss-on segments --end-of-document none first.jsonl -o first.shard
+  run --separate-stderr -65 train -q "${few[@]}" --batches documents first.shard -o x
+  [[ $stderr == "train: first.shard: nothing to learn: only first tokens are marked"* ]]
+  [ ! -e x ]
+  run --separate-stderr shard export first.shard -o first.npy
+  [[ $stderr == "shard: first.shard: the marks are left out"* ]]
+  printf '{"prompt": "ab", "completion": ""}\n' >none.jsonl
+  tokenize -q -t bytes --loss-on completion --end-of-document none none.jsonl -o none.shard
+  run --separate-stderr -65 eval-ppl -q -m rare --loss-on marked none.shard
+  [[ $stderr == *"nothing to score; no token after the first is marked" ]]
 }

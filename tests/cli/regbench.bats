@@ -31,6 +31,9 @@ setup() {
   run -1 cmp -s train.shard.zst iid.shard.zst
   run -64 gen-regbench --split iid -o x
   run -64 gen-regbench --least-words 3 --most-words 2 -o x
+  run -64 gen-regbench -n 2 --automata both -o both
+  [ "$output" = 'gen-regbench: --automata and -o: both are both; give two files' ]
+  run -64 gen-regbench -n 2 --automata -
 }
 
 @test "eval-regbench: longer n-grams follow the languages better; the wrong automata are named" {
@@ -46,6 +49,9 @@ setup() {
   cat test.jsonl valid.jsonl >long.jsonl
   run -65 eval-regbench --ngram 2 --automata long.jsonl test.shard.zst
   run -64 eval-regbench --automata test.jsonl test.shard.zst
+  gen-regbench -n 3 --least-words 1 --most-words 1 --longest-word 1 --automata one.jsonl -o one.shard.zst
+  run -65 eval-regbench --ngram 3 --automata one.jsonl one.shard.zst
+  [ "$output" = 'eval-regbench: one.shard.zst: nothing to score; no sequence has a symbol after its first' ]
 }
 
 @test "a model that is trained on one language follows it, and keeps '|' out of its words" {

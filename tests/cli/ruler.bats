@@ -84,6 +84,12 @@ for line in open("problems.jsonl"):
   run -65 --separate-stderr gen-ruler --squad bad.json -o never
   [[ $stderr == 'gen-ruler: bad.json: not in SQuAD'*'s format: it has no list "paragraphs"' ]]
   [ ! -e never ]
+  # An answer longer than what RULER reserves has as many tokens as it needs, of --length too.
+  gen-ruler --task variables -n 20 --length 400 | jq -e -s 'map((.outputs | join(", ") | length + 1) as $n |
+    .max_tokens == ([30, $n] | max) and .tokens + .max_tokens <= 400) | all'
+  gen-ruler --task variables -n 20 --length 400 --output-format answered | jq -e -s 'map(.text | length <= 400) | all'
+  run -64 --separate-stderr gen-ruler --task variables --length 400 --answer-tokens 9
+  [[ $stderr == "gen-ruler: --answer-tokens 9: the answer of problem 0 has "*" tokens; give more" ]]
   gen-ruler --squad squad.json --output-format answered -n 1 | jq -e '.text | endswith("Answer: a red hat")'
   gen-ruler --squad squad.json --output-format completions -n 1 | jq -e '.completion == " a red hat" and (.prompt | endswith("Answer:"))'
 }

@@ -311,9 +311,13 @@ refused() {
   { head -c 1048575 /dev/zero | tr '\0' e && printf '\r\nf'; } >far
   tokenize -t bytes far -o x 2>&1 | grep -q 'far: 1 lines end in CRLF'
   tokenize -q -t bytes --newlines lf far | tokenize --decode | cmp - <(tr -d '\r' <far)
-  # To JSON lines it is white space.
+  # To JSON lines it is white space, and their texts stay as they are.
   printf '{"text":"a"}\r\n' >x.jsonl
   [ -z "$(tokenize -t bytes x.jsonl -o x 2>&1 | grep CRLF)" ]
+  run --separate-stderr -64 tokenize -t bytes --newlines lf x.jsonl -o y
+  [ "$stderr" = 'tokenize: --newlines lf: cannot be combined with JSON lines, whose texts are kept as they are' ]
+  run --separate-stderr -64 tokenize -t bytes --format lines --document-separator x crlf -o y
+  [[ $stderr == *"--document-separator: requires --format text"* ]]
   printf 'one two three\0four five' >nul
   tokenize -t "$bpe" nul -o x 2>&1 | grep -q 'nul: 1 NUL bytes; is it a text?'
   tokenize --decode x | cmp - nul

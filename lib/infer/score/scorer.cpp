@@ -472,6 +472,8 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
   memory.expect_probabilities();
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
+  if (totals.tokens == 0 && watch.part.whole() && windows.learned)
+    fail(Code::bad_data, "{}: nothing to score; no token after the first is marked", data.name());
   if (totals.tokens == 0 && watch.part.whole())
     fail(Code::bad_data, "{}: nothing to score; a {} needs at least two tokens", data.name(),
          windows.by_document ? "document" : "text");

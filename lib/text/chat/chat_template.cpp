@@ -101,7 +101,7 @@ Chat Chat::in_folder(const std::string& folder) {
   if (!chat)
     fail(Code::bad_data,
          "{}: has no chat template (chat_template.jinja, or \"chat_template\" in "
-         "tokenizer_config.json); add one, or leave --chat out",
+         "tokenizer_config.json); add one",
          folder);
   return *std::move(chat);
 }
@@ -149,7 +149,12 @@ std::vector<Chat::Part> Chat::parts(const OrderedJson& messages, const std::stri
     before.push_back(message);
     if (!answers) continue;
     const std::string answered = write(before, false, origin);
-    if (!whole.starts_with(answered) || !answered.starts_with(asked) || asked.size() < at)
+    if (!answered.starts_with(asked))
+      fail(Code::bad_data,
+           "{}: the chat template does not begin turn {} as it begins an answer to be generated (as "
+           "templates of reasoning models do not); give prompts and completions",
+           origin, before.size());
+    if (!whole.starts_with(answered) || asked.size() < at)
       fail(Code::bad_data,
            "{}: the chat template formats turn {} differently when later turns follow; give one "
            "line per answer, each with the conversation up to it",

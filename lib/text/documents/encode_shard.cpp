@@ -99,6 +99,13 @@ void TextOptions::check(bool encodes) const {
 }
 
 DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
+  if (!document_separator.empty() && format != "text")
+    core::fail(core::Code::usage,
+               "--document-separator: requires --format text; leave it out with {}", format);
+  if (newlines == "lf" && format == "jsonl")
+    core::fail(core::Code::usage,
+               "--newlines lf: cannot be combined with JSON lines, whose texts are kept as they "
+               "are");
   DocumentOptions made{format_of(format), field, document_separator, {}, detokenise};
   made.rules.invalid = invalid == "replace"            ? Invalid::replace
                        : invalid == "keep"             ? Invalid::keep

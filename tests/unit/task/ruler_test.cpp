@@ -42,6 +42,15 @@ DOCTEST_TEST_CASE("a problem has as much filling as fits, to the part") {
   }
   DOCTEST_CHECK_THROWS_AS(task::fitted_problem(few, {.tokens = 12, .answer = 5}, 1, 0, bytes),
                           core::Error);
+  // " a, b" has five bytes.
+  const auto longer = task::fitted_problem(endless, {.tokens = 33, .answer = 3}, 1, 0, bytes);
+  DOCTEST_CHECK(longer.answer == 5);
+  DOCTEST_CHECK(longer.tokens == 28);
+  DOCTEST_CHECK(task::fitted_problem(endless, {.tokens = 33, .answer = 9}, 1, 0, bytes).answer == 9);
+  DOCTEST_CHECK_THROWS_AS(
+      task::fitted_problem(endless, {.tokens = 33, .answer = 3, .longer_answers = false}, 1, 0,
+                           bytes),
+      core::Error);
   const auto shown =
       task::fitted_problem(few, {.tokens = 500, .answer = 5, .shots = 2}, 1, 0, bytes);
   const auto shot = "question" + std::string(50, '.') + " a, b\n\n";
@@ -91,6 +100,7 @@ DOCTEST_TEST_CASE("answers count where they stand in what was said, in any case"
   DOCTEST_CHECK(ruler_score(" 12 and\t34", {"12", "34", "56"}, false) == doctest::Approx(2. / 3));
   DOCTEST_CHECK(ruler_score("in PARIS.", {"Paris", "the capital"}, true) == 1);
   DOCTEST_CHECK(ruler_score("in Rome", {"Paris"}, true) == 0);
+  DOCTEST_CHECK(ruler_score("émile zola", {"Émile Zola"}, true) == 1);
   DOCTEST_CHECK(ruler_score("", {"x"}, false) == 0);
   DOCTEST_CHECK(task::ruler_said(" \n A\x01"
                                  "b\t ") == "a\nb");
