@@ -181,7 +181,9 @@ int main(int argc, char** argv) {
     }
     double peer_built = 0, peer_asked = 0;
     std::ifstream(folder + "/peer") >> peer_built >> peer_asked;
-    const std::string of = peer == "kenlm" ? "KenLM 5-gram, one word each" : peer;
+    const std::string of = peer == "kenlm"         ? "KenLM 5-gram, one word each"
+                           : peer == "infini-gram" ? "infini-gram, of 1,000 occurrences"
+                                                   : peer;
     bench::print("ngrams/next", asked.per_second, "distributions/s", of, peer_asked,
                  asked.per_second / peer_asked);
     bench::print("ngrams/build", own_built, "tokens/s",
