@@ -11,7 +11,7 @@ middle = 1000
 # As published: 100 automata, the best of 200 epochs on other sequences of theirs.
 table-4.size = 100
 chooses = 100
-every = 4
+every = 10
 batch = 8
 tests = 500
 valids = 200
