@@ -119,7 +119,8 @@ int export_array(const Options<shard::ArrayOptions>& options, const cli::Context
   if (!is_pair) cli::refuse_binary_to_terminal(context);
   const shard::Dataset data(options.files);
   if (data.header().marked)
-    cli::note(context, fmt::format("{}: the marks are left out; these formats have none", data.name()));
+    cli::note(context,
+              fmt::format("{}: the marks are left out; these formats have none", data.name()));
   if (is_pair) return export_pair(data, context);
   core::Output out(context.output);
   cli::Progress progress(context, "export", "elements", data.size());

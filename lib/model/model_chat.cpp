@@ -20,8 +20,7 @@ text::Chat chat_of(const std::string& given) {
   if (!is_gguf(path)) return text::Chat::in_folder(path);
   const GgufFile file(path);
   const auto source = file.text("tokenizer.chat_template");
-  if (!source)
-    core::fail(core::Code::bad_data, "{}: has no tokenizer.chat_template", path);
+  if (!source) core::fail(core::Code::bad_data, "{}: has no tokenizer.chat_template", path);
   return {text::ChatTemplate(std::string(*source), path), gguf_special_tokens(file)};
 }
 

@@ -120,7 +120,8 @@ void choose_targets(Run& run) {
   const bool of_documents = run.recipe.batches.batches == "documents";
   const auto untold = [&](const shard::Span& mark) {
     return mark.end - mark.begin == 1 &&
-           (mark.begin == 0 || (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
+           (mark.begin == 0 ||
+            (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
   };
   if (std::ranges::all_of(documents.marks, untold))
     core::fail(core::Code::bad_data,

@@ -206,7 +206,8 @@ class Trainer {
     expect_finite();
     // Where few targets are marked, an interval may have none.
     std::optional<double> loss;
-    if (window_scored_ > 0) loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
+    if (window_scored_ > 0)
+      loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (loss && !std::isfinite(*loss))
       core::fail(core::Code::bad_data,
                  "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",

@@ -150,10 +150,11 @@ std::vector<Chat::Part> Chat::parts(const OrderedJson& messages, const std::stri
     if (!answers) continue;
     const std::string answered = write(before, false, origin);
     if (!answered.starts_with(asked))
-      fail(Code::bad_data,
-           "{}: the chat template does not begin turn {} as it begins an answer to be generated (as "
-           "templates of reasoning models do not); give prompts and completions",
-           origin, before.size());
+      fail(
+          Code::bad_data,
+          "{}: the chat template does not begin turn {} as it begins an answer to be generated (as "
+          "templates of reasoning models do not); give prompts and completions",
+          origin, before.size());
     if (!whole.starts_with(answered) || asked.size() < at)
       fail(Code::bad_data,
            "{}: the chat template formats turn {} differently when later turns follow; give one "

@@ -46,7 +46,8 @@ DOCTEST_TEST_CASE("a problem has as much filling as fits, to the part") {
   const auto longer = task::fitted_problem(endless, {.tokens = 33, .answer = 3}, 1, 0, bytes);
   DOCTEST_CHECK(longer.answer == 5);
   DOCTEST_CHECK(longer.tokens == 28);
-  DOCTEST_CHECK(task::fitted_problem(endless, {.tokens = 33, .answer = 9}, 1, 0, bytes).answer == 9);
+  DOCTEST_CHECK(task::fitted_problem(endless, {.tokens = 33, .answer = 9}, 1, 0, bytes).answer ==
+                9);
   DOCTEST_CHECK_THROWS_AS(
       task::fitted_problem(endless, {.tokens = 33, .answer = 3, .longer_answers = false}, 1, 0,
                            bytes),
