@@ -148,7 +148,7 @@ void learn_in_part(Options& options, const cli::Context& context) {
   auto& text = options.text;
   if (context.was_given("format") && text.format != "jsonl")
     core::fail(core::Code::usage, "--loss-on: requires JSON lines; give --format jsonl");
-  for (const auto* option : {"field", "column", "document-separator"})
+  for (const auto* option : {"field", "column"})
     if (context.was_given(option))
       core::fail(core::Code::usage,
                  "--{}: cannot be combined with --loss-on, which names its own members", option);

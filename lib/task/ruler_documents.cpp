@@ -89,14 +89,6 @@ RulerProblem DocumentTask::draw(std::uint64_t seed, std::uint64_t number,
   return {document_prompt(documents, question.text), question.answers};
 }
 
-std::string DocumentTask::answer_of(const RulerProblem& problem) const {
-  return " " + problem.answers.front();
-}
-
-std::string MadeDocumentTask::answer_of(const RulerProblem& problem) const {
-  return " " + problem.answers.front();
-}
-
 std::string document_prompt(const std::vector<std::string>& documents, std::string_view question) {
   std::string text =
       "Read these documents, then answer the question behind them in a few words of theirs, "

@@ -28,14 +28,21 @@ struct DocumentSet {
 /// unused members. Throws Error{bad_data} for another format and for a file without questions.
 DocumentSet read_squad(std::string_view text, const std::string& origin);
 
+/// An AnyAnswerTask has alternative answers; a right model writes the first.
+class AnyAnswerTask : public RulerTask {
+ public:
+  std::string answer_of(const RulerProblem& problem) const override {
+    return " " + problem.answers.front();
+  }
+};
+
 /// A DocumentTask asks questions of a DocumentSet. Each part of filler is one more document: first
 /// those of the answer's article, then any. Problem n asks the n-th question in an order that the
 /// seed determines; after the last question the order restarts.
-class DocumentTask : public RulerTask {
+class DocumentTask : public AnyAnswerTask {
  public:
   explicit DocumentTask(DocumentSet set);
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
-  std::string answer_of(const RulerProblem& problem) const override;
   std::int64_t most_filling() const override;
 
  private:
@@ -44,10 +51,9 @@ class DocumentTask : public RulerTask {
 
 /// A MadeDocumentTask asks about invented people, ships and towns, so that only the text can give
 /// the answer. Each part of filler is one more document.
-class MadeDocumentTask : public RulerTask {
+class MadeDocumentTask : public AnyAnswerTask {
  public:
   RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
-  std::string answer_of(const RulerProblem& problem) const override;
 };
 
 /// Returns the prompt of a question about documents in the given order.
