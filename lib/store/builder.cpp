@@ -490,7 +490,8 @@ void Builder::drop_keys(Manifest& manifest) const {
   manifest.keys_file.clear();
 }
 
-Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch) {
+Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch,
+                         const std::function<void(Manifest&)>& complete) {
   if (added_ > 0) fail(Code::bug, "rows were added and not committed");
   if (rows() == 0) {  // no commit() was made
     keys_->commit(), values_->commit();
@@ -541,6 +542,7 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};
   if (!manifest.exact()) write_index(manifest, keys, watch);
   if (plan_.reduction.drop_keys && manifest.rows > 0) drop_keys(manifest);
+  if (complete) complete(manifest);
   core::sync_folder(folder_);
   write_manifest(folder_, manifest);
   remove_stale_files(folder_, manifest);

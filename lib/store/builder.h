@@ -97,8 +97,10 @@ class Builder {
   /// Writes documents, index and recall, then store.json. `first` is the first position of each
   /// document of this command, counted from the command's first position. A position is a row
   /// unless the plan leaves positions out. If the plan drops the keys, their file is deleted after
-  /// store.json is written. Throws Error{usage} if such a store has too few rows for an index.
-  Manifest finish(std::span<const std::int64_t> first, const ProgressCallback& watch = {});
+  /// store.json is written. `complete` may add to the manifest before it is written; all other
+  /// files are on disk then. Throws Error{usage} if such a store has too few rows for an index.
+  Manifest finish(std::span<const std::int64_t> first, const ProgressCallback& watch = {},
+                  const std::function<void(Manifest&)>& complete = {});
 
  private:
   void expect_in_range(std::span<const float> keys) const;

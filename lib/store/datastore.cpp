@@ -69,6 +69,11 @@ Datastore::Datastore(const std::string& folder, bool with_index) : folder_(folde
   }
 }
 
+Datastore::Datastore(const std::string& folder, Manifest manifest)
+    : folder_(folder), manifest_(std::move(manifest)) {
+  open_files(/*with_index=*/true);
+}
+
 void Datastore::open_files(bool with_index) {
   const Manifest& m = manifest_;
   if (m.keyed())

@@ -27,6 +27,8 @@ class Datastore : public Store {
   /// store without keys has a kKeysLink, the keys there are mapped for rescoring; throws
   /// Error{bad_data} unless they have the width, number and digest of the store's.
   explicit Datastore(const std::string& folder) : Datastore(folder, true) {}
+  /// Opens the files in the folder that a manifest names, which store.json may not have yet.
+  Datastore(const std::string& folder, Manifest manifest);
   /// Opens a store as an exact store, ignoring its index. A store without keys cannot be searched
   /// then.
   static Datastore without_index(const std::string& folder) { return {folder, false}; }

@@ -118,6 +118,27 @@ last_calls() {
   last_calls '' build-datastore -q -j 1 -m model --batch-tokens 64 --index IVF4,Flat a.shard.zst -o out
 }
 
+@test "build-datastore: killed behind its commit and run again, the calibration is that of all rows" {
+  seq 3000 7300 | tokenize -q -t bytes --format lines -o long.shard.zst
+  build-datastore -q -j 1 -m model long.shard.zst -o calibrated
+  local append=(build-datastore -q -j 1 -m model --append out b.shard.zst) n seen=0
+  base=calibrated
+  undisturbed "${append[@]}"
+  [ "$(jq -c .calibration calibrated/store.json)" != "$(jq -c .calibration whole/store.json)" ]
+  for ((n = calls - 4; n <= calls; ++n)); do
+    prepare
+    struck "$changing_calls" "$n" kill-after "${append[@]}"
+    [ "$code" -eq 137 ]
+    # An addition that is there has its calibration.
+    if [ "$(jq .generation out/store.json)" -eq 2 ]; then
+      cmp out/store.json whole/store.json
+      seen=$((seen + 1))
+    fi
+    again "${append[@]}" || { echo "killed behind call $n of $calls" && return 1; }
+  done
+  [ "$seen" -gt 2 ]
+}
+
 @test "store merge, store rebuild: killed behind the commit and run again" {
   last_calls '' store merge -q -j 1 --index IVF4,Flat part.1 part.2 -o out
   # A rebuild makes the index anew each time, in a generation of its own.

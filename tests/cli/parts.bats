@@ -205,6 +205,16 @@ ranks_add_up() {
   BEFORE_RANKS=tell_one together 2 build-datastore -q -j 1 -m model --window 32 --stride 1 --batch-tokens 64 --rank-timeout 4 long.shard.zst \
     -o slow
   all_end 75
+  # Killed between the merge and the calibration: that follows, and the parts go.
+  build-datastore "${flags[@]}" test.shard.zst long.shard.zst -o whole.long >/dev/null
+  build-datastore "${flags[@]}" --no-calibrate test.shard.zst long.shard.zst -o many >/dev/null
+  mkdir many.parts
+  for i in 1 2; do build-datastore "${flags[@]}" --part "$i/2" test.shard.zst long.shard.zst -o "many.parts/$i" >/dev/null; done
+  together 2 build-datastore "${flags[@]}" test.shard.zst long.shard.zst -o many
+  all_end 0
+  [ "$(jq .calibration.tokens many/store.json)" -gt 0 ]
+  diff -r whole.long many
+  [ ! -e many.parts ]
   # What is not theirs they leave.
   rm -rf shared && mkdir -p shared.parts && echo mine >shared.parts/notes
   together 2 build-datastore "${flags[@]}" test.shard.zst -o shared/

@@ -5,7 +5,7 @@
 
 quick_outputs=(tokenize learn stats merge split import export cat pack pack-part search-build find ngrams
   compare moons induction regbench ruler eval-ruler prompts clean)
-slow_outputs=(train train-valid train-tensorboard forecast build build-ivf build-pca append rebuild store-merge targets
+slow_outputs=(train train-valid train-tensorboard forecast build build-ivf build-pca append append-calibrated rebuild store-merge targets
   model-import model-export eval per-token tune annotate sample score probe eval-regbench)
 
 # make_quick_inputs: in the working directory, what the quick commands read.
@@ -35,6 +35,8 @@ make_store_inputs() {
   tail -c 300 few | tokenize -q -t bytes --format lines -o more.shard.zst
   "$root/tests/cli/tiny_gpt2" model
   build-datastore -q -j 1 -m model --batch-tokens 64 --index IVF4,Flat tiny.shard.zst -o ivf
+  seq 3000 7300 | tokenize -q -t bytes --format lines -o long.shard.zst
+  build-datastore -q -j 1 -m model long.shard.zst -o calibrated
   build-datastore -q -j 1 -m model --part 1/2 tiny.shard.zst -o store.1
   build-datastore -q -j 1 -m model --part 2/2 tiny.shard.zst -o store.2
 }
@@ -96,6 +98,10 @@ an_output() {
       ;;
     append)
       command=(build-datastore -q -j 1 -m model --batch-tokens 64 --append out more.shard.zst) base=ivf
+      seals=store.json
+      ;;
+    append-calibrated)
+      command=(build-datastore -q -j 1 -m model --append out more.shard.zst) base=calibrated
       seals=store.json
       ;;
     rebuild) command=(store rebuild -q -j 1 --index IVF2,SQ8 out) base=ivf seals=store.json ;;

@@ -57,9 +57,10 @@ class PartsFolder {
     std::error_code ignored;
     std::filesystem::remove(path_, ignored);
   }
-  /// Removes the files of stores in each part. A part with other files stays.
+  /// Removes the files of stores in each part that is there. A part with other files stays.
   void remove() const {
-    for (std::int64_t rank = 0; rank < ranks_; ++rank) store::remove_store(of(rank));
+    for (std::int64_t rank = 0; rank < ranks_; ++rank)
+      if (std::filesystem::exists(of(rank))) store::remove_store(of(rank));
     remove_if_empty();
   }
 
@@ -74,15 +75,18 @@ struct TidyParts {
   ~TidyParts() { parts.remove_if_empty(); }
 };
 
-// Returns whether an earlier call built the store. Throws if the folder holds another store or
-// something else.
-bool is_there(const SharedBuild& what) {
+// Returns whether an earlier call merged the store, and calibrates that store if the call was
+// interrupted before. Throws if the folder holds another store or something else.
+bool is_there(const SharedBuild& what, const store::ProgressCallback& watch) {
   if (!std::filesystem::exists(what.folder)) return false;
   if (!std::filesystem::is_directory(what.folder))
     fail(Code::cannot_create, "{}: is not a folder", what.folder);
   store::expect_free(what.folder);
-  return std::filesystem::exists(what.folder + "/" + store::kManifestName) &&
-         StoreBuild(what.options, what.files, what.folder, what.given).complete();
+  if (!std::filesystem::exists(what.folder + "/" + store::kManifestName)) return false;
+  StoreBuild build(what.options, what.files, what.folder, what.given);
+  if (!build.complete()) return false;
+  build.finish(watch);
+  return true;
 }
 
 }  // namespace
@@ -97,7 +101,9 @@ std::optional<store::Manifest> build_together(
   const PartsFolder parts(what.folder, group.size());
   const auto there = group.first_does([&] {
     parts.expect_own();
-    return std::int64_t{is_there(what)};
+    const bool found = is_there(what, merging);
+    if (found) parts.remove();
+    return std::int64_t{found};
   });
   if (there != 0) return store::read_manifest(what.folder);
 

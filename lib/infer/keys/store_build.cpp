@@ -144,7 +144,6 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   store::expect_possible(plan, range_.size());  // refuse now rather than after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;
-  was_complete_ = builder_->complete();
   chooses_index_ = plan.index.empty() && !append;
   calibrates_ = options.calibrate && part.whole() && !core::is_part(options.part);
   appends_ = append;
@@ -152,26 +151,23 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
 
 // If data are added to a store that leaves positions out, the positions of its rows among all texts
 // are unknown. The store then keeps its calibration.
-void StoreBuild::calibrate(store::Manifest& manifest, const store::ProgressCallback& watch) {
+void StoreBuild::calibrate(store::Manifest& manifest, const store::ProgressCallback& watch) const {
   if (!calibrates_ || (appends_ && !manifest.whole()) || manifest.sources.empty()) return;
-  if (was_complete_ && manifest.calibration) return;
   if (watch) watch("calibrating", 0, kPieceTokens);
-  const auto stores = open_stores({folder_}, loaded_);
-  const store::Datastore rows(store::Datastore::without_index(folder_));
+  auto opened = std::make_unique<store::Datastore>(folder_, manifest);
+  const auto places = opened->places();
+  const auto stores = store_alone(std::move(opened), loaded_);
   WindowPlan windows = windows_;
   if (!windows.carried)  // small batches: few of their tokens are taken
     windows.batch_tokens =
         std::min(windows.batch_tokens, std::max(windows.window, kPieceTokens / kPieces));
   const auto piece = calibration_piece(
-      *stores, static_cast<std::int64_t>(manifest.rows - manifest.sources.back().rows),
-      manifest.whole() ? std::span<const std::int64_t>() : rows.places(),
+      *stores, static_cast<std::int64_t>(manifest.rows - manifest.sources.back().rows), places,
       [&] { return make_walk(*loaded_.model, data_, windows, device_); });
   if (!piece) return;
   manifest.calibration =
       infer::calibrate(*piece, std::sqrt(static_cast<double>(loaded_.model->architecture->d_key())),
                        model::test_temperature(loaded_.facts));
-  store::write_manifest(folder_, manifest);
-  calibrated_ = true;
 }
 
 bool StoreBuild::fill(const FillCallbacks& watch) {
@@ -179,16 +175,22 @@ bool StoreBuild::fill(const FillCallbacks& watch) {
 }
 
 store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
-  auto manifest = complete()
-                      ? store::read_manifest(folder_)
-                      : builder_->finish(range_.documents(walk_->first_of_documents()), watch);
+  store::Manifest manifest;
+  if (!complete()) {
+    manifest = builder_->finish(range_.documents(walk_->first_of_documents()), watch,
+                                [&](store::Manifest& made) { calibrate(made, watch); });
+    changed_ = true;
+  } else if (manifest = store::read_manifest(folder_); !manifest.calibration) {
+    calibrate(manifest, watch);
+    changed_ = manifest.calibration.has_value();
+    if (changed_) store::write_manifest(folder_, manifest);
+  }
   remove_states(folder_);
-  calibrate(manifest, watch);
   return manifest;
 }
 
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
-  if (was_complete_ && !calibrated_) return folder_ + " already holds these rows; nothing to do";
+  if (!changed_) return folder_ + " already holds these rows; nothing to do";
   auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
                           chooses_index_ ? ", chosen by the number of rows and the recall" : "");
   if (const auto& found = manifest.calibration)

@@ -60,14 +60,14 @@ class StoreBuild {
   std::uint64_t rows() const { return builder_->rows(); }
   /// Adds all missing rows. Returns false if stopped; added rows are on disk.
   bool fill(const FillCallbacks& watch);
-  /// Writes the index and store.json, then the calibration. For a complete store, returns its
-  /// manifest and calibrates it if needed.
+  /// Writes the index, calibrates the store and writes store.json. For a complete store, returns
+  /// its manifest; calibrates it if it is not calibrated.
   store::Manifest finish(const store::ProgressCallback& watch);
   /// Returns a one-line summary of finish().
   std::string summary(const store::Manifest& manifest) const;
 
  private:
-  void calibrate(store::Manifest& manifest, const store::ProgressCallback& watch);
+  void calibrate(store::Manifest& manifest, const store::ProgressCallback& watch) const;
   std::string folder_;
   torch::Device device_;
   model::Loaded loaded_;
@@ -77,8 +77,7 @@ class StoreBuild {
   EntryRange range_;  // the part's range of the walk
   std::string window_note_;
   double most_known_ = 1;
-  bool was_complete_ = false;
-  bool calibrated_ = false;
+  bool changed_ = false;        // finish() has written store.json
   bool chooses_index_ = false;  // by the number of rows
   bool calibrates_ = true, appends_ = false;
   WindowPlan windows_;

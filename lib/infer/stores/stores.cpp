@@ -315,6 +315,16 @@ std::vector<std::string> Stores::that_merged(const shard::Fingerprints& own) con
   return names;
 }
 
+std::shared_ptr<const Stores> store_alone(std::unique_ptr<store::Datastore> store,
+                                          const model::Loaded& loaded) {
+  const Tensor like = loaded.model->head->weights().at(0);
+  DeviceRoom room = device_room(like.device());
+  if (!nn::in_host_memory(like)) search_on(*store, like.device(), room);
+  std::vector<std::unique_ptr<const store::Store>> stores;
+  stores.push_back(std::move(store));
+  return std::make_shared<const Stores>(std::move(stores), loaded);
+}
+
 std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
                                           const model::Loaded& loaded) {
   if (folders.empty()) return nullptr;

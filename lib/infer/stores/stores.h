@@ -11,6 +11,7 @@
 #include "model/folder.h"
 #include "nn/base/torch.h"
 #include "shard/dataset.h"
+#include "store/datastore.h"
 #include "store/store.h"
 
 namespace infer {
@@ -78,6 +79,10 @@ class Stores {
 /// model.
 std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
                                                            const torch::Tensor& like);
+
+/// Takes one opened store for the model, which is searched as one of open_each() is.
+std::shared_ptr<const Stores> store_alone(std::unique_ptr<store::Datastore> store,
+                                          const model::Loaded& loaded);
 
 /// Opens the folders for the model; returns null if there are none. Throws the errors of Stores
 /// and store::Datastore.
