@@ -1,0 +1,278 @@
+#!/usr/bin/env bats
+# tools/verdicts: Student's t, the rules of verdicts on made-up records, and the project's own claims and tables.
+
+load helpers
+
+setup() {
+  cd "$BATS_TEST_TMPDIR"
+  mkdir -p tree/tools tree/examples/made
+  cp "$root"/tools/verdicts "$root"/tools/*.awk tree/tools
+  printf 'made/\ttools\n' >tree/examples/exercises.tsv
+  printf 'paper\tplace\tclaim\tpublished\tsetting\ttest\tnote\n' >tree/examples/claims.tsv
+  printf 'row\tsetting\tseed\tfigure\tunit\ttokens\tcommand\trevision\tdate\n' >tree/examples/made/records.tsv
+}
+
+# record ROW SEED FIGURE UNIT [SETTING]
+record() { printf '%s\t%s\t%s\t%s\t%s\t10\tmake\tunknown\t2026-01-01\n' "$1" "${5:-s}" "$2" "$3" "$4" >>tree/examples/made/records.tsv; }
+
+# records ROW UNIT FIGURE...: of seeds 1, 2, ...
+records() {
+  local row=$1 unit=$2 seed=0
+  shift 2
+  for figure; do record "$row" $((++seed)) "$figure" "$unit"; done
+}
+
+# claims TEST [NOTE] [PAPER]
+claims() { printf '%s\ttable 1\ta claim\t\tmade/s\t%s\t%s\n' "${3:-paper}" "$1" "${2:-}" >>tree/examples/claims.tsv; }
+
+# column NAME: of what verdicts prints, a line a claim.
+column() {
+  tree/tools/verdicts | awk -F '\t' -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == name) at = i; next } { print $at }'
+}
+
+# refused WORDS...: exit 65 and one line with the words.
+refused() {
+  run --separate-stderr tree/tools/verdicts
+  # shellcheck disable=SC2154  # stderr is bats'
+  [ "$status" -eq 65 ] && [[ $stderr == *"$*"* ]] && [ "$(wc -l <<<"$stderr")" -eq 1 ] || { echo "exit $status: $stderr" && return 1; }
+}
+
+@test "Student's t has the quantiles and tails of the tables, with few and many degrees of freedom, and fractional ones" {
+  cat >known.awk <<'END'
+    # Is X the known value, to a millionth of it?
+    function same(x, known) { if (x - known > 1e-6 * known || known - x > 1e-6 * known) { print x, "is not", known; bad = 1 } }
+    BEGIN {
+      same(student_quantile(0.025, 1), 12.706204736); same(student_quantile(0.025, 2), 4.302652730)
+      same(student_quantile(0.025, 4), 2.776445105); same(student_quantile(0.005, 9), 3.249835542)
+      same(student_quantile(0.025, 30), 2.042272456); same(student_quantile(0.05, 1000), 1.646378818)
+      # Closed forms: one degree of freedom is Cauchy's distribution; two have 1/2 - t / (2 sqrt(2 + t^2)).
+      same(student_upper(1, 1), 0.25); same(student_upper(-1, 1), 0.75); same(student_upper(0, 7), 0.5)
+      same(student_upper(3, 2), 0.5 - 3 / (2 * sqrt(11))); same(student_upper(40, 2), 1 / (2 * sqrt(1602) * (sqrt(1602) + 40)) * 2)
+      # Three and four, by their closed forms.
+      pi = 3.14159265358979323846
+      same(student_upper(2, 3), 0.5 - (atan2(2 / sqrt(3), 1) + (2 / sqrt(3)) / (1 + 4 / 3)) / pi)
+      same(student_upper(1.5, 4), 0.5 - 3 / 8 * (1.5 / sqrt(1 + 1.5 ^ 2 / 4)) * (1 - 1.5 ^ 2 / (12 * (1 + 1.5 ^ 2 / 4))))
+      # The quantile undoes the tail between whole numbers too.
+      same(student_upper(student_quantile(0.01, 2.7), 2.7), 0.01)
+      exit bad
+    }
+END
+  awk -f "$root/tools/student_t.awk" -f known.awk
+}
+
+@test "over seeds a claim is shown, refuted or not settled; with one seed it is not settled, whatever the difference" {
+  records low bits 1.00 1.02 1.01
+  records high bits 2.00 2.03 2.01
+  records near bits 1.03 1.00 1.01
+  record once 1 9 bits
+  claims 'low < high'
+  claims 'high < low'
+  claims 'low < near'
+  claims 'low < once'
+  claims 'low < missing'
+  claims unrun 'no model'
+  [ "$(column verdict | paste -s -d ,)" = "shown,refuted,not settled,not settled,not run,not run" ]
+  [ "$(column seeds | paste -s -d ,)" = "3,3,3,1,," ]
+  [ "$(column why | sed -n 4p)" = "one seed, points for it" ]
+  [ "$(column why | sed -n 6p)" = "no model" ]
+  # Seeds that not all rows have do not count.
+  record high 4 0 bits
+  [ "$(column verdict | head -n 1)" = shown ]
+}
+
+@test "difference, interval and p are those of the paired test of the logarithms of perplexities" {
+  # Logarithms of ratios .10, .12, .17: mean .13, deviation .036056, t 6.2450 of two degrees, p .0247; the interval is .0404 to .2196.
+  records a perplexity 110.517091808 112.749685158 118.530485132
+  records b perplexity 100.000000000 100.000000000 100.000000000
+  claims 'a > b'
+  [ "$(column difference)" = "ratio 1.139" ]
+  near "$(column low)" 1.0413 0.001
+  near "$(column high)" 1.2455 0.001
+  near "$(column p)" 0.0247 0.002
+  [ "$(column verdict)" = shown ]
+}
+
+@test "a contrast of four rows, a chain, claims joined by and, numbers, and margins" {
+  records a bits 1.00 1.01 1.02
+  records b bits 2.00 2.02 2.02
+  records c bits 3.00 3.04 3.01
+  records d bits 5.00 5.05 5.01
+  claims 'd - c > b - a'
+  claims 'd - c < b - a'
+  claims 'a < b < c < d'
+  claims 'a < b < d < c'
+  claims 'a < b and d > c'
+  claims 'a < b and d < c'
+  claims 'b = 2 within 0.2'
+  claims 'b = 2.5 within 0.2'
+  claims 'b = 2.2 within 0.2'
+  claims 'd - c > 1.5'
+  [ "$(column verdict | paste -s -d ,)" = "shown,refuted,shown,refuted,shown,refuted,shown,refuted,not settled,shown" ]
+}
+
+@test "numbers beside perplexities are ratios; perplexities do not mix with other units" {
+  records a perplexity 80.0 80.5 80.2
+  records b perplexity 100.0 100.1 100.3
+  records c bits 1.0 1.1 1.2
+  claims 'a - b = 0.8 within 0.02'
+  claims 'a - b > 0.95'
+  [ "$(column verdict | paste -s -d ,)" = "shown,refuted" ]
+  claims 'a < c'
+  refused "compares perplexities with other units"
+}
+
+@test "where nothing was trained the figures decide; beside trained ones they are constants" {
+  record count - 12 words
+  record more - 13 words
+  records some words 9.0 9.1 9.2
+  claims 'count < more'
+  claims 'count > more'
+  claims 'some < count'
+  [ "$(column verdict | paste -s -d ,)" = "shown,refuted,shown" ]
+  [ "$(column seeds | paste -s -d ,)" = "-,-,3" ]
+}
+
+@test "means with deviations, and seeds that are not shared, are compared by Welch's t; rounding bounds a deviation from below" {
+  # Welch: difference .396, error sqrt((.0055^2 + .0025^2) / 3) = .00349, t 113.5, 2.79 degrees of freedom.
+  record a 1-3 0.526±0.005 accuracy
+  record b 1-3 0.922±0.002 accuracy
+  record unknown 1-3 0.922±? accuracy
+  record e 4 0.5 accuracy
+  record e 5 0.6 accuracy
+  records f accuracy 0.9 0.9 0.9
+  claims 'a < b'
+  claims 'a < unknown'
+  claims 'e < f'
+  # Equal figures of every seed: the deviation is taken for half of a last digit of each row, .05 and .05; t is 1.414, of one degree.
+  records g accuracy 0.9 0.9
+  records h accuracy 0.8 0.8
+  claims 'h < g'
+  [ "$(column verdict | paste -s -d ,)" = "shown,not settled,not settled,not settled" ]
+  [ "$(column seeds | paste -s -d ,)" = "3,1,2,2" ]
+  # -.396 - 3.32 times .00349, where 3.32 is t's quantile of 2.79 degrees.
+  near "$(column low | head -n 1)" -0.408 0.002
+  near "$(column p | sed -n 4p)" 0.392 0.002
+}
+
+@test "Holm's correction is over the claims of a paper that have seeds" {
+  # t of two degrees of freedom with p .01, .02 and .03: mean over error 9.925, 6.965, 5.643; deviations of 1, errors of .57735.
+  records zero bits 0.00000 0.00000 0.00000
+  records a bits 4.73014 5.73014 6.73014
+  records b bits 3.02105 4.02105 5.02105
+  records c bits 2.25789 3.25789 4.25789
+  claims 'a > zero'
+  claims 'c > zero'
+  claims 'b > zero'
+  claims 'a > missing'
+  claims 'b > zero' '' other
+  [ "$(column 'p of Holm' | paste -s -d ,)" = "0.03,0.04,0.04,,0.02" ]
+  [ "$(column verdict | paste -s -d ,)" = "shown,shown,shown,not run,shown" ]
+  # With three more of the paper none of it is below .05.
+  claims 'zero < c'
+  claims 'c > zero'
+  claims 'c > zero'
+  [ "$(column 'p of Holm' | paste -s -d ,)" = "0.06,0.12,0.1,,0.02,0.12,0.12,0.12" ]
+  [ "$(column verdict | paste -s -d ,)" = "not settled,not settled,not settled,not run,shown,not settled,not settled,not settled" ]
+}
+
+@test "the last record of a row, setting, seed and unit counts; of several settings the first that has every row" {
+  record a 1 5 bits
+  record a 1 3 bits
+  record a 1 7 bits other
+  record b 1 4 bits other
+  printf 'paper\tplace\tclaim\t\tmade/s made/other\ta < b\t\n' >>tree/examples/claims.tsv
+  printf 'paper\tplace\tclaim\t\tmade/s\ta < made/other:a\t\n' >>tree/examples/claims.tsv
+  [ "$(column figures | paste -s -d ';')" = "a 7, b 4;a 3, made/other:a 7" ]
+  [ "$(column setting | head -n 1)" = made/other ]
+  [ "$(column why | head -n 1)" = "one seed, points against it" ]
+  record a 1 3 nats
+  refused '"a" has several units; write a@UNIT'
+}
+
+@test "a record is old where code that it exercises was changed since; without git nobody knows" {
+  git -C tree init -q
+  commit() { git -C tree -c user.name=x -c user.email=x@example.org commit -q --allow-empty -m "$1" && git -C tree rev-parse --short HEAD; }
+  git -C tree add tools
+  first=$(commit first)
+  second=$(commit second)
+  printf 'a\ts\t1\t5\tbits\t10\tmake\t%s\t2026-01-01\n' "$first" >>tree/examples/made/records.tsv
+  printf 'b\ts\t1\t6\tbits\t10\tmake\t%s\t2026-01-01\n' "$second" >>tree/examples/made/records.tsv
+  claims 'a < b'
+  [ "$(column records)" = current ]
+  echo '# a change' >>tree/tools/student_t.awk
+  git -C tree add tools
+  third=$(commit third)
+  [ "$(column records)" = "old: 2 of 2" ]
+  printf 'b\ts\t1\t6\tbits\t10\tmake\t%s\t2026-01-01\n' "$third" >>tree/examples/made/records.tsv
+  [ "$(column records)" = "old: 1 of 2" ]
+  rm -rf tree/.git
+  [ "$(column records)" = unknown ]
+}
+
+@test "what is no record and no claim is refused with its line" {
+  claims 'a < b'
+  record a 1 x bits
+  refused 'records.tsv:2: figure "x" is no number'
+  sed -i 2d tree/examples/made/records.tsv
+  record a one 1 bits
+  refused 'records.tsv:2: seed "one"'
+  sed -i 2d tree/examples/made/records.tsv
+  record a 1-3 1 bits
+  refused 'records.tsv:2: a range of seeds has a mean'
+  sed -i 2d tree/examples/made/records.tsv
+  record 'a row' 1 1 bits
+  refused 'records.tsv:2: row and setting'
+  sed -i 2d tree/examples/made/records.tsv
+  echo lone >>tree/examples/made/records.tsv
+  refused 'records.tsv:2: 1 columns, not 9'
+  sed -i 2d tree/examples/made/records.tsv
+  claims beyond
+  refused 'claims.tsv:3: "beyond" needs its reason'
+  sed -i 3d tree/examples/claims.tsv
+  claims a
+  refused 'claims.tsv:3: test "a" has no comparison'
+  sed -i 3d tree/examples/claims.tsv
+  claims 'a = b'
+  refused 'claims.tsv:3: "=" needs "within MARGIN"'
+  run -64 tree/tools/verdicts --nothing
+  run -64 tree/tools/verdicts --check --write
+}
+
+@test "--write fills the tables between markers, --check finds a figure that was written by hand" {
+  records a bits 1.00 1.01 1.02
+  records b bits 2.00 2.02 2.02
+  claims 'a < b'
+  claims beyond 'too large'
+  printf 'text\n<!-- verdicts: counts -->\n<!-- end of verdicts -->\nmore\n' >tree/README.md
+  printf '<!-- verdicts: paper -->\nold\n<!-- end of verdicts -->\n' >tree/examples/README.md
+  run -1 tree/tools/verdicts --check
+  [[ $output == *"examples/README.md: the verdicts are not those of the records; run tools/verdicts --write"* ]]
+  tree/tools/verdicts --write
+  tree/tools/verdicts --check
+  grep -qx '| paper | 2 | 1 | 0 | 0 | 0 | 1 | 0 |' tree/README.md
+  [ "$(head -n 1 tree/README.md)$(tail -n 1 tree/README.md)" = textmore ]
+  grep -q '| a 1.01, b 2.013 | .* | 3 | \*\*shown\*\* |' tree/examples/README.md
+  grep -q '1 beyond this scale, 0 not read' tree/examples/README.md
+  sed -i 's/\*\*shown\*\*/**refuted**/' tree/examples/README.md
+  run -1 tree/tools/verdicts --check
+  echo '<!-- verdicts: paper -->' >>tree/README.md
+  run -65 tree/tools/verdicts --check
+  [[ $output == *"README.md: verdicts without their end"* ]]
+}
+
+@test "the tables of README.md and examples/README.md are those of the records" {
+  "$root/tools/verdicts" --check
+  # Each paper that has claims has its table.
+  for paper in $("$root/tools/verdicts" | tail -n +2 | cut -f 1 | sort -u); do
+    grep -qx "<!-- verdicts: $paper -->" "$root/examples/README.md"
+  done
+}
+
+@test "each record belongs to code that is there" {
+  grep -v '^#' "$root/examples/exercises.tsv" >exercises
+  for path in $(cut -f 2 exercises); do [ -e "$root/$path" ] || { echo "$path is not there" && return 1; }; done
+  for file in "$root"/examples/*/records.tsv; do
+    folder=${file%/*}
+    grep -q "^${folder##*/}/$(printf '\t')" exercises || { echo "$file has no line in exercises.tsv" && return 1; }
+  done
+}
