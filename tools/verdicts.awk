@@ -438,8 +438,8 @@ function print_lines(    c) {
   print "paper", "place", "claim", "verdict", "why", "setting", "figures", "published", "difference", "low", "high", "seeds", "p", "p of Holm", "records"
   for (c = 1; c <= n_claims; c++)
     print paper[c], place[c], claim[c], verdict[c], why[c], setting[c], figures(c), published[c], said_difference(c), \
-      state[c] == "tested" ? as_said(c, low[c]) : "", state[c] == "tested" ? as_said(c, high[c]) : "", said_seeds(c), \
-      (c in raw) ? compact(raw[c]) : "", (c in holm) ? compact(holm[c]) : "", age(c)
+      (state[c] == "tested" ? as_said(c, low[c]) : ""), (state[c] == "tested" ? as_said(c, high[c]) : ""), said_seeds(c), \
+      ((c in raw) ? compact(raw[c]) : ""), ((c in holm) ? compact(holm[c]) : ""), age(c)
 }
 
 function cell(text) {
@@ -456,7 +456,7 @@ function print_table(name,    c, interval, beyond, unread) {
     if (verdict[c] == "not read") { ++unread; continue }
     interval = state[c] == "tested" ? " (" as_said(c, low[c]) " to " as_said(c, high[c]) ")" : ""
     printf "| %s | %s | %s | %s | %s | %s | %s | **%s**%s |\n", cell(place[c]), cell(claim[c]), cell(published[c]), setting[c], cell(figures(c)), \
-      said_difference(c) interval, said_seeds(c), verdict[c], why[c] == "" ? "" : cell(": " why[c])
+      said_difference(c) interval, said_seeds(c), verdict[c], (why[c] == "" ? "" : cell(": " why[c]))
   }
   printf "\nOther statements of this paper: %d beyond this scale, %d not read; `tools/verdicts` lists them.\n", beyond, unread
 }

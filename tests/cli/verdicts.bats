@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# tools/verdicts: Student's t, the rules of verdicts on made-up records, and the project's own claims and tables.
+# tools/verdicts and examples/figures: Student's t, the rules of verdicts on made-up records, the project's own claims, tables and figures.
 
 load helpers
 
@@ -167,6 +167,10 @@ END
   claims 'b > zero' '' other
   [ "$(column 'p of Holm' | paste -s -d ,)" = "0.03,0.04,0.04,,0.02" ]
   [ "$(column verdict | paste -s -d ,)" = "shown,shown,shown,not run,shown" ]
+  # Any of two comparisons could refute a claim: the p of the one that does counts twice.
+  claims 'zero > c and a > zero' '' third
+  [ "$(column 'p of Holm' | tail -n 1)" = 0.06 ]
+  sed -i '$d' tree/examples/claims.tsv
   # With three more of the paper none of it is below .05.
   claims 'zero < c'
   claims 'c > zero'
@@ -275,4 +279,48 @@ END
     folder=${file%/*}
     grep -q "^${folder##*/}/$(printf '\t')" exercises || { echo "$file has no line in exercises.tsv" && return 1; }
   done
+}
+
+# figures_of ROW-OF-FIGURES.TSV...: what gnuplot reads of them.
+figures_of() {
+  cp "$root/examples/figures" tree/examples
+  { printf 'figure\tx\ty\tseries\tsetting\trow\tunit\tpublished\n' && printf '%s\n' "$@"; } >tree/examples/figures.tsv
+  mkdir -p fake
+  printf '#!/bin/bash\ncat >>"$READ"\n' >fake/gnuplot
+  chmod +x fake/gnuplot
+  : >read
+  READ=$PWD/read PATH=$PWD/fake:$PATH tree/examples/figures "$PWD/drawn"
+}
+
+@test "figures: a series has the means of its seeds by number or by name, and published points a panel of their own" {
+  record len-2 1 1 bits
+  record len-10 1 4 bits
+  record len-10 2 6 bits
+  record len-10-more 1 9 bits
+  record all 1 3 bits
+  # The last record counts.
+  record all 1 2 bits
+  figures_of $'one\tx\ty\there it is\tmade/s\tlen-*\tbits\t' $'one\tx\ty\tpaper\t\t\t\t5:7 6:8.5' \
+    $'two\tx\ty\tnames\tmade/s\t{none,all}\tbits\t' $'none\tx\ty\tnot run\tmade/s\tother-*\tbits\t'
+  grep -A 3 '^\$series1 << EOD' read | head -n 4 | paste -s -d ';' >series
+  grep -qx '$series1 << EOD;2 1 1 1;10 5 4 6;EOD' series
+  grep -A 2 '^\$series2 << EOD' read | paste -s -d ';' | grep -qx '$series2 << EOD;5 7 7 7;6 8.5 8.5 8.5'
+  grep -A 1 '^\$series1 << EOD' read | tail -n 1 | grep -qx '0 2 2 2'
+  grep -qF "xtics rotate by -30 ('all' 0)" read
+  [ "$(grep -c "^set title 'published'" read)" -eq 1 ]
+  [ "$(grep '^set output' read | sed "s|.*/||" | paste -s -d ' ')" = "one.svg' two.svg'" ]
+}
+
+@test "figures: every series of figures.tsv but those that were not run has records; gnuplot draws each figure" {
+  mkdir fake
+  printf '#!/bin/bash\ncat >>"$READ"\n' >fake/gnuplot
+  chmod +x fake/gnuplot
+  READ=$PWD/read PATH=$PWD/fake:$PATH make -s -C "$root/examples" OUT="$PWD/drawn" figures
+  for figure in $(grep -v '^#' "$root/examples/figures.tsv" | tail -n +2 | cut -f 1 | sort -u); do
+    grep -q "^set output '.*/$figure.svg'" read || { echo "$figure has no records" && return 1; }
+  done
+  command -v gnuplot >/dev/null || skip "gnuplot is not there"
+  make -s -C "$root/examples" OUT="$PWD/drawn" figures 2>said
+  [ ! -s said ]
+  for file in drawn/*.svg; do grep -q '</svg>' "$file"; done
 }
