@@ -3,6 +3,8 @@
 #   SCALE   how large; OUT, where everything goes; BIN, where programs are looked for before PATH
 #   J=N     bounds the threads: $(jobs) in a command
 #   RUN     stands before each training: srun ..., nice
+#   RECORDS where figures are appended as records (see tools/verdicts) [records.tsv; with SCALE=ci $(OUT)/records.tsv]
+#   SETTING the setting of the records [the last part of OUT]. Seeds of one setting have an OUT each, and SETTING in common.
 
 SCALE ?= ci
 OUT ?= build/$(SCALE)
@@ -16,6 +18,11 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .SECONDARY:
 MAKEFLAGS += --no-builtin-rules
+
+RECORDS ?= $(if $(filter ci,$(SCALE)),$(OUT)/records.tsv,records.tsv)
+SETTING ?= $(notdir $(OUT))
+# $(call record,PROGRAM,ROW,SEED,FILE,UNIT=NAME...): appends figures of a JSON file to RECORDS.
+record = ../record '$(RECORDS)' '$(1)' '$(2)' '$(SETTING)' '$(3)' '$(4)' $(5) -- make $(subst ','\'',$(MAKEOVERRIDES)) $(MAKECMDGOALS)
 
 # $(call show,FILE): a table of tabs, in columns.
 show = column -t -s $$'\t' $(1)

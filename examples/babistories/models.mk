@@ -30,8 +30,9 @@ models = $(foreach n,$(depths),mosaic-$(n) transformer-$(n)) $(twins) $(twins:%=
 define model
 $(OUT)/model/$(1)/model.safetensors: $(OUT)/train.shard.zst
 	@mkdir -p $(OUT)/model
-	$(RUN) train $(jobs) --seed 1 $(train.$(1)) -o $(OUT)/model/$(1) $$<
+	$(RUN) train $(jobs) --seed $(seed) $(train.$(1)) -o $(OUT)/model/$(1) $$<
 $(OUT)/$(1).seen.json $(OUT)/$(1).valid.json: $(OUT)/$(1).%.json: $(OUT)/%.shard.zst $(OUT)/model/$(1)/model.safetensors
 	eval-ppl -q $(jobs) -m $(OUT)/model/$(1) --json -o $$@ $$<
+	@$$(call record,eval-ppl,$(1)$$(if $$(filter seen,$$*),-training),$(seed),$$@,nats=loss)
 endef
 $(foreach m,$(models),$(eval $(call model,$(m))))

@@ -99,6 +99,9 @@ $(call row,$(1)-both,  $(1), , $(joint), $(1))
 $(call row,$(1)-own,   $(1), , --memory local --combine joint $(own), $(1))
 endef
 $(foreach m,$(of_orders),$(eval $(call order_rows,$(m))))
+# Their seeds are their own, and no part of the row's name in the records.
+$(foreach m,$(of_orders),$(foreach t,plain both own,$(eval seed_of.$(m)-$(t) = $(lastword $(subst -, ,$(m))))))
+$(foreach m,$(of_orders),$(foreach t,plain both own,$(eval id.$(m)-$(t) = $(patsubst %-$(lastword $(subst -, ,$(m))),%,$(m))-$(t))))
 rows.orders = $(foreach m,$(filter order-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 rows.wide-orders = $(foreach m,$(filter wide-%,$(of_orders)),$(m)-plain $(m)-both $(m)-own)
 
@@ -165,7 +168,10 @@ $(OUT)/row/$(1).json: $(OUT)/data/$(call on_of,$(1)).$(or $(part.$(1)),test).sha
 	@mkdir -p $$(@D)
 	eval-ppl $(jobs) -m $(OUT)/model/$(of.$(1)) $(call window_of,$(of.$(1))) $(test.$(1)) $(call found,$(stores.$(1))) \
 	  $(if $(once.$(1)),,--tune $(OUT)/data/$(call on_of,$(1)).valid.shard.zst) --json --timings $$(@:.json=.time) --per-token $$(@:.json=.tsv) -o $$@ $$<
+	@$$(call record,eval-ppl,$(or $(id.$(1)),$(1)),$(or $(seed_of.$(1)),$(seed)),$$@,$(call units_of,$(1)))
 endef
+# What is recorded of a row: of bytes bits, of table 14 the perplexity of each bucket.
+units_of = $(if $(filter bytes,$(call on_of,$(1))),bits=bits_per_token,perplexity=perplexity$(if $(findstring --by frequency,$(test.$(1))),@bucket))
 $(foreach r,$(all_rows),$(eval $(call score,$(r))))
 
 figures = perplexity bits_per_byte loss signature

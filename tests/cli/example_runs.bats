@@ -45,6 +45,22 @@ runs() {
     { tail -n 20 "$BATS_TEST_TMPDIR/said" && return 1; }
 }
 
+# recorded ROW...: each row has a record in out/records.tsv, of a form that tools/verdicts reads, and of this build.
+recorded() {
+  local records=$BATS_TEST_TMPDIR/out/records.tsv git
+  git=$(eval-ppl --version | sed -E 's/.*\(git (.*)\)/\1/')
+  for row; do
+    awk -F '\t' -v row="$row" -v git="$git" '$1 == row && NF == 9 && $2 == "out" && $4 + 0 > 0 && $6 > 0 && $7 ~ /^make .*SCALE=ci/ && $8 == git { found = 1 }
+      END { exit !found }' "$records" || { echo "no record of $row" && return 1; }
+  done
+  mkdir -p "$BATS_TEST_TMPDIR/examples/some"
+  cp "$records" "$BATS_TEST_TMPDIR/examples/some/records.tsv"
+  printf 'some/\ttools\n' >"$BATS_TEST_TMPDIR/examples/exercises.tsv"
+  printf 'paper\tplace\tclaim\tpublished\tsetting\ttest\tnote\n' >"$BATS_TEST_TMPDIR/examples/claims.tsv"
+  TESSERA_EXAMPLES=$BATS_TEST_TMPDIR/examples "$root/tools/verdicts" --counts >/dev/null
+  ! grep -F "$BATS_TEST_TMPDIR" "$records" || false
+}
+
 # tables FILE...: each has lines below its heading, of as many columns, and no field is empty.
 tables() {
   for table; do
@@ -67,6 +83,7 @@ tables() {
   runs memory-decoder
   tables table.tsv
   grep -q ^perplexity_ratio "$BATS_TEST_TMPDIR/out/against-plain.txt"
+  recorded alone plain taught store
   runs memory-decoder DATA="$PWD/data" OUT="$BATS_TEST_TMPDIR/out/words" tokens
 }
 
@@ -80,6 +97,7 @@ tables() {
 @test "long-range-memory" {
   runs long-range-memory DATA="$PWD/novel" SEEDS=1 ci.arrangements='all interleaved middle first-half' all plan
   tables arrangements.tsv curves.tsv sweep.tsv lengths.tsv srupp.tsv
+  recorded all interleaved short-4 all-at-32 srupp-trime-32
   # Lengths are in the order of numbers.
   [ "$(cut -f 2 "$BATS_TEST_TMPDIR/out/lengths.tsv" | paste -sd ' ')" = 'long at test 32 64 128 32 64 128' ]
 }
@@ -99,6 +117,7 @@ tables() {
 @test "regbench" {
   runs regbench all plan
   tables table-4.tsv induction.tsv
+  recorded 3-gram-ood mosaic-16-iid
   [ "$(awk -F '\t' '$4 == "valid"' "$BATS_TEST_TMPDIR/out/regbench.tsv" | wc -l)" -gt 0 ]
 }
 
@@ -134,6 +153,7 @@ EOF
   tables table.tsv
   [ "$(grep -c $'\t1.25\tnrefs:1|case:mixed|version:2.6.0$' "$BATS_TEST_TMPDIR/out/table.tsv")" -eq 7 ]
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/data/valid.en")" -eq 17 ]
+  [ "$(awk -F '\t' '$1 == "base" && $4 == 1.25 && $5 == "BLEU"' "$BATS_TEST_TMPDIR/out/records.tsv" | wc -l)" -eq 1 ]
 }
 
 @test "trime" {
@@ -144,6 +164,8 @@ EOF
   tables orders.tsv
   [ "$(cut -f 1-3 orders.tsv | paste -sd ' ')" = "$(printf 'order\tp\tseed bm25\t0.9\t1 others\t0.9\t1 random\t0.9\t1 %s' \
     "$(printf '%s\t0.9\tmean of 1 ' bm25 others random)" | sed 's/ $//')" ]
+  [ "$(awk -F '\t' '$1 == "order-bm25-0.9-both" && $3 == 1' records.tsv | wc -l)" -eq 1 ]
+  grep -q '^f-vanilla-1' records.tsv
   tables length.tsv speed.tsv retrieval.tsv frequency.tsv reach.tsv temperatures.tsv
   [ "$(cut -f 1 frequency.tsv | sort -u | wc -l)" -eq 7 ]
   [ "$(cut -f 1 length.tsv | paste -sd ' ')" = 'tokens 0 16 256' ]
@@ -185,6 +207,7 @@ EOF
 @test "wikitext-2" {
   runs wikitext-2 DATA="$PWD/data"
   [ "$(wc -l <"$BATS_TEST_TMPDIR/out/table.tsv")" -gt 3 ]
+  recorded plain cache local long
 }
 
 @test "a sweep's best point is chosen by the validation automata for new ones, and by the training automata for theirs" {
