@@ -2,7 +2,7 @@
 # libraries are: those of the pyarrow wheel, which tools/setup parquet brings into .deps/arrow, or of $ARROW_ROOT. Programs link
 # none of it, and load it when a Parquet file comes.
 
-find_path(TESSERA_ARROW_INCLUDE parquet/arrow/reader.h HINTS ENV ARROW_ROOT ${CMAKE_SOURCE_DIR}/.deps/arrow PATH_SUFFIXES include)
+find_path(TESSERA_ARROW_INCLUDE parquet/column_reader.h HINTS ENV ARROW_ROOT ${CMAKE_SOURCE_DIR}/.deps/arrow PATH_SUFFIXES include)
 if(TESSERA_ARROW_INCLUDE)
   file(GLOB arrow_libraries ${TESSERA_ARROW_INCLUDE}/../libarrow.so.* ${TESSERA_ARROW_INCLUDE}/../libparquet.so.*)
   if(NOT arrow_libraries)

@@ -26,12 +26,25 @@ with_arrow() { [ -e "$library" ] || skip "this build has no Arrow: tools/setup p
   [ "$(texts --column large)" = x,yy,zzz,w,v, ]
   [ "$(texts --bad-lines skip --column words)" = a,b,a,b, ]
   # Several files are one table; threads change nothing.
-  tokenize -q -t bytes --bad-lines skip -j 1 "$golden"/*.parquet -o one.shard.zst
-  tokenize -q -t bytes --bad-lines skip -j 4 "$golden"/*.parquet -o four.shard.zst
+  tokenize -q -t bytes --bad-lines skip -j 1 "$golden"/{more,rows}.parquet -o one.shard.zst
+  tokenize -q -t bytes --bad-lines skip -j 4 "$golden"/{more,rows}.parquet -o four.shard.zst
   cmp one.shard.zst four.shard.zst
   [ "$(shard info --json one.shard.zst | jq .documents)" -eq 7 ]
   # A vocabulary is learned from it too.
   tokenize -q --learn bpe --vocab-size 260 --column large "$golden/rows.parquet" -o learned.json
+}
+
+@test "a short file of long texts takes the memory of some of them, whatever its encoding" {
+  with_arrow
+  little_memory() { bash -c 'ulimit -v 1500000 && exec "$@"' bash tokenize -q -t bytes "$@" "$golden/repeated.parquet"; }
+  for column in category pages delta; do little_memory -j 1 --column "$column" -o "$column"; done
+  [ "$(shard info --json category | jq -c '[.documents, .elements]')" = '[64,512000000]' ]
+  shard verify -q category
+  cmp <(shard info --json category | jq .fingerprint) <(shard info --json pages | jq .fingerprint)
+  cmp <(shard info --json category | jq .fingerprint) <(shard info --json delta | jq .fingerprint)
+  # The limit is for all that is decoded.
+  run -65 --separate-stderr tokenize -q -t bytes --decode-memory 9M --column category "$golden/repeated.parquet" -o little
+  [[ $stderr == "tokenize: "*"/repeated.parquet: decoding needs more than --decode-memory 9437184; raise it" ]]
 }
 
 @test "what is wrong with a table is one line, and nothing is written" {

@@ -1,16 +1,15 @@
 // libtessera_parquet.so: reads texts of Parquet files with Apache Arrow. It is loaded only when a
 // Parquet file is read. No other code uses Arrow.
 
-#include <arrow/array.h>
 #include <arrow/io/file.h>
 #include <arrow/memory_pool.h>
-#include <arrow/record_batch.h>
-#include <arrow/type.h>
-#include <parquet/arrow/reader.h>
-#include <parquet/arrow/schema.h>
+#include <parquet/column_reader.h>
 #include <parquet/exception.h>
 #include <parquet/file_reader.h>
+#include <parquet/schema.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -25,14 +24,18 @@
 namespace text {
 namespace {
 
-constexpr std::int64_t kRows = 256;        // rows per batch
-constexpr std::size_t kWaiting = 2;        // most batches waiting per thread
-constexpr std::int64_t kBuffer = 1 << 16;  // buffer of a streamed column, in bytes
+constexpr std::int64_t kRows = 256;           // most rows decoded at once
+constexpr std::size_t kPieceBytes = 1 << 20;  // handed on at once, unless one text is longer
+constexpr std::size_t kWaiting = 64;          // most pieces waiting per thread
+constexpr int kNamed = 20;                    // most columns that an error lists
+constexpr std::int64_t kBuffer = 1 << 16;     // buffer of a streamed column, in bytes
 
 // Counts Arrow's memory and refuses more than a limit.
 class BoundedPool : public arrow::MemoryPool {
  public:
-  explicit BoundedPool(std::int64_t most) : most_(most), pool_(arrow::system_memory_pool()) {}
+  // `named`: the limit of the message.
+  BoundedPool(std::int64_t most, std::uint64_t named)
+      : most_(most), named_(named), pool_(arrow::system_memory_pool()) {}
   arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override {
     ARROW_RETURN_NOT_OK(expect(size));
     return pool_->Allocate(size, alignment, out);
@@ -56,9 +59,11 @@ class BoundedPool : public arrow::MemoryPool {
   arrow::Status expect(std::int64_t more) {
     if ((held_ += more) <= most_) return arrow::Status::OK();
     held_ -= more;
-    return arrow::Status::OutOfMemory("decoding needs more than --decode-memory ", most_);
+    return arrow::Status::OutOfMemory("decoding needs more than --decode-memory ", named_,
+                                      "; raise it");
   }
   const std::int64_t most_;
+  const std::uint64_t named_;
   arrow::MemoryPool* pool_;
   std::atomic<std::int64_t> held_ = 0;
 };
@@ -68,83 +73,94 @@ struct Texts {
   std::vector<std::size_t> ends;
 };
 
-void expect(const arrow::Status& status) {
-  if (!status.ok()) throw std::runtime_error(status.message());
-}
-
 template <class T>
 T value(arrow::Result<T> result) {
-  expect(result.status());
+  if (!result.ok()) throw std::runtime_error(result.status().message());
   return std::move(result).ValueUnsafe();
 }
 
-template <class Array>
-void add(const arrow::Array& array, Texts& texts) {
-  const auto& typed = static_cast<const Array&>(array);
-  for (std::int64_t i = 0; i < typed.length(); ++i) {
-    if (typed.IsNull(i)) {
-      texts.ends.push_back(ParquetTexts::kNone);
-      continue;
+// Returns what a column holds that is not text.
+std::string name_of(const parquet::schema::Node& node) {
+  if (!node.is_primitive() || node.is_repeated()) return "lists or structures";
+  const auto type = static_cast<const parquet::schema::PrimitiveNode&>(node).physical_type();
+  if (type == parquet::Type::BYTE_ARRAY) return "binary";
+  std::string name = parquet::TypeToString(type);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
+    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  });
+  return name;
+}
+
+bool holds_texts(const parquet::schema::Node& node) {
+  if (!node.is_primitive() || node.is_repeated()) return false;
+  const auto& type = *node.logical_type();
+  return static_cast<const parquet::schema::PrimitiveNode&>(node).physical_type() ==
+             parquet::Type::BYTE_ARRAY &&
+         (type.is_string() || type.is_JSON() || type.is_enum());
+}
+
+// Some rows of a column. The texts are views of its page or dictionary.
+class Rows {
+ public:
+  // Decodes the next rows of a page. Their number is such that texts as long as the last ones
+  // come to kPieceBytes, because some encodings copy all texts.
+  void read(parquet::ByteArrayReader& column) {
+    std::int64_t found = 0;
+    const bool optional = column.descr()->max_definition_level() > 0;
+    size_ = column.ReadBatch(most_, optional ? levels_.data() : nullptr, nullptr, values_.data(),
+                             &found);
+    if (!optional) std::fill_n(levels_.begin(), size_, 1);
+    if (size_ == 0 || std::count(levels_.begin(), levels_.begin() + size_, 1) != found)
+      throw std::runtime_error("damaged: a page has fewer rows than it says");
+    row_ = value_ = 0;
+    std::size_t bytes = 0;
+    for (std::int64_t i = 0; i < found; ++i) bytes += values_[static_cast<std::size_t>(i)].len;
+    const auto fit =
+        static_cast<std::int64_t>(kPieceBytes / (bytes / static_cast<std::size_t>(size_) + 1));
+    most_ = std::clamp<std::int64_t>(fit, 1, std::min(2 * most_, kRows));
+  }
+  bool done() const { return row_ == size_; }
+
+  // Returns the bytes of the next piece, which add_piece() takes.
+  std::size_t piece_bytes() {
+    std::size_t bytes = 0, value = value_;
+    for (end_ = row_; end_ < size_; ++end_) {
+      const std::size_t more = is_text(end_) ? values_[value++].len : 0;
+      if (bytes > 0 && bytes + more > kPieceBytes) break;
+      bytes += more;
     }
-    texts.bytes += typed.GetView(i);
-    texts.ends.push_back(texts.bytes.size());
+    return bytes;
   }
-}
-
-void add_dictionary(const arrow::Array& array, Texts& texts) {
-  const auto& typed = static_cast<const arrow::DictionaryArray&>(array);
-  Texts words;
-  add<arrow::StringArray>(*typed.dictionary(), words);
-  for (std::int64_t i = 0; i < typed.length(); ++i) {
-    const auto at = typed.IsNull(i) ? 0 : static_cast<std::size_t>(typed.GetValueIndex(i));
-    if (typed.IsNull(i) || at >= words.ends.size() || words.ends[at] == ParquetTexts::kNone) {
-      texts.ends.push_back(ParquetTexts::kNone);
-      continue;
+  void add_piece(Texts& texts) {
+    for (; row_ < end_; ++row_) {
+      if (is_text(row_)) {
+        const auto& text = values_[value_++];
+        texts.bytes.append(reinterpret_cast<const char*>(text.ptr), text.len);
+      }
+      texts.ends.push_back(is_text(row_) ? texts.bytes.size() : ParquetTexts::kNone);
     }
-    const std::size_t begin = at == 0 ? 0 : words.ends[at - 1];
-    texts.bytes.append(words.bytes, begin, words.ends[at] - begin);
-    texts.ends.push_back(texts.bytes.size());
   }
-}
 
-void add_texts(const arrow::Array& array, Texts& texts) {
-  switch (array.type_id()) {
-    case arrow::Type::STRING:
-      return add<arrow::StringArray>(array, texts);
-    case arrow::Type::LARGE_STRING:
-      return add<arrow::LargeStringArray>(array, texts);
-    case arrow::Type::STRING_VIEW:
-      return add<arrow::StringViewArray>(array, texts);
-    case arrow::Type::DICTIONARY:
-      return add_dictionary(array, texts);
-    default:
-      throw std::runtime_error("the column does not contain texts");
-  }
-}
+ private:
+  bool is_text(std::int64_t row) const { return levels_[static_cast<std::size_t>(row)] == 1; }
+  std::array<std::int16_t, kRows> levels_;  // 1: the row has a text
+  std::array<parquet::ByteArray, kRows> values_;
+  std::int64_t most_ = 1, size_ = 0, row_ = 0, end_ = 0;
+  std::size_t value_ = 0;  // of row_
+};
 
-bool holds_texts(const arrow::DataType& type) {
-  switch (type.id()) {
-    case arrow::Type::STRING:
-    case arrow::Type::LARGE_STRING:
-    case arrow::Type::STRING_VIEW:
-      return true;
-    case arrow::Type::DICTIONARY:
-      return static_cast<const arrow::DictionaryType&>(type).value_type()->id() ==
-             arrow::Type::STRING;
-    default:
-      return false;
-  }
-}
-
-// Thread g % threads decodes row group g. The groups are returned in order.
+// Thread g % threads decodes row group g. The groups are returned in order. A quarter of the memory
+// is for texts that wait; the thread of the current group may exceed it by one text.
 class Column : public ParquetTexts {
  public:
   explicit Column(const ParquetRequest& request)
-      : pool_(static_cast<std::int64_t>(request.memory)) {
+      : waiting_most_(request.memory / 4),
+        pool_(static_cast<std::int64_t>(request.memory - waiting_most_), request.memory) {
     file_ = value(arrow::io::ReadableFile::Open(request.path, &pool_));
     const auto first = reader();
-    groups_ = first->num_row_groups();
-    find(*first, request.column);
+    metadata_ = first->metadata();
+    groups_ = metadata_->num_row_groups();
+    find(request.column);
     lanes_.resize(static_cast<std::size_t>(std::max(1, std::min(request.threads, groups_))));
     for (std::size_t i = 0; i < lanes_.size(); ++i)
       lanes_[i].thread = std::thread([this, i] { decode(i); });
@@ -170,11 +186,12 @@ class Column : public ParquetTexts {
       }
       auto batch = std::move(lane.batches.front());
       lane.batches.pop_front();
-      changed_.notify_all();
-      if (!batch) {
+      if (batch)
+        waiting_ -= batch->bytes.size();
+      else
         ++group_;
-        continue;
-      }
+      changed_.notify_all();
+      if (!batch) continue;
       const std::size_t before = bytes.size();
       bytes += batch->bytes;
       for (const auto end : batch->ends) ends.push_back(end == kNone ? kNone : before + end);
@@ -189,32 +206,25 @@ class Column : public ParquetTexts {
     std::deque<std::optional<Texts>> batches;  // nothing: the end of a row group
   };
 
-  std::unique_ptr<parquet::arrow::FileReader> reader() {
-    parquet::ReaderProperties parquet_properties(&pool_);
-    parquet_properties.enable_buffered_stream();
-    parquet_properties.set_buffer_size(kBuffer);
-    parquet::ArrowReaderProperties arrow_properties(/*use_threads=*/false);
-    arrow_properties.set_batch_size(kRows);
-    arrow_properties.set_pre_buffer(false);
-    parquet::arrow::FileReaderBuilder builder;
-    expect(builder.Open(file_, parquet_properties, metadata_));
-    metadata_ = builder.raw_reader()->metadata();
-    builder.memory_pool(&pool_)->properties(arrow_properties);
-    std::unique_ptr<parquet::arrow::FileReader> made;
-    expect(builder.Build(&made));
-    return made;
+  std::unique_ptr<parquet::ParquetFileReader> reader() {
+    parquet::ReaderProperties properties(&pool_);
+    properties.enable_buffered_stream();
+    properties.set_buffer_size(kBuffer);
+    return parquet::ParquetFileReader::Open(file_, properties, metadata_);
   }
 
-  void find(const parquet::arrow::FileReader& reader, const std::string& column) {
+  void find(const std::string& column) {
+    const auto& schema = *metadata_->schema();
+    const auto& root = *schema.group_node();
     std::string names;
-    for (const auto& field : reader.manifest().schema_fields) {
-      const auto& name = field.field->name();
-      names += (names.empty() ? "" : ", ") + name;
-      if (name != column) continue;
-      if (!field.is_leaf() || !holds_texts(*field.field->type()))
+    for (int i = 0; i < root.field_count(); ++i) {
+      const auto& field = *root.field(i);
+      if (i <= kNamed) names += (i == 0 ? "" : ", ") + (i < kNamed ? field.name() : "...");
+      if (field.name() != column) continue;
+      if (!holds_texts(field))
         throw std::runtime_error("column " + column + " does not contain texts, but " +
-                                 field.field->type()->ToString());
-      column_ = field.column_index;
+                                 name_of(field));
+      column_ = schema.ColumnIndex(field);
       return;
     }
     throw std::runtime_error("no column " + column + "; give --column, one of: " + names);
@@ -225,35 +235,53 @@ class Column : public ParquetTexts {
       const auto own = reader();
       for (int group = static_cast<int>(number); group < groups_;
            group += static_cast<int>(lanes_.size())) {
-        auto batches = value(own->GetRecordBatchReader({group}, {column_}));
-        std::shared_ptr<arrow::RecordBatch> batch;
-        for (;;) {
-          expect(batches->ReadNext(&batch));
-          if (batch == nullptr) break;
-          Texts texts;
-          add_texts(*batch->column(0), texts);
-          if (!put(lanes_[number], std::move(texts))) return;
+        const auto column = own->RowGroup(group)->Column(column_);
+        Rows rows;
+        while (column->HasNext()) {
+          for (rows.read(static_cast<parquet::ByteArrayReader&>(*column)); !rows.done();) {
+            const std::size_t bytes = rows.piece_bytes();
+            if (!wait_for_room(number, group, bytes)) return;
+            Texts texts;
+            texts.bytes.reserve(bytes);
+            rows.add_piece(texts);
+            put(number, std::move(texts));
+          }
         }
-        if (!put(lanes_[number], std::nullopt)) return;
+        put(number, std::nullopt);
       }
+      return;
+    } catch (const parquet::ParquetStatusException& error) {
+      refuse(error.status().message());
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
-      if (error_.empty()) error_ = error.what();
-      if (error_.empty()) error_ = "damaged";
+      refuse(error.what());
     }
+  }
+
+  void refuse(const std::string& error) {
+    const std::lock_guard lock(mutex_);
+    if (error_.empty()) error_ = error.empty() ? "damaged" : error;
     changed_.notify_all();
   }
 
   // Returns false if the consumer has gone.
-  bool put(Lane& lane, std::optional<Texts> texts) {
+  bool wait_for_room(std::size_t number, int group, std::size_t bytes) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return lane.batches.size() < kWaiting || ends_; });
-    if (ends_) return false;
-    lane.batches.push_back(std::move(texts));
+    const auto& own = lanes_[number].batches;
+    changed_.wait(lock, [&] {
+      return ends_ || (own.size() < kWaiting && waiting_ + bytes <= waiting_most_) ||
+             (own.empty() && group == group_);
+    });
+    waiting_ += bytes;
+    return !ends_;
+  }
+  void put(std::size_t number, std::optional<Texts> texts) {
+    const std::lock_guard lock(mutex_);
+    lanes_[number].batches.push_back(std::move(texts));
     changed_.notify_all();
-    return true;
   }
 
+  std::size_t waiting_ = 0;  // bytes of the texts in lanes_
+  const std::size_t waiting_most_;
   BoundedPool pool_;
   std::shared_ptr<arrow::io::RandomAccessFile> file_;
   std::shared_ptr<parquet::FileMetaData> metadata_;
