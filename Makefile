@@ -140,7 +140,7 @@ install: all
 
 # For any processor with AVX2, and AVX-512 where there is: what these pack is one tree.
 dist wheel deb: BUILD := build-dist
-dist wheel deb: CMAKE_ARGS += -DTESSERA_ARCH=portable -DTESSERA_RELOCATABLE=ON -DTESSERA_LINKS=OFF -DTESSERA_CUDA=OFF -DTESSERA_DEVELOP=OFF
+dist wheel deb: CMAKE_ARGS += -DTESSERA_ARCH=portable -DTESSERA_RELOCATABLE=ON -DTESSERA_LINKS=OFF -DTESSERA_CUDA=OFF -DTESSERA_DEVELOP=OFF -DTESSERA_FORK_SERVER=OFF
 dist wheel deb: all
 	@tools/setup dist
 	@tools/dist $@

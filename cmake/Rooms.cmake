@@ -193,12 +193,23 @@ function(tessera_fronts)
   target_include_directories(front PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
   target_link_libraries(front PRIVATE tessera_cli)
   target_precompile_headers(front REUSE_FROM plain_pch)
+  tessera_fork_server()
   foreach(program ${TORCH_PROGRAMS})
     add_executable(${program} ${folder}/${program}.cpp)
     target_include_directories(${program} PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
     target_link_libraries(${program} PRIVATE front tessera_cli ${CMAKE_DL_LIBS})
     set_target_properties(${program} PROPERTIES BUILD_RPATH $ORIGIN/../lib/tessera)
   endforeach()
+endfunction()
+
+# The fronts' side of the fork server (cmake/Tests.cmake). What is packed has none.
+function(tessera_fork_server)
+  option(TESSERA_FORK_SERVER "Programs can run in a fork server, for fast tests" ON)
+  if(NOT TESSERA_FORK_SERVER OR TESSERA_SANITIZE)
+    return()
+  endif()
+  target_sources(front PRIVATE ${CMAKE_SOURCE_DIR}/cmd/front/fork_client.cpp ${CMAKE_SOURCE_DIR}/cmd/front/fork_request.cpp)
+  target_compile_definitions(front PRIVATE TESSERA_FORK_SERVER)
 endfunction()
 
 # generated/programs.h, for tessera: the others by name, with what their manuals say they are.

@@ -173,6 +173,16 @@ function(tessera_tests)
   target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
   set_target_properties(faults PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_dependencies(unit-tests faults)
+  if(TESSERA_FORK_SERVER)
+    # Runs programs for the tests: tools/check starts it (cmd/front/fork_server.h).
+    tessera_executable(fork_server EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/cmd/front/fork_server.cpp
+      ${CMAKE_SOURCE_DIR}/cmd/front/fork_request.cpp)
+    target_include_directories(fork_server PRIVATE ${CMAKE_SOURCE_DIR}/cmd)
+    target_link_libraries(fork_server PRIVATE tessera_core ${CMAKE_DL_LIBS})
+    target_precompile_headers(fork_server REUSE_FROM plain_pch)
+    set_target_properties(fork_server PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    add_dependencies(unit-tests fork_server)
+  endif()
   # NCCL's interface without a GPU, which tests load in the place of NCCL.
   add_library(nccl_stub SHARED EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/nccl/nccl_stub.cpp)
   set_target_properties(nccl_stub PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)

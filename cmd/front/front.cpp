@@ -10,11 +10,15 @@
 
 #include "cli/offer.h"
 #include "core/error.h"
+#include "front/fork_server.h"
 #include "front/front.h"
 
 namespace {
 
 int whole(int argc, char** argv) {
+#ifdef TESSERA_FORK_SERVER
+  if (const auto code = front::forked(front::kProgram, argc, argv)) return *code;
+#endif
   // RTLD_NOW would also look up every function that LibTorch calls, which takes 20 ms.
   void* const library = ::dlopen("libtessera.so", RTLD_LAZY | RTLD_GLOBAL);
   if (!library) core::fail(core::Code::unavailable, "{}", ::dlerror());
