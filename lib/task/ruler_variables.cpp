@@ -7,11 +7,11 @@
 namespace task {
 namespace {
 
-constexpr int kLetters = 5;
+constexpr int kNameLetters = 5;
 
 std::string letters(core::Rng& rng) {
   std::string name;
-  for (int i = 0; i < kLetters; ++i) name += static_cast<char>('A' + rng.below(26));
+  for (int i = 0; i < kNameLetters; ++i) name += static_cast<char>('A' + rng.below(26));
   return name;
 }
 

@@ -15,8 +15,8 @@
 // ends the process at once only where nothing is preloaded (cmd/front/front.cpp).
 //
 // Calls count from just before main. System files (/proc, /usr, ...), standard streams and devices
-// are not affected. Calls within the C library (stdio, malloc, the loader) do not pass through this
-// library.
+// are not affected, nor what NVIDIA's libraries map while LibTorch's CUDA build is loaded. Calls
+// within the C library (stdio, malloc, the loader) do not pass through this library.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -165,6 +165,13 @@ bool ours(int fd) {
          system.f_type != SYSFS_MAGIC;
 }
 
+// Is the code at this address of one of NVIDIA's libraries (libcupti, libcudart)?
+bool of_nvidia(const void* address) {
+  Dl_info found;
+  if (::dladdr(address, &found) == 0 || found.dli_fname == nullptr) return false;
+  return std::strstr(found.dli_fname, "/libcu") != nullptr;
+}
+
 template <class Function>
 Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
@@ -180,9 +187,9 @@ int open_as(const char* name, const char* path, int flags, mode_t mode) {
   return after(next<int (*)(const char*, int, ...)>(name)(path, flags, mode));
 }
 
-void* map_as(const char* name, void* at, std::size_t bytes, int protection, int flags, int fd,
-             off_t offset) {
-  if (strikes(kMmap)) {
+void* map_as(const char* name, const void* caller, void* at, std::size_t bytes, int protection,
+             int flags, int fd, off_t offset) {
+  if (!of_nvidia(caller) && strikes(kMmap)) {
     fail();
     return MAP_FAILED;
   }
@@ -295,11 +302,11 @@ int mkostemp(char* path, int flags) {
 }
 
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  return map_as("mmap", at, bytes, protection, flags, fd, offset);
+  return map_as("mmap", __builtin_return_address(0), at, bytes, protection, flags, fd, offset);
 }
 void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd,
              off64_t offset) noexcept {
-  return map_as("mmap64", at, bytes, protection, flags, fd, offset);
+  return map_as("mmap64", __builtin_return_address(0), at, bytes, protection, flags, fd, offset);
 }
 
 int ftruncate(int fd, off_t bytes) noexcept {

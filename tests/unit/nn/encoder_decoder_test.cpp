@@ -19,7 +19,7 @@ using properties::strong_model;
 using torch::Tensor;
 using Rows = std::vector<Tensor>;  // a vector (d) per token
 
-constexpr double kClose = 1e-10;
+constexpr double kAlike = 1e-10;
 
 /// The definition for one sentence pair, without padding, in evaluation.
 struct PlainPair {
@@ -181,7 +181,7 @@ DOCTEST_TEST_CASE("an encoder-decoder is what its definition says, values and gr
       const auto plain = PlainPair(*model).decode(source, ids);
       const auto hidden =
           model->architecture->forward(with_source(batch_of({ids}), {source}), nullptr);
-      DOCTEST_CHECK(properties::difference(hidden, 0, 0, plain, 0, 0, 6) < kClose);
+      DOCTEST_CHECK(properties::difference(hidden, 0, 0, plain, 0, 0, 6) < kAlike);
       const auto expected = gradients(*model, plain);
       check_same(*model, gradients(*model, hidden), expected);
       model->to(torch::kFloat32);
@@ -210,7 +210,7 @@ DOCTEST_TEST_CASE("padding on either side changes nothing, neither values nor gr
     const auto at = torch::tensor({1, 2, 4, 5});
     const nn::Hidden there = {both.output[1].index_select(0, at).unsqueeze(0),
                               both.key[1].index_select(0, at).unsqueeze(0)};
-    DOCTEST_CHECK(properties::difference(there, 0, 0, alone, 0, 0, 4) < kClose);
+    DOCTEST_CHECK(properties::difference(there, 0, 0, alone, 0, 0, 4) < kAlike);
     const auto expected = gradients(*model, alone);
     check_same(*model, gradients(*model, there), expected);
   }
@@ -235,8 +235,8 @@ DOCTEST_TEST_CASE("a State keeps the sources of its rows: selected, kept or rene
   net.forward(with_source(step({x[0], y[0]}, true), {{a[0], a[1], a[2], p, p}, b}), &state);
   for (std::int64_t t = 1; t < 4; ++t) {
     const auto hidden = net.forward(step({x[t], y[t]}, false), &state);
-    DOCTEST_CHECK(properties::difference(hidden, 0, 0, alone(a, x), 0, t, 1) < kClose);
-    DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(b, y), 0, t, 1) < kClose);
+    DOCTEST_CHECK(properties::difference(hidden, 0, 0, alone(a, x), 0, t, 1) < kAlike);
+    DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(b, y), 0, t, 1) < kAlike);
   }
   state.select(torch::tensor({1, 1, 0}, torch::kInt64));
   // Row 1 starts afresh with a longer source; the other rows continue with theirs.
@@ -245,14 +245,14 @@ DOCTEST_TEST_CASE("a State keeps the sources of its rows: selected, kept or rene
   const auto hidden = net.forward(batch, &state);
   Ids yy = y, xy = x;
   yy.push_back(y[0]), xy.push_back(y[0]);
-  DOCTEST_CHECK(properties::difference(hidden, 0, 0, alone(b, yy), 0, 4, 1) < kClose);
-  DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(c, {x[0]}), 0, 0, 1) < kClose);
-  DOCTEST_CHECK(properties::difference(hidden, 2, 0, alone(a, xy), 0, 4, 1) < kClose);
+  DOCTEST_CHECK(properties::difference(hidden, 0, 0, alone(b, yy), 0, 4, 1) < kAlike);
+  DOCTEST_CHECK(properties::difference(hidden, 1, 0, alone(c, {x[0]}), 0, 0, 1) < kAlike);
+  DOCTEST_CHECK(properties::difference(hidden, 2, 0, alone(a, xy), 0, 4, 1) < kAlike);
   // A fresh row without a source has none, not the previous one.
   auto bare = step({y[0], x[0], y[0]}, true);
   const auto without = net.forward(bare, &state);
   const auto never = net.forward(batch_of({{y[0]}}), nullptr);
-  DOCTEST_CHECK(properties::difference(without, 0, 0, never, 0, 0, 1) < kClose);
+  DOCTEST_CHECK(properties::difference(without, 0, 0, never, 0, 0, 1) < kAlike);
   DOCTEST_CHECK(properties::difference(without, 0, 0, alone(b, y), 0, 0, 1) > 1e-6);
 }
 

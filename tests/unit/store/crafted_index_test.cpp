@@ -21,7 +21,7 @@ using store::Datastore;
 
 constexpr std::uint64_t kCraftedRows = 300;
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> crafted_bytes(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -89,7 +89,7 @@ void mutate(std::string& bytes, core::Rng& rng) {
 void use(const std::string& bytes, store::Metric metric, const StoreRows& rows) {
   try {
     const auto index =
-        store::Index::parse(bytes_of(bytes), "crafted", kStoreWidth, metric, kCraftedRows);
+        store::Index::parse(crafted_bytes(bytes), "crafted", kStoreWidth, metric, kCraftedRows);
     std::vector<std::int64_t> ids(3 * 20);
     std::vector<float> scores(ids.size());
     const std::span queries(rows.keys.data(), 3 * kStoreWidth);

@@ -11,8 +11,8 @@ namespace {
 
 using Counts = std::vector<std::pair<std::uint64_t, std::uint64_t>>;  // rows, documents
 
-constexpr std::size_t kRows = 600;
-const std::vector<std::int64_t> kFirst = {0, 50, 200, 200, 450};
+constexpr std::size_t kSourceRows = 600;
+const std::vector<std::int64_t> kSourceFirst = {0, 50, 200, 200, 450};
 
 // Documents 0 and 1, none, and 2 to 4.
 store::Plan plan_of_shards(const std::string& data = "data") {
@@ -36,10 +36,10 @@ StoreRows cut(const StoreRows& rows, std::size_t begin, std::size_t end) {
 }  // namespace
 
 DOCTEST_TEST_CASE("a source knows the rows of each shard: built, added, written and read") {
-  const auto rows = random_rows(kRows, 1);
+  const auto rows = random_rows(kSourceRows, 1);
   const StoreFolder folder;
-  build_store(folder.path, plan_of_shards(), rows, kFirst);
-  build_store(folder.path, plan_of_shards("more"), rows, kFirst, true);
+  build_store(folder.path, plan_of_shards(), rows, kSourceFirst);
+  build_store(folder.path, plan_of_shards("more"), rows, kSourceFirst, true);
   const auto there = store::read_manifest(folder.path);
   DOCTEST_REQUIRE(there.sources.size() == 2);
   for (const auto& source : there.sources)
@@ -48,9 +48,9 @@ DOCTEST_TEST_CASE("a source knows the rows of each shard: built, added, written 
 }
 
 DOCTEST_TEST_CASE("parts have what they have of each shard, and merge into the whole") {
-  const auto rows = random_rows(kRows, 2);
+  const auto rows = random_rows(kSourceRows, 2);
   const StoreFolder folder;
-  const std::vector<std::size_t> ends = {100, 300, kRows};
+  const std::vector<std::size_t> ends = {100, 300, kSourceRows};
   const std::vector<Counts> expected = {
       {{100, 2}, {0, 0}, {0, 3}}, {{100, 2}, {0, 0}, {100, 3}}, {{0, 2}, {0, 0}, {300, 3}}};
   std::vector<std::string> paths;
@@ -59,7 +59,7 @@ DOCTEST_TEST_CASE("parts have what they have of each shard, and merge into the w
     auto plan = plan_of_shards();
     plan.part = {paths.size() + 1, ends.size(), begin, end};
     std::vector<std::int64_t> first;
-    for (const std::int64_t row : kFirst)
+    for (const std::int64_t row : kSourceFirst)
       first.push_back(std::clamp(row, std::int64_t(begin), std::int64_t(end)) -
                       std::int64_t(begin));
     paths.push_back(folder.path.parent_path() / ("part." + std::to_string(paths.size())));
@@ -72,9 +72,9 @@ DOCTEST_TEST_CASE("parts have what they have of each shard, and merge into the w
 }
 
 DOCTEST_TEST_CASE("what is removed is of no shard any more, and merged entries are counted once") {
-  const auto rows = random_rows(kRows, 3);
+  const auto rows = random_rows(kSourceRows, 3);
   const StoreFolder folder;
-  build_store(folder.path, plan_of_shards(), rows, kFirst);
+  build_store(folder.path, plan_of_shards(), rows, kSourceFirst);
   store::Removal(folder.path, {{1, 4}}).done();
   DOCTEST_CHECK(counts_of(store::read_manifest(folder.path).sources[0]) ==
                 Counts{{50, 1}, {0, 0}, {250, 2}});
@@ -82,16 +82,16 @@ DOCTEST_TEST_CASE("what is removed is of no shard any more, and merged entries a
   const StoreFolder pruned;
   auto plan = plan_of_shards();
   plan.reduction.merge_neighbours = 20;
-  const auto manifest = build_store(pruned.path, plan, rows, kFirst);
+  const auto manifest = build_store(pruned.path, plan, rows, kSourceFirst);
   const auto& shards = store::read_manifest(pruned.path).sources[0].shards;
-  DOCTEST_CHECK(manifest.rows < kRows);
+  DOCTEST_CHECK(manifest.rows < kSourceRows);
   DOCTEST_CHECK(shards[0].rows + shards[2].rows == manifest.rows);
 }
 
 DOCTEST_TEST_CASE("shards that are not the source are refused") {
-  const auto rows = random_rows(kRows, 4);
+  const auto rows = random_rows(kSourceRows, 4);
   const StoreFolder folder;
-  const auto manifest = build_store(folder.path, plan_of_shards(), rows, kFirst);
+  const auto manifest = build_store(folder.path, plan_of_shards(), rows, kSourceFirst);
   const auto code_of = [&](const char* key, std::uint64_t value) {
     auto json = store::to_json(manifest);
     json["sources"][0]["shards"][0][key] = value;

@@ -63,7 +63,8 @@ rc::Gen<std::string> hard_text() {
 }
 
 // A tokenizer.json with one value changed, by JSON pointer.
-std::string changed(const std::string& name, const std::string& pointer, const core::Json& value) {
+std::string with_change(const std::string& name, const std::string& pointer,
+                        const core::Json& value) {
   core::Json json = core::parse_json(sample::file("pipelines/" + name + ".json"), name);
   json[core::Json::json_pointer(pointer)] = value;
   return core::dump(json);
@@ -272,29 +273,32 @@ DOCTEST_TEST_CASE("pipelines: what is not supported is named") {
            error.text.find('\n') == std::string::npos;
   };
   const auto type = [](const char* name) { return core::Json{{"type", name}}; };
-  DOCTEST_CHECK(names(changed("llama3", "/normalizer", type("StripAccents")), "StripAccents"));
-  DOCTEST_CHECK(names(changed("llama2", "/normalizer/normalizers/1/pattern", {{"Regex", " "}}),
+  DOCTEST_CHECK(names(with_change("llama3", "/normalizer", type("StripAccents")), "StripAccents"));
+  DOCTEST_CHECK(names(with_change("llama2", "/normalizer/normalizers/1/pattern", {{"Regex", " "}}),
                       "Replace of a Regex"));
-  DOCTEST_CHECK(
-      names(changed("llama2", "/normalizer/normalizers/1/pattern", {{"String", "ab"}}), "\"ab\""));
-  DOCTEST_CHECK(names(changed("llama3", "/pre_tokenizer/pretokenizers/0", type("Punctuation")),
+  DOCTEST_CHECK(names(
+      with_change("llama2", "/normalizer/normalizers/1/pattern", {{"String", "ab"}}), "\"ab\""));
+  DOCTEST_CHECK(names(with_change("llama3", "/pre_tokenizer/pretokenizers/0", type("Punctuation")),
                       "Punctuation"));
-  DOCTEST_CHECK(names(changed("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(?<!a)b"),
-                      "looks behind"));
   DOCTEST_CHECK(
-      names(changed("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), "(a"));
-  DOCTEST_CHECK(names(changed("llama3", "/pre_tokenizer/pretokenizers/0/behavior", "Removed"),
+      names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(?<!a)b"),
+            "looks behind"));
+  DOCTEST_CHECK(
+      names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), "(a"));
+  DOCTEST_CHECK(names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/behavior", "Removed"),
                       "behavior Removed"));
-  DOCTEST_CHECK(names(changed("llama3", "/post_processor", type("RobertaProcessing")), "Roberta"));
   DOCTEST_CHECK(
-      names(changed("llama3", "/post_processor/single/0/SpecialToken/id", "<bos>"), "<bos>"));
-  DOCTEST_CHECK(names(changed("llama2", "/decoder/decoders/0", type("CTC")), "CTC"));
-  DOCTEST_CHECK(names(changed("llama2", "/pre_tokenizer", type("Whitespace")), "Whitespace"));
-  DOCTEST_CHECK(names(changed("mistral", "/pre_tokenizer/prepend_scheme", "x"), "prepend_scheme"));
-  core::Json cut = core::parse_json(changed("llama2", "/version", "1.0"), "llama2");
+      names(with_change("llama3", "/post_processor", type("RobertaProcessing")), "Roberta"));
+  DOCTEST_CHECK(
+      names(with_change("llama3", "/post_processor/single/0/SpecialToken/id", "<bos>"), "<bos>"));
+  DOCTEST_CHECK(names(with_change("llama2", "/decoder/decoders/0", type("CTC")), "CTC"));
+  DOCTEST_CHECK(names(with_change("llama2", "/pre_tokenizer", type("Whitespace")), "Whitespace"));
+  DOCTEST_CHECK(
+      names(with_change("mistral", "/pre_tokenizer/prepend_scheme", "x"), "prepend_scheme"));
+  core::Json cut = core::parse_json(with_change("llama2", "/version", "1.0"), "llama2");
   cut["model"]["vocab"].erase("<0x7F>");
   DOCTEST_CHECK(names(core::dump(cut), "<0x7F>"));
-  DOCTEST_CHECK(names(changed("qwen2", "/added_tokens/3/id", 3), "another token"));
+  DOCTEST_CHECK(names(with_change("qwen2", "/added_tokens/3/id", 3), "another token"));
 }
 
 DOCTEST_TEST_CASE("splitting quickly finds what splitting finds") {
