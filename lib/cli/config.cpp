@@ -67,7 +67,7 @@ bool is_text(const Field& field) {
          std::holds_alternative<std::vector<std::string>*>(field.target);
 }
 
-std::string format_field(const Field& field) {
+std::string format_field(const Field& field, bool given) {
   std::vector<std::string> values = core::to_strings(field);
   for (auto& value : values) {
     if (is_text(field) || field.word(value)) value = toml_string(value);
@@ -77,7 +77,7 @@ std::string format_field(const Field& field) {
   std::replace(help.begin(), help.end(), '\n', ' ');
   if (!field.choices.empty()) help += fmt::format(" ({})", fmt::join(field.choices, "|"));
   if (const auto range = field.range(); !range.empty()) help += fmt::format(" ({})", range);
-  return fmt::format("# {}\n{} = ", help, field.name) +
+  return fmt::format("# {}\n{}{} = ", help, given ? "" : "#", field.name) +
          (field.is_list() ? fmt::format("[{}]\n", fmt::join(values, ", ")) : values[0] + "\n");
 }
 
@@ -247,7 +247,7 @@ void read_toml(std::string_view text, const std::string& origin, Setter& setter)
 
 }  // namespace
 
-std::string format_config(const core::FieldList& fields) {
+std::string format_config(const core::FieldList& fields, const std::set<std::string>* given) {
   std::vector<std::pair<std::string, std::string>> tables = {{"", ""}};  // name and contents
   for (const auto& field : fields.all()) {
     if (field.positional) continue;
@@ -258,7 +258,7 @@ std::string format_config(const core::FieldList& fields) {
       table = tables.insert(table, {name, fmt::format("[{}]\n", name)});
     else if (!table->second.empty())
       table->second += "\n";
-    table->second += format_field(field);
+    table->second += format_field(field, given == nullptr || given->count(field.name) > 0);
   }
   std::string text;
   for (const auto& [name, body] : tables) text += text.empty() || body.empty() ? body : "\n" + body;

@@ -1,8 +1,10 @@
 #pragma once
 // Reads and writes options as a TOML 1.0 file: --config reads it and --print-config writes it.
 //
-//   # comment
+//   # a comment
 //   seed = 7
+//   # an option that was not given, with its default
+//   #jobs = "auto"
 //
 //   [model]                     # the group that --help shows; a key may also precede all tables
 //   arch = "transformer"
@@ -19,8 +21,10 @@
 namespace cli {
 
 /// Writes all fields except positional ones, each below its help: first those without a group, then
-/// one table for each group.
-std::string format_config(const core::FieldList& fields);
+/// one table for each group. If there is a set `given`, fields that are not in it are comments, so
+/// the file sets exactly what was set.
+std::string format_config(const core::FieldList& fields,
+                          const std::set<std::string>* given = nullptr);
 
 /// Sets each field that `text` names and `given` does not contain (flags take precedence), and adds
 /// the field to `given`. Throws Error{bad_config} with ORIGIN:LINE for invalid TOML, an unknown key

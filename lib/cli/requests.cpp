@@ -30,6 +30,11 @@ int print_version(const Context& context, bool details) {
 
 core::FieldList with_common(core::FieldList fields, Context& context) {
   fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);
+  fields("jobs", context.jobs, "number of threads; auto: one per processor")
+      .between(1, kMostJobs)
+      .or_auto()
+      .short_name = 'j';
+  fields("json", context.json, "print results as JSON lines");
   return fields;
 }
 
@@ -51,23 +56,18 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
   const std::vector<CLI::Option*> flags = {
       app.add_flag("-q,--quiet", context.quiet, "print no progress and no notes"),
       app.add_flag("-v,--verbose", context.verbose, "print more notes (repeat for more)"),
-      app.add_flag("--json", context.json, "print results as JSON lines"),
       app.add_flag("--force", context.force, "write binary data to a terminal"),
       app.add_flag("--print-config", requests.print_config,
                    "print all options and their values as a config file (TOML) and exit")};
   for (auto* flag : flags) flag->group(kSharedGroup);
   core::FieldList& values = requests.values;
-  values("jobs", context.jobs, "number of threads; auto: one per processor")
-      .between(1, kMostJobs)
-      .or_auto()
-      .short_name = 'j';
   const std::string& output = context.program.output;
   values("output", context.output, output.empty() ? "output file or folder [stdout]" : output)
       .short_name = 'o';
   values("config", requests.config,
          "read options from a file (TOML, as --print-config prints it, or JSON)");
   for (const auto& field : values.all()) add_field(app, field, context);
-  for (const char* name : {"--jobs", "--output", "--config", "--seed"})
+  for (const char* name : {"--jobs", "--json", "--output", "--config", "--seed"})
     app.get_option(name)->group(kSharedGroup);
   app.get_option("--output")->type_name("PATH");
   app.get_option("--config")->type_name("FILE");

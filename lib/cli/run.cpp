@@ -155,7 +155,7 @@ int answer(Verb& verb, const Command& command, bool front) {
   if (const int code = answer_request(*verb.app, verb.requests, verb.context); code >= 0)
     return code;
   read_config_file(verb, front);
-  if (verb.requests.print_config) return print(format_config(verb.fields));
+  if (verb.requests.print_config) return print(format_config(verb.fields, &verb.context.given));
   check_required(verb.fields, verb.context);
   expect_no_switch_values(verb.fields);
   if (front) return command.body(verb.context);

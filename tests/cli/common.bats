@@ -115,7 +115,8 @@ one_line_of() {
   shown() { echo "shown/${1##*/}${2:+ $2}"; }
   print() {
     has_options "$@" || return 0
-    exits 0 "$@" --seed 17 --print-config && cp out "$(shown "$@")" && grep -qx 'seed = 17' out
+    exits 0 "$@" --seed 17 --print-config && grep -qx 'seed = 17' out && grep -qx '#jobs = "auto"' out &&
+      sed 's/^#\([a-z]\)/\1/' out >"$(shown "$@")" # all options as if they had been given
   }
   read_back() {
     has_options "$@" || return 0

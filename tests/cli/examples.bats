@@ -148,7 +148,7 @@ EOF
 takes() {
   local option=$1
   shift
-  "$@" --print-config 2>/dev/null | sed -n "s/^$option = //p"
+  "$@" --print-config 2>/dev/null | sed -n "s/^#\{0,1\}$option = //p"
 }
 
 @test "at the published scale each model has what is published of it" {

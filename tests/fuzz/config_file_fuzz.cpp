@@ -35,23 +35,23 @@ struct EachType {
   }
 };
 
-void read_options(const std::string& text, EachType& options) {
-  std::set<std::string> given;
+void read_options(const std::string& text, EachType& options, std::set<std::string>& given) {
   cli::read_config(text, "x.conf", core::list_fields(options), given);
 }
 
 }  // namespace
 
 FUZZ_TARGET(config_file)(const std::uint8_t* data, std::size_t size) {
-  EachType options;
+  EachType options, again;
+  std::set<std::string> given, given_again;
   try {
-    read_options(std::string(reinterpret_cast<const char*>(data), size), options);
+    read_options(std::string(reinterpret_cast<const char*>(data), size), options, given);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_config) std::abort();
     return;
   }
-  const std::string printed = cli::format_config(core::list_fields(options));
-  EachType again;
-  read_options(printed, again);
-  if (cli::format_config(core::list_fields(again)) != printed) std::abort();
+  const std::string printed = cli::format_config(core::list_fields(options), &given);
+  read_options(printed, again, given_again);
+  if (given_again != given) std::abort();
+  if (cli::format_config(core::list_fields(again), &given) != printed) std::abort();
 }

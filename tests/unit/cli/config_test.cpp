@@ -109,6 +109,20 @@ stop = []
 )");
 }
 
+DOCTEST_TEST_CASE("what was not given is a comment: the file sets what was set") {
+  Options options;
+  options.layers = 9;
+  const std::set<std::string> set = {"layers", "flag"};
+  const std::string printed = cli::format_config(core::list_fields(options), &set);
+  DOCTEST_CHECK(
+      printed.starts_with("# a flag\nflag = false\n\n# updates (1 to 100, or auto)\n#steps ="));
+  std::set<std::string> given;
+  Options back;
+  cli::read_config(printed, "f.conf", core::list_fields(back), given);
+  DOCTEST_CHECK(given == set);
+  DOCTEST_CHECK(back.layers == 9);
+}
+
 DOCTEST_TEST_CASE("as people write it: TOML with or without tables, sizes, both dashes, JSON") {
   Options options;
   DOCTEST_CHECK(read("# comment\n\n  layers=\"1K\"   # many\r\nlearning_rate = 3e-4\n"
