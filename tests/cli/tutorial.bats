@@ -22,16 +22,21 @@ runs() {
     sed -n '/^```/,/^```/{/^```/!p}' "$root/man/$page.7.scd" | sed 's/\\\(.\)/\1/g' | sed "$@"
   } >script
   ! grep -F -e examples/ -e "$root" script || false
-  (cd folder && env -i PATH="$BIN:$PWD/../tools" HOME="$PWD" TMPDIR="$PWD" OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 bash ../script >../out 2>../err) ||
+  (cd folder && env -i PATH="${programs:-$BIN}:$PWD/../tools" HOME="$PWD" TMPDIR="$PWD" OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1 bash ../script >../out 2>../err) ||
     { tail -n 5 err && return 1; }
+}
+
+# tour: the tour at the smallest scale.
+tour() {
+  runs tessera-tour -e 's/^steps=.*/steps=2/' -e 's/--d-model 64/--d-model 16/' -e 's/--vocab-size 1000/--vocab-size 300/' \
+    -e 's/1,1000p/1,200p/; s/1001,1150p/1001,1030p/; s/1151,1300p/1151,1200p/' -e 's/head -n 300/head -n 40/' \
+    -e 's/-n 200 -o languages/-n 40 -o languages/; s/-n 50 --automata/-n 10 --automata/' -e 's/--max-tokens 20/--max-tokens 5/'
 }
 
 @test "every command of the tour runs in an empty folder, and every program is among them" {
   needs train
   grep -q '^steps=30$' "$root/man/tessera-tour.7.scd"
-  runs tessera-tour -e 's/^steps=.*/steps=2/' -e 's/--d-model 64/--d-model 16/' -e 's/--vocab-size 1000/--vocab-size 300/' \
-    -e 's/1,1000p/1,200p/; s/1001,1150p/1001,1030p/; s/1151,1300p/1151,1200p/' -e 's/head -n 300/head -n 40/' \
-    -e 's/-n 200 -o languages/-n 40 -o languages/; s/-n 50 --automata/-n 10 --automata/' -e 's/--max-tokens 20/--max-tokens 5/'
+  tour
   for program in "$BIN"/*; do
     grep -qE "(^|[|] )${program##*/} " script || { echo "no ${program##*/}" && return 1; }
   done
@@ -39,6 +44,20 @@ runs() {
   [ -s folder/errors.tsv ]
   [ -s folder/clean.jsonl ]
   [ "$(wc -l <folder/cited.tsv)" -gt 1 ]
+}
+
+@test "every command of the tour does the same by the file of its own --print-config" {
+  needs train
+  mkdir repeat
+  for program in "$BIN"/*; do
+    printf '#!/usr/bin/env bash\nexport BIN=%q REPEATED=%q PATH=/usr/bin:/bin\nexec %q %q "$@"\n' "$BIN" "$PWD/repeated" \
+      "$root/tests/cli/repeat" "${program##*/}" >"repeat/${program##*/}"
+  done
+  chmod +x repeat/*
+  ln -s "$BIN/../share" share
+  programs=$PWD/repeat tour
+  [ "$(wc -l <repeated.all)" -gt 50 ]
+  [ ! -s repeated ] || { cat repeated && return 1; }
 }
 
 @test "every command of the tutorial runs, and says what the page says that it says" {
