@@ -2,6 +2,7 @@
 // Operations on the values of chat templates: operators, attributes, methods, filters, tests.
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,22 +11,39 @@
 
 namespace text::chat {
 
-/// A Work counts the steps of a rendering and enforces its limits.
+/// A Work counts the steps of a rendering and enforces its limits. A step pays for 16 bytes that are
+/// read or made, so time and memory are bounded together. Callers pay before they work.
 class Work {
  public:
   /// Allows `steps` steps and texts of at most `bytes` bytes.
   Work(std::size_t steps, std::size_t bytes) : steps_(steps), bytes_(bytes) {}
   /// Takes steps from the budget. Throws Fault once it is exhausted.
   void spend(std::size_t steps);
+  void spend_bytes(std::size_t bytes) { spend(1 + bytes / 16); }
   /// Takes the steps of reading or copying a value.
   void read(const Value& value) { spend(extent(value)); }
   /// Throws Fault if a text would exceed the limit of bytes.
   void expect_room(double bytes) const;
-  Value text(std::string text);
+  /// expect_room() as a function, which also takes the steps of making the text.
+  std::function<void(double)> room();
+  /// Make a text from a copy of another, and a list.
+  Value text(std::string_view text);
+  Value list(std::vector<Value> items, List::Form form = List::Form::list);
+  /// Returns the output of {{ value }}, or Python's repr() of it.
+  std::string print(const Value& value);
+  std::string print_repr(const Value& value);
+  Value json(const Value& value, const JsonForm& form);
 
  private:
   std::size_t steps_, bytes_;
 };
+
+/// Steps for a value that is made with a text of its own, such as an undefined value's message.
+constexpr std::size_t kStepsOfObject = 16;
+
+/// Returns the values that `for` iterates over: the items of a list, the characters of a text, the
+/// keys of a dict. Throws Fault for other values.
+std::shared_ptr<const List> elements(Work& work, const Value& value);
 
 /// Arguments are the positional and the named arguments of a call.
 struct Arguments {
@@ -37,8 +55,8 @@ struct Arguments {
 };
 
 /// Return a.name and a[key]; an absent member is undefined. Throw Fault if `of` is undefined.
-Value attribute(const Value& of, const std::string& name);
-Value item(const Value& of, const Value& key);
+Value attribute(Work& work, const Value& of, const std::string& name);
+Value item(Work& work, const Value& of, const Value& key);
 /// Returns of[from:to:step]; a null bound is omitted.
 Value slice(Work& work, const Value& of, const Value* from, const Value* to, const Value* step);
 
@@ -57,5 +75,11 @@ bool apply_test(Work& work, const std::string& name, const Value& value,
 Value call_method(Work& work, const Value& self, const std::string& name,
                   const Arguments& arguments);
 Value range(Work& work, const Arguments& arguments);
+/// Returns `form % values` and form.format(...).
+Value percent_format(Work& work, const std::string& form, const Value& values);
+Value brace_format(Work& work, const std::string& form, const Arguments& arguments);
+/// Pads a text to a width in characters with a character, at the left (>), right (<) or both (^).
+std::string padded(Work& work, std::string text, std::int64_t width, char align,
+                   std::string_view fill);
 
 }  // namespace text::chat

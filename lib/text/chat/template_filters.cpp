@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "text/chat/template_calls.h"
 #include "text/chat/template_text.h"
@@ -13,46 +15,65 @@
 namespace text::chat {
 namespace {
 
-// The arguments of a filter.
+// The value and the arguments of a filter.
 struct Filtered {
   Work& work;
   const std::string& name;
   const Value& value;
   const Arguments& arguments;
+  const std::vector<std::string_view>& parameters;
 
-  const Value* find(std::size_t place, std::string_view of) const {
-    return arguments.find(place, of);
+  const Value* find(std::string_view of) const {
+    const auto place = std::find(parameters.begin(), parameters.end(), of) - parameters.begin();
+    return arguments.find(static_cast<std::size_t>(place), of);
   }
-  bool flag(std::size_t place, std::string_view of, bool otherwise) const {
-    const Value* found = find(place, of);
+  // Returns an argument that is neither absent nor none, else nullptr.
+  const Value* given(std::string_view of) const {
+    const Value* found = find(of);
+    return found == nullptr || found->none() ? nullptr : found;
+  }
+  bool flag(std::string_view of, bool otherwise) const {
+    const Value* found = find(of);
     return found == nullptr ? otherwise : truth(*found);
   }
-  std::int64_t whole(std::size_t place, std::string_view of, std::int64_t otherwise) const {
-    const Value* found = find(place, of);
+  std::int64_t whole(std::string_view of, std::int64_t otherwise) const {
+    const Value* found = given(of);
     std::int64_t number = otherwise;
-    if (found != nullptr && !found->none() && !found->whole(number))
+    if (found != nullptr && !found->whole(number))
       throw Fault(fmt::format("the filter {}: {} is not an integer", name, of));
     return number;
   }
-  std::string shown(std::size_t place, std::string_view of) const {
-    const Value* found = find(place, of);
+  std::string shown(std::string_view of) const {
+    const Value* found = find(of);
     if (found == nullptr) throw Fault(fmt::format("the filter {}: {} is missing", name, of));
-    return printed(*found);
+    return work.print(*found);
   }
-  std::string text() const { return printed(value); }
-  Value made(std::string text) const { return work.text(std::move(text)); }
-  std::vector<Value> items() const { return elements(value); }
+  void refuse_undefined() const {
+    if (const auto* nothing = std::get_if<Undefined>(&value.is)) throw Fault(*nothing->why);
+  }
+  std::string text() const { return work.print(value); }
+  Value made(std::string_view text) const { return work.text(text); }
+  std::shared_ptr<const List> items() const { return elements(work, value); }
 };
 
-// Returns the values at a path such as map(attribute="a.b.0").
-Value at_path(Value value, const Value& path) {
-  if (path.text() == nullptr) return item(value, path);
+// Paths such as map(attribute="a.b.0"), and sort(attribute="a,b") with several of them.
+using Path = std::vector<Value>;
+Path path_of(Work& work, const Value& path) {
+  if (path.text() == nullptr) return {path};
+  Path parts;
   const std::string dot = ".";
-  for (const auto& part : split(*path.text(), &dot, -1, false)) {
+  split(*path.text(), &dot, -1, false, [&](std::string_view part) {
     const bool digits =
         !part.empty() && part.find_first_not_of("0123456789") == part.npos && part.size() < 10;
-    if (value.undefined()) return value;
-    value = item(value, digits ? of_whole(std::stoll(part)) : of_text(part));
+    parts.push_back(digits ? of_whole(std::stoll(std::string(part))) : work.text(part));
+  });
+  return parts;
+}
+Value at_path(Work& work, Value value, const Path& path, const Value* otherwise = nullptr) {
+  for (const auto& part : path) {
+    work.spend(1);
+    value = item(work, value, part);
+    if (otherwise != nullptr && value.undefined()) value = *otherwise;
   }
   return value;
 }
@@ -65,104 +86,133 @@ Arguments rest_of(const Arguments& arguments, std::size_t from) {
   return rest;
 }
 
-// Ignores case unless the filter is case sensitive.
-Value folded(const Value& value, bool case_sensitive) {
-  return case_sensitive || value.text() == nullptr ? value : of_text(lower(*value.text()));
-}
+// Returns the values that a filter compares: those at its paths, regardless of case unless it is
+// case sensitive.
+class Keys {
+ public:
+  explicit Keys(const Filtered& f)
+      : work_(f.work), exact_(f.flag("case_sensitive", false)), several_(f.name == "sort") {
+    const Value* path = f.given("attribute");
+    if (path == nullptr) {
+      paths_.emplace_back();
+    } else if (several_ && path->text() != nullptr) {
+      const std::string comma = ",";
+      split(*path->text(), &comma, -1, false,
+            [&](std::string_view one) { paths_.push_back(path_of(work_, work_.text(one))); });
+    } else {
+      paths_.push_back(path_of(work_, *path));
+    }
+  }
+  Value operator()(const Value& one) const {
+    if (!several_) return folded(at_path(work_, one, paths_[0]));
+    std::vector<Value> all;
+    for (const auto& path : paths_) all.push_back(folded(at_path(work_, one, path)));
+    return work_.list(std::move(all));
+  }
 
-Value sorted(const Filtered& f, const std::function<Value(const Value&)>& key) {
-  auto items = f.items();
-  for (std::size_t i = 1, log = 1; i < items.size(); i *= 2, ++log) f.work.spend(items.size());
-  f.work.spend(extent(f.value));
+ private:
+  Value folded(Value value) const {
+    if (exact_ || value.text() == nullptr) return value;
+    work_.read(value);
+    return work_.text(lower(*value.text()));
+  }
+  Work& work_;
+  bool exact_, several_;
+  std::vector<Path> paths_;
+};
+
+// Sorts the items by their keys, which are stably ordered also in reverse, as by Python's sorted().
+Value sorted(Work& work, const std::vector<Value>& items, bool down,
+             const std::function<Value(const Value&)>& key) {
   std::vector<std::pair<Value, Value>> keyed;
-  for (auto& one : items) keyed.emplace_back(key(one), one);
-  const bool down = f.flag(0, "reverse", false);
-  // The sort is stable, also in reverse, as Python's sorted() is.
+  work.spend(8 * items.size());
+  std::size_t sum = items.size();
+  for (const auto& one : items) {
+    keyed.emplace_back(key(one), one);
+    sum += extent(keyed.back().first);
+  }
+  work.spend(sum * static_cast<std::size_t>(std::bit_width(items.size())));
   std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
     return down ? less(b.first, a.first) : less(a.first, b.first);
   });
-  items.clear();
-  for (auto& [of, one] : keyed) items.push_back(std::move(one));
-  return of_list(std::move(items));
+  std::vector<Value> done;
+  for (auto& [of, one] : keyed) done.push_back(std::move(one));
+  return of_list(std::move(done));
 }
 
 Value sort_filter(const Filtered& f) {
-  const bool exact = f.flag(1, "case_sensitive", false);
-  const Value* path = f.find(2, "attribute");
-  return sorted(f, [&](const Value& one) {
-    return folded(path == nullptr || path->none() ? one : at_path(one, *path), exact);
-  });
+  return sorted(f.work, f.items()->items, f.flag("reverse", false), Keys(f));
 }
 
 Value dictsort(const Filtered& f) {
   if (f.value.dict() == nullptr) throw Fault("the filter dictsort takes a dict");
-  const bool exact = f.flag(0, "case_sensitive", false), down = f.flag(2, "reverse", false);
-  const Value* by = f.find(1, "by");
-  const std::int64_t place =
-      by != nullptr && by->text() != nullptr && *by->text() == "value" ? 1 : 0;
-  std::vector<Value> pairs;
-  for (const auto& [key, value] : f.value.dict()->members)
-    pairs.push_back(of_list({of_text(key), value}, List::Form::tuple));
-  const Value all = of_list(std::move(pairs));
-  const Arguments how{{of_bool(down)}, {}};
-  return sorted({f.work, f.name, all, how},
-                [&](const Value& one) { return folded(item(one, of_whole(place)), exact); });
+  const Value* by = f.find("by");
+  const bool by_value = by != nullptr && equal(*by, of_text("value"));
+  if (by != nullptr && !by_value && !equal(*by, of_text("key")))
+    throw Fault("dictsort: by takes key or value");
+  const Value pairs = call_method(f.work, f.value, "items", {});
+  const Keys keys(f);
+  return sorted(f.work, pairs.list()->items, f.flag("reverse", false),
+                [&](const Value& one) { return keys(one.list()->items[by_value ? 1 : 0]); });
 }
 
 Value unique(const Filtered& f) {
-  const bool exact = f.flag(0, "case_sensitive", false);
-  const Value* path = f.find(1, "attribute");
-  std::vector<Value> seen, kept;
-  for (const auto& one : f.items()) {
-    const Value key = folded(path == nullptr || path->none() ? one : at_path(one, *path), exact);
-    bool there = false;
-    for (const auto& other : seen) {
-      f.work.spend(std::min(extent(key), extent(other)));
-      there = there || equal(key, other);
-      if (there) break;
-    }
-    if (there) continue;
-    seen.push_back(key);
-    kept.push_back(one);
+  const auto before = [](const Value& a, const Value& b) { return key_order(a, b) < 0; };
+  std::set<Value, decltype(before)> seen(before);
+  const auto items = f.items();
+  const auto log = static_cast<std::size_t>(std::bit_width(items->items.size()));
+  const Keys keys(f);
+  std::vector<Value> kept;
+  for (const auto& one : items->items) {
+    Value key = keys(one);
+    f.work.spend(8 + extent(key) * log);
+    key_order(key, key);  // refuses what is no key
+    if (seen.insert(std::move(key)).second) kept.push_back(one);
   }
   return of_list(std::move(kept), List::Form::lazy);
 }
 
 Value map_filter(const Filtered& f) {
+  if (!truth(f.value)) return of_list({}, List::Form::lazy);
+  const auto items = f.items();
   std::vector<Value> made;
-  if (const Value* path = f.find(f.arguments.plain.size(), "attribute")) {
-    const Value* otherwise = f.find(f.arguments.plain.size(), "default");
-    for (const auto& one : f.items()) {
-      made.push_back(at_path(one, *path));
-      if (made.back().undefined() && otherwise != nullptr) made.back() = *otherwise;
-    }
+  f.work.spend(2 * items->items.size());
+  if (f.arguments.plain.empty()) {
+    const Value* path = f.arguments.find(0, "attribute");
+    if (path == nullptr) throw Fault("map takes a filter's name or attribute=...");
+    for (const auto& [name, value] : f.arguments.named)
+      if (name != "attribute" && name != "default")
+        throw Fault(fmt::format("map takes no argument {}", name.substr(0, 100)));
+    const Value* otherwise = f.given("default");
+    const Path parts = path_of(f.work, *path);
+    for (const auto& one : items->items) made.push_back(at_path(f.work, one, parts, otherwise));
     return of_list(std::move(made), List::Form::lazy);
   }
-  if (f.arguments.plain.empty() || f.arguments.plain[0].text() == nullptr)
-    throw Fault("map takes a filter's name or attribute=...");
+  if (f.arguments.plain[0].text() == nullptr) throw Fault("map takes a filter's name");
   const Arguments rest = rest_of(f.arguments, 1);
-  for (const auto& one : f.items())
+  for (const auto& one : items->items)
     made.push_back(apply_filter(f.work, *f.arguments.plain[0].text(), one, rest));
   return of_list(std::move(made), List::Form::lazy);
 }
 
 // Implements select, reject, selectattr and rejectattr.
 Value choose(const Filtered& f, bool by_attribute, bool wanted) {
+  if (!truth(f.value)) return of_list({}, List::Form::lazy);
   std::size_t from = 0;
-  const Value* path = nullptr;
+  Path path;
   if (by_attribute) {
     if (f.arguments.plain.empty())
       throw Fault(fmt::format("{} takes the name of an attribute", f.name));
-    path = &f.arguments.plain[from++];
+    path = path_of(f.work, f.arguments.plain[from++]);
   }
-  const Value* test = f.find(from, "");
+  const Value* test = f.arguments.find(from, "");
   if (test != nullptr && test->text() == nullptr)
     throw Fault(fmt::format("{}: takes the name of a test", f.name));
   const Arguments rest = rest_of(f.arguments, from + 1);
   std::vector<Value> kept;
-  for (const auto& one : f.items()) {
-    f.work.spend(1);
-    const Value of = path != nullptr ? at_path(one, *path) : one;
+  for (const auto items = f.items(); const auto& one : items->items) {
+    f.work.spend(3);
+    const Value of = at_path(f.work, one, path);
     const bool holds = test == nullptr ? truth(of) : apply_test(f.work, *test->text(), of, rest);
     if (holds == wanted) kept.push_back(one);
   }
@@ -171,17 +221,15 @@ Value choose(const Filtered& f, bool by_attribute, bool wanted) {
 
 Value json_filter(const Filtered& f) {
   JsonForm form;
-  form.ascii = f.flag(0, "ensure_ascii", false);
-  const Value* indent = f.find(1, "indent");
-  if (indent != nullptr && !indent->none()) {
+  form.ascii = f.flag("ensure_ascii", false);
+  if (const Value* indent = f.given("indent")) {
     std::int64_t width = 0;
     if (!indent->whole(width) || width < 0 || width > 64)
       throw Fault("tojson: indent takes 0 to 64");
     form.indent = static_cast<int>(width);
     form.comma = ",";
   }
-  if (const Value* separators = f.find(2, "separators");
-      separators != nullptr && !separators->none()) {
+  if (const Value* separators = f.given("separators")) {
     const auto* list = separators->list();
     if (list == nullptr || list->items.size() != 2 || list->items[0].text() == nullptr ||
         list->items[1].text() == nullptr)
@@ -189,68 +237,100 @@ Value json_filter(const Filtered& f) {
     form.comma = *list->items[0].text();
     form.colon = *list->items[1].text();
   }
-  form.sorted = f.flag(3, "sort_keys", false);
-  const auto elements = static_cast<double>(extent(f.value));
-  f.work.expect_room(elements * static_cast<double>(std::max(0, form.indent) + 1));
-  f.work.expect_room(elements * static_cast<double>(form.comma.size() + form.colon.size()));
-  return f.made(to_json(f.value, form));
+  form.sorted = f.flag("sort_keys", false);
+  return f.work.json(f.value, form);
 }
 
 Value indent_filter(const Filtered& f) {
-  const Value* width = f.find(0, "width");
-  std::string by(4, ' ');
-  if (width != nullptr && width->text() != nullptr) {
+  const Value* width = f.find("width");
+  std::string by;
+  if (width != nullptr && width->text() != nullptr)
     by = *width->text();
-  } else {
-    const auto n = f.whole(0, "width", 4);
-    f.work.expect_room(static_cast<double>(n));
-    by.assign(static_cast<std::size_t>(std::max<std::int64_t>(0, n)), ' ');
-  }
-  const bool first = f.flag(1, "first", false), blank = f.flag(2, "blank", false);
-  const auto lines = split_lines(f.text() + "\n", false);
-  f.work.expect_room(static_cast<double>(lines.size()) * static_cast<double>(by.size()));
+  else
+    by = padded(f.work, "", f.whole("width", 4), '>', " ");
+  const bool first = f.flag("first", false), blank = f.flag("blank", false);
   std::string out = first ? by : "";
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    if (i > 0) out += '\n';
-    if (i > 0 && (blank || !lines[i].empty())) out += by;
-    out += lines[i];
-  }
-  return f.made(std::move(out));
+  bool begins = true;
+  if (f.value.text() == nullptr) throw Fault("the filter indent takes a text");
+  split_lines(f.text() + "\n", false, [&](std::string_view line) {
+    f.work.expect_room(static_cast<double>(out.size() + by.size() + line.size()));
+    f.work.spend_bytes(by.size());
+    if (!begins) out += '\n';
+    if (!begins && (blank || !line.empty())) out += by;
+    out += line;
+    begins = false;
+  });
+  return f.made(out);
 }
 
-std::optional<double> read_number(std::string text) {
-  std::erase(text, '_');
-  const std::string bare(stripped(text, nullptr, true, true));
-  const char* begin = bare.data() + (bare.starts_with('+') ? 1 : 0);
+// Reads a number as Python does: decimal digits of any script, with _ between them, within white
+// space. Returns nothing for other texts.
+std::optional<std::string> ascii_number(const std::string& text) {
+  std::string out;
+  bool digit = false, fits = true;
+  each_character(stripped(text, nullptr, true, true), [&](std::string_view c, std::uint32_t code) {
+    const int value = decimal_value(code);
+    if (out.ends_with('_')) {
+      fits = fits && value >= 0;
+      out.pop_back();
+    }
+    fits = fits && (code != '_' || digit);
+    digit = value >= 0;
+    if (digit)
+      out += static_cast<char>('0' + value);
+    else
+      out += c;
+  });
+  if (!fits || out.ends_with('_') || out.find_first_of("()") != out.npos) return std::nullopt;
+  if (out.starts_with('+') && !out.starts_with("+-")) out.erase(0, 1);
+  return out;
+}
+
+std::optional<double> read_number(const std::string& text) {
+  const auto bare = ascii_number(text);
+  if (!bare || bare->empty()) return std::nullopt;
   double number = 0;
-  const auto [end, error] = std::from_chars(begin, bare.data() + bare.size(), number);
-  if (bare.empty() || error != std::errc() || end != bare.data() + bare.size()) return std::nullopt;
-  return number;
+  const auto [end, error] = std::from_chars(bare->data(), bare->data() + bare->size(), number);
+  if (end != bare->data() + bare->size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) return std::strtod(bare->c_str(), nullptr);
+  return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
 Value int_filter(const Filtered& f) {
-  const Value* otherwise = f.find(0, "default");
-  Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
-  const auto base = f.whole(1, "base", 10);
-  if (base != 10) throw Fault("the filter int with a base is not supported");
+  const Value* otherwise = f.find("default");
+  const Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
+  const auto base = f.whole("base", 10);
+  if (base < 2 || base > 36) throw Fault("the filter int: base takes 2 to 36");
+  f.refuse_undefined();
   if (std::int64_t n = 0; f.value.whole(n)) return of_whole(n);
   std::optional<double> number;
-  if (double real = 0; f.value.number(real)) number = real;
+  if (double real = 0; f.value.number(real)) {
+    if (std::isinf(real)) throw Fault("the number is too large");
+    number = real;
+  }
   if (const auto* text = f.value.text()) {
-    const std::string bare(stripped(*text, nullptr, true, true));
-    std::int64_t n = 0;
-    const char* begin = bare.data() + (bare.starts_with('+') ? 1 : 0);
-    const auto [end, error] = std::from_chars(begin, bare.data() + bare.size(), n);
-    if (!bare.empty() && error == std::errc() && end == bare.data() + bare.size())
-      return of_whole(n);
+    if (auto bare = ascii_number(*text); bare && !bare->empty()) {
+      const std::size_t sign = bare->starts_with('-') ? 1 : 0;
+      const char mark = base == 16 ? 'x' : base == 8 ? 'o' : base == 2 ? 'b' : '\0';
+      if (bare->size() > sign + 2 && (*bare)[sign] == '0' && ((*bare)[sign + 1] | 32) == mark)
+        bare->erase(sign, 2);
+      std::int64_t n = 0;
+      const char* const all = bare->data() + bare->size();
+      const auto [end, error] = std::from_chars(bare->data(), all, n, static_cast<int>(base));
+      if (end == all && error == std::errc()) return of_whole(n);
+      if (end == all && error == std::errc::result_out_of_range)
+        throw Fault("the number is too large");
+    }
     number = read_number(*text);
   }
-  if (!number || !(std::abs(*number) < 9e18)) return fallback;
+  if (!number || !std::isfinite(*number)) return fallback;
+  if (!(std::abs(*number) < 9e18)) throw Fault("the number is too large");
   return of_whole(static_cast<std::int64_t>(*number));
 }
 
 Value float_filter(const Filtered& f) {
-  const Value* otherwise = f.find(0, "default");
+  const Value* otherwise = f.find("default");
+  f.refuse_undefined();
   if (double real = 0; f.value.number(real)) return {real};
   if (f.value.text() != nullptr)
     if (const auto number = read_number(*f.value.text())) return {*number};
@@ -258,9 +338,9 @@ Value float_filter(const Filtered& f) {
 }
 
 Value round_filter(const Filtered& f) {
-  const auto places = f.whole(0, "precision", 0);
-  const Value* given = f.find(1, "method");
-  const std::string method = given != nullptr ? printed(*given) : "common";
+  const auto places = f.whole("precision", 0);
+  const Value* given = f.find("method");
+  const std::string method = given != nullptr ? f.shown("method") : "common";
   double number = 0;
   if (!f.value.number(number)) throw Fault("the filter round takes a number");
   if (places < 0 || places > 15) throw Fault("round: precision takes 0 to 15");
@@ -268,7 +348,7 @@ Value round_filter(const Filtered& f) {
   if (method == "ceil") return {std::ceil(number * scale) / scale};
   if (method == "floor") return {std::floor(number * scale) / scale};
   if (method != "common") throw Fault("round: method takes common, ceil or floor");
-  if (f.value.holds<std::int64_t>()) return f.value;
+  if (std::int64_t n = 0; f.value.whole(n)) return of_whole(n);
   if (!std::isfinite(number)) return f.value;
   return {std::strtod(fmt::format("{:.{}f}", number, places).c_str(), nullptr)};
 }
@@ -276,23 +356,24 @@ Value round_filter(const Filtered& f) {
 Value abs_filter(const Filtered& f) {
   double number = 0;
   if (!f.value.number(number)) throw Fault("the filter abs takes a number");
+  if (std::int64_t n = 0; number >= 0 && f.value.whole(n)) return of_whole(n);
   return number < 0 ? negative(f.value) : f.value;
 }
 
 Value join_filter(const Filtered& f) {
-  const Value* between = f.find(0, "d");
-  const std::string separator = between != nullptr ? printed(*between) : "";
-  const Value* path = f.find(1, "attribute");
+  const std::string separator = f.find("d") != nullptr ? f.shown("d") : "";
+  const Value* given = f.given("attribute");
+  const Path path = given != nullptr ? path_of(f.work, *given) : Path();
   std::string out;
   bool first = true;
-  for (const auto& one : f.items()) {
-    const Value value = path != nullptr && !path->none() ? at_path(one, *path) : one;
-    f.work.spend(1 + extent(value) + separator.size() / 16);
+  for (const auto items = f.items(); const auto& one : items->items) {
+    const std::string text = f.work.print(at_path(f.work, one, path));
+    f.work.expect_room(static_cast<double>(out.size() + separator.size() + text.size()));
+    f.work.spend_bytes(separator.size() + text.size());
     if (!std::exchange(first, false)) out += separator;
-    out += printed(value);
-    f.work.expect_room(static_cast<double>(out.size()));
+    out += text;
   }
-  return f.made(std::move(out));
+  return of_text(std::move(out));
 }
 
 Value length_filter(const Filtered& f) {
@@ -310,37 +391,53 @@ Value end_filter(const Filtered& f, bool first) {
   const auto* list = f.value.list();
   if (!first && list != nullptr && list->form == List::Form::lazy)
     throw Fault("the filter last does not take a generator; apply | list first");
-  const auto items = f.items();
-  if (items.empty()) return undefined("there is no such item: the list is empty");
-  return first ? items.front() : items.back();
+  std::shared_ptr<const List> items;
+  if (const auto* text = f.value.text(); text != nullptr && !text->empty()) {
+    const char *begin = text->data(), *end = begin + text->size();
+    return first ? f.made({begin, decode_char(begin, end).bytes})
+                 : f.made({previous_char(begin, end), end});
+  }
+  items = f.items();
+  if (items->items.empty()) return undefined("there is no such item: the list is empty");
+  return first ? items->items.front() : items->items.back();
 }
 
 Value reverse_filter(const Filtered& f) {
-  auto items = f.items();
-  std::reverse(items.begin(), items.end());
-  if (f.value.text() == nullptr) return of_list(std::move(items), List::Form::lazy);
-  std::string out;
-  for (const auto& one : items) out += *one.text();
-  return f.made(std::move(out));
+  if (const auto* text = f.value.text()) {
+    std::string out;
+    for (const char *begin = text->data(), *p = begin + text->size(); p > begin;) {
+      const char* const before = previous_char(begin, p);
+      out.append(before, p);
+      p = before;
+    }
+    return f.made(out);
+  }
+  const auto items = f.items();
+  return f.work.list({items->items.rbegin(), items->items.rend()}, List::Form::lazy);
 }
 
 Value extreme(const Filtered& f, bool most) {
   const auto items = f.items();
-  if (items.empty()) return undefined("there is no such item: the list is empty");
-  const bool exact = f.flag(0, "case_sensitive", false);
-  const auto key = [&](const Value& one) { return folded(one, exact); };
-  const Value* best = items.data();
-  for (const auto& one : items)
-    if (most ? less(key(*best), key(one)) : less(key(one), key(*best))) best = &one;
+  if (items->items.empty()) return undefined("there is no such item: the list is empty");
+  const Keys keys(f);
+  const Value* best = nullptr;
+  Value best_key;
+  for (const auto& one : items->items) {
+    Value key = keys(one);
+    f.work.read(key);
+    if (best != nullptr && !(most ? less(best_key, key) : less(key, best_key))) continue;
+    best = &one;
+    best_key = std::move(key);
+  }
   return *best;
 }
 
 Value sum_filter(const Filtered& f) {
-  const Value* path = f.find(0, "attribute");
-  const Value* start = f.find(1, "start");
+  const Value *given = f.given("attribute"), *start = f.find("start");
+  const Path path = given != nullptr ? path_of(f.work, *given) : Path();
   Value sum = start != nullptr ? *start : of_whole(0);
-  for (const auto& one : f.items())
-    sum = operate(f.work, "+", sum, path != nullptr && !path->none() ? at_path(one, *path) : one);
+  for (const auto items = f.items(); const auto& one : items->items)
+    sum = operate(f.work, "+", sum, at_path(f.work, one, path));
   return sum;
 }
 
@@ -367,81 +464,113 @@ Value escape_filter(const Filtered& f) {
     else
       out += c;
   }
-  return f.made(std::move(out));
+  return f.made(out);
 }
 
 Value replace_filter(const Filtered& f) {
-  const std::string text = f.text(), from = f.shown(0, "old"), to = f.shown(1, "new");
-  if (to.size() > from.size())
-    f.work.expect_room(static_cast<double>(text.size() + 1) * static_cast<double>(to.size() + 1) /
-                       static_cast<double>(std::max<std::size_t>(1, from.size())));
-  return f.made(replaced(text, from, to, f.whole(2, "count", -1)));
+  return of_text(
+      replaced(f.text(), f.shown("old"), f.shown("new"), f.whole("count", -1), f.work.room()));
 }
 
 Value trim_filter(const Filtered& f) {
-  const Value* chars = f.find(0, "chars");
-  if (chars != nullptr && !chars->none() && chars->text() == nullptr)
-    throw Fault("trim takes a text");
-  const std::string text = f.text();
-  return f.made(
-      std::string(stripped(text, chars != nullptr ? chars->text() : nullptr, true, true)));
+  const Value* chars = f.given("chars");
+  if (chars != nullptr && chars->text() == nullptr) throw Fault("trim takes a text");
+  if (chars != nullptr) f.work.read(*chars);
+  return f.made(stripped(f.text(), chars != nullptr ? chars->text() : nullptr, true, true));
 }
 
 Value default_filter(const Filtered& f) {
-  const bool falls = f.value.undefined() || (f.flag(1, "boolean", false) && !truth(f.value));
+  const bool falls = f.value.undefined() || (f.flag("boolean", false) && !truth(f.value));
   if (!falls) return f.value;
-  const Value* otherwise = f.find(0, "default_value");
+  const Value* otherwise = f.find("default_value");
   return otherwise != nullptr ? *otherwise : of_text("");
 }
 
-using FilterCall = Value (*)(const Filtered&);
-const std::map<std::string_view, FilterCall>& filters() {
-  static const std::map<std::string_view, FilterCall> kFilters = {
-      {"abs", abs_filter},
-      {"attr", [](const Filtered& f) { return attribute(f.value, f.shown(0, "name")); }},
-      {"capitalize", [](const Filtered& f) { return f.made(capitalized(f.text())); }},
-      {"count", length_filter},
-      {"d", default_filter},
-      {"default", default_filter},
-      {"dictsort", dictsort},
-      {"e", escape_filter},
-      {"escape", escape_filter},
-      {"first", [](const Filtered& f) { return end_filter(f, true); }},
-      {"float", float_filter},
-      {"indent", indent_filter},
-      {"int", int_filter},
-      {"items", items_filter},
-      {"join", join_filter},
-      {"last", [](const Filtered& f) { return end_filter(f, false); }},
-      {"length", length_filter},
-      {"list", [](const Filtered& f) { return of_list(f.items()); }},
-      {"lower", [](const Filtered& f) { return f.made(lower(f.text())); }},
-      {"map", map_filter},
-      {"max", [](const Filtered& f) { return extreme(f, true); }},
-      {"min", [](const Filtered& f) { return extreme(f, false); }},
-      {"reject", [](const Filtered& f) { return choose(f, false, false); }},
-      {"rejectattr", [](const Filtered& f) { return choose(f, true, false); }},
-      {"replace", replace_filter},
-      {"reverse", reverse_filter},
-      {"round", round_filter},
-      {"safe", [](const Filtered& f) { return f.made(f.text()); }},
-      {"select", [](const Filtered& f) { return choose(f, false, true); }},
-      {"selectattr", [](const Filtered& f) { return choose(f, true, true); }},
-      {"sort", sort_filter},
-      {"string", [](const Filtered& f) { return f.made(f.text()); }},
-      {"sum", sum_filter},
-      {"title", [](const Filtered& f) { return f.made(title_words(f.text())); }},
-      {"tojson", json_filter},
-      {"trim", trim_filter},
-      {"unique", unique},
-      {"upper", [](const Filtered& f) { return f.made(upper(f.text())); }},
-      {"wordcount",
-       [](const Filtered& f) { return of_whole(std::ssize(split(f.text(), nullptr, -1, false))); }},
+Value format_filter(const Filtered& f) {
+  if (f.arguments.named.empty())
+    return percent_format(f.work, f.text(), of_list(f.arguments.plain, List::Form::tuple));
+  if (!f.arguments.plain.empty()) throw Fault("format takes values either in order or by names");
+  std::vector<std::pair<Value, Value>> members;
+  for (const auto& [name, value] : f.arguments.named) members.emplace_back(f.made(name), value);
+  return percent_format(f.work, f.text(), of_dict(std::move(members)));
+}
+
+Value word_count(const Filtered& f) {
+  std::int64_t n = 0;
+  bool within = false;
+  each_character(f.text(), [&](std::string_view, std::uint32_t code) {
+    const bool word = code == '_' || is_alnum(code);
+    n += word && !within ? 1 : 0;
+    within = word;
+  });
+  return of_whole(n);
+}
+
+template <std::string Map(std::string_view)>
+Value case_filter(const Filtered& f) {
+  return f.made(Map(f.text()));
+}
+Value text_filter(const Filtered& f) { return f.made(f.text()); }
+
+struct Filter {
+  Value (*call)(const Filtered&);
+  std::vector<std::string_view> parameters = {};
+  bool any = false;  // it takes further arguments
+};
+const std::map<std::string_view, Filter>& filters() {
+  static const std::map<std::string_view, Filter> kFilters = {
+      {"abs", {abs_filter}},
+      {"attr",
+       {[](const Filtered& f) { return attribute(f.work, f.value, f.shown("name")); }, {"name"}}},
+      {"capitalize", {case_filter<capitalized>}},
+      {"center",
+       {[](const Filtered& f) {
+          return call_method(f.work, f.made(f.text()), "center",
+                             {{of_whole(f.whole("width", 80))}});
+        },
+        {"width"}}},
+      {"count", {length_filter}},
+      {"d", {default_filter, {"default_value", "boolean"}}},
+      {"default", {default_filter, {"default_value", "boolean"}}},
+      {"dictsort", {dictsort, {"case_sensitive", "by", "reverse"}}},
+      {"e", {escape_filter}},
+      {"escape", {escape_filter}},
+      {"first", {[](const Filtered& f) { return end_filter(f, true); }}},
+      {"float", {float_filter, {"default"}}},
+      {"format", {format_filter, {}, true}},
+      {"indent", {indent_filter, {"width", "first", "blank"}}},
+      {"int", {int_filter, {"default", "base"}}},
+      {"items", {items_filter}},
+      {"join", {join_filter, {"d", "attribute"}}},
+      {"last", {[](const Filtered& f) { return end_filter(f, false); }}},
+      {"length", {length_filter}},
+      {"list", {[](const Filtered& f) { return f.work.list(f.items()->items); }}},
+      {"lower", {case_filter<lower>}},
+      {"map", {map_filter, {}, true}},
+      {"max",
+       {[](const Filtered& f) { return extreme(f, true); }, {"case_sensitive", "attribute"}}},
+      {"min",
+       {[](const Filtered& f) { return extreme(f, false); }, {"case_sensitive", "attribute"}}},
+      {"reject", {[](const Filtered& f) { return choose(f, false, false); }, {}, true}},
+      {"rejectattr", {[](const Filtered& f) { return choose(f, true, false); }, {}, true}},
+      {"replace", {replace_filter, {"old", "new", "count"}}},
+      {"reverse", {reverse_filter}},
+      {"round", {round_filter, {"precision", "method"}}},
+      {"safe", {text_filter}},
+      {"select", {[](const Filtered& f) { return choose(f, false, true); }, {}, true}},
+      {"selectattr", {[](const Filtered& f) { return choose(f, true, true); }, {}, true}},
+      {"sort", {sort_filter, {"reverse", "case_sensitive", "attribute"}}},
+      {"string", {text_filter}},
+      {"sum", {sum_filter, {"attribute", "start"}}},
+      {"title", {case_filter<title_words>}},
+      {"tojson", {json_filter, {"ensure_ascii", "indent", "separators", "sort_keys"}}},
+      {"trim", {trim_filter, {"chars"}}},
+      {"unique", {unique, {"case_sensitive", "attribute"}}},
+      {"upper", {case_filter<upper>}},
+      {"wordcount", {word_count}},
   };
   return kFilters;
 }
-
-bool is_text_of(const Value& value, CharTest test) { return all_are(printed(value), test); }
 
 const Value& only(const std::string& name, const Arguments& arguments) {
   if (arguments.plain.size() != 1) throw Fault(fmt::format("the test {} takes one value", name));
@@ -462,8 +591,15 @@ Value apply_filter(Work& work, const std::string& name, const Value& value,
   if (found == filters().end())
     throw Fault(fmt::format("the filter {} is not supported", name.substr(0, 100)));
   work.spend(1);
-  work.read(value);
-  return found->second({work, name, value, arguments});
+  const auto& [call, parameters, any] = found->second;
+  if (!any && arguments.plain.size() > parameters.size())
+    throw Fault(fmt::format("the filter {} takes not more than {} argument{}", name,
+                            parameters.size(), parameters.size() == 1 ? "" : "s"));
+  for (const auto& [own, given] : arguments.named)
+    if (!any && std::find(parameters.begin(), parameters.end(), own) == parameters.end())
+      throw Fault(fmt::format("the filter {} takes no argument {}", name, own.substr(0, 100)));
+  if (value.text() != nullptr) work.read(value);
+  return call({work, name, value, arguments, parameters});
 }
 
 bool apply_test(Work& work, const std::string& name, const Value& value,
@@ -487,8 +623,7 @@ bool apply_test(Work& work, const std::string& name, const Value& value,
     return listed || (value.list() != nullptr && value.list()->form != List::Form::lazy);
   if (name == "callable")
     return value.undefined() || value.holds<std::shared_ptr<const Function>>();
-  if (name == "lower") return is_text_of(value, CharTest::lower);
-  if (name == "upper") return is_text_of(value, CharTest::upper);
+  if (name == "lower" || name == "upper") return is_of_case(work.print(value), name == "upper");
   if (name == "odd") return integer(name, value) % 2 != 0;
   if (name == "even") return integer(name, value) % 2 == 0;
   if (name == "divisibleby") {

@@ -16,25 +16,7 @@ bool begins_name(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 bool in_name(char c) { return begins_name(c) || std::isdigit(static_cast<unsigned char>(c)) != 0; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-void append_code(std::string& out, std::uint32_t code) {
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xC0 | code >> 6);
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xE0 | code >> 12);
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  } else {
-    out += static_cast<char>(0xF0 | code >> 18);
-    out += static_cast<char>(0x80 | (code >> 12 & 0x3F));
-    out += static_cast<char>(0x80 | (code >> 6 & 0x3F));
-    out += static_cast<char>(0x80 | (code & 0x3F));
-  }
-}
+bool is_ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
 class Lexer {
  public:
@@ -194,7 +176,7 @@ class Lexer {
     if (begins_name(c)) {
       while (end < text_.size() && in_name(text_[end])) ++end;
       put(Token::What::name, text_.substr(at_, end - at_));
-    } else if (is_digit(c)) {
+    } else if (is_ascii_digit(c)) {
       end = number();
       return advance(end);
     } else if (c == '"' || c == '\'') {
@@ -223,13 +205,13 @@ class Lexer {
     std::size_t end = at_;
     const auto digits = [&] {
       while (end < text_.size() &&
-             (is_digit(text_[end]) ||
-              (text_[end] == '_' && end + 1 < text_.size() && is_digit(text_[end + 1]))))
+             (is_ascii_digit(text_[end]) ||
+              (text_[end] == '_' && end + 1 < text_.size() && is_ascii_digit(text_[end + 1]))))
         ++end;
     };
     digits();
     bool real = false;
-    if (end + 1 < text_.size() && text_[end] == '.' && is_digit(text_[end + 1])) {
+    if (end + 1 < text_.size() && text_[end] == '.' && is_ascii_digit(text_[end + 1])) {
       real = true;
       ++end;
       digits();
@@ -237,7 +219,7 @@ class Lexer {
     if (end < text_.size() && (text_[end] == 'e' || text_[end] == 'E')) {
       std::size_t exponent = end + 1;
       if (exponent < text_.size() && (text_[exponent] == '+' || text_[exponent] == '-')) ++exponent;
-      if (exponent < text_.size() && is_digit(text_[exponent])) {
+      if (exponent < text_.size() && is_ascii_digit(text_[exponent])) {
         real = true;
         end = exponent;
         digits();
@@ -312,7 +294,7 @@ class Lexer {
     for (std::size_t i = from; i < from + digits; ++i) {
       const char c = i < text_.size() ? text_[i] : ' ';
       if (std::isxdigit(static_cast<unsigned char>(c)) == 0) fail("an escape without its digits");
-      const int value = is_digit(c) ? c - '0' : std::tolower(c) - 'a' + 10;
+      const int value = is_ascii_digit(c) ? c - '0' : std::tolower(c) - 'a' + 10;
       code = code * 16 + static_cast<std::uint32_t>(value);
     }
     return code;

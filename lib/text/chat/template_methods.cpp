@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "text/chat/template_calls.h"
@@ -9,30 +10,20 @@
 namespace text::chat {
 namespace {
 
-using Names = std::set<std::string_view>;
+using NameSet = std::set<std::string_view>;
 
-const Names kTextMethods = {"strip",        "lstrip",     "rstrip",    "split",     "rsplit",
-                            "splitlines",   "startswith", "endswith",  "upper",     "lower",
-                            "title",        "capitalize", "replace",   "find",      "rfind",
-                            "index",        "count",      "join",      "isdigit",   "isalpha",
-                            "isalnum",      "isspace",    "isupper",   "islower",   "removeprefix",
-                            "removesuffix", "zfill",      "partition", "rpartition"};
-const Names kDictMethods = {"get", "items", "keys", "values", "copy"};
-const Names kListMethods = {"index", "count", "copy"};
+// Members of Python's types that are not supported here, so that messages are true.
+const NameSet kOtherMethods = {
+    "encode",           "translate", "maketrans", "isidentifier", "isprintable",
+    "fromkeys",         "hex",       "to_bytes",  "from_bytes",   "bit_length",
+    "as_integer_ratio", "conjugate", "fromhex",   "bit_count",    "is_integer"};
 // Names that transformers' sandbox refuses too.
-const Names kChanging = {"append", "extend",  "insert", "pop",        "remove", "clear",
-                         "update", "reverse", "sort",   "setdefault", "popitem"};
+const NameSet kChanging = {"append", "extend",  "insert", "pop",        "remove", "clear",
+                           "update", "reverse", "sort",   "setdefault", "popitem"};
 
 Value method(const Value& of, const std::string& name) {
   return {std::make_shared<const Function>(
       Function{name, std::make_shared<const Value>(of), nullptr, {}})};
-}
-
-const Names* methods_of(const Value& value) {
-  if (value.text() != nullptr) return &kTextMethods;
-  if (value.dict() != nullptr) return &kDictMethods;
-  const auto* list = value.list();
-  return list != nullptr && list->form != List::Form::lazy ? &kListMethods : nullptr;
 }
 
 Value missing(const Value& of, const std::string& name) {
@@ -92,141 +83,265 @@ class Given {
   const Arguments& arguments_;
 };
 
-bool begins_or_ends(const std::string& text, const Given& given, bool begins) {
-  const Value* with = given.find(0);
-  const auto fits = [&](const Value& one) {
-    if (one.text() == nullptr) throw Fault("startswith() and endswith() take texts");
-    return begins ? text.starts_with(*one.text()) : text.ends_with(*one.text());
+// A part of a text: from the character `begin` to the character `end`, as find() takes them.
+struct Bounded {
+  std::string_view text;
+  std::size_t before = 0;  // the characters before it
+  bool outside = false;    // it begins after the text's end
+};
+Bounded bounded(const std::string& text, const Given& given, std::size_t place) {
+  if (given.find(place) == nullptr && given.find(place + 1) == nullptr) return {text};
+  const auto size = static_cast<std::int64_t>(character_count(text));
+  const auto bound = [&](std::size_t i, std::int64_t otherwise) {
+    const auto at = given.whole(i, "", otherwise);
+    return at < 0 ? std::max<std::int64_t>(0, at + size) : at;
   };
-  if (with != nullptr && with->list() != nullptr)
-    return std::any_of(with->list()->items.begin(), with->list()->items.end(), fits);
-  given.text(0);
-  return fits(*with);
+  const auto begin = bound(place, 0), end = std::min(bound(place + 1, size), size);
+  if (begin > end) return {{}, 0, true};
+  const auto from = byte_of(text, static_cast<std::size_t>(begin));
+  const auto rest = std::string_view(text).substr(from);
+  return {rest.substr(0, byte_of(rest, static_cast<std::size_t>(end - begin))),
+          static_cast<std::size_t>(begin)};
 }
 
-Value texts(Work& work, const std::vector<std::string>& parts, List::Form form = List::Form::list) {
+// The object and the arguments of a method of texts.
+struct TextCall {
+  Work& work;
+  const std::string& text;
+  const std::string& name;
+  const Given& given;
+  const Arguments& arguments;
+
+  Value made(std::string_view part) const { return work.text(part); }
+  bool is(std::string_view other) const { return name == other; }
+};
+Value texts(Work& work, const std::vector<std::string_view>& parts) {
   std::vector<Value> items;
-  for (const auto& part : parts) items.push_back(work.text(part));
-  return of_list(std::move(items), form);
+  for (const auto part : parts) items.push_back(work.text(part));
+  return work.list(std::move(items), List::Form::tuple);
 }
 
-Value text_method(Work& work, const std::string& text, const std::string& name,
-                  const Given& given) {
-  work.spend(1 + text.size() / 16);
-  const auto made = [&](std::string_view part) { return work.text(std::string(part)); };
-  if (name == "strip" || name == "lstrip" || name == "rstrip")
-    return made(stripped(text, given.text_or_none(0), name != "rstrip", name != "lstrip"));
-  if (name == "split" || name == "rsplit") {
-    const auto* separator = given.text_or_none(0, "sep");
-    if (separator != nullptr && separator->empty()) throw Fault("split() by an empty text");
-    return texts(work, split(text, separator, given.whole(1, "maxsplit", -1), name == "rsplit"));
-  }
-  if (name == "splitlines") {
-    const Value* keep = given.find(0, "keepends");
-    return texts(work, split_lines(text, keep != nullptr && truth(*keep)));
-  }
-  if (name == "startswith" || name == "endswith")
-    return of_bool(begins_or_ends(text, given, name == "startswith"));
-  if (name == "upper") return made(upper(text));
-  if (name == "lower") return made(lower(text));
-  if (name == "title") return made(titled(text));
-  if (name == "capitalize") return made(capitalized(text));
-  if (name == "replace") {
-    const std::string &from = given.text(0), &to = given.text(1);
-    const auto most = given.whole(2, "count", -1);
-    if (to.size() > from.size())
-      work.expect_room(static_cast<double>(text.size() + 1) * static_cast<double>(to.size() + 1) /
-                       static_cast<double>(std::max<std::size_t>(1, from.size())));
-    return made(replaced(text, from, to, most));
-  }
-  if (name == "find" || name == "rfind" || name == "index") {
-    if (given.find(1) != nullptr)
-      throw Fault(fmt::format("{}() with bounds is not supported", name));
-    const auto at = name == "rfind" ? text.rfind(given.text(0)) : text.find(given.text(0));
-    if (at != text.npos)
-      return of_whole(
-          static_cast<std::int64_t>(character_count(std::string_view(text).substr(0, at))));
-    if (name == "index") throw Fault("index(): the text is not there");
-    return of_whole(-1);
-  }
-  if (name == "count") {
-    const std::string& part = given.text(0);
-    if (part.empty()) return of_whole(static_cast<std::int64_t>(character_count(text)) + 1);
-    std::int64_t n = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; at += part.size()) ++n;
-    return of_whole(n);
-  }
-  if (name == "join") {
-    const Value* all = given.find(0);
-    if (all == nullptr) throw Fault("join() takes a list");
-    std::string out;
-    bool first = true;
-    for (const auto& one : elements(*all)) {
-      if (one.text() == nullptr) throw Fault("join() takes a list of texts");
-      if (!std::exchange(first, false)) out += text;
-      out += *one.text();
-      work.expect_room(static_cast<double>(out.size()));
-      work.spend(1 + (one.text()->size() + text.size()) / 16);
-    }
-    return made(out);
-  }
-  if (name == "removeprefix" || name == "removesuffix") {
-    const bool front = name == "removeprefix";
-    const std::string& part = given.text(0);
-    const bool has = front ? text.starts_with(part) : text.ends_with(part);
-    return made(
-        has ? std::string_view(text).substr(front ? part.size() : 0, text.size() - part.size())
-            : text);
-  }
-  if (name == "partition" || name == "rpartition") {
-    const std::string& part = given.text(0);
-    const bool back = name == "rpartition";
-    if (part.empty()) throw Fault("partition() by an empty text");
-    const auto at = back ? text.rfind(part) : text.find(part);
-    if (at == text.npos)
-      return back ? texts(work, {"", "", text}, List::Form::tuple)
-                  : texts(work, {text, "", ""}, List::Form::tuple);
-    return texts(work, {text.substr(0, at), part, text.substr(at + part.size())},
-                 List::Form::tuple);
-  }
-  if (name == "zfill") {
-    const auto width = given.whole(0, "width", 0),
-               size = static_cast<std::int64_t>(character_count(text));
-    work.expect_room(static_cast<double>(width));
-    const std::string zeros(static_cast<std::size_t>(std::max<std::int64_t>(0, width - size)), '0');
-    const bool is_signed = text.starts_with('-') || text.starts_with('+');
-    return made(is_signed ? text.substr(0, 1) + zeros + text.substr(1) : zeros + text);
-  }
-  static const std::pair<std::string_view, CharTest> kChecks[] = {
-      {"isdigit", CharTest::digit}, {"isalpha", CharTest::letter}, {"isalnum", CharTest::alnum},
-      {"isspace", CharTest::space}, {"isupper", CharTest::upper},  {"islower", CharTest::lower}};
-  for (const auto& [check, test] : kChecks)
-    if (name == check) return of_bool(all_are(text, test));
-  throw Fault(fmt::format("the method {} of a text is not supported", name));
+Value strip_method(const TextCall& c) {
+  return c.made(stripped(c.text, c.given.text_or_none(0), !c.is("rstrip"), !c.is("lstrip")));
 }
+
+Value split_method(const TextCall& c) {
+  std::vector<Value> items;
+  const auto put = [&](std::string_view part) { items.push_back(c.work.text(part)); };
+  const bool back = c.is("rsplit");
+  if (c.is("splitlines")) {
+    const Value* keep = c.given.find(0, "keepends");
+    split_lines(c.text, keep != nullptr && truth(*keep), put);
+  } else {
+    const auto* separator = c.given.text_or_none(0, "sep");
+    if (separator != nullptr && separator->empty()) throw Fault("split() by an empty text");
+    split(c.text, separator, c.given.whole(1, "maxsplit", -1), back, put);
+  }
+  if (back) std::reverse(items.begin(), items.end());
+  return c.work.list(std::move(items));
+}
+
+Value ends_method(const TextCall& c) {
+  const auto part = bounded(c.text, c.given, 1);
+  const auto fits = [&](const Value& one) {
+    if (one.text() == nullptr)
+      throw Fault(fmt::format("{}() takes a text or a tuple of texts", c.name));
+    c.work.read(one);
+    if (part.outside) return false;
+    return c.is("startswith") ? part.text.starts_with(*one.text())
+                              : part.text.ends_with(*one.text());
+  };
+  const Value* with = c.given.find(0);
+  if (with == nullptr) throw Fault(fmt::format("{}() takes a text", c.name));
+  const auto* list = with->list();
+  if (list == nullptr || list->form != List::Form::tuple) return of_bool(fits(*with));
+  return of_bool(std::any_of(list->items.begin(), list->items.end(), fits));
+}
+
+Value replace_method(const TextCall& c) {
+  return of_text(replaced(c.text, c.given.text(0), c.given.text(1), c.given.whole(2, "count", -1),
+                          c.work.room()));
+}
+
+Value find_method(const TextCall& c) {
+  const auto part = bounded(c.text, c.given, 1);
+  const std::string& wanted = c.given.text(0);
+  if (c.is("count"))
+    return of_whole(part.outside ? 0 : static_cast<std::int64_t>(count_text(part.text, wanted)));
+  const auto at = part.outside       ? part.text.npos
+                  : c.name[0] == 'r' ? find_last(part.text, wanted)
+                                     : find_text(part.text, wanted);
+  if (at != part.text.npos)
+    return of_whole(
+        static_cast<std::int64_t>(part.before + character_count(part.text.substr(0, at))));
+  if (c.name.ends_with("index")) throw Fault(fmt::format("{}(): the text is not there", c.name));
+  return of_whole(-1);
+}
+
+Value join_method(const TextCall& c) {
+  const Value* all = c.given.find(0);
+  if (all == nullptr) throw Fault("join() takes a list");
+  std::string out;
+  bool first = true;
+  for (const auto items = elements(c.work, *all); const auto& one : items->items) {
+    if (one.text() == nullptr) throw Fault("join() takes a list of texts");
+    c.work.expect_room(static_cast<double>(out.size() + c.text.size()) +
+                       static_cast<double>(one.text()->size()));
+    c.work.spend_bytes(one.text()->size() + c.text.size());
+    if (!std::exchange(first, false)) out += c.text;
+    out += *one.text();
+  }
+  return of_text(std::move(out));
+}
+
+Value remove_method(const TextCall& c) {
+  std::string_view text = c.text;
+  const std::string& part = c.given.text(0);
+  if (c.is("removeprefix") && text.starts_with(part)) text.remove_prefix(part.size());
+  if (c.is("removesuffix") && text.ends_with(part)) text.remove_suffix(part.size());
+  return c.made(text);
+}
+
+Value partition_method(const TextCall& c) {
+  const std::string& part = c.given.text(0);
+  const bool back = c.is("rpartition");
+  if (part.empty()) throw Fault("partition() by an empty text");
+  const std::string_view text = c.text;
+  const auto at = back ? find_last(text, part) : find_text(text, part);
+  if (at == text.npos) return back ? texts(c.work, {"", "", text}) : texts(c.work, {text, "", ""});
+  return texts(c.work, {text.substr(0, at), part, text.substr(at + part.size())});
+}
+
+Value zfill_method(const TextCall& c) {
+  const bool is_signed = c.text.starts_with('-') || c.text.starts_with('+');
+  const auto width = c.given.whole(0, "width", 0) - (is_signed ? 1 : 0);
+  const std::string padded_part = padded(c.work, c.text.substr(is_signed ? 1 : 0), width, '>', "0");
+  return c.made(is_signed ? c.text.substr(0, 1) + padded_part : padded_part);
+}
+
+Value justify_method(const TextCall& c) {
+  const std::string* fill = c.given.text_or_none(1);
+  if (fill != nullptr && character_count(*fill) != 1)
+    throw Fault(fmt::format("{}() fills with one character", c.name));
+  const char align = c.is("center") ? '^' : c.is("ljust") ? '<' : '>';
+  if (align == '^') {  // of an odd number, Python puts the larger half before a text of even width
+    const auto width = c.given.whole(0, "width", 0),
+               size = static_cast<std::int64_t>(character_count(c.text));
+    const auto more = std::max<std::int64_t>(0, width - size);
+    const auto before = more / 2 + (more & width & 1);
+    const std::string left = padded(c.work, c.text, size + before, '>', fill ? *fill : " ");
+    return c.made(padded(c.work, left, std::max(size, width), '<', fill ? *fill : " "));
+  }
+  return c.made(padded(c.work, c.text, c.given.whole(0, "width", 0), align, fill ? *fill : " "));
+}
+
+Value format_method(const TextCall& c) {
+  if (c.is("format")) return brace_format(c.work, c.text, c.arguments);
+  const Value* from = c.given.find(0);
+  if (from == nullptr || from->dict() == nullptr) throw Fault("format_map() takes a dict");
+  Arguments named;
+  for (const auto& [key, value] : from->dict()->members)
+    if (key.text() != nullptr) named.named.emplace_back(*key.text(), value);
+  c.work.read(*from);
+  return brace_format(c.work, c.text, named);
+}
+
+template <std::string Map(std::string_view)>
+Value case_method(const TextCall& c) {
+  return c.made(Map(c.text));
+}
+template <bool Test(std::uint32_t)>
+Value test_method(const TextCall& c) {
+  return of_bool(all_are(c.text, Test));
+}
+
+struct TextMethod {
+  Value (*call)(const TextCall&);
+  std::size_t least = 0, most = 0;  // arguments
+  NameSet named = {};               // those that may be given by name
+};
+const std::map<std::string_view, TextMethod> kTextMethods = {
+    {"strip", {strip_method, 0, 1}},
+    {"lstrip", {strip_method, 0, 1}},
+    {"rstrip", {strip_method, 0, 1}},
+    {"split", {split_method, 0, 2, {"sep", "maxsplit"}}},
+    {"rsplit", {split_method, 0, 2, {"sep", "maxsplit"}}},
+    {"splitlines", {split_method, 0, 1, {"keepends"}}},
+    {"startswith", {ends_method, 1, 3}},
+    {"endswith", {ends_method, 1, 3}},
+    {"upper", {case_method<upper>}},
+    {"lower", {case_method<lower>}},
+    {"title", {case_method<titled>}},
+    {"capitalize", {case_method<capitalized>}},
+    {"casefold", {case_method<casefolded>}},
+    {"swapcase", {case_method<case_swapped>}},
+    {"replace", {replace_method, 2, 3}},
+    {"find", {find_method, 1, 3}},
+    {"rfind", {find_method, 1, 3}},
+    {"index", {find_method, 1, 3}},
+    {"rindex", {find_method, 1, 3}},
+    {"count", {find_method, 1, 3}},
+    {"join", {join_method, 1, 1}},
+    {"removeprefix", {remove_method, 1, 1}},
+    {"removesuffix", {remove_method, 1, 1}},
+    {"partition", {partition_method, 1, 1}},
+    {"rpartition", {partition_method, 1, 1}},
+    {"zfill", {zfill_method, 1, 1}},
+    {"center", {justify_method, 1, 2}},
+    {"ljust", {justify_method, 1, 2}},
+    {"rjust", {justify_method, 1, 2}},
+    {"format", {format_method, 0, SIZE_MAX}},
+    {"format_map", {format_method, 1, 1}},
+    {"expandtabs",
+     {[](const TextCall& c) {
+        return of_text(expanded_tabs(c.text, c.given.whole(0, "tabsize", 8), c.work.room()));
+      },
+      0,
+      1,
+      {"tabsize"}}},
+    {"isdigit", {test_method<is_digit>}},
+    {"isdecimal", {test_method<is_decimal>}},
+    {"isnumeric", {test_method<is_numeric>}},
+    {"isalpha", {test_method<is_alpha>}},
+    {"isalnum", {test_method<is_alnum>}},
+    {"isspace", {test_method<is_space>}},
+    {"isupper", {[](const TextCall& c) { return of_bool(is_of_case(c.text, true)); }}},
+    {"islower", {[](const TextCall& c) { return of_bool(is_of_case(c.text, false)); }}},
+    {"istitle", {[](const TextCall& c) { return of_bool(is_titled(c.text)); }}},
+    {"isascii", {[](const TextCall& c) {
+       return of_bool(std::all_of(c.text.begin(), c.text.end(),
+                                  [](char x) { return static_cast<unsigned char>(x) < 128; }));
+     }}},
+};
 
 Value dict_method(Work& work, const Value& self, const std::string& name, const Given& given) {
   const Dict& dict = *self.dict();
-  work.spend(1 + dict.members.size());
   if (name == "get") {
-    const Value* key = given.find(0, "key");
-    const Value* found =
-        key != nullptr && key->text() != nullptr ? dict.find(*key->text()) : nullptr;
+    const Value* key = given.find(0);
+    work.spend(1 + (key != nullptr ? extent(*key) : 0));
+    const Value nothing{None{}};
+    const Value* found = dict.find(key != nullptr ? *key : nothing);
     if (found != nullptr) return *found;
-    return given.plain().size() > 1 ? given.plain()[1] : Value{None{}};
+    return given.plain().size() > 1 ? given.plain()[1] : nothing;
   }
   if (name == "copy") return self;
+  work.spend((name == "items" ? 8 : 2) * dict.members.size());
   std::vector<Value> items;
-  for (const auto& [key, value] : dict.members) {
-    if (name == "keys") {
-      items.push_back(of_text(key));
-    } else if (name == "values") {
-      items.push_back(value);
-    } else {
-      items.push_back(of_list({of_text(key), value}, List::Form::tuple));
-    }
-  }
+  for (const auto& [key, value] : dict.members)
+    items.push_back(name == "keys"     ? key
+                    : name == "values" ? value
+                                       : of_list({key, value}, List::Form::tuple));
   return of_list(std::move(items));
+}
+
+bool has_method(const Value& of, std::string_view name) {
+  static const NameSet kOfDict = {"get", "items", "keys", "values", "copy"},
+                       kOfList = {"index", "count", "copy"}, kOfTuple = {"index", "count"};
+  if (of.text() != nullptr) return kTextMethods.count(name) > 0;
+  if (of.dict() != nullptr) return kOfDict.count(name) > 0;
+  const auto* list = of.list();
+  if (list == nullptr || list->form == List::Form::lazy) return false;
+  return (list->form == List::Form::list ? kOfList : kOfTuple).count(name) > 0;
 }
 
 }  // namespace
@@ -238,59 +353,80 @@ const Value* Arguments::find(std::size_t place, std::string_view name) const {
   return nullptr;
 }
 
-Value attribute(const Value& of, const std::string& name) {
+Value attribute(Work& work, const Value& of, const std::string& name) {
   if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
   if (const auto* space = std::get_if<std::shared_ptr<Space>>(&of.is)) {
-    const Value* found = (*space)->find(name);
-    return found != nullptr
-               ? *found
-               : undefined(fmt::format("the namespace has no member '{}'", name.substr(0, 100)));
+    const auto found = (*space)->members.find(name);
+    if (found != (*space)->members.end()) return found->second;
+    work.spend(kStepsOfObject);
+    return undefined(fmt::format("the namespace has no member '{}'", name.substr(0, 100)));
   }
   if (const auto* loop = std::get_if<std::shared_ptr<const Loop>>(&of.is)) {
     if (name == "cycle") return method(of, name);
     if (auto found = of_loop(**loop, name)) return *std::move(found);
     throw Fault(fmt::format("loop.{} is not supported", name));
   }
-  if (const auto* methods = methods_of(of)) {
-    if (methods->count(name) > 0) return method(of, name);
-    const bool changes = of.text() == nullptr && kChanging.count(name) > 0;
-    if (const auto* found = of.dict() != nullptr ? of.dict()->find(name) : nullptr;
-        found != nullptr && !changes)
-      return *found;
+  if (!has_method(of, name)) {
+    const bool changes = of.text() == nullptr && kChanging.count(name) > 0 &&
+                         (of.dict() != nullptr || of.list() != nullptr);
+    const auto* found = of.dict() != nullptr ? of.dict()->find(name) : nullptr;
+    if (found != nullptr && !changes) return *found;
     if (changes)
       throw Fault(
           fmt::format("the method {} changes a {}, which is not supported in a chat template", name,
                       type_name(of)));
+    work.spend(kStepsOfObject);
+    if (kOtherMethods.count(name) > 0)
+      return undefined(fmt::format("{} of {} is not supported", name, type_name(of)));
+    return missing(of, name);
   }
-  return missing(of, name);
+  work.spend(kStepsOfObject);
+  return method(of, name);
 }
 
-Value item(const Value& of, const Value& key) {
+Value item(Work& work, const Value& of, const Value& key) {
   if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
-  if (const auto* dict = of.dict(); dict != nullptr && key.text() != nullptr) {
-    const Value* found = dict->find(*key.text());
-    return found != nullptr ? *found : missing(of, *key.text());
+  work.read(key);
+  if (const auto* dict = of.dict()) {
+    const bool is_key =
+        key.dict() == nullptr && (key.list() == nullptr || key.list()->form == List::Form::tuple);
+    if (const Value* found = is_key ? dict->find(key) : nullptr) return *found;
   }
-  if (std::int64_t at = 0; key.whole(at)) {
-    const auto* list = of.list();
-    std::vector<std::string_view> all;
-    if (of.text() != nullptr) all = characters(*of.text());
-    const auto size = list != nullptr && list->form != List::Form::lazy ? std::ssize(list->items)
-                                                                        : std::ssize(all);
-    if (at < 0) at += size;
-    if (at < 0 || at >= size)
-      return undefined(fmt::format("'{} object' has no element {}", type_name(of), at));
-    return list != nullptr ? list->items[static_cast<std::size_t>(at)]
-                           : of_text(std::string(all[static_cast<std::size_t>(at)]));
+  const auto* list = of.list();
+  std::int64_t at = 0;
+  if (key.whole(at) && list != nullptr && list->form != List::Form::lazy) {
+    const auto size = std::ssize(list->items), place = at < 0 ? at + size : at;
+    if (place >= 0 && place < size) return list->items[static_cast<std::size_t>(place)];
+  } else if (key.whole(at) && of.text() != nullptr) {
+    work.read(of);
+    std::string_view text = *of.text();
+    if (at < 0) at += static_cast<std::int64_t>(character_count(text));
+    if (at >= 0) text.remove_prefix(byte_of(text, static_cast<std::size_t>(at)));
+    if (at >= 0 && !text.empty()) return work.text(text.substr(0, byte_of(text, 1)));
+  } else if (key.text() != nullptr) {
+    return attribute(work, of, *key.text());
   }
-  if (key.text() != nullptr && of.dict() == nullptr) return attribute(of, *key.text());
-  return undefined(fmt::format("'{} object' has no such element", type_name(of)));
+  work.spend(kStepsOfObject);
+  return undefined(key.whole(at) ? fmt::format("'{} object' has no element {}", type_name(of), at)
+                                 : fmt::format("'{} object' has no such element", type_name(of)));
 }
 
 Value call_method(Work& work, const Value& self, const std::string& name,
                   const Arguments& arguments) {
   const Given given(name, arguments);
-  if (const auto* text = self.text()) return text_method(work, *text, name, given);
+  if (const auto* text = self.text()) {
+    const auto& method = kTextMethods.at(name);
+    const auto n = arguments.plain.size() + arguments.named.size();
+    if (n < method.least || n > method.most)
+      throw Fault(fmt::format("{}() does not take {} argument{}", name, n, n == 1 ? "" : "s"));
+    for (const auto& [own, value] : arguments.named)
+      if (name != "format" && method.named.count(own) == 0)
+        throw Fault(fmt::format("{}() takes no argument by the name {}", name, own.substr(0, 100)));
+    work.read(self);
+    for (const auto& one : arguments.plain)
+      if (one.text() != nullptr) work.read(one);
+    return method.call({work, *text, name, given, arguments});
+  }
   if (self.dict() != nullptr) return dict_method(work, self, name, given);
   if (const auto* loop = std::get_if<std::shared_ptr<const Loop>>(&self.is)) {
     if (arguments.plain.empty()) throw Fault("loop.cycle() takes values");
@@ -298,14 +434,12 @@ Value call_method(Work& work, const Value& self, const std::string& name,
   }
   const auto& items = self.list()->items;
   if (name == "copy") return self;
-  const Value* one = given.find(0);
-  if (one == nullptr) throw Fault(fmt::format("{}() takes a value", name));
+  if (arguments.plain.empty()) throw Fault(fmt::format("{}() takes a value", name));
+  const Value& one = arguments.plain[0];
   work.read(self);
-  if (name == "count")
-    return of_whole(
-        std::count_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, *one); }));
-  const auto found =
-      std::find_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, *one); });
+  const auto is_equal = [&](const Value& v) { return equal(v, one); };
+  if (name == "count") return of_whole(std::count_if(items.begin(), items.end(), is_equal));
+  const auto found = std::find_if(items.begin(), items.end(), is_equal);
   if (found == items.end()) throw Fault("index(): the value is not in the list");
   return of_whole(found - items.begin());
 }

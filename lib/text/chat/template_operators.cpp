@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "text/chat/template_calls.h"
@@ -64,15 +65,15 @@ Value of_numbers(const std::string& sign, double x, double y) {
 Value repeated(Work& work, const Value& of, std::int64_t times) {
   times = std::max<std::int64_t>(times, 0);
   if (const auto* text = of.text()) {
-    work.expect_room(static_cast<double>(text->size()) * static_cast<double>(times));
+    work.room()(static_cast<double>(text->size()) * static_cast<double>(times));
     std::string out;
     for (std::int64_t i = 0; i < (text->empty() ? 0 : times); ++i) out += *text;
-    return work.text(std::move(out));
+    return of_text(std::move(out));
   }
   const auto* list = of.list();
   const double most = static_cast<double>(list->items.size()) * static_cast<double>(times);
   work.expect_room(most);
-  work.spend(static_cast<std::size_t>(most));
+  work.spend(2 * static_cast<std::size_t>(most));
   std::vector<Value> items;
   for (std::int64_t i = 0; i < (list->items.empty() ? 0 : times); ++i)
     items.insert(items.end(), list->items.begin(), list->items.end());
@@ -87,13 +88,13 @@ bool is_sequence(const Value& value) {
 bool contains(Work& work, const Value& all, const Value& one) {
   if (all.undefined()) return false;
   work.read(all);
+  work.read(one);
   if (const auto* text = all.text()) {
     if (one.text() == nullptr)
       throw Fault(fmt::format("in: a {} cannot be in a text", type_name(one)));
-    return text->find(*one.text()) != text->npos;
+    return find_text(*text, *one.text()) != text->npos;
   }
-  if (const auto* dict = all.dict())
-    return one.text() != nullptr && dict->find(*one.text()) != nullptr;
+  if (const auto* dict = all.dict()) return dict->find(one) != nullptr;
   if (const auto* list = all.list())
     return std::any_of(list->items.begin(), list->items.end(),
                        [&](const Value& value) { return equal(value, one); });
@@ -117,17 +118,69 @@ void Work::expect_room(double bytes) const {
   if (bytes > static_cast<double>(bytes_)) throw Fault("the template makes too long a text");
 }
 
-Value Work::text(std::string text) {
+std::function<void(double)> Work::room() {
+  return [this](double bytes) {
+    expect_room(bytes);
+    spend_bytes(static_cast<std::size_t>(std::max(0.0, bytes)));
+  };
+}
+
+Value Work::text(std::string_view text) {
   expect_room(static_cast<double>(text.size()));
-  spend(1 + text.size() / 16);
-  return of_text(std::move(text));
+  if (text.size() == 1 && static_cast<unsigned char>(text[0]) < 128) {  // these share their text
+    static const auto kTexts = [] {
+      std::array<Value, 128> all;
+      for (std::size_t i = 0; i < all.size(); ++i)
+        all[i] = of_text(std::string(1, static_cast<char>(i)));
+      return all;
+    }();
+    return kTexts[static_cast<unsigned char>(text[0])];
+  }
+  spend(4 + text.size() / 16);
+  return of_text(std::string(text));
+}
+
+Value Work::list(std::vector<Value> items, List::Form form) {
+  spend(1 + 2 * items.size());
+  return of_list(std::move(items), form);
+}
+
+std::string Work::print(const Value& value) {
+  read(value);
+  std::string out = printed(value, bytes_);
+  expect_room(static_cast<double>(out.size()));
+  return out;
+}
+std::string Work::print_repr(const Value& value) {
+  read(value);
+  return repr(value, bytes_);
+}
+
+Value Work::json(const Value& value, const JsonForm& form) {
+  read(value);
+  return text(to_json(value, form, bytes_));
+}
+
+std::shared_ptr<const List> elements(Work& work, const Value& value) {
+  if (const auto* list = std::get_if<std::shared_ptr<const List>>(&value.is)) return *list;
+  List all;
+  if (const auto* dict = value.dict()) {
+    work.spend(2 * dict->members.size());
+    for (const auto& member : dict->members) all.items.push_back(member.first);
+  } else if (const auto* text = value.text()) {
+    work.spend(2 * character_count(*text));
+    each_character(*text,
+                   [&](std::string_view c, std::uint32_t) { all.items.push_back(work.text(c)); });
+  } else if (!value.undefined()) {
+    throw Fault(fmt::format("a value of type {} cannot be iterated", type_name(value)));
+  }
+  const Value made = of_list(std::move(all.items));
+  return std::get<std::shared_ptr<const List>>(made.is);
 }
 
 Value operate(Work& work, const std::string& sign, const Value& a, const Value& b) {
   if (sign == "~") {
-    work.read(a);
-    work.read(b);
-    return work.text(printed(a) + printed(b));
+    return work.text(work.print(a) + work.print(b));
   }
   if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
   if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
@@ -135,15 +188,15 @@ Value operate(Work& work, const std::string& sign, const Value& a, const Value& 
     if (std::int64_t n = 0; is_sequence(a) && b.whole(n)) return repeated(work, a, n);
     if (std::int64_t n = 0; is_sequence(b) && a.whole(n)) return repeated(work, b, n);
   }
-  if (sign == "%" && a.text() != nullptr) throw Fault("formatting a text by % is not supported");
+  if (sign == "%" && a.text() != nullptr) return percent_format(work, *a.text(), b);
   if (sign == "+" && a.text() != nullptr && b.text() != nullptr) {
-    work.expect_room(static_cast<double>(a.text()->size()) + static_cast<double>(b.text()->size()));
-    return work.text(*a.text() + *b.text());
+    work.room()(static_cast<double>(a.text()->size()) + static_cast<double>(b.text()->size()));
+    return of_text(*a.text() + *b.text());
   }
   const auto *left = a.list(), *right = b.list();
   if (sign == "+" && left != nullptr && right != nullptr && left->form == right->form &&
       left->form != List::Form::lazy) {
-    work.spend(left->items.size() + right->items.size());
+    work.spend(2 * (left->items.size() + right->items.size()));
     auto items = left->items;
     items.insert(items.end(), right->items.begin(), right->items.end());
     return of_list(std::move(items), left->form);
@@ -159,8 +212,7 @@ bool compare(Work& work, const std::string& sign, const Value& a, const Value& b
   if (sign == "!=") return !equal(a, b);
   if (sign == "<") return less(a, b);
   if (sign == ">") return less(b, a);
-  if (sign == "<=") return less(a, b) || equal(a, b);
-  return less(b, a) || equal(a, b);
+  return sign == "<=" ? order(a, b) <= 0 : order(a, b) >= 0;
 }
 
 Value negative(const Value& value) {
@@ -179,11 +231,11 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   if (by == 0) throw Fault("the step of a slice is 0");
   if (const auto* nothing = std::get_if<Undefined>(&of.is)) throw Fault(*nothing->why);
   if (!is_sequence(of)) return undefined(fmt::format("a {} cannot be sliced", type_name(of)));
-  work.read(of);
   const auto* list = of.list();
-  std::vector<std::string_view> all;
-  if (list == nullptr) all = characters(*of.text());
-  const auto size = list != nullptr ? std::ssize(list->items) : std::ssize(all);
+  const std::string* text = of.text();
+  if (text != nullptr) work.read(of);
+  const auto size =
+      list != nullptr ? std::ssize(list->items) : static_cast<std::int64_t>(character_count(*text));
   const auto place = [&](const Value* value, std::int64_t otherwise) {
     if (!given(value)) return otherwise;
     std::int64_t at = bound_of(value, "an end");
@@ -193,16 +245,27 @@ Value slice(Work& work, const Value& of, const Value* from, const Value* to, con
   };
   const std::int64_t begin = place(from, by > 0 ? 0 : size - 1),
                      end = place(to, by > 0 ? size : -1);
-  std::string text;
-  std::vector<Value> items;
-  for (std::int64_t at = begin; by > 0 ? at < end : at > end;) {
-    if (list != nullptr)
-      items.push_back(list->items[static_cast<std::size_t>(at)]);
-    else
-      text += all[static_cast<std::size_t>(at)];
-    if (__builtin_add_overflow(at, by, &at)) break;
+  if (text != nullptr && by == 1) {
+    const auto all = std::string_view(*text);
+    const auto rest = all.substr(byte_of(all, static_cast<std::size_t>(begin)));
+    return work.text(rest.substr(
+        0, byte_of(rest, static_cast<std::size_t>(std::max<std::int64_t>(0, end - begin)))));
   }
-  return list != nullptr ? of_list(std::move(items), list->form) : work.text(std::move(text));
+  const std::int64_t n = by > 0 ? (end > begin ? (end - begin - 1) / by + 1 : 0)
+                                : (begin > end ? (end - begin + 1) / by + 1 : 0);
+  if (text != nullptr) {
+    work.spend(static_cast<std::size_t>(size));
+    std::vector<std::string_view> all;
+    each_character(*text, [&](std::string_view c, std::uint32_t) { all.push_back(c); });
+    std::string made;
+    for (std::int64_t i = 0; i < n; ++i) made += all[static_cast<std::size_t>(begin + i * by)];
+    return work.text(made);
+  }
+  work.spend(2 * static_cast<std::size_t>(n));
+  std::vector<Value> items;
+  for (std::int64_t i = 0; i < n; ++i)
+    items.push_back(list->items[static_cast<std::size_t>(begin + i * by)]);
+  return of_list(std::move(items), list->form);
 }
 
 Value range(Work& work, const Arguments& arguments) {
@@ -221,8 +284,7 @@ Value range(Work& work, const Arguments& arguments) {
     items.push_back(of_whole(at));
     if (__builtin_add_overflow(at, step, &at)) break;
   }
-  work.spend(items.size());
-  return of_list(std::move(items));
+  return work.list(std::move(items));
 }
 
 }  // namespace text::chat

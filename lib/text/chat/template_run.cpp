@@ -2,7 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <bit>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -14,22 +15,15 @@ namespace text::chat {
 
 struct Scope {
   std::shared_ptr<Scope> parent;
-  std::vector<std::pair<std::string, Value>> names = {};
+  Names names = {};
 
   const Value* find(std::string_view name) const {
     for (const Scope* scope = this; scope != nullptr; scope = scope->parent.get())
-      for (const auto& [own, value] : scope->names)
-        if (own == name) return &value;
+      if (const auto found = scope->names.find(name); found != scope->names.end())
+        return &found->second;
     return nullptr;
   }
-  void set(const std::string& name, Value value) {
-    for (auto& [own, old] : names)
-      if (own == name) {
-        old = std::move(value);
-        return;
-      }
-    names.emplace_back(name, std::move(value));
-  }
+  void set(const std::string& name, Value value) { names.insert_or_assign(name, std::move(value)); }
 };
 
 namespace {
@@ -44,7 +38,7 @@ class Run {
       : work_(work), now_(now), scope_(std::make_shared<Scope>()) {
     for (const char* name : {"range", "namespace", "raise_exception", "strftime_now", "dict"})
       scope_->set(name, {std::make_shared<const Function>(Function{name, nullptr, nullptr, {}})});
-    for (const auto& [name, value] : variables.members) scope_->set(name, value);
+    for (const auto& [name, value] : variables.members) scope_->set(*name.text(), value);
     scope_ = std::make_shared<Scope>(Scope{scope_});
   }
   ~Run() {
@@ -88,7 +82,7 @@ class Run {
   };
 
   void print(const std::string& text) {
-    work_.spend(1 + text.size() / 16);
+    work_.spend_bytes(text.size());
     work_.expect_room(static_cast<double>(out_->size()) + static_cast<double>(text.size()));
     *out_ += text;
   }
@@ -126,8 +120,7 @@ class Run {
       case Statement::What::print: {
         const Value value = evaluate(*statement.value);
         line_ = statement.line;
-        work_.read(value);
-        print(printed(value));
+        print(work_.print(value));
         return Flow::on;
       }
       case Statement::What::if_:
@@ -143,10 +136,11 @@ class Run {
         std::vector<std::pair<std::string, Value>> given;
         for (const auto& [name, value] : statement.with) given.emplace_back(name, evaluate(*value));
         const Inner inner(*this, scope_);
-        for (auto& [name, value] : given) scope_->set(name, std::move(value));
+        for (auto& [name, value] : given) set_name(name, std::move(value));
         return execute(statement.body);
       }
       case Statement::What::macro:
+        work_.spend(kStepsOfObject + statement.macro.name.size() / 16);
         scope_->set(statement.macro.name,
                     {std::make_shared<const Function>(
                         Function{statement.macro.name, nullptr, &statement.macro, scope_})});
@@ -154,12 +148,11 @@ class Run {
         return Flow::on;
       case Statement::What::filter: {
         Flow flow = Flow::on;
-        std::string text = caught([&] {
+        const std::string text = caught([&] {
           const Inner inner(*this, scope_);
           flow = execute(statement.body);
         });
-        const Value value = filtered(*statement.value, std::move(text));
-        print(printed(value));
+        print(work_.print(filtered(*statement.value, text)));
         return flow;
       }
       case Statement::What::break_:
@@ -171,31 +164,36 @@ class Run {
   }
 
   // Applies the filters of a block to its output.
-  Value filtered(const Expression& filters, std::string text) {
-    const Value outer = std::exchange(block_, work_.text(std::move(text)));
+  Value filtered(const Expression& filters, const std::string& text) {
+    const Value outer = std::exchange(block_, work_.text(text));
     Value value = evaluate(filters);
     block_ = outer;
     return value;
   }
 
+  void set_name(const std::string& name, Value value) {
+    work_.spend_bytes(name.size());
+    scope_->set(name, std::move(value));
+  }
   void assign(const Target& target, const Value& value) {
     if (!target.member.empty()) {
+      work_.spend_bytes(target.names[0].size() + target.member.size());
       const Value* found = scope_->find(target.names[0]);
       const auto* space =
           found != nullptr ? std::get_if<std::shared_ptr<Space>>(&found->is) : nullptr;
       if (space == nullptr)
         throw Fault(fmt::format("{} is not a namespace, so {}.{} cannot be set", target.names[0],
                                 target.names[0], target.member));
-      work_.spend((*space)->members.size());
       of_list({value});  // throws if it is nested too deeply
-      (*space)->set(target.member, value);
+      (*space)->members.insert_or_assign(target.member, value);
       return;
     }
-    if (!target.unpacks) return scope_->set(target.names[0], value);
-    const auto parts = elements(value);
-    if (parts.size() != target.names.size())
-      throw Fault(fmt::format("{} values for {} names", parts.size(), target.names.size()));
-    for (std::size_t i = 0; i < parts.size(); ++i) scope_->set(target.names[i], parts[i]);
+    if (!target.unpacks) return set_name(target.names[0], value);
+    const auto parts = elements(work_, value);
+    if (parts->items.size() != target.names.size())
+      throw Fault(fmt::format("{} values for {} names", parts->items.size(), target.names.size()));
+    for (std::size_t i = 0; i < target.names.size(); ++i)
+      set_name(target.names[i], parts->items[i]);
   }
 
   void set(const Statement& statement) {
@@ -204,31 +202,30 @@ class Run {
       line_ = statement.line;
       return assign(statement.target, value);
     }
-    std::string text = caught([&] {
+    const std::string text = caught([&] {
       const Inner inner(*this, scope_);
       execute(statement.body);
     });
-    const Value value = statement.condition ? filtered(*statement.condition, std::move(text))
-                                            : work_.text(std::move(text));
+    const Value value =
+        statement.condition ? filtered(*statement.condition, text) : work_.text(text);
     assign(statement.target, value);
   }
 
   Flow loop(const Statement& statement) {
     const Value over = evaluate(*statement.value);
     line_ = statement.line;
-    auto items = elements(over);
-    work_.spend(items.size());
+    auto list = elements(work_, over);
     if (statement.condition) {
       std::vector<Value> kept;
-      for (const auto& one : items) {
+      for (const auto& one : list->items) {
+        work_.spend(3);
         const Inner inner(*this, scope_);
         assign(statement.target, one);
         if (truth(evaluate(*statement.condition))) kept.push_back(one);
       }
-      items = std::move(kept);
+      const Value all = of_list(std::move(kept));
+      list = std::get<std::shared_ptr<const List>>(all.is);
     }
-    const Value all = of_list(std::move(items));
-    const auto list = std::get<std::shared_ptr<const List>>(all.is);
     const int depth = loops_;
     struct Back {
       int& loops;
@@ -253,7 +250,7 @@ class Run {
   Value evaluate(const Expression& expression) {
     const Deeper guard(*this);
     line_ = expression.line;
-    work_.spend(1);
+    work_.spend_bytes(expression.text.size());
     switch (expression.what) {
       case What::constant:
         return expression.constant;
@@ -261,21 +258,19 @@ class Run {
         return named(expression.text);
       case What::list:
       case What::tuple:
-        return of_list(values(expression),
-                       expression.what == What::list ? List::Form::list : List::Form::tuple);
+        return work_.list(values(expression),
+                          expression.what == What::list ? List::Form::list : List::Form::tuple);
       case What::dict:
         return dict(expression);
       case What::attribute: {
         const Value of = evaluate(*expression.parts[0]);
         line_ = expression.line;
-        spend_on_members(of);
-        return attribute(of, expression.text);
+        return attribute(work_, of, expression.text);
       }
       case What::item: {
         const Value of = evaluate(*expression.parts[0]), key = evaluate(*expression.parts[1]);
         line_ = expression.line;
-        spend_on_members(of);
-        return item(of, key);
+        return item(work_, of, key);
       }
       case What::slice:
         return sliced(expression);
@@ -315,16 +310,10 @@ class Run {
     return {None{}};
   }
 
-  // Searches members; counts a text's characters.
-  void spend_on_members(const Value& of) {
-    if (of.text() != nullptr) return work_.read(of);
-    if (of.dict() != nullptr) work_.spend(of.dict()->members.size() / 8);
-  }
-
   Value named(const std::string& name) {
-    const Value* found = scope_->find(name);
-    return found != nullptr ? *found
-                            : undefined(fmt::format("'{}' is undefined", name.substr(0, 100)));
+    if (const Value* found = scope_->find(name)) return *found;
+    work_.spend(kStepsOfObject);
+    return undefined(fmt::format("'{}' is undefined", name.substr(0, 100)));
   }
   std::vector<Value> values(const Expression& expression) {
     std::vector<Value> all;
@@ -332,25 +321,20 @@ class Run {
     return all;
   }
   Value dict(const Expression& expression) {
-    std::vector<std::pair<std::string, Value>> members;
+    std::vector<std::pair<Value, Value>> members;
     for (std::size_t i = 0; i < expression.parts.size(); i += 2) {
-      const Value key = evaluate(*expression.parts[i]);
-      Value value = evaluate(*expression.parts[i + 1]);
-      line_ = expression.line;
-      if (key.text() == nullptr) throw Fault("a dict whose keys are not texts is not supported");
-      put(members, *key.text(), std::move(value));
+      Value key = evaluate(*expression.parts[i]);
+      members.emplace_back(std::move(key), evaluate(*expression.parts[i + 1]));
     }
-    return of_dict(std::move(members));
+    line_ = expression.line;
+    return made_dict(std::move(members));
   }
-  void put(std::vector<std::pair<std::string, Value>>& members, const std::string& key,
-           Value value) {
-    work_.spend(members.size() / 8);
-    for (auto& [own, old] : members)
-      if (own == key) {
-        old = std::move(value);
-        return;
-      }
-    members.emplace_back(key, std::move(value));
+  // Pays for sorting the keys.
+  Value made_dict(std::vector<std::pair<Value, Value>> members) {
+    std::size_t sum = 0;
+    for (const auto& [key, value] : members) sum += 4 + extent(key);
+    work_.spend(sum * static_cast<std::size_t>(std::bit_width(members.size())));
+    return of_dict(std::move(members));
   }
   Value sliced(const Expression& expression) {
     std::optional<Value> parts[4];
@@ -381,6 +365,7 @@ class Run {
   Arguments arguments(const Expression& expression) {
     Arguments given;
     for (const auto& [name, value] : expression.arguments) {
+      work_.spend_bytes(name.size());
       if (name.empty())
         given.plain.push_back(evaluate(*value));
       else
@@ -403,30 +388,35 @@ class Run {
     if (function.name == "range") return range(work_, given);
     if (function.name == "raise_exception")
       throw Fault(given.plain.empty() ? "the template raised an exception"
-                                      : printed(given.plain[0]));
+                                      : work_.print(given.plain[0]));
     if (function.name == "strftime_now") return time_text(given);
     return members_of(function, given);
   }
 
   // namespace(...) and dict(...).
   Value members_of(const Function& function, const Arguments& given) {
-    std::vector<std::pair<std::string, Value>> members;
+    std::vector<std::pair<Value, Value>> members;
     for (const auto& first : given.plain) {
       if (first.dict() == nullptr)
         throw Fault(fmt::format("{}() takes a dict and names", function.name));
-      for (const auto& [key, value] : first.dict()->members) put(members, key, value);
+      work_.spend(4 * first.dict()->members.size());
+      for (const auto& member : first.dict()->members) members.push_back(member);
     }
-    for (const auto& [key, value] : given.named) put(members, key, value);
-    Value made = of_dict(std::move(members));
+    for (const auto& [key, value] : given.named) members.emplace_back(work_.text(key), value);
+    Value made = made_dict(std::move(members));
     if (function.name == "dict") return made;
-    const auto space = std::make_shared<Space>(Space{made.dict()->members});
+    const auto space = std::make_shared<Space>();
+    work_.spend(kStepsOfObject * (1 + made.dict()->members.size()));
+    for (const auto& [key, value] : made.dict()->members)
+      if (key.text() != nullptr) space->members.emplace(*key.text(), value);
     spaces_.push_back(space);
     return {space};
   }
 
-  Value time_text(const Arguments& given) const {
+  Value time_text(const Arguments& given) {
     if (given.plain.size() != 1 || given.plain[0].text() == nullptr)
       throw Fault("strftime_now() takes a format");
+    work_.read(given.plain[0]);
     std::tm parts{};
     ::localtime_r(&now_, &parts);
     char text[1024];
@@ -448,20 +438,21 @@ class Run {
       ~Back() { loops = to; }
     } back{loops_, loops};
     const Inner inner(*this, function.home);
+    std::map<std::string_view, const Value*> by_name;
+    for (const auto& [name, value] : given.named) by_name[name] = &value;
     std::size_t used = 0;
     for (std::size_t i = 0; i < macro.parameters.size(); ++i) {
       const auto& [name, otherwise] = macro.parameters[i];
-      const Value* found = given.find(i, name);
-      const bool by_name =
-          std::any_of(given.named.begin(), given.named.end(),
-                      [&, &own = name](const auto& one) { return one.first == own; });
-      if (by_name && i < given.plain.size())
+      const auto found = by_name.find(name);
+      const bool named = found != by_name.end(), in_order = i < given.plain.size();
+      if (named && in_order)
         throw Fault(fmt::format("macro '{}' got two values for '{}'", macro.name, name));
-      if (by_name) ++used;
-      Value value = found != nullptr ? *found
-                    : otherwise      ? evaluate(*otherwise)
-                                : undefined(fmt::format("parameter '{}' was not provided", name));
-      scope_->set(name, std::move(value));
+      if (named) ++used;
+      if (!named && !in_order && !otherwise) work_.spend(kStepsOfObject);
+      set_name(name, in_order    ? given.plain[i]
+                     : named     ? *found->second
+                     : otherwise ? evaluate(*otherwise)
+                                 : undefined(fmt::format("parameter '{}' was not provided", name)));
     }
     if (used < given.named.size())
       throw Fault(

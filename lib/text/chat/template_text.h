@@ -1,43 +1,59 @@
 #pragma once
-// Implements text operations of Python's str on UTF-8.
+// Implements text operations of Python's str on UTF-8, in time linear in their texts.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "text/tokenizer/utf8.h"
+#include "text/chat/template_unicode.h"
 
 namespace text::chat {
 
-/// Splits a text into characters; a byte that is not UTF-8 counts as a character.
-std::vector<std::string_view> characters(std::string_view text);
 std::size_t character_count(std::string_view text);
-/// Returns str.isspace() of one character.
-bool is_space(std::uint32_t code_point);
+/// Returns the place of the byte at which a character begins; the text's size if it has no more
+/// than `place` characters.
+std::size_t byte_of(std::string_view text, std::size_t place);
+
+/// Return the place of the first occurrence from a place on, and of the last one; npos if there is
+/// none.
+std::size_t find_text(std::string_view text, std::string_view part, std::size_t from = 0);
+std::size_t find_last(std::string_view text, std::string_view part);
+/// Counts occurrences that do not overlap; an empty part is at every character and at the end.
+std::size_t count_text(std::string_view text, std::string_view part);
 
 /// Implements strip(), lstrip() and rstrip(). `chars` are the characters to remove; null means
 /// white space.
 std::string_view stripped(std::string_view text, const std::string* chars, bool left, bool right);
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
-/// Implements str.capitalize(): the first character becomes upper case, the others lower case.
+std::string casefolded(std::string_view text);
+std::string case_swapped(std::string_view text);
+/// Implements str.capitalize(): the first character becomes title case, the others lower case.
 std::string capitalized(std::string_view text);
-/// Implements str.title(): each letter that does not follow a letter becomes upper case.
+/// Implements str.title(): each letter that does not follow a letter becomes title case.
 std::string titled(std::string_view text);
 /// Implements Jinja's filter title, whose words begin after white space and after - ( { [ <.
 std::string title_words(std::string_view text);
-/// Replaces at most `most` occurrences; a negative number means all.
+/// Replaces at most `most` occurrences; a negative number means all. `expect` gets the result's
+/// size before the work.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,
-                     std::int64_t most);
-/// Implements split() and rsplit() with at most `most` splits; a negative number means all. A null
-/// `separator` means white space.
-std::vector<std::string> split(std::string_view text, const std::string* separator,
-                               std::int64_t most, bool from_right);
-std::vector<std::string> split_lines(std::string_view text, bool keep_ends);
+                     std::int64_t most, const std::function<void(double)>& expect);
+/// Implement split() and rsplit() with at most `most` splits; a negative number means all. A null
+/// `separator` means white space. `put` gets the parts, from_right: the last one first.
+using Parts = std::function<void(std::string_view)>;
+void split(std::string_view text, const std::string* separator, std::int64_t most, bool from_right,
+           const Parts& put);
+void split_lines(std::string_view text, bool keep_ends, const Parts& put);
+/// Implements expandtabs().
+std::string expanded_tabs(std::string_view text, std::int64_t width,
+                          const std::function<void(double)>& expect);
 
-enum class CharTest : std::uint8_t { digit, letter, alnum, space, upper, lower };
-/// Returns true if all characters of a non-empty text pass the test (isdigit() and the like).
-bool all_are(std::string_view text, CharTest test);
+/// Returns true if all characters of a text pass a test (isdigit() and the like). An empty text
+/// passes none.
+bool all_are(std::string_view text, bool test(std::uint32_t));
+/// Implement islower() and isupper(), and istitle().
+bool is_of_case(std::string_view text, bool upper);
+bool is_titled(std::string_view text);
 
 }  // namespace text::chat

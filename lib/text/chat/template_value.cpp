@@ -10,13 +10,6 @@
 namespace text::chat {
 namespace {
 
-template <class Members>
-const Value* find_in(const Members& members, std::string_view key) {
-  for (auto it = members.rbegin(); it != members.rend(); ++it)
-    if (it->first == key) return &it->second;
-  return nullptr;
-}
-
 std::string real_text(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
@@ -25,43 +18,105 @@ std::string real_text(double value) {
   return text;
 }
 
-// Writes Python's repr of a text.
-std::string quoted(const std::string& text) {
-  const bool doubly = text.find('\'') != text.npos && text.find('"') == text.npos;
-  const char quote = doubly ? '"' : '\'';
-  std::string out(1, quote);
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\\' || c == quote)
-      out += {'\\', c};
-    else if (c == '\n')
-      out += "\\n";
-    else if (c == '\r')
-      out += "\\r";
-    else if (c == '\t')
-      out += "\\t";
-    else if (byte < 0x20 || byte == 0x7F)
-      out += fmt::format("\\x{:02x}", byte);
-    else
-      out += c;
+bool is_number(const Value& value) {
+  return value.holds<bool>() || value.holds<std::int64_t>() || value.holds<double>();
+}
+// A type that has all 64-bit integers and all doubles.
+long double exact(const Value& value) {
+  const auto* real = std::get_if<double>(&value.is);
+  std::int64_t whole = 0;
+  return real == nullptr && value.whole(whole) ? static_cast<long double>(whole)
+                                               : static_cast<long double>(*real);
+}
+
+enum KeyKind : std::uint8_t { kNothingKey, kUndefinedKey, kNumberKey, kTextKey, kTupleKey };
+KeyKind kind_of_key(const Value& key) {
+  if (key.text() != nullptr) return kTextKey;
+  if (key.none()) return kNothingKey;
+  if (key.undefined()) return kUndefinedKey;
+  if (is_number(key)) return kNumberKey;
+  const auto* list = key.list();
+  if (list == nullptr || list->form != List::Form::tuple)
+    throw Fault(fmt::format("a value of type {} cannot be a key", type_name(key)));
+  for (const auto& item : list->items) kind_of_key(item);
+  return kTupleKey;
+}
+
+// Writes values as Python's str() and repr() do.
+class Printer {
+ public:
+  Printer(std::size_t most, std::string& out) : most_(most), out_(out) {}
+  void print(const Value& value) {
+    const auto* text = value.text();
+    if (text != nullptr)
+      out_ += *text;
+    else if (!value.undefined())
+      write(value);
   }
-  return out + quote;
-}
+  void write(const Value& value) {
+    if (out_.size() > most_) throw Fault("the template makes too long a text");
+    const auto* list = value.list();
+    if (value.undefined()) {
+      out_ += "Undefined";
+    } else if (value.none()) {
+      out_ += "None";
+    } else if (const auto* flag = std::get_if<bool>(&value.is)) {
+      out_ += *flag ? "True" : "False";
+    } else if (const auto* whole = std::get_if<std::int64_t>(&value.is)) {
+      out_ += fmt::format("{}", *whole);
+    } else if (const auto* real = std::get_if<double>(&value.is)) {
+      out_ += real_text(*real);
+    } else if (const auto* text = value.text()) {
+      quote(*text);
+    } else if (list != nullptr && list->form != List::Form::lazy) {
+      const bool tuple = list->form == List::Form::tuple;
+      out_ += tuple ? '(' : '[';
+      for (const auto& one : list->items) next(one, &one == list->items.data());
+      if (tuple && list->items.size() == 1) out_ += ',';
+      out_ += tuple ? ')' : ']';
+    } else if (const auto* dict = value.dict()) {
+      out_ += '{';
+      for (const auto& member : dict->members) {
+        next(member.first, &member == dict->members.data());
+        out_ += ": ";
+        write(member.second);
+      }
+      out_ += '}';
+    } else {
+      throw Fault(fmt::format("a value of type {} cannot be printed", type_name(value)));
+    }
+  }
 
-std::string repr(const Value& value);
-
-template <class Items, class Print>
-std::string listed(const Items& items, const Print& print) {
-  std::string out;
-  for (std::size_t i = 0; i < items.size(); ++i) out += (i == 0 ? "" : ", ") + print(items[i]);
-  return out;
-}
-
-std::string repr(const Value& value) {
-  if (const auto* text = value.text()) return quoted(*text);
-  if (value.undefined()) return "Undefined";
-  return printed(value);
-}
+ private:
+  void next(const Value& value, bool first) {
+    if (!first) out_ += ", ";
+    write(value);
+  }
+  void quote(const std::string& text) {
+    const bool doubly = text.find('\'') != text.npos && text.find('"') == text.npos;
+    const char quote = doubly ? '"' : '\'';
+    out_ += quote;
+    each_character(text, [&](std::string_view c, std::uint32_t code) {
+      if (code == '\\' || code == static_cast<unsigned char>(quote))
+        out_ += {'\\', c[0]};
+      else if (code == '\n')
+        out_ += "\\n";
+      else if (code == '\r')
+        out_ += "\\r";
+      else if (code == '\t')
+        out_ += "\\t";
+      else if (code == Char::kInvalid || is_printable(code))
+        out_ += c;
+      else if (code < 0x100)
+        out_ += fmt::format("\\x{:02x}", code);
+      else
+        out_ += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+    });
+    out_ += quote;
+  }
+  std::size_t most_;
+  std::string& out_;
+};
 
 void append_json_text(const std::string& text, bool ascii, std::string& out) {
   out += '"';
@@ -110,8 +165,10 @@ void append_json_text(const std::string& text, bool ascii, std::string& out) {
 
 class JsonWriter {
  public:
-  JsonWriter(const JsonForm& form, std::string& out) : form_(form), out_(out) {}
+  JsonWriter(const JsonForm& form, std::size_t most, std::string& out)
+      : form_(form), most_(most), out_(out) {}
   void write(const Value& value, int level) {
+    if (out_.size() > most_) throw Fault("the template makes too long a text");
     if (value.none()) {
       out_ += "null";
     } else if (const auto* flag = std::get_if<bool>(&value.is)) {
@@ -119,21 +176,21 @@ class JsonWriter {
     } else if (const auto* text = value.text()) {
       append_json_text(*text, form_.ascii, out_);
     } else if (const auto* real = std::get_if<double>(&value.is)) {
-      out_ += std::isfinite(*real) ? printed(value)
+      out_ += std::isfinite(*real) ? real_text(*real)
               : std::isnan(*real)  ? "NaN"
               : *real < 0          ? "-Infinity"
                                    : "Infinity";
-    } else if (value.holds<std::int64_t>()) {
-      out_ += printed(value);
+    } else if (const auto* whole = std::get_if<std::int64_t>(&value.is)) {
+      out_ += fmt::format("{}", *whole);
     } else if (const auto* list = value.list(); list != nullptr && list->form != List::Form::lazy) {
       group('[', ']', list->items, level, [&](const Value& item) { write(item, level + 1); });
     } else if (const auto* dict = value.dict()) {
       auto members = dict->members;
       if (form_.sorted)
         std::stable_sort(members.begin(), members.end(),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
+                         [](const auto& a, const auto& b) { return less(a.first, b.first); });
       group('{', '}', members, level, [&](const auto& member) {
-        append_json_text(member.first, form_.ascii, out_);
+        write_key(member.first, level);
         out_ += form_.colon;
         write(member.second, level + 1);
       });
@@ -159,21 +216,36 @@ class JsonWriter {
     out_ += '\n';
     out_.append(static_cast<std::size_t>(level) * static_cast<std::size_t>(form_.indent), ' ');
   }
+  void write_key(const Value& key, int level) {
+    if (key.text() != nullptr) return write(key, level);
+    if (key.list() != nullptr || key.undefined())
+      throw Fault(fmt::format("tojson: a key of type {} is not JSON", type_name(key)));
+    out_ += '"';
+    write(key, level);
+    out_ += '"';
+  }
   const JsonForm& form_;
+  std::size_t most_;
   std::string& out_;
 };
 
 }  // namespace
 
-const Value* Dict::find(std::string_view key) const { return find_in(members, key); }
-const Value* Space::find(std::string_view name) const { return find_in(members, name); }
-void Space::set(const std::string& name, Value value) {
-  for (auto& member : members)
-    if (member.first == name) {
-      member.second = std::move(value);
-      return;
-    }
-  members.emplace_back(name, std::move(value));
+const Value* Dict::find(std::string_view key) const {
+  const auto found = std::partition_point(sorted.begin(), sorted.end(), [&](std::uint32_t i) {
+    const auto& own = members[i].first;
+    return own.text() == nullptr ? kind_of_key(own) < kTextKey : *own.text() < key;
+  });
+  if (found == sorted.end()) return nullptr;
+  const auto& [own, value] = members[*found];
+  return own.text() != nullptr && *own.text() == key ? &value : nullptr;
+}
+const Value* Dict::find(const Value& key) const {
+  const auto found = std::partition_point(sorted.begin(), sorted.end(), [&](std::uint32_t i) {
+    return key_order(members[i].first, key) < 0;
+  });
+  if (found == sorted.end() || key_order(members[*found].first, key) != 0) return nullptr;
+  return &members[*found].second;
 }
 
 const std::string* Value::text() const {
@@ -242,14 +314,37 @@ Value of_list(std::vector<Value> items, List::Form form) {
   return {std::make_shared<const List>(List{std::move(items), form, depth, sum})};
 }
 
-Value of_dict(std::vector<std::pair<std::string, Value>> members) {
+Value of_dict(std::vector<std::pair<Value, Value>> members) {
+  std::vector<std::uint32_t> sorted(members.size());
+  for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = static_cast<std::uint32_t>(i);
+  const auto by_key = [&](std::uint32_t i, std::uint32_t j) {
+    return key_order(members[i].first, members[j].first) < 0;
+  };
+  if (members.size() == 1) key_order(members[0].first, members[0].first);
+  std::stable_sort(sorted.begin(), sorted.end(), by_key);
+  // The first of equal keys gets the last one's value, the others go.
+  std::vector<bool> gone(members.size());
+  for (std::size_t i = 0, first = 0; i < sorted.size(); ++i) {
+    if (i == 0 || by_key(sorted[first], sorted[i])) {
+      first = i;
+      continue;
+    }
+    members[sorted[first]].second = std::move(members[sorted[i]].second);
+    gone[sorted[i]] = true;
+  }
+  if (std::find(gone.begin(), gone.end(), true) != gone.end()) {
+    std::vector<std::pair<Value, Value>> kept;
+    for (std::size_t i = 0; i < members.size(); ++i)
+      if (!gone[i]) kept.push_back(std::move(members[i]));
+    return of_dict(std::move(kept));
+  }
   int depth = 1;
   std::size_t sum = 1;
   for (const auto& [key, value] : members) {
-    depth = deeper(depth, value);
-    sum = std::min(sum + extent(value) + key.size() / 16, kMostExtent);
+    depth = deeper(deeper(depth, value), key);
+    sum = std::min(sum + extent(value) + extent(key), kMostExtent);
   }
-  return {std::make_shared<const Dict>(Dict{std::move(members), depth, sum})};
+  return {std::make_shared<const Dict>(Dict{std::move(members), depth, sum, std::move(sorted)})};
 }
 
 Value of_json(const core::OrderedJson& json) {
@@ -265,8 +360,9 @@ Value of_json(const core::OrderedJson& json) {
     return of_list(std::move(items));
   }
   if (json.is_object()) {
-    std::vector<std::pair<std::string, Value>> members;
-    for (const auto& [key, value] : json.items()) members.emplace_back(key, of_json(value));
+    std::vector<std::pair<Value, Value>> members;
+    for (const auto& [key, value] : json.items())
+      members.emplace_back(of_text(key), of_json(value));
     return of_dict(std::move(members));
   }
   return {None{}};
@@ -300,31 +396,19 @@ std::string type_name(const Value& value) {
   return "function";
 }
 
-std::string printed(const Value& value) {
-  if (value.undefined()) return "";
-  if (value.none()) return "None";
-  if (const auto* flag = std::get_if<bool>(&value.is)) return *flag ? "True" : "False";
-  if (const auto* whole = std::get_if<std::int64_t>(&value.is)) return fmt::format("{}", *whole);
-  if (const auto* real = std::get_if<double>(&value.is)) return real_text(*real);
-  if (const auto* text = value.text()) return *text;
-  if (const auto* list = value.list(); list != nullptr && list->form != List::Form::lazy) {
-    const auto inner = listed(list->items, repr);
-    if (list->form == List::Form::list) return "[" + inner + "]";
-    return "(" + inner + (list->items.size() == 1 ? ",)" : ")");
-  }
-  if (const auto* dict = value.dict())
-    return "{" +
-           listed(dict->members,
-                  [](const auto& member) {
-                    return quoted(member.first) + ": " + repr(member.second);
-                  }) +
-           "}";
-  throw Fault(fmt::format("a value of type {} cannot be printed", type_name(value)));
+std::string printed(const Value& value, std::size_t most) {
+  std::string out;
+  Printer(most, out).print(value);
+  return out;
+}
+std::string repr(const Value& value, std::size_t most) {
+  std::string out;
+  Printer(most, out).write(value);
+  return out;
 }
 
 bool equal(const Value& a, const Value& b) {
-  if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return x == y;
-  if (double x = 0, y = 0; a.number(x) && b.number(y)) return x == y;
+  if (is_number(a) && is_number(b)) return order(a, b) == 0;
   if (a.is.index() != b.is.index()) return false;
   if (const auto* text = a.text()) return *text == *b.text();
   if (const auto* list = a.list()) {
@@ -347,34 +431,48 @@ bool equal(const Value& a, const Value& b) {
   return a.undefined() || a.none();
 }
 
-bool less(const Value& a, const Value& b) {
-  if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return x < y;
-  if (double x = 0, y = 0; a.number(x) && b.number(y)) return x < y;
-  if (a.text() != nullptr && b.text() != nullptr) return *a.text() < *b.text();
+std::partial_ordering order(const Value& a, const Value& b) {
+  if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return x <=> y;
+  if (is_number(a) && is_number(b)) return exact(a) <=> exact(b);
+  if (a.text() != nullptr && b.text() != nullptr) return *a.text() <=> *b.text();
   const auto *list = a.list(), *other = b.list();
   if (list != nullptr && other != nullptr && list->form == other->form &&
-      list->form != List::Form::lazy)
-    return std::lexicographical_compare(list->items.begin(), list->items.end(),
-                                        other->items.begin(), other->items.end(), less);
+      list->form != List::Form::lazy) {
+    const auto n = std::min(list->items.size(), other->items.size());
+    for (std::size_t i = 0; i < n; ++i) {
+      const Value &x = list->items[i], &y = other->items[i];
+      const bool ordered = (is_number(x) && is_number(y)) || x.text() != nullptr ||
+                           (x.list() != nullptr && y.list() != nullptr);
+      if (!ordered && equal(x, y)) continue;
+      if (const auto one = order(x, y); one != 0) return one;
+    }
+    return list->items.size() <=> other->items.size();
+  }
   for (const Value* value : {&a, &b})
     if (const auto* nothing = std::get_if<Undefined>(&value->is)) throw Fault(*nothing->why);
   throw Fault(
       fmt::format("values of types {} and {} cannot be compared", type_name(a), type_name(b)));
 }
 
-std::vector<Value> elements(const Value& value) {
-  if (value.undefined()) return {};
-  if (const auto* list = value.list()) return list->items;
-  std::vector<Value> items;
-  if (const auto* dict = value.dict()) {
-    for (const auto& member : dict->members) items.push_back(of_text(member.first));
-    return items;
+bool less(const Value& a, const Value& b) { return order(a, b) < 0; }
+
+std::weak_ordering key_order(const Value& a, const Value& b) {
+  const int kind = kind_of_key(a), other = kind_of_key(b);
+  if (kind != other) return kind <=> other;
+  if (kind == kNumberKey) {
+    const auto found = order(a, b);
+    if (found == std::partial_ordering::unordered)  // not a number
+      return std::isnan(exact(b)) <=> std::isnan(exact(a));
+    return found < 0   ? std::weak_ordering::less
+           : found > 0 ? std::weak_ordering::greater
+                       : std::weak_ordering::equivalent;
   }
-  if (const auto* text = value.text()) {
-    for (const auto character : characters(*text)) items.push_back(of_text(std::string(character)));
-    return items;
-  }
-  throw Fault(fmt::format("a value of type {} cannot be iterated", type_name(value)));
+  if (kind == kTextKey) return *a.text() <=> *b.text();
+  if (kind != kTupleKey) return std::weak_ordering::equivalent;
+  const auto &items = a.list()->items, &others = b.list()->items;
+  for (std::size_t i = 0; i < std::min(items.size(), others.size()); ++i)
+    if (const auto one = key_order(items[i], others[i]); one != 0) return one;
+  return items.size() <=> others.size();
 }
 
 std::size_t extent(const Value& value) {
@@ -384,9 +482,9 @@ std::size_t extent(const Value& value) {
   return 1;
 }
 
-std::string to_json(const Value& value, const JsonForm& form) {
+std::string to_json(const Value& value, const JsonForm& form, std::size_t most) {
   std::string out;
-  JsonWriter(form, out).write(value, 0);
+  JsonWriter(form, most, out).write(value, 0);
   return out;
 }
 

@@ -2,7 +2,9 @@
 // Defines the values of chat templates (Jinja's, which are Python's). Texts are UTF-8 and counted
 // in characters. Lists and dicts are immutable; a namespace is mutable.
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -35,18 +37,21 @@ struct List {
   int depth = 1;
   std::size_t extent = 1;  ///< see extent()
 };
-/// A Dict keeps its keys in insertion order. The last of equal keys wins.
+/// A Dict keeps its keys in insertion order; they differ.
 struct Dict {
-  std::vector<std::pair<std::string, Value>> members;
+  std::vector<std::pair<Value, Value>> members;
   int depth = 1;
-  std::size_t extent = 1;  ///< see extent()
+  std::size_t extent = 1;             ///< see extent()
+  std::vector<std::uint32_t> sorted;  ///< the members' places, in the order of key_order()
+  /// Return the value of a key, or nullptr.
+  const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
 };
+/// Names with their values.
+using Names = std::map<std::string, Value, std::less<>>;
 /// namespace(): its members may be set.
 struct Space {
-  std::vector<std::pair<std::string, Value>> members;
-  void set(const std::string& name, Value value);
-  const Value* find(std::string_view name) const;
+  Names members;
 };
 struct Loop {
   std::shared_ptr<const List> items;
@@ -91,24 +96,27 @@ Value undefined(std::string why);
 Value of_text(std::string text);
 Value of_bool(bool value);
 Value of_whole(std::int64_t value);
-/// Make values. Throw Fault for values nested too deeply.
+/// Make values. Throw Fault for values nested too deeply. The last value of equal keys wins. Throw
+/// Fault for a key that is a list, a dict or a function.
 Value of_list(std::vector<Value> items, List::Form form = List::Form::list);
-Value of_dict(std::vector<std::pair<std::string, Value>> members);
+Value of_dict(std::vector<std::pair<Value, Value>> members);
 Value of_json(const core::OrderedJson& json);
 
 bool truth(const Value& value);
 /// Returns Python's name of the value's type.
 std::string type_name(const Value& value);
-/// Returns the output of {{ value }}. Throws Fault for functions and namespaces, and for an
-/// undefined value in a list.
-std::string printed(const Value& value);
+/// Returns the output of {{ value }}, or Python's repr() of it. Throws Fault for functions and
+/// namespaces, and if the text has much more than `most` bytes.
+std::string printed(const Value& value, std::size_t most);
+std::string repr(const Value& value, std::size_t most);
 /// Returns a == b, which never fails.
 bool equal(const Value& a, const Value& b);
-/// Returns a < b. Throws Fault for values without an order.
+/// Compares a and b as < does. Throws Fault for values without an order.
+std::partial_ordering order(const Value& a, const Value& b);
 bool less(const Value& a, const Value& b);
-/// Returns the values that `for` iterates over: the items of a list, the characters of a text, the
-/// keys of a dict. Throws Fault for other values.
-std::vector<Value> elements(const Value& value);
+/// Compares keys: a total order in which equal numbers, and no other two keys, are equal. Throws
+/// Fault for a value that cannot be a key.
+std::weak_ordering key_order(const Value& a, const Value& b);
 /// Returns the cost of traversing a value, in steps: its elements, and a sixteenth of the bytes of
 /// its texts.
 std::size_t extent(const Value& value);
@@ -119,6 +127,7 @@ struct JsonForm {
   int indent = -1;
   std::string comma = ", ", colon = ": ";
 };
-std::string to_json(const Value& value, const JsonForm& form);
+/// Throws Fault for a value that is not JSON, and if the text has much more than `most` bytes.
+std::string to_json(const Value& value, const JsonForm& form, std::size_t most);
 
 }  // namespace text::chat

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <string>
 
 #include "core/error.h"
@@ -72,6 +73,14 @@ DOCTEST_TEST_CASE("pieces of templates give the texts that jinja2 gives") {
   }
 }
 
+DOCTEST_TEST_CASE("methods, filters, formats and keys give the texts that jinja2 gives") {
+  const auto variables = read("snippets.json")["variables"], all = read("expressions.json");
+  for (const auto& [expression, text] : all.items()) {
+    DOCTEST_CAPTURE(expression);
+    DOCTEST_CHECK(rendered("{{ " + expression + " }}", variables) == text);
+  }
+}
+
 DOCTEST_TEST_CASE("a template that is refused is told by its line and what is not supported") {
   DOCTEST_CHECK(why_refused("a\n{% block x %}") == "t:2: {% block %} is not supported");
   DOCTEST_CHECK(why_refused("\n\n{{ 1|nofilter }}") == "t:3: the filter nofilter is not supported");
@@ -79,7 +88,10 @@ DOCTEST_TEST_CASE("a template that is refused is told by its line and what is no
   DOCTEST_CHECK(why_refused("{{ raise_exception('no\x1b[2J way') }}") == "t:1: no\\x1b[2J way");
   DOCTEST_CHECK(why_refused("{% if x %}") == "t:1: {% endif %} is missing");
   DOCTEST_CHECK(why_refused("{{ f(*x) }}").find("is not supported") != std::string::npos);
-  DOCTEST_CHECK(why_refused("{{ '%s' % 1 }}") == "t:1: formatting a text by % is not supported");
+  DOCTEST_CHECK(why_refused("{{ 'a'.encode() }}") == "t:1: encode of str is not supported");
+  DOCTEST_CHECK(why_refused("{{ 'a'.upper(1) }}") == "t:1: upper() does not take 1 argument");
+  DOCTEST_CHECK(why_refused("{{ {[1]: 2} }}") == "t:1: a value of type list cannot be a key");
+  DOCTEST_CHECK(why_refused("{{ 1|sort(x=2) }}") == "t:1: the filter sort takes no argument x");
   DOCTEST_CHECK(why_refused("{{ x.y.z }}") == "t:1: 'x' is undefined");
 }
 
@@ -103,6 +115,19 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
       why_refused(
           "{% set n = namespace(l=['abc']) %}{% for i in range(99) %}{% set n.l = [n.l, n.l] %}{% endfor %}{{ n.l }}",
           none, small) == "t:1: the template takes too many steps");
+  // What is made of a text's characters or parts is paid for, and before it is made.
+  const text::ChatLimits few{6'000, 10'000};
+  for (const char* made :
+       {"('x' * 9999)|list", "('x' * 9999)|map('upper')|list", "('x,' * 4999).split(',')",
+        "('x' * 9999)|sort", "'x'.join('y' * 9999)", "('x' * 9999)|unique|list", "([0] * 9999)",
+        "('x\\n' * 4999).splitlines()", "range(9999)|map('string')|list",
+        "('x' * 9999)|map(attribute='y')|list"})
+    DOCTEST_CHECK(why_refused(std::string("{{ ") + made + "|length }}", none, few) ==
+                  "t:1: the template takes too many steps");
+  DOCTEST_CHECK(why_refused("{{ 'x'.center(99999) }}", none, small) ==
+                "t:1: the template makes too long a text");
+  DOCTEST_CHECK(why_refused("{{ '%.99999f' % 1.5 }}", none, small) ==
+                "t:1: the template makes too long a text");
   DOCTEST_CHECK(why_refused("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}") ==
                 "t:1: calls and expressions are too deep");
   DOCTEST_CHECK(why_refused("{{ " + std::string(5000, '(') + "1" + std::string(5000, ')') +
@@ -118,6 +143,30 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
       why_refused(
           "{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{% macro m() %}{% endmacro %}{{ m() }}") ==
       "");
+}
+
+DOCTEST_TEST_CASE("no operation takes the product of two texts' sizes, or the power of a depth") {
+  const std::string text = "('a' * 4000000)", part = "('a' * 2000000 + 'b')";
+  const OrderedJson none = OrderedJson::object();
+  for (const auto& [operation, result] :
+       std::map<std::string, std::string>{{text + ".find(" + part + ")", "-1"},
+                                          {text + ".rfind('b' + 'a' * 2000000)", "-1"},
+                                          {part + " in " + text, "False"},
+                                          {text + ".count(" + part + ")", "0"},
+                                          {text + ".split(" + part + ")|length", "1"},
+                                          {text + ".rsplit('b' + 'a' * 2000000)|length", "1"},
+                                          {text + ".replace(" + part + ", '')|length", "4000000"},
+                                          {text + ".partition(" + part + ")[1]", ""},
+                                          {text + "|replace(" + part + ", 'c')|length", "4000000"},
+                                          {text + ".strip('b' * 4000000)|length", "4000000"}})
+    DOCTEST_CHECK(rendered("{{ " + operation + " }}", none) == result);
+  const std::string nested = std::string(60, '[') + std::string(60, ']');
+  DOCTEST_CHECK(rendered("{{ " + nested + " < " + nested + " }}", none) == "False");
+  // Names are looked up, not searched.
+  std::string sets;
+  for (int i = 0; i < 100'000; ++i)
+    sets += "{% set v" + std::to_string(i) + "=1 %}{% set n.v" + std::to_string(i) + "=1 %}";
+  DOCTEST_CHECK(rendered("{% set n = namespace() %}" + sets + "{{ v9 + n.v9 }}", none) == "2");
 }
 
 DOCTEST_TEST_CASE(
