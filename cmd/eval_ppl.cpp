@@ -84,6 +84,7 @@ int evaluate_part(const infer::Evaluation& evaluation, const EvalPplOptions& opt
   const shard::Dataset data = evaluation.open(options.files);
   core::Output out(context.output);
   const auto part = core::part(options.parts.part);
+  cli::note(context, evaluation.part_note());
   cli::Progress progress(context, "scoring", "tokens",
                          data.size() / static_cast<std::uint64_t>(part.count));
   out.write(infer::to_text(evaluation.score_part(data, part, progress.counter())));
@@ -101,9 +102,9 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
     if (group->first()) out.emplace(context.output);
   });
   cli::Progress progress(context, "scoring", "tokens");
-  const auto sum = infer::score_together(
-      {options.evaluation, context.given, options.files, options.parts.datastore_ranks}, group,
-      progress.counter_with_total());
+  const auto sum = infer::score_together({options.evaluation, context.given, options.files,
+                                          options.parts.datastore_ranks, cli::noter(context)},
+                                         group, progress.counter_with_total());
   if (!sum) return 0;
   out->write(cli::format_report(context, sum->figures()));
   out->commit();
@@ -113,6 +114,7 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
 int eval_ppl(EvalPplOptions options, const cli::Context& context) {
   options.evaluation.memory.flags = context.flags;
   options.parts.check(context.given, options.ranks.any());
+  options.evaluation.memory.in_parts = options.ranks.any() || core::is_part(options.parts.part);
   if (options.parts.sum) {
     cli::write_report(context, infer::sum_files(options.files).figures());
     return 0;

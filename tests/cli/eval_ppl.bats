@@ -296,7 +296,7 @@ EOF
   done
 }
 
-@test "weights are learned where no share is given: never far above the model alone, refused for parts" {
+@test "weights are learned where no share is given: never far above the model alone; constant in parts, with a note" {
   local options
   alone=$(eval-ppl -q -m model --memory none --json test.shard.zst | field loss)
   tokens=$(eval-ppl -q -m model --memory none --json test.shard.zst | field tokens)
@@ -306,12 +306,49 @@ EOF
     [[ $(field signature <learned) == *"|weights:online|"* ]]
     python3 -c "assert $(field loss <learned) < $alone + 0.6932 / $tokens, '$options'"
     # shellcheck disable=SC2086
-    run -64 --separate-stderr eval-ppl -q -m model $options --part 1/2 test.shard.zst
-    [[ $stderr == *"give --memory-weights constant"* ]]
+    run -64 --separate-stderr eval-ppl -q -m model $options --memory-weights online --part 1/2 test.shard.zst
+    [[ $stderr == "eval-ppl: --memory-weights online: "*"; give constant, or tuned weights (--config)" ]]
+    for part in 1 2; do
+      # shellcheck disable=SC2086
+      run -0 --separate-stderr eval-ppl -m model $options --part "$part/2" test.shard.zst -o "part.$part"
+      [[ $stderr == *"parts of a text have constant weights (--memory-weights constant), since"* ]]
+    done
+    # shellcheck disable=SC2086
+    cmp <(eval-ppl --json --sum part.1 part.2) <(eval-ppl -q -m model $options --memory-weights constant --json test.shard.zst)
   done
   # shellcheck disable=SC2086
   eval-ppl -q -m model $options --memory-weights constant --json test.shard.zst >constant
   [[ $(field signature <constant) != *"weights:online"* ]]
+}
+
+@test "weights that are learned: the formulas of the manual give the printed probabilities" {
+  local options
+  for options in '--memory local --cache 50' '--cache 50 --unigram' '--memory local'; do
+    # shellcheck disable=SC2086  # several options
+    eval-ppl -q -m model $options --per-token learned.tsv test.shard.zst -o /dev/null
+    python3 - "$options" <<'END'
+import math, sys
+heading, *lines = (line.rstrip("\n").split("\t") for line in open("learned.tsv", encoding="utf-8"))
+own = [name for name in ("cache", "unigram") if "--" + name in sys.argv[1]]
+n, given = 2 + len(own), 0.05 * len(own)
+first = [0.05 * (1 - given), 0.95 * (1 - given)] + [0.05] * len(own)
+w, alone, learned, worst = first, 0, 0, 0
+rate = lambda t: min(0.5, math.sqrt(math.log(n) / (2 * n * t)))
+for t, line in enumerate(lines, 1):
+    nats = dict(zip(heading, line))
+    said = lambda name, other: other if nats[name] == "-" else math.exp(-float(nats[name]))
+    p = [said("head", None)]
+    p.append(said("joint", p[0]))
+    p += [said(name, p[1]) for name in own]
+    q = sum(a * b for a, b in zip(w, p))
+    u = (1 + math.tanh((alone - learned) / 2)) / 2
+    worst = max(worst, abs(-math.log(u * p[0] + (1 - u) * q) - float(nats["nats"])))
+    alone, learned = alone + math.log(p[0]), learned + math.log(q)
+    r = rate(t + 1) / rate(t)
+    w = [r * a * (1 - rate(t) + rate(t) * b / q) + (1 - r) * c for a, b, c in zip(w, p, first)]
+assert len(lines) > 200 and worst < 1e-3, (len(lines), worst)
+END
+  done
 }
 
 @test "--ablate: each source by itself, and all, of one pass" {

@@ -96,9 +96,9 @@ adds_up() {
   for shared in no yes; do
     each=(eval-ppl)
     [ "$shared" = no ] || each=(bash -c "$own_store" one)
-    together 2 "${each[@]}" -j 1 -m model --cache 20 test.shard.zst
+    together 2 "${each[@]}" -j 1 -m model --cache 20 --memory-weights online test.shard.zst
     all_end 64
-    for rank in 0 1; do grep -q 'weights learned online depend on all earlier text' "said.$rank" || return 1; done
+    for rank in 0 1; do grep -q -- '--memory-weights online: the weights depend on all earlier text' "said.$rank" || return 1; done
     together 2 bash -c "$no_file" one "${each[@]}" -j 1 -m model --memory-weights constant
     all_end 66
     grep -q '^eval-ppl: nowhere: ' said.1
@@ -120,6 +120,13 @@ ranks_add_up() {
 @test "ranks that score a text together: the first has the bytes of one process" {
   ranks_add_up 2 -m model --window 32 --batch-tokens 100 --memory local,long --long 50 --cache 30 test.shard.zst
   ranks_add_up 3 -m model --window 32 --batch-tokens 100 --reset document test.shard.zst other.shard.zst
+  # By default too: the first says so.
+  eval-ppl -q -j 1 -m model --window 32 --cache 30 --memory-weights constant test.shard.zst -o whole
+  together 2 eval-ppl -j 1 -m model --window 32 --cache 30 test.shard.zst -o shared
+  all_end 0
+  cmp whole shared
+  grep -q '^eval-ppl: parts of a text have constant weights' said.0
+  [ ! -s said.1 ]
   eval-ppl -q -j 1 -m model --window 32 test.shard.zst -o whole
   together 2 eval-ppl -q -j 1 -m model --window 32 test.shard.zst
   all_end 0

@@ -85,8 +85,8 @@ Totals Evaluation::score(const shard::Dataset& data, const Callbacks& watch) con
 void Evaluation::expect_part(const shard::Dataset& data, core::Part part) const {
   if (memory_.online && !part.whole())
     core::fail(core::Code::usage,
-               "a part of a text: weights learned online depend on all earlier text; give "
-               "--memory-weights constant, or tuned weights (--config)");
+               "--memory-weights online: the weights depend on all earlier text, which a part does "
+               "not know; give constant, or tuned weights (--config)");
   windows(data);
 }
 
@@ -113,6 +113,13 @@ std::string Evaluation::signature(const shard::Dataset& data) const {
   return infer::signature(data.fingerprint(), loaded_.fingerprint, windows(data), memory_,
                           options_.compute.precision) +
          options_.reach.signature();
+}
+
+std::string Evaluation::part_note() const {
+  return memory_.constant_for_parts
+             ? "parts of a text have constant weights (--memory-weights constant), since learned "
+               "ones depend on all earlier text; --tune finds weights for --config"
+             : "";
 }
 
 std::string Evaluation::window_note() const {

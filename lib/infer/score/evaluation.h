@@ -74,6 +74,8 @@ class Evaluation {
   /// Returns notes about the window, and about datastores and n-gram indices that contain this
   /// text, or may contain it.
   std::vector<std::string> notes_on(const shard::Dataset& data) const;
+  /// Returns a note if weights are constant only because the text is scored in parts; else empty.
+  std::string part_note() const;
   /// Returns a note if the window exceeds the model's positions; else empty.
   std::string window_note() const;
   bool retrieves() const { return retrieve_.any(); }

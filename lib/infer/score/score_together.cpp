@@ -29,6 +29,7 @@ std::optional<PartsSum> score_together(
     data.emplace(evaluation->open(what.files));
     evaluation->expect_part(*data, part);
   });
+  if (what.say) what.say(evaluation->part_note());
   std::string own;
   const auto score = [&] {
     const std::uint64_t of = data->size() / static_cast<std::uint64_t>(part.count);

@@ -22,6 +22,7 @@ struct SharedEvaluation {
   const std::vector<std::string>& files;  ///< shards, visible to all ranks
   bool own_stores = false;                ///< datastores are distributed over ranks; see
                                           ///< shared_stores.h
+  std::function<void(const std::string& note)> say = {};
 };
 
 /// Scores this rank's part of the shards. The first rank sums all parts, byte-identical to one

@@ -84,7 +84,9 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   MemoryPlan plan;
   plan.online_asked = options.weights == "online";
   plan.weights_follow = options.weights_follow;
-  context.online = learns(options, context);
+  const bool learned = learns(options, context),
+             kept = options.in_parts && options.weights == "auto";
+  context.online = learned && !kept;
   check_temperature("joint-temperature", options.joint_temperature);
   check_temperature("datastore-temperature", options.stores.temperature);
   plan.gates.gate = parse_gate(options.gate);
@@ -96,6 +98,7 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   give_constants(plan);
   bound_shares(options, plan);
   plan.online = context.online && plan.any();
+  plan.constant_for_parts = learned && kept && plan.any();
   if (plan.online && plan.gates.any())
     fail(Code::usage, "--memory-weights online: cannot be combined with a gate");
   if (plan.online && plan.released())

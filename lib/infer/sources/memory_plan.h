@@ -60,10 +60,11 @@ struct MemoryPlan {
   GatePlan gates;  ///< the weight above of a gated source is the constant of its gate
   Slots more;      ///< plans of kinds without members here
   std::string tuned_on;
-  bool online = false;          ///< weights are learned online; the values are the initial ones
-  bool online_asked = false;    ///< online weights are requested explicitly; otherwise tuning
-                                ///< disables them
-  bool weights_follow = false;  ///< see MemoryOptions
+  bool online = false;              ///< weights are learned online; the values are the initial ones
+  bool online_asked = false;        ///< online weights are requested explicitly; otherwise tuning
+                                    ///< disables them
+  bool constant_for_parts = false;  ///< they would be, but the text is scored in parts
+  bool weights_follow = false;      ///< see MemoryOptions
 
   bool interpolated() const { return combine == "interpolate" && rule.any(); }
 
