@@ -19,6 +19,9 @@ int whole(int argc, char** argv) {
 #ifdef TESSERA_FORK_SERVER
   if (const auto code = front::forked(front::kProgram, argc, argv)) return *code;
 #endif
+  // Threads of LibTorch's OpenMP wait at a barrier for milliseconds of computing, which another
+  // process on the same cores loses. So they wait for some 30 microseconds and then sleep.
+  if (std::getenv("OMP_WAIT_POLICY") == nullptr) ::setenv("GOMP_SPINCOUNT", "1500", 0);
   // RTLD_NOW would also look up every function that LibTorch calls, which takes 20 ms.
   void* const library = ::dlopen("libtessera.so", RTLD_LAZY | RTLD_GLOBAL);
   if (!library) core::fail(core::Code::unavailable, "{}", ::dlerror());

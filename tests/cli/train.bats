@@ -209,6 +209,19 @@ END
   [[ $(eval-ppl -q -j 1 -m trime --json "$data/valid.shard.zst") == *"|temperature:1|"* ]]
 }
 
+@test "idle threads sleep after microseconds, unless the environment says otherwise" {
+  # seen VARIABLE=VALUE...: the GOMP_SPINCOUNT that a command of the program inherits.
+  seen() {
+    rm -rf spins waiting
+    env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT "$@" "$BIN/train" -q --layers 1 --d-model 8 --heads 1 --segment 16 --batch 2 --steps 1 \
+      --valid "$data/train.shard.zst" --valid-command "printenv GOMP_SPINCOUNT >$PWD/spins; echo 1" -o waiting "$data/train.shard.zst"
+    cat spins
+  }
+  [ "$(seen A=b)" = 1500 ]
+  [ "$(seen GOMP_SPINCOUNT=7)" = 7 ]
+  [ "$(seen OMP_WAIT_POLICY=passive)" = '' ]
+}
+
 @test "without a text to validate on, or with ext, training's own text calibrates; --valid-command sees it too" {
   local memory
   for memory in local ext; do
