@@ -169,7 +169,10 @@ void write_page(core::ByteSink& sink, const AnnotatedText& text) {
   Pieces out(sink);
   const std::string by_source = loss_by_source(text);
   out << "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+         "'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+         "<title>"
       << escape(text.title) << "</title>\n<style>\n"
       << kPageStyle << "</style>\n</head>\n<body>\n<header>\n<h1>" << escape(text.title)
       << "</h1>\n"
