@@ -25,14 +25,18 @@ constexpr std::size_t kMostKeyBytes = 4096;
 
 struct ServeOptions {
   std::string listen = "127.0.0.1", key_file, name;
+  std::vector<std::string> origins;
   std::int64_t port = 8080, queue = 256, connections = 64, max_tokens = 4096, max_texts = 64;
-  std::int64_t body = 4 << 20;
+  std::int64_t max_scored = 256'000;
+  std::int64_t body = 4 << 20, all_bodies = 64 << 20;
   infer::CompleterOptions completer;
   void fields(core::FieldList& f) {
     f("port", port, "TCP port; 0: any free port").between(0, 65535);
     f("listen", listen,
       "numeric address to listen on; one that other machines can reach requires --api-key-file");
     f("api-key-file", key_file, "file whose first line is the API key of clients");
+    f("allow-origin", origins,
+      "origin, such as https://example.org, whose pages may ask (CORS); *: any; may be repeated");
     f("name", name, "name of the model for clients [the folder's name]");
     completer.fields(f);
     const auto in_limits = f.group("Limits");
@@ -40,10 +44,13 @@ struct ServeOptions {
     f("connections", connections, "most connections").between(1, 4096);
     f("max-tokens", max_tokens, "most generated tokens of a text").between(1, 1e9);
     f("max-texts", max_texts, "most texts of a request").between(1, 65536);
-    f("max-scored", completer.scored,
+    f("max-scored", max_scored,
       "most prompt tokens of a request with log-probabilities, counted for each text")
         .between(1, 1e9);
     f("max-body", body, "most bytes of a request").between(1024, 1 << 30).bytes();
+    f("max-bodies", all_bodies, "most bytes of all requests that are not answered yet")
+        .between(1024, 1e12)
+        .bytes();
   }
 };
 
@@ -75,9 +82,11 @@ serve::ApiOptions api_options(const ServeOptions& options) {
                : folder.has_filename() ? folder.filename().string()
                                        : folder.parent_path().filename().string();
   made.key = read_key(options);
+  made.origins = options.origins;
   made.local_only = serve::is_loopback(options.listen);
   made.limits.max_tokens = options.max_tokens;
   made.limits.texts = options.max_texts;
+  made.limits.scored = options.max_scored;
   made.limits.chat_tokens = std::min(made.limits.chat_tokens, options.max_tokens);
   return made;
 }
@@ -89,7 +98,6 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   options.completer.generator.seed = static_cast<std::uint64_t>(context.seed);
   infer::Completer completer(options.completer);
   cli::note(context, completer.window_note());
-  api_for.chat = completer.chats();
   api_for.cite = options.completer.generator.cite;
   api_for.tokens = completer.tokens();
 
@@ -99,10 +107,11 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   serve::HttpLimits limits;
   limits.connections = static_cast<std::size_t>(options.connections);
   limits.body_bytes = static_cast<std::size_t>(options.body);
+  limits.all_body_bytes = static_cast<std::size_t>(options.all_bodies);
   cli::catch_stop_signals();
   serve::HttpServer server(
       options.listen, static_cast<std::uint16_t>(options.port), limits,
-      [&](const auto& request, auto& answer) { api.answer(request, answer); },
+      [&](auto& request, auto& answer) { api.answer(request, answer); },
       [&](int status, const std::string& text) { return api.refusal(status, text); });
   const bool v6 = options.listen.find(':') != std::string::npos;
   cli::note(context, fmt::format("listening on http://{}{}{}:{}", v6 ? "[" : "", options.listen,

@@ -157,6 +157,8 @@ std::string with_replacements(std::string_view text, std::uint64_t& replaced) {
   return made;
 }
 
+std::size_t replaced_length(std::string_view text) { return first_character(text).bytes; }
+
 std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_t before) {
   const auto bad = first_character(text.substr(at));
   const std::string place =

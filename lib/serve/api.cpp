@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <map>
@@ -22,7 +23,18 @@ namespace {
 using Event = CompletionJob::Event;
 
 constexpr const char* kJson = "application/json";
+constexpr std::size_t kLarge = std::size_t{64} << 10;  // bytes of a body
+// The page asks this server alone, and no other page contains it.
+constexpr std::string_view kPageHeaders =
+    "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; script-src "
+    "'unsafe-inline'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "
+    "'none'\r\nX-Frame-Options: DENY";
 constexpr std::chrono::milliseconds kLook{100};  // polling interval for disconnected clients
+
+std::int64_t seconds() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
 
 std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
@@ -63,9 +75,10 @@ std::string_view bearer(std::string_view authorization) {
   return authorization.substr(std::min(authorization.find_first_not_of(' '), authorization.size()));
 }
 
-// Buffers a growing text and passes on whole characters.
+// Buffers a growing text and passes on whole characters, with the tokens that came meanwhile.
 struct Streamed {
   std::string held;
+  std::vector<CompletionToken> tokens;
   bool begun = false;
 
   std::string take(const std::string& more, bool last) {
@@ -79,6 +92,21 @@ std::string ask_page() {
   constexpr std::string_view kHere = "@STYLE@";
   std::string page(kAskPage);
   return page.replace(page.find(kHere), kHere.size(), page::kPageStyle);
+}
+
+// Returns a part of a path with its escapes, such as %2F, as bytes.
+std::string path_text(std::string_view path) {
+  std::string text;
+  for (std::size_t at = 0; at < path.size(); ++at) {
+    unsigned byte = 0;
+    const auto digits = path.substr(at + 1, 2);
+    const auto* const end = digits.data() + digits.size();
+    const bool escape = path[at] == '%' && digits.size() == 2 &&
+                        std::from_chars(digits.data(), end, byte, 16).ptr == end;
+    text += escape ? static_cast<char>(byte) : path[at];
+    if (escape) at += 2;
+  }
+  return text;
 }
 
 std::string event_line(const core::OrderedJson& json) {
@@ -95,24 +123,40 @@ std::string Api::refusal(int status, const std::string& text) {
   return core::dump(error_json(status, text));
 }
 
-void Api::check(const HttpRequest& request) const {
+bool Api::allows(std::string_view origin) const {
+  return std::ranges::any_of(options_.origins,
+                             [&](const auto& one) { return one == "*" || one == origin; });
+}
+
+void Api::check(const HttpRequest& request, HttpAnswer& answer) const {
   if (options_.local_only && !request.header("host").empty() &&
       !is_this_machine(request.header("host")))
     throw HttpError(403, "the Host header names another machine");
   const auto origin = request.header("origin");
   const auto scheme = origin.find("://");
-  if (!origin.empty() &&
-      (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host")))
+  if (!origin.empty() && allows(origin)) {
+    answer.add_header(fmt::format("Access-Control-Allow-Origin: {}\r\nVary: Origin", origin));
+  } else if (!origin.empty() &&
+             (scheme == origin.npos || origin.substr(scheme + 3) != request.header("host"))) {
     throw HttpError(403, "a request from a page of another origin");
+  }
+  if (request.method == "OPTIONS") return;  // browsers ask without the key
   if (options_.key.empty() || request.path == "/health" || request.path == "/") return;
   if (!same_secret(bearer(request.header("authorization")), options_.key))
     throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)",
                     "WWW-Authenticate: Bearer");
 }
 
-void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
+void Api::answer(HttpRequest& request, HttpAnswer& answer) {
   ++counts_.requests;
-  check(request);
+  check(request, answer);
+  struct Ended {
+    ServeCounts& counts;
+    const bool large;
+    ~Ended() {
+      if (large) counts.large_ended = seconds();
+    }
+  } const ended{counts_, request.body.size() > kLarge};
   struct Path {
     std::string_view method;
     bool needs_tokenizer = false;
@@ -127,17 +171,22 @@ void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
                                                   {"/tokenize", {"POST", true}},
                                                   {"/detokenize", {"POST", true}}};
   const auto& tokens = options_.tokens;
-  const auto found = paths.find(request.path);
+  const bool one_model = request.path.starts_with("/v1/models/");
+  const auto found = paths.find(one_model ? "/v1/models" : request.path);
+  if (request.path == "*") return options("GET, HEAD, POST", request, answer);
   if (found == paths.end() || (found->second.needs_tokenizer && tokens.tokenizer == nullptr))
     throw HttpError(404, "no such path");
   const auto& method = found->second.method;
   const bool gets = method == "GET";
+  const auto allowed = fmt::format("{}{}", method, gets ? ", HEAD" : "");
+  if (request.method == "OPTIONS") return options(allowed, request, answer);
   if (method != request.method && !(gets && request.wants_head_only()))
     throw HttpError(405, fmt::format("{} takes {}", found->first, method),
-                    fmt::format("Allow: {}{}", method, gets ? ", HEAD" : ""));
-  if (request.path == "/") return answer.send(200, "text/html; charset=utf-8", ask_page());
+                    "Allow: " + allowed + ", OPTIONS");
+  if (request.path == "/")
+    return answer.send(200, "text/html; charset=utf-8", ask_page(), kPageHeaders);
   if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
-  if (request.path == "/v1/models") return answer.send(200, kJson, models());
+  if (found->first == "/v1/models") return answer.send(200, kJson, models(request.path));
   if (request.path == "/metrics")
     return answer.send(200, "text/plain; version=0.0.4; charset=utf-8", metrics());
   if (request.path == "/tokenizer_info") return answer.send(200, kJson, tokenizer_info(tokens));
@@ -147,13 +196,36 @@ void Api::answer(const HttpRequest& request, HttpAnswer& answer) {
   complete(request, request.path == "/v1/chat/completions", answer);
 }
 
-void Api::complete(const HttpRequest& request, bool chat, HttpAnswer& answer) {
-  if (chat && !options_.chat)
+// Answers what a path takes and, for a page that may ask, what it may send (CORS).
+void Api::options(const std::string& methods, const HttpRequest& request,
+                  HttpAnswer& answer) const {
+  if (allows(request.header("origin")))
+    answer.add_header(fmt::format(
+        "Access-Control-Allow-Methods: {}\r\n"
+        "Access-Control-Allow-Headers: Authorization, Content-Type\r\nAccess-Control-Max-Age: 600",
+        methods));
+  answer.send(204, kJson, "", "Allow: " + methods + ", OPTIONS");
+}
+
+// Parses a request and frees its body. The values of a large body take many times its bytes, so
+// these are parsed one after the other.
+CompletionRequest Api::parse(HttpRequest& request, bool chat) {
+  std::unique_lock lock(large_, std::defer_lock);
+  if (request.body.size() > kLarge) lock.lock();
+  auto parsed = parse_completion(request.body, chat, options_.limits);
+  std::string().swap(request.body);
+  encode_prompts(parsed, options_.tokens, options_.limits.scored);
+  return parsed;
+}
+
+void Api::complete(HttpRequest& request, bool chat, HttpAnswer& answer) {
+  if (chat && options_.tokens.chat == nullptr)
     throw HttpError(400, "the model has no chat template; /v1/completions continues texts");
-  auto job = std::make_shared<CompletionJob>(parse_completion(request.body, chat, options_.limits));
+  auto job = std::make_shared<CompletionJob>(parse(request, chat));
   if (!queue_.push(job))
     throw HttpError(
-        503, queue_.closed() ? "the server is stopping" : "too many waiting requests; try again");
+        503, queue_.closed() ? "the server is stopping" : "too many waiting requests; try again",
+        "Retry-After: 1");
   CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
                       options_.model, now(), chat};
   struct Leave {
@@ -194,7 +266,10 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
   const auto send = [&](const CompletionChoice& choice, bool last) {
     auto& text = texts[choice.index];
     CompletionChoice piece{choice.index, text.take(last ? "" : choice.text, last)};
+    if (choice.tokens)
+      text.tokens.insert(text.tokens.end(), choice.tokens->begin(), choice.tokens->end());
     if (piece.text.empty() && !last) return true;
+    if (job.request.logprobs) piece.tokens = std::exchange(text.tokens, {});
     if (last) piece.finish = choice.finish, piece.extra = choice.extra;
     const bool first = !std::exchange(text.begun, true);
     return answer.chunk(event_line(completion_chunk(head, piece, first)));
@@ -226,14 +301,23 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
   }
 }
 
-std::string Api::models() const {
-  core::OrderedJson model{{"id", options_.model},
-                          {"object", "model"},
-                          {"created", started_},
-                          {"owned_by", "tessera"},
-                          {"tessera", {{"chat", options_.chat}, {"cite", options_.cite}}}};
-  return core::dump(
-      core::OrderedJson{{"object", "list"}, {"data", core::OrderedJson::array({model})}});
+core::OrderedJson Api::model() const {
+  return {{"id", options_.model},
+          {"object", "model"},
+          {"created", started_},
+          {"owned_by", "tessera"},
+          {"tessera", {{"chat", options_.tokens.chat != nullptr}, {"cite", options_.cite}}}};
+}
+
+// Returns the list of models, or the one that the path names.
+std::string Api::models(std::string_view path) const {
+  constexpr std::string_view kOne = "/v1/models/";
+  if (!path.starts_with(kOne))
+    return core::dump(
+        core::OrderedJson{{"object", "list"}, {"data", core::OrderedJson::array({model()})}});
+  if (path_text(path.substr(kOne.size())) != options_.model)
+    throw HttpError(404, fmt::format("no such model; there is {}", options_.model));
+  return core::dump(model());
 }
 
 std::string Api::metrics() const {

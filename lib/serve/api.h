@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct ServeCounts {
   std::atomic<std::uint64_t> requests = 0, refused = 0, failed = 0, left = 0;
   std::atomic<std::uint64_t> prompt_tokens = 0, completion_tokens = 0, texts = 0;
   std::atomic<std::uint64_t> busy_microseconds = 0, running = 0;
+  /// When the last large request ended, in seconds of std::chrono::steady_clock; 0: never.
+  std::atomic<std::int64_t> large_ended = 0;
 };
 
 /// ApiOptions holds the settings of the API.
@@ -27,16 +30,18 @@ struct ApiOptions {
   std::string key;    ///< required in Authorization: Bearer; empty: none
   /// Requires that Host names this machine, as protection against DNS rebinding.
   bool local_only = true;
-  bool chat = false;  ///< the model has a chat template
   bool cite = false;  ///< answers include citations
+  /// Origins of pages that may ask from elsewhere (CORS); "*": any.
+  std::vector<std::string> origins = {};
   CompletionLimits limits;
   ServedTokenizer tokens;  ///< without a tokenizer, its paths return 404
 };
 
-/// An Api answers these requests and everything else with 404. Thread safe.
+/// An Api answers these requests, OPTIONS of their paths, and everything else with 404. Thread safe.
 ///   GET /                          a page with a form for questions
 ///   GET /health                    {"status": "ok"}
 ///   GET /v1/models                 a list with the model
+///   GET /v1/models/NAME            the model
 ///   GET /metrics                   Prometheus' text format
 ///   POST /v1/completions           a CompletionRequest, which goes to the queue
 ///   POST /v1/chat/completions      likewise, for a chat
@@ -46,17 +51,21 @@ class Api {
  public:
   Api(ApiOptions options, JobQueue& queue, ServeCounts& counts);
   /// Answers one request. Throws HttpError.
-  void answer(const HttpRequest& request, HttpAnswer& answer);
+  void answer(HttpRequest& request, HttpAnswer& answer);
   /// Returns the body of an error response.
   std::string refusal(int status, const std::string& text);
 
  private:
-  void check(const HttpRequest& request) const;
-  void complete(const HttpRequest& request, bool chat, HttpAnswer& answer);
+  bool allows(std::string_view origin) const;
+  void check(const HttpRequest& request, HttpAnswer& answer) const;
+  void options(const std::string& methods, const HttpRequest& request, HttpAnswer& answer) const;
+  CompletionRequest parse(HttpRequest& request, bool chat);
+  void complete(HttpRequest& request, bool chat, HttpAnswer& answer);
   void whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer);
   void stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer);
   std::optional<CompletionJob::Event> wait(CompletionJob& job, const HttpAnswer& answer);
-  std::string models() const;
+  core::OrderedJson model() const;
+  std::string models(std::string_view path) const;
   std::string metrics() const;
 
   ApiOptions options_;
@@ -64,6 +73,7 @@ class Api {
   ServeCounts& counts_;
   std::int64_t started_;  // Unix time in seconds
   std::atomic<std::uint64_t> number_ = 0;
+  std::mutex large_;  // held while a large body is parsed
 };
 
 }  // namespace serve

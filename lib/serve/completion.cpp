@@ -3,79 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "core/plain_text.h"
 #include "serve/http_request.h"
+#include "serve/members.h"
 
 namespace serve {
 namespace {
 
 using core::Json;
 using core::OrderedJson;
-
-constexpr int kBadRequest = 400;
-
-template <class... Args>
-[[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  throw HttpError(kBadRequest, fmt::format(format, std::forward<Args>(args)...));
-}
-
-// Returns the whole number that a value is, exactly; a float may be one up to 2^53.
-std::optional<std::int64_t> whole_number(const Json& value) {
-  if (value.is_number_unsigned()) {
-    const auto number = value.get<std::uint64_t>();
-    return number <= INT64_MAX ? std::optional(static_cast<std::int64_t>(number)) : std::nullopt;
-  }
-  if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (!value.is_number_float()) return std::nullopt;
-  const double number = value.get<double>();
-  if (!(std::abs(number) <= 0x1p53) || number != std::floor(number)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
-}
-
-// Reads the members of a request; null means absent.
-class Members {
- public:
-  explicit Members(const Json& json) : json_(json) {}
-
-  const Json* find(const char* name) const {
-    const auto found = json_.find(name);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  void take(const char* name, std::int64_t least, std::int64_t most, std::int64_t& to) const {
-    const Json* const value = find(name);
-    if (value == nullptr) return;
-    const auto number = whole_number(*value);
-    if (!number || *number < least || *number > most)
-      refuse("{}: takes a whole number from {} to {}", name, least, most);
-    to = *number;
-  }
-  void take(const char* name, double least, double most, double& to) const {
-    const Json* const value = find(name);
-    if (value == nullptr) return;
-    const double number = value->is_number() ? value->get<double>() : std::nan("");
-    if (!(number >= least && number <= most))
-      refuse("{}: takes a number from {} to {}", name, least, most);
-    to = number;
-  }
-  void take(const char* name, bool& to) const {
-    const Json* const value = find(name);
-    if (value == nullptr) return;
-    if (!value->is_boolean()) refuse("{}: takes true or false", name);
-    to = value->get<bool>();
-  }
-  // Throws for a member that would change a text, unless its value has no effect.
-  void refuse_other(const char* name, const Json& neutral) const {
-    const Json* const value = find(name);
-    if (value == nullptr || *value == neutral) return;
-    if (value->is_structured() && value->empty()) return;
-    refuse("{}: is not supported; leave it out", name);
-  }
-
- private:
-  const Json& json_;
-};
 
 std::vector<std::int64_t> ids_of(const Json& list) {
   std::vector<std::int64_t> ids;
@@ -87,7 +27,7 @@ std::vector<std::int64_t> ids_of(const Json& list) {
   return ids;
 }
 
-std::vector<CompletionPrompt> prompts_of(const Json& prompt) {
+std::vector<CompletionPrompt> prompts_of(const Json& prompt, std::int64_t most, std::int64_t n) {
   std::vector<CompletionPrompt> prompts;
   const auto add_ids = [&](const Json& list) {
     if (list.empty()) refuse("prompt: a list of token ids is empty");
@@ -103,6 +43,8 @@ std::vector<CompletionPrompt> prompts_of(const Json& prompt) {
     add_ids(prompt);
     return prompts;
   }
+  if (static_cast<std::int64_t>(prompt.size()) > most)
+    refuse("prompt: takes at most {} texts, {} of each prompt", most * n, n);
   for (const Json& one : prompt) {
     if (one.is_string())
       prompts.push_back({one.get<std::string>()});
@@ -114,11 +56,11 @@ std::vector<CompletionPrompt> prompts_of(const Json& prompt) {
   return prompts;
 }
 
+// An empty text stops nothing.
 void take_stop(const Json& stop, const CompletionLimits& limits, CompletionRequest& request) {
   const auto add = [&](const Json& text) {
-    if (!text.is_string() || text.get_ref<const std::string&>().empty())
-      refuse("stop: takes a non-empty text, or a list of them");
-    request.stop.push_back(text.get<std::string>());
+    if (!text.is_string()) refuse("stop: takes a text, or a list of them");
+    if (text != "") request.stop.push_back(text.get<std::string>());
   };
   if (!stop.is_array()) return add(stop);
   if (static_cast<std::int64_t>(stop.size()) > limits.stops)
@@ -145,27 +87,78 @@ void take_logprobs(const Members& members, const CompletionLimits& limits,
   if (asked) request.logprobs = likely;
 }
 
-// Refuses the members of OpenAI's, vLLM's and llama.cpp's requests that would change a text.
-void refuse_unknown(const Members& members, const CompletionRequest& request) {
-  for (const char* name : {"presence_penalty", "frequency_penalty", "min_p", "min_tokens",
-                           "mirostat", "dry_multiplier", "xtc_probability"})
-    members.refuse_other(name, 0);
-  for (const char* name : {"repetition_penalty", "repeat_penalty", "typical_p", "length_penalty"})
-    members.refuse_other(name, 1);
-  for (const char* name :
-       {"ignore_eos", "use_beam_search", "include_stop_str_in_output", "continue_final_message"})
-    members.refuse_other(name, false);
-  members.refuse_other("add_generation_prompt", true);
-  members.refuse_other("best_of", request.n);
-  members.refuse_other("suffix", "");
-  members.refuse_other("response_format", Json{{"type", "text"}});
-  for (const char* name :
-       {"logit_bias", "tools", "functions", "grammar", "json_schema", "structured_outputs",
-        "guided_json", "guided_regex", "guided_choice", "guided_grammar", "stop_token_ids",
-        "bad_words", "logits_processors", "n_predict", "truncate_prompt_tokens", "chat_template",
-        "chat_template_kwargs"})
-    members.refuse_other(name, Json());
-  if (request.chat) members.refuse_other("echo", false);
+// Returns the most tokens of a text: all members mean the same, -1 means as many as the server
+// allows, and more than these end with "length" like any other number.
+std::int64_t most_tokens(const Members& members, bool chat, const CompletionLimits& limits) {
+  std::int64_t most = chat ? limits.chat_tokens : 16;
+  for (const char* name : {"max_tokens", "n_predict", "max_completion_tokens"}) {
+    if (name == std::string_view("max_completion_tokens") && !chat) continue;
+    members.take(name, std::int64_t{-1}, INT64_MAX, most);
+    if (most == 0 && chat) refuse("{}: takes a whole number from 1 on, or -1", name);
+  }
+  return most < 0 ? limits.max_tokens : std::min(most, limits.max_tokens);
+}
+
+// A seed is any number of 64 bits; -1 means none.
+std::optional<std::uint64_t> seed_of(const Members& members) {
+  const Json* const value = members.find("seed");
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number_unsigned()) return value->get<std::uint64_t>();
+  const auto number = whole_number(*value);
+  if (!number) refuse("seed: takes a whole number of 64 bits");
+  return *number == -1 ? std::nullopt : std::optional(static_cast<std::uint64_t>(*number));
+}
+
+// Returns the id that a member's name or value is.
+std::int64_t id_of(const char* name, const Json& value) {
+  std::int64_t id = -1;
+  if (value.is_string()) {
+    const auto& text = value.get_ref<const std::string&>();
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) id = -1;
+  } else {
+    id = whole_number(value).value_or(-1);
+  }
+  if (id < 0 || id > INT32_MAX)
+    refuse("{}: {} is not a token id", name, core::dump(value).substr(0, 40));
+  return id;
+}
+
+// {"id": bias}, or llama.cpp's [[id, bias], ...], in which false forbids a token.
+void take_biases(const Json& biases, CompletionRequest& request) {
+  constexpr double kMost = 1e9;
+  const auto add = [&](const Json& id, const Json& bias) {
+    const double number = bias == false ? -kMost : bias.is_number() ? bias.get<double>() : NAN;
+    if (!(std::abs(number) <= kMost)) refuse("logit_bias: takes a number for each token id");
+    request.biases.emplace_back(id_of("logit_bias", id), number);
+  };
+  if (biases.is_object())
+    for (const auto& [id, bias] : biases.items()) add(id, bias);
+  else if (biases.is_array() && std::ranges::all_of(biases, [](const Json& one) {
+             return one.is_array() && one.size() == 2;
+           }))
+    for (const Json& one : biases) add(one[0], one[1]);
+  else
+    refuse("logit_bias: takes an object of token ids and numbers");
+}
+
+void take_logit_rules(const Members& members, CompletionRequest& request) {
+  members.take("presence_penalty", -100., 100., request.presence_penalty);
+  members.take("frequency_penalty", -100., 100., request.frequency_penalty);
+  members.take("repetition_penalty", 0., 100., request.repetition_penalty);
+  if (request.repetition_penalty == 0) refuse("repetition_penalty: takes a number above 0");
+  // llama.cpp's penalties see the last N tokens.
+  const bool penalises = request.presence_penalty != 0 || request.frequency_penalty != 0 ||
+                         request.repetition_penalty != 1;
+  const Json* const last = members.find("repeat_last_n");
+  if (last != nullptr && penalises && *last != -1)
+    refuse("repeat_last_n: penalties see the whole text; give -1 or leave it out");
+  if (const Json* const biases = members.find("logit_bias"); biases != nullptr)
+    take_biases(*biases, request);
+  if (const Json* const ids = members.find("allowed_token_ids"); ids != nullptr) {
+    if (!ids->is_array()) refuse("allowed_token_ids: takes a list of token ids");
+    for (const Json& id : *ids) request.allowed.push_back(id_of("allowed_token_ids", id));
+  }
 }
 
 // Chat templates take texts: the parts of a message become one text, with a line for each.
@@ -202,7 +195,6 @@ OrderedJson number_or_null(const std::optional<double>& number) {
 
 OrderedJson completion_tokens(const std::vector<CompletionToken>& tokens) {
   OrderedJson texts = OrderedJson::array(), log_probs = texts, likely = texts, offsets = texts;
-  std::int64_t offset = 0;  // in characters
   for (const auto& token : tokens) {
     texts.push_back(token_text(token.text));
     log_probs.push_back(number_or_null(token.log_prob));
@@ -211,10 +203,7 @@ OrderedJson completion_tokens(const std::vector<CompletionToken>& tokens) {
     for (const auto& [text, log_prob] : token.likely)
       if (const auto key = token_text(text); !words.contains(key)) words[key] = log_prob;
     likely.push_back(token.log_prob ? std::move(words) : OrderedJson());
-    offsets.push_back(offset);
-    offset += std::count_if(token.text.begin(), token.text.end(), [](char c) {
-      return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
-    });
+    offsets.push_back(token.offset);
   }
   return {{"tokens", std::move(texts)},
           {"token_logprobs", std::move(log_probs)},
@@ -247,6 +236,11 @@ OrderedJson head_json(const CompletionHead& head, bool chunk) {
   return {{"id", head.id}, {"object", object}, {"created", head.created}, {"model", head.model}};
 }
 
+OrderedJson tokens_json(const CompletionHead& head, const CompletionChoice& choice) {
+  if (!choice.tokens) return nullptr;
+  return head.chat ? chat_tokens(*choice.tokens) : completion_tokens(*choice.tokens);
+}
+
 OrderedJson usage_json(const CompletionUsage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.completion},
@@ -254,6 +248,15 @@ OrderedJson usage_json(const CompletionUsage& usage) {
 }
 
 }  // namespace
+
+std::int64_t CharacterCount::before(std::string_view text, std::size_t byte) {
+  while (at_ < text.size()) {
+    const auto next = at_ + core::replaced_length(text.substr(at_));
+    if (next > byte) break;
+    at_ = next, ++characters_;
+  }
+  return characters_;
+}
 
 CompletionRequest parse_completion(const std::string& body, bool chat,
                                    const CompletionLimits& limits) {
@@ -263,22 +266,24 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
   request.chat = chat;
   if (const Json* const model = members.find("model"); model != nullptr && model->is_string())
     request.model = model->get<std::string>();
-  if (chat) request.max_tokens = limits.chat_tokens;
-  members.take("max_tokens", std::int64_t{chat ? 1 : 0}, limits.max_tokens, request.max_tokens);
-  if (chat)
-    members.take("max_completion_tokens", std::int64_t{1}, limits.max_tokens, request.max_tokens);
+  request.max_tokens = most_tokens(members, chat, limits);
   members.take("n", std::int64_t{1}, limits.texts, request.n);
   members.take("temperature", 0., 1e6, request.temperature);
   members.take("top_p", 0., 1., request.top_p);
-  if (request.top_p == 0) refuse("top_p: takes a number above 0 to 1");
-  members.take("top_k", std::int64_t{0}, std::int64_t{1} << 31, request.top_k);
-  std::int64_t seed = -1;
-  members.take("seed", std::int64_t{0}, std::int64_t{1} << 53, seed);
-  if (seed >= 0) request.seed = static_cast<std::uint64_t>(seed);
+  // The smallest set of tokens that has any probability is the most probable token.
+  if (request.top_p == 0) request.top_p = std::numeric_limits<double>::min();
+  members.take("top_k", std::int64_t{-1}, std::int64_t{1} << 31, request.top_k);
+  request.top_k = std::max<std::int64_t>(0, request.top_k);
+  request.seed = seed_of(members);
+  bool begins = !chat;
+  members.take("add_special_tokens", begins);
+  request.begins = begins;
+  members.take("parse_special", request.parses);
+  take_logit_rules(members, request);
   members.take("stream", request.stream);
   if (const Json* const options = members.find("stream_options"); options != nullptr) {
     if (!options->is_object()) refuse("stream_options: takes an object");
-    Members(*options).take("include_usage", request.usage);
+    Members(*options).take("include_usage", request.usage);  // others change only the form
   }
   if (const Json* const stop = members.find("stop"); stop != nullptr)
     take_stop(*stop, limits, request);
@@ -287,20 +292,23 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
     if (!memory->is_object()) refuse("memory: takes an object of options");
     if (!memory->empty()) request.memory = core::dump(*memory);
   }
-  refuse_unknown(members, request);
-  if (request.stream && request.logprobs) refuse("logprobs: cannot be combined with stream");
+  if (const Json* const best = members.find("best_of"); best != nullptr && *best != request.n)
+    refuse("best_of: is not supported; leave it out");
+  bool echo = false;
+  members.take("echo", echo);
+  if (chat && echo) refuse("echo: is not supported in a chat; leave it out");
+  request.echo = echo;
   if (chat) {
     const Json* const messages = members.find("messages");
     if (messages == nullptr || !messages->is_array()) refuse("messages: takes a list of messages");
+    members.refuse_others();
     request.messages = core::dump(with_texts(*messages));
     return request;
   }
-  members.take("echo", request.echo);
   const Json* const prompt = members.find("prompt");
   if (prompt == nullptr) refuse("prompt: is missing");
-  request.prompts = prompts_of(*prompt);
-  if (static_cast<std::int64_t>(request.prompts.size()) > limits.texts / request.n)
-    refuse("prompt: takes at most {} texts, {} of each prompt", limits.texts, request.n);
+  members.refuse_others();
+  request.prompts = prompts_of(*prompt, limits.texts / request.n, request.n);
   return request;
 }
 
@@ -315,9 +323,7 @@ OrderedJson completion_json(const CompletionHead& head,
       one["message"] = {{"role", "assistant"}, {"content", choice.text}};
     else
       one["text"] = choice.text;
-    one["logprobs"] = nullptr;
-    if (choice.tokens)
-      one["logprobs"] = head.chat ? chat_tokens(*choice.tokens) : completion_tokens(*choice.tokens);
+    one["logprobs"] = tokens_json(head, choice);
     one["finish_reason"] = choice.finish;
     if (!choice.extra.is_null()) one["tessera"] = choice.extra;
     json["choices"].push_back(std::move(one));
@@ -337,7 +343,7 @@ OrderedJson completion_chunk(const CompletionHead& head, const CompletionChoice&
   } else {
     one["text"] = piece.text;
   }
-  one["logprobs"] = nullptr;
+  one["logprobs"] = tokens_json(head, piece);
   one["finish_reason"] = piece.finish.empty() ? OrderedJson() : OrderedJson(piece.finish);
   if (!piece.extra.is_null()) one["tessera"] = piece.extra;
   json["choices"] = OrderedJson::array({std::move(one)});

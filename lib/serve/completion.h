@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,12 +19,15 @@ struct CompletionLimits {
   std::int64_t likely = 20;        ///< number of alternatives per token
   std::int64_t stops = 16;
   std::int64_t chat_tokens = 256;  ///< tokens of an answer if the request sets no limit
+  std::int64_t scored = 256'000;   ///< prompt tokens with log-probabilities, times n
 };
 
 /// A CompletionPrompt is text, or the ids of its tokens.
+/// encode_prompts() gives a text its tokens.
 struct CompletionPrompt {
   std::string text;
-  std::optional<std::vector<std::int64_t>> tokens = {};
+  std::vector<std::int64_t> tokens = {};
+  std::int64_t before = 0;  ///< number of tokens before those of the text
 };
 
 /// A CompletionRequest is a parsed request.
@@ -34,9 +38,15 @@ struct CompletionRequest {
   std::string messages;                   ///< JSON, for a chat
   std::int64_t max_tokens = 16, n = 1;
   double temperature = 1, top_p = 1;
-  std::int64_t top_k = 0;
+  std::int64_t top_k = 0;  ///< 0: all
+  double presence_penalty = 0, frequency_penalty = 0, repetition_penalty = 1;
+  std::vector<std::pair<std::int64_t, double>> biases;  ///< added to the logits of tokens
+  std::vector<std::int64_t> allowed;                    ///< the only tokens; empty: all
   std::vector<std::string> stop;
   std::optional<std::uint64_t> seed;
+  /// begins: the BOS token precedes texts, in a chat not by default, because its template writes it.
+  /// parses: special tokens in texts are these tokens.
+  bool begins = true, parses = true;
   /// usage: a stream ends with the usage.
   bool echo = false, stream = false, usage = false;
   std::optional<std::int64_t> logprobs;  ///< number of alternatives per token
@@ -44,8 +54,8 @@ struct CompletionRequest {
   std::string memory;
 };
 
-/// Parses a request. Throws HttpError 400, naming the member, for an invalid member and for an
-/// unsupported member that would affect the text. Ignores other members.
+/// Parses a request. Throws HttpError 400, naming the member, for an invalid member and for one that
+/// Members::refuse_others() refuses. More tokens than limits.max_tokens become this number.
 CompletionRequest parse_completion(const std::string& body, bool chat,
                                    const CompletionLimits& limits);
 
@@ -54,6 +64,20 @@ struct CompletionToken {
   std::string text;
   std::optional<double> log_prob;  ///< nats; unset: nothing precedes the token
   std::vector<std::pair<std::string, double>> likely = {};  ///< the most probable tokens
+  std::int64_t offset = 0;  ///< characters of the choice's whole text before it
+};
+
+/// A CharacterCount counts the characters of a text, as clients receive it: each part that is not
+/// UTF-8 is one U+FFFD.
+class CharacterCount {
+ public:
+  /// Returns how many characters end at or before byte `byte` of a text. From call to call, the
+  /// text may grow and `byte` must not decrease.
+  std::int64_t before(std::string_view text, std::size_t byte);
+
+ private:
+  std::size_t at_ = 0;
+  std::int64_t characters_ = 0;
 };
 
 /// A CompletionChoice is one text of a response.

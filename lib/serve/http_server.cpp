@@ -27,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 constexpr int kBacklog = 128;
+constexpr const char* kRetry = "Retry-After: 1";
 
 struct FreeAddress {
   void operator()(addrinfo* address) const { ::freeaddrinfo(address); }
@@ -66,10 +67,12 @@ bool wait_for(int socket, short what, Clock::time_point until, int stopping = -1
 class HttpConnection {
  public:
   HttpConnection(HttpServer& server, int socket) : server_(server), socket_(socket) {}
+  ~HttpConnection() { hold(0); }
 
   void run() {
     for (std::size_t n = 0; n < server_.limits_.requests; ++n) {
       try {
+        hold(0);
         auto request = next();
         if (!request) return;
         const bool keep = request->keeps_alive() && n + 1 < server_.limits_.requests && !stopping();
@@ -117,23 +120,53 @@ class HttpConnection {
     if (end > limits.head_bytes) throw HttpError(431, "the head is too long");
     HttpRequest request = parse_head(std::string_view(buffer_).substr(0, end + 4));
     buffer_.erase(0, end + 4);
-    const std::size_t bytes = request.body_bytes(limits.body_bytes);
+    const auto bytes = request.body_bytes(limits.body_bytes);
     if (const auto expected = request.header("expect"); !expected.empty()) {
       if (lower_case(expected) != "100-continue")
         throw HttpError(417, "only 100-continue is supported");
-      if (bytes > buffer_.size()) {
+      if (bytes ? *bytes > buffer_.size() : buffer_.empty()) {
         HttpAnswer go(socket_, limits, false, true);
         go.write("HTTP/1.1 100 Continue\r\n\r\n");
       }
     }
-    while (buffer_.size() < bytes)
-      if (!read_more(until)) return std::nullopt;
-    request.body = buffer_.substr(0, bytes);
-    buffer_.erase(0, bytes);
+    if (!read_body(request.body, bytes, until)) return std::nullopt;
     return request;
   }
 
-  void answer_one(const HttpRequest& request, HttpAnswer& answer) {
+  // Moves the body from what is received to `body`. Returns false if the client closes before its
+  // end.
+  bool read_body(std::string& body, std::optional<std::size_t> bytes, Clock::time_point until) {
+    ChunkedBody chunks(server_.limits_.body_bytes);
+    for (;;) {
+      bool done = false;
+      if (bytes) {
+        const auto n = std::min(*bytes - body.size(), buffer_.size());
+        body.append(buffer_, 0, n);
+        buffer_.erase(0, n);
+        done = body.size() == *bytes;
+      } else {
+        done = chunks.take(buffer_, body);
+      }
+      hold(body.size());
+      if (done) return true;
+      if (!read_more(until)) return false;
+    }
+  }
+
+  // Counts the bytes of this connection's body among those of all.
+  void hold(std::size_t bytes) {
+    auto& all = server_.body_bytes_;
+    if (bytes <= held_) {
+      all -= std::exchange(held_, bytes) - bytes;
+      return;
+    }
+    const auto more = bytes - std::exchange(held_, bytes);
+    if (all.fetch_add(more) + more >
+        std::max(server_.limits_.all_body_bytes, server_.limits_.body_bytes))
+      throw HttpError(503, "too many bytes of waiting requests; try again", kRetry);
+  }
+
+  void answer_one(HttpRequest& request, HttpAnswer& answer) {
     int status = 500;
     std::string what = "internal error", header;
     try {
@@ -170,7 +203,8 @@ class HttpConnection {
 
   HttpServer& server_;
   int socket_;
-  std::string buffer_;  // received and not yet consumed
+  std::string buffer_;    // received and not yet consumed
+  std::size_t held_ = 0;  // bytes of the request's body
 };
 
 bool HttpAnswer::write(std::string_view bytes) {
@@ -190,11 +224,14 @@ bool HttpAnswer::write(std::string_view bytes) {
 void HttpAnswer::send(int status, std::string_view type, std::string_view body,
                       std::string_view header) {
   begun_ = true;
+  const auto about_body =
+      status == 204 ? std::string()
+                    : fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", type, body.size());
   write(fmt::format(
-      "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}"
+      "HTTP/1.1 {} {}\r\n{}{}{}{}"
       "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
       "Connection: {}\r\n\r\n{}",
-      status, reason_of(status), type, body.size(), header, header.empty() ? "" : "\r\n",
+      status, reason_of(status), about_body, header, header.empty() ? "" : "\r\n", headers_,
       keep_ ? "keep-alive" : "close", head_only_ ? std::string_view() : body));
 }
 
@@ -202,11 +239,12 @@ void HttpAnswer::begin(std::string_view type) {
   begun_ = true;
   const bool chunked = !http_1_0_;
   if (!chunked) keep_ = false;
-  write(fmt::format(
-      "HTTP/1.1 200 OK\r\nContent-Type: {}\r\n{}"
-      "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
-      "Connection: {}\r\n\r\n",
-      type, chunked ? "Transfer-Encoding: chunked\r\n" : "", keep_ ? "keep-alive" : "close"));
+  write(
+      fmt::format("HTTP/1.1 200 OK\r\nContent-Type: {}\r\n{}{}"
+                  "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+                  "Connection: {}\r\n\r\n",
+                  type, chunked ? "Transfer-Encoding: chunked\r\n" : "", headers_,
+                  keep_ ? "keep-alive" : "close"));
 }
 
 bool HttpAnswer::chunk(std::string_view text) {
@@ -291,7 +329,7 @@ void HttpServer::serve_one(int socket) {
     HttpLimits quick = limits_;
     quick.write = std::chrono::milliseconds(0);
     HttpAnswer answer(socket, quick, false, false);
-    answer.send(503, "application/json", refusal_(503, "too many connections; try again"));
+    answer.send(503, "application/json", refusal_(503, "too many connections; try again"), kRetry);
     ::close(socket);
   };
   {

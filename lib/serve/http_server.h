@@ -3,6 +3,7 @@
 // every size, and serves no files. Debian 12's cpp-httplib (0.11.4) is not used because it bounds
 // neither the headers of a request nor the time that a slow sender holds a thread.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -22,7 +23,9 @@ struct HttpLimits {
   std::size_t connections = 64;  ///< further connections are answered with 503
   std::size_t head_bytes = std::size_t{16} << 10;
   std::size_t body_bytes = std::size_t{4} << 20;
-  std::size_t requests = 1000;  ///< per connection
+  std::size_t all_body_bytes = std::size_t{64}
+                               << 20;  ///< of the requests that are not answered yet
+  std::size_t requests = 1000;         ///< per connection
   std::chrono::milliseconds request =
       std::chrono::seconds(20);  ///< from the first byte of a request to its last
   std::chrono::milliseconds idle = std::chrono::seconds(60);   ///< between requests
@@ -32,6 +35,8 @@ struct HttpLimits {
 /// An HttpAnswer sends the response to one request. Not thread safe.
 class HttpAnswer {
  public:
+  /// Adds a header line, without its end, to every response.
+  void add_header(std::string_view line) { headers_.append(line).append("\r\n"); }
   /// Sends a whole response, without the body in answer to HEAD. `type` is the content type,
   /// `header` a further header line without its end; empty: none.
   void send(int status, std::string_view type, std::string_view body, std::string_view header = {});
@@ -53,6 +58,7 @@ class HttpAnswer {
   int socket_;
   const HttpLimits& limits_;
   bool http_1_0_, keep_, head_only_;
+  std::string headers_;
   bool begun_ = false, failed_ = false;
 };
 
@@ -61,7 +67,7 @@ class HttpServer {
  public:
   /// A Handler answers requests. It is called concurrently from many threads and throws HttpError
   /// to refuse a request.
-  using Handler = std::function<void(const HttpRequest&, HttpAnswer&)>;
+  using Handler = std::function<void(HttpRequest&, HttpAnswer&)>;
   /// A Refusal returns the body of an error response for a status and a sentence.
   using Refusal = std::function<std::string(int status, const std::string& text)>;
 
@@ -75,6 +81,8 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   std::uint16_t port() const { return port_; }
+  /// Returns the bytes of the bodies that have been received and are not answered yet.
+  std::size_t body_bytes() const { return body_bytes_; }
   /// Stops accepting connections, closes idle connections, and closes the others after their
   /// current response. Returns when all are closed.
   void stop();
@@ -90,7 +98,8 @@ class HttpServer {
   std::uint16_t port_ = 0;
   std::mutex mutex_;
   std::condition_variable closed_;
-  std::size_t open_ = 0;  // number of open connections
+  std::size_t open_ = 0;                     // number of open connections
+  std::atomic<std::size_t> body_bytes_ = 0;  // of all requests that are not answered yet
   std::thread accepting_;
 };
 

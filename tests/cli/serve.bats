@@ -93,6 +93,97 @@ status() {
   kill -TERM "$(cat long.pid)"
 }
 
+# The members that serve(1) lists, a line for each: NAME, a tab, what serve does with it.
+listed_members() {
+  python3 - "$root/man/serve.1.scd" <<'END'
+import sys
+table = open(sys.argv[1]).read().split("# MEMBERS")[1].split("# OPTIONS")[0].split("\n|  ")[1:]
+for row in table:
+    names, of, what = row.strip().split("\n:  ")
+    for name in " ".join(names.split()).split(", "):
+        print(name, what.strip(), sep="\t")
+END
+}
+
+@test "every member of the openai client is in the manual's table, which says what serve does" {
+  listed_members >listed
+  [ "$(wc -l <listed)" -gt 100 ]
+  grep -v '^#' "$root/tests/cli/openai_members" >asked
+  while read -r path name; do
+    grep -q "^$name"$'\t' listed || { echo "$path: $name is not in serve(1)" && return 1; }
+  done <asked
+  # A value that no member takes: refused with the name by all but the ignored ones.
+  while IFS=$'\t' read -r name what; do
+    body=$(jq -n --arg name "$name" '{prompt: "x", max_tokens: 1} + {($name): {a: 1}}')
+    case $what in
+      ignored) [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 200 ] || { echo "$name" && return 1; } ;;
+      *'in a chat' | *any*) ;;
+      *)
+        [ "$name" != model ] || continue
+        [ "$name" != stream_options ] || continue
+        [ "$name" != messages ] || continue
+        [ "$name" != top_logprobs ] || continue
+        [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 400 ] || { echo "$name" && return 1; }
+        jq -e --arg name "$name" '.error.message | startswith($name + ":")' answer || { cat answer && return 1; }
+        jq -e '.error.message | contains("knows") | not' answer || { echo "$name" && return 1; }
+        ;;
+    esac
+  done <listed
+  # The values that ask for nothing.
+  while IFS=$'\t' read -r name what; do
+    case $what in *read* | ignored | refused | *any* | *value*) continue ;; esac
+    [ "$name" != suffix ] || continue
+    python3 -c 'import json, sys; [print(json.dumps({"prompt": "x", "max_tokens": 1, sys.argv[1]: v})) for v in json.loads(f"[{sys.argv[2]}]")]' \
+      "$name" "$what" >bodies
+    while read -r body; do
+      [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 200 ] || { echo "$body" && cat answer && return 1; }
+    done <bodies
+  done <listed
+  [ "$(status -d '{"prompt": "x", "no_such_member": 1}' "localhost:$port/v1/completions")" -eq 400 ]
+  jq -e '.error.message | startswith("no_such_member: is not a member")' answer
+}
+
+@test "penalties, biases and allowed tokens are those of sample" {
+  rules=(--presence-penalty 0.5 --frequency-penalty 0.25 --repetition-penalty 1.3 --logit-bias 101:2)
+  sample -m model -t bytes --prompt 'The cat' --temperature 0 --max-tokens 20 --json >plain
+  sample -m model -t bytes --prompt 'The cat' --temperature 0 --max-tokens 20 --json "${rules[@]}" >changed
+  [ "$(jq .text plain)" != "$(jq .text changed)" ]
+  ask '{"prompt": "The cat", "temperature": 0, "max_tokens": 20, "presence_penalty": 0.5, "frequency_penalty": 0.25,
+    "repetition_penalty": 1.3, "logit_bias": {"101": 2}}' | jq -e --slurpfile s changed '.choices[0].text == $s[0].text'
+  sample -m model -t bytes --prompt 'The cat' --max-tokens 30 --allowed-token-ids 97,98 --json | jq -e '.text | test("^[ab]{30}$")'
+  ask '{"prompt": "The cat", "max_tokens": 30, "allowed_token_ids": [97, 98]}' | jq -e '.choices[0].text | test("^[ab]{30}$")'
+  ask '{"prompt": "The cat", "max_tokens": 5, "logit_bias": [[97, 1000]]}' | jq -e '.choices[0].text == "aaaaa"'
+  # A penalty of frequency ends a run of one token.
+  ask '{"prompt": "The cat", "max_tokens": 9, "temperature": 0, "allowed_token_ids": [97, 98], "frequency_penalty": 100}' |
+    jq -e '.choices[0].text | test("^(ab|ba){4}[ab]$")'
+  [ "$(status -d '{"prompt": "x", "allowed_token_ids": [256]}' "localhost:$port/v1/completions")" -eq 400 ]
+  jq -e '.error.message | startswith("allowed_token_ids: 256 is not a token id")' answer
+  run --separate-stderr sample -m model -t bytes --prompt x --logit-bias e:1
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'--logit-bias e:1: takes ID:X'* ]]
+  run --separate-stderr sample -m model -t bytes --prompt x --beam 2 --presence-penalty 1
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'--beam: cannot be combined with --presence-penalty'* ]]
+}
+
+@test "a stream with logprobs: each event has its tokens, which are those of the whole answer" {
+  asked='{"prompt": "The cat", "max_tokens": 20, "temperature": 0, "logprobs": 2, "stop": "\u0000\u0001"}'
+  ask "$asked" >whole
+  ask "$(jq -c '. + {stream: true}' <<<"$asked")" >events
+  sed -n 's/^data: {/{/p' events >chunks
+  jq -es 'map(select(.choices[0].text != "")) | length > 3 and all(.choices[0].logprobs.tokens | length > 0)' chunks
+  jq -es --slurpfile w whole '$w[0].choices[0].logprobs as $all | [.[].choices[0].logprobs] as $each
+    | ([$each[].tokens[]] == $all.tokens) and ([$each[].text_offset[]] == $all.text_offset)
+      and ([$each[].top_logprobs[] | keys] == [$all.top_logprobs[] | keys])
+      and ([[$each[].token_logprobs[]], $all.token_logprobs] | transpose | all(.[0] - .[1] | fabs < 1e-4))' chunks
+  # With the prompt: the last event has all.
+  asked=$(jq -c '. + {echo: true}' <<<"$asked")
+  ask "$asked" >whole
+  ask "$(jq -c '. + {stream: true}' <<<"$asked")" | sed -n 's/^data: {/{/p' >chunks
+  jq -es --slurpfile w whole '[.[].choices[0] | select(.logprobs.tokens != [])] | length == 1 and .[0].finish_reason == "length"
+    and .[0].logprobs == $w[0].choices[0].logprobs' chunks
+}
+
 @test "logprobs are those of score to 1e-6, the prompt's too; lm-evaluation-harness' request" {
   echo '{"text": "The cat sat on the mat."}' | score -q -m model -t bytes --per-token - >scored
   ask '{"prompt": "The cat sat on the mat.", "max_tokens": 0, "echo": true, "logprobs": 5, "temperature": 0}' >answer
@@ -193,7 +284,9 @@ peak() {
 }
 
 @test "the page at / asks, and shows what gave a token" {
-  curl -sS "localhost:$port/" >page.html
+  curl -sS -D page.headers "localhost:$port/" >page.html
+  tr -d '\r' <page.headers | grep -q "^Content-Security-Policy: default-src 'none'; .*frame-ancestors 'none'$"
+  tr -d '\r' <page.headers | grep -qx 'X-Frame-Options: DENY'
   grep -q '<title>' page.html
   ! grep -qE '(src|href)=|@STYLE@' page.html || false
   command -v chromium >/dev/null || skip 'chromium is missing: the page was not clicked through'
@@ -324,11 +417,67 @@ END
   curl -sS "localhost:$port/tokenizer_info" | jq -e 'has("eos_token") and .bos_token == null and .model_max_length == 64'
   curl -sS -d '{"prompt": "a\u00e9"}' "localhost:$port/tokenize" | jq -e '.tokens == [97, 195, 169] and .count == 3'
   curl -sS -d '{"tokens": [97, 195, 169]}' "localhost:$port/detokenize" | jq -e '.prompt == "a\u00e9"'
-  for asked in tokenize:'{}' tokenize:'{"prompt": ["a"]}' tokenize:'[' detokenize:'{"tokens": [256]}' detokenize:'{"tokens": [-1]}' detokenize:'{"tokens": "a"}'; do
+  curl -sS -d '{"content": "a"}' "localhost:$port/tokenize" | jq -e '.tokens == [97]'
+  curl -sS -d '{"tokens": [97]}' "localhost:$port/detokenize" | jq -e '.content == "a"'
+  for asked in tokenize:'{"prompt": "a", "content": "a"}' tokenize:'{"prompt": "a", "with_pieces": true}' tokenize:'{}' tokenize:'{"prompt": ["a"]}' tokenize:'[' detokenize:'{"tokens": [256]}' detokenize:'{"tokens": [-1]}' detokenize:'{"tokens": "a"}'; do
     [ "$(status -d "${asked#*:}" "localhost:$port/${asked%%:*}")" -eq 400 ]
-    jq -e '.error.message | test("prompt|tokens|the request")' answer
+    jq -e '.error.message | test("prompt|tokens|with_pieces|the request")' answer
   done
   [ "$(status "localhost:$port/tokenize")" -eq 405 ]
+}
+
+# A byte-level tokenizer of 256 bytes and two special tokens, one of which its template puts first.
+special_model() {
+  "$root"/tests/cli/tiny_gpt2 special 1 0.3 0 258
+  python3 - <<'END'
+import json
+byte = [c for c in range(33, 127)] + [c for c in range(161, 173)] + [c for c in range(174, 256)]
+rest = [c for c in range(256) if c not in byte]
+vocab = {chr(c): c for c in byte} | {chr(256 + n): c for n, c in enumerate(rest)}
+added = [{"id": 256, "content": "<|endoftext|>"}, {"id": 257, "content": "<s>"}]
+for one in added:
+    one.update(single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
+level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+begin = {"SpecialToken": {"id": "<s>", "type_id": 0}}
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+  "pre_tokenizer": level, "decoder": level,
+  "post_processor": {"type": "TemplateProcessing", "single": [begin, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<s>": {"id": "<s>", "ids": [257], "tokens": ["<s>"]}}},
+  "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+    "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": vocab, "merges": []}}, open("special/tokenizer.json", "w"))
+json.dump({"chat_template": "{{ bos_token }}{% for m in messages %}<|endoftext|>{{ m.content }}{% endfor %}", "bos_token": "<s>"},
+          open("special/tokenizer_config.json", "w"))
+END
+}
+
+@test "special tokens in a text are tokens in prompts, chats and /tokenize alike, as with sample --special" {
+  special_model
+  model=special start special
+  one=$port
+  port=$(cat special.port)
+  curl -sS -d '{"prompt": "k <|endoftext|>"}' "localhost:$port/tokenize" | jq -e '.tokens == [257, 107, 32, 256]'
+  curl -sS -d '{"prompt": "k <|endoftext|>", "add_special_tokens": false}' "localhost:$port/tokenize" | jq -e '.tokens == [107, 32, 256]'
+  curl -sS -d '{"content": "k<s>", "parse_special": false}' "localhost:$port/tokenize" | jq -e '.tokens == [107, 60, 115, 62]'
+  curl -sS -d '{"messages": [{"role": "user", "content": "k"}]}' "localhost:$port/tokenize" | jq -e '.tokens == [257, 256, 107]'
+  ask '{"prompt": "k <|endoftext|>", "temperature": 0, "max_tokens": 9, "ignore_eos": false}' >answer
+  sample -m special --special --prompt 'k <|endoftext|>' --temperature 0 --max-tokens 9 --json >sampled
+  jq -e --slurpfile s sampled '.usage.prompt_tokens == 4 and .choices[0].text == $s[0].text' answer
+  for off in '"parse_special": false':16 '"add_special_tokens": false':3; do
+    ask "{\"prompt\": \"k <|endoftext|>\", \"max_tokens\": 1, ${off%:*}}" | jq -e ".usage.prompt_tokens == ${off##*:}"
+  done
+  sample -m special --prompt 'k <|endoftext|>' --temperature 0 --max-tokens 9 --json >sampled
+  ask '{"prompt": "k <|endoftext|>", "temperature": 0, "max_tokens": 9, "parse_special": false}' | jq -e --slurpfile s sampled '.choices[0].text == $s[0].text'
+  # A client that writes the conversation itself reads it as the server does.
+  chat='{"messages": [{"role": "user", "content": "k"}], "temperature": 0, "max_tokens": 9}'
+  curl -sS -d "$chat" "localhost:$port/v1/chat/completions" >chatted
+  ask '{"prompt": "<s><|endoftext|>k", "add_special_tokens": false, "temperature": 0, "max_tokens": 9}' |
+    jq -e --slurpfile c chatted '.usage == $c[0].usage and .choices[0].text == $c[0].choices[0].message.content'
+  # Offsets of the tokens of a text that was sent.
+  ask '{"prompt": "k\u00e9 <|endoftext|>x", "max_tokens": 0, "echo": true, "logprobs": 0}' |
+    jq -e '.choices[0] | .text == "k\u00e9 <|endoftext|>x" and .logprobs.text_offset == [0, 1, 1, 2, 3, 16]'
+  kill -TERM "$(cat special.pid)"
+  port=$one
 }
 
 @test "the other paths; what is not known is refused by name" {
@@ -341,8 +490,14 @@ END
   done
   [ "$(status "localhost:$port/v1/completions")" -eq 405 ]
   [ "$(status -X DELETE "localhost:$port/v1/models")" -eq 405 ]
-  curl -sS -D - -o answer -X DELETE "localhost:$port/v1/models" | tr -d '\r' | grep -qx 'Allow: GET, HEAD'
-  for body in '' '{' '[]' '{"prompt": 1}' '{"prompt": "x", "n": 9}' '{"prompt": "x", "logit_bias": {"1": 2}}' \
+  curl -sS -D - -o answer -X DELETE "localhost:$port/v1/models" | tr -d '\r' | grep -qx 'Allow: GET, HEAD, OPTIONS'
+  [ "$(status "localhost:$port/v1/models/model")" -eq 200 ]
+  jq -e '.id == "model" and .object == "model"' answer
+  [ "$(status "localhost:$port/v1/models/%6dodel")" -eq 200 ]
+  for name in other model/ model/x %; do
+    [ "$(status "localhost:$port/v1/models/$name")" -eq 404 ]
+  done
+  for body in '' '{' '[]' '{"prompt": 1}' '{"prompt": "x", "n": 9}' '{"prompt": "x", "logit_bias": {"256": 2}}' \
     '{"prompt": [256]}' '{"prompt": "x", "memory": {"datastore": "/etc"}}'; do
     [ "$(status -d "$body" "localhost:$port/v1/completions")" -eq 400 ]
     jq -e '.error.message | length > 0' answer
@@ -358,6 +513,43 @@ END
   [ "$(status -H 'Origin: http://evil.example' -d '{"prompt": "x"}' "localhost:$port/v1/completions")" -eq 403 ]
   [ "$(status -H 'Host: 127.0.0.1' "localhost:$port/health")" -eq 200 ]
   [ "$(status -H 'Host: LocalHost.' "localhost:$port/health")" -eq 200 ]
+}
+
+# headers CURL-OPTION...: of the answer, without carriage returns.
+headers() {
+  curl -sS -m 20 -D - -o answer "$@" | tr -d '\r'
+}
+
+@test "OPTIONS says what a path takes; pages of other origins may ask only where --allow-origin says so" {
+  headers -X OPTIONS "localhost:$port/v1/completions" >asked.headers
+  grep -qx 'HTTP/1.1 204 No Content' asked.headers
+  grep -qx 'Allow: POST, OPTIONS' asked.headers
+  run ! grep -qi '^access-control' asked.headers
+  run ! grep -qi '^content-length' asked.headers
+  headers -X OPTIONS --request-target '*' "localhost:$port/" | grep -qx 'HTTP/1.1 204 No Content'
+  [ "$(status -X OPTIONS -H 'Origin: https://page.example' "localhost:$port/v1/completions")" -eq 403 ]
+  echo a-key-of-27-characters-here >cors.key
+  start cors -t bytes --api-key-file cors.key --allow-origin https://page.example
+  local at
+  at=$(cat cors.port)
+  # A browser asks first, without the key.
+  headers -X OPTIONS -H 'Origin: https://page.example' -H 'Access-Control-Request-Method: POST' "localhost:$at/v1/completions" >asked.headers
+  grep -qx 'HTTP/1.1 204 No Content' asked.headers
+  grep -qx 'Access-Control-Allow-Origin: https://page.example' asked.headers
+  grep -qx 'Access-Control-Allow-Methods: POST' asked.headers
+  grep -qx 'Access-Control-Allow-Headers: Authorization, Content-Type' asked.headers
+  for body in '{"prompt": "a", "max_tokens": 1}' '{"prompt": "a", "max_tokens": 1, "stream": true}' '{'; do
+    headers -H 'Origin: https://page.example' -H 'Authorization: Bearer a-key-of-27-characters-here' -d "$body" "localhost:$at/v1/completions" |
+      grep -qx 'Access-Control-Allow-Origin: https://page.example'
+  done
+  [ "$(status -H 'Origin: https://page.example' -d '{"prompt": "a"}' "localhost:$at/v1/completions")" -eq 401 ]
+  [ "$(status -H 'Origin: https://other.example' "localhost:$at/health")" -eq 403 ]
+  kill -TERM "$(cat cors.pid)"
+}
+
+@test "a text with half of a character's two UTF-16 units has U+FFFD there, as browsers write it" {
+  ask '{"prompt": "a\ud83d", "max_tokens": 0, "echo": true}' | jq -e '.choices[0].text == "a\ufffd"'
+  curl -sS -d '{"prompt": "\ud83d\ude00\ude00"}' "localhost:$port/tokenize" | jq -e '.tokens == [240, 159, 152, 128, 239, 191, 189]'
 }
 
 @test "hostile clients are refused and forgotten, and the others are answered" {
@@ -387,7 +579,13 @@ head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r
 assert status(b"GET / HTTP/1.1\r\n\r\n") == 400
 assert status(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n") == 400
 assert status(b"GET / HTTP/3.0\r\nHost: localhost\r\n\r\n") == 505
-assert status(head + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n") == 411
+chunked = head + b"Transfer-Encoding: chunked\r\n\r\n"
+assert status(chunked + b"0\r\n\r\n") == 400  # no JSON
+assert status(chunked + b'7\r\n{"promp\r\n10;x=y\r\nt":"a","n":2   }\r\n0\r\nA: b\r\n\r\n') == 200
+assert status(chunked + b"1\r\n{}\r\n0\r\n\r\n") == 400
+assert status(chunked + b"500000\r\n") == 413
+assert status(head + b"Transfer-Encoding: gzip\r\n\r\n") == 501
+assert status(head + b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}") == 400
 assert status(head + b"\r\n") == 411
 assert status(head + b"Content-Length: 4194305\r\n\r\n") == 413
 assert status(head + b"Content-Length: 99999999999999999999\r\n\r\n") == 413
@@ -411,6 +609,19 @@ for _ in range(3):
     assert r.status == 200 and b"choices" in r.read()
 both = raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 assert both.count(b'{"status":"ok"}') == 2
+# A chunked body, and another request behind it.
+both = raw(chunked.replace(b"Connection: close\r\n", b"") + b'e\r\n{"prompt":"a"}\r\n0\r\n\r\nGET http://localhost/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+assert both.count(b"HTTP/1.1 200 ") == 2 and both.endswith(b'{"status":"ok"}'), both
+# The absolute form's host counts, whatever Host says.
+assert status(b"GET http://evil.example/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n") == 403
+# A client that waits for leave to send its body gets it once, and a refusal instead for a body that is too large.
+for more in (b"Content-Length: 14\r\n", b"Transfer-Encoding: chunked\r\n"):
+    with socket.create_connection(("127.0.0.1", port), 10) as s:
+        s.sendall(head + more + b"Expect: 100-continue\r\n\r\n")
+        assert s.recv(1000) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        s.sendall(b'{"prompt":"a"}' if b"Length" in more else b'e\r\n{"prompt":"a"}\r\n0\r\n\r\n')
+        assert s.recv(1000).startswith(b"HTTP/1.1 200 ")
+assert status(head + b"Content-Length: 4194305\r\nExpect: 100-continue\r\n\r\n") == 413
 headed = raw(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 assert headed.startswith(b"HTTP/1.1 200 ") and b"Content-Length: 15\r\n" in headed and headed.endswith(b"\r\n\r\n"), headed
 # Silent and slow clients take connections, not answers; one more than there may be is told so.

@@ -17,6 +17,7 @@ FUZZ_TARGET(completion)(const std::uint8_t* data, std::size_t size) {
       const auto request = serve::parse_completion(body, chat, limits);
       if (request.max_tokens < 0 || request.max_tokens > limits.max_tokens) std::abort();
       if (request.n < 1 || serve::texts_of(request) > limits.texts) std::abort();
+      if (request.top_k < 0 || !(request.repetition_penalty > 0)) std::abort();
       if (!(request.top_p > 0 && request.top_p <= 1) || !(request.temperature >= 0)) std::abort();
       if (request.logprobs.value_or(0) > limits.likely) std::abort();
       if (chat ? request.messages.empty() : request.prompts.empty()) std::abort();

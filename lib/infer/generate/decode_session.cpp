@@ -294,6 +294,13 @@ Tensor Session::log_probs_there() {
   return rows.to(torch::kFloat32).contiguous();
 }
 
+Tensor Session::log_normalisers() {
+  const torch::NoGradGuard no_gradient;
+  Tensor log_z;
+  engine_.head().log_probs(last_.output, &log_z);
+  return log_z.to(torch::kCPU, torch::kFloat32).contiguous();
+}
+
 SearchCounts Session::searches() const {
   SearchCounts counts = searches_;
   if (memory_) counts.add(memory_->searches());

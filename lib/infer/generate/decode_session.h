@@ -58,6 +58,9 @@ class Session {
   torch::Tensor log_probs_there();
   /// Returns log_probs_there() on the CPU.
   torch::Tensor log_probs() { return log_probs_there().cpu(); }
+  /// Returns the log of the sum of the exponentials of the head's logits of every row, (rows)
+  /// float32, on the CPU.
+  torch::Tensor log_normalisers();
   /// Returns the memory of the rows, to cite from and for the shares of entries. Call log_probs()
   /// before.
   const StreamMemory& memory() const { return *memory_; }

@@ -31,6 +31,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   options_.check();
   check_translation();
   read_tokenizer();
+  logits_ = std::make_shared<const LogitRules>(options_.logits.rules());
+  logits_->check(static_cast<std::int64_t>(tokenizer_->size()), /*flags=*/true);
   WindowOptions windows;
   windows.window = options_.window;
   if (options_.translation.source) {
@@ -164,6 +166,7 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
   start.stop = prompt.stop.value_or(options_.stop);
   if (sources_) start.stop.emplace_back("\n");
   start.draw = options_.draw;
+  start.logits = logits_;
   start.draw.temperature = prompt.temperature.value_or(options_.draw.temperature);
   start.seed = prompt.seed.value_or(options_.seed);
   start.stream = prompt.seed ? 0 : start.number << 32;
@@ -313,26 +316,44 @@ Generator::Growing Generator::growing(const Start& start, std::int64_t sample,
                decoder,
                {},
                start.most,
-               start.draw};
+               start.draw,
+               ChangedLogits(start.logits, start.tokens),
+               start.likely};
   text.sample.prompt = start.number;
   text.sample.sample = sample;
   return text;
 }
 
-// Returns the next token of each row: the span's next token, or a sampled one. Spans need whole
-// rows on the host.
+// Returns the next token of each row: the span's next token, or a sampled one. Spans, changed
+// logits and the most probable tokens need whole rows on the host.
 std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, Draw& draw) {
   const torch::Tensor there = session_->log_probs_there();
-  if (!there.is_cpu() && options_.spans.longest == 0) return drawn_there(texts, there);
+  const bool whole = std::ranges::any_of(
+      texts, [](const auto& text) { return text.logits.any() || text.likely >= 0; });
+  if (!there.is_cpu() && options_.spans.longest == 0 && !whole) return drawn_there(texts, there);
   std::vector<Word> words;
   const torch::Tensor rows = there.cpu();
+  torch::Tensor log_z;
+  if (std::ranges::any_of(texts, [](const auto& text) { return text.logits.needs_normaliser(); }))
+    log_z = session_->log_normalisers();
+  std::vector<float> changed;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& text = texts[i];
     const auto log_p = row_of(rows, static_cast<std::int64_t>(i));
-    const bool spanned = !text.span.empty() && agrees(options_.spans, log_p, text.span.front());
-    const auto token = spanned ? text.span.front() : draw.by(text.draw)(log_p, text.rng);
-    words.push_back(
-        {{token, static_cast<double>(log_p[static_cast<std::size_t>(token)])}, spanned});
+    auto by = log_p;
+    if (text.logits.any()) {
+      changed.assign(log_p.begin(), log_p.end());
+      text.logits.apply(changed, log_z.defined() ? log_z.const_data_ptr<float>()[i] : 0);
+      by = changed;
+    }
+    const bool spanned = !text.span.empty() && agrees(options_.spans, by, text.span.front());
+    const auto token = spanned ? text.span.front() : draw.by(text.draw)(by, text.rng);
+    const auto log_prob = [&](std::int64_t id) {
+      return static_cast<double>(log_p[static_cast<std::size_t>(id)]);
+    };
+    auto& word = words.emplace_back(Word{{token, log_prob(token)}, spanned});
+    if (text.likely <= 0) continue;
+    for (const auto id : best_words(log_p, text.likely)) word.likely.emplace_back(id, log_prob(id));
   }
   return words;
 }
@@ -369,6 +390,9 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   note_passages(row, sample);
   sample.tokens.push_back(token);
   sample.log_prob += log_prob;
+  text.logits.add(token);
+  if (text.likely >= 0)
+    text.untold.push_back({token, log_prob, text.text.text().size(), word.likely});
   if (citer_) sample.cited.push_back(citer_->cite(session_->memory(), {row, token, log_prob}));
   if (word.spanned) {
     text.span.erase(text.span.begin());
@@ -381,6 +405,8 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   auto finish = ends(text.text, text.decoder, token);
   if (!finish && std::ssize(sample.tokens) == text.most) finish = Finish::length;
   const auto known = finish ? text.text.text().size() : text.text.settled();
+  if (finish == Finish::end && text.likely >= 0) text.untold.pop_back();
+  tell_tokens(text, known, finish.has_value(), watch);
   if (watch.piece && known > text.reported)
     watch.piece(sample.prompt, sample.sample,
                 std::string_view(text.text.text()).substr(text.reported, known - text.reported));
@@ -396,6 +422,20 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   }
   if (watch.finished) watch.finished(sample);
   return std::nullopt;
+}
+
+// Reports the tokens that begin in the first `known` bytes of the text; at its end also those
+// without a text, unless a stop string has removed them.
+void Generator::tell_tokens(Growing& text, std::size_t known, bool ended,
+                            const GeneratorCallbacks& watch) const {
+  auto& tokens = text.untold;
+  const auto rest = std::ranges::find_if(tokens, [&](const auto& one) {
+    return one.begin > known || (one.begin == known && (!ended || text.text.stopped()));
+  });
+  const auto n = static_cast<std::size_t>(rest - tokens.begin());
+  if (n > 0 && watch.tokens)
+    watch.tokens(text.sample.prompt, text.sample.sample, std::span(tokens).first(n));
+  tokens.erase(tokens.begin(), rest);
 }
 
 // Finds the span that begins with a sampled token, if there is one.

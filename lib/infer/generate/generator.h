@@ -45,11 +45,23 @@ struct Sample {
   core::OrderedJson retrieved = core::OrderedJson::array();
 };
 
+/// A generated token of a text.
+struct GrownToken {
+  std::int64_t token = 0;
+  double log_prob = 0;    ///< nats, by the mixture of model and memories
+  std::size_t begin = 0;  ///< bytes of the text before it
+  std::vector<std::pair<std::int64_t, double>> likely = {};  ///< the most probable tokens
+};
+
 /// Callbacks of run(). Samples of a prompt, and prompts, arrive in any order.
 struct GeneratorCallbacks {
   /// Receives more of a text as soon as no stop string can remove it (not for beams). A piece may
   /// end within a character.
   std::function<void(std::uint64_t prompt, std::int64_t sample, std::string_view piece)> piece = {};
+  /// Receives the tokens of the next piece, or of the end of a text, if its Arrival asks for them:
+  /// not an end token, and none whose text a stop string has removed.
+  std::function<void(std::uint64_t prompt, std::int64_t sample, std::span<const GrownToken>)>
+      tokens = {};
   std::function<void(const Sample&)> finished = {};
   std::function<void(const std::string&)> warn = {};        ///< a source was truncated
   std::function<void(std::uint64_t tokens)> progress = {};  ///< total so far; may throw
@@ -58,8 +70,10 @@ struct GeneratorCallbacks {
 /// A prompt that arrives while others are continued, with its own settings of sampling.
 struct Arrival {
   Prompt prompt;
-  std::int64_t samples = 1, top_k = 0;  ///< see GeneratorOptions
-  double top_p = 1;
+  std::int64_t samples = 1;  ///< see GeneratorOptions
+  DrawOptions draw = {};     ///< the prompt's own temperature replaces its temperature
+  LogitRulesPtr logits = {};
+  std::int64_t likely = -1;  ///< number of most probable tokens of a GrownToken; -1: no tokens
 };
 
 /// Callbacks that give run() its prompts.
@@ -138,6 +152,9 @@ class Generator {
     Sample sample;
     std::int64_t most;  // in tokens
     DrawOptions draw;
+    ChangedLogits logits;
+    std::int64_t likely = -1;                 // see Arrival
+    std::vector<GrownToken> untold = {};      // tokens not reported yet
     std::size_t reported = 0;                 // bytes of the text already reported
     std::vector<std::int64_t> span = {};      // proposed continuation of its last sampled token
     std::int64_t trust = 1;                   // guesses to read ahead: as many as were right lately
@@ -148,6 +165,7 @@ class Generator {
   struct Word {
     DrawnWord drawn;
     bool spanned = false;  // whether it continues the text's span
+    std::vector<std::pair<std::int64_t, double>> likely = {};
   };
   struct Waiting;
   struct Refilled;
@@ -171,6 +189,8 @@ class Generator {
   void drop_unwanted(Refilled& refilled, const Arrivals& arrivals);
   void admit(Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch);
   void read(Refilled& refilled);
+  void tell_tokens(Growing& text, std::size_t known, bool ended,
+                   const GeneratorCallbacks& watch) const;
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorCallbacks& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
@@ -189,6 +209,7 @@ class Generator {
   std::optional<text::SpecialText> special_text_;
   std::string special_note_;
   std::optional<std::uint32_t> end_;  // of the tokenizer
+  LogitRulesPtr logits_;              // of options_
   std::set<std::int64_t> ends_;       // end_ and further end tokens of the model folder
   std::vector<std::int64_t> begin_;   // tokens before a prompt
   std::optional<SourceReader> sources_;

@@ -83,7 +83,9 @@ void Generator::admit(Refilled& refilled, const Arrivals& arrivals,
     if (waiting.empty())
       for (auto& arrival : arrivals.next(free)) {
         for (auto& made : starts_of({arrival.prompt}, watch)) {
-          made.draw.top_k = arrival.top_k, made.draw.top_p = arrival.top_p;
+          const auto temperature = made.draw.temperature;
+          made.draw = arrival.draw, made.draw.temperature = temperature;
+          made.logits = arrival.logits, made.likely = arrival.likely;
           const auto start = std::make_shared<const Start>(std::move(made));
           waiting.push_back({start, 0, arrival.samples});
         }

@@ -53,6 +53,7 @@ void TranslationOptions::fields(core::FieldList& f) {
 void GeneratorOptions::fields(core::FieldList& f) {
   const auto in_words = f.group("Words");
   draw.fields(f);
+  logits.fields(f);
   f("beam", beam, "beam search with N hypotheses instead of sampling; none: sample")
       .between(1, 10e3)
       .or_none();
@@ -90,7 +91,8 @@ void GeneratorOptions::settle(const std::set<std::string>& given) {
     fail(Code::usage,
          "--max-tokens: cannot be combined with --source; use --max-len-a and --max-len-b");
   bool draws = false;
-  for (const char* name : {"temperature", "top-k", "top-p"}) {
+  for (const char* name : {"temperature", "top-k", "top-p", "presence-penalty", "frequency-penalty",
+                           "repetition-penalty", "logit-bias", "allowed-token-ids"}) {
     if (given.count(name) == 0) continue;
     draws = true;
     if (searches()) fail(Code::usage, "--beam: cannot be combined with --{}", name);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/options.h"
+#include "infer/generate/logit_rules.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/retrieve_options.h"
 
@@ -45,6 +46,7 @@ struct TranslationOptions {
 
 struct GeneratorOptions {
   DrawOptions draw;
+  LogitOptions logits;
   std::int64_t samples = 1;  ///< texts for each prompt; with a beam, the best hypotheses
   std::int64_t max_tokens = 256;
   std::vector<std::string> stop;  ///< a text ends before the first occurrence of one of these

@@ -20,6 +20,8 @@ struct Start {
   std::int64_t most;                   ///< maximum tokens to generate
   std::vector<std::string> stop = {};  ///< stop strings of its texts
   DrawOptions draw = {};               ///< of sampling
+  LogitRulesPtr logits = {};           ///< null: none
+  std::int64_t likely = -1;            ///< see Arrival
   std::uint64_t seed = 0, stream = 0;  ///< sample i uses Rng(seed, stream + i)
 };
 

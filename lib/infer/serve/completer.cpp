@@ -58,11 +58,68 @@ void CompleterOptions::fields(core::FieldList& f) {
 // One prompt of a job and its texts.
 struct Completer::Text {
   std::int64_t first = 0;  // index of its first choice
-  Prompt prompt;
-  std::vector<std::int64_t> tokens;  // of the prompt and what precedes it
-  std::int64_t before = 0;           // number of them before the prompt's own text
+  const serve::CompletionPrompt& prompt;
   std::map<std::int64_t, Sample> samples = {};
+  // What a stream with log-probabilities has sent, by the number of the sample.
+  struct Sent {
+    std::string text = {};
+    std::vector<serve::CompletionToken> tokens = {};  // of the next piece
+    std::vector<std::size_t> begins = {};             // of these, in bytes
+    serve::CharacterCount characters = {};
+  };
+  std::map<std::int64_t, Sent> sent = {};
 };
+
+namespace {
+
+// Whether each event of a stream has the log-probabilities of its tokens, as the model that writes
+// them computes them. With `echo`, the last event has those of all tokens.
+bool streams_tokens(const serve::CompletionRequest& request) {
+  return request.stream && request.logprobs && !request.echo && request.max_tokens > 0;
+}
+
+// Whether a second pass scores the texts.
+bool wants_scores(const serve::CompletionRequest& request) {
+  return request.logprobs && !streams_tokens(request);
+}
+
+Arrival arrival_of(const serve::CompletionRequest& request, const serve::CompletionPrompt& of) {
+  Prompt prompt;
+  prompt.origin = "prompt";
+  prompt.tokens = of.tokens;
+  prompt.max_tokens = request.max_tokens;
+  prompt.stop = request.stop;
+  prompt.temperature = request.temperature;
+  prompt.seed = request.seed;
+  return {std::move(prompt), request.n,
+          DrawOptions{request.temperature, request.top_k, request.top_p},
+          std::make_shared<const LogitRules>(
+              LogitRules{request.allowed, request.biases, request.repetition_penalty,
+                         request.frequency_penalty, request.presence_penalty}),
+          streams_tokens(request) ? *request.logprobs : -1};
+}
+
+// Finds where the pieces of a text begin. The text may differ from its pieces: a tokenizer may
+// normalise it, and unknown characters have no piece. A piece that is not where the last one ends
+// is looked for a little behind it.
+class PieceFinder {
+ public:
+  explicit PieceFinder(std::string_view text) : text_(text) {}
+  std::size_t next(std::string_view piece) {
+    constexpr std::size_t kNear = 64;
+    const auto near = text_.substr(0, end_ + piece.size() + kNear);
+    const auto found = text_.substr(end_).starts_with(piece) ? end_ : near.find(piece, end_);
+    if (found == near.npos) return end_;
+    end_ = found + piece.size();
+    return found;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t end_ = 0;  // of the last piece
+};
+
+}  // namespace
 
 // A job and its prompts.
 struct Completer::Open {
@@ -106,21 +163,23 @@ Completer::Completer(const CompleterOptions& options) : options_(options) {
   answerer_.emplace(answerer_options(options_), loaded);
   generator_.emplace(std::move(loaded), options_.generator, options_.memory, device,
                      /*record=*/true, answerer_->open_memories());
+  served_.tokenizer = served_.parsing = generator_->shared_tokenizer();
   try {
-    chat_ = model::chat_of(options_.model);
+    served_.parsing = text::parsing_special(*served_.tokenizer);
+  } catch (const core::Error&) {  // its special tokens have no texts
+  }
+  served_.beginning = answerer_->beginning(), served_.begin = generator_->begin();
+  served_.window = generator_->window();
+  try {
+    served_.empty = generator_->encode({});
+  } catch (const core::Error&) {  // no token begins a document
+  }
+  served_.system = options_.system, served_.folder = options_.model;
+  try {
+    served_.chat = std::make_shared<const text::Chat>(model::chat_of(options_.model));
   } catch (const core::Error&) {
     if (!options_.system.empty()) throw;
   }
-}
-
-serve::ServedTokenizer Completer::tokens() const {
-  serve::ServedTokenizer served{generator_->shared_tokenizer(), answerer_->beginning(),
-                                generator_->begin(), window()};
-  try {
-    served.tokenizer = text::parsing_special(*served.tokenizer);
-  } catch (const core::Error&) {  // its special tokens have no texts
-  }
-  return served;
 }
 
 // The memories that jobs which go together ask for. False: they are told what is wrong with them.
@@ -143,74 +202,21 @@ bool Completer::remember(const std::vector<serve::JobPtr>& jobs) {
   return false;
 }
 
-// Returns a message for clients, who are not to see where the server keeps its model.
-std::string Completer::without_folder(std::string text) const {
-  if (options_.model.find('/') == std::string::npos) return text;
-  for (std::size_t at = 0; (at = text.find(options_.model, at)) != text.npos;)
-    text.replace(at, options_.model.size(), "the model");
-  return text;
-}
-
-// Adds the job's prompts as texts. False: the job is told what is wrong.
-bool Completer::open(Open& open) {
+// Adds the job's prompts as texts.
+void Completer::open(Open& open) const {
   const auto& request = open.job->request;
-  auto& own = open.texts;
-  const auto add = [&](Prompt prompt) {
-    prompt.origin = "prompt";
-    prompt.max_tokens = request.max_tokens;
-    prompt.stop = request.stop;
-    prompt.temperature = request.temperature;
-    prompt.seed = request.seed;
-    Text text{std::ssize(own) * request.n, std::move(prompt), {}};
-    text.tokens = generator_->encode(text.prompt);
-    if (!text.prompt.tokens && !text.prompt.whole)
-      text.before =
-          std::ssize(text.tokens) - std::ssize(generator_->tokenizer().encode(text.prompt.text));
-    const auto length = std::ssize(text.tokens);
-    if (request.max_tokens > 0 && length > window())
-      core::fail(core::Code::bad_data, "the prompt has {} tokens, more than the window of {}",
-                 length, window());
-    own.push_back(std::move(text));
-  };
-  try {
-    if (request.chat) {
-      Prompt prompt;
-      const std::string origin = "the request";
-      const auto messages = text::parse_messages(request.messages, origin);
-      const bool has_system = !messages.empty() && messages[0].is_object() &&
-                              messages[0].value("role", core::OrderedJson()) == "system";
-      prompt.text = chat_->prompt(messages, has_system ? "" : options_.system, origin);
-      prompt.whole = true;
-      add(std::move(prompt));
-    }
-    for (const auto& one : request.prompts) {
-      Prompt prompt;
-      prompt.text = one.text;
-      prompt.tokens = one.tokens;
-      add(std::move(prompt));
-    }
-    std::int64_t tokens = 0;
-    for (const auto& text : own) tokens += std::ssize(text.tokens);
-    if (request.logprobs && tokens > options_.scored / request.n)
-      core::fail(core::Code::bad_data,
-                 "logprobs: the prompts have {} tokens, and {} texts each; the server scores at "
-                 "most {} tokens of a request",
-                 tokens, request.n, options_.scored);
-  } catch (const core::Error& error) {
-    open.job->fail(kWrong, without_folder(error.what()));
-    return false;
-  }
-  if (request.max_tokens > 0) open.left = std::ssize(own) * request.n;
-  for (const auto& text : own) {
+  for (const auto& prompt : request.prompts)
+    open.texts.push_back({std::ssize(open.texts) * request.n, prompt});
+  if (request.max_tokens > 0) open.left = std::ssize(open.texts) * request.n;
+  for (const auto& text : open.texts) {
     if (!request.stream || !request.echo) continue;
     for (std::int64_t i = 0; i < request.n; ++i) {
       Event event{Event::Kind::piece};
       event.choice.index = text.first + i;
-      event.choice.text = echo_of(text);
+      event.choice.text = text.prompt.text;
       open.job->tell(std::move(event));
     }
   }
-  return true;
 }
 
 // Returns prompts for free rows. Jobs that are only scored are scored here: one between two steps
@@ -225,11 +231,12 @@ std::vector<Arrival> Completer::arrivals(Running& running, std::int64_t rows) {
       const auto opened = std::make_shared<Open>(std::move(running.jobs.front()));
       running.jobs.pop_front();
       const auto& request = opened->job->request;
-      if (opened->job->cancelled() || !open(*opened)) continue;
+      if (opened->job->cancelled()) continue;
+      open(*opened);
       if (opened->left == 0) running.scored.push_back(opened);
       for (std::size_t i = 0; i < opened->texts.size() && opened->left > 0; ++i) {
         running.generated[generator_->prompts() + all.size()] = {opened, i};
-        all.push_back({opened->texts[i].prompt, request.n, request.top_k, request.top_p});
+        all.push_back(arrival_of(request, opened->texts[i].prompt));
       }
     }
     if (!running.generated.empty()) break;
@@ -251,7 +258,20 @@ GeneratorCallbacks Completer::watch(Running& running) {
     Event event{Event::Kind::piece};
     event.choice.index = text.at().first + sample;
     event.choice.text = piece;
+    if (streams_tokens(text.open->job->request))
+      event.choice.tokens = sent(text.at(), sample, piece);
     text.open->job->tell(std::move(event));
+  };
+  watch.tokens = [&](std::uint64_t number, std::int64_t sample,
+                     std::span<const GrownToken> tokens) {
+    auto& to = running.generated.at(number).at().sent[sample];
+    for (const auto& token : tokens) {
+      auto& one = to.tokens.emplace_back();
+      one.text = text_of(token.token), one.log_prob = token.log_prob;
+      for (const auto& [id, log_prob] : token.likely)
+        one.likely.emplace_back(text_of(id), log_prob);
+      to.begins.push_back(token.begin);
+    }
   };
   watch.finished = [&](const Sample& sample) {
     const auto text = running.generated.at(sample.prompt);
@@ -269,6 +289,37 @@ GeneratorCallbacks Completer::watch(Running& running) {
     if (running.feed.step) running.feed.step();
   };
   return watch;
+}
+
+// Returns the tokens of a piece of a stream, and adds the piece to what was sent.
+std::vector<serve::CompletionToken> Completer::sent(Text& text, std::int64_t sample,
+                                                    std::string_view piece) const {
+  auto& to = text.sent[sample];
+  to.text += piece;
+  for (std::size_t i = 0; i < to.tokens.size(); ++i)
+    to.tokens[i].offset = to.characters.before(to.text, to.begins[i]);
+  to.begins.clear();
+  return std::exchange(to.tokens, {});
+}
+
+// Returns the byte at which each token of a choice begins in its text, which has the prompt if the
+// request echoes it.
+std::vector<std::size_t> Completer::begins_of(const Text& text,
+                                              const std::vector<std::int64_t>& all) const {
+  text::StreamDecoder decoder(generator_->shared_tokenizer());
+  const std::string_view echo = text.prompt.text;
+  PieceFinder finder(echo);
+  std::vector<std::size_t> begins;
+  std::size_t generated = echo.size();
+  for (std::int64_t at = 0; at < std::ssize(all); ++at) {
+    std::string piece;
+    decoder.push(static_cast<std::uint32_t>(all[static_cast<std::size_t>(at)]), piece);
+    if (at >= std::ssize(text.prompt.tokens))
+      begins.push_back(std::exchange(generated, generated + piece.size()));
+    else
+      begins.push_back(at < text.prompt.before ? 0 : finder.next(piece));
+  }
+  return begins;
 }
 
 std::string Completer::text_of(std::int64_t token) const {
@@ -311,12 +362,6 @@ std::vector<std::int64_t> Completer::shown_tokens(const Sample& sample) const {
   return tokens;
 }
 
-std::string Completer::echo_of(const Text& text) const {
-  if (!text.prompt.tokens) return text.prompt.text;
-  const std::vector<std::uint32_t> ids(text.tokens.begin(), text.tokens.end());
-  return generator_->tokenizer().decode(ids);
-}
-
 // Reports each job's choices, with the tokens' log-probabilities if requested.
 // Throws ClientLeft if a job is cancelled meanwhile.
 void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, const JobFeed& feed) {
@@ -324,8 +369,8 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, con
   for (const auto& open : jobs) {
     const auto& request = open->job->request;
     for (const auto& text : open->texts) {
-      for (std::int64_t i = 0; request.logprobs && i < request.n; ++i) {
-        auto& tokens = all.emplace_back(text.tokens);
+      for (std::int64_t i = 0; wants_scores(request) && i < request.n; ++i) {
+        auto& tokens = all.emplace_back(text.prompt.tokens);
         const auto found = text.samples.find(i);
         if (found == text.samples.end()) continue;
         const auto shown = shown_tokens(found->second);
@@ -342,22 +387,30 @@ void Completer::tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, con
   std::size_t scored = 0;
   for (const auto& open : jobs) {
     const auto& request = open->job->request;
-    for (const auto& text : open->texts) {
+    for (auto& text : open->texts) {
       for (std::int64_t i = 0; i < request.n; ++i) {
         Event event{Event::Kind::choice};
         auto& choice = event.choice;
         choice.index = text.first + i;
         choice.finish = "length";
-        if (request.echo) choice.text = echo_of(text);
+        choice.text = text.prompt.text;
         if (const auto found = text.samples.find(i); found != text.samples.end()) {
           choice.text += found->second.text;
           if (found->second.finish != Finish::length) choice.finish = "stop";
           if (options_.generator.cite) choice.extra = {{"citations", to_json(found->second.cited)}};
         }
-        if (request.logprobs) {
-          const auto from = request.echo ? text.before : std::ssize(text.tokens);
+        if (wants_scores(request)) {
+          const auto from = request.echo ? text.prompt.before : std::ssize(text.prompt.tokens);
           choice.tokens = tokens_of(all[scored], from, scores[scored], *request.logprobs);
+          const auto begins = begins_of(text, all[scored]);
+          serve::CharacterCount characters;
+          for (auto& token : *choice.tokens)
+            token.offset = characters.before(
+                choice.text,
+                begins[static_cast<std::size_t>(from + (&token - choice.tokens->data()))]);
           ++scored;
+        } else if (streams_tokens(request)) {
+          choice.tokens = sent(text, i, "");
         }
         open->job->tell(std::move(event));
       }
@@ -379,7 +432,7 @@ void Completer::finish(Running& running, std::vector<std::shared_ptr<Open>> jobs
   for (const auto& open : jobs) {
     Event event{Event::Kind::done};
     for (const auto& text : open->texts) {
-      event.usage.prompt += std::ssize(text.tokens);
+      event.usage.prompt += std::ssize(text.prompt.tokens);
       for (const auto& [number, sample] : text.samples)
         event.usage.completion += std::ssize(sample.tokens);
     }

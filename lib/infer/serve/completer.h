@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/options.h"
@@ -20,8 +21,7 @@ namespace infer {
 struct CompleterOptions {
   std::string model, tokenizer, system;
   std::int64_t likely = 20;
-  std::int64_t scored = 256'000;  ///< most tokens of a request with log-probabilities
-  GeneratorOptions generator;     ///< requests set how tokens are chosen
+  GeneratorOptions generator;  ///< requests set how tokens are chosen
   MemoryOptions memory;
   nn::DeviceOptions compute;
   void fields(core::FieldList& f);
@@ -49,9 +49,7 @@ class Completer {
   void complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
                 serve::ServeCounts& counts);
   /// Returns the tokenizer as clients use it.
-  serve::ServedTokenizer tokens() const;
-  bool chats() const { return chat_.has_value(); }
-  std::int64_t window() const { return generator_->window(); }
+  const serve::ServedTokenizer& tokens() const { return served_; }
   const std::string& window_note() const { return generator_->window_note(); }
 
  private:
@@ -59,8 +57,7 @@ class Completer {
   struct Open;
   struct Running;
   bool remember(const std::vector<serve::JobPtr>& jobs);
-  std::string without_folder(std::string text) const;
-  bool open(Open& open);
+  void open(Open& open) const;
   std::vector<Arrival> arrivals(Running& running, std::int64_t rows);
   GeneratorCallbacks watch(Running& running);
   void finish(Running& running, std::vector<std::shared_ptr<Open>> jobs);
@@ -68,14 +65,16 @@ class Completer {
   std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
                                                 std::int64_t from, const TokenScores& scores,
                                                 std::int64_t likely) const;
+  std::vector<serve::CompletionToken> sent(Text& text, std::int64_t sample,
+                                           std::string_view piece) const;
+  std::vector<std::size_t> begins_of(const Text& text, const std::vector<std::int64_t>& all) const;
   std::vector<std::int64_t> shown_tokens(const Sample& sample) const;
-  std::string echo_of(const Text& text) const;
   std::string text_of(std::int64_t token) const;
 
   CompleterOptions options_;
   std::optional<Generator> generator_;
   std::optional<Answerer> answerer_;
-  std::optional<text::Chat> chat_;
+  serve::ServedTokenizer served_;
   std::string memory_;  // memory options of the last request
 };
 

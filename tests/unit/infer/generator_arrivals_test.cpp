@@ -179,16 +179,16 @@ DOCTEST_TEST_CASE(
   const auto loaded = byte_model("transformer", "rope");
   infer::Generator generator(loaded, few_rows(500), tiny::memory_of("none"), torch::kCPU);
   auto script = script_of_arrivals();
-  script[1].arrival.samples = 5, script[1].arrival.top_k = 3;
-  script[2].arrival.samples = 2, script[2].arrival.top_p = 0.5;
+  script[1].arrival.samples = 5, script[1].arrival.draw.top_k = 3;
+  script[2].arrival.samples = 2, script[2].arrival.draw.top_p = 0.5;
   Arrived arrived;
   arrived.run(generator, script);
   DOCTEST_CHECK(arrived.finished.size() == 12);
   for (const std::size_t which : {1, 2}) {
     auto options = few_rows(500);
     options.samples = script[which].arrival.samples;
-    options.draw.top_k = script[which].arrival.top_k;
-    options.draw.top_p = script[which].arrival.top_p;
+    options.draw.top_k = script[which].arrival.draw.top_k;
+    options.draw.top_p = script[which].arrival.draw.top_p;
     infer::GeneratorCallbacks watch;
     watch.finished = [&](const infer::Sample& one) {
       const auto same = std::ranges::find_if(arrived.finished, [&](const auto& sample) {

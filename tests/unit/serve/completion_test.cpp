@@ -4,6 +4,7 @@
 #include "serve/job_queue.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 namespace {
 
@@ -42,7 +43,7 @@ DOCTEST_TEST_CASE("members of a request, and what they are by themselves") {
           "top_k": 7, "stop": ["x", "y"], "seed": 3, "n": 2, "echo": true, "logprobs": 0})");
   DOCTEST_CHECK(all.model == "m");
   DOCTEST_CHECK(all.prompts[0].text == "a");
-  DOCTEST_CHECK(*all.prompts[1].tokens == std::vector<std::int64_t>{1, 2});
+  DOCTEST_CHECK(all.prompts[1].tokens == std::vector<std::int64_t>{1, 2});
   DOCTEST_CHECK(all.max_tokens == 5);
   DOCTEST_CHECK(all.top_p == 0.5);
   DOCTEST_CHECK(all.stop == std::vector<std::string>{"x", "y"});
@@ -73,23 +74,35 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
            {R"({"prompt": [-1]})", "prompt: -1"},
            {R"({"prompt": [1, "a"]})", "prompt:"},
            {R"({"prompt": [99999999999]})", "prompt:"},
-           {R"({"prompt": "a", "max_tokens": -1})",
-            "max_tokens: takes a whole number from 0 to 4096"},
+           {R"({"prompt": "a", "max_tokens": -2})", "max_tokens: takes a whole number"},
            {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
            {R"({"prompt": "a", "max_tokens": 1e300})", "max_tokens"},
            {R"({"prompt": "a", "temperature": -0.1})", "temperature"},
            {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
-           {R"({"prompt": "a", "top_p": 0})", "top_p"},
+           {R"({"prompt": "a", "top_p": -0.1})", "top_p"},
            {R"({"prompt": "a", "n": 65})", "n:"},
            {R"({"prompt": ["a", "b"], "n": 64})",
             "prompt: takes at most 64 texts, 64 of each prompt"},
-           {R"({"prompt": "a", "stop": ""})", "stop"},
            {R"({"prompt": "a", "stop": [1]})", "stop"},
            {R"({"prompt": "a", "echo": 1})", "echo"},
            {R"({"prompt": "a", "logprobs": 21})", "logprobs"},
-           {R"({"prompt": "a", "logprobs": 1, "stream": true})",
-            "logprobs: cannot be combined with stream"},
-           {R"({"prompt": "a", "presence_penalty": 1})", "presence_penalty: is not supported"},
+           {R"({"prompt": "a", "presence_penalty": 101})", "presence_penalty: takes a number"},
+           {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty: takes a number"},
+           {R"({"prompt": "a", "repeat_penalty": 1.1})", "repeat_penalty: is not supported"},
+           {R"({"prompt": "a", "presence_penalty": 1, "repeat_last_n": 64})", "repeat_last_n"},
+           {R"({"prompt": "a", "no_such_member": 0})",
+            "no_such_member: is not a member that this server knows"},
+           {R"({"prompt": "a", "messages": [1]})", "messages: is not a member"},
+           {R"({"prompt": "a", "response_format": {"type": "json_schema"}})",
+            "response_format: is not supported"},
+           {R"({"prompt": "a", "grammar": "root ::= [0-9]+"})", "grammar: is not supported"},
+           {R"({"prompt": "a", "allowed_token_ids": 1})", "allowed_token_ids: takes a list"},
+           {R"({"prompt": "a", "allowed_token_ids": [-1]})", "allowed_token_ids: -1 is not"},
+           {R"({"prompt": "a", "top_n_sigma": 1.5})", "top_n_sigma: is not supported"},
+           {R"({"prompt": "a", "dynatemp_range": 0.5})", "dynatemp_range: is not supported"},
+           {R"({"prompt": "a", "samplers": ["top_k"]})", "samplers: is not supported"},
+           {R"({"prompt": "a", "n_keep": 4})", "n_keep: is not supported"},
+           {R"({"prompt": "a", "prompt_embeds": "AAAA"})", "prompt_embeds: is not supported"},
            {R"({"prompt": "a", "best_of": 2})", "best_of"},
            {R"({"prompt": "a", "suffix": "x"})", "suffix"},
            {R"({"prompt": "a", "min_tokens": 2})", "min_tokens: is not supported"},
@@ -97,8 +110,11 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
            {R"({"prompt": "a", "ignore_eos": true})", "ignore_eos: is not supported"},
            {R"({"prompt": "a", "stop_token_ids": [1]})", "stop_token_ids: is not supported"},
            {R"({"prompt": "a", "guided_json": {"a": 1}})", "guided_json: is not supported"},
-           {R"({"prompt": "a", "seed": 9007199254740993})", "seed: takes a whole number"},
-           {R"({"prompt": "a", "logit_bias": {"1": 2}})", "logit_bias"},
+           {R"({"prompt": "a", "seed": 1.5})", "seed: takes a whole number"},
+           {R"({"prompt": "a", "logit_bias": {"the": 2}})",
+            "logit_bias: \"the\" is not a token id"},
+           {R"({"prompt": "a", "logit_bias": [1]})", "logit_bias: takes an object"},
+           {R"({"prompt": "a", "logit_bias": {"1": "x"}})", "logit_bias: takes a number"},
            {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
     DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos,
                           std::string(wrong.body), ": ", refused(wrong.body));
@@ -107,10 +123,61 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
                 std::string::npos);
   DOCTEST_CHECK(refused(R"({"messages": [], "echo": true})", true).find("echo") !=
                 std::string::npos);
+  for (const char* name : {"reasoning_effort", "tool_choice"})
+    DOCTEST_CHECK(refused(fmt::format(R"({{"messages": [], "{}": "required"}})", name), true) ==
+                  fmt::format("{}: is not supported; leave it out", name));
+  DOCTEST_CHECK(refused(R"({"messages": [], "documents": [{"text": "a"}]})", true) ==
+                "documents: is not supported; leave it out");
   DOCTEST_CHECK(!refused(std::string(100'000, '[')).empty());
   DOCTEST_CHECK(refused(R"({"prompt": "a", "min_tokens": 0, "repeat_penalty": 1.0, "echo": true,
-                            "ignore_eos": false, "bad_words": [], "seed": 9007199254740992})")
+                            "ignore_eos": false, "bad_words": [], "top_n_sigma": -1.0,
+                            "response_format": {"type": "text"}, "repeat_last_n": 64,
+                            "mirostat": 0, "mirostat_tau": 5, "grammar": "", "tools": []})")
                     .empty());
+}
+
+DOCTEST_TEST_CASE("the values by which clients ask for nothing") {
+  const auto none = parse(R"({"prompt": "a", "top_k": -1, "seed": -1, "stop": "", "top_p": 1,
+                              "max_tokens": -1, "logit_bias": {}, "presence_penalty": 0})");
+  DOCTEST_CHECK(none.top_k == 0);
+  DOCTEST_CHECK(!none.seed);
+  DOCTEST_CHECK(none.stop.empty());
+  DOCTEST_CHECK(none.max_tokens == 4096);
+  DOCTEST_CHECK(none.biases.empty());
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "stop": ["", "x"]})").stop ==
+                std::vector<std::string>{"x"});
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "max_tokens": 1000000})").max_tokens == 4096);
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "n_predict": 7})").max_tokens == 7);
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "seed": 18446744073709551615})").seed == UINT64_MAX);
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "seed": -2})").seed == UINT64_MAX - 1);
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "top_p": 0})").top_p > 0);
+}
+
+DOCTEST_TEST_CASE(
+    "changes of logits: OpenAI's object of biases, llama.cpp's pairs, allowed tokens") {
+  using Biases = std::vector<std::pair<std::int64_t, double>>;
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "logit_bias": {"7": -1.5, "40": 3}})").biases ==
+                Biases{{40, 3}, {7, -1.5}});
+  DOCTEST_CHECK(parse(R"({"prompt": "a", "logit_bias": [[7, 1], ["8", false]]})").biases ==
+                Biases{{7, 1}, {8, -1e9}});
+  const auto rules = parse(R"({"prompt": "a", "presence_penalty": 1, "frequency_penalty": -0.5,
+                               "repetition_penalty": 1.3, "allowed_token_ids": [3, 4.0]})");
+  DOCTEST_CHECK(rules.presence_penalty == 1);
+  DOCTEST_CHECK(rules.frequency_penalty == -0.5);
+  DOCTEST_CHECK(rules.repetition_penalty == 1.3);
+  DOCTEST_CHECK(rules.allowed == std::vector<std::int64_t>{3, 4});
+}
+
+DOCTEST_TEST_CASE("characters before a byte, of texts that are not UTF-8 and of texts that grow") {
+  const std::string text = "a\xC3\xA9\x80\xE2\x82z\xE2\x82\xAC";
+  serve::CharacterCount count;
+  std::vector<std::int64_t> before;
+  for (std::size_t byte = 0; byte <= text.size(); ++byte)
+    before.push_back(count.before(text, byte));
+  DOCTEST_CHECK(before == std::vector<std::int64_t>{0, 1, 1, 2, 3, 3, 4, 5, 5, 5, 6});
+  serve::CharacterCount growing;
+  DOCTEST_CHECK(growing.before(text.substr(0, 2), 1) == 1);
+  DOCTEST_CHECK(growing.before(text, 3) == 2);
 }
 
 DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are refused") {
@@ -129,7 +196,8 @@ DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are ref
 DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no text is bytes") {
   const serve::CompletionHead head{"id-1", "m", 5, false}, chat{"id-2", "m", 5, true};
   serve::CompletionChoice choice{1, "ab", "stop"};
-  choice.tokens = {{"a", std::nullopt, {}}, {"\xC3", -0.5, {{"b", -0.25}}}, {"b", -1.5, {}}};
+  choice.tokens = {
+      {"a", std::nullopt, {}, 0}, {"\xC3", -0.5, {{"b", -0.25}}, 1}, {"b", -1.5, {}, 2}};
   const auto json = serve::completion_json(head, {choice}, {3, 2});
   DOCTEST_CHECK(
       json.dump() ==
@@ -149,6 +217,10 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
                 R"("finish_reason":"stop","tessera":{"citations":null}}])");
   DOCTEST_CHECK(serve::completion_chunk(head, {0, "x"}, true)["choices"].dump() ==
                 R"([{"index":0,"text":"x","logprobs":null,"finish_reason":null}])");
+  DOCTEST_CHECK(
+      serve::completion_chunk(head, {0, "x", "", {{{"x", -0.5, {}, 4}}}}, true)["choices"].dump() ==
+      R"([{"index":0,"text":"x","logprobs":{"tokens":["x"],"token_logprobs":[-0.5],)"
+      R"("top_logprobs":[{}],"text_offset":[4]},"finish_reason":null}])");
   DOCTEST_CHECK(serve::completion_chunk(chat, {0, "x"}, true)["choices"][0]["delta"].dump() ==
                 R"({"role":"assistant","content":"x"})");
   DOCTEST_CHECK(serve::completion_chunk(chat, {0, "", "length"}, false)["choices"].dump() ==

@@ -1,0 +1,39 @@
+#pragma once
+// Reads the members of a request, and refuses those that would have no effect on its answer.
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "core/json.h"
+#include "serve/http_request.h"
+
+namespace serve {
+
+/// Returns the whole number that a value is, exactly; a float may be one up to 2^53.
+std::optional<std::int64_t> whole_number(const core::Json& value);
+
+/// Reads the members of an object; null means absent. The take functions leave `to` unchanged if
+/// the member is absent, and throw HttpError 400, naming it, for another value. `json` must outlive
+/// it.
+class Members {
+ public:
+  explicit Members(const core::Json& json) : json_(json) {}
+
+  const core::Json* find(const char* name) const;
+  void take(const char* name, std::int64_t least, std::int64_t most, std::int64_t& to) const;
+  void take(const char* name, double least, double most, double& to) const;
+  void take(const char* name, bool& to) const;
+
+  /// Throws HttpError 400, naming the member, for a member that no call has asked for, unless it is
+  /// known to have no effect, or known and has a value that asks for nothing.
+  void refuse_others() const;
+
+ private:
+  const core::Json& json_;
+  mutable std::set<std::string, std::less<>> asked_;
+};
+
+}  // namespace serve
