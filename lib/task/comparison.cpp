@@ -74,13 +74,15 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double conf
          "the text has {} tokens, but blocks of tokens need at least {}; use a longer text, or "
          "--block document with at least {} documents",
          sums.all.tokens, kLeastTokens, kLeastBlocks);
-  if (sums.blocks.size() < kLeastBlocks)
+  // A shorter last block is a part of the sums, but no observation of its own.
+  const std::uint64_t whole = sums.all.tokens / sums.blocks[0].tokens;
+  if (whole < kLeastBlocks)
     fail(Code::bad_data,
-         "a comparison needs at least {} blocks of tokens; there are {}; use a smaller --block or "
-         "a longer text",
-         kLeastBlocks, sums.blocks.size());
+         "a comparison needs at least {} whole blocks of tokens; there are {}; use a smaller "
+         "--block or a longer text",
+         kLeastBlocks, whole);
   const auto tokens = static_cast<double>(sums.all.tokens);
-  const std::uint64_t n_cosines = cosines(sums.all.tokens, sums.blocks.size());
+  const std::uint64_t n_cosines = cosines(sums.all.tokens, whole);
   std::vector<double> projections(n_cosines, 0);
   std::uint64_t before = 0;
   for (const ScoreBlock& block : sums.blocks) {

@@ -108,7 +108,7 @@ void ScheduleOptions::fields(core::FieldList& f) {
   f("warmup", warmup, "steps of linear warmup: a fraction if below 1, else a number")
       .between(0, 1e12);
   f("warmup-init-lr", warmup_init_lr, "learning rate of the first warmup step").between(0, 1000);
-  f("min-lr", min_lr, "cosine: final learning rate").between(0, 1000);
+  f("min-lr", min_lr, "learning rate that cosine and linear fall to").between(0, 1000);
   f("period", period, "cosine-restarts: steps of the first period; auto: all steps")
       .between(1, 1e12)
       .or_auto();

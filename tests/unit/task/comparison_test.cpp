@@ -160,6 +160,7 @@ DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however 
                          {950, 0, 0},
                          {950, 8, 0.8},
                          {1536, 0, 0.8},
+                         {1024, 102, 0.6},
                          {5120, 512, 0.6, 1000},
                          {10'240, 0, 0.6, 500}}) {
     DOCTEST_CAPTURE(row.tokens);
@@ -201,8 +202,11 @@ DOCTEST_TEST_CASE("too little to compare is refused") {
   DOCTEST_CHECK(consecutive({}).code == 65);
   DOCTEST_CHECK(documents({}).code == 65);
   DOCTEST_CHECK(consecutive(text_of(rng, 511, 8, 0)).names("has 511 tokens"));
-  DOCTEST_CHECK(consecutive(text_of(rng, 900, 100, 0)).names("10 blocks"));
+  DOCTEST_CHECK(consecutive(text_of(rng, 900, 100, 0)).names("10 whole blocks"));
   DOCTEST_CHECK(consecutive(text_of(rng, 1000, 100, 0)).code == 0);
+  // A rest of a few tokens is no block.
+  DOCTEST_CHECK(consecutive(text_of(rng, 910, 100, 0)).names("there are 9"));
+  DOCTEST_CHECK(task::compare_consecutive(text_of(rng, 1024, 102, 0), 0.95).freedom == 9);
   DOCTEST_CHECK(documents(text_of(rng, 900, 100, 0)).names("there are 9 documents"));
   auto uneven = text_of(rng, 1000, 10, 0);
   uneven.push_back({0, 1, 1000});
