@@ -1,6 +1,6 @@
 #include "core/json.h"
 
-#include <vector>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "core/json_line.h"
@@ -61,7 +61,52 @@ Value parse_bounded(std::string_view text, const std::string& origin) {
   }
 }
 
+// Collects the keys of the document's member `member`.
+class MemberKeys : public nlohmann::json_sax<Json> {
+ public:
+  explicit MemberKeys(std::string_view member) : member_(member) {}
+  std::vector<std::string> take() { return std::move(keys_); }
+
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(std::size_t /*members*/) override { return ++depth_ > 0; }
+  bool start_array(std::size_t /*elements*/) override { return ++depth_ > 0; }
+  bool end_object() override { return --depth_ >= 0; }
+  bool end_array() override { return --depth_ >= 0; }
+  bool key(string_t& key) override {
+    if (depth_ == 1) {
+      inside_ = key == member_;
+      if (inside_) keys_.clear(), seen_.clear();  // the last member of a name counts
+    } else if (depth_ == 2 && inside_ && seen_.insert(key).second) {
+      keys_.push_back(key);
+    }
+    return true;
+  }
+  bool parse_error(std::size_t /*byte*/, const std::string& /*token*/,
+                   const nlohmann::json::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  std::string_view member_;
+  std::vector<std::string> keys_;
+  std::unordered_set<std::string> seen_;
+  int depth_ = 0;
+  bool inside_ = false;
+};
+
 }  // namespace
+
+std::vector<std::string> ordered_keys(std::string_view text, std::string_view key) {
+  MemberKeys keys(key);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &keys);
+  return keys.take();
+}
 
 Json parse_json(std::string_view text, const std::string& origin, int max_depth) {
   bound(text, origin, max_depth);

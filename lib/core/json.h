@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace core {
 
@@ -19,6 +20,10 @@ Json parse_json(std::string_view text, const std::string& origin, int max_depth 
 /// each.
 OrderedJson parse_ordered_json(std::string_view text, const std::string& origin,
                                int max_depth = 64);
+
+/// Returns the keys of the object that is the member `key` of a valid document, each once, in the
+/// order in which they first occur; empty if there is no such object.
+std::vector<std::string> ordered_keys(std::string_view text, std::string_view key);
 
 /// Writes a document as one line without spaces. Bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& json);

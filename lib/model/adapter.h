@@ -6,12 +6,12 @@
 // al. 2021, section 4.1), or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
 #include <cstdint>
-#include <map>
-#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/options.h"
+#include "model/adapter_rules.h"
 #include "model/families/family.h"
 #include "model/model_config.h"
 #include "model/safetensors.h"
@@ -20,40 +20,10 @@
 
 namespace model {
 
-inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
 inline constexpr const char* kAdapterWeightsFile = "adapter_model.safetensors";
 
 /// Returns s B A as float32, (out, in). Loading reproduces the trained term bit for bit.
 torch::Tensor low_rank_term(const torch::Tensor& a, const torch::Tensor& b, double scale);
-
-/// Mathematical settings of adapter_config.json. Modules have transformers' names, such as
-/// "model.layers.0.self_attn.q_proj".
-class AdapterRules {
- public:
-  /// Throws Error{bad_config} that names the key: for adapters other than LoRA, for unsupported
-  /// variants (use_dora, init_lora_weights of pissa, ...), and for unknown keys with a value.
-  AdapterRules(const core::Json& config, const std::string& origin);
-  ~AdapterRules();
-  AdapterRules(AdapterRules&&) noexcept;
-
-  /// Returns whether target_modules, exclude_modules and layers_to_transform select the module.
-  /// `linear`: whether "all-linear" selects it.
-  bool targets(const std::string& module, bool linear) const;
-  /// Returns whether the configuration selects modules.
-  bool says_targets() const;
-  std::int64_t rank(const std::string& module) const;  ///< r, or the value of rank_pattern
-  double scale(const std::string& module) const;       ///< s
-  /// Returns the base model, such as "org/model"; empty: unknown.
-  const std::string& base() const { return base_; }
-
- private:
-  struct Choice;
-  std::unique_ptr<Choice> choice_;
-  std::int64_t rank_;
-  double alpha_;
-  bool root_;
-  std::string base_;
-};
 
 /// An open adapter. Its tensors are read when a model uses them.
 class Adapter {
@@ -68,12 +38,17 @@ class Adapter {
   /// A change to rows of a weight.
   struct Change {
     Piece piece;
-    std::string whole;  ///< tensor that replaces the piece (modules_to_save); empty: none
-    std::string a, b;   ///< tensors; empty: no term
-    bool embedding;     ///< the term is (B A)^T, with a row for each token
-    double scale;
-    double factor;  ///< of the weight in the model's files
+    std::string whole = {};      ///< tensor that replaces the piece (modules_to_save); empty: none
+    std::string base = {};       ///< tensor that replaces the model's; empty: none
+    std::string a = {}, b = {};  ///< tensors; empty: no term
+    bool embedding = false;      ///< the term is (B A)^T, with a row for each token
+    std::int64_t rank = 0;
+    double scale = 0;
+    double factor = 1;  ///< of the weight in the model's files
   };
+  /// Returns whether the adapter gives the embedding and the head of a model that ties them a
+  /// change each. The model must then be read with Config::untied.
+  bool unties(const Config& config) const;
   /// Returns the changes of each weight of `weights`, in order. Throws Error{bad_data} that names a
   /// tensor which is missing, belongs to no weight, or has the wrong shape.
   std::vector<std::vector<Change>> changes(const Config& config,
@@ -86,6 +61,8 @@ class Adapter {
   const std::string& folder() const { return folder_; }
 
  private:
+  std::set<std::string> saved_modules(const std::vector<std::string>& modules) const;
+  void complete_tied(Change& embedding, Change& head) const;
   torch::Tensor read(const std::string& tensor, const FaultFound& found) const;
 
   std::string folder_;

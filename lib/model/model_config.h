@@ -32,6 +32,8 @@ struct Config {
   /// Whether the model is one part of a multimodal model (text_config), whose other parts are
   /// ignored.
   bool part = false;
+  /// Whether the head, which the files tie to the embedding, is a matrix of its own in the model.
+  bool untied = false;
   TrainingFacts facts;
 };
 

@@ -121,6 +121,11 @@ ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   return ExpertTensors::each;
 }
 
+constexpr const char* kHeadWeight = "lm_head.weight";
+
+// Returns whether the head of the files is their embedding.
+bool ties_head(const Config& config) { return config.options.vocabulary.tied || config.untied; }
+
 }  // namespace
 
 void refuse(const std::string& fault) { fail(Code::bad_data, "{}", fault); }
@@ -140,8 +145,10 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
   for (const auto& [name, tensor] : shapes)
     weights_.push_back({name, tensor.sizes().vec(),
                         pieces_of(config.family, config.options, name, tensor.size(0), experts)});
-  if (config.family == nullptr) return;
-  find_names();
+  if (config.family != nullptr) find_names();
+  if (!config.untied) return;
+  for (auto& weight : weights_)
+    if (weight.name == kHeadWeight) weight.pieces = weights_[0].pieces;
 }
 
 void StoredWeights::find_names() {
@@ -158,8 +165,7 @@ void StoredWeights::find_names() {
   // Of two tensors that share memory, safetensors' save_model keeps the first name.
   auto& embedding = weights_[0].pieces[0].tensor;
   const auto head = head_name(family, config_.options);
-  if (config_.options.vocabulary.tied && !files_.has(embedding) && files_.has(head))
-    embedding = head;
+  if (ties_head(config_) && !files_.has(embedding) && files_.has(head)) embedding = head;
 }
 
 // Finds the prefix of the names of the text part of a multimodal model.
@@ -225,8 +231,8 @@ void StoredWeights::check_others(const FaultFound& found) const {
     if (config_.part && (name.find("vision_tower.") != name.npos ||
                          name.find("multi_modal_projector.") != name.npos))
       continue;
-    const bool tied = config_.family != nullptr && config_.options.vocabulary.tied;
-    if (!tied || name != head_name(*config_.family, config_.options)) {
+    if (config_.family == nullptr || !ties_head(config_) ||
+        name != head_name(*config_.family, config_.options)) {
       found(fmt::format("{}: tensor {} {} matches no part of the model", files_.file_of(name), name,
                         print(files_.entry(name).shape)));
       continue;
@@ -370,9 +376,12 @@ void give_rows(const StoredWeights& stored, std::size_t i, const std::string& na
 
 }  // namespace
 
-ReadModel read_model(const Config& config, const std::string& config_origin,
+ReadModel read_model(const Config& config_of_files, const std::string& config_origin,
                      const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter,
                      WeightTaker* taker) {
+  Config config = config_of_files;
+  config.untied = adapter != nullptr && adapter->unties(config);
+  if (config.untied) config.options.vocabulary.tied = false;
   const StoredWeights stored(config, config_origin, files);
   stored.check(refuse);
   std::vector<std::vector<Adapter::Change>> changes(stored.size());
@@ -405,7 +414,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
     }
     const auto read = [&, i, &name = name](const torch::Tensor& wide) {
       stored.read_into(i, wide, refuse);
-      as_stored.add(name, wide);
+      if (!config.untied || name != kHeadWeight) as_stored.add(name, wide);
       if (adapter == nullptr) return wide;
       adapter->apply(changes[i], wide, refuse);
       as_changed.add(name, wide);
@@ -423,7 +432,7 @@ ReadModel read_model(const Config& config, const std::string& config_origin,
       torch::Tensor(weight).copy_(fresh());
     }
   }
-  const auto digest = as_stored.of(config.options, config.vocabulary);
+  const auto digest = as_stored.of(config_of_files.options, config.vocabulary);
   return {model, adapter == nullptr ? digest : as_changed.of(config.options, config.vocabulary),
           digest};
 }

@@ -29,7 +29,7 @@ model::AdapterRules rules_of(const LoraOptions& options) {
     config["target_modules"] = targets[0];
   else
     config["target_modules"] = targets;
-  return {config, "--lora-targets"};
+  return {core::dump(config), "--lora-targets"};
 }
 
 // Maps "model.layers.0.self_attn.q_proj" to "q_proj".

@@ -35,3 +35,17 @@ setup_file() {
   close "$(loss llama --adapter theirs)" "$theirs" 1e-5
   ! close "$(loss llama)" "$theirs" 1e-2 || false
 }
+
+@test "patterns, and terms of a shared embedding and head, are those of peft" {
+  PYTHONPATH=$root/tests/golden "$python" "$root/tests/golden/peft_rules.py" | cmp - "$root/tests/golden/peft/rules.jsonl"
+  "$root/tests/cli/tiny_llama" tied 64 1 '{"tie_word_embeddings": true}'
+  for config in '{"target_modules": ["embed_tokens", "lm_head"]}' '{"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]}' \
+    '{"target_modules": ["lm_head", "q_proj"], "ensure_weight_tying": true, "alpha_pattern": {"lm_head": 9, "^q_proj": 99}}'; do
+    rm -rf theirs
+    # shellcheck disable=SC2086  # a word an id
+    theirs=$(CONFIG=$config peer make tied theirs $ids)
+    echo "$config: $theirs, $(loss tied --adapter theirs), bare $(loss tied)"
+    close "$(loss tied --adapter theirs)" "$theirs" 1e-5
+    ! close "$(loss tied)" "$theirs" 1e-2 || false
+  done
+}

@@ -2,10 +2,13 @@
 
 hf_peft.py COMMAND MODEL ADAPTER ID...
   loss   prints the mean loss of the ids, in nats, of the model with the adapter, then with what AutoPeftModel finds
-  make   writes ADAPTER, at random, as peft saves one (other ranks for some matrices, rslora), and prints its loss
+  make   writes ADAPTER, at random, as peft saves one (other ranks for some matrices, rslora; $CONFIG: the JSON of another
+         configuration), and prints its loss
 Exit 77 and a reason where transformers or peft is missing.
 """
 
+import json
+import os
 import sys
 
 from peer_modules import modules_or_skip
@@ -32,14 +35,15 @@ def main(command, folder, adapter="", *words):
         print(repr(loss(AutoPeftModelForCausalLM.from_pretrained(adapter, dtype=torch.float32), ids)))
         return
     torch.manual_seed(3)
+    default = '{"target_modules": ["q_proj", "down_proj"], "rank_pattern": {"down_proj": 2}, "alpha_pattern": {"down_proj": 7}}'
     config = LoraConfig(
         r=3, lora_alpha=5, use_rslora=True, task_type="CAUSAL_LM", init_lora_weights="gaussian",
-        target_modules=["q_proj", "down_proj"], rank_pattern={"down_proj": 2}, alpha_pattern={"down_proj": 7},
+        **json.loads(os.environ.get("CONFIG", default)),
     )
     adapted = get_peft_model(model, config)
     with torch.no_grad():
         for name, values in adapted.named_parameters():
-            if "lora_B" in name:
+            if "lora_B" in name or "lora_embedding" in name or "modules_to_save" in name:
                 values.copy_(0.3 * torch.randn_like(values))
     adapted.save_pretrained(adapter)
     print(repr(loss(adapted, ids)))

@@ -1,6 +1,6 @@
 #pragma once
 // Runs the regular expressions of tokenizers that have no state machine here, by PCRE2 configured
-// to match as Oniguruma does. No other code uses PCRE2.
+// to match as Oniguruma does. Only python_regex.h uses PCRE2 too.
 
 #include <cstddef>
 #include <cstdint>

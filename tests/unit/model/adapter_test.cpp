@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <sstream>
 
 #include "core/file_text.h"
 #include "folder_of_test.h"
@@ -152,18 +153,49 @@ DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save t
   const auto expected = plain_sum(was.at("transformer.wte.weight"), a, b, 3, true);
   DOCTEST_CHECK((is.at("transformer.wte.weight") - expected).abs().max().item<double>() < 1e-5);
   DOCTEST_CHECK(is.at("lm_head.weight").equal(head));
-  // One matrix for both cannot have two values.
-  options.vocabulary.tied = true;
-  model::save(folder / "tied", *random_model(options), {{"family", "llama"}}, "");
-  expect_error(Code::bad_data, "the model's head",
-               [&] { model::load(folder / "tied", torch::kCPU, torch::kFloat32, folder / "a"); });
+}
+
+// tests/golden/peft_tied.py wrote these adapters.
+DOCTEST_TEST_CASE("an adapter of a shared embedding or head has peft's losses, merged too") {
+  std::size_t count = 0;
+  for (const auto& entry : fs::directory_iterator("tests/golden/peft/tied")) {
+    const auto adapter = entry.path().string();
+    DOCTEST_CAPTURE(adapter);
+    const auto path = adapter + "/nll.json";
+    const auto base =
+        kGoldenFamilies + core::parse_json(core::read_text(path), path)["model"].get<std::string>();
+    const auto expected = golden_nll(path);
+    const auto loaded = model::load(base, torch::kCPU, torch::kFloat32, adapter);
+    DOCTEST_CHECK(nll_gap(*loaded.model, expected) < 1e-5);
+    const TemporaryFolder folder;
+    model::export_model(loaded, {.family = "", .dtype = "float32"}, folder / "merged");
+    const auto merged = model::load(folder / "merged");
+    DOCTEST_CHECK(merged.fingerprint == loaded.fingerprint);
+    DOCTEST_CHECK(nll_gap(*merged.model, expected) < 1e-5);
+    ++count;
+  }
+  DOCTEST_CHECK(count == 19);
+}
+
+DOCTEST_TEST_CASE("a shared head's adapter leaves the fingerprint of the model's own weights") {
+  const TemporaryFolder folder;
+  auto options = small_gpt2();
+  model::save(folder / "m", *random_model(options), {}, "");  // records its fingerprint
+  Made made({"lm_head"});
+  made.term("lm_head", 64, 16);
+  made.write(folder / "a");
+  const auto load = [&](torch::Dtype dtype) {
+    return model::load(folder / "m", torch::kCPU, dtype, folder / "a");
+  };
+  DOCTEST_CHECK(!load(torch::kFloat32).model->options.vocabulary.tied);
+  DOCTEST_CHECK(load(torch::kBFloat16).fingerprint == load(torch::kFloat32).fingerprint);
 }
 
 DOCTEST_TEST_CASE("adapter_config.json says which modules have a term, of which rank and scale") {
   const auto rules = [](core::Json more) {
     core::Json config = {{"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj", "v_proj"}}};
     if (!more.is_null()) config.update(more);
-    return model::AdapterRules(config, "adapter_config.json");
+    return model::AdapterRules(core::dump(config), "adapter_config.json");
   };
   const std::string q = "model.layers.3.self_attn.q_proj", down = "model.layers.3.mlp.down_proj";
   DOCTEST_CHECK(rules({}).targets(q, true));
@@ -191,11 +223,67 @@ DOCTEST_TEST_CASE("adapter_config.json says which modules have a term, of which 
   DOCTEST_CHECK(own.scale("model.layers.2.self_attn.v_proj") == 3);
 }
 
+// tests/golden/peft_rules.py wrote these lines.
+DOCTEST_TEST_CASE("patterns of adapter_config.json have the meaning that they have in peft") {
+  const std::string path = "tests/golden/peft/rules.jsonl";
+  std::istringstream lines(core::read_text(path));
+  std::string line;
+  std::getline(lines, line);
+  const auto modules = core::parse_json(line, path)["modules"].get<std::vector<std::string>>();
+  int count = 0;
+  for (; std::getline(lines, line); ++count) {
+    const auto json = core::parse_json(line, path);
+    const auto config = json["config"].get<std::string>();
+    const model::AdapterRules rules(config, "config");
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      DOCTEST_CAPTURE(config);
+      DOCTEST_CAPTURE(modules[i]);
+      const auto& term = json["terms"][i];
+      DOCTEST_REQUIRE(rules.targets(modules[i], true) == !term.is_null());
+      if (term.is_null()) continue;
+      DOCTEST_REQUIRE(rules.rank(modules[i]) == term[0].get<std::int64_t>());
+      DOCTEST_REQUIRE(rules.scale(modules[i]) == term[1].get<double>() / term[0].get<double>());
+    }
+  }
+  DOCTEST_CHECK(count > 100);
+}
+
+DOCTEST_TEST_CASE("an adapter's configuration may list many names, and few regular expressions") {
+  const auto many = [](int count, const std::string& start, const std::string& value) {
+    std::string list;
+    for (int i = 0; i < count; ++i)
+      list += fmt::format("{}\"{}{}\"{}", i > 0 ? "," : "", start, i, value);
+    return list;
+  };
+  const std::string last = R"("model.layers.7.self_attn.q_proj")";
+  const model::AdapterRules names(
+      fmt::format(R"({{"r": 4, "lora_alpha": 8, "target_modules": [{0}, {2}],
+                      "rank_pattern": {{{1}, {2}: 16}}, "alpha_pattern": {{{1}, {2}: 32}}}})",
+                  many(40000, "model.layers.1.self_attn.q_proj", ""),
+                  many(40000, "model.layers.1.self_attn.q_proj", ":2"), last),
+      "a.json");
+  for (int i = 0; i < 300; ++i) {
+    const auto module = fmt::format("model.layers.{}.self_attn.q_proj", i);
+    DOCTEST_REQUIRE(names.targets(module, true) == (i == 7));
+    DOCTEST_REQUIRE(names.rank(module) == (i == 7 ? 16 : 4));
+    DOCTEST_REQUIRE(names.scale(module) == 2);
+  }
+  for (const std::string& list :
+       {"\"rank_pattern\": {" + many(1001, "x+", ":2") + "}",
+        "\"alpha_pattern\": {" + many(600, "x+", ":2") + "}, \"rank_pattern\": {" +
+            many(600, "x+", ":2") + "}",
+        "\"modules_to_save\": [" + many(40000, "x", "") + "]",
+        "\"layers_to_transform\": 1, \"layers_pattern\": [" + many(40000, "x", "") + "]"})
+    expect_error(Code::bad_config, "more than 1000 regular expressions",
+                 [&] { model::AdapterRules("{" + list + "}", "a.json"); });
+}
+
 DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
   const auto refused = [](core::Json more, const std::string& part) {
     core::Json config = {{"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
     config.update(more);
-    expect_error(Code::bad_config, part, [&] { model::AdapterRules(config, "a.json"); });
+    expect_error(Code::bad_config, part,
+                 [&] { model::AdapterRules(core::dump(config), "a.json"); });
   };
   refused({{"peft_type", "IA3"}}, "IA3");
   refused({{"use_dora", true}}, "\"use_dora\"");
@@ -211,11 +299,8 @@ DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
   refused({{"target_modules", "("}}, "\"target_modules\"");
   refused({{"rank_pattern", {{"q_proj", "x"}}}}, "\"rank_pattern\"");
   // Options that are off have no effect.
-  model::AdapterRules({{"use_dora", false},
-                       {"megatron_config", nullptr},
-                       {"loftq_config", {}},
-                       {"megatron_core", "megatron.core"},
-                       {"init_lora_weights", "gaussian"}},
+  model::AdapterRules(R"({"use_dora": false, "megatron_config": null, "loftq_config": {},
+                          "megatron_core": "megatron.core", "init_lora_weights": "gaussian"})",
                       "a.json");
 }
 
@@ -248,6 +333,13 @@ DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
           [](Made& m) {
             m.config["target_modules"] = {"q_proj", "k_proj"};
           });
+  refused(Code::bad_data,
+          "has no tensor base_model.model.lm_head.weight, which \"modules_to_save\"",
+          [](Made& m) { m.config["modules_to_save"] = {"lm_head"}; });
+  refused(Code::bad_data, "has no tensor base_model.model.model.layers.0.mlp.down_proj.weight",
+          [](Made& m) { m.config["modules_to_save"] = {"layers.0.mlp"}; });
+  refused(Code::bad_data, "has no tensor of score, which \"modules_to_save\" requires",
+          [](Made& m) { m.config["modules_to_save"] = {"score"}; });
   refused(Code::bad_data, "floating point",
           [&](Made& m) { m.tensors[first] = m.tensors[first].to(torch::kInt32); });
   fs::create_directories(folder / "none");
