@@ -280,6 +280,14 @@ bool GgufFile::is_list(const std::string& key) const {
   return value != nullptr && value->array;
 }
 
+std::vector<std::string> GgufFile::keys(const std::string& prefix) const {
+  std::vector<std::string> found;
+  for (auto at = values_.lower_bound(prefix); at != values_.end() && at->first.starts_with(prefix);
+       ++at)
+    found.push_back(at->first);
+  return found;
+}
+
 std::optional<double> GgufFile::number(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return std::nullopt;

@@ -59,6 +59,8 @@ class GgufFile {
 
   bool has(const std::string& key) const { return values_.count(key) > 0; }
   bool is_list(const std::string& key) const;
+  /// Returns the metadata keys that begin with `prefix`.
+  std::vector<std::string> keys(const std::string& prefix) const;
   /// Return a metadata value; nullopt if the key is absent. Throw Error{bad_data} for a value of
   /// another type. whole() also accepts an array with equal elements.
   std::optional<std::int64_t> whole(const std::string& key) const;

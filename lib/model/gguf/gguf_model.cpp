@@ -19,22 +19,33 @@ namespace {
 using core::Code;
 using core::fail;
 
-// A key that changes a model's function, and the value at which it has no effect.
+// Keys that do not change a model's log-probabilities, whatever their values.
+constexpr std::array kHarmless = {
+    "vocab_size",   "tensor_data_layout",     "expert_used_count",
+    "pooling_type", "rope.scaling.finetuned", "rope.scaling.original_context_length",
+};
+// Keys that change the function, and the two values at which they have no effect.
 struct Switch {
   const char* key;
-  double off;
+  double off, unset;
 };
 constexpr std::array kSwitches = {
-    Switch{"expert_count", 0},
-    Switch{"logit_scale", 1},
-    Switch{"residual_scale", 1},
-    Switch{"embedding_scale", 1},
-    Switch{"attention.scale", 0},
-    Switch{"attention.clamp_kqv", 0},
-    Switch{"attention.max_alibi_bias", 0},
-    Switch{"attention.temperature_scale", 0},
-    Switch{"rope.scaling.attn_factor", 1},
-    Switch{"rope.scaling.yarn_log_multiplier", 0},
+    Switch{"leading_dense_block_count", 0, 0},
+    Switch{"expert_count", 0, 0},
+    Switch{"expert_shared_count", 0, 0},
+    Switch{"nextn_predict_layers", 0, 0},
+    Switch{"logit_scale", 1, 0},
+    Switch{"residual_scale", 1, 0},
+    Switch{"embedding_scale", 1, 0},
+    Switch{"attention.scale", 0, 0},
+    Switch{"attention.clamp_kqv", 0, 0},
+    Switch{"attention.max_alibi_bias", 0, 0},
+    Switch{"attention.temperature_scale", 0, 0},
+    Switch{"attention.shared_kv_layers", 0, 0},
+    Switch{"rope.scaling.attn_factor", 1, 1},
+    Switch{"rope.scaling.alpha", 0, 0},
+    Switch{"rope.scaling.yarn_attn_factor", 1, 1},
+    Switch{"rope.scaling.yarn_log_multiplier", 0, 0},
 };
 
 // Tokens at which llama.cpp stops, whatever the metadata say.
@@ -50,7 +61,20 @@ class Keys {
 
   const GgufArchitecture& architecture() const { return architecture_; }
   bool is(std::string_view name) const { return architecture_.name == name; }
-  std::string key(const char* end) const { return fmt::format("{}.{}", architecture_.name, end); }
+  std::string key(const char* end) const {
+    known_.insert(end);
+    return fmt::format("{}.{}", architecture_.name, end);
+  }
+  // Refuses the architecture's keys that were not passed to key() before and are not harmless.
+  void expect_known() const {
+    const std::string prefix = fmt::format("{}.", architecture_.name);
+    for (const auto& name : file_.keys(prefix)) {
+      const auto end = name.substr(prefix.size());
+      if (known_.count(end) == 0 &&
+          std::find(kHarmless.begin(), kHarmless.end(), end) == kHarmless.end())
+        fail(Code::bad_config, "{}: {} is not supported", file_.name(), core::printable(name));
+    }
+  }
   bool has(const char* end) const { return file_.has(key(end)); }
   std::int64_t whole(const char* end, std::int64_t otherwise) const {
     return file_.whole(key(end)).value_or(otherwise);
@@ -82,6 +106,7 @@ class Keys {
 
   const GgufFile& file_;
   const GgufArchitecture& architecture_;
+  mutable std::set<std::string> known_;
 };
 
 const GgufTensor* tensor_of(const GgufFile& file, const std::string& name) {
@@ -104,9 +129,13 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
     fail(Code::bad_config,
          "{}: is one of several files of a model; merge them: llama-gguf-split --merge",
          file.name());
-  for (const auto& [key, off] : kSwitches)
-    if (const auto value = keys.number(key, off); value != off && value != 0)
+  for (const auto& [key, off, unset] : kSwitches)
+    if (const auto value = keys.number(key, off); value != off && value != unset)
       keys.unsupported(key, fmt::format("{}", value));
+  for (const auto& [key, off] :
+       {std::pair{"attention.causal", true}, {"use_parallel_residual", false}})
+    if (file.truth(keys.key(key)).value_or(off) != off)
+      keys.unsupported(key, fmt::format("{}", !off));
   if (!keys.is("gemma2") && !keys.is("gemma3"))
     for (const char* key : {"attn_logit_softcapping", "final_logit_softcapping"})
       if (const auto value = keys.number(key, 0); value != 0)
@@ -149,11 +178,26 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
 }
 
 core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std::int64_t width) {
-  if (const auto* const factors = tensor_of(file, kGgufRopeFactors))
-    return llama3_scaling(file, *factors, theta, width);
   const double factor = keys.number("rope.scaling.factor", keys.number("rope.scale_linear", 1));
   auto type = keys.text("rope.scaling.type");
   if (type.empty()) type = factor == 1 || factor == 0 ? "none" : "linear";
+  // Share of yarn's angles; negative: 1 with yarn, else 0.
+  const double usual = type == "yarn" ? 1 : 0,
+               share = keys.number("rope.scaling.yarn_ext_factor", usual);
+  if (share != usual && share >= 0)
+    keys.unsupported("rope.scaling.yarn_ext_factor", fmt::format("{}", share));
+  const auto beta = [&](const char* key, double otherwise) {
+    const double value = keys.number(key, otherwise);
+    if (type == "yarn" && !(value > 0)) keys.unsupported(key, fmt::format("{}", value));
+    return value;
+  };
+  const double fast = beta("rope.scaling.yarn_beta_fast", 32),
+               slow = beta("rope.scaling.yarn_beta_slow", 1);
+  if (const auto* const factors = tensor_of(file, kGgufRopeFactors)) {
+    if (type != "none" && factor != 1)
+      keys.unsupported("rope.scaling.type", "a type beside rope_freqs.weight");
+    return llama3_scaling(file, *factors, theta, width);
+  }
   if (type == "none") return nullptr;
   if (factor <= 0) keys.unsupported("rope.scaling.factor", fmt::format("{}", factor));
   if (type == "linear") return {{"rope_type", "linear"}, {"factor", factor}};
@@ -161,6 +205,8 @@ core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std:
   return {
       {"rope_type", "yarn"},
       {"factor", factor},
+      {"beta_fast", fast},
+      {"beta_slow", slow},
       {"original_max_position_embeddings", keys.required("rope.scaling.original_context_length")}};
 }
 
@@ -232,9 +278,28 @@ void put_special(const GgufFile& file, const Keys& keys, std::int64_t width, cor
   config["rope_theta"] = keys.number("rope.freq_base", 1e6);
 }
 
+constexpr std::int64_t kNoToken = (std::int64_t{1} << 32) - 1;  // -1 in 32 bits without a sign
+
 std::optional<std::int64_t> token_id(const GgufFile& file, const char* name) {
   const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
-  return id && *id >= 0 && *id < std::int64_t{1} << 31 ? id : std::nullopt;
+  return id && *id >= 0 && *id < kNoToken ? id : std::nullopt;
+}
+
+// Checks the ids of tokens, for a model of `rows` tokens, and the tokens' types.
+void expect_tokens(const GgufFile& file, std::int64_t rows) {
+  constexpr double kLastType = 6;
+  constexpr const char *kPrefix = "tokenizer.ggml.", *kTypes = "tokenizer.ggml.token_type";
+  for (const auto& key : file.keys(kPrefix)) {
+    if (!key.ends_with("_token_id")) continue;
+    const auto id = *file.whole(key);
+    if (id != -1 && id != kNoToken && (id < 0 || id >= rows))
+      fail(Code::bad_data, "{}: {} is {}, but the model has {} tokens", file.name(),
+           core::printable(key), id, rows);
+  }
+  for (const auto type : file.numbers(kTypes))
+    if (!(type >= 0 && type <= kLastType && type == std::floor(type)))
+      fail(Code::bad_data, "{}: {} has the type {}, which does not exist", file.name(), kTypes,
+           type);
 }
 
 std::vector<std::int64_t> ends_of(const GgufFile& file) {
@@ -324,7 +389,9 @@ core::Json gguf_config(const GgufFile& file) {
   config["tie_word_embeddings"] = tensor_of(file, "output.weight") == nullptr;
   put_rope(file, keys, width, config);
   put_special(file, keys, width, config);
+  expect_tokens(file, embedding->shape[0]);
   put_tokens(file, config);
+  keys.expect_known();
   return config;
 }
 

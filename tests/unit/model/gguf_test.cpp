@@ -233,6 +233,36 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
                "\"longrope\" is not supported", Code::bad_config);
   expect_fault(with([](auto& f) { f.whole("split.count", 3); }), "llama-gguf-split",
                Code::bad_config);
+  // Every key of the architecture that is not read and not harmless.
+  for (const char* key : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor",
+                          "rope.scaling.alpha", "attention.output_scale", "of_tomorrow",
+                          "swiglu_clamp_exp", "nextn_predict_layers", "a.b.c"})
+    expect_fault(with([&](auto& f) { f.number("llama." + std::string(key), 0.5F); }),
+                 "llama." + std::string(key), Code::bad_config);
+  expect_fault(with([](auto& f) { f.truth("llama.attention.causal", false); }),
+               "llama.attention.causal: false is not supported", Code::bad_config);
+  expect_fault(with([](auto& f) { f.truth("llama.use_parallel_residual", true); }),
+               "llama.use_parallel_residual: true", Code::bad_config);
+  expect_fault(with([](auto& f) { f.text("llama.new_kind", "x"); }),
+               "llama.new_kind is not supported", Code::bad_config);
+  expect_fault(with([](auto& f) {
+                 f.wholes("llama.attention.sliding_window_pattern", {1, 0});
+               }),
+               "llama.attention.sliding_window_pattern is not supported", Code::bad_config);
+  DOCTEST_CHECK(fault_of(with([](auto& f) {
+                  f.truth("llama.attention.causal", true);
+                  f.truth("llama.use_parallel_residual", false);
+                  f.truth("llama.rope.scaling.finetuned", true);
+                  f.whole("llama.vocab_size", 99);
+                  f.whole("llama.expert_count", 0);
+                  f.whole("llama.expert_used_count", 2);
+                  f.whole("llama.pooling_type", 3);
+                  f.whole("llama.rope.scaling.original_context_length", 4);
+                  f.number("llama.rope.scaling.yarn_ext_factor", -1);
+                  f.number("llama.rope.scaling.yarn_beta_fast", 7);
+                  f.text("llama.tensor_data_layout", "Meta AI original pth");
+                  f.text("quantize.imatrix.file", "x.dat");
+                })).empty());
   expect_fault(with([](auto& f) {
                  f.wholes("llama.attention.head_count_kv", {1, 2});
                }),
@@ -246,6 +276,24 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
                  f.text("tokenizer.ggml.pre", "klingon");
                }),
                "tokenizer.ggml.pre \"klingon\" is not supported", Code::bad_config);
+  for (const char* name : {"bos", "eos", "eot", "unknown", "padding", "fim_pre"}) {
+    const auto key = fmt::format("tokenizer.ggml.{}_token_id", name);
+    const auto tokens = [&](std::uint32_t id) {
+      return with([&](auto& f) {
+        add_tokens(f, "gpt2", {"a", "b", "c", "d", "e", "f"}, {1, 1, 1, 1, 1, 3});
+        f.whole(key, id);
+      });
+    };
+    expect_fault(tokens(1000000000), key + " is 1000000000, but the model has 6 tokens");
+    expect_fault(tokens(6), key + " is 6");
+    DOCTEST_CHECK(fault_of(tokens(5)).empty());
+    DOCTEST_CHECK(fault_of(tokens(0xFFFFFFFF)).empty());  // llama.cpp's -1
+  }
+  for (const int type : {99, 7, -1})
+    expect_fault(with([&](auto& f) {
+                   add_tokens(f, "gpt2", {"a", "b"}, {1, type});
+                 }),
+                 fmt::format("tokenizer.ggml.token_type has the type {}", type));
   expect_fault(with([](auto& f) { add_tokens(f, "t5", {"a"}, {1}); }),
                "tokenizer.ggml.model \"t5\" is not supported", Code::bad_config);
 }
@@ -265,6 +313,9 @@ DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
     f.text("llama.rope.scaling.type", "yarn");
     f.number("llama.rope.scaling.factor", 4);
     f.whole("llama.rope.scaling.original_context_length", 8);
+    f.number("llama.rope.scaling.yarn_ext_factor", 1);
+    f.number("llama.rope.scaling.yarn_beta_fast", 16);
+    f.number("llama.rope.scaling.yarn_beta_slow", 2);
     f.number("llama.rope.freq_base", 5e5);
     f.whole("tokenizer.ggml.eos_token_id", 2);
     add_tokens(f, "gpt2", {"a", "<|im_end|>", "<eos>", "<|im_end|"}, {1, 3, 3, 1});
@@ -272,6 +323,8 @@ DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
   DOCTEST_CHECK(scaled["rope_theta"] == 5e5);
   DOCTEST_CHECK(scaled["rope_scaling"]["rope_type"] == "yarn");
   DOCTEST_CHECK(scaled["rope_scaling"]["factor"] == 4);
+  DOCTEST_CHECK(scaled["rope_scaling"]["beta_fast"] == 16);
+  DOCTEST_CHECK(scaled["rope_scaling"]["beta_slow"] == 2);
   DOCTEST_CHECK(scaled["rope_scaling"]["original_max_position_embeddings"] == 8);
   DOCTEST_CHECK(scaled["eos_token_id"] == core::Json({2, 1}));  // the file's own first
 }
