@@ -66,6 +66,13 @@ END
   [ ! -e folder ]
 }
 
+@test "a model that transformers saved from a GGUF file goes into a GGUF file" {
+  "$root/tests/cli/tiny_llama" saved 64 1 '{"rms_norm_eps": 9.999999747378752e-06, "rope_theta": 10000.10000001}'
+  model export -q saved --output-format gguf -o saved.gguf
+  printf 'GGUF files are models too.\n' >text
+  near "$(score -q -t bytes -m saved.gguf text | field log_prob)" "$(score -q -t bytes -m saved text | field log_prob)" 1e-4
+}
+
 @test "a GGUF file that is damaged or of another architecture is refused in one line" {
   refused() { # CODE WORDS FILE
     run --separate-stderr model info "$3"

@@ -251,6 +251,42 @@ DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
   });
 }
 
+DOCTEST_TEST_CASE("numbers of a configuration go into a GGUF file as the nearest float32") {
+  const TemporaryFolder folder;
+  int number = 0;
+  const auto holds = [&](const std::string& family, const nn::ModelOptions& options) {
+    const auto name = folder / std::to_string(number++);
+    model::save(name, *random_model(options), {{"family", family}}, "");
+    const auto loaded = model::load(name);
+    model::export_gguf(loaded, "", "auto", name + ".gguf");
+    const auto again = model::load(name + ".gguf");
+    const auto ids = some_ids();
+    DOCTEST_CHECK(std::abs(loss_of(*again.model, ids) - loss_of(*loaded.model, ids)) < 1e-6);
+  };
+  auto options = llama_options();
+  options.transformer.norm_epsilon = 9.999999747378752e-06;  // float32(1e-5), as Python prints it
+  holds("llama", options);
+  options.transformer.norm_epsilon = 1.0000000001e-5;
+  options.transformer.rope.theta = 123456.789012;
+  holds("llama", options);
+  for (const std::string scaling : {"linear", "llama3", "yarn"}) {
+    options = llama_options();
+    options.transformer.rope.scaling = scaling;
+    options.transformer.rope.factor = 8.300000190734863;
+    if (scaling != "linear") options.transformer.rope.trained = scaling == "yarn" ? 24 : 8192;
+    holds("llama", options);
+  }
+  options = model::load(kFamilyFolder + "gemma2").model->options;
+  options.transformer.attention_scale = 0;
+  options.transformer.attention_softcap = 50.1;
+  options.vocabulary.logit_softcap = 30.100000381469727;
+  holds("gemma2", options);
+  options = model::load(kFamilyFolder + "gemma3_text").model->options;
+  options.transformer.attention_scale = 0;
+  options.transformer.rope.local_theta = 10000.1;
+  holds("gemma3_text", options);
+}
+
 DOCTEST_TEST_CASE("scaled angles come back as they were") {
   const TemporaryFolder folder;
   for (const char* scaling : {"linear", "llama3", "yarn"}) {
