@@ -128,6 +128,16 @@ assert open("text", "rb").read() == b"".join(bytes(r["tokens"]) + b"\n" for r in
 EOF
 }
 
+@test "a beam returns no text twice where tokens differ only behind a stop string" {
+  needs train
+  tokenize -q --learn bpe --vocab-size 400 "$root/LICENSE" -o words.json
+  tokenize -q -t words.json "$root/LICENSE" -o words.shard.zst
+  train -q -j 1 --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 20 --lr 0.01 words.shard.zst -o words
+  sample -q -m words --beam 12 -n 12 --stop ' ' --max-tokens 6 --prompt 'This' --json >beam
+  [ "$(jq -c 'select(.finish == "stop")' beam | wc -l)" -gt 2 ]
+  [ -z "$(jq -c .text beam | sort | uniq -d)" ]
+}
+
 @test "a search that finds fewer texts than were asked for says so" {
   run --separate-stderr draw --max-tokens 1 --beam 400 -n 400 --prompt "The cat" --json
   [ "$status" -eq 0 ]

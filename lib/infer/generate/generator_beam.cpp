@@ -58,13 +58,13 @@ std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& 
   std::vector<std::int64_t> used(live_.size());  // number of tokens used
   for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
     const auto& candidate = candidates[rank];
-    const auto finish = ends(candidate.parent, candidate.word);
-    if (!finish || rank < width_) {
+    const auto ending = ends(candidate.parent, candidate.word);
+    if (!ending || rank < width_) {
       Hypothesis hypothesis = live_[candidate.parent];
       hypothesis.tokens.push_back(candidate.word);
       hypothesis.log_prob = candidate.log_prob;
-      if (finish) {
-        hypothesis.finish = *finish;
+      if (ending) {
+        hypothesis.ending = *ending;
         made.ended.push_back(std::move(hypothesis));
       } else {
         made.live.push_back(std::move(hypothesis));
@@ -78,6 +78,17 @@ std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& 
   return made;
 }
 
+void Beam::end(Hypothesis hypothesis) {
+  const auto same = std::find_if(ended_.begin(), ended_.end(), [&](const Hypothesis& other) {
+    return hypothesis.ending.finish == Finish::stop && other.ending.finish == Finish::stop &&
+           hypothesis.ending.text == other.ending.text;
+  });
+  if (same == ended_.end())
+    ended_.push_back(std::move(hypothesis));
+  else if (score(hypothesis) > score(*same))
+    *same = std::move(hypothesis);
+}
+
 std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>>& rows,
                                         const Ends& ends) {
   // Twice the width is enough while at most as many tokens as the width end a text.
@@ -85,7 +96,7 @@ std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>
   auto made = step(rows, most, ends);
   while (!made) made = step(rows, most *= 4, ends);
   live_ = std::move(made->live);
-  ended_.insert(ended_.end(), made->ended.begin(), made->ended.end());
+  for (auto& hypothesis : made->ended) end(std::move(hypothesis));
   ++length_;
   done_ = ended_.size() >= width_ || live_.empty() || length_ == max_tokens_;
   if (done_) made->parents.clear();

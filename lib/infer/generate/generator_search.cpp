@@ -1,6 +1,7 @@
 // Beam search for the best texts of each prompt, and citation of the stored contexts behind them.
 
 #include <algorithm>
+#include <set>
 
 #include "infer/generate/generator.h"
 #include "infer/generate/generator_draw.h"
@@ -30,13 +31,21 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorCallback
   std::vector<Sample> found;  // kept until they are cited
   const auto tell = [&](const Search& search) {
     std::int64_t rank = 0;
-    for (auto& hypothesis : search.beam.best(options_.samples)) {
-      Sample sample{
-          search.prompt,     rank++, {}, std::move(hypothesis.tokens), hypothesis.log_prob,
-          hypothesis.finish, {}};
+    std::set<std::string> texts;
+    for (auto& hypothesis : search.beam.best(2 * options_.beam)) {
+      if (rank == options_.samples) break;
+      Sample sample{search.prompt,
+                    rank,
+                    {},
+                    std::move(hypothesis.tokens),
+                    hypothesis.log_prob,
+                    hypothesis.ending.finish,
+                    {}};
       auto text = search.start;
       for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
       sample.text = text.text.text();
+      if (!texts.insert(sample.text).second) continue;  // of other tokens
+      ++rank;
       if (watch.piece) watch.piece(sample.prompt, sample.sample, sample.text);
       if (citer_) {
         found.push_back(std::move(sample));
@@ -57,9 +66,11 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorCallback
       for (std::int64_t i = 0; i < live; ++i) rows.push_back(row_of(log_p, first + i));
       best_word(rows[0]);  // throws if the model gives NaN
       const auto continued = search.beam.advance(
-          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Finish> {
+          rows, [&](std::size_t parent, std::int64_t word) -> std::optional<Ending> {
             auto text = search.texts[parent];
-            return ends(text.text, text.decoder, word);
+            const auto finish = ends(text.text, text.decoder, word);
+            if (!finish) return std::nullopt;
+            return Ending(*finish, text.text.text());
           });
       if (search.beam.done()) {
         tell(search);

@@ -115,7 +115,7 @@ DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds")
     for (std::size_t i = 0; i < found.size(); ++i) {
       DOCTEST_CHECK(found[i].tokens == expected[i]);
       DOCTEST_CHECK(std::abs(found[i].log_prob - log_prob_of(expected[i], seed)) < 1e-9);
-      DOCTEST_CHECK((found[i].finish == Finish::end) == ends.contains(expected[i].back()));
+      DOCTEST_CHECK((found[i].ending.finish == Finish::end) == ends.contains(expected[i].back()));
     }
   };
   // If most tokens end a text, the tokens that continue are far down in a hypothesis's list.
@@ -153,7 +153,7 @@ DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
       beam.advance(views, [](auto, auto) { return std::optional<Finish>(); });
     }
     DOCTEST_CHECK(beam.best(1)[0].tokens == best);
-    DOCTEST_CHECK(beam.best(1)[0].finish == Finish::length);
+    DOCTEST_CHECK(beam.best(1)[0].ending.finish == Finish::length);
   }
 }
 
@@ -196,7 +196,8 @@ void expect_brute_force(std::int64_t texts, const Ends& ends) {
       for (std::size_t i = 0; i < 50; ++i) {
         DOCTEST_CHECK(found[i].tokens == all[i].first);
         DOCTEST_CHECK(std::abs(found[i].log_prob - all[i].second) < 1e-9);
-        DOCTEST_CHECK((found[i].finish == Finish::end) == ends.contains(all[i].first.back()));
+        DOCTEST_CHECK((found[i].ending.finish == Finish::end) ==
+                      ends.contains(all[i].first.back()));
       }
     }
   }
@@ -236,4 +237,20 @@ DOCTEST_TEST_CASE("a search of width one is greedy") {
     }
     DOCTEST_CHECK(search(1, 1, 8, seed)[0].tokens == greedy);
   }
+}
+
+DOCTEST_TEST_CASE("texts that a stop string cuts alike count once, with the best of their tokens") {
+  infer::Beam beam(2, 1, 4);
+  const std::vector<float> row = {-3.0f, -0.5f, -1.0f, -2.0f};
+  // Tokens 1 and 2 complete a stop string and leave nothing more than what was before.
+  const auto ends = [](std::size_t parent, std::int64_t word) -> std::optional<infer::Ending> {
+    if (word != 1 && word != 2) return std::nullopt;
+    return infer::Ending(Finish::stop, parent == 0 ? "cut" : "other");
+  };
+  beam.advance({row}, ends);
+  DOCTEST_CHECK_FALSE(beam.done());
+  const auto best = beam.best(9);
+  const auto cut = [](const Hypothesis& one) { return one.ending.finish == Finish::stop; };
+  DOCTEST_CHECK(std::count_if(best.begin(), best.end(), cut) == 1);
+  DOCTEST_CHECK(best[0].tokens == Tokens{1});
 }
