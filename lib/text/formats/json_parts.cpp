@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/gpt2_split.h"
@@ -230,12 +231,14 @@ Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<A
   Tokenizer::Template around;
   std::unordered_map<std::string_view, std::uint32_t> ids;
   for (const AddedToken& token : added) ids.emplace(token.content, token.id);
+  bool any = false;
   for (const element step : steps_of(file, "post_processor", "processors")) {
     const std::string_view type = file.text(step, "type", "");
     if (type == "ByteLevel") continue;
     if (type != "TemplateProcessing")
       file.refuse("the post_processor {} is not supported (ByteLevel and TemplateProcessing are)",
                   type);
+    if (std::exchange(any, true)) file.refuse("two TemplateProcessing are not supported");
     bool behind = false;
     for (const element part : file.list(step, "single")) {
       if (file.find(part, "Sequence")) {
@@ -245,28 +248,87 @@ Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<A
       }
       const auto special = file.find(part, "SpecialToken");
       const std::string_view name = special ? file.text(*special, "id", "") : "";
+      const auto put = [&, &side = behind ? around.end : around.begin](std::uint32_t id) {
+        if (!vocabulary.has(id))
+          file.refuse("the post_processor uses {}, which is not a token", id);
+        if (around.begin.size() + around.end.size() == kMaxTemplate)
+          file.refuse("the post_processor puts more than {} tokens around a text", kMaxTemplate);
+        side.push_back(id);
+      };
+      // The file names a special token's ids, which may be several.
+      const auto listed = file.find(step, "special_tokens");
+      if (const auto own = listed ? file.find(*listed, name) : std::nullopt) {
+        for (const element id : file.list(*own, "ids")) put(file.id(id));
+        continue;
+      }
       const auto token = ids.find(name);
       const auto id = token != ids.end() ? std::optional(token->second) : vocabulary.id_of(name);
       if (!id) file.refuse("the post_processor uses {}, which is not a token", name);
-      if (around.begin.size() + around.end.size() == kMaxTemplate)
-        file.refuse("the post_processor puts more than {} tokens around a text", kMaxTemplate);
-      (behind ? around.end : around.begin).push_back(*id);
+      put(*id);
     }
     if (!behind) file.refuse("the post_processor does not have the text");
   }
   return around;
 }
 
-void check_decoder(const TokenizerJson& file) {
-  constexpr std::string_view kKnown[] = {"ByteLevel", "Replace", "ByteFallback",
-                                         "Fuse",      "Strip",   "Metaspace"};
+std::optional<PieceDecoder> read_decoder(const TokenizerJson& file) {
+  if (!file.find(file.root(), "decoder")) return std::nullopt;
+  PieceDecoder decoder;
+  // Replace changes single tokens and Strip the whole text, so Fuse must stand between them.
+  enum Stage : std::uint8_t { replaces, has_bytes, fused, stripped } stage = replaces;
+  const auto reach = [&](Stage next, std::string_view type) {
+    if (stage > next || (stage == next && next != replaces))
+      file.refuse("the decoder {} after other steps is not supported", type);
+    stage = next;
+  };
   for (const element step : steps_of(file, "decoder", "decoders")) {
     const std::string_view type = file.text(step, "type", "");
-    if (std::find(std::begin(kKnown), std::end(kKnown), type) == std::end(kKnown))
+    if (decoder.replaced.size() == kMaxSteps)
+      file.refuse("a decoder of more than {} steps is not supported", kMaxSteps);
+    if (type == "Replace") {
+      reach(replaces, type);
+      const auto pattern = file.find(step, "pattern");
+      const std::string_view old = pattern ? file.text(*pattern, "String", "") : "";
+      if (old.empty())
+        file.refuse("the decoder Replace of a Regex is not supported (of a String it is)");
+      decoder.replaced.emplace_back(old, file.text(step, "content", ""));
+    } else if (type == "ByteFallback") {
+      reach(has_bytes, type);
+      decoder.bytes = true;
+    } else if (type == "Fuse") {
+      if (stage < fused) stage = fused;
+    } else if (type == "Strip") {
+      if (stage != fused) file.refuse("the decoder Strip is supported after Fuse only");
+      stage = stripped;
+      const bool one = file.number(step, "start", 0) == 1 && file.number(step, "stop", 0) == 0;
+      if (!one || file.text(step, "content", "") != " ")
+        file.refuse("the decoder Strip is supported for one space at the start only");
+      decoder.strips_space = true;
+    } else if (type == "Metaspace" && decoder.replaced.empty()) {
+      reach(replaces, type);
+      const bool prefix = file.flag(step, "add_prefix_space", true);
+      decoder.replaced.emplace_back(file.text(step, "replacement", "\xE2\x96\x81"), " ");
+      decoder.strips_space =
+          file.text(step, "prepend_scheme", prefix ? "always" : "never") != "never";
+      if (decoder.replaced[0].first.empty())
+        file.refuse("the decoder Metaspace has no replacement");
+    } else {
       file.refuse(
-          "the decoder {} is not supported (ByteLevel, Metaspace, and sequences of Replace, "
-          "ByteFallback, Fuse and Strip are)",
+          "the decoder {} is not supported here (Replace, ByteFallback, Fuse, Strip and Metaspace "
+          "are)",
           type);
+    }
+  }
+  return decoder;
+}
+
+void expect_only(const TokenizerJson& file, std::string_view part, std::string_view known) {
+  const std::string list = part == "decoder" ? "decoders" : "processors";
+  for (const element step : steps_of(file, part, list)) {
+    const std::string_view type = file.text(step, "type", "");
+    if (type == known) continue;
+    file.refuse("the {} {} is not supported with this model{}", part, type,
+                known.empty() ? "" : fmt::format(" ({} is)", known));
   }
 }
 

@@ -52,6 +52,12 @@ class TokenizerJson {
     if (found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not true or false", key);
     return value;
   }
+  double number(simdjson::dom::element object, std::string_view key, double otherwise) const {
+    const auto found = find(object, key);
+    double value = otherwise;
+    if (found && found->get(value) != simdjson::SUCCESS) refuse("\"{}\" is not a number", key);
+    return value;
+  }
   simdjson::dom::array list(simdjson::dom::element object, std::string_view key) const {
     const auto found = find(object, key);
     simdjson::dom::array value;
@@ -83,7 +89,11 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
 /// Reads "post_processor": the tokens around a text, which are added tokens or in the vocabulary.
 Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
                                   const Vocabulary& vocabulary);
-/// Throws Error{bad_data} for a "decoder" that would not restore the text.
-void check_decoder(const TokenizerJson& file);
+/// Reads "decoder" of a model of characters; nothing if it is absent. Throws Error{bad_data} for
+/// steps that are not supported.
+std::optional<PieceDecoder> read_decoder(const TokenizerJson& file);
+/// Throws Error{bad_data} if `part`, "decoder" or "post_processor", has a step of another type than
+/// `known`.
+void expect_only(const TokenizerJson& file, std::string_view part, std::string_view known);
 
 }  // namespace text

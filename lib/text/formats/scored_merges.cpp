@@ -30,6 +30,7 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
   };
   std::vector<std::pair<std::string_view, std::string_view>> all;
   std::vector<Parts> found;
+  const std::size_t most = kPairsOfToken * tokens.size() + kMorePairs;
   for (const auto id : order) {
     const auto whole = tokens[id];
     found.clear();
@@ -42,6 +43,11 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     std::sort(found.begin(), found.end(), [](const Parts& a, const Parts& b) {
       return std::pair(a.left, a.right) < std::pair(b.left, b.right);
     });
+    if (found.size() > most - all.size())
+      core::fail(core::Code::bad_data,
+                 "{}: its {} tokens are made of two others in more than {} ways, which is not "
+                 "supported (of {} a token and {} it is); use the model's tokenizer.json",
+                 origin, tokens.size(), most, kPairsOfToken, kMorePairs);
     for (const auto& parts : found)
       all.emplace_back(whole.substr(0, parts.cut), whole.substr(parts.cut));
   }

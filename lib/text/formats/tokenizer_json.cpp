@@ -136,7 +136,8 @@ std::vector<Merge> read_merges(const TokenizerJson& file, element model,
   return merges;
 }
 
-void refuse_set(const TokenizerJson& file, element model, std::string_view key) {
+void refuse_set(const TokenizerJson& file, element model, std::string_view key,
+                std::string_view type = "BPE") {
   const auto found = file.find(model, key);
   double number = 0;
   std::string_view text;
@@ -144,7 +145,7 @@ void refuse_set(const TokenizerJson& file, element model, std::string_view key) 
   const bool empty = !found || (found->get(number) == simdjson::SUCCESS && number == 0) ||
                      (found->get(text) == simdjson::SUCCESS && text.empty()) ||
                      (found->get(flag) == simdjson::SUCCESS && !flag);
-  if (!empty) file.refuse("BPE with \"{}\" is not supported", key);
+  if (!empty) file.refuse("{} with \"{}\" is not supported", type, key);
 }
 
 void refuse_found_in_text(const TokenizerJson& file, const std::vector<AddedToken>& added) {
@@ -162,6 +163,11 @@ NewTokenizer read_units(const TokenizerJson& file, element model, std::string& r
   if (file.text(model, "end_of_word_suffix", "") != CharUnits::kEndOfWord || !split ||
       file.text(*split, "type", "") != "WhitespaceSplit" || file.find(file.root(), "normalizer"))
     file.refuse("BPE with \"end_of_word_suffix\" is supported with </w> and WhitespaceSplit only");
+  expect_only(file, "decoder", "BPEDecoder");
+  expect_only(file, "post_processor", "");
+  if (const auto decoder = file.find(file.root(), "decoder");
+      decoder && file.text(*decoder, "suffix", CharUnits::kEndOfWord) != CharUnits::kEndOfWord)
+    file.refuse("the decoder BPEDecoder is supported with the suffix </w> only");
   // Merges are written with a space between their sides.
   const auto as_is = [](std::string_view name) {
     return name.find(' ') == name.npos ? std::optional(std::string(name)) : std::nullopt;
@@ -193,7 +199,7 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
     return step.what == NormalStep::What::replace && step.from == " ";
   });
   read_pieces_split(file, replaced, parts);
-  check_decoder(file);
+  parts.decoder = read_decoder(file);
   parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(std::move(steps)));
   return std::make_shared<Pieces>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
@@ -238,7 +244,7 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
   }
   parts.special = special_of(added);
   parts.around = read_template(file, added, vocabulary);
-  check_decoder(file);
+  expect_only(file, "decoder", "ByteLevel");
   parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
@@ -247,6 +253,7 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
 NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string& remark) {
   if (file.find(file.root(), "pre_tokenizer"))
     file.refuse("Unigram with a pre-tokenizer is not supported (of a tokenizer.model it is none)");
+  for (const char* key : {"alpha", "nbest_size"}) refuse_set(file, model, key, "Unigram");
   auto added = read_added(file);
   Unigram::Parts parts;
   Vocabulary vocabulary;
@@ -276,7 +283,7 @@ NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string&
   parts.byte_fallback = file.flag(model, "byte_fallback", false);
   parts.special = special_of(added);
   parts.around = read_template(file, added, vocabulary);
-  check_decoder(file);
+  parts.decoder = read_decoder(file);
   parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
   return std::make_shared<Unigram>(std::move(vocabulary), std::move(parts));
 }
@@ -308,6 +315,8 @@ NewTokenizer read_word_level(const TokenizerJson& file, element model, std::stri
     file.refuse("WordLevel with pre-tokenizer {}{} is not supported", type,
                 normalizer ? " and a normalizer" : "");
   }
+  expect_only(file, "decoder", "");
+  expect_only(file, "post_processor", "");
   auto added = read_added(file);
   refuse_found_in_text(file, added);
   auto vocabulary = read_vocabulary(file, model, added, remark,

@@ -138,7 +138,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
     unknown_ = *id;
   }
   const auto& [mark, prepend, _] = parts_.metaspace;
-  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), mark,
+  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder, mark,
                       !mark.empty() && prepend != Metaspace::Prepend::never);
   if (!pieces_.space().empty()) mark_ = first_char(pieces_.space());
   for (const std::string& one : {pieces_.space(), mark})

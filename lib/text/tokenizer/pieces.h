@@ -36,6 +36,7 @@ class Pieces : public Tokenizer {
     /// numbers.
     Split split;
     TextSteps steps;
+    std::optional<PieceDecoder> decoder;  ///< nothing: that of the other steps
     Template around;
   };
   /// Takes tokens in UTF-8; token() returns them as they are in the file. Throws Error{bad_data}

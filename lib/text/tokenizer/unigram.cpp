@@ -68,7 +68,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   if (parts_.unknown >= parts_.scores.size())
     core::fail(core::Code::bad_data, "the unknown token has id {}, of {} pieces", parts_.unknown,
                parts_.scores.size());
-  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer());
+  pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder);
   std::vector<bool> silent(size());
   silent[parts_.unknown] = true;
   for (const auto& token : special_) silent[token.id] = true;

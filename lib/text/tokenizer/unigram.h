@@ -27,6 +27,7 @@ class Unigram : public Tokenizer {
     std::uint32_t unknown = 0;          ///< an id; text never encodes to its piece
     bool byte_fallback = false;
     TextSteps steps;
+    std::optional<PieceDecoder> decoder;  ///< nothing: that of the other steps
     Template around;
   };
   /// Takes the pieces. Throws Error{bad_data} for an unknown token that does not exist, a score

@@ -97,6 +97,73 @@ DOCTEST_TEST_CASE("pipelines: the ids of Hugging Face's tokenizers") {
   }
 }
 
+DOCTEST_TEST_CASE("pipelines: decoders give the texts of Hugging Face's tokenizers") {
+  const auto known = core::parse_json(sample::file("decoders.json"), "decoders.json");
+  const auto ids = known.at("ids").get<std::vector<Ids>>();
+  for (const auto& row : known.at("decoders")) {
+    DOCTEST_CAPTURE(row.dump());
+    const auto tokenizer =
+        text::parse_tokenizer(with_change("llama2", "/decoder", row.at("decoder")), "x");
+    const auto again = text::parse_tokenizer(tokenizer->json(), "again");
+    DOCTEST_CHECK(again->json() == tokenizer->json());
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      DOCTEST_CHECK(tokenizer->decode(ids[i]) == row.at("texts")[i].get<std::string>());
+      DOCTEST_CHECK(again->decode(ids[i]) == tokenizer->decode(ids[i]));
+    }
+  }
+}
+
+DOCTEST_TEST_CASE(
+    "pipelines: a part of a tokenizer.json that is not supported is refused by name") {
+  const auto why = [](const std::string& name, const std::string& pointer, const char* value) {
+    const auto error = thrown([&] {
+      text::parse_tokenizer(with_change(name, pointer, core::parse_json(value, "value")), "x");
+    });
+    DOCTEST_CHECK(error.code == 65);
+    return error.text;
+  };
+  const auto names = [&](const std::string& name, const std::string& pointer, const char* value,
+                         std::string_view part) {
+    const auto text = why(name, pointer, value);
+    DOCTEST_CHECK_MESSAGE(text.find(part) != std::string::npos, text);
+  };
+  for (const char* type : {"CTC", "WordPiece", "BPEDecoder", "ByteLevel", "Other"})
+    names("llama2", "/decoder", fmt::format(R"({{"type": "{}"}})", type).c_str(),
+          fmt::format("the decoder {} is not supported here", type));
+  for (const char* type : {"CTC", "Replace", "Metaspace", "Other"})
+    names("llama3", "/decoder", fmt::format(R"({{"type": "{}"}})", type).c_str(),
+          fmt::format("the decoder {} is not supported with this model", type));
+  names("llama2", "/decoder", R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""})",
+        "of a Regex");
+  names("llama2", "/decoder", R"({"type": "Strip", "content": " ", "start": 1, "stop": 0})",
+        "after Fuse only");
+  names("llama2", "/decoder/decoders/3/start", "2", "one space at the start only");
+  names("llama2", "/decoder/decoders/3/stop", "1", "one space at the start only");
+  names("llama2", "/decoder/decoders/3",
+        R"({"type": "Replace", "pattern": {"String": "a"}, "content": ""})",
+        "Replace after other steps");
+  names("llama2", "/post_processor",
+        R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})",
+        "post_processor BertProcessing");
+  names("llama2", "/model/dropout", "0.1", "\"dropout\"");
+  names("llama3", "/model/continuing_subword_prefix", "\"##\"", "\"continuing_subword_prefix\"");
+  names("llama3", "/truncation", R"({"max_length": 5})", "truncation");
+  names("llama3", "/padding", R"({"pad_id": 0})", "padding");
+  // The ids of a template's tokens are those that it lists.
+  const auto two = with_change("llama2", "/post_processor/special_tokens/<s>/ids",
+                               core::parse_json("[2, 1]", "value"));
+  DOCTEST_CHECK(text::parse_tokenizer(two, "x")->text_template().begin == Ids{2, 1});
+  names("llama2", "/post_processor/special_tokens/<s>/ids", "[99999]",
+        "99999, which is not a token");
+  // A replacement may not make a text without bounds.
+  core::Json steps = core::Json::array();
+  for (int i = 0; i < 60; ++i)
+    steps.push_back({{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}});
+  const auto grows = text::parse_tokenizer(
+      with_change("llama2", "/decoder", {{"type", "Sequence"}, {"decoders", steps}}), "x");
+  DOCTEST_CHECK(thrown([&] { grows->decode(grows->encode("a")); }).code == 65);
+}
+
 DOCTEST_TEST_CASE("pipelines: with special tokens the ids of Hugging Face's tokenizers") {
   const auto known = core::parse_json(sample::file("special.json"), "special.json");
   for (const std::string name : kNames) {
