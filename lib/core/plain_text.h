@@ -31,8 +31,8 @@ std::string take_characters(std::string& text);
 /// of replacements to `replaced`.
 std::string with_replacements(std::string_view text, std::uint64_t& replaced);
 
-/// Returns the number of bytes at the front of `text`, which is not empty, that are one character of
-/// with_replacements().
+/// Returns the number of bytes at the front of `text`, which is not empty, that are one character
+/// of with_replacements().
 std::size_t replaced_length(std::string_view text);
 
 /// Describes the invalid byte at offset `at`, which is utf8_length(): "byte 7 (0xe9) is not UTF-8;

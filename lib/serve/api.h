@@ -37,7 +37,8 @@ struct ApiOptions {
   ServedTokenizer tokens;  ///< without a tokenizer, its paths return 404
 };
 
-/// An Api answers these requests, OPTIONS of their paths, and everything else with 404. Thread safe.
+/// An Api answers these requests, OPTIONS of their paths, and everything else with 404. Thread
+/// safe.
 ///   GET /                          a page with a form for questions
 ///   GET /health                    {"status": "ok"}
 ///   GET /v1/models                 a list with the model

@@ -44,8 +44,8 @@ struct CompletionRequest {
   std::vector<std::int64_t> allowed;                    ///< the only tokens; empty: all
   std::vector<std::string> stop;
   std::optional<std::uint64_t> seed;
-  /// begins: the BOS token precedes texts, in a chat not by default, because its template writes it.
-  /// parses: special tokens in texts are these tokens.
+  /// begins: the BOS token precedes texts, in a chat not by default, because its template writes
+  /// it. parses: special tokens in texts are these tokens.
   bool begins = true, parses = true;
   /// usage: a stream ends with the usage.
   bool echo = false, stream = false, usage = false;
@@ -54,8 +54,8 @@ struct CompletionRequest {
   std::string memory;
 };
 
-/// Parses a request. Throws HttpError 400, naming the member, for an invalid member and for one that
-/// Members::refuse_others() refuses. More tokens than limits.max_tokens become this number.
+/// Parses a request. Throws HttpError 400, naming the member, for an invalid member and for one
+/// that Members::refuse_others() refuses. More tokens than limits.max_tokens become this number.
 CompletionRequest parse_completion(const std::string& body, bool chat,
                                    const CompletionLimits& limits);
 

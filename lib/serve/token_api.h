@@ -1,6 +1,6 @@
 #pragma once
-// The tokens of a client's texts: of prompts, of conversations, and of clients that count them, with
-// the paths and members of vLLM's and llama.cpp's servers (lm-evaluation-harness:
+// The tokens of a client's texts: of prompts, of conversations, and of clients that count them,
+// with the paths and members of vLLM's and llama.cpp's servers (lm-evaluation-harness:
 // tokenizer_backend=remote).
 
 #include <cstdint>
@@ -35,9 +35,9 @@ struct ServedTokenizer {
 };
 
 /// Gives each prompt of a request its tokens, those of the conversation to a chat, and frees texts
-/// that are not needed any more. Throws HttpError 400, naming the member, for a conversation that the
-/// template refuses, an id that the tokenizer does not have, a prompt that is longer than the window
-/// unless it is only scored, and more than `most_scored` tokens to score.
+/// that are not needed any more. Throws HttpError 400, naming the member, for a conversation that
+/// the template refuses, an id that the tokenizer does not have, a prompt that is longer than the
+/// window unless it is only scored, and more than `most_scored` tokens to score.
 void encode_prompts(CompletionRequest& request, const ServedTokenizer& served,
                     std::int64_t most_scored);
 

@@ -34,10 +34,10 @@ constexpr std::uint64_t kLeastTokens = 512;     ///< minimum length of a text th
 /// Compares consecutive blocks of one text, all of one length except the last. The standard error
 /// is estimated from the lowest frequencies: it is the mean square of the projections of the
 /// differences on `freedom` cosines (Müller 2007; Lazarus, Lewis, Stock & Watson 2018, "HAR
-/// inference", the EWC estimator), at most one fewer than whole blocks. With that many and no shorter
-/// block, this is the t test of the blocks' means. The test is exact if dependence decays within a
-/// hundredth of the text, or within a block. Throws Error{bad_data} for fewer than kLeastBlocks
-/// whole blocks or kLeastTokens tokens, and for a loss that is not finite.
+/// inference", the EWC estimator), at most one fewer than whole blocks. With that many and no
+/// shorter block, this is the t test of the blocks' means. The test is exact if dependence decays
+/// within a hundredth of the text, or within a block. Throws Error{bad_data} for fewer than
+/// kLeastBlocks whole blocks or kLeastTokens tokens, and for a loss that is not finite.
 Comparison compare_consecutive(const std::vector<ScoreBlock>& blocks, double confidence);
 
 /// Compares independent documents of any lengths. The variance is that of a ratio, with each

@@ -1,5 +1,5 @@
-// Any head from a client is a valid request, or is refused with a status; so is a chunked body, which
-// is the same however it arrives.
+// Any head from a client is a valid request, or is refused with a status; so is a chunked body,
+// which is the same however it arrives.
 
 #include <algorithm>
 #include <cstdint>

@@ -116,7 +116,7 @@ struct MemoryOptions {
   Slots more;  ///< options of kinds without members here
   /// "online", "constant" or "auto" (online if no weight is given or tuned).
   std::string weights = "auto";
-  bool in_parts = false;  ///< a text is scored in parts: "auto" is constant
+  bool in_parts = false;          ///< a text is scored in parts: "auto" is constant
   bool weights_follow = false;    ///< online weights also learn from tokens that the model samples
   std::vector<std::string> gate;  ///< fitted gates as texts: see Gate
   std::string tuned_on;  ///< fingerprint of the data on which the parameters were tuned, for the

@@ -11,8 +11,8 @@
 
 namespace text::chat {
 
-/// A Work counts the steps of a rendering and enforces its limits. A step pays for 16 bytes that are
-/// read or made, so time and memory are bounded together. Callers pay before they work.
+/// A Work counts the steps of a rendering and enforces its limits. A step pays for 16 bytes that
+/// are read or made, so time and memory are bounded together. Callers pay before they work.
 class Work {
  public:
   /// Allows `steps` steps and texts of at most `bytes` bytes.

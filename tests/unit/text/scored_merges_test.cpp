@@ -14,8 +14,7 @@ using Pairs = std::vector<std::pair<std::string_view, std::string_view>>;
 std::vector<std::string> runs_of_letters(int letters, std::size_t most) {
   std::vector<std::string> runs;
   for (int letter = 0; letter < letters; ++letter)
-    for (std::size_t n = 1; n <= most; ++n)
-      runs.emplace_back(n, static_cast<char>('a' + letter));
+    for (std::size_t n = 1; n <= most; ++n) runs.emplace_back(n, static_cast<char>('a' + letter));
   return runs;
 }
 
@@ -29,13 +28,12 @@ Pairs merges_of(const std::vector<std::string>& texts) {
 }  // namespace
 
 DOCTEST_TEST_CASE("merges from scores: the better token first, then the ids of its parts") {
-  DOCTEST_CHECK(merges_of({"a", "b", "ab", "abab", "aba", "ba"}) ==
-                Pairs{{"a", "b"},  // ab
-                      {"ab", "ab"},
-                      {"aba", "b"},  // abab
-                      {"a", "ba"},
-                      {"ab", "a"},  // aba
-                      {"b", "a"}});
+  DOCTEST_CHECK(merges_of({"a", "b", "ab", "abab", "aba", "ba"}) == Pairs{{"a", "b"},  // ab
+                                                                          {"ab", "ab"},
+                                                                          {"aba", "b"},  // abab
+                                                                          {"a", "ba"},
+                                                                          {"ab", "a"},  // aba
+                                                                          {"b", "a"}});
   // A run of one letter is made of each two shorter ones.
   DOCTEST_CHECK(merges_of(runs_of_letters(1, 256)).size() == 256 * 255 / 2);
 }
