@@ -60,7 +60,7 @@ std::vector<CompletionPrompt> prompts_of(const Json& prompt, std::int64_t most, 
 void take_stop(const Json& stop, const CompletionLimits& limits, CompletionRequest& request) {
   const auto add = [&](const Json& text) {
     if (!text.is_string()) refuse("stop: takes a text, or a list of them");
-    if (text != "") request.stop.push_back(text.get<std::string>());
+    if (auto one = text.get<std::string>(); !one.empty()) request.stop.push_back(std::move(one));
   };
   if (!stop.is_array()) return add(stop);
   if (static_cast<std::int64_t>(stop.size()) > limits.stops)

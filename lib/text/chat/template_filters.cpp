@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <compare>
 
 #include <algorithm>
 #include <bit>
@@ -157,7 +158,7 @@ Value dictsort(const Filtered& f) {
 }
 
 Value unique(const Filtered& f) {
-  const auto before = [](const Value& a, const Value& b) { return key_order(a, b) < 0; };
+  const auto before = [](const Value& a, const Value& b) { return std::is_lt(key_order(a, b)); };
   std::set<Value, decltype(before)> seen(before);
   const auto items = f.items();
   const auto log = static_cast<std::size_t>(std::bit_width(items->items.size()));
@@ -298,7 +299,7 @@ std::optional<double> read_number(const std::string& text) {
 
 Value int_filter(const Filtered& f) {
   const Value* otherwise = f.find("default");
-  const Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
+  Value fallback = otherwise != nullptr ? *otherwise : of_whole(0);
   const auto base = f.whole("base", 10);
   if (base < 2 || base > 36) throw Fault("the filter int: base takes 2 to 36");
   f.refuse_undefined();

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <compare>
 
 #include <algorithm>
 #include <array>
@@ -212,7 +213,7 @@ bool compare(Work& work, const std::string& sign, const Value& a, const Value& b
   if (sign == "!=") return !equal(a, b);
   if (sign == "<") return less(a, b);
   if (sign == ">") return less(b, a);
-  return sign == "<=" ? order(a, b) <= 0 : order(a, b) >= 0;
+  return sign == "<=" ? std::is_lteq(order(a, b)) : std::is_gteq(order(a, b));
 }
 
 Value negative(const Value& value) {

@@ -1,6 +1,7 @@
 #include "text/chat/template_value.h"
 
 #include <fmt/format.h>
+#include <compare>
 
 #include <algorithm>
 #include <cmath>
@@ -242,9 +243,9 @@ const Value* Dict::find(std::string_view key) const {
 }
 const Value* Dict::find(const Value& key) const {
   const auto found = std::partition_point(sorted.begin(), sorted.end(), [&](std::uint32_t i) {
-    return key_order(members[i].first, key) < 0;
+    return std::is_lt(key_order(members[i].first, key));
   });
-  if (found == sorted.end() || key_order(members[*found].first, key) != 0) return nullptr;
+  if (found == sorted.end() || std::is_neq(key_order(members[*found].first, key))) return nullptr;
   return &members[*found].second;
 }
 
@@ -318,7 +319,7 @@ Value of_dict(std::vector<std::pair<Value, Value>> members) {
   std::vector<std::uint32_t> sorted(members.size());
   for (std::size_t i = 0; i < sorted.size(); ++i) sorted[i] = static_cast<std::uint32_t>(i);
   const auto by_key = [&](std::uint32_t i, std::uint32_t j) {
-    return key_order(members[i].first, members[j].first) < 0;
+    return std::is_lt(key_order(members[i].first, members[j].first));
   };
   if (members.size() == 1) key_order(members[0].first, members[0].first);
   std::stable_sort(sorted.begin(), sorted.end(), by_key);
@@ -408,7 +409,7 @@ std::string repr(const Value& value, std::size_t most) {
 }
 
 bool equal(const Value& a, const Value& b) {
-  if (is_number(a) && is_number(b)) return order(a, b) == 0;
+  if (is_number(a) && is_number(b)) return std::is_eq(order(a, b));
   if (a.is.index() != b.is.index()) return false;
   if (const auto* text = a.text()) return *text == *b.text();
   if (const auto* list = a.list()) {
@@ -444,7 +445,7 @@ std::partial_ordering order(const Value& a, const Value& b) {
       const bool ordered = (is_number(x) && is_number(y)) || x.text() != nullptr ||
                            (x.list() != nullptr && y.list() != nullptr);
       if (!ordered && equal(x, y)) continue;
-      if (const auto one = order(x, y); one != 0) return one;
+      if (const auto one = order(x, y); std::is_neq(one)) return one;
     }
     return list->items.size() <=> other->items.size();
   }
@@ -454,7 +455,7 @@ std::partial_ordering order(const Value& a, const Value& b) {
       fmt::format("values of types {} and {} cannot be compared", type_name(a), type_name(b)));
 }
 
-bool less(const Value& a, const Value& b) { return order(a, b) < 0; }
+bool less(const Value& a, const Value& b) { return std::is_lt(order(a, b)); }
 
 std::weak_ordering key_order(const Value& a, const Value& b) {
   const int kind = kind_of_key(a), other = kind_of_key(b);
@@ -463,15 +464,15 @@ std::weak_ordering key_order(const Value& a, const Value& b) {
     const auto found = order(a, b);
     if (found == std::partial_ordering::unordered)  // not a number
       return std::isnan(exact(b)) <=> std::isnan(exact(a));
-    return found < 0   ? std::weak_ordering::less
-           : found > 0 ? std::weak_ordering::greater
-                       : std::weak_ordering::equivalent;
+    return std::is_lt(found)   ? std::weak_ordering::less
+           : std::is_gt(found) ? std::weak_ordering::greater
+                               : std::weak_ordering::equivalent;
   }
   if (kind == kTextKey) return *a.text() <=> *b.text();
   if (kind != kTupleKey) return std::weak_ordering::equivalent;
   const auto &items = a.list()->items, &others = b.list()->items;
   for (std::size_t i = 0; i < std::min(items.size(), others.size()); ++i)
-    if (const auto one = key_order(items[i], others[i]); one != 0) return one;
+    if (const auto one = key_order(items[i], others[i]); std::is_neq(one)) return one;
   return items.size() <=> others.size();
 }
 
