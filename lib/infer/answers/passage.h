@@ -29,7 +29,7 @@ struct TokenDetails {
   std::vector<std::pair<std::int64_t, double>> likely;  ///< most probable tokens, with
                                                         ///< log-probabilities
   std::vector<double> shares;                           ///< contributions to its probability, by
-                                                        ///< source_names()
+                                                        ///< MemoryPlan::names()
 };
 
 /// Requested outputs beside scores.

@@ -140,7 +140,7 @@ struct PlanContext {
 };
 
 /// Resolves the options. `opened` holds the datastores of options.stores.folders; n-grams and
-/// further models are not opened (see open_with()). Throws Error{usage} for options that contradict
+/// further models are not opened (see OpenMemories). Throws Error{usage} for options that contradict
 /// each other or the model, for options.flags of sources that do not take part, and for
 /// --min-pointers with datastores that do not support it.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,

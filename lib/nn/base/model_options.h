@@ -162,7 +162,7 @@ struct Mosaic2Options {
 
 /// Options of the layer memory that transformer-xl and srupp carry from call to call.
 struct LayerMemoryOptions {
-  std::string layer_memory = "512";  ///< past inputs kept by each layer; see memory_pattern.h
+  std::string layer_memory = "512";  ///< past inputs kept by each layer; see parse_layer_memory()
   std::string same_length = "off";   ///< "on": limits every position to the length of the layer's
                                      ///< memory
   void fields(core::FieldList& f);
