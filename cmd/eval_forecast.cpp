@@ -27,8 +27,9 @@ struct EvalForecastOptions {
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of vectors; stdin if - or not given");
-    f("model", model, "folder of the model").short_name = 'm';
-    f("identity", identity, "use no model, but identity maps with this number of heads and beta 50",
+    f("model", model, "folder of the model [required without --identity]").short_name = 'm';
+    f("identity", identity,
+      "use identity maps with this number of heads and beta 50 instead of a model",
       {"none", "1", "3"});
     f("length", task.length, "rows per sequence").between(2, 1e9);
     f("horizon", task.horizon, "rows to forecast").between(1, 1e9);

@@ -32,9 +32,10 @@ struct EvalRegbenchOptions {
   std::int64_t ngram = 0, batch = 16;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards of gen-regbench; stdin if - or not given");
-    f("model", model, "folder of the model").short_name = 'm';
+    f("model", model, "folder of the model [required without --ngram]").short_name = 'm';
     model::adapter_field(f, adapter);
-    f("ngram", ngram, "use no model, but counts of n-grams in the sequence so far, with back-off")
+    f("ngram", ngram,
+      "use counts of n-grams in the sequence so far, with back-off, instead of a model")
         .between(1, 12)
         .or_none();
     f("automata", automata, "file of the sequences' automata, from gen-regbench").required = true;

@@ -28,7 +28,9 @@ using core::Code;
 
 struct ProbeOptions {
   std::string model;
-  void fields(core::FieldList& f) { f("model", model, "folder of the model").short_name = 'm'; }
+  void fields(core::FieldList& f) {
+    f("model", model, "folder of the model [required]").short_name = 'm';
+  }
   void check() const {
     if (model.empty()) core::fail(Code::usage, "give -m MODEL");
   }

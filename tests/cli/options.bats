@@ -106,6 +106,15 @@ says() {
   says 64 "--min-pointers: takes 1 to 65536, or none, not auto" eval-ppl -m m --min-pointers auto x
 }
 
+@test "a model that a command needs is shown as required" {
+  local command
+  needs train
+  for command in eval-ppl build-datastore "store search" "probe weights" "probe attention" eval-regbench eval-forecast sample score serve; do
+    # shellcheck disable=SC2086  # a program and its verb
+    $command --help=all | grep -q -- '^  -m,--model .*\[required' || { echo "$command" && return 1; }
+  done
+}
+
 @test "no help explains a number that is no quantity" {
   # A port is that of the system, a temperature of 0 the limit of small ones, equal lengths have no deviation.
   local program verb

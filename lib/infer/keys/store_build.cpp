@@ -61,7 +61,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
 }  // namespace
 
 void StoreBuildOptions::fields(core::FieldList& f) {
-  f("model", model, "folder of the model that computes the keys").short_name = 'm';
+  f("model", model, "folder of the model that computes the keys [required]").short_name = 'm';
   model::adapter_field(f, adapter);
   f("index", index,
     "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of "

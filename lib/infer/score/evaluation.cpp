@@ -12,7 +12,7 @@
 namespace infer {
 
 void EvaluationOptions::fields(core::FieldList& f) {
-  f("model", model, "folder of the model").short_name = 'm';
+  f("model", model, "folder of the model [required, except with --sum]").short_name = 'm';
   model::adapter_field(f, adapter);
   windows.fields(f);
   windows.protocol_field(f);

@@ -31,7 +31,7 @@ text::TokenizerPtr model_tokenizer(const model::Loaded& loaded) {
 void StoreSearchOptions::fields(core::FieldList& f) {
   f.positional("STORE", store, "folder of a datastore");
   f.positional("TEXT", contexts, "contexts; the lines of stdin if not given");
-  f("model", model, "folder of the model that computed the keys").short_name = 'm';
+  f("model", model, "folder of the model that computed the keys [required]").short_name = 'm';
   model::adapter_field(f, adapter);
   model::tokenizer_field(f, tokenizer);
   f("ids", ids, "contexts are token ids separated by spaces");
