@@ -25,7 +25,7 @@ struct Options {
         .between(0, 1e12);
     f("symbols", shape.symbols, "size of the vocabulary").between(3, 1e6);
     f("pairs", shape.pairs, "key-value pairs of a sequence").between(1, 500e3);
-    f("gap", shape.gap, "most noise symbols after a pair").between(0, 16e6);
+    f("gap", shape.gap, "maximum noise symbols after a pair").between(0, 16e6);
     f("length", shape.length, "tokens per sequence").between(4, 16e6);
   }
 };

@@ -24,9 +24,9 @@ struct Options {
   void fields(core::FieldList& f) {
     set.fields(f);
     f("automata", automata, "file for the automaton of each sequence");
-    f("least-words", set.shape.least_words, "fewest words of a sequence").between(1, 65536);
-    f("most-words", set.shape.most_words, "most words of a sequence").between(1, 65536);
-    f("longest-word", set.shape.longest_word, "most symbols of a word").between(1, 65536);
+    f("least-words", set.shape.least_words, "minimum words of a sequence").between(1, 65536);
+    f("most-words", set.shape.most_words, "maximum words of a sequence").between(1, 65536);
+    f("longest-word", set.shape.longest_word, "maximum symbols of a word").between(1, 65536);
   }
 };
 

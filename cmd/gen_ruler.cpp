@@ -32,10 +32,10 @@ struct Options {
   std::int64_t chains = 1, hops = 4;
   void fields(core::FieldList& f) {
     f("count", n, "number of problems").between(0, 1e12).short_name = 'n';
-    f("first", first, "number of the first sequence; use another range for a test set")
+    f("first", first, "number of the first problem; use another range for a test set")
         .between(0, 1e12);
     f("task", task, "task of the problems", {"needles", "variables", "documents"});
-    f("length", length.tokens, "most tokens of a prompt with its answer").between(16, 1e9);
+    f("length", length.tokens, "maximum tokens of a prompt with its answer").between(16, 1e9);
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
         't';
     f("answer-tokens", length.answer,

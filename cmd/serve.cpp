@@ -36,19 +36,20 @@ struct ServeOptions {
       "numeric address to listen on; one that other machines can reach requires --api-key-file");
     f("api-key-file", key_file, "file whose first line is the API key of clients");
     f("allow-origin", origins,
-      "origin, such as https://example.org, whose pages may ask (CORS); *: any; may be repeated");
+      "origin, such as https://example.org, whose pages may send requests (CORS); *: any; "
+      "may be repeated");
     f("name", name, "name of the model for clients [the folder's name]");
     completer.fields(f);
     const auto in_limits = f.group("Limits");
-    f("queue", queue, "most waiting requests").between(1, 1e5);
-    f("connections", connections, "most connections").between(1, 4096);
-    f("max-tokens", max_tokens, "most generated tokens of a text").between(1, 1e9);
-    f("max-texts", max_texts, "most texts of a request").between(1, 65536);
+    f("queue", queue, "maximum waiting requests").between(1, 1e5);
+    f("connections", connections, "maximum connections").between(1, 4096);
+    f("max-tokens", max_tokens, "maximum generated tokens of a text").between(1, 1e9);
+    f("max-texts", max_texts, "maximum texts of a request").between(1, 65536);
     f("max-scored", max_scored,
-      "most prompt tokens of a request with log-probabilities, counted for each text")
+      "maximum prompt tokens of a request with log-probabilities, counted for each text")
         .between(1, 1e9);
-    f("max-body", body, "most bytes of a request").between(1024, 1 << 30).bytes();
-    f("max-bodies", all_bodies, "most bytes of all requests that are not answered yet")
+    f("max-body", body, "maximum bytes of a request").between(1024, 1 << 30).bytes();
+    f("max-bodies", all_bodies, "maximum bytes of all requests that are not answered yet")
         .between(1024, 1e12)
         .bytes();
   }

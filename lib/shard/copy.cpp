@@ -60,8 +60,8 @@ void CutOptions::fields(core::FieldList& f) {
       .between(1, 1e6)
       .or_none()
       .short_name = 'n';
-  f("max-documents", documents, "most documents per shard").between(1, 1e12).or_none();
-  f("max-bytes", bytes, "most bytes of elements per shard; a larger document has its own shard")
+  f("max-documents", documents, "maximum documents per shard").between(1, 1e12).or_none();
+  f("max-bytes", bytes, "maximum bytes of elements per shard; a larger document has its own shard")
       .between(1, 0x1p50)
       .or_none()
       .bytes();

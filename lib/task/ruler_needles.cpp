@@ -34,7 +34,7 @@ std::string uuid(core::Rng& rng) {
 void NeedleShape::fields(core::FieldList& f) {
   f("num-keys", keys, "needles: keys in the text").between(1, 1000);
   f("num-values", values, "needles: values per key").between(1, 1000);
-  f("num-queries", queries, "needles: number of the --num-keys that are asked for")
+  f("num-queries", queries, "needles: number of keys in the question, at most --num-keys")
       .between(1, 1000);
   f("key-kind", key_kind, "needles: type of the keys", {"words", "numbers", "uuids"});
   f("value-kind", value_kind, "needles: type of the values", {"words", "numbers", "uuids"});

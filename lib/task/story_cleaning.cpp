@@ -211,8 +211,8 @@ void StoryFile::fields(core::FieldList& f) {
   f("opening-field", opening_field,
     "jsonl: field of the opening, which is prepended to a story that does not repeat it");
   f("requests", requests,
-    "openai: batch file of the requests; their last messages of the assistant are prepended "
-    "to the answers");
+    "openai: batch file of the requests; if a request ends with a message of the assistant, "
+    "it is prepended to the answer");
   f("separator", separator, "text: separator between stories");
 }
 

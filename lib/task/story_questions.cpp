@@ -62,7 +62,7 @@ void StoryQuestionOptions::fields(core::FieldList& f) {
     {"none", "openai"});
   f("model", model, "with --request: name of the model");
   f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
-  f("max-tokens", max_tokens, "with --request: most tokens of an answer").between(1, 1e9);
+  f("max-tokens", max_tokens, "with --request: maximum tokens of an answer").between(1, 1e9);
 }
 
 void StoryQuestionOptions::check() const {

@@ -19,7 +19,7 @@ void BatchOptions::fields(core::FieldList& f) {
   f("batch", batch,
     "segments per micro-batch; the training memory is the micro-batch; streams: number of streams")
       .between(1, 16e6);
-  f("batch-tokens", batch_tokens, "pairs: most target tokens per micro-batch, including padding")
+  f("batch-tokens", batch_tokens, "pairs: maximum target tokens per micro-batch, including padding")
       .between(1, 1e9);
   f("accumulate", accumulate,
     "gradient accumulation: micro-batches per step over all ranks; each has its own memory")
@@ -108,7 +108,7 @@ void ScheduleOptions::fields(core::FieldList& f) {
   f("warmup", warmup, "steps of linear warmup: a fraction if below 1, else a number")
       .between(0, 1e12);
   f("warmup-init-lr", warmup_init_lr, "learning rate of the first warmup step").between(0, 1000);
-  f("min-lr", min_lr, "learning rate that cosine and linear fall to").between(0, 1000);
+  f("min-lr", min_lr, "final learning rate of cosine and linear").between(0, 1000);
   f("period", period, "cosine-restarts: steps of the first period; auto: all steps")
       .between(1, 1e12)
       .or_auto();
@@ -153,9 +153,9 @@ void Recipe::fields(core::FieldList& f) {
     {"auto", "float32", "bfloat16"});
   f("deterministic", deterministic, "GPU: bitwise reproducible results, at some cost in speed");
   f("reduce", reduce,
-    "order in which gradients are added: tree, the same bytes for 1, 2, 4, ... ranks; fast, "
-    "that of the library between ranks; auto: fast with NCCL and without --deterministic, "
-    "else tree",
+    "order in which gradients are added: tree: the same result for 1, 2, 4, ... ranks; "
+    "fast: as the communication library does; auto: fast with NCCL and without "
+    "--deterministic, else tree",
     {"auto", "tree", "fast"});
   f("valid-every", valid_every, "steps between validations; auto: ten validations in all")
       .between(1, 1e12)

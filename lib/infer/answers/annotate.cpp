@@ -171,7 +171,7 @@ void AnnotateOptions::fields(core::FieldList& f) {
   f("beside", beside,
     "per-token scores of another model on the same shards (eval-ppl --per-token), to compare with");
   f("title", title, "title of the page; auto: the name of the first FILE");
-  f("max-tokens", most, "most tokens on the page; later tokens are left out").between(2, 10e6);
+  f("max-tokens", most, "maximum tokens on the page; later tokens are left out").between(2, 10e6);
   f("cite-k", cite_k, "cited contexts per token").between(0, 64);
   f("likely", likely, "most probable alternatives shown per token").between(0, 64);
   own.windows.fields(f);

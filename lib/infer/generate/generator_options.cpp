@@ -45,7 +45,7 @@ void TranslationOptions::fields(core::FieldList& f) {
     "bound a translation by a x + b tokens, x being the tokens of the source")
       .between(0, 1e6);
   f("max-len-b", max_len_b, "see --max-len-a").between(0, 1e6);
-  f("max-source", max_source, "most tokens of a source; a longer source is an error")
+  f("max-source", max_source, "maximum tokens of a source; a longer source is an error")
       .between(1, 16e6);
   f("truncate-source", truncate, "truncate a source that is too long, with a warning");
 }
@@ -61,7 +61,7 @@ void GeneratorOptions::fields(core::FieldList& f) {
   f("samples", samples, "texts per prompt; with --beam, the best N").between(1, 1e6).short_name =
       'n';
   const auto in_ends = f.group("Ends");
-  f("max-tokens", max_tokens, "most generated tokens of a text").between(1, kMostTokens);
+  f("max-tokens", max_tokens, "maximum generated tokens of a text").between(1, kMostTokens);
   f("stop", stop, "end a text before this string; may be repeated");
   f("ignore-end", ignore_end, "continue after end-of-text tokens");
   translation.fields(f);

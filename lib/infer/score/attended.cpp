@@ -73,7 +73,7 @@ void AttendedOptions::fields(core::FieldList& f) {
       .between(1, 16e6)
       .or_auto();
   f("sequences", sequences, "number of sequences, each from a random start").between(1, 1e9);
-  f("batch-tokens", batch_tokens, "most tokens per forward pass").between(1, 1e9);
+  f("batch-tokens", batch_tokens, "maximum tokens per forward pass").between(1, 1e9);
 }
 
 void AttendedOptions::settle(const model::TrainingFacts& facts) {

@@ -38,8 +38,8 @@ void PartOptions::fields(core::FieldList& f) {
     "launcher: part of this task of srun or of a job array");
   f("sum", sum, "sum the results of all parts: FILEs are the outputs of --part");
   f("datastore-ranks", datastore_ranks,
-    "--ranks: the --datastore of each rank are its own shards of the store, which it searches "
-    "for all ranks");
+    "with --ranks: each rank holds only the stores of its own --datastore, and searches "
+    "them for all ranks");
 }
 
 void PartOptions::check(const std::set<std::string>& given, bool ranks) const {

@@ -248,7 +248,7 @@ class StoreKind : public SourceKind {
     f("datastore-lambda", *own.lambda.target(),
       "interpolation weight of the datastores (0 to below 1), or gate");
     f("datastore-threshold", own.threshold,
-      "search only where the gate, from the model's confidence alone, gives the datastores at "
+      "search only if a gate that reads only the model's confidence gives the datastores at "
       "least this weight")
         .at_least(0)
         .below(1);

@@ -163,7 +163,7 @@ class UnigramKind : public SourceKind {
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
     auto& own = o.more.of<UnigramOptions>();
-    f("unigram", own.on, "mix in how often each token came in the text so far");
+    f("unigram", own.on, "mix in the frequencies of the tokens in the text so far");
     f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; none: never")
         .above(0)
         .at_most(kMostTuned)

@@ -23,7 +23,7 @@ void RetrieveOptions::fields(core::FieldList& f) {
   f("retrieve-every", every, "retrieve again every N tokens (stride)").between(1, 16e6);
   f("retrieve-query", query, "query: the last N tokens of the text").between(1, 16e6);
   f("retrieve-tokens", tokens,
-    "most tokens of the passage, which replace the oldest of the window; auto: half the "
+    "maximum tokens of the passage, which replace the oldest of the window; auto: half the "
     "window, at most 256")
       .between(1, 16e6)
       .or_auto();

@@ -31,7 +31,7 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
     "text: BOS token before the text only; window: also in place of each later window's first "
     "token",
     {"text", "window"});
-  f("batch-tokens", batch_tokens, "most tokens per forward pass").between(1, 1e9);
+  f("batch-tokens", batch_tokens, "maximum tokens per forward pass").between(1, 1e9);
 }
 
 void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> names) {

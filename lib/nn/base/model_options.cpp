@@ -99,7 +99,7 @@ void RopeOptions::fields(core::FieldList& f) {
     "sequences are refused")
       .between(0, 1e6);
   f("rope-skip", skip,
-    "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have")
+    "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have one")
       .between(1, 1 << 14)
       .or_none();
   f("rope-local-theta", local_theta,
@@ -184,8 +184,9 @@ bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
 
 void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer", kind,
-    "a large table that some layers look rows up in; product-key: in the place of their "
-    "feed-forward networks; ngram (transformer): by the last two and three tokens, before them",
+    "layers that look up rows in a large learned table; product-key: in place of "
+    "feed-forward networks; ngram (transformer): by the last two and three tokens, before "
+    "the attention",
     {"none", "product-key", "ngram"});
   f("memory-layers", layers,
     "layers with a memory layer, counted from 1; not given: the middle layer")

@@ -270,7 +270,9 @@ void ImportRequest::fields(core::FieldList& f) {
       .or_auto();
   f("end-of-document", end_of_document,
     "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
-  f("mark", mark, "position of that token in a document; auto: by the beginning of the data",
+  f("mark", mark,
+    "position of the --end-of-document token in a document; auto: by the beginning of the "
+    "data",
     {"auto", "first", "last"});
 }
 
