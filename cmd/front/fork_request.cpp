@@ -50,7 +50,7 @@ std::string process_limits() {
   CPU_ZERO(&processors);
   ::sched_getaffinity(0, sizeof processors, &processors);
   for (int i = 0; i < CPU_SETSIZE; ++i) text += CPU_ISSET(i, &processors) ? '1' : '0';
-  return text + fmt::format(" {}", ::getpriority(PRIO_PROCESS, 0));
+  return text;
 }
 
 std::string user_and_namespaces() {
