@@ -56,7 +56,7 @@ assert documents[0] == 0 and list(documents) == sorted(set(documents))'
 @test "killed at any moment, the same command goes on to the same bytes; done, it has nothing to do" {
   for delay in 0.1 0.3 0.5 0.7; do
     # It may be done before that.
-    timeout --foreground -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 a.shard.zst -o s >/dev/null || [[ $? == @(124|137) ]]
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 a.shard.zst -o s >/dev/null || [[ $? == @(124|137) ]]
   done
   build-datastore -q -m model --batch-tokens 64 a.shard.zst -o s
   build-datastore -q -m model --batch-tokens 64 a.shard.zst -o whole
@@ -210,7 +210,7 @@ assert list(read("s/documents.npy", "q", 8)) == [sum(p < f for p in places) for 
 assert json.load(open("s/store.json"))["files"]["places"] == "places.npy"
 END
   for delay in 0.2 0.4 0.6; do
-    timeout --foreground -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t >/dev/null || [[ $? == @(124|137) ]]
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t >/dev/null || [[ $? == @(124|137) ]]
   done
   build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o t
   build-datastore -q -m model --batch-tokens 64 --skip-known 0.0025 a.shard.zst -o u
@@ -244,7 +244,7 @@ END
   [ "$(store search --json -t bytes -m model --k 1 t "The cat sat" | tail -n 1 | field row)" -eq "$(store search --json -t bytes -m model --k 1 store "The cat sat" | tail -n 1 | field row)" ]
   rm -r t
   for delay in 0.2 0.4 0.6; do
-    timeout --foreground -s KILL "$delay" build-datastore -q -m model --keys pca:6 a.shard.zst -o t >/dev/null || [[ $? == @(124|137) ]]
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" build-datastore -q -m model --keys pca:6 a.shard.zst -o t >/dev/null || [[ $? == @(124|137) ]]
   done
   build-datastore -q -m model --keys pca:6 a.shard.zst -o t
   diff -r s t
@@ -362,7 +362,7 @@ END
   [[ "$stderr" == *"t/keys: does not have the keys of t; link a store of the same rows" ]]
   rm -r t/keys u
   for delay in 0.2 0.4 0.6; do
-    timeout --foreground -s KILL "$delay" build-datastore -q -m model --index IVF4,SQ8 --keys none a.shard.zst -o v >/dev/null || [[ $? == @(124|137) ]]
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" build-datastore -q -m model --index IVF4,SQ8 --keys none a.shard.zst -o v >/dev/null || [[ $? == @(124|137) ]]
   done
   build-datastore -q -m model --index IVF4,SQ8 --keys none a.shard.zst -o v
   diff -r t v

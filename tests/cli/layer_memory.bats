@@ -48,7 +48,7 @@ loss() { # MODEL FLAG...
       code=137
       [ "$signal" = KILL ] || code=75
       target=$(($(lines) + 4)) # beyond what the run before has left, so that this one is at work
-      "${command[@]}" -o "parts-$arch" "$data/train.shard.zst" &
+      TESSERA_FORK_SERVERS='' "${command[@]}" -o "parts-$arch" "$data/train.shard.zst" &
       pid=$!
       while [ "$(lines)" -lt "$target" ] && kill -0 "$pid" 2>/dev/null; do
         sleep 0.02

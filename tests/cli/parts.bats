@@ -445,9 +445,9 @@ stores() {
   stores 2 "${small[@]}" test.shard.zst
   for delay in 0.1 0.2 0.3 0.4 0.5; do
     # It may be done before that.
-    timeout --foreground -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null ||
       [[ $? -eq 137 || $? -eq 124 ]] # 124: it ended as timeout was about to
-    timeout --foreground -s KILL "$delay" store merge -q -j 1 store.1 store.2 -o killed >/dev/null ||
+    TESSERA_FORK_SERVERS='' timeout --foreground -s KILL "$delay" store merge -q -j 1 store.1 store.2 -o killed >/dev/null ||
       [[ $? -eq 137 || $? -eq 124 ]]
   done
   build-datastore -q -j 1 "${small[@]}" --part 2/2 --index exact test.shard.zst -o killed.2 >/dev/null

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What the tests of several processes share: `load processes` stands in each, behind `load helpers`.
+# What the tests of several processes share: `load processes` stands in each, behind `load helpers`. No rank runs in a fork
+# server: a rank that is killed must be gone when its front is.
 
 # together N COMMAND...: COMMAND as each of N ranks, which meet by a file in the folder of -o, as under mpirun. What they end
 # with: the array codes; what rank R says: said.R. With BEFORE_RANKS=FUNCTION that function first, with the array pids.
@@ -9,7 +10,7 @@ together() {
   pids=() codes=()
   launches=$((${launches:-0} + 1))
   for ((rank = 0; rank < size; ++rank)); do
-    OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$BATS_TEST_NUMBER-$$-$launches \
+    TESSERA_FORK_SERVERS='' OMPI_COMM_WORLD_RANK=$rank OMPI_COMM_WORLD_SIZE=$size PMIX_NAMESPACE=$BATS_TEST_NUMBER-$$-$launches \
       "$@" --ranks launcher >"said.$rank" 2>&1 &
     pids+=($!)
   done

@@ -5,6 +5,7 @@ load helpers
 load processes
 
 setup_file() {
+  unset TESSERA_FORK_SERVERS # ranks are killed
   cd "$BATS_FILE_TMPDIR"
   text_shards 3000 600
   tokenize -q -t bytes --format lines train.txt -o lines.shard.zst

@@ -173,7 +173,7 @@ EOF
 
 # The peak of the resident memory of `sample` with these arguments, in MB.
 peak() {
-  python3 - "$@" <<'END'
+  TESSERA_FORK_SERVERS='' python3 - "$@" <<'END'
 import resource, subprocess, sys
 subprocess.run(["sample", "-q", "-j", "1", "-t", "bytes", "--prompt", "The cat", "--max-tokens", "2", *sys.argv[1:]],
                check=True, stdout=subprocess.DEVNULL)

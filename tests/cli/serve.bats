@@ -18,6 +18,7 @@ start() {
 }
 
 setup_file() {
+  unset TESSERA_FORK_SERVERS # the memory of the server is read
   export OMP_NUM_THREADS=1
   cd "$BATS_FILE_TMPDIR"
   "$root"/tests/cli/tiny_gpt2 model

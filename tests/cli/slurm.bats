@@ -21,6 +21,7 @@ why_not() {
 }
 
 setup_file() {
+  unset TESSERA_FORK_SERVERS # nodes have namespaces of their own
   WHY_NOT=$(why_not)
   export WHY_NOT
   [ -z "$WHY_NOT" ] || return 0

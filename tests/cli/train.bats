@@ -19,7 +19,7 @@ die_after() {
   local more=$1 pid lines
   shift
   lines=$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)
-  "$@" &
+  TESSERA_FORK_SERVERS='' "$@" &
   pid=$!
   while [ "$(wc -l 2>/dev/null <parts/metrics.jsonl || echo 0)" -lt $((lines + more)) ] && kill -0 "$pid" 2>/dev/null; do
     sleep 0.02
