@@ -1,5 +1,6 @@
 # make          programs and manuals, into build/bin and build/man
 # make check    build, unit tests, program tests, golden files, lint
+# make nightly  comparisons with peers, long tests, attacks
 # make demo     the main job on a novel, with its figures and a sample
 #
 # make cuda     programs and the plug-in that uses NVIDIA GPUs, into build-cuda/
@@ -22,7 +23,7 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := all
-.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 demo html bench fuzz attack asan lint format install dist wheel deb clean
+.PHONY: all cuda gpu-check gpu-bench gpu-pack setup setup-check setup-cuda configure tests check check-kernels check-avx2 nightly demo html bench fuzz attack asan lint format install dist wheel deb clean
 
 BUILD ?= build
 PREFIX ?= /usr/local
@@ -87,6 +88,10 @@ tests: setup-check configure
 
 check: tests
 	@tools/check
+
+# What takes too long for every change, or needs peers: TESSERA_PEERS is a python that has them.
+nightly: tests
+	@tools/check nightly
 
 # The unit and program tests once more, on the kernels and the matrix products of a processor without AVX-512: what holds
 # on one machine alone is seen here. Only the kernels are compiled anew. CHECKS=kernels: only the unit

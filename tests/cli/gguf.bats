@@ -91,6 +91,7 @@ END
   [[ $stderr == 'tokenize: llama.gguf: is a GGUF file of a model; convert it with model import llama.gguf -o DIR'* ]]
 }
 
+# bats test_tags=nightly
 @test "llama.cpp with float32 keys and values gives SmolLM2's tokens the log-probabilities of score" {
   needs_smollm2
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"

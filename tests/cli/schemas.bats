@@ -157,6 +157,7 @@ follows() {
   told "is not ^[0-9a-f]{32}\$" "{${whole/0000/xyz}}"
 }
 
+# bats test_tags=nightly
 @test "train --tensorboard: TensorBoard reads what metrics.jsonl says, of a run that went on too" {
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
   "$TESSERA_PEERS" -c 'import tensorboard' || skip "TESSERA_PEERS has no tensorboard"

@@ -338,6 +338,7 @@ END
   grep -q '<span id="model">model</span>' driver.py.out
 }
 
+# bats test_tags=nightly
 @test "the openai package: completions, log-probabilities, streams, errors" {
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
   "$TESSERA_PEERS" -c 'import openai' || skip "TESSERA_PEERS has no openai"
@@ -358,6 +359,7 @@ except openai.BadRequestError:
 END
 }
 
+# bats test_tags=nightly
 @test "lm-evaluation-harness' own client gets the log-probabilities of score, with the server's tokenizer" {
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
   "$TESSERA_PEERS" -c 'import lm_eval, lm_eval.models.openai_completions, aiohttp, datasets' ||

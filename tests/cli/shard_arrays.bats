@@ -152,6 +152,7 @@ sys.stdout.buffer.write(b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, int(sys.argv[1]
   [ "$(shard info --json big.shard.zst | jq -c '[.elements, .documents]')" = '[2147483652,2]' ]
 }
 
+# bats test_tags=nightly
 @test "NumPy reads what is exported, and is read" {
   peer_with_numpy
   tokenize -q -t "$golden/tokenizers/bpe.json" "$golden/tokenizers/sample.txt" -o x.shard.zst

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # bm25-pack and bm25-search find what bm25s (method="lucene") finds for the same terms. The peer's python is $TESSERA_PEERS, else the
 # bench's, else python3.
 

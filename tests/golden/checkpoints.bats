@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # Checkpoints that torch.save writes now: imported, they give the loss of a plain reading, and nothing of them is run.
 
 load transformers

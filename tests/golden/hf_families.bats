@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # Models of transformers' families that go between Tessera's programs and transformers.
 
 load transformers

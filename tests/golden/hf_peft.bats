@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # Adapters that go between Tessera's programs and peft.
 
 load transformers

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # eval-ppl --retrieve has the loss of a plain Python loop over transformers' GPT-2.
 
 load transformers

@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # examples/lm-eval: lm-evaluation-harness is answered by Tessera what its Hugging Face backend answers for the same model.
 #
 # TESSERA_PEERS: a python with lm_eval, torch, transformers and accelerate.

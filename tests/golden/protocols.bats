@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # eval-ppl --protocol, held to what each of the four programs computes, in plain Python around transformers. What that says of
 # some of the LICENSE is kept in protocols.json, to which tests/cli/protocols.bats holds eval-ppl where transformers is missing.
 #

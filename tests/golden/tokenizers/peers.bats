@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+# bats file_tags=nightly
 # tokenize beside tiktoken and Hugging Face's tokenizers, on real text.
 #
 # TESSERA_PEERS: a python with those modules; TESSERA_DATA: a folder of real text.
