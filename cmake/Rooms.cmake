@@ -43,19 +43,28 @@ function(tessera_torch_target target)
 endfunction()
 
 # tessera_unity(TARGET SOURCE...): with TESSERA_UNITY the files of each folder are compiled as one, since most of a file's
-# time goes to the headers that its neighbours include too. Kernels stay alone: they have flags of their own.
+# time goes to the headers that its neighbours include too; those of a large folder as several, of 150,000 bytes or fewer, since
+# the longest unit decides how long a build with many compilers takes. Kernels stay alone: they have flags of their own.
 function(tessera_unity target)
   if(NOT TESSERA_UNITY)
     return()
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # what gcc says of any .cpp that is included
-  foreach(source ${ARGN})
-    if(NOT source MATCHES "_kernels\\.cpp$")
+  list(FILTER ARGN EXCLUDE REGEX "_kernels\\.cpp$")
+  foreach(pass sum group)
+    foreach(source ${ARGN})
       get_filename_component(folder ${source} DIRECTORY)
       get_filename_component(folder ${folder} NAME)
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
-    endif()
+      file(SIZE ${source} bytes)
+      math(EXPR ${pass}_${folder} "0${${pass}_${folder}} + ${bytes}")
+      if(pass STREQUAL "group")
+        # Units of a folder are about equal.
+        math(EXPR unit "(${group_${folder}} - 1) * (${sum_${folder}} / 150000 + 1) / ${sum_${folder}}")
+        string(REPLACE "_0" "" unit ${folder}_${unit})
+        set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${unit})
+      endif()
+    endforeach()
   endforeach()
 endfunction()
 
