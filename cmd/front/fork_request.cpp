@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <string_view>
 #include <tuple>
 
@@ -30,11 +31,13 @@ std::string identity(const std::string& path, bool with_time) {
   return fmt::format("{} {} {} {}", s.st_dev, s.st_ino, time.tv_sec, time.tv_nsec);
 }
 
+// Those that the process began with: a preloaded library may have removed LD_PRELOAD.
 std::string library_variables() {
   std::vector<std::string> variables;
-  for (char** v = environ; *v != nullptr; ++v)
+  std::ifstream file("/proc/self/environ", std::ios::binary);
+  for (std::string variable; std::getline(file, variable, '\0');)
     for (const auto name : kReadByLibraries)
-      if (std::string_view(*v).starts_with(name)) variables.emplace_back(*v);
+      if (variable.starts_with(name)) variables.push_back(variable);
   std::sort(variables.begin(), variables.end());
   return fmt::format("{}", fmt::join(variables, "\n"));
 }

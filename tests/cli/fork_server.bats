@@ -134,5 +134,7 @@ shell() { both bash -c "$1"; }
   run -1 uses env MALLOC_ARENA_MAX=1
   run -1 uses bash -c 'ulimit -n 500 && exec "$@"' in
   run -1 uses env LD_PRELOAD=libm.so.6
+  # This one removes LD_PRELOAD from the environment.
+  run -1 uses env LD_PRELOAD="$BIN/../tests/libfaults.so"
   uses env TESSERA_ANYTHING=1
 }
