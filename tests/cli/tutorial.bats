@@ -29,7 +29,7 @@ runs() {
 # tour: the tour at the smallest scale.
 tour() {
   runs tessera-tour -e 's/^steps=.*/steps=2/' -e 's/--d-model 64/--d-model 16/' -e 's/--vocab-size 1000/--vocab-size 300/' \
-    -e 's/1,1000p/1,200p/; s/1001,1150p/1001,1030p/; s/1151,1300p/1151,1200p/' -e 's/head -n 300/head -n 40/' \
+    -e 's/1,1000p/1,200p/; s/1001,1150p/1001,1030p/; s/1151,1300p/1151,1200p/' -e 's/grep -m 300/grep -m 40/' \
     -e 's/-n 200 -o languages/-n 40 -o languages/; s/-n 50 --automata/-n 10 --automata/' -e 's/--max-tokens 20/--max-tokens 5/'
 }
 
