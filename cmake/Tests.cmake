@@ -1,6 +1,8 @@
 # Defines the tests of ctest. The target unit-tests builds all of them, kernel-tests those with the label kernels; a plain build
 # builds none.
 
+set(TESSERA_TEST_OPTIMISATION $<$<NOT:$<CONFIG:Debug>>:-O1>)
+
 # A test binary; torch's links torch first, as the programs do. UNIT: with doctest's and RapidCheck's precompiled header.
 function(tessera_test_binary name)
   cmake_parse_arguments(TEST "TORCH;UNIT" "" "SOURCES;LIBRARIES" ${ARGN})
@@ -9,7 +11,7 @@ function(tessera_test_binary name)
   set(pch pch)
   if(TEST_UNIT)
     set(pch unit_pch)
-    target_compile_options(${name} PRIVATE -O1)
+    target_compile_options(${name} PRIVATE ${TESSERA_TEST_OPTIMISATION})
   endif()
   if(TEST_TORCH)
     target_link_libraries(${name} PRIVATE dep::torch)
@@ -42,8 +44,8 @@ function(tessera_unit_tests)
   endif()
   dep_plain(rapidcheck rapidcheck.h rapidcheck)
   set(headers <doctest/doctest.h> <rapidcheck.h>)
-  tessera_pch(plain_unit_pch LIBRARIES dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_PLAIN_HEADERS} ${headers} OPTIONS -O1)
-  tessera_pch(torch_unit_pch LIBRARIES dep::torch dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_TORCH_HEADERS} ${headers} OPTIONS -O1)
+  tessera_pch(plain_unit_pch LIBRARIES dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_PLAIN_HEADERS} ${headers} OPTIONS ${TESSERA_TEST_OPTIMISATION})
+  tessera_pch(torch_unit_pch LIBRARIES dep::torch dep::fmt dep::json dep::rapidcheck HEADERS ${TESSERA_TORCH_HEADERS} ${headers} OPTIONS ${TESSERA_TEST_OPTIMISATION})
   set_target_properties(torch_unit_pch PROPERTIES JOB_POOL_COMPILE torch)
   add_library(unit_main OBJECT EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/unit/main.cpp)
   target_link_libraries(unit_main PRIVATE dep::rapidcheck)  # doctest.h is beside it
