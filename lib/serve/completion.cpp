@@ -161,26 +161,6 @@ void take_logit_rules(const Members& members, CompletionRequest& request) {
   }
 }
 
-// Chat templates take texts: the parts of a message become one text, with a line for each.
-Json with_texts(Json messages) {
-  for (Json& message : messages) {
-    if (!message.is_object() || !message.contains("content")) continue;
-    Json& content = message["content"];
-    if (!content.is_array()) continue;
-    std::string text;
-    for (std::size_t i = 0; i < content.size(); ++i) {
-      const Json& part = content[i];
-      const bool is_text = part.is_object() && part.value("type", Json()) == "text" &&
-                           part.value("text", Json()).is_string();
-      if (!is_text)
-        refuse("messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}");
-      text += (i > 0 ? "\n" : "") + part["text"].get_ref<const std::string&>();
-    }
-    content = std::move(text);
-  }
-  return messages;
-}
-
 // Makes a text that JSON can hold, because a token may be part of a character.
 std::string token_text(const std::string& text) {
   if (core::utf8_length(text) == text.size()) return text;
@@ -302,7 +282,7 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
     const Json* const messages = members.find("messages");
     if (messages == nullptr || !messages->is_array()) refuse("messages: takes a list of messages");
     members.refuse_others();
-    request.messages = core::dump(with_texts(*messages));
+    request.messages = core::dump(*messages);
     return request;
   }
   const Json* const prompt = members.find("prompt");

@@ -71,6 +71,12 @@ setup() {
   [ "$output" = "$(cat text)" ]
   echo '{"messages": [{"role": "system", "content": "be"}, {"content": "hi", "role": "user"}]}' >talk.jsonl
   sample -m model --temperature 0 --max-tokens 9 --chat --json talk.jsonl | cmp - text
+  # A content may be a list of texts.
+  sed -i 's/"hi"/[{"type": "text", "text": "hi"}]/' talk.jsonl
+  sample -m model --temperature 0 --max-tokens 9 --chat --json talk.jsonl | cmp - text
+  sed -i 's/"type": "text"/"type": "image_url"/' talk.jsonl
+  run --separate-stderr -65 sample -m model --chat talk.jsonl
+  [ "$stderr" = 'sample: talk.jsonl:1: messages: content: takes a text, or a list of {"type": "text", "text"}' ]
 }
 
 @test "score: a conversation is a context, by --chat" {

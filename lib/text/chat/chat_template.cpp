@@ -112,20 +112,36 @@ core::Digest Chat::fingerprint() const {
 
 namespace {
 
-void check_messages(const OrderedJson& messages, const std::string& origin) {
+// Checks messages. Chat templates take texts, so the parts of a content become one text, with a
+// line for each.
+OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
   if (!messages.is_array() || messages.empty())
     fail(Code::bad_data, "{}: messages: takes a non-empty list of {{\"role\", \"content\"}}",
          origin);
-  for (const auto& message : messages)
+  for (auto& message : messages) {
     if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
       fail(Code::bad_data, "{}: messages: takes objects with a \"role\"", origin);
+    if (!message.contains("content") || !message.at("content").is_array()) continue;
+    std::string text;
+    for (const auto& part : message.at("content")) {
+      if (!part.is_object() || part.value("type", OrderedJson()) != "text" ||
+          !part.value("text", OrderedJson()).is_string())
+        fail(Code::bad_data,
+             "{}: messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}",
+             origin);
+      if (&part != &message.at("content").front()) text += '\n';
+      text += part.at("text").get_ref<const std::string&>();
+    }
+    message["content"] = std::move(text);
+  }
+  return messages;
 }
 
 }  // namespace
 
 std::string Chat::prompt(OrderedJson messages, const std::string& system,
                          const std::string& origin) const {
-  check_messages(messages, origin);
+  messages = checked_messages(std::move(messages), origin);
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
       fail(Code::bad_data, "{}: messages: already begin with a system message; leave --system out",
@@ -135,8 +151,8 @@ std::string Chat::prompt(OrderedJson messages, const std::string& system,
   return write(std::move(messages), true, origin);
 }
 
-std::vector<Chat::Part> Chat::parts(const OrderedJson& messages, const std::string& origin) const {
-  check_messages(messages, origin);
+std::vector<Chat::Part> Chat::parts(const OrderedJson& given, const std::string& origin) const {
+  const OrderedJson messages = checked_messages(given, origin);
   const std::string whole = write(messages, false, origin);
   std::vector<Part> parts;
   OrderedJson before = OrderedJson::array();

@@ -61,8 +61,9 @@ class Chat {
 
   /// Returns the text of a conversation up to the point where an answer begins. `messages` is an
   /// array of messages. If `system` is not empty, a system message with this text precedes them.
+  /// A "content" that is a list of {"type": "text", "text"} becomes one text with a line for each.
   /// `origin` names the messages in errors. Throws Error{bad_data} unless `messages` is an array of
-  /// objects with a "role", and as ChatTemplate::render() does.
+  /// objects with a "role" and such a content, and as ChatTemplate::render() does.
   std::string prompt(core::OrderedJson messages, const std::string& system,
                      const std::string& origin) const;
   /// A Part of a conversation is either an answer of the assistant, from the end of its prompt() to
@@ -73,7 +74,7 @@ class Chat {
     std::string text;
     bool answer;
   };
-  std::vector<Part> parts(const core::OrderedJson& messages, const std::string& origin) const;
+  std::vector<Part> parts(const core::OrderedJson& given, const std::string& origin) const;
   const std::string& source() const { return template_.source(); }
   /// Returns a fingerprint of the template and its special tokens.
   core::Digest fingerprint() const;

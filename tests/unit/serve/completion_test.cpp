@@ -180,19 +180,6 @@ DOCTEST_TEST_CASE("characters before a byte, of texts that are not UTF-8 and of 
   DOCTEST_CHECK(growing.before(text, 3) == 2);
 }
 
-DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are refused") {
-  DOCTEST_CHECK(parse(R"({"messages": [{"role": "user", "content": [{"type": "text", "text": "a"},
-                {"type": "text", "text": "b"}]}, {"role": "assistant", "content": null}, 1]})",
-                      true)
-                    .messages ==
-                R"([{"content":"a\nb","role":"user"},{"content":null,"role":"assistant"},1])");
-  for (const char* part : {R"({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}})",
-                           R"({"type": "text"})", R"({"text": "a"})", "\"a\"", "1"})
-    DOCTEST_CHECK(
-        refused(std::string(R"({"messages": [{"role": "user", "content": [)") + part + "]}]}", true)
-            .find("messages: content") != std::string::npos);
-}
-
 DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no text is bytes") {
   const serve::CompletionHead head{"id-1", "m", 5, false}, chat{"id-2", "m", 5, true};
   serve::CompletionChoice choice{1, "ab", "stop"};

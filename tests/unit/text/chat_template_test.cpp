@@ -231,3 +231,26 @@ DOCTEST_TEST_CASE(
       "{% endif %}.{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
   DOCTEST_CHECK(thrown([&] { parts_of(shortened); }).code == 65);
 }
+
+DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are refused") {
+  const text::Chat chat(
+      text::ChatTemplate("{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}", "t"),
+      core::OrderedJson::object());
+  const auto messages = text::parse_messages(
+      R"([{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+          {"role": "assistant", "content": [{"type": "text", "text": "c"}]},
+          {"role": "user", "content": []}])",
+      "x");
+  DOCTEST_CHECK(chat.prompt(messages, "s", "x") == "<system>s<user>a\nb<assistant>c<user>");
+  std::string whole;
+  for (const auto& part : chat.parts(messages, "x")) whole += part.text;
+  DOCTEST_CHECK(whole == "<user>a\nb<assistant>c<user>");
+  for (const char* part : {R"({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}})",
+                           R"({"type": "text"})", R"({"text": "a"})", "\"a\"", "1"}) {
+    const auto refused =
+        text::parse_messages(std::string(R"([{"role": "user", "content": [)") + part + "]}]", "x");
+    const auto error = thrown([&] { chat.prompt(refused, "", "x"); });
+    DOCTEST_CHECK(error.code == 65);
+    DOCTEST_CHECK(error.text.starts_with("x: messages: content: takes a text, or a list of"));
+  }
+}
