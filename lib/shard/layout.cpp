@@ -101,6 +101,9 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
                   start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
+    // What the file is, where its beginning says so; zstd's may be another shard's.
+    const std::string what = zstd ? "" : core::what_is_no_text(text_of(start));
+    if (!what.empty()) core::fail(core::Code::bad_data, "{}: not a shard, but {}", name, what);
     const std::string kind = zstd ? ", but other data compressed by zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
                                                                     : " and not text";

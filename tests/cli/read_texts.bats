@@ -57,6 +57,9 @@ setup() {
   head -c 3000 /dev/zero >zeros
   run --separate-stderr -65 eval-ppl -m model zeros
   [ "$stderr" = "eval-ppl: zeros: not a shard and not text" ]
+  run --separate-stderr -65 train "$root/tests/golden/parquet/rows.parquet" -o trained
+  [[ $stderr == *"rows.parquet: not a shard, but Parquet, not text; tokenize --format parquet reads such files, by name" ]]
+  [ ! -e trained ]
   : >empty.txt
   run --separate-stderr -65 eval-ppl -m model empty.txt
   [ "$stderr" = "eval-ppl: empty.txt: is empty: no text and no shard, or cut short" ]

@@ -110,6 +110,10 @@ DOCTEST_TEST_CASE("what is no shard is told so") {
   DOCTEST_CHECK(sample::has(
       thrown([&] { sample::open(std::as_bytes(std::span(text.data(), text.size()))); }).text,
       "not a shard, but text; encode a text with: tokenize -t TOKENIZER"));
+  const std::string table = std::string("PAR1\x15\x04") + std::string(300, '\0');
+  DOCTEST_CHECK(sample::has(
+      thrown([&] { sample::open(std::as_bytes(std::span(table.data(), table.size()))); }).text,
+      "not a shard, but Parquet, not text; tokenize --format parquet reads such files"));
 }
 
 DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are right") {
