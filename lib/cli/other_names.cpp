@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "core/options.h"
+
 namespace cli {
 namespace {
 
@@ -158,11 +160,15 @@ std::string hint_for_other_name(const std::string& flag, const std::vector<std::
     return std::find(flags.begin(), flags.end(), one) != flags.end();
   };
   if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
+  // A name may be the beginning of an option's and another program's name as well.
+  const auto begun = core::named_in_part(name, flags);
+  const bool begins = begun.starts_with(fmt::format("--{}-", name));
   for (const auto& [here, elsewhere] : table()) {
     if (!is_among(elsewhere, name)) continue;
     for (const auto one : here)
       if (const auto own = fmt::format("--{}", one); has(own))
-        return fmt::format("; did you mean {}?", own);
+        return begins && begun != own ? fmt::format("; did you mean {} or {}?", begun, own)
+                                      : fmt::format("; did you mean {}?", own);
   }
   for (const auto& [of, elsewhere, text] : kAdvice)
     if (is_among(elsewhere, name) && has(fmt::format("--{}", of))) return fmt::format("; {}", text);

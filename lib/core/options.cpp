@@ -101,6 +101,13 @@ void expect_within(const Field& field, const T& value) {
   }
 }
 
+// Returns a name without leading dashes and with '-' between its words.
+std::string words_of(std::string_view name) {
+  std::string words(name.substr(std::min(name.find_first_not_of('-'), name.size())));
+  std::replace(words.begin(), words.end(), '_', '-');
+  return words;
+}
+
 // Returns the number of insertions, deletions, substitutions and transpositions between two words.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
@@ -221,7 +228,29 @@ void expect_within_bounds(const FieldList& fields) {
   }
 }
 
+std::string named_in_part(std::string_view word, const std::vector<std::string>& names) {
+  const std::string part = words_of(word);
+  std::string found;
+  int best = 4;
+  for (const auto& name : names) {
+    const std::string own = words_of(name);
+    const bool within = part.size() > 1 && (own + "-").find("-" + part + "-") != own.npos;
+    const int rank = own.size() <= part.size()                  ? 4
+                     : own.starts_with(part + "-")              ? 1
+                     : part.size() > 2 && own.starts_with(part) ? 2
+                     : within                                   ? 3
+                                                                : 4;
+    // Of names that fit equally, the shortest.
+    if (part.size() < 2 || rank > best || rank == 4) continue;
+    if (rank == best && name.size() >= found.size()) continue;
+    best = rank;
+    found = name;
+  }
+  return found;
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {
+  if (auto name = named_in_part(word, names); !name.empty()) return name;
   // Allow one edit for every three letters, and one for shorter words.
   constexpr std::size_t kLongest = 64;
   if (word.size() > kLongest) return {};

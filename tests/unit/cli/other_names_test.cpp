@@ -22,6 +22,11 @@ DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
   DOCTEST_CHECK(cli::hint_for_other_name("--dataset", train, false).empty());
   DOCTEST_CHECK(hint("--num-beams").empty());  // an option that this program lacks
   DOCTEST_CHECK(hint("--nonsense").empty());
+  // The beginning of an option's name may also be another program's name.
+  DOCTEST_CHECK(cli::hint_for_other_name("--vocab", {"--tokenizer", "--vocab-size"}, true) ==
+                "; did you mean --vocab-size or --tokenizer?");
+  DOCTEST_CHECK(cli::hint_for_other_name("--vocab", {"--tokenizer"}, true) ==
+                "; did you mean --tokenizer?");
   DOCTEST_CHECK(hint("--resume").empty());  // this program keeps no checkpoints
   DOCTEST_CHECK(cli::hint_for_other_name("--resume", {"--checkpoint-every"}, true) ==
                 "; rerun the command of a run to resume it");

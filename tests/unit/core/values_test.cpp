@@ -220,6 +220,18 @@ DOCTEST_TEST_CASE("the nearest name, where one is near") {
   DOCTEST_CHECK(core::nearest("colour", names).empty());
   DOCTEST_CHECK(core::nearest("x", names).empty());
   DOCTEST_CHECK(core::nearest("deed", names) == "seed");
+  // A part of a name comes before a misspelling: first words at its beginning, then a beginning, then
+  // words within.
+  const std::vector<std::string> flags = {"--tokenizer",    "--vocab-size", "--vocabulary",
+                                          "--batch-tokens", "--max-tokens", "--window"};
+  DOCTEST_CHECK(core::nearest("--vocab", flags) == "--vocab-size");
+  DOCTEST_CHECK(core::nearest("--voca", flags) == "--vocab-size");
+  DOCTEST_CHECK(core::nearest("--size", flags) == "--vocab-size");
+  DOCTEST_CHECK(core::nearest("--tokens", flags) == "--max-tokens");
+  DOCTEST_CHECK(core::nearest("--wind", flags) == "--window");
+  DOCTEST_CHECK(core::nearest("--vocab_siz", flags) == "--vocab-size");
+  DOCTEST_CHECK(core::nearest("--indow", flags) == "--window");
+  DOCTEST_CHECK(core::nearest("batch", {"max_batch", "batch_tokens"}) == "batch_tokens");
   DOCTEST_CHECK(core::nearest("--stream", {"--beam"}).empty());  // dashes are no letters
   DOCTEST_CHECK(core::did_you_mean("layer", names, "--") == "; did you mean --layers?");
   DOCTEST_CHECK(core::did_you_mean(std::string(100'000, 'x'), names).empty());
