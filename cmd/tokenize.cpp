@@ -116,7 +116,8 @@ int encode(const Options& options, const std::string& format, const cli::Context
 
 // Replaces folders by the texts in them.
 void find_texts(Options& options, const cli::Context& context) {
-  if (options.text.format != "text" || !options.text.document_separator.empty())
+  if (text::format_of(options.text.format) != text::Format::text ||
+      !options.text.document_separator.empty())
     core::fail(
         core::Code::usage,
         "--recursive: each file is a document; use --format text and no --document-separator");
@@ -146,7 +147,7 @@ text::LinePieces pieces_of(const Options& options) {
 
 void learn_in_part(Options& options, const cli::Context& context) {
   auto& text = options.text;
-  if (context.was_given("format") && text.format != "jsonl")
+  if (text.format != "auto" && text.format != "jsonl")
     core::fail(core::Code::usage, "--loss-on: requires JSON lines; give --format jsonl");
   for (const auto* option : {"field", "column"})
     if (context.was_given(option))
@@ -179,7 +180,7 @@ int tokenize(Options options, const cli::Context& context) {
   std::string format;
   if (!options.loss_on.empty())
     learn_in_part(options, context);
-  else if (!context.was_given("format") && !options.pairs && !options.recursive)
+  else if (!options.pairs && !options.recursive)
     format = options.text.follow(options.files);
   return learns ? learn_tokenizer(options, format, context) : encode(options, format, context);
 }

@@ -61,6 +61,7 @@ END
   note --title t text.txt -o text.html
   note --title t text.txt -o again.html
   cmp text.html again.html
+  note --title auto text.txt | cmp - <(note text.txt)
   grep -q "http-equiv=\"Content-Security-Policy\" content=\"default-src 'none';" text.html
   tokenize -q -t bytes text.txt --no-end-of-document -o text.shard.zst || tokenize -q -t bytes text.txt -o text.shard.zst
   note --json text.txt >text.jsonl

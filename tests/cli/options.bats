@@ -128,6 +128,28 @@ says() {
   return 0
 }
 
+@test "a word that a help explains is a value of the option" {
+  local program verb seen=0
+  for program in "$BIN"/*; do
+    for verb in '' $("$program" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z-]*\) .*/\1/p'); do
+      # shellcheck disable=SC2086  # no verb is no word
+      "$program" $verb --print-flags 2>/dev/null >flags || continue
+      # One of several words, or a number; any text may be a word.
+      wrong=$(awk -F '\t' '$3 ~ /[|]/ || $3 == "N" || $3 == "X" {
+        for (i = split("auto none all", words, " "); i > 0; i--)
+          if ($5 ~ "(^|[ ;[])" words[i] ": ") {
+            values = $3 ~ /[|]/ ? $3 : $5
+            gsub("(^|[ ;[])" words[i] ": ", "", values)
+            if (values !~ "(^|[^a-z-])" words[i] "([^a-z-]|$)") print $2, words[i]
+          }
+      }' flags)
+      [ -z "$wrong" ] || { echo "$program $verb: $wrong" && return 1; }
+      seen=$((seen + 1))
+    done
+  done
+  [ "$seen" -ge 1 ]
+}
+
 @test "counts are decimal, sizes of memory binary" {
   [ "$(gen-moons -n 2K | shard info --json - | grep -o '"elements":[0-9]*')" = '"elements":96000' ]
   bm25-pack --buffer-size 2K --print-config | grep -qx 'buffer-size = 2048'
@@ -159,6 +181,8 @@ says() {
   says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods 3
   says 64 "--perods: no such option; did you mean --periods?" gen-moons --perods=3
   says 64 "--colour: no such option; see --help" gen-moons --colour
+  says 64 "--vocab: no such option; did you mean --vocab-size or --tokenizer?" tokenize --vocab 4000
+  says 64 "--separator: no such option; did you mean --document-separator?" tokenize --separator x
   says 64 "a: unexpected argument" gen-moons a b
   says 64 "list: no such command; there are info, verify, cat, head, merge, split, import, export" shard list a
   says 64 "marge: no such command; did you mean merge?" shard marge a

@@ -98,6 +98,10 @@ numbers() { shard cat "$@" | tr '\n' ' ' | sed 's/ $//'; }
   tokenize -t bytes a.jsonl -o x.shard.zst 2>notes
   grep -q 'a.jsonl: read as JSON lines.*"text".*--format text' notes
   cmp x.shard.zst <(tokenize -q -t bytes --format jsonl a.jsonl)
+  tokenize -t bytes --format auto a.jsonl 2>notes | cmp - x.shard.zst
+  grep -q 'a.jsonl: read as JSON lines' notes
+  tokenize -t bytes --format auto --print-config >settings
+  tokenize -q --config settings a.jsonl | cmp - x.shard.zst
   zstd -q a.jsonl && gzip -k a.jsonl
   tokenize -q -t bytes a.jsonl.zst | cmp - x.shard.zst
   tokenize -q -t bytes a.jsonl.gz | cmp - x.shard.zst

@@ -200,7 +200,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   const MemoryPlan memory = evaluation.memory().without(stream.own);
   memory.expect_probabilities();
   page::AnnotatedText text;
-  text.title = options.title.empty() ? files[0] : options.title;
+  text.title = options.title == "auto" ? files[0] : options.title;
   text.sources = memory.names();
   text.model = loaded.folder + memory_in_words(text.sources);
 
@@ -267,7 +267,7 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
 page::AnnotatedText annotate_samples(const AnnotateOptions& options,
                                      const std::vector<std::string>& files) {
   page::AnnotatedText text;
-  text.title = options.title.empty() ? files[0] : options.title;
+  text.title = options.title == "auto" ? files[0] : options.title;
   text.model = "sample";
   for (const auto& path : files) {
     core::LineReader lines(shard::open_unpacked(path));

@@ -17,11 +17,11 @@ namespace infer {
 struct AnnotateOptions {
   EvaluationOptions evaluation;
   std::string tokenizer;
-  bool special = false;       ///< for a text: see text::parsing_special()
-  std::string from = "auto";  ///< format of the FILEs: shard, text, sample
-  std::string beside;         ///< a --per-token file of the same shards, for comparison; empty:
-                              ///< none
-  std::string title;          ///< empty: name of the first FILE
+  bool special = false;        ///< for a text: see text::parsing_special()
+  std::string from = "auto";   ///< format of the FILEs: shard, text, sample
+  std::string beside;          ///< a --per-token file of the same shards, for comparison; empty:
+                               ///< none
+  std::string title = "auto";  ///< auto: name of the first FILE
   std::int64_t cite_k = 3, likely = 5;
   std::int64_t most = 20'000;  ///< maximum number of tokens
   void fields(core::FieldList& f);

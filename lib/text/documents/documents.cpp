@@ -335,7 +335,7 @@ bool is_json_lines(const std::string& path) {
 }  // namespace
 
 Format format_of(std::string_view name) {
-  if (name == "text") return Format::text;
+  if (name == "text" || name == "auto") return Format::text;
   if (name == "jsonl") return Format::jsonl;
   if (name == "lines") return Format::lines;
   if (name == "wikitext") return Format::wikitext;

@@ -24,7 +24,10 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
                              const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
   core::OrderedJson json;
   const bool jsonl = format == Format::jsonl;
-  json["format"] = pairs ? "pairs" : jsonl ? "jsonl" : options.format;
+  json["format"] = pairs                      ? "pairs"
+                   : jsonl                    ? "jsonl"
+                   : options.format == "auto" ? "text"
+                                              : options.format;
   if (options.pieces)
     json["loss_on"] = options.loss_on;
   else if (jsonl)
@@ -52,7 +55,7 @@ void TextOptions::fields(core::FieldList& f) {
     "document boundaries: text: one document per file; lines, jsonl: per line; wikitext: per "
     "page, which begins with = Title =; parquet: per row; auto: by the file's name and first "
     "bytes",
-    {"text", "jsonl", "lines", "wikitext", "parquet"});
+    {"auto", "text", "jsonl", "lines", "wikitext", "parquet"});
   f("detokenise", detokenise,
     "wikitext: undo its tokenization ( @-@ , spaces before commas); counts of bytes and words "
     "remain those of the file");
@@ -99,7 +102,7 @@ void TextOptions::check(bool encodes) const {
 }
 
 DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
-  if (!document_separator.empty() && format != "text")
+  if (!document_separator.empty() && format_of(format) != Format::text)
     core::fail(core::Code::usage,
                "--document-separator: requires --format text; leave it out with {}", format);
   if (newlines == "lf" && format == "jsonl")
@@ -125,7 +128,7 @@ DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
 }
 
 std::string TextOptions::follow(const std::vector<std::string>& files) {
-  if (!document_separator.empty()) return {};
+  if (format != "auto" || !document_separator.empty()) return {};
   if (are_parquet(files)) {
     format = "parquet";
     return fmt::format("{}: read as Parquet; the \"{}\" of each row is a document", files[0],

@@ -18,7 +18,7 @@ namespace text {
 
 /// TextOptions says how files become documents and documents become tokens.
 struct TextOptions {
-  std::string format = "text", field = "text", document_separator;  ///< see DocumentOptions
+  std::string format = "auto", field = "text", document_separator;  ///< see DocumentOptions
   std::string column = "text";                                      ///< see DocumentOptions
   std::string end_of_document;                                      ///< see end_of_document_id()
   bool count_newlines = false;                                      ///< see EncodeOptions
@@ -42,10 +42,10 @@ struct TextOptions {
   void check(bool encodes) const;
   /// Returns the options of documents, for a tokenizer of bytes or another; `jobs` threads read.
   DocumentOptions documents(bool of_bytes = false, int jobs = 1) const;
-  /// Sets the format if it follows from the files, and returns a line that says so: JSON lines if
-  /// all names say so, Parquet if all first bytes say so. Otherwise, or if a separator is given,
-  /// returns an empty text. stdin is then judged by its content. Throws as are_json_lines() and
-  /// are_parquet() do.
+  /// Sets the format `auto` if it follows from the files, and returns a line that says so: JSON
+  /// lines if all names say so, Parquet if all first bytes say so. Otherwise, or if a separator is
+  /// given, returns an empty text, and `auto` is text. stdin is then judged by its content. Throws
+  /// as are_json_lines() and are_parquet() do.
   std::string follow(const std::vector<std::string>& files);
 };
 

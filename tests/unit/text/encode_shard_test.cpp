@@ -73,7 +73,7 @@ DOCTEST_TEST_CASE("files named .jsonl are JSON lines, unless a separator says te
   const auto plain = folder.file("x.txt", "a\n");
   text::TextOptions options;
   DOCTEST_CHECK(options.follow({plain}).empty());
-  DOCTEST_CHECK(options.format == "text");
+  DOCTEST_CHECK(options.format == "auto");
   options.document_separator = "#";
   DOCTEST_CHECK(options.follow({lines}).empty());
   options.document_separator.clear();
