@@ -88,8 +88,9 @@ class Socket {
 
 // The secret that both sides prove they know.
 struct Run {
-  explicit Run(const core::Launch& launch)
-      : key(launch.key), name(fmt::format("{}/{}", launch.size, launch.name)) {}
+  explicit Run(const core::Launch& launch) : Run(launch, launch.size) {}
+  Run(const core::Launch& launch, std::int64_t size)
+      : key(launch.key), name(fmt::format("{}/{}", size, launch.name)) {}
   std::string of_rank(std::string_view nonces, std::size_t rank) const {
     return proof(key, fmt::format("rank {} of {} ", rank, name).append(nonces));
   }
@@ -97,6 +98,26 @@ struct Run {
     return proof(key, fmt::format("first, to rank {} of {} ", rank, name).append(nonces));
   }
   std::string key, name;
+};
+
+// What a process sent that was not let in.
+struct Refused {
+  std::size_t rank = 0;
+  std::string nonces, proof;
+  bool there = false;  // its proof is right, but the rank has joined
+
+  // Returns why, as far as the proof says.
+  std::string why(const core::Launch& launch) const {
+    if (there) return fmt::format("two processes are rank {}", rank);
+    constexpr std::int64_t kMostTried = 4096;
+    for (std::int64_t size = 1; size <= kMostTried; ++size)
+      if (size != launch.size && equal_proofs(proof, Run(launch, size).of_rank(nonces, rank)))
+        return fmt::format("a process is rank {} of {}, but this run has {}", rank, size,
+                           launch.size);
+    return fmt::format(
+        "a process that says it is rank {} has another TESSERA_RANKS_KEY or belongs to another run",
+        rank);
+  }
 };
 
 // A socket address of any family.
@@ -203,7 +224,8 @@ int wait_ms(Clock::time_point until) {
 class Meeting::Server {
  public:
   explicit Server(const core::Launch& launch)
-      : run_(launch),
+      : launch_(launch),
+        run_(launch),
         size_(launch.size),
         local_(launch.one_machine),
         listeners_(listeners_of(launch)),
@@ -232,7 +254,8 @@ class Meeting::Server {
   std::string get(const std::string& key, Clock::time_point until) {
     std::unique_lock lock(mutex_);
     if (!stored_.wait_until(lock, until, [&] { return values_.contains(key); }))
-      fail_to_meet("another rank did not join in time");
+      fail_to_meet("another rank did not join in time" +
+                   (refused_ ? "; " + refused_->why(launch_) : ""));
     return values_.at(key);
   }
 
@@ -326,10 +349,14 @@ class Meeting::Server {
     const std::string nonces = peer.nonce + peer.in.substr(kGreeting.size(), kNonceBytes);
     const bool there = std::any_of(peers_.begin(), peers_.end(),
                                    [&](const Peer& other) { return other.rank == rank; });
-    peer.gone = rank == 0 || rank >= used_.size() || there ||
-                !equal_proofs(peer.in.substr(kGreetingBytes + kNumberBytes, kProofBytes),
-                              run_.of_rank(nonces, rank));
-    if (peer.gone) return;
+    const std::string proof = peer.in.substr(kGreetingBytes + kNumberBytes, kProofBytes);
+    const bool proven = equal_proofs(proof, run_.of_rank(nonces, rank));
+    peer.gone = rank == 0 || rank >= used_.size() || there || !proven;
+    if (peer.gone) {
+      const std::lock_guard lock(mutex_);
+      refused_ = Refused{rank, nonces, proof, proven && there};
+      return;
+    }
     peer.rank = rank;
     peer.in.erase(0, kHelloBytes);
     peer.out += run_.of_first(nonces, rank);
@@ -373,6 +400,7 @@ class Meeting::Server {
     if (sent < 0 && errno != EAGAIN && errno != EINTR) peer.gone = true;
   }
 
+  const core::Launch launch_;
   const Run run_;
   const std::int64_t size_;
   const bool local_;
@@ -382,6 +410,7 @@ class Meeting::Server {
   std::mutex mutex_;         // guards the members below
   std::condition_variable stored_;
   bool end_ = false;
+  std::optional<Refused> refused_;  // the last one
   std::map<std::string, std::string> values_;
   std::vector<std::pair<std::size_t, std::size_t>> used_;  // keys and bytes of each rank
   std::thread thread_;                                     // last: it uses the other members
@@ -443,7 +472,7 @@ class Meeting::Client {
     }
     why =
         "the program that listens there is not rank 0 of this run, or has another "
-        "TESSERA_RANKS_KEY";
+        "TESSERA_RANKS_KEY or number of ranks";
     if (!is_same_user(socket_.fd(), launch.one_machine)) return false;
     const std::string greeting = receive_or_nothing(kGreetingBytes, until);
     if (!greeting.starts_with(kGreeting)) return false;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <future>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.h"
@@ -121,16 +122,34 @@ DOCTEST_TEST_CASE("another key, size or name, or a rank that is there already, d
   const auto refused = [&] {
     return rank_one(other, seconds(1)).find("not rank 0 of this run") != std::string::npos;
   };
+  // What rank 0 says of its missing rank.
+  const auto said = [&](std::string_view why) {
+    try {
+      first.get("never", std::chrono::milliseconds(10));
+    } catch (const std::exception& error) {
+      DOCTEST_INFO(error.what());
+      DOCTEST_CHECK(std::string_view(error.what()).find(why) != std::string_view::npos);
+    }
+  };
+  said("another rank did not join in time");
   DOCTEST_CHECK(refused());
+  said("in time; a process that says it is rank 1 has another TESSERA_RANKS_KEY or belongs to");
   other.key = with_key.key;
   other.size = 3;
   DOCTEST_CHECK(refused());
+  said("in time; a process is rank 1 of 3, but this run has 2");
+  other.rank = 2;
+  DOCTEST_CHECK(refused());
+  said("a process is rank 2 of 3, but this run has 2");
+  other.rank = 1;
   other.size = 2;
   other.name = ".1";
   DOCTEST_CHECK(refused());
+  said("belongs to another run");
   other.name = ".0";
   ranks::Meeting second(other, seconds(20));
   DOCTEST_CHECK(refused());
+  said("two processes are rank 1");
   DOCTEST_CHECK(second.get("zero", seconds(20)) == "from 0");
 }
 
