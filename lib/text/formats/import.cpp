@@ -1,7 +1,11 @@
 #include "text/formats/import.h"
 #include "text/tokenizer/base64.h"
 
+#include <functional>
 #include <map>
+#include <queue>
+#include <tuple>
+#include <vector>
 
 #include "core/error.h"
 #include "core/io.h"
@@ -65,23 +69,32 @@ Vocabulary read_ranks(const NamedText& file) {
 std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabulary& vocabulary,
                                                                  std::string_view token,
                                                                  std::uint32_t limit) {
-  std::vector<std::size_t> start;  // start of each part; token.size() last
-  for (std::size_t i = 0; i <= token.size(); ++i) start.push_back(i);
-  while (start.size() > 3) {
-    std::uint32_t best = limit;
-    std::size_t at = 0;
-    for (std::size_t i = 0; i + 2 < start.size(); ++i) {
-      const auto id = vocabulary.id_of(token.substr(start[i], start[i + 2] - start[i]));
-      if (id && *id < best) {
-        best = *id;
-        at = i;
-      }
-    }
-    if (best == limit) return std::nullopt;
-    start.erase(start.begin() + static_cast<std::ptrdiff_t>(at + 1));
+  const std::size_t size = token.size();
+  std::vector<std::size_t> end, before;  // of the part that begins here; 0: none does
+  for (std::size_t i = 0; i < size; ++i) end.push_back(i + 1), before.push_back(i - 1);
+  using Joint = std::tuple<std::uint32_t, std::size_t, std::size_t>;  // rank, begin, end
+  std::priority_queue<Joint, std::vector<Joint>, std::greater<>> joints;
+  const auto add = [&](std::size_t at) {
+    if (end[at] == size) return;
+    const std::size_t to = end[end[at]];
+    const auto id = vocabulary.id_of(token.substr(at, to - at));
+    if (id && *id < limit) joints.emplace(*id, at, to);
+  };
+  for (std::size_t i = 0; i < size; ++i) add(i);
+  std::size_t parts = size;
+  while (parts > 2 && !joints.empty()) {
+    const auto [rank, at, to] = joints.top();
+    joints.pop();
+    const std::size_t middle = end[at];
+    if (middle == 0 || middle == size || end[middle] != to) continue;  // merged otherwise since
+    end[at] = to, end[middle] = 0, --parts;
+    if (to < size) before[to] = at;
+    if (at > 0) add(before[at]);
+    add(at);
   }
-  const auto left = vocabulary.id_of(token.substr(0, start[1]));
-  const auto right = vocabulary.id_of(token.substr(start[1]));
+  if (parts > 2) return std::nullopt;
+  const auto left = vocabulary.id_of(token.substr(0, end[0]));
+  const auto right = vocabulary.id_of(token.substr(end[0]));
   if (!left || !right) return std::nullopt;
   return std::pair(*left, *right);
 }
