@@ -56,7 +56,7 @@ std::vector<double> rope_frequencies(const RopeOptions& rope, std::int64_t d) {
     };
     const double first = std::max(std::floor(pair_of(rope.fast_beta)), 0.0);
     const double last = std::min(std::ceil(pair_of(rope.slow_beta)), width - 1);
-    const double span = last > first ? last - first : 1e-3;
+    const double span = last != first ? last - first : 1e-3;
     blend([&](std::size_t i) { return 1 - (static_cast<double>(i) - first) / span; });
   }
   return frequencies;
