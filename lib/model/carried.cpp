@@ -69,6 +69,8 @@ Carried carried_of(const Loaded& loaded) {
   if (loaded.family.empty()) return carried;
   for (const char* key : kIds) {
     const auto found = loaded.config.find(key);
+    // A GGUF file without an id has none; a folder of transformers has its class's.
+    if (found == loaded.config.end() && is_gguf(loaded.folder)) carried.ids[key] = nullptr;
     if (found == loaded.config.end()) continue;
     if (found->is_null() && loaded.tokenizer.empty())
       carried.unknown.emplace(key);

@@ -1,5 +1,7 @@
 #include "model/folder.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -130,6 +132,9 @@ StoredConfig parse_config_of(const std::string& folder) {
         fmt::format("{}: loads the text part of the model without its image part", stored.path));
     stored.json = text_config(stored.json);
   }
+  if (const auto& ignored = stored.config.ignored; !ignored.empty())
+    nn::say(fmt::format("{}: ignores {}, as transformers' {} does", stored.path,
+                        fmt::join(ignored, ", "), stored.config.family->row.architecture));
   return stored;
 }
 

@@ -157,13 +157,14 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
     config.facts = parse_facts(own, origin);
     if (config.family != nullptr) {
-      if (family_of(config.options, type) != config.family)
-        fail(Code::bad_config, "{}: \"model_type\" is {}, but \"{}\" describes another shape",
-             origin, type, kOwn);
+      if (const auto other = unlike(*config.family, config.options); !other.empty())
+        fail(Code::bad_config, "{}: \"model_type\" is {}, but in \"{}\" {}", origin, type, kOwn,
+             other);
       expect_same(config, json, origin);
     }
   } else if (config.family != nullptr) {
     config.options = family_options(*config.family, json, origin, &config.vocabulary);
+    config.ignored = ignored_keys(config.family->row, json);
     if (config.family->factors != nullptr)
       config.factors = config.family->factors(ConfigKeys(json, origin));
   } else {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/hash.h"
 #include "core/json.h"
@@ -34,6 +35,8 @@ struct Config {
   bool part = false;
   /// Whether the head, which the files tie to the embedding, is a matrix of its own in the model.
   bool untied = false;
+  /// Keys with a value that other classes of transformers compute and this family's ignores.
+  std::vector<std::string> ignored{};
   TrainingFacts facts;
 };
 

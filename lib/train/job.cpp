@@ -10,6 +10,7 @@
 #include "model/model_config.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/memory_rule.h"
+#include "nn/base/say.h"
 #include "nn/layers/layer_memory_lengths.h"
 #include "shard/text_reader.h"
 #include "text/formats/tokenizer_json.h"
@@ -295,6 +296,7 @@ void describe(const Job& job, const From& from, Run& run) {
   run.facts["segment"] = run.recipe.batches.segment;
   // The model keeps its family, even if an earlier family has the same shape.
   const auto* const family = model::family_of(run.model->options);
+  if (!run.lora) nn::say(model::without_family(run.model->options));
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
     run.facts["family"] = from.family;
   run.facts["training"] = training_facts(job, run, from.fingerprint);

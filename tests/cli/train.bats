@@ -155,7 +155,7 @@ assert first < 3.9, first
 config = json.load(open("trime/config.json"))["tessera"]
 assert config["model"]["d_model"] == 16 and config["memory"] == "local,long", config'
   run --separate-stderr -0 train --from plain --segment 32 --plan --json "$data/train.shard.zst"
-  [ "$stderr" = "train: --from: rate 2e-5, one epoch; --lr and --steps set others" ]
+  [[ $stderr == *"train: --from: rate 2e-5, one epoch; --lr and --steps set others" ]]
   run -64 train --from plain --layers 2 --steps 20 -o other "$data/train.shard.zst"
   [[ $output == *"--layers: plain has 1, not 2"* ]]
   head -c 3000 "$data/train.txt" >small.txt
@@ -357,4 +357,30 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
   echo '{"model_type": "gpt2"}' >foreign/config.json
   run -64 train "${tiny[@]}" --steps 3 -o foreign "$data/train.shard.zst"
   [ "$(cat foreign/config.json)" = '{"model_type": "gpt2"}' ]
+}
+
+@test "a family of transformers is written only if its class computes the model; else a line says what differs" {
+  local llama="--positions rope --norm-kind rms --feed-forward gated --activation silu --no-scale-embedding"
+  local options family line
+  # Options, the family or none, and what the line says.
+  while IFS='|' read -r options family line; do
+    rm -rf model
+    # shellcheck disable=SC2086  # words
+    run --separate-stderr -0 train --layers 2 --d-model 16 --heads 2 --segment 32 --batch 4 -j 1 $llama $options --steps 1 -o model "$data/train.shard.zst"
+    [ "$(python3 -c 'import json; print(json.load(open("model/config.json")).get("model_type", "none"))')" = "$family" ]
+    if [ "$family" = none ]; then
+      [[ $stderr == *"train: config.json: no family of transformers computes this model, so only Tessera loads it; $line"* ]]
+    else
+      [[ $stderr != *"no family"* ]]
+    fi
+  done <<'END'
+--no-bias|llama|
+--no-bias --rope-partial-factor 0.5|phi3|
+--rope-partial-factor 0.5 --bias-of qkv|none|the nearest is qwen2, but rope_partial_factor is 0.5, not 1.0
+--no-bias --rope-partial-factor 0.5 --rope-scaling linear --rope-factor 2|none|the nearest is llama, but rope_partial_factor is 0.5, not 1.0
+--no-bias --attention-softcap 2|none|the nearest is llama, but attention_softcap is 2.0, not 0.0
+--no-bias --attention-window 5 --attention-window 3|none|the nearest is
+--no-bias --rope-skip 2 --attention-window 5|smollm3|
+--no-bias --norm sublayer --qk-norm whole --attention-window 5 --attention-window none --rope-theta 500|olmo3|
+END
 }

@@ -40,22 +40,22 @@ T value_or(const core::Json& object, const char* key, T otherwise, const std::st
 }  // namespace
 
 ConfigKeys::ConfigKeys(const core::Json& object, std::string origin)
-    : object_(object), origin_(std::move(origin)) {}
+    : object_(&object), origin_(std::move(origin)) {}
 
 bool ConfigKeys::has(const char* key) const {
-  return object_.contains(key) && !object_[key].is_null();
+  return object_->contains(key) && !(*object_)[key].is_null();
 }
 
 bool ConfigKeys::is_null(const char* key) const {
-  return object_.contains(key) && object_[key].is_null();
+  return object_->contains(key) && (*object_)[key].is_null();
 }
 
 double ConfigKeys::number(const char* key, double otherwise) const {
-  return value_or(object_, key, otherwise, origin_);
+  return value_or(*object_, key, otherwise, origin_);
 }
 
 std::int64_t ConfigKeys::whole(const char* key, std::int64_t otherwise) const {
-  return value_or(object_, key, otherwise, origin_);
+  return value_or(*object_, key, otherwise, origin_);
 }
 
 std::int64_t ConfigKeys::size(const char* key, std::int64_t otherwise) const {
@@ -64,17 +64,17 @@ std::int64_t ConfigKeys::size(const char* key, std::int64_t otherwise) const {
 }
 
 bool ConfigKeys::truth(const char* key, bool otherwise) const {
-  return value_or(object_, key, otherwise, origin_);
+  return value_or(*object_, key, otherwise, origin_);
 }
 
 std::string ConfigKeys::text(const char* key, const std::string& otherwise) const {
-  return value_or(object_, key, otherwise, origin_);
+  return value_or(*object_, key, otherwise, origin_);
 }
 
 std::vector<std::string> ConfigKeys::texts(const char* key) const {
   std::vector<std::string> all;
   if (!has(key)) return all;
-  const core::Json& list = object_[key];
+  const core::Json& list = (*object_)[key];
   if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
   for (const auto& item : list) {
     if (!item.is_string()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
@@ -86,7 +86,7 @@ std::vector<std::string> ConfigKeys::texts(const char* key) const {
 std::vector<std::int64_t> ConfigKeys::wholes(const char* key) const {
   std::vector<std::int64_t> all;
   if (!has(key)) return all;
-  const core::Json& list = object_[key];
+  const core::Json& list = (*object_)[key];
   if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
   for (const auto& item : list) {
     if (!item.is_number_integer())
@@ -99,7 +99,7 @@ std::vector<std::int64_t> ConfigKeys::wholes(const char* key) const {
 std::vector<double> ConfigKeys::numbers(const char* key) const {
   std::vector<double> all;
   if (!has(key)) return all;
-  const core::Json& list = object_[key];
+  const core::Json& list = (*object_)[key];
   if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
   for (const auto& item : list) {
     if (!item.is_number()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
@@ -115,8 +115,8 @@ std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
   const auto expect = [&](bool holds) {
     if (!holds) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
   };
-  expect(object_[key].is_array());
-  for (const auto& run : object_[key]) {
+  expect((*object_)[key].is_array());
+  for (const auto& run : (*object_)[key]) {
     expect(run.is_array() && run.size() == 2 && run[0].is_array() && run[1].is_number_unsigned());
     const auto times = run[1].get<std::uint64_t>();
     for (std::uint64_t i = 0; i < times && !run[0].empty(); ++i)
@@ -130,9 +130,9 @@ std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
 
 ConfigKeys ConfigKeys::object(const char* key) const {
   if (!has(key)) return {nothing(), origin_};
-  if (!object_[key].is_object())
+  if (!(*object_)[key].is_object())
     fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-  return {object_[key], origin_};
+  return {(*object_)[key], origin_};
 }
 
 std::int64_t ConfigKeys::required(const char* key) const {

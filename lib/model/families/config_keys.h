@@ -10,7 +10,7 @@
 
 namespace model {
 
-/// A config.json object. All member functions throw Error{bad_config} with origin and key.
+/// A config.json object, which must outlive it. All member functions throw Error{bad_config} with origin and key.
 class ConfigKeys {
  public:
   ConfigKeys(const core::Json& object, std::string origin);
@@ -18,6 +18,7 @@ class ConfigKeys {
   const std::string& origin() const { return origin_; }
   bool has(const char* key) const;      ///< present and not null
   bool is_null(const char* key) const;  ///< present and null
+  bool empty() const { return object_->empty(); }
   double number(const char* key, double otherwise) const;
   std::int64_t whole(const char* key, std::int64_t otherwise) const;
   /// Behaves like whole(), and refuses 0, which nn's options would take for "not set".
@@ -38,7 +39,7 @@ class ConfigKeys {
   [[noreturn]] void unsupported(const char* key, const std::string& value) const;
 
  private:
-  const core::Json& object_;
+  const core::Json* object_;
   std::string origin_;
 };
 

@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
+#include "model/families/layer_types.h"
 
 namespace model {
 namespace {
@@ -29,9 +31,26 @@ const std::vector<const Family*>& families() {
   return all;
 }
 
+// Removes what does not affect the function: the last layers' turns, scaling that is off, the scale
+// and the local angles that are the usual ones.
+void normalise(nn::TransformerOptions& options, const nn::HeadShape& heads, std::int64_t layers) {
+  const nn::RopeOptions usual;
+  auto& windows = options.attention_window;
+  const auto pattern = windows;
+  windows.resize(pattern.empty() ? 0 : static_cast<std::size_t>(layers));
+  for (std::size_t i = 0; i < windows.size(); ++i) windows[i] = pattern[i % pattern.size()];
+  if (widest(windows) == 0) windows.clear();
+  const double scale = options.attention_scale * std::sqrt(static_cast<double>(heads.width));
+  if (std::abs(scale - 1) < 1e-12) options.attention_scale = 0;
+  auto& rope = options.rope;
+  if (options.positions != "rope") rope = usual;
+  if (rope.skip > layers) rope.skip = 0;
+  if (windows.empty() || (rope.scaling == "none" && rope.local_theta == rope.theta))
+    rope.local_theta = 0;
+}
+
 // Returns the options that determine the function of a model without memories.
 core::OrderedJson function_of(const nn::ModelOptions& options) {
-  const nn::ModelOptions usual;
   nn::ModelOptions kept;
   kept.arch = options.arch;
   kept.transformer = options.transformer;
@@ -47,17 +66,11 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   const auto heads = nn::head_shape(options.shape, options.transformer);
   kept.transformer.kv_heads = heads.kv_heads;
   kept.transformer.d_head = heads.width;
-  auto& windows = kept.transformer.attention_window;
-  const auto pattern = windows;
-  if (std::all_of(windows.begin(), windows.end(), [](auto window) { return window == 0; }))
-    windows.clear();
-  for (auto i = std::ssize(windows); i > 0 && i < kept.shape.layers; ++i)
-    windows.push_back(pattern[static_cast<std::size_t>(i) % pattern.size()]);
+  normalise(kept.transformer, heads, options.shape.layers);
   kept.transformer.bias = false;
   kept.transformer.bias_of.clear();
   for (const char* part : {"qkv", "output", "feed-forward", "norm"})
     if (options.transformer.has_bias(part)) kept.transformer.bias_of.emplace_back(part);
-  if (kept.transformer.positions != "rope") kept.transformer.rope = usual.transformer.rope;
   core::FieldList all = core::list_fields(kept);
   return core::fields_to_json(all);
 }
@@ -91,6 +104,31 @@ std::vector<std::int64_t> rows_of(std::size_t pieces, const nn::ModelOptions& op
   return {heads.d_query(), heads.d_key(), heads.d_key()};
 }
 
+// Returns how the family's class differs from the options: it computes what reading gives of the
+// config.json that would be written.
+std::vector<std::string> differences(const Family& family, const nn::ModelOptions& options) {
+  if (options.arch != "transformer")
+    return {fmt::format("arch is {}, not transformer", options.arch)};
+  if (!options.vocabulary.cutoffs.empty()) return {"cutoffs is not empty"};
+  if (options.memory_layer.any())
+    return {fmt::format("memory_layer is {}, not none", options.memory_layer.kind)};
+  const auto config = core::parse_json(core::dump(family_config(family, options, 1, -1)), "");
+  std::int64_t vocabulary = 0;
+  nn::ModelOptions said;
+  try {
+    said = family_options(family, config, std::string(family.type), &vocabulary);
+  } catch (const core::Error& error) {
+    return {error.what()};  // the family's own reader refuses these options
+  }
+  const auto asked = function_of(options), given = function_of(said);
+  std::vector<std::string> different;
+  for (const auto& [key, value] : asked.items())
+    if (value != given.at(key))
+      different.push_back(
+          fmt::format("{} is {}, not {}", key, core::dump(value), core::dump(given.at(key))));
+  return different;
+}
+
 }  // namespace
 
 std::vector<std::string> family_names() {
@@ -107,26 +145,25 @@ const Family& family_named(const std::string& type, const std::string& origin) {
 }
 
 std::string unlike(const Family& family, const nn::ModelOptions& options) {
-  if (options.arch != "transformer")
-    return fmt::format("arch is {}, not transformer", options.arch);
-  if (!options.vocabulary.cutoffs.empty()) return "cutoffs is not empty";
-  if (options.memory_layer.any())
-    return fmt::format("memory_layer is {}, not none", options.memory_layer.kind);
-  const auto config = core::parse_json(core::dump(family_config(family, options, 1, -1)), "");
-  std::int64_t vocabulary = 0;
-  nn::ModelOptions said;
-  try {
-    said = family_options(family, config, std::string(family.type), &vocabulary);
-  } catch (const core::Error& error) {
-    return error.what();  // the family's own reader refuses these options
+  return fmt::format("{}", fmt::join(differences(family, options), ", "));
+}
+
+std::string without_family(const nn::ModelOptions& options) {
+  if (options.arch != "transformer") return {};
+  const Family* nearest = nullptr;
+  std::vector<std::string> fewest;
+  for (const Family* family : families()) {
+    const auto different = differences(*family, options);
+    if (different.empty()) return {};
+    // A refusal hides other differences.
+    const bool refused = different[0].starts_with(std::string(family->type) + ':');
+    if (nearest != nullptr && (refused || different.size() >= fewest.size())) continue;
+    nearest = family, fewest = different;
   }
-  const auto asked = function_of(options), given = function_of(said);
-  std::vector<std::string> different;
-  for (const auto& [key, value] : asked.items())
-    if (value != given.at(key))
-      different.push_back(
-          fmt::format("{} is {}, not {}", key, core::dump(value), core::dump(given.at(key))));
-  return fmt::format("{}", fmt::join(different, ", "));
+  return fmt::format(
+      "config.json: no family of transformers computes this model, so only Tessera loads it; the "
+      "nearest is {}, but {}",
+      nearest->type, fmt::join(fewest, ", "));
 }
 
 const Family* family_of(const nn::ModelOptions& options, const std::string& preferred) {
@@ -143,14 +180,15 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
                                 std::int64_t vocabulary, std::int64_t end_of_document) {
   core::OrderedJson config;
   config["model_type"] = family.type;
-  config["architectures"] = {family.architecture};
+  config["architectures"] = {family.row.architecture};
   config["vocab_size"] = vocabulary;
-  family.keys(options, config);
+  family.keys(options, family.row, config);
   config["tie_word_embeddings"] = options.vocabulary.tied;
   const core::OrderedJson id =
       end_of_document < 0 ? core::OrderedJson(nullptr) : core::OrderedJson(end_of_document);
   config["bos_token_id"] = id;
   config["eos_token_id"] = id;
+  config["pad_token_id"] = nullptr;  // a class's own would be another token, or none
   return config;
 }
 
@@ -158,7 +196,10 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
                                 const std::string& origin, std::int64_t* vocabulary) {
   const ConfigKeys keys(config, origin);
   *vocabulary = keys.required("vocab_size");
-  nn::ModelOptions options = family.options(keys);
+  keys.expect("is_causal", true, true);
+  keys.expect("use_bidirectional_attention", false, false);
+  if (keys.has("per_layer_config")) keys.unsupported("per_layer_config", "a value");
+  nn::ModelOptions options = family.options(keys, family.row);
   options.arch = "transformer";
   expect_bounded(options, origin);
   return options;
@@ -185,6 +226,25 @@ nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
   if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
   options.vocabulary.scale_embedding = false;
   return options;
+}
+
+void read_kv_heads(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options) {
+  const auto heads = options.shape.heads;
+  const bool all = keys.is_null("num_key_value_heads") || row.kv_heads == 0;
+  const auto kv_heads = keys.size("num_key_value_heads", all ? heads : row.kv_heads);
+  options.transformer.kv_heads = kv_heads == heads ? 0 : kv_heads;
+}
+
+void read_head_width(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options) {
+  const auto& shape = options.shape;
+  const bool divides = shape.d_model % shape.heads == 0;
+  if (row.divided && !divides)
+    keys.unsupported("num_attention_heads", "a number that does not divide hidden_size");
+  const auto width = keys.size("head_dim", keys.is_null("head_dim") ? 0 : row.d_head);
+  const bool usual = divides && width == shape.d_model / shape.heads;
+  if (row.fixed_head && width > 0 && !usual)
+    keys.unsupported("head_dim", "a number other than hidden_size / num_attention_heads");
+  options.transformer.d_head = usual ? 0 : width;
 }
 
 std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/json.h"
+#include "model/families/class_row.h"
 #include "model/families/config_keys.h"
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
@@ -46,19 +47,23 @@ struct WeightFactor {
 };
 
 struct Family {
-  std::string_view type;          ///< "model_type"
-  std::string_view architecture;  ///< element of "architectures"
-  std::string_view base;          ///< prefix of all names except the head's; "model."
+  /// Returns the options. Throws Error{bad_config} for a key that is missing, wrong or unsupported.
+  using Options = nn::ModelOptions (*)(const ConfigKeys& keys, const ClassRow& row);
+  /// Writes the keys for the options, except those common to all families (family_config).
+  using Keys = void (*)(const nn::ModelOptions& options, const ClassRow& row,
+                        core::OrderedJson& config);
+
+  const ClassRow& row;
+  std::string_view base;  ///< prefix of all names except the head's; "model."
   std::vector<ModuleNames> modules;
   /// Suffixes of tensor names that are no weights.
   std::vector<std::string_view> buffers;
-  /// Returns the options. Throws Error{bad_config} for a key that is missing, wrong or unsupported.
-  nn::ModelOptions (*options)(const ConfigKeys& keys);
-  /// Writes the keys for the options, except those common to all families (common_keys).
-  void (*keys)(const nn::ModelOptions& options, core::OrderedJson& config);
+  Options options;
+  Keys keys;
   /// Returns the factors for a config.json, whose options describe the weights after
   /// multiplication; null: no factors. Files written with keys() need none.
   std::vector<WeightFactor> (*factors)(const ConfigKeys& keys) = nullptr;
+  std::string_view type = row.type;  ///< "model_type"
 };
 
 /// Returns the family with this model_type. Throws Error{bad_config} that names it and the known
@@ -70,8 +75,11 @@ const Family* family_of(const nn::ModelOptions& options, const std::string& pref
 /// Returns all model_types.
 std::vector<std::string> family_names();
 /// Returns why the family does not support the options, such as "positions is learned, not rope";
-/// empty if it does.
+/// empty if it does: then its class in transformers computes the model from family_config().
 std::string unlike(const Family& family, const nn::ModelOptions& options);
+/// Returns a note that no family supports the options, with the nearest one and why; empty: some
+/// family does, or the architecture is not that of any.
+std::string without_family(const nn::ModelOptions& options);
 
 /// Returns the complete config.json. `end_of_document`: token that ends a text; -1: none.
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
@@ -88,6 +96,9 @@ void expect_bounded(const nn::ModelOptions& options, const std::string& origin);
 /// Returns, for a family's options(), the width, layers, heads and feed-forward width (key `d_ff`)
 /// of a config.json, with an unscaled embedding.
 nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff);
+/// Set kv_heads and d_head after sized().
+void read_kv_heads(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options);
+void read_head_width(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options);
 
 /// Rows of a weight that form a tensor of the file.
 struct Piece {

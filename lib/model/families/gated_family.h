@@ -8,25 +8,16 @@
 #include <vector>
 
 #include "core/json.h"
+#include "model/families/class_row.h"
 #include "model/families/config_keys.h"
 #include "model/families/family.h"
 
 namespace model {
 
-/// Defaults of absent keys.
-struct GatedDefaults {
-  std::int64_t context = 2048;
-  std::int64_t d_head = 0;  ///< 0: hidden_size / num_attention_heads
-  double epsilon = 1e-6;
-  bool tied = false;
-  const char* width_key = "intermediate_size";  ///< of the feed-forward networks
-  const char* activation_key = "hidden_act";
-  const char* activation = "silu";
-};
-
-nn::ModelOptions gated_options(const ConfigKeys& keys, const GatedDefaults& defaults);
-void put_gated(const nn::ModelOptions& options, core::OrderedJson& config,
-               const GatedDefaults& defaults = {});
+/// Reads what the row describes: shape, biases, windows, angles.
+nn::ModelOptions gated_options(const ConfigKeys& keys, const ClassRow& row);
+/// Writes the keys of what gated_options() reads, defaults too.
+void put_gated(const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config);
 
 /// Selects biases of these kinds only.
 void set_biases(nn::ModelOptions& options, std::vector<std::string> kinds);
@@ -34,8 +25,7 @@ void set_biases(nn::ModelOptions& options, std::vector<std::string> kinds);
 /// Returns the locations of the weights; `norm1` and `norm2` are the names of ln_1 and ln_2.
 std::vector<ModuleNames> gated_modules(std::string_view norm1, std::string_view norm2);
 
-Family gated_family(std::string_view type, std::string_view architecture,
-                    nn::ModelOptions (*options)(const ConfigKeys&),
-                    void (*keys)(const nn::ModelOptions&, core::OrderedJson&));
+Family gated_family(std::string_view type, Family::Options options = gated_options,
+                    Family::Keys keys = put_gated);
 
 }  // namespace model

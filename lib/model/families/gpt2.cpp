@@ -6,7 +6,7 @@
 namespace model {
 namespace {
 
-nn::ModelOptions gpt2_options(const ConfigKeys& keys) {
+nn::ModelOptions gpt2_options(const ConfigKeys& keys, const ClassRow& /*row*/) {
   nn::ModelOptions options;
   auto& shape = options.shape;
   options.vocabulary.scale_embedding = false;
@@ -28,7 +28,8 @@ nn::ModelOptions gpt2_options(const ConfigKeys& keys) {
   return options;
 }
 
-void gpt2_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+void gpt2_keys(const nn::ModelOptions& options, const ClassRow& /*row*/,
+               core::OrderedJson& config) {
   const auto& shape = options.shape;
   config["n_positions"] = options.transformer.context;
   config["n_embd"] = shape.d_model;
@@ -49,8 +50,7 @@ const Family& gpt2_family() {
     return ModuleNames{name, {name}, layout};
   };
   static const Family family{
-      .type = "gpt2",
-      .architecture = "GPT2LMHeadModel",
+      .row = class_row("gpt2"),
       .base = "transformer.",
       .modules = {same("transformer.wte"), same("transformer.wpe"), same("transformer.h.N.ln_1"),
                   same("transformer.h.N.attn.c_attn", Layout::transposed),

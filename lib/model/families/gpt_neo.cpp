@@ -23,7 +23,7 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
   return windows;
 }
 
-nn::ModelOptions neo_options(const ConfigKeys& keys) {
+nn::ModelOptions neo_options(const ConfigKeys& keys, const ClassRow& /*row*/) {
   nn::ModelOptions options;
   auto& shape = options.shape;
   options.vocabulary.scale_embedding = false;
@@ -46,7 +46,7 @@ nn::ModelOptions neo_options(const ConfigKeys& keys) {
   return options;
 }
 
-void neo_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+void neo_keys(const nn::ModelOptions& options, const ClassRow& /*row*/, core::OrderedJson& config) {
   const auto& shape = options.shape;
   const auto& windows = options.transformer.attention_window;
   config["hidden_size"] = shape.d_model;
@@ -75,8 +75,7 @@ void neo_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
 const Family& gpt_neo_family() {
   const auto same = [](std::string_view name) { return ModuleNames{name, {name}}; };
   static const Family family{
-      .type = "gpt_neo",
-      .architecture = "GPTNeoForCausalLM",
+      .row = class_row("gpt_neo"),
       .base = "transformer.",
       .modules = {same("transformer.wte"),
                   same("transformer.wpe"),

@@ -15,7 +15,6 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
   const auto types = keys.texts("layer_types");
   if (keys.has("layer_types") && std::ssize(types) != layers)
     keys.unsupported("layer_types", "a number of layers other than num_hidden_layers");
-  if (window < 1) keys.unsupported("sliding_window", "an empty window");
   std::vector<std::int64_t> windows;
   for (std::int64_t i = 0; i < std::min(layers, kMostLayers); ++i) {
     bool sliding = false;
@@ -27,12 +26,22 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
         keys.unsupported("layer_types", '"' + type + '"');
       sliding = type == kSlidingLayer;
     }
+    if (sliding && window < 1) keys.unsupported("sliding_window", "an empty window");
     windows.push_back(sliding ? window : 0);
   }
   const bool same =
       std::adjacent_find(windows.begin(), windows.end(), std::not_equal_to<>()) == windows.end();
   if (same && !windows.empty()) windows.resize(windows[0] == 0 ? 0 : 1);
   return windows;
+}
+
+bool has_switched_windows(const ConfigKeys& keys, bool window) {
+  if (keys.truth("use_sliding_window", false) && window) return true;
+  const auto types = keys.texts("layer_types");
+  if (std::find(types.begin(), types.end(), kSlidingLayer) != types.end())
+    keys.unsupported("layer_types",
+                     std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
+  return false;
 }
 
 core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int64_t layers) {

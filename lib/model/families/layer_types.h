@@ -20,6 +20,10 @@ std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers
                                      std::int64_t window,
                                      const std::function<bool(std::int64_t)>& otherwise);
 
+/// Returns whether "use_sliding_window" is true and there is a window. Throws Error{bad_config} if
+/// not and "layer_types" has sliding attention: some ways to compute attention apply it then.
+bool has_switched_windows(const ConfigKeys& keys, bool window);
+
 /// Returns the "layer_types" of `layers` layers.
 core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int64_t layers);
 

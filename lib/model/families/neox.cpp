@@ -7,27 +7,25 @@
 namespace model {
 namespace {
 
-constexpr double kTurned = 0.25;
-
-nn::ModelOptions neox_options(const ConfigKeys& keys) {
+nn::ModelOptions neox_options(const ConfigKeys& keys, const ClassRow& row) {
   auto options = sized(keys, "intermediate_size");
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   shape.dropout = keys.number("hidden_dropout", 0);
   shape.attention_dropout = keys.number("attention_dropout", 0);
-  options.vocabulary.tied = keys.truth("tie_word_embeddings", false);
-  transformer.context = keys.whole("max_position_embeddings", 2048);
+  options.vocabulary.tied = keys.truth("tie_word_embeddings", row.tied);
+  read_head_width(keys, row, options);
+  transformer.context = keys.whole("max_position_embeddings", row.context);
   transformer.positions = "rope";
   transformer.norm = keys.truth("use_parallel_residual", true) ? "parallel" : "pre";
-  transformer.norm_epsilon = keys.number("layer_norm_eps", 1e-5);
-  transformer.activation = keys.activation("hidden_act", "gelu");
+  transformer.norm_epsilon = keys.number("layer_norm_eps", row.epsilon);
+  transformer.activation = keys.activation(row.activation_key, row.activation);
   if (!keys.truth("attention_bias", true)) transformer.bias_of = {"feed-forward", "norm"};
-  transformer.rope = rope_of(keys, transformer.context, keys.number("rotary_emb_base", 1e4),
-                             keys.number("rotary_pct", kTurned));
+  transformer.rope = rope_of(keys, row, transformer.context);
   return options;
 }
 
-void neox_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+void neox_keys(const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
   const auto& shape = options.shape;
   const auto& transformer = options.transformer;
   config["hidden_size"] = shape.d_model;
@@ -41,17 +39,14 @@ void neox_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["attention_bias"] = transformer.has_bias("qkv");
   config["hidden_dropout"] = shape.dropout;
   config["attention_dropout"] = shape.attention_dropout;
-  put_rope(transformer.rope, config);
-  config["rotary_emb_base"] = transformer.rope.theta;
-  config["rotary_pct"] = transformer.rope.share;
+  put_rope(transformer, row, config);
 }
 
 }  // namespace
 
 const Family& neox_family() {
   static const Family family{
-      .type = "gpt_neox",
-      .architecture = "GPTNeoXForCausalLM",
+      .row = class_row("gpt_neox"),
       .base = "gpt_neox.",
       .modules = {{"transformer.wte", {"gpt_neox.embed_in"}},
                   {"transformer.h.N.ln_1", {"gpt_neox.layers.N.input_layernorm"}},

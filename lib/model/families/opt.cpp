@@ -6,7 +6,7 @@
 namespace model {
 namespace {
 
-nn::ModelOptions opt_options(const ConfigKeys& keys) {
+nn::ModelOptions opt_options(const ConfigKeys& keys, const ClassRow& /*row*/) {
   auto options = sized(keys, "ffn_dim");
   auto& shape = options.shape;
   shape.dropout = keys.number("dropout", .1);
@@ -23,7 +23,7 @@ nn::ModelOptions opt_options(const ConfigKeys& keys) {
   return options;
 }
 
-void opt_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+void opt_keys(const nn::ModelOptions& options, const ClassRow& /*row*/, core::OrderedJson& config) {
   const auto& shape = options.shape;
   config["hidden_size"] = shape.d_model;
   config["num_hidden_layers"] = shape.layers;
@@ -36,15 +36,13 @@ void opt_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["enable_bias"] = options.transformer.has_bias("qkv");
   config["dropout"] = shape.dropout;
   config["attention_dropout"] = shape.attention_dropout;
-  config["pad_token_id"] = nullptr;
 }
 
 }  // namespace
 
 const Family& opt_family() {
   static const Family family{
-      .type = "opt",
-      .architecture = "OPTForCausalLM",
+      .row = class_row("opt"),
       .base = "model.",
       .modules = {{"transformer.wte", {"model.decoder.embed_tokens"}},
                   {"transformer.wpe", {"model.decoder.embed_positions"}, Layout::after_two},

@@ -7,29 +7,27 @@
 namespace model {
 namespace {
 
-constexpr double kPhiTurned = 0.5;
-
-nn::ModelOptions phi_options(const ConfigKeys& keys) {
+nn::ModelOptions phi_options(const ConfigKeys& keys, const ClassRow& row) {
   auto options = sized(keys, "intermediate_size");
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   shape.dropout = keys.number("resid_pdrop", 0);
   shape.attention_dropout = keys.number("attention_dropout", 0);
-  options.vocabulary.tied = keys.truth("tie_word_embeddings", false);
+  options.vocabulary.tied = keys.truth("tie_word_embeddings", row.tied);
   options.vocabulary.head_bias = true;
-  const auto kv_heads = keys.size("num_key_value_heads", shape.heads);
-  transformer.kv_heads = kv_heads == shape.heads ? 0 : kv_heads;
-  transformer.context = keys.whole("max_position_embeddings", 2048);
+  read_kv_heads(keys, row, options);
+  read_head_width(keys, row, options);
+  transformer.context = keys.whole("max_position_embeddings", row.context);
   transformer.positions = "rope";
   transformer.norm = "parallel-one";
-  transformer.norm_epsilon = keys.number("layer_norm_eps", 1e-5);
-  transformer.activation = keys.activation("hidden_act", "gelu_new");
-  transformer.rope = rope_of(keys, transformer.context, 1e4, kPhiTurned);
+  transformer.norm_epsilon = keys.number("layer_norm_eps", row.epsilon);
+  transformer.activation = keys.activation(row.activation_key, row.activation);
+  transformer.rope = rope_of(keys, row, transformer.context);
   keys.expect("qk_layernorm", false, false);
   return options;
 }
 
-void phi_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
+void phi_keys(const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
   const auto& shape = options.shape;
   const auto& transformer = options.transformer;
   config["hidden_size"] = shape.d_model;
@@ -43,16 +41,16 @@ void phi_keys(const nn::ModelOptions& options, core::OrderedJson& config) {
   config["resid_pdrop"] = shape.dropout;
   config["attention_dropout"] = shape.attention_dropout;
   config["qk_layernorm"] = false;
-  put_rope(transformer.rope, config);
-  config["partial_rotary_factor"] = transformer.rope.share;
+  const auto width = nn::head_shape(shape, transformer).width;
+  if (width * shape.heads != shape.d_model) config["head_dim"] = width;
+  put_rope(transformer, row, config);
 }
 
 }  // namespace
 
 const Family& phi_family() {
   static const Family family{
-      .type = "phi",
-      .architecture = "PhiForCausalLM",
+      .row = class_row("phi"),
       .base = "model.",
       .modules = {{"transformer.wte", {"model.embed_tokens"}},
                   {"transformer.h.N.ln_1", {"model.layers.N.input_layernorm"}},

@@ -2,24 +2,29 @@
 // Rotary embeddings in a config.json of transformers versions 4 and 5.
 
 #include "core/json.h"
+#include "model/families/class_row.h"
 #include "model/families/config_keys.h"
 #include "nn/base/model_options.h"
 
 namespace model {
 
-/// Reads "rope_theta", "partial_rotary_factor", and "rope_scaling" or "rope_parameters". `context`:
-/// original maximum positions if the scaling has none; `theta`, `share`: defaults of absent keys.
-/// Throws Error{bad_config} that names an unsupported scaling.
-nn::RopeOptions rope_of(const ConfigKeys& keys, std::int64_t context, double theta = 1e4,
-                        double share = 1);
+/// Reads what the class computes of "rope_theta", "partial_rotary_factor", and "rope_scaling" or
+/// "rope_parameters", but for the angles in layers with a window. `context`: original maximum
+/// positions if no key gives them. Throws Error{bad_config} that names an unsupported scaling.
+nn::RopeOptions rope_of(const ConfigKeys& keys, const ClassRow& row, std::int64_t context);
 
-/// Returns Gemma 3's base of the angles in layers with a window. Throws the errors of rope_of().
-double local_theta_of(const ConfigKeys& keys, double otherwise);
+/// Returns the base of the angles in layers with a window, for a class with Angles::by_kind. Throws
+/// the errors of rope_of().
+double local_theta_of(const ConfigKeys& keys, const ClassRow& row);
 
-/// Returns Ministral 3's RopeOptions::query_growth.
-double query_growth_of(const ConfigKeys& keys);
+/// Sets Ministral 3's RopeOptions::query_growth and the positions from which queries grow.
+void read_query_growth(const ConfigKeys& keys, nn::RopeOptions& rope);
 
-/// Writes the form of version 4, which both versions read.
-void put_rope(const nn::RopeOptions& rope, core::OrderedJson& config);
+/// Writes the form of version 4, which both versions read, and for Angles::by_kind also that of
+/// version 5.
+void put_rope(const nn::TransformerOptions& options, const ClassRow& row,
+              core::OrderedJson& config);
+/// Writes Ministral 3's growth of queries, after put_rope().
+void put_query_growth(const nn::RopeOptions& rope, core::OrderedJson& config);
 
 }  // namespace model

@@ -214,7 +214,8 @@ void put_rope(const GgufFile& file, const Keys& keys, std::int64_t width, core::
   const double theta = keys.number("rope.freq_base", 10000);
   config["rope_theta"] = theta;
   const auto turned = keys.whole("rope.dimension_count", width);
-  if (turned < 1 || turned > width)
+  // Of these families only Phi-3 rotates a part of a head.
+  if (turned < 1 || turned > width || (turned != width && !keys.is("phi3")))
     keys.unsupported("rope.dimension_count", std::to_string(turned));
   if (turned != width)
     config["partial_rotary_factor"] = static_cast<double>(turned) / static_cast<double>(width);

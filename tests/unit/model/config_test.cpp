@@ -79,7 +79,8 @@ DOCTEST_TEST_CASE("a wrong config.json is refused by key") {
   refused("\"segment\" has the wrong type", own, [](auto& c) { c["tessera"]["segment"] = .5; });
   refused("\"bert\" is not supported; supported: gpt2, llama,", own,
           [](auto& c) { c["model_type"] = "bert"; });
-  refused("describes another shape", own, [](auto& c) { c["model_type"] = "gpt2"; });
+  refused("is gpt2, but in \"tessera\" cutoffs is not empty", own,
+          [](auto& c) { c["model_type"] = "gpt2"; });
 }
 
 DOCTEST_TEST_CASE("transformers' keys are refused by name, and may not contradict Tessera's") {

@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none"
   DOCTEST_CHECK(family([](auto& o) { o.transformer.kv_heads = 1, o.transformer.d_head = 6; }) ==
                 "llama");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.scaling = "yarn"; }) == "llama");
-  DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.share = 0.5; }) == "llama");
+  DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.share = 0.5; }) == "phi3");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4}; }) == "mistral");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4, 0}; }) == "smollm3");
   DOCTEST_CHECK(family([](auto& o) {

@@ -153,6 +153,8 @@ DOCTEST_TEST_CASE("olmo3: windows in three of four layers, whose angles nothing 
   Folder made("olmo3", {"post_attention_layernorm", "post_feedforward_layernorm"});
   made.qk_norms(kHeads * kWidth, kWidth);
   made.config["sliding_window"] = 6;
+  core::Json turned = {{"rope_type", "default"}, {"rope_theta", 1000.0}};
+  made.config["rope_parameters"] = {{"full_attention", turned}, {"sliding_attention", turned}};
   auto form = usual_form();
   form.before = false, form.qk_norm = "whole";
   form.attention_out = "post_attention_layernorm", form.feed_out = "post_feedforward_layernorm";
@@ -221,7 +223,7 @@ DOCTEST_TEST_CASE("longrope: the factors of rows as long as in training, and no 
   const std::vector<double> factors = {1, 1.5, 2.25, 4};
   made.config["original_max_position_embeddings"] = 40;
   made.config["rope_scaling"] = {
-      {"type", "su"}, {"short_factor", factors}, {"long_factor", {1, 2, 8, 16}}};
+      {"type", "longrope"}, {"short_factor", factors}, {"long_factor", {1, 2, 8, 16}}};
   auto form = usual_form();
   for (auto& layer : form.inverse)
     for (std::size_t i = 0; i < factors.size(); ++i) layer[i] /= factors[i];
