@@ -163,7 +163,7 @@ def own_nll(path, shard):
 
 
 def peer_nll(path, ids=IDS):
-    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32, attn_implementation="eager").eval()
+    model = AutoModelForCausalLM.from_pretrained(path, dtype=torch.float64, attn_implementation="eager").eval()
     if hasattr(model, "set_experts_implementation"):
         model.set_experts_implementation("eager")
     with torch.no_grad():
@@ -178,9 +178,8 @@ def randomise(path, seed):
     tensors = {}
     for name, tensor in load_file(file).items():
         noise = draws.standard_normal(tensor.shape)
-        vector = len(tensor.shape) == 1
-        start = tensor if vector else 0
-        tensors[name] = (start + (0.3 if vector else 0.4) * noise).astype(numpy.float32)
+        start = tensor if len(tensor.shape) == 1 else 0
+        tensors[name] = (start + 0.3 * noise).astype(numpy.float32)
     save_file(tensors, file, {"format": "pt"})
 
 
