@@ -24,8 +24,8 @@ struct Options {
     f.positional("A", a, "per-token scores of one model").required = true;
     f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
     f("block", block,
-      "block: document, or a number of tokens; auto: documents if there are at "
-      "least 50, else a number of tokens that follows from the length of the text");
+      "block: document, or a number of tokens; auto: documents if they count as at least 6 of "
+      "equal length, else a number of tokens that follows from the length of the text");
     f("confidence", confidence, "confidence level of the interval").above(0).below(1);
     f("fail-unless-better", fail_unless_better,
       "exit with 1 unless B's loss is lower with p below 1 - confidence");

@@ -59,6 +59,54 @@ Comparison with_error(Comparison result, double standard_error, double confidenc
   return result;
 }
 
+// The variance of a document of n tokens is token * n + document * n^2.
+struct Variances {
+  double token = 0, document = 0;
+  double squares = 0;  // the estimate of their sum over the documents
+};
+
+// Estimates both variances by two moments, with each residual corrected for its document's share.
+Variances variances_of(const Sums& sums) {
+  const auto tokens = static_cast<double>(sums.all.tokens);
+  const auto documents = static_cast<double>(sums.blocks.size());
+  double squares = 0, per_token = 0, lengths = 0;
+  for (const ScoreBlock& block : sums.blocks) {
+    const auto length = static_cast<double>(block.tokens);
+    const double rest = residual(block, sums.result.difference);
+    const double square = rest * rest / (1 - length / tokens);
+    squares += square, per_token += square / length, lengths += length * length;
+  }
+  const double token = lengths * per_token - tokens * squares;
+  const double document = documents * squares - tokens * per_token;
+  if (document <= 0) return {1, 0, squares};  // also if all lengths are equal: both are 0
+  return {std::max(token, 0.0), document, squares};
+}
+
+// The estimate is a quadratic form. Returns the squared trace of its covariance over the trace of
+// the square, in which each pair of documents has a term: Satterthwaite's degrees of freedom.
+double freedom_of(const Sums& sums, const Variances& variances) {
+  const auto tokens = static_cast<double>(sums.all.tokens);
+  double all = 0;
+  for (const ScoreBlock& block : sums.blocks) {
+    const auto length = static_cast<double>(block.tokens);
+    all += length * (variances.token + variances.document * length);
+  }
+  double trace = 0, diagonal = 0, shares = 0, squares = 0, crossed = 0;
+  for (const ScoreBlock& block : sums.blocks) {
+    const auto length = static_cast<double>(block.tokens);
+    const double share = length / tokens, weight = 1 / (1 - share);
+    const double variance = length * (variances.token + variances.document * length);
+    const double common = weight * share * (share * all - 2 * variance);
+    const double own = weight * variance + common;
+    trace += own, diagonal += own * own - common * common;
+    shares += weight * share * share, squares += weight * variance * variance;
+    crossed += weight * share * variance;
+  }
+  const double pairs = 2 * shares * squares + shares * shares * all * all + 2 * crossed * crossed -
+                       4 * all * crossed * shares;
+  return trace * trace / (diagonal + pairs);
+}
+
 std::uint64_t cosines(std::uint64_t tokens, std::uint64_t blocks) {
   const std::uint64_t few = std::min(tokens / kTokensACosine, kFewCosines);
   const std::uint64_t many = std::min(tokens / kTokensAFurtherCosine, kMostCosines);
@@ -72,8 +120,8 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double conf
   if (sums.all.tokens < kLeastTokens)
     fail(Code::bad_data,
          "the text has {} tokens, but blocks of tokens need at least {}; use a longer text, or "
-         "--block document with at least {} documents",
-         sums.all.tokens, kLeastTokens, kLeastBlocks);
+         "--block document with at least {:.0f} documents of equal length",
+         sums.all.tokens, kLeastTokens, kLeastEffectiveDocuments);
   // A shorter last block is a part of the sums, but no observation of its own.
   const std::uint64_t whole = sums.all.tokens / sums.blocks[0].tokens;
   if (whole < kLeastBlocks)
@@ -101,32 +149,17 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double conf
 
 Comparison compare_documents(const std::vector<ScoreBlock>& given, double confidence) {
   Sums sums = sums_of(given);
-  if (sums.blocks.size() < kLeastBlocks)
-    fail(Code::bad_data,
-         "--block document: there are {} documents, but a comparison needs at least {}; use "
-         "--block auto or a longer text",
-         sums.blocks.size(), kLeastBlocks);
   const double effective = effective_documents(sums.blocks);
   if (effective < kLeastEffectiveDocuments)
-    fail(Code::bad_data,
-         "--block document: the {} documents differ so much in length that they count as {:.1f} of "
-         "equal length, but a comparison needs at least {:.0f}; use --block auto",
-         sums.blocks.size(), effective, kLeastEffectiveDocuments);
-  // For independent tokens of variance 1, the trace of the estimate's quadratic form is the number
-  // of tokens. The trace of its square is `squared`.
+    fail(
+        Code::bad_data,
+        "--block document: the text has {} documents, which count as {:.1f} of equal length, but a "
+        "comparison needs at least {:.0f}; use a longer text, or blocks of tokens (--block N)",
+        sums.blocks.size(), effective, kLeastEffectiveDocuments);
   const auto tokens = static_cast<double>(sums.all.tokens);
-  double variance = 0, squared = 0, crossed = 0;
-  for (const ScoreBlock& block : sums.blocks) {
-    const auto length = static_cast<double>(block.tokens);
-    const double share = length / tokens, weight = length / (1 - share);
-    const double rest = residual(block, sums.result.difference);
-    variance += rest * rest / (1 - share);
-    squared += length * length - share * share * weight * weight;
-    crossed += share * weight;
-  }
-  squared += crossed * crossed;
-  sums.result.freedom = tokens * tokens / squared;
-  return with_error(sums.result, std::sqrt(variance) / tokens, confidence);
+  const Variances found = variances_of(sums);
+  sums.result.freedom = std::sqrt(freedom_of(sums, {.token = 1}) * freedom_of(sums, found));
+  return with_error(sums.result, std::sqrt(found.squares) / tokens, confidence);
 }
 
 double effective_documents(const std::vector<ScoreBlock>& documents) {

@@ -25,8 +25,7 @@ struct Comparison {
   double freedom = 0;  ///< degrees of freedom of Student's t
 };
 
-constexpr std::uint64_t kLeastBlocks = 10;      ///< minimum number of blocks of tokens, and of
-                                                ///< documents
+constexpr std::uint64_t kLeastBlocks = 10;      ///< minimum number of blocks of tokens
 constexpr double kLeastEffectiveDocuments = 6;  ///< minimum of effective_documents()
 constexpr std::uint64_t kLeastTokens = 512;     ///< minimum length of a text that is compared by
                                                 ///< blocks of tokens
@@ -41,10 +40,11 @@ constexpr std::uint64_t kLeastTokens = 512;     ///< minimum length of a text th
 Comparison compare_consecutive(const std::vector<ScoreBlock>& blocks, double confidence);
 
 /// Compares independent documents of any lengths. The variance is that of a ratio, with each
-/// residual corrected for its document's fraction of the tokens; the degrees of freedom follow from
-/// these fractions (Bell & McCaffrey 2002, for clusters of independent tokens). Throws
-/// Error{bad_data} for fewer than kLeastBlocks documents or kLeastEffectiveDocuments, and for a
-/// loss that is not finite.
+/// residual corrected for its document's fraction of the tokens (Bell & McCaffrey 2002). The degrees
+/// of freedom are the geometric mean of theirs for independent tokens, and of theirs for the
+/// variances of tokens and of whole documents that the residuals suggest: the first are too many
+/// if documents differ as wholes, the second too few. Throws Error{bad_data} if the documents count
+/// as fewer than kLeastEffectiveDocuments, and for a loss that is not finite.
 Comparison compare_documents(const std::vector<ScoreBlock>& documents, double confidence);
 
 /// Returns the equivalent number of documents of equal length: (sum of tokens)^2 / sum of tokens^2.

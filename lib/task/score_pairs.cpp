@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -16,9 +17,8 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr std::size_t kEnoughDocuments = 50;
-constexpr std::size_t kManyDocuments = 20;  // their differences no longer mislead blocks of tokens
-constexpr double kEnoughEffectiveDocuments = 20;
+// Enough for their differences no longer to mislead blocks of tokens.
+constexpr double kManyEffectiveDocuments = 60;
 constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
 constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
 
@@ -87,8 +87,8 @@ ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b
 }
 
 bool BlockChoice::documents(const ScorePairs& pairs) const {
-  return by_document || (open && pairs.by_document.size() >= kEnoughDocuments &&
-                         effective_documents(pairs.by_document) >= kEnoughEffectiveDocuments);
+  return by_document ||
+         (open && effective_documents(pairs.by_document) >= kLeastEffectiveDocuments);
 }
 
 BlockChoice block_choice_of(const std::string& text) {
@@ -102,17 +102,24 @@ BlockChoice block_choice_of(const std::string& text) {
 }
 
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence) {
-  return choice.documents(pairs) ? compare_documents(pairs.by_document, confidence)
-                                 : compare_consecutive(pairs.by_tokens, confidence);
+  if (choice.documents(pairs)) return compare_documents(pairs.by_document, confidence);
+  Comparison found = compare_consecutive(pairs.by_tokens, confidence);
+  if (choice.open && pairs.by_document.size() > 1)
+    found.low = found.high = found.p = std::numeric_limits<double>::quiet_NaN();
+  return found;
 }
 
 std::string caution(const ScorePairs& pairs, const BlockChoice& choice) {
   const auto documents = pairs.by_document.size();
-  if (choice.documents(pairs) || documents < 2 || documents >= kManyDocuments) return {};
+  const double effective = effective_documents(pairs.by_document);
+  if (choice.documents(pairs) || documents < 2 || effective >= kManyEffectiveDocuments) return {};
   return fmt::format(
-      "the text has only {} documents: if one model is better on some of them and worse on others, "
-      "p is too small; more documents and --block document allow for that",
-      documents);
+      "the text's {} documents count as {:.1f} of equal length: if one model is better on some of "
+      "them and worse on others, {}",
+      documents, effective,
+      choice.open ? "p cannot be known; use a text of more documents, or --block N to assume that "
+                    "none is"
+                  : "p is too small; --block document or a text of more documents allows for that");
 }
 
 core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,

@@ -20,7 +20,8 @@ struct ScorePairs {
 /// A BlockChoice says what a block is: a number of tokens, or a document.
 struct BlockChoice {
   bool by_document = false;  ///< always compare by documents
-  /// By documents if there are enough, else by tokens according to the text's length.
+  /// By documents if they count as kLeastEffectiveDocuments, else by tokens according to the text's
+  /// length.
   bool open = true;
   std::int64_t tokens = 0;  ///< tokens per block otherwise
 
@@ -37,10 +38,11 @@ std::uint64_t block_for(std::uint64_t tokens);
 /// the stored sums. Throws Error{bad_data}, naming file and line, if they score different tokens.
 ScorePairs read_score_pairs(const std::string& a, const std::string& b, const BlockChoice& choice);
 
-/// Compares by documents or by blocks of tokens.
+/// Compares by documents or by blocks of tokens. The interval and p are NaN, not known, if the choice
+/// is open and the text has several documents, but too few to compare by documents.
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence);
 
-/// Returns a line for the user if blocks of tokens are compared although the text has a few
+/// Returns a line for the user if blocks of tokens are compared although the text has a few effective
 /// documents, which may differ from each other as wholes; else an empty text.
 std::string caution(const ScorePairs& pairs, const BlockChoice& choice);
 

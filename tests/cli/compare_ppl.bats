@@ -62,32 +62,53 @@ EOF
   [[ $output == *"smaller --block"* ]]
 }
 
-@test "few documents are compared by blocks that fit the text, and refused as documents" {
-  head -n 981 a.tsv >one.tsv # 49 documents, 980 tokens
-  head -n 981 chance.tsv >other.tsv
-  run compare-ppl --json one.tsv other.tsv
+# in_documents LENGTH...: the lines of stdin, as documents of these numbers of tokens
+in_documents() {
+  awk -F'\t' -v OFS='\t' -v lengths="$*" 'BEGIN { split(lengths, n, " "); d = 1 }
+    NR > 1 { while (seen == n[d]) { d++; seen = 0 } seen++; $2 = d } 1'
+}
+
+@test "few documents are compared as documents as soon as they count as six" {
+  in_documents 200 200 200 200 200 200 <a.tsv >one.tsv
+  in_documents 200 200 200 200 200 200 <chance.tsv >other.tsv
+  run --separate-stderr compare-ppl --json one.tsv other.tsv
   [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  [ "$(field method <<<"$output")" = documents ]
+  [ "$(field degrees_of_freedom <<<"$output" | cut -c 1-3)" = 5.0 ]
+}
+
+@test "few long documents: no p and a note, unless blocks of tokens are asked for" {
+  in_documents 600 500 20 20 20 20 20 <a.tsv >one.tsv
+  in_documents 600 500 20 20 20 20 20 <better.tsv >other.tsv
+  run --separate-stderr compare-ppl --json --fail-unless-better one.tsv other.tsv
+  [ "$status" -eq 1 ]
+  [ "$(field p <<<"$output")" = None ]
+  [ "$(field high <<<"$output")" = None ]
+  [[ $stderr == "compare-ppl: the text's 7 documents count as 2.4 of equal length: "*"p cannot be known"* ]]
+  run --separate-stderr compare-ppl --json --block 18 --fail-unless-better one.tsv other.tsv
+  [ "$status" -eq 0 ]
+  [[ $stderr == *"p is too small"* ]]
+  run compare-ppl --block document one.tsv other.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == "compare-ppl: --block document: the text has 7 documents, which count as 2.4 of equal length"* ]]
+}
+
+@test "one document is compared by blocks that fit the text; a rest of a block is none" {
+  head -n 981 a.tsv | in_documents 5000 >one.tsv # 980 tokens
+  head -n 981 chance.tsv | in_documents 5000 >other.tsv
+  run --separate-stderr compare-ppl --json one.tsv other.tsv
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
   [ "$(field block <<<"$output")" = 15 ]
   [ "$(field blocks <<<"$output")" -eq 66 ]
   [ "$(field method <<<"$output")" = cosines ]
-  head -n 181 a.tsv >one.tsv # 9 documents, 180 tokens
-  head -n 181 chance.tsv >other.tsv
-  run compare-ppl --block document one.tsv other.tsv
-  [ "$status" -eq 65 ]
-  [ "$output" = "compare-ppl: --block document: there are 9 documents, but a comparison needs at least 10; use --block auto or a longer text" ]
-  run compare-ppl one.tsv other.tsv
+  [ "$(compare-ppl --json --block 97 one.tsv other.tsv | field degrees_of_freedom)" = 9.0 ]
+  head -n 181 one.tsv >shorter.tsv
+  head -n 181 other.tsv >short.tsv
+  run compare-ppl shorter.tsv short.tsv
   [ "$status" -eq 65 ]
   [[ $output == *"has 180 tokens"*"need at least 512"* ]]
-}
-
-@test "a few documents compared by blocks of tokens: a note says what the test assumes" {
-  run --separate-stderr compare-ppl --json a.tsv chance.tsv
-  [ -z "$stderr" ]
-  awk -F'\t' -v OFS='\t' 'NR > 1 { $2 = int((NR - 2) / 400) } 1' a.tsv >one.tsv # 3 documents
-  awk -F'\t' -v OFS='\t' 'NR > 1 { $2 = int((NR - 2) / 400) } 1' chance.tsv >other.tsv
-  run --separate-stderr compare-ppl --json one.tsv other.tsv
-  [ "$status" -eq 0 ]
-  [[ $stderr == "compare-ppl: the text has only 3 documents: if one model is better on some"* ]]
 }
 
 @test "files of different tokens are refused by name and line" {

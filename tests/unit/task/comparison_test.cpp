@@ -18,6 +18,7 @@
 namespace {
 
 using task::ScoreBlock;
+using task::ScorePairs;
 
 double laplace(core::Rng& rng) {  // heavier tails than a normal distribution
   const double u = rng.uniform() - 0.5;
@@ -60,6 +61,22 @@ std::vector<ScoreBlock> documents_of(core::Rng& rng, std::size_t n, double commo
     documents.back().b += common * rng.normal() * static_cast<double>(tokens);
   }
   return documents;
+}
+
+// 60 documents whose lengths differ more or less, without scores.
+ScorePairs few_long_documents(core::Rng& rng) {
+  ScorePairs pairs;
+  const double spread = 0.2 + 1.8 * rng.uniform();
+  for (int i = 0; i < 60; ++i)
+    pairs.by_document.push_back(
+        {0, 0, 5 + static_cast<std::uint64_t>(100 * std::exp(spread * rng.normal()))});
+  return pairs;
+}
+
+// Scores a document: a difference of 0.5 as a whole, and tokens of standard deviation 1.8.
+void score(ScoreBlock& document, core::Rng& rng) {
+  const double whole = 0.5 * rng.normal() * static_cast<double>(document.tokens);
+  document.b = whole + 1.8 / std::sqrt(2 / (1 - 0.36)) * Tokens(rng, 0.6).block(document.tokens).b;
 }
 
 struct Rates {
@@ -191,6 +208,46 @@ DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however 
     }
 }
 
+DOCTEST_TEST_CASE(
+    "a few long documents carry the text: chance is taken for a difference in 4 to 7 %") {
+  struct Range {
+    double least, most;
+  };
+  constexpr int kPairs = 1000;
+  const double error = 100 * std::sqrt(0.05 * 0.95 / kPairs);
+  for (const Range& range : {Range{6, 12}, {12, 20}, {20, 40}, {40, 60}}) {
+    DOCTEST_CAPTURE(range.least);
+    const auto found = rates(kPairs, [&](core::Rng& rng) {
+      ScorePairs pairs;
+      do pairs = few_long_documents(rng);
+      while (task::effective_documents(pairs.by_document) < range.least ||
+             task::effective_documents(pairs.by_document) >= range.most);
+      for (ScoreBlock& document : pairs.by_document) score(document, rng);
+      return task::compare(pairs, task::block_choice_of("auto"), 0.95);
+    });
+    DOCTEST_CHECK(found.rejected > 4 - error);
+    DOCTEST_CHECK(found.rejected < 7 + error);
+  }
+}
+
+DOCTEST_TEST_CASE("several documents that count as fewer than 6: no p, and a note") {
+  core::Rng rng(4);
+  ScorePairs pairs;
+  pairs.by_tokens = text_of(rng, 2000, 31, 0), pairs.tokens = 2000, pairs.block = 31;
+  pairs.by_document = {{0, 1, 500}, {0, 1, 1400}, {0, 1, 100}};
+  const auto automatic = task::block_choice_of("auto"), blocks = task::block_choice_of("31");
+  const auto unknown = task::compare(pairs, automatic, 0.95);
+  DOCTEST_CHECK((std::isnan(unknown.p) && std::isnan(unknown.low) && std::isnan(unknown.high)));
+  DOCTEST_CHECK(task::figures(unknown, pairs, automatic).dump().find("\"p\":null") !=
+                std::string::npos);
+  DOCTEST_CHECK(task::caution(pairs, automatic).find("p cannot be known") != std::string::npos);
+  DOCTEST_CHECK(task::compare(pairs, blocks, 0.95).p <= 1);
+  DOCTEST_CHECK(task::caution(pairs, blocks).find("p is too small") != std::string::npos);
+  pairs.by_document.resize(1);
+  DOCTEST_CHECK(task::compare(pairs, automatic, 0.95).p <= 1);
+  DOCTEST_CHECK(task::caution(pairs, automatic).empty());
+}
+
 DOCTEST_TEST_CASE("too little to compare is refused") {
   core::Rng rng(3);
   const auto consecutive = [](const std::vector<ScoreBlock>& blocks) {
@@ -204,13 +261,15 @@ DOCTEST_TEST_CASE("too little to compare is refused") {
   DOCTEST_CHECK(consecutive(text_of(rng, 511, 8, 0)).names("has 511 tokens"));
   DOCTEST_CHECK(consecutive(text_of(rng, 900, 100, 0)).names("10 whole blocks"));
   DOCTEST_CHECK(consecutive(text_of(rng, 1000, 100, 0)).code == 0);
+
   // A rest of a few tokens is no block.
   DOCTEST_CHECK(consecutive(text_of(rng, 910, 100, 0)).names("there are 9"));
   DOCTEST_CHECK(task::compare_consecutive(text_of(rng, 1024, 102, 0), 0.95).freedom == 9);
-  DOCTEST_CHECK(documents(text_of(rng, 900, 100, 0)).names("there are 9 documents"));
+  DOCTEST_CHECK(documents(text_of(rng, 500, 100, 0)).names("has 5 documents"));
+  DOCTEST_CHECK(documents(text_of(rng, 600, 100, 0)).code == 0);
   auto uneven = text_of(rng, 1000, 10, 0);
   uneven.push_back({0, 1, 1000});
-  DOCTEST_CHECK(documents(uneven).names("differ so much in length"));
+  DOCTEST_CHECK(documents(uneven).names("count as 4.0 of equal length"));
   uneven.back() = {0, INFINITY, 10};
   DOCTEST_CHECK(documents(uneven).names("probability 0"));
   DOCTEST_CHECK(consecutive(uneven).names("probability 0"));

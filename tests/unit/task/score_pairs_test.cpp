@@ -57,7 +57,7 @@ DOCTEST_TEST_CASE("blocks of tokens and of documents hold the sums of both") {
 }
 
 DOCTEST_TEST_CASE("a block is as asked, or a document where there are enough") {
-  const Scores few(49, 1), many(50, 1);
+  const Scores few(5, 1), many(6, 1);
   const auto choice = task::block_choice_of("auto");
   auto scarce = task::read_score_pairs(few.path, few.path, choice);
   auto plenty = task::read_score_pairs(many.path, many.path, choice);
@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("a block is as asked, or a document where there are enough") {
   DOCTEST_CHECK(!task::block_choice_of("1K").documents(plenty));
   DOCTEST_CHECK(task::block_choice_of("1K").tokens == 1000);
   DOCTEST_CHECK(thrown([] { task::block_choice_of("0"); }).code == 64);
-  plenty.by_document.back().tokens = 1000;  // most of the text: 50 documents nominally
+  plenty.by_document.back().tokens = 1000;  // most of the text
   DOCTEST_CHECK(!choice.documents(plenty));
 }
 
