@@ -1,6 +1,8 @@
 #include "model/families/config_keys.h"
 
+#include <algorithm>
 #include <array>
+#include <functional>
 
 #include "core/error.h"
 
@@ -23,18 +25,32 @@ const core::Json& nothing() {
   return none;
 }
 
+[[noreturn]] void wrong_type(const std::string& origin, const char* key) {
+  fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin, key);
+}
+
 template <class T>
 T value_or(const core::Json& object, const char* key, T otherwise, const std::string& origin) {
   if (!object.contains(key) || object[key].is_null()) return otherwise;
   // 64 bits without a sign would become a negative number.
   if (std::is_same_v<T, std::int64_t> && object[key].is_number_unsigned() &&
       object[key].get<std::uint64_t>() > INT64_MAX)
-    fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin, key);
+    wrong_type(origin, key);
   try {
     return core::get<T>(object, key, origin);
   } catch (const core::Error& error) {
     fail(Code::bad_config, "{}", error.what());
   }
+}
+
+template <class T>
+std::vector<T> list_of(const core::Json& object, const char* key, const std::string& origin,
+                       bool (core::Json::*is_item)() const noexcept) {
+  if (!object.contains(key) || object[key].is_null()) return {};
+  const core::Json& list = object[key];
+  if (!list.is_array() || !std::all_of(list.begin(), list.end(), std::mem_fn(is_item)))
+    wrong_type(origin, key);
+  return list.get<std::vector<T>>();
 }
 
 }  // namespace
@@ -72,40 +88,15 @@ std::string ConfigKeys::text(const char* key, const std::string& otherwise) cons
 }
 
 std::vector<std::string> ConfigKeys::texts(const char* key) const {
-  std::vector<std::string> all;
-  if (!has(key)) return all;
-  const core::Json& list = (*object_)[key];
-  if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-  for (const auto& item : list) {
-    if (!item.is_string()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-    all.push_back(item.get<std::string>());
-  }
-  return all;
+  return list_of<std::string>(*object_, key, origin_, &core::Json::is_string);
 }
 
 std::vector<std::int64_t> ConfigKeys::wholes(const char* key) const {
-  std::vector<std::int64_t> all;
-  if (!has(key)) return all;
-  const core::Json& list = (*object_)[key];
-  if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-  for (const auto& item : list) {
-    if (!item.is_number_integer())
-      fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-    all.push_back(item.get<std::int64_t>());
-  }
-  return all;
+  return list_of<std::int64_t>(*object_, key, origin_, &core::Json::is_number_integer);
 }
 
 std::vector<double> ConfigKeys::numbers(const char* key) const {
-  std::vector<double> all;
-  if (!has(key)) return all;
-  const core::Json& list = (*object_)[key];
-  if (!list.is_array()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-  for (const auto& item : list) {
-    if (!item.is_number()) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
-    all.push_back(item.get<double>());
-  }
-  return all;
+  return list_of<double>(*object_, key, origin_, &core::Json::is_number);
 }
 
 std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
@@ -113,7 +104,7 @@ std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
   if (!has(key)) return all;
   constexpr std::size_t kMost = 1 << 14;
   const auto expect = [&](bool holds) {
-    if (!holds) fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+    if (!holds) wrong_type(origin_, key);
   };
   expect((*object_)[key].is_array());
   for (const auto& run : (*object_)[key]) {
@@ -130,8 +121,7 @@ std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
 
 ConfigKeys ConfigKeys::object(const char* key) const {
   if (!has(key)) return {nothing(), origin_};
-  if (!(*object_)[key].is_object())
-    fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin_, key);
+  if (!(*object_)[key].is_object()) wrong_type(origin_, key);
   return {(*object_)[key], origin_};
 }
 

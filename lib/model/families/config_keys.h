@@ -10,7 +10,8 @@
 
 namespace model {
 
-/// A config.json object, which must outlive it. All member functions throw Error{bad_config} with origin and key.
+/// A config.json object, which must outlive this. All member functions throw Error{bad_config} with
+/// origin and key.
 class ConfigKeys {
  public:
   ConfigKeys(const core::Json& object, std::string origin);
