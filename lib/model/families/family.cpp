@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "model/families/layer_types.h"
+#include "nn/layers/positions.h"
 
 namespace model {
 namespace {
@@ -31,8 +32,8 @@ const std::vector<const Family*>& families() {
   return all;
 }
 
-// Removes what does not affect the function: the last layers' turns, scaling that is off, the scale
-// and the local angles that are the usual ones.
+// Resets what has no effect: the keys of other scalings, the last layers' turns, the scale and the
+// local angles that are the usual ones.
 void normalise(nn::TransformerOptions& options, const nn::HeadShape& heads, std::int64_t layers) {
   const nn::RopeOptions usual;
   auto& windows = options.attention_window;
@@ -44,9 +45,15 @@ void normalise(nn::TransformerOptions& options, const nn::HeadShape& heads, std:
   if (std::abs(scale - 1) < 1e-12) options.attention_scale = 0;
   auto& rope = options.rope;
   if (options.positions != "rope") rope = usual;
+  rope.length = nn::rope_attention_factor(rope);
+  const auto& kind = rope.scaling;
+  if (kind != "llama3") rope.low = usual.low, rope.high = usual.high;
+  if (kind != "yarn") rope.slow_beta = usual.slow_beta, rope.fast_beta = usual.fast_beta;
+  if (kind != "longrope") rope.factors = rope.long_factors = {};
+  if (kind == "none" || kind == "longrope") rope.factor = usual.factor;
+  if (rope.query_growth == 0 && (kind == "none" || kind == "linear")) rope.trained = usual.trained;
   if (rope.skip > layers) rope.skip = 0;
-  if (windows.empty() || (rope.scaling == "none" && rope.local_theta == rope.theta))
-    rope.local_theta = 0;
+  if (windows.empty() || (kind == "none" && rope.local_theta == rope.theta)) rope.local_theta = 0;
 }
 
 // Returns the options that determine the function of a model without memories.

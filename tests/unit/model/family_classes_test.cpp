@@ -164,6 +164,21 @@ DOCTEST_TEST_CASE("a model that no class computes has no family, and the note sa
   DOCTEST_CHECK(model::without_family(llama_like()) == "");
 }
 
+DOCTEST_TEST_CASE("options without effect keep no model from its family") {
+  const auto named = [](const char* family, auto change) {
+    auto options = llama_like();
+    change(options.transformer.rope);
+    DOCTEST_CHECK(family_name(options) == family);
+  };
+  named("llama", [](auto& rope) { rope.factor = 4; });
+  named("llama", [](auto& rope) { rope.trained = 32; });
+  named("llama", [](auto& rope) { rope.low = 2, rope.slow_beta = 2, rope.length = 1; });
+  named("llama", [](auto& rope) { rope.factors = {2, 3}; });
+  named("llama", [](auto& rope) { rope.scaling = "linear", rope.factor = 2, rope.trained = 32; });
+  named("llama", [](auto& rope) { rope.scaling = "yarn", rope.factor = 2, rope.high = 8; });
+  named("none", [](auto& rope) { rope.length = 2; });
+}
+
 DOCTEST_TEST_CASE(
     "a class whose heads must divide the width, or have its quotient, gets no others") {
   auto options = llama_like();
