@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json.h"
@@ -52,6 +53,8 @@ struct ClassRow {
   Windows windows = Windows::none;
   std::int64_t window = 0;  ///< sliding_window; 0: none
   std::int64_t period = 0;
+  /// Other names of keys, which go before the keys ("attribute_map" of the class).
+  std::vector<std::pair<const char*, const char*>> aliases = {};
   /// Those keys of ignored_keys() that the class computes or the reader refuses.
   std::vector<std::string_view> computes = {};
   bool has(std::string_view key) const;

@@ -15,17 +15,11 @@ nn::ModelOptions with_experts(const ConfigKeys& keys, const ClassRow& row, std::
                               std::int64_t per_token, bool normalised) {
   auto options = gated_options(keys, row);
   options.transformer.experts = {count, per_token, normalised};
-  if (count < 1) keys.unsupported("num_experts", "0");
+  if (count < 1) keys.unsupported("num_experts", std::to_string(count));
   for (const char* shared : {"shared_expert_intermediate_size", "n_shared_experts",
                              "num_shared_experts", "shared_intermediate_size"})
     if (keys.whole(shared, 0) > 0) keys.unsupported(shared, std::to_string(keys.whole(shared, 0)));
   return options;
-}
-
-// Reads "num_experts", which transformers 5 also writes under another name.
-std::int64_t experts_of(const ConfigKeys& keys) {
-  return keys.has("num_experts") ? keys.required("num_experts")
-                                 : keys.required("num_local_experts");
 }
 
 nn::ModelOptions mixtral_options(const ConfigKeys& keys, const ClassRow& row) {
@@ -41,8 +35,9 @@ void mixtral_keys(const nn::ModelOptions& options, const ClassRow& row, core::Or
 }
 
 nn::ModelOptions olmoe_options(const ConfigKeys& keys, const ClassRow& row) {
-  auto options = with_experts(keys, row, experts_of(keys), keys.whole("num_experts_per_tok", 8),
-                              keys.truth("norm_topk_prob", false));
+  auto options =
+      with_experts(keys, row, keys.required("num_experts"), keys.whole("num_experts_per_tok", 8),
+                   keys.truth("norm_topk_prob", false));
   if (keys.has("clip_qkv"))
     keys.unsupported("clip_qkv", fmt::format("{}", keys.number("clip_qkv", 0)));
   options.transformer.qk_norm = "whole";
@@ -59,8 +54,9 @@ void olmoe_keys(const nn::ModelOptions& options, const ClassRow& row, core::Orde
 
 // The format also allows layers without experts, and windows. No released model has either.
 nn::ModelOptions qwen3_moe_options(const ConfigKeys& keys, const ClassRow& row) {
-  auto options = with_experts(keys, row, experts_of(keys), keys.whole("num_experts_per_tok", 8),
-                              keys.truth("norm_topk_prob", false));
+  auto options =
+      with_experts(keys, row, keys.required("num_local_experts"),
+                   keys.whole("num_experts_per_tok", 8), keys.truth("norm_topk_prob", false));
   keys.expect("use_sliding_window", false, false);
   if (const auto step = keys.whole("decoder_sparse_step", 1); step != 1)
     keys.unsupported("decoder_sparse_step", std::to_string(step));

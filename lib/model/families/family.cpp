@@ -201,7 +201,10 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
 
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
                                 const std::string& origin, std::int64_t* vocabulary) {
-  const ConfigKeys keys(config, origin);
+  core::Json named = config;
+  for (const auto& [alias, key] : family.row.aliases)
+    if (config.contains(alias) && !config[alias].is_null()) named[key] = config[alias];
+  const ConfigKeys keys(named, origin);
   *vocabulary = keys.required("vocab_size");
   keys.expect("is_causal", true, true);
   keys.expect("use_bidirectional_attention", false, false);

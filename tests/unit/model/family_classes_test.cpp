@@ -284,6 +284,22 @@ DOCTEST_TEST_CASE("what a class fills in for an absent key, and which key goes f
   DOCTEST_CHECK(
       rope("llama", {{"rope_scaling", yarn}, {"original_max_position_embeddings", 20}}).trained ==
       20);
+  const auto gpt2 = parsed({{"model_type", "gpt2"},
+                            {"vocab_size", 64},
+                            {"hidden_size", 16},
+                            {"num_hidden_layers", 3},
+                            {"max_position_embeddings", 32},
+                            {"n_head", 2}},
+                           {{"num_attention_heads", 4}});
+  DOCTEST_CHECK(gpt2.options.shape.d_model == 16);
+  DOCTEST_CHECK(gpt2.options.shape.heads == 4);
+  for (const char* family : {"mixtral", "qwen3_moe", "olmoe"}) {
+    const bool olmoe = family == std::string("olmoe");
+    const char *alias = olmoe ? "num_local_experts" : "num_experts",
+               *key = olmoe ? "num_experts" : "num_local_experts";
+    DOCTEST_CHECK(options(family, {{key, 4}, {alias, 8}, {"moe_intermediate_size", 24}})
+                      .transformer.experts.count == 8);
+  }
   // Version 4's "type" comes too late in the classes with two kinds of angles.
   DOCTEST_CHECK(
       rope("gemma3_text", {{"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}}}).scaling ==
