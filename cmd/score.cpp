@@ -27,12 +27,16 @@ struct ScoreOptions {
   std::string report;
   infer::AnswerOptions answers;
   infer::AnswererOptions answerer;
+  ScoreOptions() { answerer.memory.weights_follow = true; }
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "requests; stdin if - or not given");
     f("report", report,
       "file for the totals over all answers; without it, they are printed on stderr");
     answers.fields(f);
     answerer.fields(f);
+    f("memory-weights-follow", answerer.memory.weights_follow,
+      "update learned interpolation weights on the tokens of continuations too, not only on their "
+      "contexts");
     answerer.compute.fields(f);
   }
 };

@@ -286,9 +286,9 @@ END
   python3 -c 'import json
 for before in ("", "x"):
     print(json.dumps({"context": before + "The cat sat on the mat, and sat. ", "continuation": "a"}))' >cut.jsonl
-  ask --memory local --window 17 cut.jsonl | jq '.log_prob * 1e4 | round' >cut
-  ask --memory local --window 16 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
-  ask --memory local --window 33 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
+  ask --memory local --memory-weights constant --window 17 cut.jsonl | jq '.log_prob * 1e4 | round' >cut
+  ask --memory local --memory-weights constant --window 16 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
+  ask --memory local --memory-weights constant --window 33 cut.jsonl | jq '.log_prob * 1e4 | round' >>cut
   [ "$(wc -l <cut)" -eq 6 ]
   [ "$(uniq cut | wc -l)" -eq 3 ]
 }
@@ -335,4 +335,32 @@ END
   run --separate-stderr score -q -m model -t joins.json joins.jsonl
   [ "$status" -eq 65 ]
   [ "$stderr" = 'score: joins.jsonl:1: continuation 0 is empty' ]
+}
+
+@test "weights that are learned: a continuation after its context has the log-probability that sample prints" {
+  needs train
+  head -c 20000 "$root/LICENSE" | tokenize -q -t bytes -o some.shard.zst
+  train -q -j 1 --layers 1 --d-model 16 --heads 2 --segment 32 --batch 4 --steps 60 --lr 0.01 some.shard.zst -o bytes
+  prompt='the the license of the license of the work, the'
+  local follow memory
+  for memory in '--cache 50' '--cache 50 --unigram --memory local' '--unigram --ensemble bytes:0.2 --memory-weights online'; do
+    for follow in --memory-weights-follow --no-memory-weights-follow; do
+      # shellcheck disable=SC2086  # several options
+      sample -q -m bytes --window 128 $memory $follow --temperature 0.3 --max-tokens 20 --seed 3 --prompt "$prompt" --json >drawn
+      jq -c '{context: .prompt, continuation: .text}' drawn >request
+      # shellcheck disable=SC2086
+      score -q -m bytes --window 128 $memory $follow request >scored
+      [ "$(jq '.tokens | length' drawn)" -eq 20 ]
+      python3 -c 'import json, sys
+drawn, scored = (json.load(open(name)) for name in ("drawn", "scored"))
+assert abs(drawn["log_prob"] - scored["log_prob"]) < 2e-3, (sys.argv[1:], drawn, scored)' "$memory" "$follow"
+    done
+  done
+  # Each continuation begins with the weights after the context.
+  printf '%s\n' '{"context": "the the the the ", "choices": ["the", "work", "the work"]}' >choices
+  score -q -m bytes --cache 50 choices | jq -c '.choices[].log_prob // .log_probs[]' >together
+  for choice in the work 'the work'; do
+    printf '{"context": "the the the the ", "continuation": "%s"}\n' "$choice" | score -q -m bytes --cache 50 | jq .log_prob
+  done >alone
+  paste together alone | awk '{ d = $1 - $2; exit !(d * d < 1e-6) }'
 }

@@ -163,6 +163,7 @@ std::string Answerer::signature(const core::Digest& requests) const {
   };
   if (options_.special) text += "|special";
   if (chat_) add("chat", chat_->fingerprint().hex() + options_.system);
+  if (memory_.online && !memory_.weights_follow) text += "|weights-follow:off";
   if (options_.boundary != "count") text += "|boundary:" + options_.boundary;
   if (!options_.domain_context.empty()) add("domain-context", options_.domain_context);
   if (!verbalizers_.empty()) add("verbalizers", core::Json(verbalizers_).dump());

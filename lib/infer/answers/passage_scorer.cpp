@@ -123,6 +123,7 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
     work.targets.assign(tokens.begin() + work.position + 1, tokens.begin() + end);
     work.first_scored = from - 1 - work.position;
     work.fresh = from == start;
+    work.continues = true;
     if (work.fresh) {
       if (start > 1) cut_.add(start, work.position);
       work.past = past_of(context, work.position);
@@ -138,27 +139,47 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
   }
 }
 
+// Encodes the tokens [from, start) of a context in successive windows; `from` begins one.
+nn::Hidden PassageScorer::windows_before(const Tokens& context, std::int64_t from,
+                                         std::int64_t start) {
+  std::vector<nn::Hidden> hidden;
+  for (std::int64_t begin = from; begin < start; begin += plan_.window) {
+    if (between_) between_();
+    const TokenTree tree{inputs(context, begin, std::min(begin + plan_.window, start)), {}};
+    hidden.push_back(encoder_.encode({&tree, 1})[0].stem);
+  }
+  return nn::Hidden::concatenate(hidden);
+}
+
+// Returns f of all tokens of a context.
+Tensor PassageScorer::output_of(const Tokens& context) {
+  const TokenTree whole{context, {}};
+  return plan_.carried ? encoder_.encode({&whole, 1})[0].stem.output
+                       : windows_before(context, 0, std::ssize(context)).output;
+}
+
+// Learns the weights with which the continuations of a context begin.
+void PassageScorer::learn_from(Work& work, const nn::Hidden& stem) const {
+  if (!scores_.learns() || work.continuations.empty() || work.before.size() < 2) return;
+  const auto whole =
+      work.earlier.output.defined() ? nn::Hidden::concatenate({work.earlier, stem}) : stem;
+  const auto beside = contexts_f_.find(work.before);
+  work.learned = scores_.learn(
+      work.before, whole, beside == contexts_f_.end() ? std::vector<Tensor>() : beside->second);
+}
+
 // Returns what memories hold of the context before token `start`.
 Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
   Window past;
   if (!scores_.remembers() || start == 0 || reach_ == 0) return past;
   const std::int64_t window = plan_.window;
-  std::vector<nn::Hidden> hidden;
-  std::vector<Tensor> segments;
   const std::int64_t from = std::max<std::int64_t>(0, start - reach_) / window * window;
-  for (std::int64_t begin = from; begin < start; begin += window) {
-    const std::int64_t end = std::min(begin + window, start);
-    if (between_) between_();
-    const TokenTree tree{inputs(context, begin, end), {}};
-    hidden.push_back(encoder_.encode({&tree, 1})[0].stem);
-    segments.push_back(torch::full({end - begin}, begin / window, torch::kInt64));
-  }
-  const auto whole = nn::Hidden::concatenate(hidden);
+  const auto whole = windows_before(context, from, start);
   past.output = whole.output, past.key = whole.key;
   const Tokens labels(context.begin() + from + 1, context.begin() + start + 1);
   past.targets = torch::tensor(labels).to(past.output.device());
   past.place = place_of(from, start - from, 0);
-  past.place.segment = torch::cat(segments);
+  past.place.segment = past.place.position.div(window, "floor");
   return past;
 }
 
@@ -192,6 +213,11 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
   Stems stems;
   for (std::size_t i = 0; i < passages.size(); ++i)
     scores[i].resize(passages[i].continuations.size());
+  contexts_f_.clear();
+  for (const auto& passage : passages)
+    if (scores_.learns() && !retriever_ && !passage.text && !contexts_f_.contains(passage.context))
+      for (auto& f = contexts_f_[passage.context]; const auto& other : beside_)
+        f.push_back(other->scorer->output_of(passage.context));
   score_beside(passages, scores);
   for (std::size_t i = 0; i < passages.size(); ++i) {
     if (retriever_) {
@@ -218,6 +244,8 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
     work.number = (start + plan_.window - 1) / plan_.window;
     work.tree.stem = inputs(context, start, std::ssize(context));
     work.before = context;
+    work.continues = true;
+    if (scores_.learns() && start > 0) work.earlier = windows_before(context, 0, start);
     add(std::move(work));
   }
   flush(/*keep=*/order.size() == 1);
@@ -236,6 +264,7 @@ void PassageScorer::flush(bool keep) {
   std::vector<WindowToScore> windows;
   for (std::size_t i = 0; i < works_.size(); ++i) {
     works_[i].tree = std::move(trees_[i]);
+    learn_from(works_[i], encoded[i].stem);
     for (auto& window : windows_of(works_[i], encoded[i])) windows.push_back(std::move(window));
   }
   trees_.clear();
@@ -251,8 +280,8 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
   const auto add = [&](Window window, bool fresh, const Window& past, TokenScores* to) {
     window.targets = window.targets.to(stem_f.device());
     window.before = work.before;
-    windows.push_back(
-        {std::move(window), fresh, past, to, beside_.empty() ? nullptr : &beside_f_.at(to)});
+    windows.push_back({std::move(window), fresh, past, to, work.learned, work.continues,
+                       beside_.empty() ? nullptr : &beside_f_.at(to)});
   };
   if (work.continuations.empty()) {
     add({stem_f.slice(0, work.prefix), stem_g.slice(0, work.prefix), torch::tensor(work.targets),

@@ -23,7 +23,8 @@ namespace infer {
 /// Scores passages; each has separate memories. A text gets the scores that infer::score() gives
 /// for its tokens as a data set. A continuation is scored in the last window of its context and
 /// itself: local memory covers that window; long memory and the cache cover earlier tokens, encoded
-/// in successive windows. With retrieved passages (windows.retrieve), the scorer searches at the
+/// in successive windows. Weights that are learned online learn from the context first. With
+/// retrieved passages (windows.retrieve), the scorer searches at the
 /// end of the context and at regular intervals of a continuation, and encodes each continuation
 /// separately. Not thread safe.
 class PassageScorer {
@@ -63,9 +64,12 @@ class PassageScorer {
     Tokens targets = {};
     std::int64_t first_scored = 0;
     bool fresh = true;
+    bool continues = false;                      // see WindowToScore
     std::optional<std::int64_t> first_new = {};  // see Window
     std::int64_t prefix = 0;                     // tokens of the stem that belong to no text
     Tokens before = {};                          // see Window; for branches, the whole context
+    nn::Hidden earlier = {};                     // of the context's tokens before the stem
+    std::shared_ptr<const OnlineWeights> learned = {};
   };
   // Maps the cut length and the tokens of a context to the index of its stem.
   using Stems = std::map<std::pair<std::int64_t, Tokens>, std::size_t>;
@@ -74,7 +78,10 @@ class PassageScorer {
   void score_with_prefixes(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
               Stems& stems);
+  nn::Hidden windows_before(const Tokens& context, std::int64_t from, std::int64_t start);
   Window past_of(const Tokens& context, std::int64_t start);
+  torch::Tensor output_of(const Tokens& context);
+  void learn_from(Work& work, const nn::Hidden& stem) const;
   void add(Work work);
   void flush(bool keep = false);
   std::vector<WindowToScore> windows_of(const Work& work, const EncodedTree& encoded) const;
@@ -96,7 +103,8 @@ class PassageScorer {
   std::vector<Work> works_;  // for trees_; their own trees are empty
   std::vector<std::unique_ptr<Beside>> beside_;
   std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
-  Between between_;                                                    // of the call of score()
+  std::map<Tokens, std::vector<torch::Tensor>> contexts_f_;  // of contexts, by each further model
+  Between between_;                                          // of the call of score()
 };
 
 }  // namespace infer

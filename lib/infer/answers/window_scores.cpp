@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "infer/memory/learn_weights.h"
 #include "infer/windows/head_rows.h"
 
 namespace infer {
@@ -21,7 +22,9 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
                            const MemoryPlan& memory, std::int64_t words, TokenWants wants)
-    : head_(head),
+    : model_(model),
+      head_(head),
+      window_(windows.window),
       plan_(memory),
       beside_(memory.beside()),
       memory_(memory, windows.window, windows.carried, model),
@@ -95,6 +98,8 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
 void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
                                      std::int64_t offset) {
   if (of.fresh) memory_.clear();
+  if (of.learned) memory_.take_weights(0, *of.learned);
+  memory_.hold_weights(of.continues && !plan_.weights_follow);
   if (of.past.output.defined()) memory_.remember(of.past);
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
@@ -124,6 +129,20 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
                                        of.to->log_prob[scored + static_cast<std::size_t>(i)]}));
   }
   memory_.remember(window);
+}
+
+std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::int64_t>& context,
+                                                         const nn::Hidden& hidden,
+                                                         const std::vector<Tensor>& beside) const {
+  const auto scores = [&](std::int64_t begin, std::int64_t end) {
+    std::vector<Tensor> rows;
+    for (std::size_t i = 0; i < beside_.size(); ++i)
+      rows.push_back(
+          beside_[i]->loaded.model->head->log_probs(beside[i].slice(0, begin, end), nullptr));
+    return rows;
+  };
+  return std::make_shared<const OnlineWeights>(
+      learned_weights(plan_, window_, model_, head_, context, hidden, scores));
 }
 
 // Returns the features of the model's own distribution that decide whether stores are searched, for

@@ -18,6 +18,9 @@ struct WindowToScore {
   bool fresh = true;     ///< clears the memories before the window
   Window past = {};      ///< tokens to store in the memories first; f undefined: none
   TokenScores* to = {};  ///< destination, to which scores are appended
+  /// Weights at its beginning if it is fresh; null: the first ones.
+  std::shared_ptr<const OnlineWeights> learned = {};
+  bool continues = false;  ///< learns weights only if plan.weights_follow
   /// f (n, d) of all tokens of `to`, for each further model.
   const std::vector<torch::Tensor>* beside = {};
 };
@@ -34,6 +37,11 @@ class WindowScores {
   void score(const std::vector<WindowToScore>& windows);
   /// Returns whether tokens before a window affect its scores.
   bool remembers() const { return memory_.remembers(); }
+  bool learns() const { return plan_.online; }
+  /// Returns the weights after a context; see learned_weights(). `beside`: f of each further model.
+  std::shared_ptr<const OnlineWeights> learn(const std::vector<std::int64_t>& context,
+                                             const nn::Hidden& hidden,
+                                             const std::vector<torch::Tensor>& beside) const;
 
  private:
   void score_alone(const std::vector<WindowToScore>& windows);
@@ -44,7 +52,9 @@ class WindowScores {
   void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,
                    const torch::Tensor& shares, TokenScores& to) const;
 
+  nn::Model& model_;
   nn::Head& head_;
+  std::int64_t window_;
   MemoryPlan plan_;
   std::vector<std::shared_ptr<const BesideModel>> beside_;
   StreamMemory memory_;

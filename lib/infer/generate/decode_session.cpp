@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "infer/decode/chosen_rows.h"
 #include "infer/loops/make_engine.h"
+#include "infer/memory/learn_weights.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/upload.h"
 
@@ -16,7 +17,6 @@ using torch::Tensor;
 
 constexpr std::int64_t kPiece = 1024;     // tokens fed at once, at most: what bounds the memory
 constexpr std::int64_t kLeastShared = 8;  // tokens of a beginning that is worth a call of its own
-constexpr std::int64_t kLearnBytes = 64 << 20;  // of whole rows of log-probabilities
 
 std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
   return static_cast<std::int64_t>(tokens.size());
@@ -237,29 +237,18 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
 // Scores the prompts' tokens to learn the weights of sources.
 void Session::learn_weights(StreamMemory& memory, const Fed& fed,
                             const std::vector<std::vector<std::int64_t>>& prompts) {
-  const torch::NoGradGuard no_gradient;
-  const std::int64_t block =
-      std::max<std::int64_t>(1, kLearnBytes / (8 * std::max<std::int64_t>(1, model_.vocabulary)));
   for (std::size_t row = 0; row < prompts.size(); ++row) {
-    const std::int64_t known = size_of(prompts[row]) - 1;
-    if (known == 0) continue;
-    StreamMemory learner(memory_plan_, window_, /*streaming=*/true, model_);
-    Window window;
-    const auto hidden = fed[row].slice(0, known);
-    window.output = hidden.output, window.key = hidden.key;
-    window.targets = nn::upload(torch::tensor(prompts[row]).slice(0, 1), device_);
-    const Tensor zeros = torch::zeros({known}, torch::kInt64);
-    window.place = {zeros, zeros, torch::arange(known)};
-    window.before = {prompts[row][0]};
-    for (std::int64_t begin = 0; begin < known; begin += block) {
-      const std::int64_t end = std::min(begin + block, known);
-      std::vector<Tensor> beside;
+    const auto beside = [&](std::int64_t begin, std::int64_t end) {
+      std::vector<Tensor> scores;
       for (const auto& other : beside_)
-        beside.push_back(other->engine->head().log_probs(
+        scores.push_back(other->engine->head().log_probs(
             other->session.prompt_f_[row].slice(0, begin, end), nullptr));
-      learner.log_probs(engine_.head(), window, begin, end, nullptr, 0, beside);
-    }
-    memory.take_weights(static_cast<std::int64_t>(row), learner);
+      return scores;
+    };
+    if (prompts[row].size() > 1)
+      memory.take_weights(static_cast<std::int64_t>(row),
+                          learned_weights(memory_plan_, window_, model_, engine_.head(),
+                                          prompts[row], fed[row], beside));
   }
 }
 

@@ -146,19 +146,20 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
 // tokens of streams it returns each stream's weights.
 MixtureWeights StreamMemory::weights_for(const Components& components, const WordRows& rows) {
   if (online_.empty()) return mixture_.weights(components.gates);
-  if (rows.window != nullptr)
+  if (rows.window != nullptr && !held_)
     return online_[0].learn(
         at_tokens(components, rows.window->targets.slice(0, rows.begin, rows.end)));
   std::vector<std::vector<double>> weights;
   const Tensor& bucket = components.gates.bucket;
-  for (std::int64_t row = 0; row < rows_; ++row)
-    weights.push_back(online_[static_cast<std::size_t>(row)].weights(
+  const std::int64_t count = rows.window != nullptr ? rows.end - rows.begin : rows_;
+  for (std::int64_t row = 0; row < count; ++row)
+    weights.push_back(online_[rows.window != nullptr ? 0 : static_cast<std::size_t>(row)].weights(
         bucket.defined() ? bucket[row].item<std::int64_t>() : -1));
   return to_mixture(weights);
 }
 
-void StreamMemory::take_weights(std::int64_t row, const StreamMemory& from) {
-  if (!online_.empty()) online_[static_cast<std::size_t>(row)] = from.online_[0];
+void StreamMemory::take_weights(std::int64_t row, const OnlineWeights& weights) {
+  online_[static_cast<std::size_t>(row)] = weights;
 }
 
 RowWeights StreamMemory::weights_of(std::size_t source) const {

@@ -83,8 +83,12 @@ class StreamMemory {
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
               const nn::TokenPositions& place);
 
-  /// Copies the weights that stream 0 of another memory has learned to `row`.
-  void take_weights(std::int64_t row, const StreamMemory& from);
+  /// learned(): the weights of stream 0. take_weights(): sets those of a row. Only if weights are
+  /// learned online.
+  const OnlineWeights& learned() const { return online_[0]; }
+  void take_weights(std::int64_t row, const OnlineWeights& weights);
+  /// Whether log_probs() of a window learns nothing from its targets.
+  void hold_weights(bool held) { held_ = held; }
 
   /// Replaces row i by the former row rows[i], as EntryRing::select.
   void select(const torch::Tensor& rows);
@@ -123,6 +127,7 @@ class StreamMemory {
   Mixture mixture_;
   std::vector<std::unique_ptr<Source>> sources_;
   std::vector<OnlineWeights> online_;  // for each stream; empty: the plan's weights are used
+  bool held_ = false;
   mutable Mixed mixed_;
 };
 
