@@ -3,7 +3,8 @@
 
 Each case writes inputs of its worst kind of about N / 64, N, 2 N and 4 N bytes [262144] and runs a program, or a fuzz target
 of $FUZZ (the folder of fuzz_plain and fuzz_torch), on each. User time and peak memory beyond those of the first may grow from
-N to 4 N by no more than FACTOR, between n log n and n^1.5, or from 2 N by no more than its root, unless they are small.
+N to 4 N by no more than FACTOR, between n log n and n^1.5, or from 2 N, or from one difference to the next, by no more than
+its root, unless they are small.
 --memory leaves the time out, so that nothing depends on the machine. A CASE is a name or its beginning; none: all. Exit: 0,
 or 1 if one grew faster, crashed or ran out of memory. The last line counts cases.
 """
@@ -617,7 +618,8 @@ def fault(name, n, memory_only):
             return "%d bytes: %s" % (size, measured[-1][2]), False
     def grows(numbers, small):
         first, one, two, four = numbers
-        return four - first > max(small, FACTOR * (one - first), FACTOR ** 0.5 * (two - first))
+        root = FACTOR ** 0.5
+        return four - first > max(small, FACTOR * (one - first), root * (two - first), two - first + root * (two - one))
     figures = ", ".join("%.2f s %d MB" % (seconds, kilo >> 10) for seconds, kilo, _ in measured)
     if grows([kilo for _, kilo, _ in measured], KILOBYTES):
         return "memory grows faster than the input: " + figures, False
