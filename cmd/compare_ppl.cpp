@@ -1,9 +1,12 @@
 // compare-ppl: tests whether one model's perplexity is significantly lower than another's.
 //
-// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin. stdout: one
-// record: losses in nats per token, their difference B - A with its interval and p-value.
+// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin. --a, --b: one
+// such file of each seed. stdout: one record: losses in nats per token, their difference B - A with
+// its interval and p-value, or with --a alone their mean and standard deviation.
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "cli/progress.h"
 #include "cli/run.h"
@@ -17,12 +20,17 @@ using core::fail;
 
 struct Options {
   std::string a, b;
+  std::vector<std::string> seeds_a, seeds_b;
   std::string block = "auto";
   double confidence = 0.95;
   bool fail_unless_better = false;
   void fields(core::FieldList& f) {
-    f.positional("A", a, "per-token scores of one model").required = true;
-    f.positional("B", b, "per-token scores of the other, on the same tokens").required = true;
+    f.positional("A", a, "per-token scores of one model");
+    f.positional("B", b, "per-token scores of the other, on the same tokens");
+    f("a", seeds_a, "instead of A: per-token scores of one model, a file for each seed").several();
+    f("b", seeds_b,
+      "instead of B: those of the other, in the same order of seeds; without, --a is summed up")
+        .several();
     f("block", block,
       "block: document, or a number of tokens; auto: documents if they count as at least 6 of "
       "equal length, else a number of tokens that follows from the length of the text");
@@ -32,13 +40,43 @@ struct Options {
   }
 };
 
-int compare_ppl(const Options& options, const cli::Context& context) {
-  if (options.a == "-" && options.b == "-") fail(Code::usage, "only one of A and B can be -");
+// Puts A and B in the lists, as one seed each, and checks the lists.
+void check(Options& options) {
+  auto &a = options.seeds_a, &b = options.seeds_b;
+  if (options.a.empty() && a.empty())
+    fail(Code::usage, "{} is missing; see --help", b.empty() ? "A" : "--a");
+  if (!options.a.empty()) {
+    if (!a.empty() || !b.empty()) fail(Code::usage, "give A and B, or --a and --b");
+    if (options.b.empty()) fail(Code::usage, "B is missing; see --help");
+    a = {options.a}, b = {options.b};
+  }
+  if (!b.empty() && a.size() != b.size())
+    fail(Code::usage, "--a has {} files and --b has {}; give one of each seed, in the same order",
+         a.size(), b.size());
+  if (b.empty() && a.size() < 2)
+    fail(Code::usage, "--a alone takes the files of at least 2 seeds; --b compares");
+  if (b.empty() && options.fail_unless_better)
+    fail(Code::usage, "--fail-unless-better: requires --b");
+  if (std::count(a.begin(), a.end(), "-") + std::count(b.begin(), b.end(), "-") > 1)
+    fail(Code::usage, "only one file can be -");
+}
+
+int compare_ppl(Options options, const cli::Context& context) {
+  check(options);
   const auto choice = task::block_choice_of(options.block);
-  const auto pairs = task::read_score_pairs(options.a, options.b, choice);
-  const auto found = task::compare(pairs, choice, options.confidence);
+  if (options.seeds_b.empty()) {
+    const auto pairs = task::read_score_pairs({}, options.seeds_a, choice);
+    const auto found = task::compare_seeds(pairs.by_seed, options.confidence);
+    cli::write_report(context, task::figures_alone(found, pairs));
+    return 0;
+  }
+  const auto pairs = task::read_score_pairs(options.seeds_a, options.seeds_b, choice);
+  const auto text = task::compare(pairs, choice, options.confidence);
+  const bool seeds = pairs.by_seed.size() > 1;
+  const auto found = seeds ? task::compare_seeds(pairs.by_seed, options.confidence) : text;
   cli::note(context, task::caution(pairs, choice));
-  cli::write_report(context, task::figures(found, pairs, choice));
+  cli::write_report(context, seeds ? task::figures_over_seeds(found, text, pairs, choice)
+                                   : task::figures(found, pairs, choice));
   const bool better = found.difference < 0 && found.p < 1 - options.confidence;
   return static_cast<int>(options.fail_unless_better && !better ? Code::no : Code::ok);
 }
@@ -53,6 +91,8 @@ int main(int argc, char** argv) {
        "Compare two models' per-token scores: mean difference, confidence interval and p-value.",
        "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
        "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
-       "  compare-ppl a.tsv b.tsv"},
+       "  compare-ppl a.tsv b.tsv\n"
+       "  compare-ppl --a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b3.tsv",
+       {"a", "b"}},
       options, compare_ppl);
 }

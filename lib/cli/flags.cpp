@@ -111,7 +111,9 @@ void add_field(CLI::App& app, const core::Field& field, Context& context) {
       if (field.positional) {
         option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
       } else {
-        option->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        option->expected(1, field.greedy ? CLI::detail::expected_max_vector_size : 1)
+            ->allow_extra_args(field.greedy)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         // A comma in a text belongs to the text; its flag is repeated instead.
         if (!std::holds_alternative<std::vector<std::string>*>(field.target))
           option->delimiter(',');

@@ -50,6 +50,7 @@ core::Json to_json(const core::Field& field) {
           {"short", std::string(field.short_name ? 1 : 0, field.short_name)},
           {"positional", field.positional},
           {"required", field.required},
+          {"greedy", field.greedy},
           {"least", to_json(bounds.least)},
           {"most", to_json(bounds.most)},
           {"open_least", bounds.open_least},
@@ -95,6 +96,7 @@ void read_field(const core::Json& json, core::FieldList& fields, std::deque<Valu
   const std::string name = json.at("short");
   field.short_name = name.empty() ? char{0} : name[0];
   field.positional = json.at("positional"), field.required = json.at("required");
+  field.greedy = json.at("greedy");
   field.bounds = {to_double(json.at("least")), to_double(json.at("most")), json.at("open_least"),
                   json.at("open_most")};
   field.size = json.at("size");

@@ -39,7 +39,8 @@ struct NamedNumber {
 
 /// A Field is one option. Its flag is --name; its key in config.json is the name with '_' for '-'.
 /// The flag of a vector may be repeated. Numbers of a vector may also be given as one value,
-/// separated by commas; texts are not split, because they may contain commas.
+/// separated by commas; texts are not split, because they may contain commas. With several(), the
+/// flag takes all values up to the next flag.
 struct Field {
   using Target =
       std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
@@ -52,7 +53,8 @@ struct Field {
   char short_name = 0;                    ///< -x, or 0 for none
   bool positional = false;
   bool required = false;
-  Bounds bounds = {};  ///< for a number, or for each number of a list
+  bool greedy = false;  ///< set by several()
+  Bounds bounds = {};   ///< for a number, or for each number of a list
   /// The value is in bytes: K, M, G and T are powers of 1024. Otherwise they are powers of 1000.
   bool size = false;
   /// Words accepted in place of a number. A list of numbers accepts them for each number.
@@ -64,6 +66,7 @@ struct Field {
   Field& at_most(double most) { return bounds.most = most, *this; }
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }
+  Field& several() { return greedy = true, *this; }
   /// Accepts `auto`, which lets the program choose. The struct then holds `held`.
   Field& or_auto(std::int64_t held = 0) { return words.push_back({"auto", held}), *this; }
   /// Accepts `none`, which switches off what the number would limit or set. The struct then holds

@@ -50,6 +50,7 @@ double residual(const ScoreBlock& block, double difference) {
 Comparison with_error(Comparison result, double standard_error, double confidence) {
   const double reach =
       standard_error > 0 ? standard_error * t_quantile(confidence, result.freedom) : 0;
+  result.standard_error = standard_error;
   result.low = result.difference - reach, result.high = result.difference + reach;
   if (result.difference == 0)
     result.p = 1;
@@ -160,6 +161,24 @@ Comparison compare_documents(const std::vector<ScoreBlock>& given, double confid
   const Variances found = variances_of(sums);
   sums.result.freedom = std::sqrt(freedom_of(sums, {.token = 1}) * freedom_of(sums, found));
   return with_error(sums.result, std::sqrt(found.squares) / tokens, confidence);
+}
+
+Comparison compare_seeds(const std::vector<ScoreBlock>& pairs, double confidence) {
+  Sums sums = sums_of(pairs);
+  double squares = 0;
+  bool differ = sums.result.difference == 0;
+  for (const ScoreBlock& pair : sums.blocks) {
+    const double rest = residual(pair, sums.result.difference);
+    squares += rest * rest;
+    differ = differ || std::abs(rest) > 1e-12 * (std::abs(pair.a) + std::abs(pair.b));
+  }
+  if (!differ)
+    fail(Code::bad_data, "the {} seeds have the same losses; give one file of each seed",
+         pairs.size());
+  const auto seeds = static_cast<double>(pairs.size());
+  sums.result.freedom = seeds - 1;
+  const double error = std::sqrt(squares / (seeds * (seeds - 1)));
+  return with_error(sums.result, error * seeds / static_cast<double>(sums.all.tokens), confidence);
 }
 
 double effective_documents(const std::vector<ScoreBlock>& documents) {

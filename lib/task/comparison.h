@@ -23,6 +23,7 @@ struct Comparison {
   /// The two-sided p value: the probability of such a difference by chance alone.
   double p = 1;
   double freedom = 0;  ///< degrees of freedom of Student's t
+  double standard_error = 0;
 };
 
 constexpr std::uint64_t kLeastBlocks = 10;      ///< minimum number of blocks of tokens
@@ -46,6 +47,11 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& blocks, double con
 /// if documents differ as wholes, the second too few. Throws Error{bad_data} if the documents count
 /// as fewer than kLeastEffectiveDocuments, and for a loss that is not finite.
 Comparison compare_documents(const std::vector<ScoreBlock>& documents, double confidence);
+
+/// Compares models of several seeds on one text: Student's t over the differences of the pairs, each
+/// with the sums of all tokens. The interval holds for other seeds, and for this text. Throws
+/// Error{bad_data} if all pairs differ by the same amount, and for a loss that is not finite.
+Comparison compare_seeds(const std::vector<ScoreBlock>& pairs, double confidence);
 
 /// Returns the equivalent number of documents of equal length: (sum of tokens)^2 / sum of tokens^2.
 double effective_documents(const std::vector<ScoreBlock>& documents);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -40,9 +42,59 @@ void choose_blocks(ScorePairs& pairs) {
   pairs.block *= times;
 }
 
-void add(std::vector<ScoreBlock>& blocks, double a, double b) {
-  blocks.back().a += a, blocks.back().b += b, ++blocks.back().tokens;
+void add(ScoreBlock& block, double a, double b) { block.a += a, block.b += b, ++block.tokens; }
+
+// One of the files that are read in parallel, and its last line.
+struct ScoreFile {
+  std::unique_ptr<core::ByteSource> source;
+  TokenScoreReader reader;
+  TokenScore row;
+  explicit ScoreFile(const std::string& path) : source(core::open_source(path)), reader(*source) {}
+};
+
+// Reads the next line of each file; returns false at the end.
+bool next_line(std::deque<ScoreFile>& files) {
+  ScoreFile& first = files.front();
+  const bool more = first.reader.next(first.row);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    ScoreFile& other = files[i];
+    if (other.reader.next(other.row) != more) {
+      const TokenScoreReader& ended = more ? other.reader : first.reader;
+      fail(Code::bad_data, "{} ends after line {}, but {} continues; they score different tokens",
+           ended.name(), ended.line(), (more ? first : other).reader.name());
+    }
+    const TokenScore &a = first.row, &b = other.row;
+    if (more && (a.position != b.position || a.token != b.token))
+      fail(Code::bad_data,
+           "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
+           first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
+           other.reader.line(), b.token, b.position);
+  }
+  return more;
 }
+
+// Adds a comparison's figures to a report, except those of the text or the seeds.
+void add_figures(core::OrderedJson& report, const Comparison& found) {
+  report["degrees_of_freedom"] = found.freedom;
+  report["loss_a"] = found.loss_a;
+  report["loss_b"] = found.loss_b;
+  report["perplexity_a"] = std::exp(found.loss_a);
+  report["perplexity_b"] = std::exp(found.loss_b);
+  report["difference"] = found.difference;
+  report["low"] = found.low;
+  report["high"] = found.high;
+  report["standard_error"] = found.standard_error;
+  report["perplexity_ratio"] = std::exp(found.difference);
+  report["ratio_low"] = std::exp(found.low);
+  report["ratio_high"] = std::exp(found.high);
+  report["p"] = found.p;
+}
+
+double deviation(const Comparison& found) {
+  return found.standard_error * std::sqrt(found.freedom + 1);
+}
+
+constexpr const char* kOtherSeeds = "models of other seeds, on this text";
 
 }  // namespace
 
@@ -50,36 +102,35 @@ std::uint64_t block_for(std::uint64_t tokens) {
   return std::clamp(tokens / kAutoBlocks, kLeastAutoBlock, kMostAutoBlock);
 }
 
-ScorePairs read_score_pairs(const std::string& path_a, const std::string& path_b,
-                            const BlockChoice& choice) {
-  const auto source_a = core::open_source(path_a), source_b = core::open_source(path_b);
-  TokenScoreReader reader_a(*source_a), reader_b(*source_b);
-  TokenScore a, b;
+ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
+                            const std::vector<std::string>& paths_b, const BlockChoice& choice) {
+  std::deque<ScoreFile> files;
+  for (const auto& path : paths_a) files.emplace_back(path);
+  for (const auto& path : paths_b) files.emplace_back(path);
   ScorePairs pairs;
+  const std::size_t seeds = paths_b.size();
+  pairs.by_seed.resize(seeds);
   const bool choose = choice.tokens == 0;
   pairs.block = choose ? 1 : static_cast<std::uint64_t>(choice.tokens);
   std::optional<std::uint64_t> document;
-  while (true) {
-    const bool more_a = reader_a.next(a), more_b = reader_b.next(b);
-    if (more_a != more_b)
-      fail(Code::bad_data, "{} ends after line {}, but {} continues; they score different tokens",
-           more_a ? reader_b.name() : reader_a.name(), more_a ? reader_b.line() : reader_a.line(),
-           more_a ? reader_a.name() : reader_b.name());
-    if (!more_a) break;
-    if (a.position != b.position || a.token != b.token)
-      fail(Code::bad_data,
-           "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
-           reader_a.name(), reader_a.line(), a.token, a.position, reader_b.name(), reader_b.line(),
-           b.token, b.position);
-    if (document != a.document) pairs.by_document.emplace_back();
-    document = a.document;
+  while (next_line(files)) {
+    if (document != files[0].row.document) pairs.by_document.emplace_back();
+    document = files[0].row.document;
     if (pairs.tokens % pairs.block == 0) {
       if (choose && pairs.by_tokens.size() == kManyFineBlocks)
         join(pairs.by_tokens, 2), pairs.block *= 2;
       pairs.by_tokens.emplace_back();
     }
-    add(pairs.by_document, a.nats, b.nats);
-    add(pairs.by_tokens, a.nats, b.nats);
+    double a = 0, b = 0;
+    for (std::size_t i = 0; i < seeds; ++i) {
+      const double nats_a = paths_a.empty() ? 0 : files[i].row.nats;
+      const double nats_b = files[paths_a.size() + i].row.nats;
+      add(pairs.by_seed[i], nats_a, nats_b);
+      a += nats_a, b += nats_b;
+    }
+    const auto mean = 1 / static_cast<double>(seeds);
+    add(pairs.by_document.back(), a * mean, b * mean);
+    add(pairs.by_tokens.back(), a * mean, b * mean);
     ++pairs.tokens;
   }
   if (choose) choose_blocks(pairs);
@@ -105,7 +156,8 @@ Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double co
   if (choice.documents(pairs)) return compare_documents(pairs.by_document, confidence);
   Comparison found = compare_consecutive(pairs.by_tokens, confidence);
   if (choice.open && pairs.by_document.size() > 1)
-    found.low = found.high = found.p = std::numeric_limits<double>::quiet_NaN();
+    found.low = found.high = found.p = found.standard_error =
+        std::numeric_limits<double>::quiet_NaN();
   return found;
 }
 
@@ -115,14 +167,14 @@ std::string caution(const ScorePairs& pairs, const BlockChoice& choice) {
   if (choice.documents(pairs) || documents < 2 || effective >= kManyEffectiveDocuments) return {};
   return fmt::format(
       "the text's {} documents count as {:.1f} of equal length: if one model is better on some of "
-      "them and worse on others, {}",
-      documents, effective,
-      choice.open ? "p cannot be known; use a text of more documents, or --block N to assume that "
+      "them and worse on others, {}{}",
+      documents, effective, pairs.by_seed.size() > 1 ? "text_p " : "p ",
+      choice.open ? "cannot be known; use a text of more documents, or --block N to assume that "
                     "none is"
-                  : "p is too small; --block document or a text of more documents allows for that");
+                  : "is too small; --block document or a text of more documents allows for that");
 }
 
-core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
+core::OrderedJson figures(const Comparison& text, const ScorePairs& pairs,
                           const BlockChoice& choice) {
   const bool documents = choice.documents(pairs);
   core::OrderedJson report;
@@ -130,18 +182,39 @@ core::OrderedJson figures(const Comparison& found, const ScorePairs& pairs,
   report["blocks"] = (documents ? pairs.by_document : pairs.by_tokens).size();
   report["block"] = documents ? "document" : std::to_string(pairs.block);
   report["method"] = documents ? "documents" : "cosines";
-  report["degrees_of_freedom"] = found.freedom;
-  report["loss_a"] = found.loss_a;
-  report["loss_b"] = found.loss_b;
-  report["perplexity_a"] = std::exp(found.loss_a);
-  report["perplexity_b"] = std::exp(found.loss_b);
-  report["difference"] = found.difference;
-  report["low"] = found.low;
-  report["high"] = found.high;
-  report["perplexity_ratio"] = std::exp(found.difference);
-  report["ratio_low"] = std::exp(found.low);
-  report["ratio_high"] = std::exp(found.high);
-  report["p"] = found.p;
+  add_figures(report, text);
+  report["holds_for"] = "this pair of models";
+  return report;
+}
+
+core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& text,
+                                     const ScorePairs& pairs, const BlockChoice& choice) {
+  core::OrderedJson report;
+  report["tokens"] = pairs.tokens;
+  report["seeds"] = pairs.by_seed.size();
+  report["method"] = "seeds";
+  add_figures(report, seeds);
+  report["sd"] = deviation(seeds);
+  report["holds_for"] = kOtherSeeds;
+  const core::OrderedJson of_text = figures(text, pairs, choice);
+  for (const std::string key :
+       {"blocks", "block", "method", "degrees_of_freedom", "standard_error", "low", "high", "p"})
+    report["text_" + key] = of_text[key];
+  return report;
+}
+
+core::OrderedJson figures_alone(const Comparison& seeds, const ScorePairs& pairs) {
+  core::OrderedJson report;
+  report["tokens"] = pairs.tokens;
+  report["seeds"] = pairs.by_seed.size();
+  report["loss"] = seeds.difference;
+  report["sd"] = deviation(seeds);
+  report["low"] = seeds.low;
+  report["high"] = seeds.high;
+  report["perplexity"] = std::exp(seeds.difference);
+  report["perplexity_low"] = std::exp(seeds.low);
+  report["perplexity_high"] = std::exp(seeds.high);
+  report["holds_for"] = kOtherSeeds;
   return report;
 }
 

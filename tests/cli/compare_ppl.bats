@@ -111,6 +111,87 @@ in_documents() {
   [[ $output == *"has 180 tokens"*"need at least 512"* ]]
 }
 
+# seeds: a1 to a3 and b1 to b3 .tsv, whose losses differ by .03, .01 and .02 and by their seeds
+seeds() {
+  local i
+  for i in 1 2 3; do
+    awk -F'\t' -v OFS='\t' -v i=$i 'NR > 1 { $NF += i * i / 10 } 1' a.tsv >a$i.tsv
+  done
+  set -- 0.03 0.01 0.02
+  for i in 1 2 3; do
+    awk -F'\t' -v OFS='\t' -v by=${!i} 'NR > 1 { $NF += by + .001 * ((NR - 2) % 7 - 3) } 1' a$i.tsv >b$i.tsv
+  done
+}
+
+@test "several seeds: Student's t over the pairs, and beside it the text's interval" {
+  seeds
+  run --separate-stderr compare-ppl --json --a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b3.tsv
+  [ "$status" -eq 0 ]
+  [ -z "$stderr" ]
+  python3 - "$output" <<'EOF'
+import json, math, sys
+r = json.loads(sys.argv[1])
+assert r["tokens"] == 1200 and r["seeds"] == 3 and r["method"] == "seeds", r
+assert abs(r["difference"] - 0.02) < 1e-4 and abs(r["sd"] - 0.01) < 1e-4, r
+assert r["degrees_of_freedom"] == 2 and abs(r["standard_error"] - r["sd"] / math.sqrt(3)) < 1e-9, r
+assert abs(r["high"] - r["difference"] - 4.30265 * r["standard_error"]) < 1e-6, r
+assert abs(r["ratio_low"] - math.exp(r["low"])) < 1e-12, r
+assert 0.07 < r["p"] < 0.08, r
+assert r["text_blocks"] == 60 and r["text_method"] == "documents" and r["text_p"] < 1e-6, r
+assert abs((r["text_low"] + r["text_high"]) / 2 - r["difference"]) < 1e-9, r
+assert r["holds_for"] == "models of other seeds, on this text", r
+EOF
+  [ "$(compare-ppl --a a1.tsv --a a2.tsv --b b1.tsv --b b2.tsv)" = "$(compare-ppl --b b1.tsv b2.tsv --a a1.tsv a2.tsv)" ]
+  # The text alone says that one is better; the seeds do not.
+  run compare-ppl --fail-unless-better --b a1.tsv a2.tsv a3.tsv --a b1.tsv b2.tsv b3.tsv
+  [ "$status" -eq 1 ]
+  run compare-ppl --fail-unless-better --b a1.tsv a2.tsv a3.tsv --a b1.tsv b2.tsv b3.tsv --confidence 0.9
+  [ "$status" -eq 0 ]
+  [[ $(compare-ppl --a a1.tsv --b b1.tsv) == *"holds_for"*"this pair of models"* ]]
+  [ "$(compare-ppl --a a1.tsv --b b1.tsv)" = "$(compare-ppl a1.tsv b1.tsv)" ]
+}
+
+@test "one model's seeds: mean and standard deviation" {
+  seeds
+  compare-ppl --json --a a1.tsv a2.tsv a3.tsv >of_a.json # a's loss plus .1, .4, .9
+  compare-ppl --json a.tsv a1.tsv >pair.json
+  python3 - of_a.json pair.json <<'EOF'
+import json, math, sys
+r, pair = (json.load(open(name)) for name in sys.argv[1:])
+assert r["seeds"] == 3 and abs(r["loss"] - pair["loss_a"] - 1.4 / 3) < 1e-4, r
+assert abs(r["sd"] - 0.404145) < 1e-4, r
+assert abs(r["high"] - r["loss"] - 4.30265 * r["sd"] / math.sqrt(3)) < 1e-5, r
+assert abs(r["perplexity"] - math.exp(r["loss"])) < 1e-9 and r["perplexity_low"] < r["perplexity"], r
+EOF
+}
+
+@test "seeds that make no comparison are refused" {
+  seeds
+  refused() {
+    local words=$1
+    shift
+    run compare-ppl "$@"
+    [ "$status" -eq 64 ]
+    [[ $output == *"$words"* ]]
+  }
+  refused "--a has 2 files and --b has 1" --a a1.tsv a2.tsv --b b1.tsv
+  refused "at least 2 seeds" --a a1.tsv
+  refused "--a is missing" --b a1.tsv
+  refused "A is missing"
+  refused "B is missing" a1.tsv
+  refused "give A and B, or --a and --b" a.tsv better.tsv --a a1.tsv
+  refused "requires --b" --fail-unless-better --a a1.tsv a2.tsv
+  refused "only one file can be -" --a - a1.tsv --b - b1.tsv
+  run compare-ppl --a a1.tsv a2.tsv --b b1.tsv b1.tsv
+  [ "$status" -eq 0 ]
+  run compare-ppl --a a1.tsv a1.tsv --b b1.tsv b1.tsv
+  [ "$status" -eq 65 ]
+  [[ $output == *"the 2 seeds have the same losses"* ]]
+  run compare-ppl --a a1.tsv a2.tsv -o a2.tsv
+  [ "$status" -eq 64 ]
+  [ "$(wc -l <a2.tsv)" -eq 1201 ]
+}
+
 @test "files of different tokens are refused by name and line" {
   sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' better.tsv >other.tsv
   run compare-ppl a.tsv other.tsv
@@ -130,4 +211,9 @@ in_documents() {
   [ "$status" -eq 66 ]
   run compare-ppl - -
   [ "$status" -eq 64 ]
+}
+
+# bats test_tags=nightly
+@test "the error rates of simulated equal models, in 20,000 comparisons a case" {
+  TESSERA_SIMULATED=20000 "$BIN/../tests/unit_task" -tc='*few seeds*,*few long documents*'
 }

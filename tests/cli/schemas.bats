@@ -55,6 +55,8 @@ follows() {
   eval-ppl -m model --json unknown.shard.zst | follows eval-ppl
   eval-ppl -q -m model --cache 100 --per-token b.tsv x.shard.zst -o /dev/null
   compare-ppl --json a.tsv b.tsv | follows compare-ppl
+  compare-ppl --json --a a.tsv b.tsv --b b.tsv a.tsv | follows compare-ppl
+  compare-ppl --json --a a.tsv b.tsv | follows compare-ppl
   sample -m model --prompt "A" --max-tokens 4 -n 2 --report sample-report.json --json | follows sample
   follows sample-report <sample-report.json
   annotate -q -m model --json --beside a.tsv x.shard.zst | follows annotate

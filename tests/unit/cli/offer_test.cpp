@@ -16,11 +16,12 @@ struct OfferOptions {
   std::int64_t size = 4096, memory = 2147483648, reach = -1;
   double rate = 0.1, most = std::numeric_limits<double>::infinity();
   std::string name = "it's \"1\"\n", kind = "one";
-  std::vector<std::string> files;
+  std::vector<std::string> files, others;
   std::vector<std::int64_t> sizes = {1, 2};
   std::vector<double> rates = {0.5, -std::numeric_limits<double>::infinity()};
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "files");
+    f("others", others, "more files").several();
     f("flag", flag, "a flag");
     f("size", size, "a size").between(1, 1e6).short_name = 's';
     f("memory", memory, "bytes").bytes().or_auto();
@@ -106,6 +107,7 @@ DOCTEST_TEST_CASE("a front says what its program says, and hands over the rest")
       {"--version"},
       {"--print-flags"},
       {"--name", "x", "--print-config"},
+      {"--print-config", "--name", "x", "--others", "a", "b,c", "--others", "d", "--no-flag"},
       {"--print-config", "--rates", "0.25,-inf", "--memory", "auto", "--no-flag", "-s", "7"},
       {"a", "b", "--name", "x"},
       {"a"},

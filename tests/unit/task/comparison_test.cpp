@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -82,6 +83,12 @@ void score(ScoreBlock& document, core::Rng& rng) {
 struct Rates {
   double rejected = 0, better = 0, covered = 0;  // percent
 };
+
+// Returns TESSERA_SIMULATED, the number of pairs of a longer simulation, or `usual`.
+int simulated(int usual) {
+  const char* const given = std::getenv("TESSERA_SIMULATED");
+  return given ? std::atoi(given) : usual;
+}
 
 Rates rates(int pairs, const std::function<task::Comparison(core::Rng&)>& compare) {
   Rates found;
@@ -213,11 +220,11 @@ DOCTEST_TEST_CASE(
   struct Range {
     double least, most;
   };
-  constexpr int kPairs = 1000;
-  const double error = 100 * std::sqrt(0.05 * 0.95 / kPairs);
+  const int pairs_a_case = simulated(1000);
+  const double error = 100 * std::sqrt(0.05 * 0.95 / pairs_a_case);
   for (const Range& range : {Range{6, 12}, {12, 20}, {20, 40}, {40, 60}}) {
     DOCTEST_CAPTURE(range.least);
-    const auto found = rates(kPairs, [&](core::Rng& rng) {
+    const auto found = rates(pairs_a_case, [&](core::Rng& rng) {
       ScorePairs pairs;
       do pairs = few_long_documents(rng);
       while (task::effective_documents(pairs.by_document) < range.least ||
@@ -246,6 +253,52 @@ DOCTEST_TEST_CASE("several documents that count as fewer than 6: no p, and a not
   pairs.by_document.resize(1);
   DOCTEST_CHECK(task::compare(pairs, automatic, 0.95).p <= 1);
   DOCTEST_CHECK(task::caution(pairs, automatic).empty());
+}
+
+DOCTEST_TEST_CASE("seeds: the t test of the pairs' mean differences") {
+  const std::vector<ScoreBlock> pairs = {
+      {3000, 3010, 1000}, {3005, 3035, 1000}, {2990, 3010, 1000}};
+  const auto found = task::compare_seeds(pairs, 0.95);  // differences .01, .03, .02
+  const double error = 0.01 / std::sqrt(3);
+  DOCTEST_CHECK(found.difference == doctest::Approx(0.02));
+  DOCTEST_CHECK(found.loss_a == doctest::Approx(8995.0 / 3000));
+  DOCTEST_CHECK(found.freedom == 2);
+  DOCTEST_CHECK(found.standard_error == doctest::Approx(error));
+  DOCTEST_CHECK(found.high == doctest::Approx(0.02 + 4.3027 * error).epsilon(1e-4));
+  DOCTEST_CHECK(found.p == doctest::Approx(task::t_two_sided(0.02 / error, 2)));
+  const auto copies = [](double b) {
+    return thrown([=] { task::compare_seeds({{0.1, b, 10}, {0.1, b, 10}, {0.1, b, 10}}, 0.95); });
+  };
+  DOCTEST_CHECK(copies(0.1).code == 0);
+  DOCTEST_CHECK(copies(0.3).names("the 3 seeds have the same losses"));
+  DOCTEST_CHECK(thrown([] {
+                  task::compare_seeds({{0, INFINITY, 1}, {0, 1, 1}}, 0.95);
+                }).code == 65);
+}
+
+DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however few seeds") {
+  const int pairs_a_case = simulated(4000);
+  constexpr std::uint64_t kTokens = 300;
+  const double error = 100 * std::sqrt(0.05 * 0.95 / pairs_a_case);
+  for (const int seeds : {3, 5, 10})
+    for (const double of_seeds : {0.0, 0.3}) {  // beside about 0.2 of the tokens
+      DOCTEST_CAPTURE(seeds);
+      DOCTEST_CAPTURE(of_seeds);
+      const auto found = rates(pairs_a_case, [&](core::Rng& rng) {
+        std::vector<ScoreBlock> pairs;
+        for (int i = 0; i < seeds; ++i) {
+          pairs.push_back(Tokens(rng, 0.6).block(kTokens));
+          pairs.back().a = Tokens(rng, 0.6).block(kTokens).b;
+          for (double* sum : {&pairs.back().a, &pairs.back().b})
+            *sum += of_seeds * rng.normal() * static_cast<double>(kTokens);
+        }
+        return task::compare_seeds(pairs, 0.95);
+      });
+      DOCTEST_CHECK(found.rejected > 4 - error);
+      DOCTEST_CHECK(found.rejected < 6 + error);
+      DOCTEST_CHECK(found.covered > 94 - error);
+      DOCTEST_CHECK(found.covered < 96 + error);
+    }
 }
 
 DOCTEST_TEST_CASE("too little to compare is refused") {
