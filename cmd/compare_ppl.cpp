@@ -1,8 +1,8 @@
 // compare-ppl: tests whether one model's perplexity is significantly lower than another's.
 //
-// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin. --a, --b: one
-// such file of each seed. stdout: one record: losses in nats per token, their difference B - A with
-// its interval and p-value, or with --a alone their mean and standard deviation.
+// A, B: two --per-token files of eval-ppl over the same tokens; one may be `-`, stdin. --a, --b:
+// one such file of each seed. stdout: one record: losses in nats per token, their difference B - A
+// with its interval and p-value, or with --a alone their mean and standard deviation.
 
 #include <algorithm>
 #include <string>

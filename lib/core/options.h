@@ -146,11 +146,11 @@ void assign(const Field& field, const std::vector<std::string>& values);
 /// Returns the field's value or values in the form that assign() accepts.
 std::vector<std::string> to_strings(const Field& field);
 
-/// Returns the element of `names` that begins with `word`, first with it as whole words, or that has
-/// it among its words: vocab-size for vocab or size. Returns an empty text if there is none.
+/// Returns the element of `names` that begins with `word`, first with it as whole words, or that
+/// has it among its words: vocab-size for vocab or size. Returns an empty text if there is none.
 std::string named_in_part(std::string_view word, const std::vector<std::string>& names);
-/// Returns the element of `names` that `word` most likely means, or an empty text: one that it names
-/// in part, else the one of which it is a misspelling.
+/// Returns the element of `names` that `word` most likely means, or an empty text: one that it
+/// names in part, else the one of which it is a misspelling.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 /// Returns "; did you mean PREFIXnearest?", or an empty text.
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,

@@ -40,7 +40,8 @@ class StoredWeights {
   const std::string& name(std::size_t i) const { return weights_[i].name; }
   const std::vector<std::int64_t>& shape(std::size_t i) const { return weights_[i].shape; }
   std::int64_t parameter_count() const;
-  /// Returns the number of parameters that a token uses: of a layer's experts, those that read it.
+  /// Returns the number of parameters that a token uses: counts only the experts that a
+  /// token is routed to.
   std::int64_t active_parameter_count() const;
   /// Returns the factor applied to the numbers in the files.
   double factor(std::size_t i) const { return factor_of(config_.factors, weights_[i].name); }
@@ -83,8 +84,8 @@ NamedTensors weights_to_write(const nn::Model& model, const Family* family);
 
 class Adapter;  // adapter.h
 
-/// Receives numbers of weights while a model is read, to keep them in another form. The model then
-/// has only the shapes of these weights: its numbers are NaN, in the memory of one.
+/// Receives numbers of weights while a model is read, to keep them in another form. The model keeps
+/// tensors of these shapes that share one NaN.
 class WeightTaker {
  public:
   virtual ~WeightTaker() = default;

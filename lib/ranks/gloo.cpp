@@ -348,7 +348,7 @@ void Links::add_by_tree(const Tensor& flat) {
 }  // namespace
 
 // "[/pytorch/.../pair.cc:534] Connection closed by peer [127.0.0.1]:40128\nException raised ...":
-// what a user makes something of.
+// the part that helps a user.
 std::string reason(const std::exception& error) {
   std::string_view text = error.what();
   text = text.substr(0, text.find('\n'));

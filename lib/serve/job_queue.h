@@ -55,9 +55,9 @@ class JobQueue {
   explicit JobQueue(std::size_t most) : most_(most) {}
   /// Adds a job. Returns false if the queue is closed, or full of jobs that are not cancelled.
   bool push(JobPtr job);
-  /// Waits for a job and returns it together with the jobs behind it that have the same memory, up
-  /// to `most` texts. A job of more texts comes alone. Returns nothing if `within` elapses first,
-  /// or if `memory` is given and the first job has another one. Discards cancelled jobs.
+  /// Waits for a job and returns it together with the following jobs with equal memory options,
+  /// `most` texts in all; a larger job is returned alone. Returns nothing if `within` elapses
+  /// first, or if `memory` is given and the first job has another one. Discards cancelled jobs.
   std::vector<JobPtr> next(std::int64_t most, std::chrono::milliseconds within,
                            const std::optional<std::string>& memory = {});
   /// Closes the queue to further jobs.

@@ -41,12 +41,12 @@ std::uint64_t block_for(std::uint64_t tokens);
 ScorePairs read_score_pairs(const std::vector<std::string>& a, const std::vector<std::string>& b,
                             const BlockChoice& choice);
 
-/// Compares by documents or by blocks of tokens. The interval and p are NaN, not known, if the choice
-/// is open and the text has several documents, but too few to compare by documents.
+/// Compares by documents or by blocks of tokens. The interval and p are NaN, not known, if the
+/// choice is open and the text has several documents, but too few to compare by documents.
 Comparison compare(const ScorePairs& pairs, const BlockChoice& choice, double confidence);
 
-/// Returns a line for the user if blocks of tokens are compared although the text has a few effective
-/// documents, which may differ from each other as wholes; else an empty text.
+/// Returns a line for the user if blocks of tokens are compared although the text has a few
+/// effective documents, which may differ from each other as wholes; else an empty text.
 std::string caution(const ScorePairs& pairs, const BlockChoice& choice);
 
 /// Returns the report of a comparison of two models: tokens, blocks, method, losses, perplexities,

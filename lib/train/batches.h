@@ -28,12 +28,12 @@ struct Row {
 /// new epoch begins with a new micro-batch, so the last micro-batch of an epoch may have fewer
 /// rows. L is the segment, B the batch.
 /// - shuffled: segments of L in a new order each epoch; a segment is a run.
-/// - kept: segments in the order of the text; all form one run.
+/// - sequential: segments in the order of the text; all form one run.
 /// - runs: runs of M consecutive segments, in a new order each epoch, B / M of them in a
 ///   micro-batch.
 /// - documents: segments within documents, whose first token is no target; documents in a new order
 ///   each epoch, their segments in the order of the text; a document is a run.
-/// - columns: the stream divided into B equal contiguous columns, L tokens of each in a micro-batch
+/// - streams: the stream divided into B equal contiguous columns, L tokens of each in a micro-batch
 ///   (or varying lengths: column_cuts.h), in the order of the text. State is carried; rows are
 ///   fresh only at the start of an epoch; a column is a run.
 /// - order: segments as listed in an order shard, B at a time; these micro-batches come in a new

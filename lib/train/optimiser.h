@@ -45,8 +45,8 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///
 /// A row of a memory layer's table (is_memory_table()) whose gradient is all zeros in an update is
 /// left out of that update: its weights neither move nor decay and its moments neither fade nor
-/// grow, as by torch.optim.SparseAdam; t counts all updates, and nag's rate before is that of the
-/// update before. So an update costs what its tokens read.
+/// grow, as by torch.optim.SparseAdam; t counts all updates, and nag's previous rate is that
+/// of the previous update. An update takes time proportional to the rows it read.
 class Optimiser {
  public:
   Optimiser(const OptimiserOptions& options, NamedWeights weights);

@@ -30,7 +30,7 @@ class Engine {
   virtual nn::Hidden feed(const std::vector<Feed>& feeds) = 0;
   /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
-  /// Drops all but the `keep` newest tokens of every row. Requires an architecture that forgets.
+  /// Drops all but the `keep` newest tokens of every row. Requires carry() == Carry::forget.
   virtual void forget(std::int64_t keep) = 0;
   /// Returns whether mark() and roll_back() are supported.
   virtual bool takes_back() const { return false; }

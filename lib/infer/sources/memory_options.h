@@ -84,14 +84,15 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 
 /// Selects the memories at test time and their interpolation with the head. A MemoryPlan is the
 /// resolved form for a model.
-///   p = (1 - l_n) ((1 - l_m - l_c - l_s - l_e) p_joint + l_m p_memory + l_c p_cache + l_s p_stores
-///       + l_e p_ensemble) + l_n p_ngrams
+///   p = (1 - l_n) ((1 - l_m - l_c - l_u - l_s - l_e) p_joint + l_m p_memory + l_c p_cache
+///       + l_u p_unigram + l_s p_stores + l_e p_ensemble) + l_n p_ngrams
 /// p_joint: one softmax over the head and, with combine = joint or both, local memory, long memory
 /// and datastores (TRIME, eq. 2), each with its own temperature and log-weight (JointPart).
 /// p_memory: with combine = interpolate, local and long memory alone (l_m = memory_lambda, else 0).
-/// p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017). p_stores:
-/// the neighbours from datastores alone (kNN-LM; see StoreOptions). p_ngrams: counts of the tokens
-/// that followed the longest matching suffix of the context in other texts; l_n depends on that
+/// p_cache: softmax of theta f.f over the `cache` previous positions (Grave et al. 2017).
+/// p_unigram: how often the text so far has each token (see UnigramOptions). p_stores: the
+/// neighbours from datastores alone (kNN-LM; see StoreOptions). p_ngrams: counts of the tokens that
+/// followed the longest matching suffix of the context in other texts; l_n depends on that
 /// suffix (see NgramOptions). p_ensemble: the softmax of each further model, each with its own
 /// weight and temperature (see WithOptions).
 ///

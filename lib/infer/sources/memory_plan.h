@@ -140,8 +140,8 @@ struct PlanContext {
 };
 
 /// Resolves the options. `opened` holds the datastores of options.stores.folders; n-grams and
-/// further models are not opened (see OpenMemories). Throws Error{usage} for options that contradict
-/// each other or the model, for options.flags of sources that do not take part, and for
+/// further models are not opened (see OpenMemories). Throws Error{usage} for options that
+/// contradict each other or the model, for options.flags of sources that do not take part, and for
 /// --min-pointers with datastores that do not support it.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts = {},

@@ -23,7 +23,7 @@ struct Teachers {
 /// -log q(target) for tokens without a teacher. The divergence treats the tokens that the teacher
 /// does not name as one outcome with the sum of their q: it equals the published one if the teacher
 /// names all tokens, and is otherwise no larger. f (B, T, d); backward reaches f and the head's
-/// weights. Never allocates (tokens x vocabulary). Throws Error{usage} for a head of several bands.
+/// weights. Never allocates (tokens x vocabulary). Throws Error{usage} for an adaptive softmax.
 torch::Tensor target_loss(const torch::Tensor& f, const Batch& batch, Head& head,
                           const Teachers& teachers, double beta, const LossWork& work = {});
 

@@ -220,8 +220,8 @@ DOCTEST_TEST_CASE("the nearest name, where one is near") {
   DOCTEST_CHECK(core::nearest("colour", names).empty());
   DOCTEST_CHECK(core::nearest("x", names).empty());
   DOCTEST_CHECK(core::nearest("deed", names) == "seed");
-  // A part of a name comes before a misspelling: first words at its beginning, then a beginning, then
-  // words within.
+  // A part of a name comes before a misspelling: first words at its beginning, then a
+  // beginning, then words within.
   const std::vector<std::string> flags = {"--tokenizer",    "--vocab-size", "--vocabulary",
                                           "--batch-tokens", "--max-tokens", "--window"};
   DOCTEST_CHECK(core::nearest("--vocab", flags) == "--vocab-size");

@@ -1,5 +1,5 @@
-// What the classes of transformers compute (class_row.h): folders read as they read them, and models
-// written as a family only if its class computes them. tests/golden/family_draws.py made
+// What the classes of transformers compute (class_row.h): folders read as they read them, and
+// models written as a family only if its class computes them. tests/golden/family_draws.py made
 // family_classes.json; family_draws.bats draws more configurations and runs transformers itself.
 
 #include "folder_of_test.h"
