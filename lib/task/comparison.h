@@ -43,9 +43,9 @@ Comparison compare_consecutive(const std::vector<ScoreBlock>& blocks, double con
 /// Compares independent documents of any lengths. The variance is that of a ratio, with each
 /// residual corrected for its document's fraction of the tokens (Bell & McCaffrey 2002). The
 /// degrees of freedom are the geometric mean of theirs for independent tokens, and of theirs for
-/// the variances of tokens and of whole documents that the residuals suggest: the first are too many
-/// if documents differ as wholes, the second too few. Throws Error{bad_data} if the documents count
-/// as fewer than kLeastEffectiveDocuments, and for a loss that is not finite.
+/// the variances of tokens and of whole documents that the residuals suggest: the first are too
+/// many if documents differ as wholes, the second too few. Throws Error{bad_data} if the documents
+/// count as fewer than kLeastEffectiveDocuments, and for a loss that is not finite.
 Comparison compare_documents(const std::vector<ScoreBlock>& documents, double confidence);
 
 /// Compares models of several seeds on one text: Student's t over the differences of the pairs,
