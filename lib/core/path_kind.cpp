@@ -102,10 +102,12 @@ bool begins_as_gguf(std::string_view start) {
   return start.starts_with("GGUF") && start.substr(4, 4).find('\0') != start.npos;
 }
 
-// The first field of a ModelProto is a piece, which begins with its text.
+// The first field of a ModelProto is a piece: its text, then its score.
 bool begins_as_sentencepiece(std::string_view start) {
-  return start.size() > 4 && start[0] == '\n' && start[2] == '\n' && start[3] < start[1] &&
-         start.substr(0, 256).find("<unk>") != start.npos;
+  if (start.size() < 5 || start[0] != '\n' || start[2] != '\n' || start[3] >= start[1])
+    return false;
+  const auto score = 4 + static_cast<std::size_t>(static_cast<unsigned char>(start[3]));
+  return score < start.size() && start[score] == '\x15';
 }
 
 PathKind file_kind(const std::string& path, const std::string& name) {

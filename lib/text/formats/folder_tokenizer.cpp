@@ -96,6 +96,13 @@ TokenizerPtr sentencepiece_tokenizer(const std::string& path,
   return parse_tokenizer(sentencepiece_json(bytes, path, around), path);
 }
 
+// A text of such a name is a list of tiktoken's ranks.
+bool is_sentencepiece(const std::string& path, PathKind kind) {
+  if (kind == PathKind::sentencepiece) return true;
+  return path.ends_with(".model") && kind != PathKind::text && !core::is_folder(kind) &&
+         core::exists(path);
+}
+
 }  // namespace
 
 TokenizerPtr folder_tokenizer(const std::string& folder) {
@@ -103,8 +110,10 @@ TokenizerPtr folder_tokenizer(const std::string& folder) {
   const std::string vocabulary = folder + "/vocab.json", merges = folder + "/merges.txt";
   if (core::exists(whole)) return parse_tokenizer(core::read_file(whole, kTokenizerBytes), whole);
   const std::string pieces = folder + "/tokenizer.model";
-  if (core::path_kind(pieces) == PathKind::sentencepiece)
+  if (const auto kind = core::path_kind(pieces); is_sentencepiece(pieces, kind)) {
+    expect_tokenizer_kind(pieces, kind);
     return sentencepiece_tokenizer(pieces, around_of(folder));
+  }
   if (!core::exists(vocabulary) || !core::exists(merges)) return nullptr;
   expect_gpt2_class(folder);
   return import_tokenizer({vocabulary, merges});
@@ -119,13 +128,15 @@ TokenizerPtr load_tokenizer(const std::string& path) {
   if (path == "-") return parse_tokenizer(core::read_text(path, kTokenizerBytes), "stdin");
   const auto kind = core::path_kind(path);
   expect_tokenizer_kind(path, kind);
-  if (kind == PathKind::sentencepiece) return sentencepiece_tokenizer(path);
+  if (is_sentencepiece(path, kind)) return sentencepiece_tokenizer(path);
   if (!core::is_folder(kind)) return parse_tokenizer(core::read_text(path, kTokenizerBytes), path);
   const auto folder = core::followed_snapshot(path);
   if (auto tokenizer = folder_tokenizer(folder)) return tokenizer;
   if (core::exists(folder + "/vocab.txt"))
     core::fail(core::Code::bad_data,
                "{}: a WordPiece tokenizer (vocab.txt, as in BERT) is not supported", folder);
+  if (const auto other = folder + "/tokenizer.model"; core::exists(other))
+    return parse_tokenizer(core::read_text(other, kTokenizerBytes), other);  // says what it is
   core::fail(core::Code::no_input, "{}: has no tokenizer; {}", folder, kGive);
 }
 

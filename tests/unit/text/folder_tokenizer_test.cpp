@@ -9,6 +9,17 @@
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
 
+namespace {
+
+/// A piece of a tokenizer.model with a score.
+std::string piece_proto(const std::string& text, char type) {
+  const std::string inside = std::string{'\x0a', static_cast<char>(text.size())} + text + '\x15' +
+                             std::string(4, '\0') + '\x18' + type;
+  return std::string{'\x0a', static_cast<char>(inside.size())} + inside;
+}
+
+}  // namespace
+
 DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& path, int code, const std::string& part) {
@@ -34,6 +45,19 @@ DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   refused(folder / "spm", 65,
           "tokenizer.model: not a tokenizer.model of sentencepiece, or damaged");
   refused(folder / "spm/tokenizer.model", 65, "cut short");
+  // A name tells what the file is, whatever its unknown piece is called.
+  const auto model = piece_proto("[UNK]", 2) + piece_proto("a", 1);
+  folder.file("named/tokenizer.model", model);
+  DOCTEST_CHECK(text::load_tokenizer(folder / "named")->token(0) == "[UNK]");
+  DOCTEST_CHECK(text::load_tokenizer(folder.file("x.model", model))->token(1) == "a");
+  // Without its score the first piece looks like no model.
+  const std::string bare = "\x0a\x09\x0a\x05[UNK]\x18\x02" + piece_proto("a", 1);
+  DOCTEST_CHECK(text::load_tokenizer(folder.file("y.model", bare))->size() == 2);
+  refused(folder.file("z.model", ""), 65, "it has no pieces");
+  folder.file("ranks/tokenizer.model", "IQ== 0\nIg== 1\n");
+  refused(folder / "ranks", 65, "tokenizer.model: tiktoken's ranks");
+  folder.file("pointer/tokenizer.model", "version https://git-lfs.github.com/spec/v1\n");
+  refused(folder / "pointer", 65, "is a Git LFS pointer");
   folder.file("none/config.json", "{}");
   refused(folder / "none", 66, "has no tokenizer; give a tokenizer.json");
   refused("someorg/some-model", 66, "hf download someorg/some-model");
