@@ -18,12 +18,18 @@ using core::fail;
 using core::OrderedJson;
 
 constexpr const char* kWho = "tokenizer.json";
+constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
 // Types of tokens.
 constexpr std::int32_t kPlainToken = 1, kUnknownToken = 2, kMarkToken = 3, kOwnToken = 4,
                        kUnusedToken = 5, kByteToken = 6;
 
 [[noreturn]] void no_form(const std::string& what) {
   fail(Code::bad_config, "{}: GGUF cannot express {}", kWho, what);
+}
+
+// Returns the ids of the pieces that a tokenizer.model's user defined.
+std::vector<std::size_t> symbols_in(const OrderedJson& model) {
+  return model.value("/sentencepiece/symbols"_json_pointer, std::vector<std::size_t>());
 }
 
 struct Listed {
@@ -54,6 +60,13 @@ Listed listed(const OrderedJson& json, std::int64_t rows, bool of_bytes) {
         !mark                                           ? kOwnToken
         : !of_bytes && !text.empty() && text == unknown ? kUnknownToken
                                                         : kMarkToken);
+  }
+  for (const auto& symbol : symbols_in(model)) {
+    // As llama.cpp's converter writes them: with the spaces of a text.
+    auto text = list.texts.at(symbol);
+    for (std::size_t at; (at = text.find(kSpaceMark)) != text.npos;)
+      text.replace(at, kSpaceMark.size(), " ");
+    put(symbol, text, kOwnToken);
   }
   for (std::size_t id = 0; id < n; ++id)
     if (list.types[id] == kUnusedToken && of_bytes) list.texts[id] = fmt::format("[PAD{}]", id);
@@ -184,7 +197,9 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
   why.clear();
   if (!same("merges")) why = "its merges";
   for (const auto& [text, id] : json["model"]["vocab"].items())
-    if (again->token(id.get<std::uint32_t>()) != own.token(id.get<std::uint32_t>()))
+    if (const auto one = id.get<std::uint32_t>();
+        again->token(one) != own.token(one) &&
+        again->decode({&one, 1}, false) != own.decode({&one, 1}, false))
       why = "its token " + text;
   for (const auto& token : json["added_tokens"]) {
     const auto id = token["id"].get<std::uint32_t>();
@@ -196,6 +211,20 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
   if (why.empty() && (again->text_template().begin != own.text_template().begin ||
                       again->text_template().end != own.text_template().end))
     why = "the tokens around a text";
+}
+
+// Says whether llama.cpp gives other ids beside user-defined pieces, which it finds in the text before
+// it adds spaces.
+std::string symbol_note(const text::Tokenizer& own, const OrderedJson& json,
+                        const GgufMetadata& keys) {
+  const auto again = read_again(keys);
+  for (const auto id : symbols_in(json["model"])) {
+    const std::string symbol(own.token(static_cast<std::uint32_t>(id)));
+    const auto text = symbol + "a " + symbol + "a";
+    if (again->encode(text) != own.encode(text))
+      return "llama.cpp has other spaces beside the user-defined token " + symbol;
+  }
+  return {};
 }
 
 // Writes the ids of the tokens that end a text: first the template's token, then the others.
@@ -274,7 +303,10 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
       auto tried = keys;
       tried.emplace_back("tokenizer.ggml.add_space_prefix", prefix);
       expect_equal(*compared, json, tried, why);
-      if (why.empty()) return tried;
+      if (!why.empty()) continue;
+      const auto note = symbol_note(*own, json, tried);
+      remark += (remark.empty() || note.empty() ? "" : "; ") + note;
+      return tried;
     }
   }
   if (!why.empty()) no_form(why);

@@ -1,5 +1,6 @@
 // Loads tokenizers by a path that a user gives: a file, a folder, or a name.
 
+#include <algorithm>
 #include <charconv>
 
 #include "core/error.h"
@@ -62,6 +63,33 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   }
 }
 
+// Returns whether a configuration gives the token a special role.
+bool names_special(const core::Json& config, const std::string& token) {
+  const auto is = [&](const core::Json& named) {
+    return (named.is_object() ? named.value("content", core::Json()) : named) == token;
+  };
+  for (const auto& [key, named] : config.items())
+    if (named.is_array() && key.ends_with("_special_tokens")
+            ? std::any_of(named.begin(), named.end(), is)
+            : key.ends_with("_token") && is(named))
+      return true;
+  return false;
+}
+
+// Reads added_tokens.json, in which older folders have their added tokens, as added_tokens_decoder.
+core::Json older_tokens(const std::string& folder, const core::Json& config) {
+  auto tokens = core::Json::object();
+  const auto path = folder + "/added_tokens.json", map_path = folder + "/special_tokens_map.json";
+  if (!core::exists(path)) return tokens;
+  const auto map = core::exists(map_path) ? core::read_json(map_path, kTokenizerConfigBytes)
+                                          : core::Json::object();
+  const auto ids = core::read_json(path, kTokenizerConfigBytes);
+  for (const auto& [text, id] : ids.items())
+    tokens[core::dump(id)] = {{"content", text},
+                              {"special", names_special(config, text) || names_special(map, text)}};
+  return tokens;
+}
+
 // Reads what tokenizer_config.json adds to a tokenizer.model: tokens, and the tokens around a text.
 SentencepieceAround around_of(const std::string& folder) {
   SentencepieceAround around;
@@ -69,23 +97,38 @@ SentencepieceAround around_of(const std::string& folder) {
   if (!core::exists(path)) return around;
   const auto config = core::read_json(path, kTokenizerConfigBytes);
   if (!config.is_object()) return around;
-  const auto name = config.value("tokenizer_class", core::Json(nullptr));
-  const bool begins = name.is_string() && (name.get<std::string>().starts_with("Llama") ||
-                                           name.get<std::string>().starts_with("Gemma"));
+  const auto named = config.value("tokenizer_class", core::Json(nullptr));
+  const auto name = named.is_string() ? named.get<std::string>() : "";
+  const bool begins = name.starts_with("Llama") || name.starts_with("Gemma");
   const auto flag = [&](const char* key, bool otherwise) {
     const auto found = config.find(key);
     return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
   };
   around.begin = flag("add_bos_token", begins);
   around.end = flag("add_eos_token", false);
-  const auto tokens = config.value("added_tokens_decoder", core::Json::object());
+  around.llama = name == "LlamaTokenizer" || name == "LlamaTokenizerFast";
+  around.legacy = flag("legacy", !around.llama);
+  around.prefix = flag("add_prefix_space", true);
+  const auto tokens = config.contains("added_tokens_decoder") ? config["added_tokens_decoder"]
+                                                              : older_tokens(folder, config);
   for (const auto& [id, token] : tokens.items()) {
     std::uint32_t number = 0;
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
     if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
         !token.contains("content") || !token["content"].is_string())
-      core::fail(core::Code::bad_data, "{}: added_tokens_decoder: {} is not a token", path, id);
-    around.added[number] = {token["content"].get<std::string>(), token.value("special", false)};
+      core::fail(core::Code::bad_data, "{}: added tokens: {} is not a token", folder, id);
+    const auto is = [&, &of = token](const char* key, bool otherwise) {
+      const auto found = of.find(key);
+      return found != of.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+    };
+    const bool special = is("special", false);
+    around.added[number] = {.id = number,
+                            .content = token["content"].get<std::string>(),
+                            .special = special,
+                            .normalized = is("normalized", !special),
+                            .lstrip = is("lstrip", false),
+                            .rstrip = is("rstrip", false),
+                            .single_word = is("single_word", false)};
   }
   return around;
 }

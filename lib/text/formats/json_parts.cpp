@@ -226,6 +226,53 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
   if (!numbers.empty()) parts.split = Split(std::move(numbers));
 }
 
+std::optional<PieceRules> read_rules(const TokenizerJson& file, element model,
+                                     const Vocabulary& vocabulary) {
+  const auto found = file.find(model, "sentencepiece");
+  if (!found) return std::nullopt;
+  PieceRules rules;
+  rules.unknown = std::string(file.text(*found, "unknown", ""));
+  const auto read = [&](std::string_view key, std::vector<std::uint32_t>& ids) {
+    for (const element value : file.list(*found, key)) {
+      ids.push_back(file.id(value));
+      if (vocabulary.token(ids.back()).empty())
+        file.refuse("\"{}\" has the id {}, which is not a token", key, ids.back());
+    }
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  };
+  read("symbols", rules.symbols);
+  read("unused", rules.unused);
+  read("tied", rules.tied);
+  return rules;
+}
+
+TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
+                           const Vocabulary& vocabulary, std::vector<AddedToken> added,
+                           const std::vector<AddedToken>& symbols) {
+  auto steps = read_normalizer(file);
+  bool once = false;
+  std::string pattern;
+  for (const element step : steps_of(file, "pre_tokenizer", "pretokenizers")) {
+    const std::string_view type = file.text(step, "type", "");
+    if (type == "Metaspace" && !once && !steps.empty() &&
+        file.text(step, "replacement", "") == steps.back().to &&
+        file.text(step, "prepend_scheme", "") == "first" && !file.flag(step, "split", true)) {
+      once = true;
+      steps.insert(steps.end() - 1, {NormalStep::What::prepend, "", steps.back().to});
+    } else if (type == "Split" && pattern.empty() && !file.flag(step, "invert", false)) {
+      const auto regex = file.find(step, "pattern");
+      if (regex) pattern = file.text(*regex, "Regex", "");
+    } else {
+      file.refuse("the pre-tokenizer {} is not that of a model with \"sentencepiece\"", type);
+    }
+  }
+  if (pattern != pattern_of(symbols))
+    file.refuse("the pre-tokenizer does not split at the symbols of \"sentencepiece\"");
+  return {std::move(added), Normalizer(std::move(steps), symbols_of(rules, vocabulary), once),
+          symbols};
+}
+
 Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
                                   const Vocabulary& vocabulary) {
   Tokenizer::Template around;

@@ -86,6 +86,14 @@ Split read_byte_level_split(const TokenizerJson& file);
 /// Reads "pre_tokenizer" of a model of characters into the two fields of `parts`.
 /// `spaces_replaced`: the normalizer leaves no spaces in the text.
 void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::Parts& parts);
+/// Reads "sentencepiece" of the model, which only this project writes; nothing if it is absent.
+std::optional<PieceRules> read_rules(const TokenizerJson& file, simdjson::dom::element model,
+                                     const Vocabulary& vocabulary);
+/// Reads "normalizer" and "pre_tokenizer" of a model with rules. `symbols` are the tokens to find in
+/// the normalised text.
+TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
+                           const Vocabulary& vocabulary, std::vector<AddedToken> added,
+                           const std::vector<AddedToken>& symbols);
 /// Reads "post_processor": the tokens around a text, which are added tokens or in the vocabulary.
 Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
                                   const Vocabulary& vocabulary);

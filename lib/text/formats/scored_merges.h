@@ -17,7 +17,7 @@ inline constexpr std::size_t kLongestScored = 256;
 inline constexpr std::size_t kPairsOfToken = 16, kMorePairs = 65536;
 
 /// Returns the pairs of tokens whose concatenation is a token, ordered by that token's score, best
-/// first; pairs of one token are ordered by their ids. Only tokens with `merges` are split into
+/// first; pairs of one token, by the length of the first. Only tokens with `merges` are split into
 /// pairs; any token may be a part. `origin` names the file. Throws Error{bad_data} for a score that
 /// is not a number, a token longer than kLongestScored and too many pairs.
 std::vector<std::pair<std::string_view, std::string_view>> scored_merges(

@@ -1,11 +1,11 @@
 #include "text/formats/sentencepiece.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/error.h"
@@ -14,6 +14,7 @@
 #include "text/formats/scored_merges.h"
 #include "text/tokenizer/base64.h"
 #include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/piece_text.h"
 
 namespace text {
 namespace {
@@ -117,7 +118,18 @@ struct PieceModel {
   bool byte_fallback = false, suffix = false;
   bool prefix = true, squeeze = true, escape = true;
   std::string_view charsmap;
-  std::string begin = "<s>", end = "</s>";
+  std::string begin = "<s>", end = "</s>", unknown = " \u2047 ";
+
+  bool merges(std::size_t id) const {
+    return types[id] == kNormalPiece || types[id] == kUnusedPiece;
+  }
+  std::vector<AddedToken> symbols() const {
+    std::vector<AddedToken> list;
+    for (std::size_t id = 0; id < texts.size(); ++id)
+      if (types[id] == kOwnPiece)
+        list.push_back({.id = static_cast<std::uint32_t>(id), .content = std::string(texts[id])});
+    return list;
+  }
 };
 
 void read_piece(std::string_view bytes, const std::string& origin, PieceModel& model) {
@@ -146,6 +158,7 @@ PieceModel read_model(std::string_view bytes, const std::string& origin) {
         if (trained.field() == 3) model.kind = trained.number();
         if (trained.field() == 24) model.suffix = trained.number() != 0;
         if (trained.field() == 35) model.byte_fallback = trained.number() != 0;
+        if (trained.field() == 44) model.unknown = std::string(trained.bytes());
         if (trained.field() == 46) model.begin = std::string(trained.bytes());
         if (trained.field() == 47) model.end = std::string(trained.bytes());
       }
@@ -177,25 +190,31 @@ void expect_supported(const PieceModel& model, const std::string& origin) {
     damaged(origin, "not the 256 bytes of byte_fallback");
 }
 
-OrderedJson added_token(std::uint64_t id, std::string_view text, bool special) {
-  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", special}};
-}
-
 OrderedJson added_tokens(const PieceModel& model, const SentencepieceAround& around) {
-  std::map<std::uint64_t, OrderedJson> added;
-  for (std::size_t id = 0; id < model.texts.size(); ++id)
+  std::map<std::uint32_t, AddedToken> added;
+  for (std::uint32_t id = 0; id < model.texts.size(); ++id)
     if (const auto type = model.types[id];
-        type == kUnknownPiece || type == kControlPiece || type == kOwnPiece)
-      added[id] = added_token(id, model.texts[id], type != kOwnPiece);
-  for (const auto& [id, token] : around.added)
-    added[id] = added_token(id, token.first, token.second);
+        type == kUnknownPiece || type == kControlPiece || (type == kOwnPiece && around.llama))
+      added[id] = {.id = id, .content = std::string(model.texts[id]), .special = type != kOwnPiece};
+  for (const auto& [id, token] : around.added) {
+    added[id] = token;
+    // The prefix would also become a part of a normalised token.
+    added[id].normalized = token.normalized && (around.llama || !model.prefix);
+  }
   auto list = OrderedJson::array();
-  for (auto& [id, token] : added) list.push_back(std::move(token));
+  for (const auto& [id, token] : added)
+    list.push_back({{"id", id},
+                    {"content", token.content},
+                    {"single_word", token.single_word},
+                    {"lstrip", token.lstrip},
+                    {"rstrip", token.rstrip},
+                    {"normalized", token.normalized},
+                    {"special", token.special}});
   return list;
 }
 
-OrderedJson normalizer_of(const PieceModel& model) {
+OrderedJson normalizer_of(const PieceModel& model, const SentencepieceAround& around) {
+  if (around.llama) return nullptr;
   auto steps = OrderedJson::array();
   if (!model.charsmap.empty())
     steps.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", to_base64(model.charsmap)}});
@@ -203,18 +222,49 @@ OrderedJson normalizer_of(const PieceModel& model) {
     for (const auto& [regex, content] : {std::pair(kTrimmed, ""), std::pair(kSqueezed, " ")})
       steps.push_back({{"type", "Replace"}, {"pattern", {{"Regex", regex}}}, {"content", content}});
   }
-  if (model.prefix) steps.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
+  if (model.prefix && around.legacy)
+    steps.push_back({{"type", "Prepend"}, {"prepend", kSpaceMark}});
   steps.push_back({{"type", "Replace"}, {"pattern", {{"String", " "}}}, {"content", kSpaceMark}});
   return {{"type", "Sequence"}, {"normalizers", std::move(steps)}};
 }
 
-OrderedJson decoder_of(const PieceModel& model) {
+OrderedJson split_of(const PieceModel& model, const SentencepieceAround& around) {
+  auto steps = OrderedJson::array();
+  if (around.llama || (model.prefix && !around.legacy))
+    steps.push_back({{"type", "Metaspace"},
+                     {"replacement", kSpaceMark},
+                     {"prepend_scheme", !around.prefix  ? "never"
+                                        : around.legacy ? "always"
+                                                        : "first"},
+                     {"split", false}});
+  const auto pattern = around.llama || model.kind != kBpeModel ? "" : pattern_of(model.symbols());
+  if (!pattern.empty())
+    steps.push_back({{"type", "Split"},
+                     {"pattern", {{"Regex", pattern}}},
+                     {"behavior", "Isolated"},
+                     {"invert", false}});
+  if (steps.empty()) return nullptr;
+  return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
+}
+
+OrderedJson rules_of(const PieceModel& model) {
+  auto symbols = OrderedJson::array(), unused = OrderedJson::array();
+  for (std::size_t id = 0; id < model.texts.size(); ++id) {
+    if (model.types[id] == kOwnPiece) symbols.push_back(id);
+    if (model.types[id] == kUnusedPiece && model.kind == kUnigramModel) unused.push_back(id);
+  }
+  return {{"symbols", symbols},
+          {"tied", OrderedJson::array()},
+          {"unknown", model.unknown},
+          {"unused", unused}};
+}
+
+OrderedJson decoder_of(bool prefix) {
   auto steps = OrderedJson::array();
   steps.push_back({{"type", "Replace"}, {"pattern", {{"String", kSpaceMark}}}, {"content", " "}});
   steps.push_back({{"type", "ByteFallback"}});
   steps.push_back({{"type", "Fuse"}});
-  if (model.prefix)
-    steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  if (prefix) steps.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
@@ -239,63 +289,96 @@ OrderedJson template_of(const PieceModel& model, const SentencepieceAround& arou
           {"special_tokens", special}};
 }
 
-OrderedJson bpe_of(const PieceModel& model, const OrderedJson& unknown, const std::string& origin) {
-  std::unordered_map<std::string_view, std::size_t> ids;
+OrderedJson vocabulary_of(const PieceModel& model, const std::string& origin) {
+  std::unordered_set<std::string_view> seen;
   auto vocabulary = OrderedJson::object();
   // Avoid the object's own insertion, which compares all keys each time.
   auto& object = vocabulary.get_ref<OrderedJson::object_t&>();
-  std::vector<bool> merged(model.texts.size());
   for (std::size_t id = 0; id < model.texts.size(); ++id) {
-    if (!ids.emplace(model.texts[id], id).second) damaged(origin, "the same piece twice");
+    if (!seen.insert(model.texts[id]).second) damaged(origin, "the same piece twice");
     object.emplace_back(std::string(model.texts[id]), id);
-    merged[id] = model.types[id] == kNormalPiece || model.types[id] == kUnusedPiece;
   }
-  auto merges = OrderedJson::array();
-  for (const auto& [left, right] : scored_merges(model.texts, model.scores, merged, origin)) {
-    if (model.types[ids.at(std::string(left).append(right))] == kUnusedPiece)
+  return vocabulary;
+}
+
+// Appends the merges, and the results that have the score of the result before them.
+void append_merges(const PieceModel& model, bool llama, const std::string& origin,
+                   OrderedJson& merges, OrderedJson& tied) {
+  auto texts = model.texts;
+  auto scores = model.scores;
+  std::vector<bool> merged(texts.size());
+  std::unordered_map<std::string_view, std::size_t> ids;
+  for (std::size_t id = 0; id < texts.size(); ++id) {
+    merged[id] = model.merges(id) || (llama && texts[id].size() <= kLongestScored);
+    if (llama) scores[id] = -static_cast<double>(id);
+    if (!llama && !merged[id]) texts[id] = {};  // no part of a merge either
+    ids.emplace(texts[id], id);
+  }
+  std::optional<std::size_t> before;
+  for (const auto& [left, right] : scored_merges(texts, scores, merged, origin)) {
+    const auto id = ids.at(std::string(left).append(right));
+    if (!llama && model.types[id] == kUnusedPiece)
       fail(Code::bad_data, "{}: unused pieces of a BPE that merges make are not supported", origin);
     merges.push_back({left, right});
+    if (before && id != *before && scores[id] == scores[*before]) tied.push_back(id);
+    before = id;
   }
-  return {{"type", "BPE"},
-          {"unk_token", unknown},
-          {"fuse_unk", true},
-          {"byte_fallback", model.byte_fallback},
-          {"ignore_merges", false},
-          {"vocab", std::move(vocabulary)},
-          {"merges", std::move(merges)}};
+}
+
+OrderedJson bpe_of(const PieceModel& model, const OrderedJson& unknown, bool llama,
+                   const std::string& origin) {
+  OrderedJson bpe = {{"type", "BPE"},
+                     {"unk_token", llama ? OrderedJson(nullptr) : unknown},
+                     {"fuse_unk", true},
+                     {"byte_fallback", model.byte_fallback},
+                     {"ignore_merges", false},
+                     {"vocab", vocabulary_of(model, origin)},
+                     {"merges", OrderedJson::array()}};
+  auto rules = rules_of(model);
+  append_merges(model, llama, origin, bpe["merges"], rules["tied"]);
+  if (!llama) bpe["sentencepiece"] = std::move(rules);
+  return bpe;
 }
 
 OrderedJson unigram_of(const PieceModel& model, std::size_t unknown) {
   auto vocabulary = OrderedJson::array();
-  for (std::size_t id = 0; id < model.texts.size(); ++id)
-    vocabulary.push_back({model.texts[id], model.scores[id]});
+  for (std::size_t id = 0; id < model.texts.size(); ++id) {
+    // A symbol has a gain, so that other pieces almost never replace it.
+    const auto bytes = static_cast<double>(model.texts[id].size());
+    const bool symbol = model.types[id] == kOwnPiece;
+    vocabulary.push_back(
+        {model.texts[id], symbol ? static_cast<float>(0.1 * bytes - 0.1) : model.scores[id]});
+  }
   return {{"type", "Unigram"},
           {"unk_id", unknown},
           {"vocab", std::move(vocabulary)},
-          {"byte_fallback", model.byte_fallback}};
+          {"byte_fallback", model.byte_fallback},
+          {"sentencepiece", rules_of(model)}};
 }
 
 }  // namespace
 
 std::string sentencepiece_json(std::string_view bytes, const std::string& origin,
-                               const SentencepieceAround& around) {
+                               const SentencepieceAround& folder) {
   const PieceModel model = read_model(bytes, origin);
   expect_supported(model, origin);
+  auto around = folder;
+  around.llama = folder.llama && model.kind == kBpeModel;
   const auto unknown = std::find(model.types.begin(), model.types.end(), kUnknownPiece);
   if (unknown == model.types.end()) damaged(origin, "no unknown piece");
   const auto id = static_cast<std::size_t>(unknown - model.types.begin());
   for (const auto& [added, token] : around.added)
-    if (added < model.texts.size() && model.texts[added] != token.first)
+    if (added < model.texts.size() && model.texts[added] != token.content)
       fail(Code::bad_data, "{}: piece {} is {}, not {}", origin, added, model.texts[added],
-           token.first);
-  return core::dump(
-      core::OrderedJson{{"added_tokens", added_tokens(model, around)},
-                        {"normalizer", normalizer_of(model)},
-                        {"pre_tokenizer", nullptr},
-                        {"post_processor", template_of(model, around, origin)},
-                        {"decoder", decoder_of(model)},
-                        {"model", model.kind == kBpeModel ? bpe_of(model, model.texts[id], origin)
-                                                          : unigram_of(model, id)}});
+           token.content);
+  return core::dump(core::OrderedJson{
+      {"added_tokens", added_tokens(model, around)},
+      {"normalizer", normalizer_of(model, around)},
+      {"pre_tokenizer", split_of(model, around)},
+      {"post_processor", template_of(model, around, origin)},
+      {"decoder", decoder_of(around.llama ? around.prefix : model.prefix)},
+      {"model", model.kind == kBpeModel ? bpe_of(model, model.texts[id], around.llama, origin)
+                                        : unigram_of(model, id)}});
 }
 
 }  // namespace text

@@ -14,16 +14,24 @@
 #include <string>
 #include <string_view>
 
+#include "text/tokenizer/added_tokens.h"
+
 namespace text {
 
 /// SentencepieceAround holds the settings of a model's folder besides its tokenizer.model.
 struct SentencepieceAround {
   bool begin = false, end = false;  ///< add the model's bos or eos token to a text
-  /// The added tokens by id: their texts, and whether they are special.
-  std::map<std::uint32_t, std::pair<std::string, bool>> added = {};
+  /// The tokenizer is transformers' LlamaTokenizer (of transformers 5), which takes only the pieces
+  /// of a BPE: no rules, and merges by the pieces' ids.
+  bool llama = false;
+  /// Each piece of a text between added tokens gets the prefix, else only the text.
+  bool legacy = true;
+  bool prefix = true;  ///< of a LlamaTokenizer: a text gets the prefix
+  std::map<std::uint32_t, AddedToken> added = {};
 };
 
-/// Returns a tokenizer.json that parse_tokenizer() accepts. Throws Error{bad_data}, naming
+/// Returns a tokenizer.json that parse_tokenizer() accepts. Its ids are those of sentencepiece, or
+/// with `llama` those of transformers. Throws Error{bad_data}, naming
 /// `origin`, for bytes that are not such a model and for unsupported features: models of words or
 /// characters, spaces as suffixes, spaces that are not escaped. Time and memory are bounded by a
 /// multiple of the bytes.

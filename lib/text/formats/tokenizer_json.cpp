@@ -36,10 +36,11 @@ std::vector<SpecialToken> special_of(const std::vector<AddedToken>& added) {
   return special;
 }
 
-// Returns the added tokens that a text may contain; nothing if all are special.
+// Returns the added tokens that a text may contain; nothing if all are special with default rules.
 std::vector<AddedToken> found_in_text(std::vector<AddedToken> added) {
-  const bool any =
-      std::any_of(added.begin(), added.end(), [](auto& token) { return !token.special; });
+  const bool any = std::any_of(added.begin(), added.end(), [](auto& token) {
+    return !token.special || token.lstrip || token.rstrip || token.single_word;
+  });
   return any ? std::move(added) : std::vector<AddedToken>{};
 }
 
@@ -194,13 +195,20 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
   parts.fuse_unknown = file.flag(model, "fuse_unk", false);
   parts.whole_words = file.flag(model, "ignore_merges", false);
   parts.around = read_template(file, added, vocabulary);
-  auto steps = read_normalizer(file);
-  const bool replaced = std::any_of(steps.begin(), steps.end(), [](const NormalStep& step) {
-    return step.what == NormalStep::What::replace && step.from == " ";
-  });
-  read_pieces_split(file, replaced, parts);
+  parts.rules = read_rules(file, model, vocabulary);
+  if (parts.rules) {
+    parts.whole_words = false;
+    parts.steps = read_rules_steps(file, *parts.rules, vocabulary, found_in_text(std::move(added)),
+                                   symbols_of(*parts.rules, vocabulary));
+  } else {
+    auto steps = read_normalizer(file);
+    const bool replaced = std::any_of(steps.begin(), steps.end(), [](const NormalStep& step) {
+      return step.what == NormalStep::What::replace && step.from == " ";
+    });
+    read_pieces_split(file, replaced, parts);
+    parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(std::move(steps)));
+  }
   parts.decoder = read_decoder(file);
-  parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(std::move(steps)));
   return std::make_shared<Pieces>(std::move(vocabulary), std::move(merges), std::move(parts));
 }
 
@@ -251,7 +259,8 @@ NewTokenizer read_bpe(const TokenizerJson& file, element model, std::string& rem
 
 // Reads a Unigram model, which must have no pre-tokenizer.
 NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string& remark) {
-  if (file.find(file.root(), "pre_tokenizer"))
+  const bool ruled = file.find(model, "sentencepiece").has_value();
+  if (!ruled && file.find(file.root(), "pre_tokenizer"))
     file.refuse("Unigram with a pre-tokenizer is not supported (of a tokenizer.model it is none)");
   for (const char* key : {"alpha", "nbest_size"}) refuse_set(file, model, key, "Unigram");
   auto added = read_added(file);
@@ -284,7 +293,10 @@ NewTokenizer read_unigram(const TokenizerJson& file, element model, std::string&
   parts.special = special_of(added);
   parts.around = read_template(file, added, vocabulary);
   parts.decoder = read_decoder(file);
-  parts.steps = TextSteps(found_in_text(std::move(added)), Normalizer(read_normalizer(file)));
+  parts.rules = read_rules(file, model, vocabulary);
+  added = found_in_text(std::move(added));
+  parts.steps = ruled ? read_rules_steps(file, *parts.rules, vocabulary, std::move(added), {})
+                      : TextSteps(std::move(added), Normalizer(read_normalizer(file)));
   return std::make_shared<Unigram>(std::move(vocabulary), std::move(parts));
 }
 

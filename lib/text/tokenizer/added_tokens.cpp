@@ -175,6 +175,16 @@ void AddedMatcher::each(std::string_view text,
   if (done < text.size()) take_text(text.substr(done));
 }
 
+std::vector<AddedMatcher::Start> AddedMatcher::starts(std::string_view text) const {
+  std::vector<Start> found;
+  if (!finds_) return found;
+  each_start(text, [&](std::size_t at, const AddedToken& token) {
+    found.push_back({at, token.content.size()});
+  });
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
 bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
   if (!finds_) return false;
   // A token that strips white space may match across the position, beyond the ends of `text`.

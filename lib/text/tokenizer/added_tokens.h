@@ -49,6 +49,12 @@ class AddedMatcher {
   /// token, in order.
   void each(std::string_view text, const std::function<void(std::string_view)>& take_text,
             const std::function<void(std::uint32_t)>& take_token) const;
+  /// A Start is the offset of a token in a text, and the token's bytes.
+  struct Start {
+    std::size_t at, bytes;
+  };
+  /// Returns the longest token, special or not, at each position where one starts, in order.
+  std::vector<Start> starts(std::string_view text) const;
   /// Returns false if no token in `text`, including the white space around it that it may take,
   /// covers or touches the offset `at`, and none could extend beyond either end of `text`.
   bool touches(std::string_view text, std::size_t at) const;

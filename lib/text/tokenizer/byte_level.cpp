@@ -84,8 +84,7 @@ class BpeEncoder : public Encoder {
 
   void encode_part(std::string_view text, std::vector<std::uint32_t>& out, bool continued) {
     tokenizer_.steps().run(
-        text, continued,
-        [&](std::string_view piece, TextSteps::PiecePosition) { encode_normal(piece, out); },
+        text, continued, [&](std::string_view piece, PiecePosition) { encode_normal(piece, out); },
         [&](std::uint32_t id) { out.push_back(id); });
   }
 

@@ -20,7 +20,10 @@ class UnitsEncoder : public Encoder {
     const char* const end = text.data() + text.size();
     for (const char* p = text.data(); (p = skip_unicode_space(p, end)) < end;) {
       const char* const stop = unicode_word_end(p, end);
-      words_.append(p, stop, end, symbols_, out, [&] { cut_up(p, stop); });
+      words_.append(p, stop, end, symbols_, out, [&] {
+        cut_up(p, stop);
+        return true;
+      });
       p = stop;
     }
   }

@@ -14,26 +14,30 @@ constexpr std::size_t kShort = 48;  // number of symbols below which scanning al
 
 }  // namespace
 
-MergeTable::MergeTable(std::vector<Merge> merges) : merges_(std::move(merges)) {
+MergeTable::MergeTable(std::vector<Merge> merges, const std::vector<std::uint32_t>& ranks)
+    : merges_(std::move(merges)) {
   if (merges_.empty()) return;
   if (merges_.size() > kMaxMerges)
     core::fail(core::Code::bad_data, "more than {} merges", kMaxMerges);
   slots_ = core::HugeArray<std::uint64_t>(std::bit_ceil(merges_.size() * 2 + 2));
   shift_ = 64 - std::countr_zero(slots_.size());
   filter_.resize((std::size_t{1} << kFilterBits) / 64);
-  results_.reserve(merges_.size());
+  for (const Merge& merge : merges_) results_.push_back(merge.result);
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (results_[ranks[i]] != merges_[i].result) results_[ranks[i]] = kNone;
   for (std::size_t i = 0; i < merges_.size(); ++i) {
     const auto& [left, right, result] = merges_[i];
+    const std::size_t rank = ranks.empty() ? i : ranks[i];
     if (std::max({left, right, result}) >= kMaxIds)
       core::fail(core::Code::bad_data, "a merge with an id that is not below {}", kMaxIds);
     const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
     std::size_t at = hash >> shift_;
     while (slots_[at] != 0 && slots_[at] >> 22 != pair + 1) at = (at + 1) & (slots_.size() - 1);
     // The last of duplicate pairs wins, as when a list becomes a map.
-    slots_[at] = (pair + 1) << 22 | i;
+    slots_[at] = (pair + 1) << 22 | rank;
     const std::uint64_t bit = hash >> (64 - kFilterBits);
     filter_[bit >> 6] |= std::uint64_t{1} << (bit & 63);
-    results_.push_back(result);
+    if (results_[rank] == kNone) mixed_[pair] = result;
   }
   small_.resize(kSmall * kSmall);
   for (std::uint32_t left = 0; left < kSmall; ++left)
@@ -60,7 +64,7 @@ void MergeTable::apply_short(std::vector<std::uint32_t>& symbols) const {
     for (std::size_t i = 1; i + 1 < n; ++i)
       if (rank[i] < rank[at]) at = i;
     if (rank[at] == kNone) break;
-    symbol[at] = results_[rank[at]];
+    symbol[at] = result_of(rank[at], symbol[at], symbol[at + 1]);
     --n;
     for (std::size_t i = at + 1; i < n; ++i) symbol[i] = symbol[i + 1];
     for (std::size_t i = at + 1; i + 1 < n; ++i) rank[i] = rank[i + 1];
@@ -103,8 +107,8 @@ void MergeTable::apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratc
     heap.pop_back();
     const auto at = static_cast<std::uint32_t>(top);
     if (rank[at] != top >> 32) continue;
-    symbols[at] = results_[rank[at]];
     const std::uint32_t gone = next[at];
+    symbols[at] = result_of(rank[at], symbols[at], symbols[gone]);
     rank[gone] = kNone;
     next[at] = next[gone];
     if (next[at] != kEnd) previous[next[at]] = at;

@@ -3,13 +3,14 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/huge_array.h"
 
 namespace text {
 
-/// A Merge replaces two neighbouring symbols by one. Its index in the list is its rank.
+/// A Merge replaces two neighbouring symbols by one.
 struct Merge {
   std::uint32_t left, right, result;
   bool operator==(const Merge&) const = default;
@@ -23,9 +24,10 @@ class MergeTable {
   static constexpr std::uint32_t kMaxIds = 1u << 21, kMaxMerges = (1u << 22) - 1;
 
   MergeTable() = default;
-  /// Builds the table. Throws Error{bad_data} for an id that is not below kMaxIds, and for more
+  /// Builds the table. The rank of a merge is its index, or that in `ranks`: the index of the first
+  /// merge of equal rank. Throws Error{bad_data} for an id that is not below kMaxIds, and for more
   /// than kMaxMerges merges.
-  explicit MergeTable(std::vector<Merge> merges);
+  explicit MergeTable(std::vector<Merge> merges, const std::vector<std::uint32_t>& ranks = {});
 
   const std::vector<Merge>& list() const { return merges_; }
   bool empty() const { return merges_.empty(); }
@@ -59,11 +61,16 @@ class MergeTable {
   std::uint32_t first_rank_of(std::uint32_t left, std::uint32_t right) const {
     return (left | right) < kSmall ? small_[left * kSmall + right] : rank_of(left, right);
   }
+  std::uint32_t result_of(std::uint32_t rank, std::uint32_t left, std::uint32_t right) const {
+    const auto result = results_[rank];
+    return result != kNone ? result : mixed_.at(pair_of(left, right));
+  }
   void apply_short(std::vector<std::uint32_t>& symbols) const;
   void apply_long(std::vector<std::uint32_t>& symbols, Scratch& scratch) const;
 
   std::vector<Merge> merges_;
-  std::vector<std::uint32_t> results_;  // result by rank
+  std::vector<std::uint32_t> results_;  // result by rank; kNone: it depends on the pair
+  std::unordered_map<std::uint64_t, std::uint32_t> mixed_;  // by pair
   // (pair + 1) << 22 | rank, or 0 if free; open addressing, the size is a power of two, at most
   // half full. Memory access dominates the cost of merging, so a slot has only 8 bytes.
   core::HugeArray<std::uint64_t> slots_;

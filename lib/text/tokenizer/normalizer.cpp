@@ -251,6 +251,40 @@ Normalizer::Normalizer(std::vector<NormalStep> steps)
   }
 }
 
+Normalizer::Normalizer(std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols,
+                       bool prefix_once)
+    : Normalizer(std::move(steps)) {
+  using What = NormalStep::What;
+  std::size_t next = 0;
+  const auto is = [&](What what) { return next < steps_.size() && steps_[next].what == what; };
+  if (is(What::charsmap)) ++next;
+  if (is(What::trim) && next + 1 < steps_.size() && steps_[next + 1].what == What::squeeze)
+    next += 2;
+  if (is(What::prepend)) prefix_ = steps_[next++].to;
+  if (next + 1 != steps_.size() || !is(What::replace) || steps_[next].from != " " ||
+      steps_[next].to.empty())
+    core::fail(core::Code::bad_data, "the normalizer's steps are not those of a tokenizer.model");
+  mark_ = steps_[next].to;
+  one_pass_ = true;
+  prefix_once_ = prefix_once;
+  // Nothing else would change a symbol.
+  if (rules_[0] || counts_spaces_) symbols_ = AddedMatcher(symbols);
+}
+
+bool Normalizer::parts_at(std::string_view text, std::size_t at) const {
+  constexpr std::size_t kLongestRule = 64;
+  if (symbols_.touches(text, at)) return false;
+  for (const auto& rules : rules_) {
+    for (std::size_t from = at - std::min(at, kLongestRule); rules && from < at; ++from) {
+      const auto rule = rules->find(text.substr(from));
+      if (from + rule.bytes > at || (from + rule.bytes == at && rule.bytes > 0 &&
+                                     (rule.becomes.empty() || rule.becomes.ends_with(' '))))
+        return false;
+    }
+  }
+  return true;
+}
+
 bool Normalizer::is_inert(std::uint32_t code_point) {
   if (code_point < 0xA0 || code_point == Char::kInvalid) return true;
   // Chinese characters, kana and Hangul syllables are frequent and never change. Parts of syllables
@@ -270,8 +304,10 @@ bool Normalizer::is_inert(std::uint32_t code_point) {
   }
 }
 
-std::string_view Normalizer::apply(std::string_view text, bool begins, std::string& buffer,
+std::string_view Normalizer::apply(std::string_view text, PiecePosition place, std::string& buffer,
                                    std::size_t room) const {
+  if (one_pass_) return apply_in_one_pass(text, place, buffer, room);
+  const bool begins = place != PiecePosition::continues;
   std::string made;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     made.clear();
@@ -280,6 +316,61 @@ std::string_view Normalizer::apply(std::string_view text, bool begins, std::stri
     text = buffer;
   }
   return text;
+}
+
+// Sentencepiece takes the text in chunks from left to right: a symbol, else the source of a rule,
+// else a character. Spaces are counted between chunks, not inside them.
+std::string_view Normalizer::apply_in_one_pass(std::string_view text, PiecePosition place,
+                                               std::string& buffer, std::size_t room) const {
+  const Charsmap* const rules = rules_[0].get();
+  const bool whole = rules == nullptr && !counts_spaces_;
+  const auto symbols = whole ? std::vector<AddedMatcher::Start>() : symbols_.starts(text);
+  auto symbol = symbols.begin();
+  std::size_t at = 0;
+  const auto chunk = [&]() -> Charsmap::Rule {
+    while (symbol != symbols.end() && symbol->at < at) ++symbol;
+    if (symbol != symbols.end() && symbol->at == at)
+      return {symbol->bytes, text.substr(at, symbol->bytes)};
+    if (rules != nullptr)
+      if (const auto rule = rules->find(text.substr(at)); rule.bytes > 0) return rule;
+    const auto bytes = decode_char(text.data() + at, text.data() + text.size()).bytes;
+    return {bytes, text.substr(at, bytes)};
+  };
+  const auto append = [&](std::string_view part) {
+    for (std::size_t from = 0; from < part.size();) {
+      const auto space = std::min(part.find(' ', from), part.size());
+      buffer.append(part, from, space - from);
+      if (space < part.size()) buffer += mark_;
+      from = space + 1;
+    }
+    if (buffer.size() > room)
+      core::fail(core::Code::bad_data,
+                 "the tokenizer's normalizer makes this text more than {} times as long, which is "
+                 "not supported",
+                 kGrowth);
+  };
+  buffer.clear();
+  bool after_space = counts_spaces_ && place != PiecePosition::continues;
+  while (after_space && at < text.size()) {
+    const auto next = chunk();
+    if (next.becomes != " ") break;
+    at += next.bytes;
+  }
+  if (at == text.size()) return {};
+  if (place != PiecePosition::continues && !prefix_once_) buffer = prefix_;
+  if (whole) append(text);
+  while (!whole && at < text.size()) {
+    auto [bytes, becomes] = chunk();
+    at += bytes;
+    while (after_space && becomes.starts_with(' ')) becomes.remove_prefix(1);
+    if (becomes.empty()) continue;
+    append(becomes);
+    after_space = counts_spaces_ && becomes.ends_with(' ');
+  }
+  if (prefix_once_ && place == PiecePosition::begins_text && !buffer.starts_with(mark_))
+    buffer.insert(0, prefix_);
+  while (counts_spaces_ && buffer.ends_with(mark_)) buffer.resize(buffer.size() - mark_.size());
+  return buffer;
 }
 
 }  // namespace text

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/charsmap.h"
 
 namespace text {
@@ -34,6 +35,13 @@ struct NormalStep {
 /// The patterns that mean trim and squeeze in a tokenizer.json.
 inline constexpr std::string_view kTrimmed = R"(\A +| +\z)", kSqueezed = " {2,}";
 
+/// PiecePosition says where a piece of a text, between added tokens, is.
+enum class PiecePosition : std::uint8_t {
+  begins_text,  ///< at the beginning of the text
+  continues,    ///< after a cut
+  after_token,
+};
+
 /// A Normalizer applies a sequence of steps. Bytes that are not UTF-8 stay unchanged. Const calls
 /// are thread safe.
 class Normalizer {
@@ -41,7 +49,17 @@ class Normalizer {
   Normalizer() = default;
   /// Takes the steps. Throws Error{bad_data} for corrupt rules.
   explicit Normalizer(std::vector<NormalStep> steps);
+  /// Takes the steps of a tokenizer.model: charsmap, trim with squeeze, prepend, and replace of a
+  /// space, all optional but the last. They run in one pass, as in sentencepiece: rules and spaces
+  /// leave the texts of `symbols` whole, and trim also removes marks at the end. `prefix_once`:
+  /// only a piece that begins a text, and not with a mark, gets the prefix. Throws Error{bad_data}
+  /// for other steps.
+  Normalizer(std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols,
+             bool prefix_once);
 
+  /// Returns whether the steps are those of a tokenizer.model, in one pass.
+  bool is_one_pass() const { return one_pass_; }
+  bool prefix_once() const { return prefix_once_; }
   bool empty() const { return steps_.empty(); }
   const std::vector<NormalStep>& steps() const { return steps_; }
 
@@ -53,26 +71,38 @@ class Normalizer {
   }
 
   /// Returns the normalised text: `text` itself if nothing changes, else the contents of `buffer`,
-  /// which must not hold `text`. `begins` allows prefixes. Throws Error{bad_data} if a step would
-  /// make more than `room` bytes.
-  std::string_view apply(std::string_view text, bool begins, std::string& buffer,
+  /// which must not hold `text`. A piece that continues gets no prefix. Throws Error{bad_data} if a
+  /// step would make more than `room` bytes.
+  std::string_view apply(std::string_view text, PiecePosition place, std::string& buffer,
                          std::size_t room) const;
   std::string_view apply(std::string_view text, bool begins, std::string& buffer) const {
-    return apply(text, begins, buffer, room_of(text.size()));
+    return apply(text, begins ? PiecePosition::begins_text : PiecePosition::continues, buffer,
+                 room_of(text.size()));
   }
 
   /// Returns true if a step depends on the number of adjacent spaces; a text must not be cut after
   /// a space then.
   bool counts_spaces() const { return counts_spaces_; }
+  /// Returns the bytes of the longest symbol.
+  std::size_t longest_symbol() const { return symbols_.longest(); }
+  /// Returns false if a symbol or a rule may cover the offset `at` of a text, or a rule may make a
+  /// space before it or remove what stands there.
+  bool parts_at(std::string_view text, std::size_t at) const;
 
   /// Returns true if a text may be cut before this character: both sides are then normalised as in
   /// the whole text.
   static bool is_inert(std::uint32_t code_point);
 
  private:
+  std::string_view apply_in_one_pass(std::string_view text, PiecePosition place,
+                                     std::string& buffer, std::size_t room) const;
+
   std::vector<NormalStep> steps_;
   std::vector<std::shared_ptr<const Charsmap>> rules_;  // by step; null: the step has no rules
   bool counts_spaces_ = false;
+  bool one_pass_ = false, prefix_once_ = false;
+  std::string prefix_, mark_;  // of a tokenizer.model
+  AddedMatcher symbols_;
 };
 
 }  // namespace text

@@ -32,12 +32,21 @@ PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Norma
     if (!space_.empty()) decoder_.replaced.emplace_back(space_, " ");
     decoder_.strips_space = prefixed;
   }
+  trims_ = normalizer.is_one_pass() && normalizer.counts_spaces();
+}
+
+void PieceText::set_unknown(std::uint32_t id, std::string text) {
+  unknown_ = id;
+  unknown_text_ = std::move(text);
 }
 
 void PieceText::decode(std::uint32_t id, std::string_view token, bool& line_start,
                        std::string& out) const {
   const std::size_t from = out.size();
-  if (byte_of_[id] >= 0) {
+  const bool strips = line_start && (decoder_.strips_space || trims_) && id != unknown_;
+  if (id == unknown_) {
+    out += unknown_text_;
+  } else if (byte_of_[id] >= 0) {
     out += static_cast<char>(byte_of_[id]);
   } else {
     out += token;
@@ -56,8 +65,46 @@ void PieceText::decode(std::uint32_t id, std::string_view token, bool& line_star
     }
   }
   if (out.size() == from) return;
-  if (line_start && decoder_.strips_space && out[from] == ' ') out.erase(from, 1);
-  line_start = false;
+  if (strips && out[from] == ' ') out.erase(from, 1);
+  line_start = trims_ && out.size() == from;
+}
+
+void append_rules(JsonText& json, const PieceRules& rules) {
+  const auto list = [&json](const char* key, const std::vector<std::uint32_t>& ids) {
+    json.key(key).open('[');
+    for (const auto id : ids) json.item().number(id);
+    json.close(']');
+  };
+  json.key("sentencepiece").open('{');
+  list("symbols", rules.symbols);
+  list("tied", rules.tied);
+  json.key("unknown").string(rules.unknown);
+  list("unused", rules.unused);
+  json.close('}');
+}
+
+std::vector<AddedToken> symbols_of(const PieceRules& rules, const Vocabulary& vocabulary) {
+  std::vector<AddedToken> symbols;
+  for (const auto id : rules.symbols)
+    symbols.push_back({.id = id, .content = std::string(vocabulary.token(id))});
+  return symbols;
+}
+
+std::string pattern_of(const std::vector<AddedToken>& symbols) {
+  std::vector<std::string_view> texts;
+  for (const auto& symbol : symbols)
+    if (symbol.content.find(' ') == std::string::npos) texts.push_back(symbol.content);
+  std::sort(texts.begin(), texts.end(),
+            [](auto a, auto b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
+  std::string pattern;
+  for (const auto text : texts) {
+    if (!pattern.empty()) pattern += '|';
+    for (const char c : text) {
+      if (std::string_view(R"(\.[]{}()*+?^$|)").find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+  }
+  return pattern;
 }
 
 void PieceText::append_decoder(JsonText& json) const {

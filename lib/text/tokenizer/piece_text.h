@@ -21,6 +21,17 @@ struct PieceDecoder {
   bool bytes = false, strips_space = false;
 };
 
+/// PieceRules are what a tokenizer.model has beyond the tokenizers of other programs. With them the
+/// ids are exactly sentencepiece's.
+struct PieceRules {
+  /// The user-defined pieces, which the normalizer and the merges leave whole.
+  std::vector<std::uint32_t> symbols = {};
+  std::vector<std::uint32_t> unused = {};  ///< pieces that text never encodes to
+  /// Results of merges whose score is that of the result before them in the list of merges.
+  std::vector<std::uint32_t> tied = {};
+  std::string unknown = {};  ///< text of the unknown token
+};
+
 /// A PieceText converts the tokens of such a tokenizer to text.
 class PieceText {
  public:
@@ -31,6 +42,8 @@ class PieceText {
   /// is missing.
   PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
             std::optional<PieceDecoder> decoder, std::string space = {}, bool prefixed = false);
+  /// Sets the unknown token and its text.
+  void set_unknown(std::uint32_t id, std::string text);
 
   bool is_byte(std::uint32_t id) const { return byte_of_[id] >= 0; }
   std::uint32_t byte_token(char byte) const { return bytes_[static_cast<unsigned char>(byte)]; }
@@ -49,6 +62,16 @@ class PieceText {
   std::string space_;
   PieceDecoder decoder_;
   bool names_bytes_ = false;  // a token has the name of a byte and is none
+  bool trims_ = false;        // encoding removes all spaces before a text
+  std::uint32_t unknown_ = 0xFFFFFFFF;
+  std::string unknown_text_;
 };
+
+/// Writes "sentencepiece", the rules, as a member of "model".
+void append_rules(JsonText& json, const PieceRules& rules);
+/// Returns the user-defined pieces as tokens to find in a text.
+std::vector<AddedToken> symbols_of(const PieceRules& rules, const Vocabulary& vocabulary);
+/// Returns a pattern that matches the symbols, the longest first; empty if there are none.
+std::string pattern_of(const std::vector<AddedToken>& symbols);
 
 }  // namespace text

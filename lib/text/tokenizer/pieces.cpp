@@ -29,20 +29,17 @@ class PiecesEncoder : public Encoder {
   void encode_part(std::string_view text, bool continued, std::vector<std::uint32_t>& out) {
     tokenizer_.parts().steps.run(
         text, continued,
-        [&](std::string_view piece, TextSteps::PiecePosition place) {
-          split(marked(piece, place), out);
-        },
+        [&](std::string_view piece, PiecePosition place) { split(marked(piece, place), out); },
         [&](std::uint32_t id) { out.push_back(id); });
   }
 
   // Returns the piece with spaces as marks and with the prefix.
-  std::string_view marked(std::string_view piece, TextSteps::PiecePosition place) {
+  std::string_view marked(std::string_view piece, PiecePosition place) {
     const auto& [mark, prepend, _] = tokenizer_.parts().metaspace;
     if (mark.empty()) return piece;
     using Prepend = Pieces::Metaspace::Prepend;
-    const bool wants =
-        (prepend == Prepend::always && place != TextSteps::PiecePosition::continues) ||
-        (prepend == Prepend::first && place == TextSteps::PiecePosition::begins_text);
+    const bool wants = (prepend == Prepend::always && place != PiecePosition::continues) ||
+                       (prepend == Prepend::first && place == PiecePosition::begins_text);
     marked_.clear();
     if (wants && !piece.starts_with(' ') && !piece.starts_with(mark)) marked_ = mark;
     for (std::size_t from = 0; from < piece.size();) {
@@ -83,7 +80,10 @@ class PiecesEncoder : public Encoder {
     const char* const readable = text.data() + text.size();
     for (const char* p = piece.data(); p < end;) {
       const char* const stop = word_end(p, end);
-      words_.append(p, stop, readable, symbols_, out, [&] { merge(p, stop); });
+      words_.append(p, stop, readable, symbols_, out, [&] {
+        merge(p, stop);
+        return true;
+      });
       p = stop;
     }
   }
@@ -140,6 +140,11 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   const auto& [mark, prepend, _] = parts_.metaspace;
   pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder, mark,
                       !mark.empty() && prepend != Metaspace::Prepend::never);
+  if (parts_.rules) {
+    pieces_.set_unknown(unknown_, parts_.rules->unknown);
+    silent_.resize(size());
+    for (const auto& token : special_) silent_[token.id] = true;
+  }
   if (!pieces_.space().empty()) mark_ = first_char(pieces_.space());
   for (const std::string& one : {pieces_.space(), mark})
     if (!one.empty() && decode_char(one.data(), one.data() + one.size()).bytes != one.size())
@@ -158,7 +163,19 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
       pairs_.insert(static_cast<std::uint64_t>(left) << 32 | right);
     }
   }
-  merges_ = MergeTable(std::move(merges));
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t i = 0; parts_.rules && i < merges.size(); ++i) {
+    const auto& tied = parts_.rules->tied;
+    const bool same = i > 0 && (merges[i].result == merges[i - 1].result ||
+                                std::binary_search(tied.begin(), tied.end(), merges[i].result));
+    ranks.push_back(same ? ranks.back() : i);
+  }
+  merges_ = MergeTable(std::move(merges), ranks);
+}
+
+std::optional<std::uint32_t> Pieces::piece_of(std::string_view character) const {
+  const auto id = id_of(character);
+  return id && !silent_.empty() && silent_[*id] ? std::nullopt : id;
 }
 
 bool Pieces::is_known(std::uint32_t code_point) const {
@@ -174,7 +191,7 @@ bool Pieces::is_known(std::uint32_t code_point) const {
     for (int i = more - 1; i >= 0; --i)
       bytes[n++] = static_cast<char>(0x80 | (code_point >> 6 * i & 0x3F));
   }
-  return id_of({bytes, static_cast<std::size_t>(n)}).has_value();
+  return piece_of({bytes, static_cast<std::size_t>(n)}).has_value();
 }
 
 bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
@@ -195,7 +212,7 @@ bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
 
 void Pieces::append_symbols(std::string_view character, bool& unknown_before,
                             std::vector<std::uint32_t>& symbols) const {
-  const auto id = id_of(character);
+  const auto id = piece_of(character);
   const bool joined = unknown_before && parts_.fuse_unknown;
   unknown_before = false;
   if (id) {
@@ -249,13 +266,17 @@ std::string Pieces::json() const {
   json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
   json.key("continuing_subword_prefix").raw("null").key("dropout").raw("null");
   json.key("end_of_word_suffix").raw("null").key("fuse_unk").raw(flag(parts_.fuse_unknown));
-  json.key("ignore_merges").raw(flag(parts_.whole_words)).key("merges").open('[');
+  // Another reader of the file merges a symbol, which the pre-tokenizer isolates, unless it is told.
+  const bool symbols = parts_.rules && !parts_.rules->symbols.empty();
+  json.key("ignore_merges").raw(flag(parts_.whole_words || symbols)).key("merges").open('[');
   // Tokens may hold spaces, so that a merge is two strings.
   for (const Merge& merge : merges_.list()) {
     json.item().open('[').item().string(names[merge.left]);
     json.item().string(names[merge.right]).close(']');
   }
-  json.close(']').key("type").string("BPE").key("unk_token");
+  json.close(']');
+  if (parts_.rules) append_rules(json, *parts_.rules);
+  json.key("type").string("BPE").key("unk_token");
   parts_.unknown.empty() ? json.raw("null") : json.string(parts_.unknown);
   append_vocabulary(json.key("vocab"), vocabulary_, names,
                     outside_vocabulary(parts_.steps, vocabulary_));
@@ -263,6 +284,11 @@ std::string Pieces::json() const {
   append_normalizer(json, parts_.steps.normalizer());
   json.key("padding").raw("null");
   append_template(json, *this);
+  if (parts_.rules) {
+    append_rules_split(json, parts_.steps, pattern_of(symbols_of(*parts_.rules, vocabulary_)));
+    json.key("truncation").raw("null").key("version").string("1.0").close('}');
+    return std::move(json).text();
+  }
   json.key("pre_tokenizer");
   const bool marks = !parts_.metaspace.mark.empty(),
              numbers = parts_.split.kind() == Split::Kind::steps;

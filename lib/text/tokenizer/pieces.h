@@ -30,6 +30,7 @@ class Pieces : public Tokenizer {
   struct Parts {
     std::vector<SpecialToken> special;  ///< must be in the vocabulary
     std::string unknown;  ///< the unknown token; empty: unknown characters are dropped
+    std::optional<PieceRules> rules = {};  ///< of a tokenizer.model
     bool byte_fallback = false, fuse_unknown = false, whole_words = false;
     Metaspace metaspace;
     /// Splits numbers from other text. Its kind is Split::Kind::none, or steps with one step of
@@ -61,11 +62,13 @@ class Pieces : public Tokenizer {
 
  private:
   bool is_known(std::uint32_t code_point) const;
+  std::optional<std::uint32_t> piece_of(std::string_view character) const;
 
   MergeTable merges_;
   Parts parts_;
   std::uint32_t unknown_ = kNone;
   PieceText pieces_;
+  std::vector<bool> silent_;  // by id; of a tokenizer.model: text never becomes this token
   // The pairs of characters that a merge joins. Pairs of ASCII and the mark are in the table,
   // others in the set.
   static constexpr std::uint32_t kNone = 0xFFFFFFFF, kSmall = 129;

@@ -93,7 +93,9 @@ std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& v
 
 void append_normalizer(JsonText& json, const Normalizer& normalizer) {
   json.key("normalizer");
-  const auto& steps = normalizer.steps();
+  auto steps = normalizer.steps();
+  if (normalizer.prefix_once())  // a pre-tokenizer makes the prefix
+    std::erase_if(steps, [](auto& step) { return step.what == NormalStep::What::prepend; });
   if (steps.empty()) {
     json.raw("null");
   } else if (steps.size() == 1) {
@@ -121,6 +123,24 @@ void append_split_step(JsonText& json, const SplitStep& step) {
     json.key("type").string("Split");
   }
   json.close('}');
+}
+
+void append_rules_split(JsonText& json, const TextSteps& steps, const std::string& pattern) {
+  const auto& normalizer = steps.normalizer();
+  json.key("pre_tokenizer");
+  if (!normalizer.prefix_once() && pattern.empty()) {
+    json.raw("null");
+    return;
+  }
+  json.open('{').key("pretokenizers").open('[');
+  if (normalizer.prefix_once()) {
+    json.item().open('{').key("prepend_scheme").string("first").key("replacement");
+    json.string(normalizer.steps().back().to).key("split").raw("false");
+    json.key("type").string("Metaspace").close('}');
+  }
+  if (!pattern.empty())
+    append_split_step(json.item(), {.what = SplitStep::What::pattern, .text = pattern});
+  json.close(']').key("type").string("Sequence").close('}');
 }
 
 void append_template(JsonText& json, const Tokenizer& tokenizer) {

@@ -43,8 +43,9 @@ bool is_inert_at(const char* p, const char* end) {
 
 }  // namespace
 
-TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer)
-    : added_(std::move(added)), normalizer_(std::move(normalizer)) {
+TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer,
+                     std::vector<AddedToken> symbols)
+    : added_(std::move(added)), symbols_(std::move(symbols)), normalizer_(std::move(normalizer)) {
   for (const NormalStep& step : normalizer_.steps()) {
     const char* const from = step.from.data();
     if (step.what == NormalStep::What::replace &&
@@ -67,7 +68,7 @@ TextSteps TextSteps::with_special(const std::vector<AddedToken>& special) const 
 
 // Makes what finds tokens in a text.
 void TextSteps::find(const std::vector<AddedToken>& tokens) {
-  std::vector<AddedToken> raw, normalized, either;
+  std::vector<AddedToken> raw, normalized = symbols_, either = symbols_;
   for (const AddedToken& token : tokens) {
     if (!token.normalized) {
       raw.push_back(token);
@@ -83,7 +84,9 @@ void TextSteps::find(const std::vector<AddedToken>& tokens) {
   raw_ = AddedMatcher(std::move(raw));
   normalized_ = AddedMatcher(std::move(normalized));
   either_ = AddedMatcher(std::move(either));
-  reach_ = static_cast<std::ptrdiff_t>(4 * std::max(raw_.longest(), normalized_.longest()) + 64);
+  const auto longest =
+      std::max({raw_.longest(), normalized_.longest(), normalizer_.longest_symbol()});
+  reach_ = static_cast<std::ptrdiff_t>(4 * longest + 64);
 }
 
 void TextSteps::run(std::string_view text, bool continued,
@@ -96,8 +99,7 @@ void TextSteps::run(std::string_view text, bool continued,
     const PiecePosition place = piece.data() != begin ? PiecePosition::after_token
                                 : continued           ? PiecePosition::continues
                                                       : PiecePosition::begins_text;
-    const std::string_view normal =
-        normalizer_.apply(piece, place != PiecePosition::continues, buffer, room);
+    const std::string_view normal = normalizer_.apply(piece, place, buffer, room);
     room -= std::min(room, normal.size());
     if (normalized_.empty()) {
       if (!normal.empty()) take_text(normal, place);
@@ -154,7 +156,9 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
   while (to > at && to < end && !is_inert_at(to, end)) to = previous_char(at, to);
   work += std::min(at - begin, reach_) + std::min(end - at, reach_);
   if (from >= at || to <= at) return false;
-  if (raw_.touches(view(from, to), static_cast<std::size_t>(at - from))) return false;
+  const auto place = static_cast<std::size_t>(at - from);
+  if (raw_.touches(view(from, to), place) || !normalizer_.parts_at(view(from, to), place))
+    return false;
   if (!normalise(from, to)) return false;
   if (!normalized_.empty() && either_.touches(std::string(*left).append(*right), left->size()))
     return false;

@@ -17,8 +17,10 @@ namespace text {
 class TextSteps {
  public:
   TextSteps() = default;
-  /// Takes the steps. Throws Error{bad_data} for a replacement of more than one character.
-  TextSteps(std::vector<AddedToken> added, Normalizer normalizer);
+  /// Takes the steps. `symbols` are found in the normalised text as they are. Throws
+  /// Error{bad_data} for a replacement of more than one character.
+  TextSteps(std::vector<AddedToken> added, Normalizer normalizer,
+            std::vector<AddedToken> symbols = {});
 
   /// Returns these steps with special tokens enabled: those of added() or, if that is empty,
   /// `special`.
@@ -31,12 +33,6 @@ class TextSteps {
   const std::vector<AddedToken>& added() const { return added_; }
   const Normalizer& normalizer() const { return normalizer_; }
 
-  /// PiecePosition says where a piece between added tokens is.
-  enum class PiecePosition : std::uint8_t {
-    begins_text,  ///< at the beginning of the text
-    continues,    ///< after a cut
-    after_token,
-  };
   /// Calls take_text(piece, place) for each non-empty, normalised text between added tokens and
   /// take_token(id) for each token, in order. `continued` means that the text follows a cut. Throws
   /// Error{bad_data} if the normalizer's output is too long.
@@ -64,7 +60,7 @@ class TextSteps {
                std::ptrdiff_t& work) const;
 
   bool plain_ = true;
-  std::vector<AddedToken> added_;
+  std::vector<AddedToken> added_, symbols_;
   Normalizer normalizer_;
   AddedMatcher raw_, normalized_;
   AddedMatcher either_;  // normalised tokens, as at the start of a piece and as inside one

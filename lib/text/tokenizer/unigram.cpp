@@ -24,11 +24,16 @@ class UnigramEncoder : public Encoder {
 
   void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
     words_.expect(text.size());
+    seen_ = continued || !tokenizer_.parts().rules ? Unigram::kSummed : 0;
+    sum_ = 0;
     in_parts(tokenizer_, text, continued, [&](std::string_view part, bool later) {
       tokenizer_.parts().steps.run(
-          part, later,
-          [&](std::string_view piece, TextSteps::PiecePosition) { stretches(piece, out); },
-          [&](std::uint32_t id) { out.push_back(id); });
+          part, later, [&](std::string_view piece, PiecePosition) { stretches(piece, out); },
+          [&](std::uint32_t id) {
+            out.push_back(id);
+            seen_ += tokenizer_.token(id).size();
+            sum_ = 0;  // sentencepiece encodes the text after it alone
+          });
     });
   }
 
@@ -37,10 +42,17 @@ class UnigramEncoder : public Encoder {
     const char* const end = text.data() + text.size();
     for (const char* p = text.data(); p < end;) {
       const char* const stop = stretch_end(p, end);
+      const auto bytes = static_cast<std::size_t>(stop - p), before = out.size();
+      if (seen_ >= Unigram::kSummed) sum_ = 0;
+      bool cached = true;
       words_.append(p, stop, end, tokens_, out, [&] {
+        cached = false;
         tokens_.clear();
-        tokenizer_.encode_stretch({p, static_cast<std::size_t>(stop - p)}, steps_, tokens_);
+        return tokenizer_.encode_stretch({p, bytes}, sum_, steps_, tokens_);
       });
+      if (cached && seen_ < Unigram::kSummed)
+        sum_ = tokenizer_.added(sum_, std::span(out).subspan(before));
+      seen_ += bytes;
       p = stop;
     }
   }
@@ -53,6 +65,8 @@ class UnigramEncoder : public Encoder {
   const Unigram& tokenizer_;
   CachedWords words_;
   std::vector<Unigram::Step> steps_;
+  double sum_ = 0;        // of the scores of the text so far
+  std::size_t seen_ = 0;  // its bytes
   std::vector<std::uint32_t> tokens_;
 };
 
@@ -72,12 +86,19 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   std::vector<bool> silent(size());
   silent[parts_.unknown] = true;
   for (const auto& token : special_) silent[token.id] = true;
-  double least = 0;
+  std::vector<bool> symbol(size());
+  if (parts_.rules) {
+    pieces_.set_unknown(parts_.unknown, parts_.rules->unknown);
+    for (const auto id : parts_.rules->unused) silent[id] = true;
+    for (const auto id : parts_.rules->symbols) symbol[id] = true;
+  }
+  double least = parts_.rules ? std::numeric_limits<float>::max() : 0;
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
     if (!std::isfinite(parts_.scores[id]))
       core::fail(core::Code::bad_data, "the score of piece {} is not a number", id);
-    least = std::min(least, parts_.scores[id]);
-    if (silent[id] || pieces_.is_byte(id) || token(id).empty()) continue;
+    const bool quiet = silent[id] || pieces_.is_byte(id) || token(id).empty();
+    if (!parts_.rules || !(quiet || symbol[id])) least = std::min(least, parts_.scores[id]);
+    if (quiet) continue;
     sorted_.push_back(id);
     const auto text = token(id);
     const char* const end = text.data() + text.size();
@@ -92,7 +113,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
       left = right;
     }
   }
-  unknown_score_ = least - kUnknown;
+  unknown_score_ = rounded(least - kUnknown);
   std::sort(sorted_.begin(), sorted_.end(),
             [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
   for (std::uint32_t b = 0, i = 0; b <= 256; ++b) {
@@ -108,11 +129,20 @@ bool Unigram::joins(std::uint32_t left, std::uint32_t right) const {
   return !parts_.byte_fallback && !is_known(left) && !is_known(right);
 }
 
-void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
+double Unigram::rounded(double sum) const {
+  return parts_.rules ? static_cast<double>(static_cast<float>(sum)) : sum;
+}
+
+double Unigram::added(double sum, std::span<const std::uint32_t> tokens) const {
+  for (const auto id : tokens) sum = rounded(sum + parts_.scores[id]);
+  return sum;
+}
+
+bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Step>& steps,
                              std::vector<std::uint32_t>& out) const {
   constexpr double kNever = -std::numeric_limits<double>::infinity();
-  steps.assign(text.size() + 1, {kNever, 0, 0});
-  steps[0].score = 0;
+  steps.assign(text.size() + 1, {kNever, 0, 0, std::numeric_limits<float>::infinity()});
+  steps[0].score = sum;
   const auto byte_at = [&](std::uint32_t i, std::size_t depth) {
     const auto piece = token(sorted_[i]);
     return depth < piece.size() ? static_cast<int>(static_cast<unsigned char>(piece[depth])) : -1;
@@ -122,8 +152,13 @@ void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
     const auto bytes = decode_char(text.data() + at, end).bytes;
     const double here = steps[at].score;
     const auto offer = [&](std::size_t to, double score, std::uint32_t id) {
-      if (here + score > steps[to].score)
-        steps[to] = {here + score, static_cast<std::uint32_t>(at), id};
+      auto& step = steps[to];
+      const double whole = rounded(here + score);
+      const auto lead = static_cast<float>(std::abs(whole - step.score));
+      if (whole > step.score)
+        step = {whole, static_cast<std::uint32_t>(at), id, lead};
+      else
+        step.lead = std::min(step.lead, lead);
     };
     bool whole = false;  // the character itself is a piece
     const auto first = static_cast<unsigned char>(text[at]);
@@ -154,9 +189,12 @@ void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
     if (!whole) offer(at + bytes, unknown_score_, parts_.unknown);
     at += bytes;
   }
+  sum = steps.back().score;
+  bool clear = true;
   const auto from = out.size();
   for (auto at = static_cast<std::uint32_t>(text.size()); at > 0; at = steps[at].from) {
     const auto& step = steps[at];
+    clear = clear && (!parts_.rules || (step.lead > kClearLead && step.id != parts_.unknown));
     if (step.id != parts_.unknown) {
       out.push_back(step.id);
     } else if (parts_.byte_fallback) {
@@ -166,6 +204,7 @@ void Unigram::encode_stretch(std::string_view text, std::vector<Step>& steps,
     }
   }
   std::reverse(out.begin() + static_cast<std::ptrdiff_t>(from), out.end());
+  return clear;
 }
 
 std::unique_ptr<Encoder> Unigram::encoder() const {
@@ -179,9 +218,14 @@ TokenizerPtr Unigram::parsing_special() const {
 }
 
 const char* Unigram::cut(const char* begin, const char* end) const {
-  return parts_.steps.cut(begin, end, [&](std::uint32_t left, std::uint32_t right) {
-    return left != Char::kInvalid && right != Char::kInvalid && !joins(left, right);
-  });
+  // What is cut off contains the bytes in which the sum counts, also if normalisation shortens it.
+  const std::ptrdiff_t least = parts_.rules ? 4 * kSummed : 0;
+  if (end - begin <= least) return nullptr;
+  const char* const cut =
+      parts_.steps.cut(begin, end, [&](std::uint32_t left, std::uint32_t right) {
+        return left != Char::kInvalid && right != Char::kInvalid && !joins(left, right);
+      });
+  return cut == nullptr || cut - begin >= least ? cut : forced_cut(begin, end);
 }
 
 void Unigram::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
@@ -196,6 +240,7 @@ std::string Unigram::json() const {
   append_added_tokens(json, parts_.steps, special_);
   pieces_.append_decoder(json);
   json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
+  if (parts_.rules) append_rules(json, *parts_.rules);
   json.key("type").string("Unigram").key("unk_id").number(parts_.unknown);
   json.key("vocab").open('[');
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
@@ -206,7 +251,7 @@ std::string Unigram::json() const {
   append_normalizer(json, parts_.steps.normalizer());
   json.key("padding").raw("null");
   append_template(json, *this);
-  json.key("pre_tokenizer").raw("null");
+  append_rules_split(json, parts_.steps, "");
   json.key("truncation").raw("null").key("version").string("1.0").close('}');
   return std::move(json).text();
 }

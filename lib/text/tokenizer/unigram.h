@@ -7,6 +7,9 @@
 // score of kUnknown below the lowest score, or the tokens of its bytes; adjacent unknown tokens
 // become one. If no piece contains two given characters side by side, every segmentation separates
 // them, so each stretch without such a position is encoded separately.
+//
+// The scores of a tokenizer.model (PieceRules) are added as in sentencepiece: the sum over the text
+// so far is rounded to float32 after each piece, and so decides between equal segmentations.
 
 #include <unordered_set>
 #include <vector>
@@ -26,6 +29,7 @@ class Unigram : public Tokenizer {
     std::vector<SpecialToken> special;  ///< must be in the vocabulary; text never encodes to them
     std::uint32_t unknown = 0;          ///< an id; text never encodes to its piece
     bool byte_fallback = false;
+    std::optional<PieceRules> rules = {};  ///< of a tokenizer.model
     TextSteps steps;
     std::optional<PieceDecoder> decoder;  ///< nothing: that of the other steps
     Template around;
@@ -46,16 +50,26 @@ class Unigram : public Tokenizer {
   /// Returns true if the two characters, neighbours in a text, may end up in one token.
   bool joins(std::uint32_t left, std::uint32_t right) const;
 
-  /// A Step is the last piece of the best segmentation up to a position in a stretch.
+  /// A Step is the last piece of the best segmentation up to a position in a stretch, and by how
+  /// much it is better than any other.
   struct Step {
     double score;
     std::uint32_t from, id;
+    float lead;
   };
-  /// Appends the tokens of a stretch of text. `steps` is reusable memory.
-  void encode_stretch(std::string_view text, std::vector<Step>& steps,
+  /// Appends the tokens of a stretch of text, whose scores it adds to `sum`. `steps` is reusable
+  /// memory. Returns false if another sum may lead to other tokens, because the best segmentation
+  /// is by less than kClearLead better, or if the tokens' scores are not their pieces'.
+  bool encode_stretch(std::string_view text, double& sum, std::vector<Step>& steps,
                       std::vector<std::uint32_t>& out) const;
+  /// Adds the scores of tokens to a sum.
+  double added(double sum, std::span<const std::uint32_t> tokens) const;
+  static constexpr float kClearLead = 0.5F;
+  /// The bytes at the beginning of a text in which the sum counts. Later it would mostly round.
+  static constexpr std::size_t kSummed = std::size_t{1} << 16;
 
  private:
+  double rounded(double sum) const;
   bool is_known(std::uint32_t code_point) const;
 
   Parts parts_;

@@ -94,7 +94,8 @@ class CachedWords {
   }
 
   /// Appends the tokens of the non-empty word [p, stop) to `out`: cached tokens, or those that
-  /// encode() writes to `tokens`. `readable` is the end of readable memory.
+  /// encode() writes to `tokens`; it returns whether they may be cached. `readable` is the end of
+  /// readable memory.
   template <class Encode>
   void append(const char* p, const char* stop, const char* readable,
               const std::vector<std::uint32_t>& tokens, std::vector<std::uint32_t>& out,
@@ -111,8 +112,8 @@ class CachedWords {
       out.insert(out.end(), entry->tokens, entry->tokens + entry->n_tokens);
       return;
     }
-    encode();
-    if (tokens.size() <= WordCache::kMaxTokens) cache_->insert(key, place, tokens);
+    const bool keeps = encode();
+    if (keeps && tokens.size() <= WordCache::kMaxTokens) cache_->insert(key, place, tokens);
     out.insert(out.end(), tokens.begin(), tokens.end());
   }
 

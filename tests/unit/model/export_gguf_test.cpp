@@ -172,6 +172,7 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
     const auto again = read_back(own->json(), static_cast<std::int64_t>(own->size()) + 5, remark);
     const auto text = core::read_text("tests/golden/tokenizers/hard.txt");
     DOCTEST_CHECK(again->encode(text) == own->encode(text));
+    DOCTEST_CHECK(remark == "llama.cpp has other spaces beside the user-defined token <sep>");
     expect_error(Code::bad_config, "cannot express its merges", [&] {
       read_back(text::load_tokenizer(kPipelines + "llama2.json")->json(), 4096, remark);
     });

@@ -175,6 +175,9 @@ DOCTEST_TEST_CASE(
   folder.file("m/tokenizer_config.json",
               R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("piece 1 is <s>"));
+  folder.file("m/tokenizer_config.json", "{}");
+  folder.file("m/added_tokens.json", R"({"<pad>": 500, "<x>": "501"})");
+  DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("is not a token"));
   folder.file("bert/vocab.txt", "[PAD]\n[UNK]\n");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "bert"); }).names("WordPiece"));
 }
