@@ -213,8 +213,8 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
     why = "the tokens around a text";
 }
 
-// Says whether llama.cpp gives other ids beside user-defined pieces, which it finds in the text before
-// it adds spaces.
+// Says whether llama.cpp gives other ids beside user-defined pieces, which it finds in the text
+// before it adds spaces.
 std::string symbol_note(const text::Tokenizer& own, const OrderedJson& json,
                         const GgufMetadata& keys) {
   const auto again = read_again(keys);

@@ -89,8 +89,8 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
 /// Reads "sentencepiece" of the model, which only this project writes; nothing if it is absent.
 std::optional<PieceRules> read_rules(const TokenizerJson& file, simdjson::dom::element model,
                                      const Vocabulary& vocabulary);
-/// Reads "normalizer" and "pre_tokenizer" of a model with rules. `symbols` are the tokens to find in
-/// the normalised text.
+/// Reads "normalizer" and "pre_tokenizer" of a model with rules. `symbols` are the tokens to find
+/// in the normalised text.
 TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
                            const Vocabulary& vocabulary, std::vector<AddedToken> added,
                            const std::vector<AddedToken>& symbols);

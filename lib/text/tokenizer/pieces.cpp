@@ -266,7 +266,7 @@ std::string Pieces::json() const {
   json.key("model").open('{').key("byte_fallback").raw(flag(parts_.byte_fallback));
   json.key("continuing_subword_prefix").raw("null").key("dropout").raw("null");
   json.key("end_of_word_suffix").raw("null").key("fuse_unk").raw(flag(parts_.fuse_unknown));
-  // Another reader of the file merges a symbol, which the pre-tokenizer isolates, unless it is told.
+  // Another reader of the file merges a symbol, which the pre-tokenizer isolates, unless told.
   const bool symbols = parts_.rules && !parts_.rules->symbols.empty();
   json.key("ignore_merges").raw(flag(parts_.whole_words || symbols)).key("merges").open('[');
   // Tokens may hold spaces, so that a merge is two strings.
