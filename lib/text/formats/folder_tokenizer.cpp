@@ -63,6 +63,11 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   }
 }
 
+bool flag_of(const core::Json& object, const char* key, bool otherwise) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
 // Returns whether a configuration gives the token a special role.
 bool names_special(const core::Json& config, const std::string& token) {
   const auto is = [&](const core::Json& named) {
@@ -100,15 +105,11 @@ SentencepieceAround around_of(const std::string& folder) {
   const auto named = config.value("tokenizer_class", core::Json(nullptr));
   const auto name = named.is_string() ? named.get<std::string>() : "";
   const bool begins = name.starts_with("Llama") || name.starts_with("Gemma");
-  const auto flag = [&](const char* key, bool otherwise) {
-    const auto found = config.find(key);
-    return found != config.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-  };
-  around.begin = flag("add_bos_token", begins);
-  around.end = flag("add_eos_token", false);
+  around.begin = flag_of(config, "add_bos_token", begins);
+  around.end = flag_of(config, "add_eos_token", false);
   around.llama = name == "LlamaTokenizer" || name == "LlamaTokenizerFast";
-  around.legacy = flag("legacy", !around.llama);
-  around.prefix = flag("add_prefix_space", true);
+  around.legacy = flag_of(config, "legacy", !around.llama);
+  around.prefix = flag_of(config, "add_prefix_space", true);
   const auto tokens = config.contains("added_tokens_decoder") ? config["added_tokens_decoder"]
                                                               : older_tokens(folder, config);
   for (const auto& [id, token] : tokens.items()) {
@@ -117,18 +118,14 @@ SentencepieceAround around_of(const std::string& folder) {
     if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
         !token.contains("content") || !token["content"].is_string())
       core::fail(core::Code::bad_data, "{}: added tokens: {} is not a token", folder, id);
-    const auto is = [&, &of = token](const char* key, bool otherwise) {
-      const auto found = of.find(key);
-      return found != of.end() && found->is_boolean() ? found->get<bool>() : otherwise;
-    };
-    const bool special = is("special", false);
+    const bool special = flag_of(token, "special", false);
     around.added[number] = {.id = number,
                             .content = token["content"].get<std::string>(),
                             .special = special,
-                            .normalized = is("normalized", !special),
-                            .lstrip = is("lstrip", false),
-                            .rstrip = is("rstrip", false),
-                            .single_word = is("single_word", false)};
+                            .normalized = flag_of(token, "normalized", !special),
+                            .lstrip = flag_of(token, "lstrip", false),
+                            .rstrip = flag_of(token, "rstrip", false),
+                            .single_word = flag_of(token, "single_word", false)};
   }
   return around;
 }
