@@ -165,7 +165,7 @@ const std::vector<ClassRow>& rows() {
        .context = 32768,
        .kv_heads = 4,
        .width_key = "moe_intermediate_size",
-       .aliases = {{"num_experts", "num_local_experts"}},
+       .aliases = {{"num_local_experts", "num_experts"}},
        .computes = {"attention_bias", "sliding_window", "norm_topk_prob"}},
       {.type = "olmoe",
        .architecture = "OlmoeForCausalLM",

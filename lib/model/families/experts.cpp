@@ -55,8 +55,8 @@ void olmoe_keys(const nn::ModelOptions& options, const ClassRow& row, core::Orde
 // The format also allows layers without experts, and windows. No released model has either.
 nn::ModelOptions qwen3_moe_options(const ConfigKeys& keys, const ClassRow& row) {
   auto options =
-      with_experts(keys, row, keys.required("num_local_experts"),
-                   keys.whole("num_experts_per_tok", 8), keys.truth("norm_topk_prob", false));
+      with_experts(keys, row, keys.required("num_experts"), keys.whole("num_experts_per_tok", 8),
+                   keys.truth("norm_topk_prob", false));
   keys.expect("use_sliding_window", false, false);
   if (const auto step = keys.whole("decoder_sparse_step", 1); step != 1)
     keys.unsupported("decoder_sparse_step", std::to_string(step));

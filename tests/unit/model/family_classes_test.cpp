@@ -294,9 +294,9 @@ DOCTEST_TEST_CASE("what a class fills in for an absent key, and which key goes f
   DOCTEST_CHECK(gpt2.options.shape.d_model == 16);
   DOCTEST_CHECK(gpt2.options.shape.heads == 4);
   for (const char* family : {"mixtral", "qwen3_moe", "olmoe"}) {
-    const bool olmoe = family == std::string("olmoe");
-    const char *alias = olmoe ? "num_local_experts" : "num_experts",
-               *key = olmoe ? "num_experts" : "num_local_experts";
+    const bool mixtral = family == std::string("mixtral");
+    const char *alias = mixtral ? "num_experts" : "num_local_experts",
+               *key = mixtral ? "num_local_experts" : "num_experts";
     DOCTEST_CHECK(options(family, {{key, 4}, {alias, 8}, {"moe_intermediate_size", 24}})
                       .transformer.experts.count == 8);
   }
