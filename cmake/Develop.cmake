@@ -1,19 +1,13 @@
-# What other programs need to use the rooms: headers in include/tessera, static libraries in lib/tessera, and
-# find_package(tessera) and pkg-config beside them. Only of rooms that need neither LibTorch nor FAISS: shards, tokenizers,
-# chat templates, tasks' generators, indices of passages and n-grams. examples/embed uses them.
-option(TESSERA_DEVELOP "Install headers, static libraries, a CMake package and a pkg-config file" ON)
+# What other programs need to use Tessera: the headers of lib/tessera in include/tessera, and find_package(tessera) and
+# pkg-config, which link libtessera.so. The headers need nothing but the C++ library. examples/embed uses them.
+option(TESSERA_DEVELOP "Install headers, a CMake package and a pkg-config file" ON)
 
 function(tessera_develop)
   if(NOT TESSERA_DEVELOP OR TESSERA_SANITIZE OR TESSERA_FUZZ)
     return()
   endif()
-  set(rooms core shard text task page passages ngrams)
-  set(libraries build_info ${rooms})
-  list(TRANSFORM libraries PREPEND tessera_)
-  install(TARGETS ${libraries} ARCHIVE DESTINATION lib/tessera)
-  foreach(room ${rooms})
-    install(DIRECTORY ${CMAKE_SOURCE_DIR}/lib/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera FILES_MATCHING PATTERN "*.h")
-  endforeach()
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/lib/tessera DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+    FILES_MATCHING PATTERN "*.h" PATTERN inside.h EXCLUDE)
   include(CMakePackageConfigHelpers)
   set(folder ${CMAKE_BINARY_DIR}/generated/develop)
   configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/tesseraConfig.cmake.in ${folder}/tesseraConfig.cmake

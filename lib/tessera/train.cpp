@@ -1,0 +1,57 @@
+#include "tessera/train.h"
+
+#include "model/model_texts.h"
+#include "nn/base/runtime.h"
+#include "shard/text_reader.h"
+#include "tessera/inside.h"
+#include "text/documents/read_texts.h"
+#include "text/learn/learn_tokenizer.h"
+#include "train/run_folder.h"
+#include "train/token_objective.h"
+#include "train/trainer.h"
+
+namespace tessera {
+
+bool train(const std::vector<std::string>& files, const std::string& folder, const Options& options,
+           const std::function<bool(const TrainProgress&)>& progress) {
+  return translated([&] {
+    const auto& here = process();
+    train::Job job;
+    train::KeepOptions keep;
+    nn::DeviceOptions compute;
+    auto fields = core::list_fields(job);
+    keep.fields(fields);
+    compute.fields(fields);
+    job.given = set_fields(fields, options);
+    keep.start_clock();
+    job.seed = here.seed;
+    job.folder = folder;
+    job.device = nn::device(compute.device);
+    const auto quiet = [](std::uint64_t) {};
+    const auto group = ranks::Group::alone();
+    job.recipe.settle_reduce(group->connects(job.device));
+    const auto run = train::open_run(folder, files, *group);
+    job.shards = run.shards;
+    text::read_texts({[&] {
+                        if (!job.from.empty()) return model::tokenizer_of(job.from);
+                        std::vector<std::string> texts;
+                        for (const auto& file : job.shards)
+                          if (shard::is_text(file)) texts.push_back(file);
+                        return text::learn_for_training(texts, static_cast<int>(here.threads),
+                                                        {quiet, quiet, tell});
+                      },
+                      "the run's", static_cast<int>(here.threads), tell});
+    train::TokenObjective objective(train::prepare(job), group);
+    tell(objective.settings().note);
+    bool goes_on = true;
+    train::Callbacks watch;
+    watch.note = tell;
+    watch.stop = [&] { return !goes_on; };
+    watch.progress = [&](const train::Callbacks::Progress& now) {
+      if (progress) goes_on = progress({now.step, now.steps, now.loss, now.valid_loss});
+    };
+    return train::train_in(*run.folder, objective, keep, watch, group) != train::Outcome::stopped;
+  });
+}
+
+}  // namespace tessera
