@@ -132,13 +132,13 @@ installed() {
   cmake -S "$root/examples/embed" -B embed -DCMAKE_PREFIX_PATH="$PWD/moved" >log && cmake --build embed >>log || { tail -n 5 log && return 1; }
   sed -n 1,60p moved/share/tessera/novels/the-lost-world.txt >train.txt
   sed -n 61,80p moved/share/tessera/novels/the-lost-world.txt >test.txt
-  embed/remember train.txt test.txt 'the'>said 2>notes
+  embed/remember train.txt test.txt ' the' >said 2>notes
   # Its figures are those of the programs.
   figure() { moved/bin/tessera eval-ppl -q -m model --json "$@" test.txt | jq .perplexity; }
   [ "$(awk '$1 == "model" { printf "%.6g", $2 }' said)" = "$(printf %.6g "$(figure)")" ]
   [ "$(awk '$1 == "store" { printf "%.6g", $2 }' said)" = "$(printf %.6g "$(figure --datastore store)")" ]
   moved/bin/tessera sample -q -m model --datastore store --temperature 0 --max-tokens 12 --prompt ' the' >text
-  [ "$(sed -n '/^text\t/,$s/^text\t *//p' said | head -n 1)" = "$(head -n 1 text)" ]
+  [ "$(sed -n '/^text\t/,$s/^text\t//p' said | head -n 1)" = "$(head -n 1 text)" ]
   [ "$(grep -c '^next' said)" -eq 3 ]
   run -66 embed/remember nothing test.txt x
   [[ $output == *'remember: nothing: '* ]]
