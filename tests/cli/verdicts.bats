@@ -300,13 +300,14 @@ figures_of() {
   record all 1 3 bits
   # The last record counts.
   record all 1 2 bits
+  record part 1-3 4±0.5 bits
   figures_of $'one\tx\ty\there it is\tmade/s\tlen-*\tbits\t' $'one\tx\ty\tpaper\t\t\t\t5:7 6:8.5' \
-    $'two\tx\ty\tnames\tmade/s\t{none,all}\tbits\t' $'none\tx\ty\tnot run\tmade/s\tother-*\tbits\t'
+    $'two\tx\ty\tnames\tmade/s\t{none,all,part}\tbits\t' $'none\tx\ty\tnot run\tmade/s\tother-*\tbits\t'
   grep -A 3 '^\$series1 << EOD' read | head -n 4 | paste -s -d ';' >series
   grep -qx '$series1 << EOD;2 1 1 1;10 5 4 6;EOD' series
   grep -A 2 '^\$series2 << EOD' read | paste -s -d ';' | grep -qx '$series2 << EOD;5 7 7 7;6 8.5 8.5 8.5'
-  grep -A 1 '^\$series1 << EOD' read | tail -n 1 | grep -qx '0 2 2 2'
-  grep -qF "xtics rotate by -30 ('all' 0)" read
+  grep -A 2 '^\$series1 << EOD' read | tail -n 2 | paste -s -d ';' | grep -qx '0 2 2 2;1 4 3.5 4.5'
+  grep -qF "xtics rotate by -30 ('all' 0, 'part' 1)" read
   [ "$(grep -c "^set title 'published'" read)" -eq 1 ]
   [ "$(grep '^set output' read | sed "s|.*/||" | paste -s -d ' ')" = "one.svg' two.svg'" ]
 }
