@@ -53,7 +53,7 @@ function list_programs(   i, all) {
 }
 
 # What tessera help shows: programs, and the pages tessera-NAME(7).
-function list_pages() { return list_programs() " tour tutorial your-model chat cluster gpu python" }
+function list_pages() { return list_programs() " tour tutorial your-model memories chat cluster gpu python" }
 
 # --- bash
 
