@@ -4,11 +4,12 @@
 // -m: a model's folder. Reads nothing from stdin and writes nothing to stdout.
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "cli/progress.h"
 #include "cli/run.h"
@@ -20,7 +21,8 @@
 
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};  // interval of checks for a signal
+// How long after the end of a large request free memory is given back, once a second.
+constexpr std::int64_t kTrimSeconds = 5;
 constexpr std::size_t kMostKeyBytes = 4096;
 
 struct ServeOptions {
@@ -117,20 +119,13 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   const bool v6 = options.listen.find(':') != std::string::npos;
   cli::note(context, fmt::format("listening on http://{}{}{}:{}", v6 ? "[" : "", options.listen,
                                  v6 ? "]" : "", server.port()));
-  infer::JobFeed feed;
-  feed.next = [&](std::int64_t rows, const std::string& memory) {
-    return queue.next(rows, std::chrono::milliseconds(0), memory);
-  };
-  feed.step = [&] {
+  completer.run(queue, counts, [&, trimmed = std::int64_t{0}]() mutable {
     if (cli::stop_requested()) queue.close();
-  };
-  for (;;) {
-    const bool stops = cli::stop_requested();
-    if (stops) queue.close();
-    const auto jobs = queue.next(options.completer.generator.batch, kLook);
-    if (!jobs.empty()) completer.complete(jobs, feed, counts);
-    if (stops && jobs.empty()) break;
-  }
+    // What large requests have freed lies between smaller blocks of their threads' heaps.
+    const auto now = serve::steady_seconds();
+    if (now - counts.large_ended > kTrimSeconds || now == std::exchange(trimmed, now)) return;
+    ::malloc_trim(0);
+  });
   server.stop();
   return 0;
 }

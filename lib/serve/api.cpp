@@ -31,11 +31,6 @@ constexpr std::string_view kPageHeaders =
     "'none'\r\nX-Frame-Options: DENY";
 constexpr std::chrono::milliseconds kLook{100};  // polling interval for disconnected clients
 
-std::int64_t seconds() {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
-}
-
 std::int64_t now() { return static_cast<std::int64_t>(std::time(nullptr)); }
 
 // Returns the host in lower case, without the port, the root's dot and the brackets of IPv6.
@@ -75,15 +70,25 @@ std::string_view bearer(std::string_view authorization) {
   return authorization.substr(std::min(authorization.find_first_not_of(' '), authorization.size()));
 }
 
-// Buffers a growing text and passes on whole characters, with the tokens that came meanwhile.
+// Buffers a growing text and passes on whole characters, with the tokens that begin in them.
 struct Streamed {
   std::string held;
   std::vector<CompletionToken> tokens;
+  std::int64_t sent = 0;  // characters
   bool begun = false;
 
   std::string take(const std::string& more, bool last) {
     held += more;
-    return last ? std::exchange(held, {}) : core::take_characters(held);
+    auto text = last ? std::exchange(held, {}) : core::take_characters(held);
+    sent += CharacterCount().before(text, text.size());
+    return text;
+  }
+  std::vector<CompletionToken> take_tokens(bool last) {
+    const auto rest = std::ranges::find_if(
+        tokens, [&](const auto& token) { return !last && token.offset >= sent; });
+    std::vector<CompletionToken> taken(tokens.begin(), rest);
+    tokens.erase(tokens.begin(), rest);
+    return taken;
   }
 };
 
@@ -114,6 +119,11 @@ std::string event_line(const core::OrderedJson& json) {
 }
 
 }  // namespace
+
+std::int64_t steady_seconds() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(time).count();
+}
 
 Api::Api(ApiOptions options, JobQueue& queue, ServeCounts& counts)
     : options_(std::move(options)), queue_(queue), counts_(counts), started_(now()) {}
@@ -154,7 +164,7 @@ void Api::answer(HttpRequest& request, HttpAnswer& answer) {
     ServeCounts& counts;
     const bool large;
     ~Ended() {
-      if (large) counts.large_ended = seconds();
+      if (large) counts.large_ended = steady_seconds();
     }
   } const ended{counts_, request.body.size() > kLarge};
   struct Path {
@@ -269,7 +279,7 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
     if (choice.tokens)
       text.tokens.insert(text.tokens.end(), choice.tokens->begin(), choice.tokens->end());
     if (piece.text.empty() && !last) return true;
-    if (job.request.logprobs) piece.tokens = std::exchange(text.tokens, {});
+    if (job.request.logprobs) piece.tokens = text.take_tokens(last);
     if (last) piece.finish = choice.finish, piece.extra = choice.extra;
     const bool first = !std::exchange(text.begun, true);
     return answer.chunk(event_line(completion_chunk(head, piece, first)));
@@ -333,6 +343,8 @@ std::string Api::metrics() const {
   add("left_total", "counter", "Clients that disconnected before their answer.", c.left.load());
   add("texts_total", "counter", "Generated texts.", c.texts.load());
   add("prompt_tokens_total", "counter", "Prompt tokens.", c.prompt_tokens.load());
+  add("reused_tokens_total", "counter", "Prompt tokens that were computed before.",
+      c.reused_tokens.load());
   add("completion_tokens_total", "counter", "Generated tokens.", c.completion_tokens.load());
   add("busy_seconds_total", "counter", "Time spent in the model.",
       static_cast<double>(c.busy_microseconds.load()) / 1e6);

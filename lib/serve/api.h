@@ -18,11 +18,13 @@ namespace serve {
 /// ServeCounts holds the counters that /metrics reports. Thread safe.
 struct ServeCounts {
   std::atomic<std::uint64_t> requests = 0, refused = 0, failed = 0, left = 0;
-  std::atomic<std::uint64_t> prompt_tokens = 0, completion_tokens = 0, texts = 0;
+  std::atomic<std::uint64_t> prompt_tokens = 0, completion_tokens = 0, texts = 0, reused_tokens = 0;
   std::atomic<std::uint64_t> busy_microseconds = 0, running = 0;
-  /// When the last large request ended, in seconds of std::chrono::steady_clock; 0: never.
-  std::atomic<std::int64_t> large_ended = 0;
+  /// When the last large request ended, in steady_seconds().
+  std::atomic<std::int64_t> large_ended = INT64_MIN / 2;
 };
+/// Returns the seconds of a clock that is never set.
+std::int64_t steady_seconds();
 
 /// ApiOptions holds the settings of the API.
 struct ApiOptions {

@@ -224,7 +224,8 @@ OrderedJson tokens_json(const CompletionHead& head, const CompletionChoice& choi
 OrderedJson usage_json(const CompletionUsage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.completion},
-          {"total_tokens", usage.prompt + usage.completion}};
+          {"total_tokens", usage.prompt + usage.completion},
+          {"prompt_tokens_details", {{"cached_tokens", usage.reused}}}};
 }
 
 }  // namespace

@@ -91,6 +91,7 @@ struct CompletionChoice {
 
 struct CompletionUsage {
   std::int64_t prompt = 0, completion = 0;  ///< tokens
+  std::int64_t reused = 0;                  ///< tokens of prompts that were computed before
 };
 
 /// A CompletionHead holds what all responses to one request share.

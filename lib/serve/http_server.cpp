@@ -81,6 +81,7 @@ class HttpConnection {
         answer_one(*request, answer);
         if (!keep || answer.failed_) return;
       } catch (const HttpError& error) {  // in the head or body; the position in the stream is lost
+        hold(0);
         HttpAnswer answer(socket_, server_.limits_, false, false);
         refuse(answer, error.status(), error.what(), error.header());
         return linger();

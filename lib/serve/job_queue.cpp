@@ -37,22 +37,20 @@ bool JobQueue::push(JobPtr job) {
   return true;
 }
 
-std::vector<JobPtr> JobQueue::next(std::int64_t most, std::chrono::milliseconds within,
-                                   const std::optional<std::string>& memory) {
+JobPtr JobQueue::take(const std::function<bool(const CompletionRequest&)>& fits) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(jobs_, [](const auto& one) { return one->cancelled(); });
+  const auto found =
+      std::ranges::find_if(jobs_, [&](const auto& one) { return fits(one->request); });
+  if (found == jobs_.end()) return nullptr;
+  auto job = std::move(*found);
+  jobs_.erase(found);
+  return job;
+}
+
+void JobQueue::wait(std::chrono::milliseconds within) {
   std::unique_lock lock(mutex_);
   pushed_.wait_for(lock, within, [this] { return !jobs_.empty(); });
-  std::vector<JobPtr> taken;
-  std::int64_t texts = 0;
-  for (; !jobs_.empty(); jobs_.pop_front()) {
-    const auto& request = jobs_.front()->request;
-    if (jobs_.front()->cancelled()) continue;
-    const auto wanted =
-        taken.empty() ? memory.value_or(request.memory) : taken.front()->request.memory;
-    texts += texts_of(request);
-    if (request.memory != wanted || (!taken.empty() && texts > most)) break;
-    taken.push_back(jobs_.front());
-  }
-  return taken;
 }
 
 void JobQueue::close() {

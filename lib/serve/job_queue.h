@@ -55,11 +55,11 @@ class JobQueue {
   explicit JobQueue(std::size_t most) : most_(most) {}
   /// Adds a job. Returns false if the queue is closed, or full of jobs that are not cancelled.
   bool push(JobPtr job);
-  /// Waits for a job and returns it together with the following jobs with equal memory options,
-  /// `most` texts in all; a larger job is returned alone. Returns nothing if `within` elapses
-  /// first, or if `memory` is given and the first job has another one. Discards cancelled jobs.
-  std::vector<JobPtr> next(std::int64_t most, std::chrono::milliseconds within,
-                           const std::optional<std::string>& memory = {});
+  /// Removes and returns the oldest job that `fits`, which is asked about one job after the other;
+  /// null: there is none. Discards cancelled jobs.
+  JobPtr take(const std::function<bool(const CompletionRequest&)>& fits);
+  /// Waits until there is a job, or until `within` elapses.
+  void wait(std::chrono::milliseconds within);
   /// Closes the queue to further jobs.
   void close();
   bool closed() const;

@@ -48,7 +48,7 @@ status() {
   sample -m model -t bytes --prompt 'The cat' --temperature 0 --max-tokens 20 --json >sampled
   ask '{"prompt": "The cat", "temperature": 0, "max_tokens": 20, "user": "me"}' >answer
   jq -e --slurpfile s sampled '.object == "text_completion" and .choices[0].text == $s[0].text
-    and .choices[0].finish_reason == "length" and .usage == {prompt_tokens: 7, completion_tokens: 20, total_tokens: 27}' answer
+    and .choices[0].finish_reason == "length" and (.usage | del(.prompt_tokens_details)) == {prompt_tokens: 7, completion_tokens: 20, total_tokens: 27}' answer
   # Ids of bytes, and drawn with a seed.
   ask '{"prompt": [84, 104, 101, 32, 99, 97, 116], "temperature": 0, "max_tokens": 20}' | jq -e --slurpfile s sampled '.choices[0].text == $s[0].text'
   echo '{"prompt": "The cat", "seed": 7}' | sample -m model -t bytes --format jsonl --max-tokens 9 -n 2 --top-k 40 --json - >drawn
@@ -342,7 +342,9 @@ END
 @test "the openai package: completions, log-probabilities, streams, errors" {
   [ -n "${TESSERA_PEERS:-}" ] || skip "TESSERA_PEERS is not set"
   "$TESSERA_PEERS" -c 'import openai' || skip "TESSERA_PEERS has no openai"
-  "$TESSERA_PEERS" - "$port" <<'END'
+  special_model
+  model=special start chats
+  "$TESSERA_PEERS" - "$port" "$(cat chats.port)" <<'END'
 import sys, openai
 client = openai.OpenAI(base_url=f"http://127.0.0.1:{sys.argv[1]}/v1", api_key="none")
 asked = dict(model="model", prompt="The cat", max_tokens=5, temperature=0)
@@ -351,12 +353,118 @@ assert len(whole.choices[0].logprobs.token_logprobs) == 5 and whole.usage.comple
 plain = client.completions.create(**asked).choices[0].text
 assert "".join(event.choices[0].text for event in client.completions.create(**asked, stream=True)) == plain
 assert [model.id for model in client.models.list().data] == ["model"]
+assert client.models.retrieve("model").id == "model"
+events = list(client.completions.create(**asked, stream=True, logprobs=2, stream_options={"include_usage": True}))
+logs = [event.choices[0].logprobs for event in events if event.choices and event.choices[0].text]
+assert sum(len(one.token_logprobs) for one in logs) == 5 and all(len(one.top_logprobs[0]) == 2 for one in logs)
+assert events[-1].usage.completion_tokens == 5 and events[-1].usage.prompt_tokens_details.cached_tokens >= 0
+only = client.completions.create(**asked, presence_penalty=.5, frequency_penalty=.5, logit_bias={"97": 5, "98": 5},
+                                 extra_body={"repetition_penalty": 1.2, "allowed_token_ids": [97, 98]})
+assert set(only.choices[0].text) <= set("ab") and len(only.choices[0].text) == 5
+try:
+    client.models.retrieve("other")
+    raise SystemExit("another model was found")
+except openai.NotFoundError:
+    pass
+chats = openai.OpenAI(base_url=f"http://127.0.0.1:{sys.argv[2]}/v1", api_key="none")
+said = dict(model="special", messages=[{"role": "user", "content": [{"type": "text", "text": "The cat"}]}], temperature=0,
+            max_completion_tokens=5, logprobs=True, top_logprobs=3)
+whole = chats.chat.completions.create(**said, seed=-1, tools=[], tool_choice="none", parallel_tool_calls=True, n=2,
+                                      metadata={"a": "b"}, store=False, user="me", response_format={"type": "text"})
+assert [choice.index for choice in whole.choices] == [0, 1] and whole.choices[0].message.content == whole.choices[1].message.content
+assert len(whole.choices[0].logprobs.content) == 5 and all(len(one.top_logprobs) == 3 for one in whole.choices[0].logprobs.content)
+with chats.chat.completions.stream(**said) as stream:
+    final = stream.get_final_completion()
+assert final.choices[0].message.content == whole.choices[0].message.content
+assert [one.token for one in final.choices[0].logprobs.content] == [one.token for one in whole.choices[0].logprobs.content]
+for wrong in (dict(response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}), dict(reasoning_effort="low"),
+              dict(tools=[{"type": "function", "function": {"name": "f"}}])):
+    try:
+        chats.chat.completions.create(**said, **wrong)
+        raise SystemExit(f"{wrong} was not refused")
+    except openai.BadRequestError as error:
+        assert str(next(iter(wrong))) in str(error), error
 try:
     client.completions.create(model="model", prompt="x", n=9)
     raise SystemExit("9 texts were not refused")
 except openai.BadRequestError:
     pass
 END
+  kill -TERM "$(cat chats.pid)"
+}
+
+@test "requests of the kinds that the tests of llama.cpp's server send" {
+  special_model
+  model=special start kinds
+  PORT=$(cat kinds.port) timeout 60 python3 - <<'END'
+import http.client, json, os, threading
+port = int(os.environ["PORT"])
+def ask(method, path, body=None, headers={}):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    c.request(method, path, None if body is None else json.dumps(body), headers)
+    answer = c.getresponse()
+    text = answer.read().decode()
+    if "event-stream" in answer.headers["Content-Type"]:
+        lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+        assert lines.pop() == "[DONE]"
+        return answer.status, [json.loads(line) for line in lines]
+    return answer.status, json.loads(text) if text.startswith("{") else text
+def completion(**body):
+    return ask("POST", "/v1/completions", body)
+def chat(**body):
+    return ask("POST", "/v1/chat/completions", body)
+user = [{"role": "system", "content": "Be short."}, {"role": "user", "content": "What?"}]
+assert ask("GET", "/health")[1] == {"status": "ok"}
+assert [m["id"] for m in ask("GET", "/v1/models")[1]["data"]] == ["special"]
+assert ask("GET", "/v1/nothing")[0] == 404 and ask("GET", "/v1/completions")[0] == 405
+# How many tokens; what was computed before is told; a prompt of ids is that of the text.
+status, told = completion(prompt="I believe that", n_predict=8, seed=42, temperature=0.8, cache_prompt=True, id_slot=-1)
+assert status == 200 and told["usage"]["completion_tokens"] <= 8 and told["choices"][0]["finish_reason"] in ("length", "stop")
+ids = ask("POST", "/tokenize", {"content": "I believe that", "add_special": True})[1]["tokens"]
+assert ids[0] == 257 and ask("POST", "/tokenize", {"content": "I believe that"})[1]["tokens"] == ids[1:]
+assert ask("POST", "/detokenize", {"tokens": ids[1:]})[1]["content"] == "I believe that"
+assert completion(prompt=ids, max_tokens=8, seed=42, temperature=0.8)[1]["choices"] == told["choices"]
+question = dict(prompt="I believe that the meaning of life is a question", max_tokens=2)
+assert completion(**question)[0] == 200 and completion(**question)[1]["usage"]["prompt_tokens_details"]["cached_tokens"] > 16
+# The same seed gives the same text, others differ; top_k 1 and temperature 0 give one text, also among others.
+texts = {s: completion(prompt="a", seed=s, max_tokens=12)[1]["choices"][0]["text"] for s in (1, 2, 3)}
+assert len(set(texts.values())) == 3 and all(completion(prompt="a", seed=s, max_tokens=12)[1]["choices"][0]["text"] == t for s, t in texts.items())
+best = completion(prompt="b", max_tokens=12, temperature=0)[1]["choices"][0]["text"]
+made = []
+threads = [threading.Thread(target=lambda: made.append(completion(prompt="b", max_tokens=12, top_k=1, seed=i)[1]["choices"][0]["text"])) for i in range(6)]
+[t.start() for t in threads], [t.join() for t in threads]
+assert set(made) == {best} and len(made) == 6
+# Chats: whole, in a stream, with log-probabilities, with the members that clients leave at what they are by default.
+default = dict(min_p=0, typical_p=1, repeat_penalty=1, repeat_last_n=64, mirostat=0, mirostat_tau=5, mirostat_eta=.1, dynatemp_range=0,
+               dynatemp_exponent=1, xtc_probability=0, xtc_threshold=.1, dry_multiplier=0, dry_base=1.75, dry_allowed_length=2,
+               dry_penalty_last_n=-1, top_n_sigma=-1, samplers=None, timings_per_token=True, return_progress=False, reasoning_format="auto")
+status, whole = chat(model="any", messages=user, max_tokens=9, temperature=0, **default)
+assert status == 200 and whole["object"] == "chat.completion" and whole["choices"][0]["message"]["role"] == "assistant"
+status, events = chat(messages=user, max_tokens=9, temperature=0, stream=True, logprobs=True, top_logprobs=5, stream_options={"include_usage": True})
+assert status == 200 and events[0]["choices"][0]["delta"]["role"] == "assistant"
+assert "".join(e["choices"][0]["delta"].get("content", "") for e in events if e["choices"]) == whole["choices"][0]["message"]["content"]
+for event in events:
+    if event["choices"] and event["choices"][0]["delta"].get("content"):
+        content = event["choices"][0]["logprobs"]["content"]
+        assert content and all(one["logprob"] <= 0 and one["bytes"] and len(one["top_logprobs"]) == 5 for one in content)
+assert events[-1]["usage"]["completion_tokens"] == whole["usage"]["completion_tokens"] and events[-1]["choices"] == []
+# Biases: as an object, as pairs, and a token that is excluded.
+assert completion(prompt="a", max_tokens=4, logit_bias={"98": 100}, temperature=0)[1]["choices"][0]["text"] == "bbbb"
+assert completion(prompt="a", max_tokens=4, logit_bias=[[98, 100]], temperature=0)[1]["choices"][0]["text"] == "bbbb"
+assert "b" not in completion(prompt="a", max_tokens=30, logit_bias=[["98", False]])[1]["choices"][0]["text"]
+# What is not there, or wrong, is named.
+for name, wrong in (("response_format", {"type": "json_object"}), ("grammar", "root ::= \"a\"{2,3}"), ("json_schema", {"type": "object"}),
+                    ("tools", [{"type": "function", "function": {"name": "f"}}]), ("n_probs", 3), ("n_keep", 5), ("lora", [{"id": 0, "scale": 1}]),
+                    ("max_tokens", "9"), ("temperature", "hot"), ("stop", 1), ("logit_bias", "a"), ("stream", "yes"), ("unheard_of", 1)):
+    status, told = chat(messages=user, **{name: wrong})
+    assert status == 400 and told["error"]["message"].startswith(name + ":"), (name, told)
+    assert told["error"]["type"] == "invalid_request_error" and told["error"]["code"] == 400
+for messages in ("a", [], [1], [{"content": "a"}], [{"role": "user", "content": [{"type": "image_url"}]}], None):
+    status, told = chat(messages=messages)
+    assert status == 400 and "messages" in told["error"]["message"], (messages, told)
+assert completion(prompt="x" * 5000)[0] == 400
+END
+  kill -TERM "$(cat kinds.pid)"
 }
 
 # bats test_tags=nightly
@@ -481,6 +589,117 @@ END
     jq -e '.choices[0] | .text == "k\u00e9 <|endoftext|>x" and .logprobs.text_offset == [0, 1, 1, 2, 3, 16]'
   kill -TERM "$(cat special.pid)"
   port=$one
+}
+
+@test "the next turn of a chat reads only what is new; --keep-prompts 0 reads all" {
+  special_model
+  model=special start turns
+  model=special start unkept --keep-prompts 0
+  local first second at
+  first='{"role": "user", "content": "Tell me about the cat."}'
+  second='{"role": "assistant", "content": "It sat."}, {"role": "user", "content": "And then?"}'
+  for at in turns unkept; do
+    curl -sS -d "{\"messages\": [$first], \"temperature\": 0, \"max_tokens\": 3}" "localhost:$(cat $at.port)/v1/chat/completions" >$at.first
+    curl -sS -d "{\"messages\": [$first, $second], \"temperature\": 0, \"max_tokens\": 5}" "localhost:$(cat $at.port)/v1/chat/completions" >$at.second
+    kill -TERM "$(cat $at.pid)"
+  done
+  jq -e '.usage.prompt_tokens_details.cached_tokens == 0' turns.first
+  jq -e --slurpfile first turns.first '.usage.prompt_tokens_details.cached_tokens == $first[0].usage.prompt_tokens' turns.second
+  jq -e '.usage.prompt_tokens_details.cached_tokens == 0' unkept.second
+  [ "$(jq -c '.choices' turns.second)" = "$(jq -c '.choices' unkept.second)" ]
+}
+
+# streaming NAME MEMBERS: asks for a stream without end in the background; returns when it has begun. Its process is in NAME.curl.
+streaming() {
+  curl -sSN -d "{\"prompt\": \"The cow\", \"max_tokens\": 100000000, \"stream\": true$2}" "localhost:$port/v1/completions" >"$1.events" 3>&- &
+  echo $! >"$1.curl"
+  for _ in {1..400}; do
+    grep -q '^data: ' "$1.events" && return
+    sleep 0.05
+  done
+  return 1
+}
+
+@test "requests with other memories are answered beside endless streams; one that has to wait holds up no other" {
+  start lanes -t bytes --max-tokens 100000000
+  one=$port
+  port=$(cat lanes.port)
+  streaming plain ''
+  ask '{"prompt": "The cat sat. The cat", "temperature": 0, "max_tokens": 8, "memory": {"cache": 100, "cache_lambda": 0.9}}' >cached
+  sample -m model -t bytes --prompt 'The cat sat. The cat' --temperature 0 --max-tokens 8 --cache 100 --cache-lambda 0.9 --json >sampled
+  jq -e --slurpfile s sampled '.choices[0].text == $s[0].text' cached
+  for n in 1 2 3; do streaming "cache$n" ", \"memory\": {\"cache\": $n}"; done
+  curl -sS -m 60 -d '{"prompt": "x", "max_tokens": 2, "memory": {"cache": 4}}' "localhost:$port/v1/completions" >fifth 3>&- &
+  fifth=$!
+  for _ in {1..100}; do
+    curl -sS "localhost:$port/metrics" | grep -qx 'tessera_queue_length 1' && break
+    sleep 0.05
+  done
+  ask '{"prompt": "x", "max_tokens": 2}' | jq -e '.usage.completion_tokens == 2'
+  ask '{"prompt": "x", "max_tokens": 2, "memory": {"cache": 3}}' | jq -e '.usage.completion_tokens == 2'
+  # Scores need no place beside them.
+  ask '{"prompt": "xyz", "max_tokens": 0, "echo": true, "logprobs": 0, "memory": {"cache": 5}}' | jq -e '.choices[0].logprobs.tokens == ["x", "y", "z"]'
+  kill -0 "$fifth"
+  [ "$(status -m 60 -d '{"prompt": "x", "memory": {"cache": -1}}' "localhost:$port/v1/completions")" -eq 400 ] &
+  local wrong=$!
+  kill "$(cat cache2.curl)"
+  wait "$fifth"
+  jq -e '.usage.completion_tokens == 2' fifth
+  wait "$wrong"
+  for name in plain cache1 cache3; do kill "$(cat "$name.curl")"; done
+  kill -TERM "$(cat lanes.pid)"
+  port=$one
+}
+
+@test "bodies of megabytes: answered or refused with a time to try again; their memory is given back" {
+  start bodies -t bytes --max-bodies 16M
+  PORT=$(cat bodies.port) PID=$(cat bodies.pid) timeout 120 python3 - <<'END'
+import http.client, json, os, threading, time
+port, pid = int(os.environ["PORT"]), os.environ["PID"]
+def memory(key):
+    return next(int(l.split()[1]) for l in open(f"/proc/{pid}/status") if l.startswith(key)) / 1000
+def post(body):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
+    try:
+        c.request("POST", "/v1/completions", body)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before all was sent
+    try:
+        answer = c.getresponse()
+    except ConnectionResetError:
+        return 503, "1"
+    answer.read()
+    return answer.status, answer.headers["Retry-After"]
+assert post(b'{"prompt": "a", "max_tokens": 4}')[0] == 200
+before = memory("VmRSS")
+body = b'{"prompt":[' + b",".join([b'""'] * 1_390_000) + b"]}"
+assert 4_100_000 < len(body) < 4 << 20
+told = []
+threads = [threading.Thread(target=lambda: told.append(post(body))) for _ in range(24)]
+[t.start() for t in threads], [t.join() for t in threads]
+assert set(told) <= {(400, None), (503, "1")} and len(told) == 24, told
+assert memory("VmHWM") < before + 700, (before, memory("VmHWM"))
+for _ in range(100):
+    if memory("VmRSS") < before + 200:
+        break
+    time.sleep(0.2)
+assert memory("VmRSS") < before + 200, (before, memory("VmRSS"))
+assert post(b'{"prompt": "a", "max_tokens": 4}')[0] == 200
+# One request may have as many bytes as any, whatever the bound over all.
+assert post(json.dumps({"prompt": "a" * 4_000_000}).encode())[0] == 400
+# Bytes that have come count, not those that are announced.
+import socket
+waiting = [socket.create_connection(("127.0.0.1", port)) for _ in range(5)]
+for s in waiting:
+    s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n" + b" " * 100000)
+assert post(b'{"prompt": "a", "max_tokens": 4}')[0] == 200
+for s in waiting[:4]:
+    s.sendall(b" " * 3_800_000)
+time.sleep(1)
+assert post(b" " * 2_000_000) == (503, "1")
+assert post(b'{"prompt": "a", "max_tokens": 4}')[0] == 200
+END
+  kill -TERM "$(cat bodies.pid)"
 }
 
 @test "the other paths; what is not known is refused by name" {
@@ -731,8 +950,25 @@ END
   python3 -c 'import json; print(json.dumps({"prompt": "The cat sat. " * 100000, "max_tokens": 0, "echo": True, "logprobs": 0}))' >scored.json
   # Bytes of a further request behind it do not hide that the client leaves.
   PORT=$port timeout 60 python3 - <<'END'
-import http.client, os, socket, time
+import http.client, json, os, socket, time
 port, body = int(os.environ["PORT"]), open("scored.json", "rb").read()
+def ask(body):
+    c = http.client.HTTPConnection("127.0.0.1", port, timeout=50)
+    c.request("POST", "/v1/completions", json.dumps(body))
+    return json.loads(c.getresponse().read())
+# While it is scored, others are: texts that are generated, and shorter ones that are scored.
+long = socket.create_connection(("127.0.0.1", port))
+long.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+time.sleep(0.5)
+for n in (4000, 40):
+    assert len(ask({"prompt": "x" * n, "max_tokens": 0, "echo": True, "logprobs": 0})["choices"][0]["logprobs"]["tokens"]) == n
+    assert ask({"prompt": "a", "max_tokens": 9, "logprobs": 1})["usage"]["completion_tokens"] == 9
+long.setblocking(False)
+try:
+    assert not long.recv(1), "it has ended"
+except BlockingIOError:
+    pass
+long.close()
 s = socket.create_connection(("127.0.0.1", port))
 s.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body + b"GET")
 time.sleep(1)

@@ -120,19 +120,18 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   loaded_.model->eval();
   engine_.emplace(*loaded_.model, device_);
   reads_weights_ = packed_in(loaded_) != nullptr;
-  remember_by(options_.memory);
-}
-
-void Answerer::remember_by(const MemoryOptions& memory) {
-  MemoryPlan planned = open_->plan(memory, own_windows_, loaded_);
-  planned.expect_probabilities();
-  if (planned.gates.any()) planned.gates.expect_fitted();
-  memory_ = std::move(planned);
-  citer_.reset();
+  memory_ = plan(options_.memory);
   if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_k);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
                   static_cast<std::int64_t>(tokenizer_->size()),
                   TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});
+}
+
+MemoryPlan Answerer::plan(const MemoryOptions& memory) const {
+  MemoryPlan planned = open_->plan(memory, own_windows_, loaded_);
+  planned.expect_probabilities();
+  if (planned.gates.any()) planned.gates.expect_fitted();
+  return planned;
 }
 
 void Answerer::read_verbalizers() {
@@ -170,16 +169,13 @@ std::string Answerer::signature(const core::Digest& requests) const {
   return text;
 }
 
-// Scores passages. The model's modules need the weights that were packed.
-std::vector<std::vector<TokenScores>> Answerer::score_passages(
-    std::span<const Passage> passages, const PassageScorer::Between& between) {
-  if (reads_weights_ && !passages.empty()) {
-    nn::say(
-        fmt::format("{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
-    read_packed_weights(loaded_);
-    reads_weights_ = false;
-  }
-  return scorer_->score(passages, between);
+// Reads the weights that were packed, which the model's modules need.
+void Answerer::read_weights() {
+  if (!reads_weights_) return;
+  nn::say(
+      fmt::format("{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
+  read_packed_weights(loaded_);
+  reads_weights_ = false;
 }
 
 // Returns the bytes of a token that begins a text of `most` bytes.
@@ -311,7 +307,7 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
 }
 
 std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
-                                                const PassageScorer::Between& between) {
+                                                const MemoryPlan& memory, Pace* pace) {
   std::vector<Passage> passages;
   for (const auto& tokens : texts) {
     if (tokens.size() < 2) continue;
@@ -321,7 +317,13 @@ std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<st
     passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
     passages.push_back(std::move(passage));
   }
-  auto scored = score_passages(passages, between);
+  if (!passages.empty()) read_weights();
+  // Its own, because other texts may be scored between two pieces.
+  ModuleEngine engine(*loaded_.model, device_);
+  PassageScorer scorer(*loaded_.model, engine, windows_, memory,
+                       static_cast<std::int64_t>(tokenizer_->size()),
+                       TokenWants{nullptr, options_.likely > 0, options_.likely});
+  auto scored = scorer.score(passages, pace);
   std::vector<TokenScores> all;
   std::size_t passage = 0;
   for (const auto& tokens : texts)
@@ -348,7 +350,8 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
       batch.passages.resize(passages);
     }
   }
-  batch.scores = score_passages(batch.passages);
+  if (!batch.passages.empty()) read_weights();
+  batch.scores = scorer_->score(batch.passages);
   for (std::size_t i = 0; i < answers.size(); ++i)
     for (const auto& choice : asked[i]) {
       ScoredChoice& made = answers[i].choices.emplace_back();

@@ -62,11 +62,14 @@ class Answerer {
   /// do not depend on the other requests, except for the rounding of sums.
   std::vector<Answer> answer(std::span<const task::ScoreRequest> requests);
   /// Scores all tokens of each text but the first, as for a text request, with details if
-  /// options.likely > 0. No BOS token is prepended. `between`: see PassageScorer::Between.
+  /// options.likely > 0. No BOS token is prepended. `memory`: of plan(). `pace` divides the work.
+  /// Within its calls between pieces, other texts may be scored.
   std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
-                                        const PassageScorer::Between& between = {});
-  /// Replaces the memory options; see Generator::remember_by().
-  void remember_by(const MemoryOptions& memory);
+                                        const MemoryPlan& memory, Pace* pace = nullptr);
+  /// Returns the plan of memory options other than those of the constructor. Opened datastores and
+  /// further models stay open. Throws the errors of the constructor.
+  MemoryPlan plan(const MemoryOptions& memory) const;
+  const MemoryPlan& memory() const { return memory_; }
   /// Returns the open datastores, n-grams and further models, for a Generator with the same model
   /// and options.
   const std::shared_ptr<OpenMemories>& open_memories() const { return open_; }
@@ -105,8 +108,7 @@ class Answerer {
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
-  std::vector<std::vector<TokenScores>> score_passages(std::span<const Passage> passages,
-                                                       const PassageScorer::Between& between = {});
+  void read_weights();
 
   AnswererOptions options_;
   torch::Device device_;

@@ -58,7 +58,7 @@ void PassageScorer::score_beside(std::span<const Passage> passages,
                                  std::vector<std::vector<TokenScores>>& scores) {
   beside_f_.clear();
   for (const auto& other : beside_) {
-    const auto theirs = other->scorer->score(passages, between_);
+    const auto theirs = other->scorer->score(passages, pace_);
     for (std::size_t i = 0; i < scores.size(); ++i)
       for (std::size_t j = 0; j < scores[i].size(); ++j)
         beside_f_[&scores[i][j]].push_back(torch::cat(theirs[i][j].hidden));
@@ -96,7 +96,6 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
       add(std::move(work));
       continue;
     }
-    if (between_) between_();
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);
     scores_.score(windows_of(work, {hidden, {}}));
   }
@@ -144,7 +143,6 @@ nn::Hidden PassageScorer::windows_before(const Tokens& context, std::int64_t fro
                                          std::int64_t start) {
   std::vector<nn::Hidden> hidden;
   for (std::int64_t begin = from; begin < start; begin += plan_.window) {
-    if (between_) between_();
     const TokenTree tree{inputs(context, begin, std::min(begin + plan_.window, start)), {}};
     hidden.push_back(encoder_.encode({&tree, 1})[0].stem);
   }
@@ -203,10 +201,16 @@ void PassageScorer::gather(const Passage& passage, std::vector<TokenScores>& to,
   }
 }
 
+void PassageScorer::go_at(Pace* pace) {
+  pace_ = pace;
+  encoder_.go_at(pace), scores_.go_at(pace);
+  for (const auto& other : beside_) other->scorer->go_at(pace);
+}
+
 std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passage> passages,
-                                                           const Between& between) {
+                                                           Pace* pace) {
   const torch::NoGradGuard no_gradient;
-  between_ = between;
+  go_at(pace);
   trees_.clear(), works_.clear();  // of a call that threw
   std::vector<std::vector<TokenScores>> scores(passages.size());
   std::vector<Work> works;
@@ -259,7 +263,6 @@ void PassageScorer::add(Work work) {
 }
 
 void PassageScorer::flush(bool keep) {
-  if (between_) between_();
   const auto encoded = encoder_.encode(trees_, keep && trees_.size() == 1);
   std::vector<WindowToScore> windows;
   for (std::size_t i = 0; i < works_.size(); ++i) {

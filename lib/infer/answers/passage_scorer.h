@@ -2,7 +2,6 @@
 // Scores passages with a model and its memories; encodes a context once for all its continuations.
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,14 +34,11 @@ class PassageScorer {
                 const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
   ~PassageScorer();
 
-  /// Between is called before each batch of windows. It may throw, which ends score().
-  using Between = std::function<void()>;
-
   /// Returns the scores of each passage's continuations; for a text, the scores of all tokens but
   /// the first. If all passages have one context, the state after it remains for the next call. No
-  /// continuation may be longer than longest().
+  /// continuation may be longer than longest(). `pace` divides the work; null: whole batches.
   std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages,
-                                              const Between& between = {});
+                                              Pace* pace = nullptr);
   /// Returns the maximum number of tokens in a continuation.
   std::int64_t longest() const;
   /// Returns how many contexts were cut because a context and its longest continuation exceeded the
@@ -76,6 +72,7 @@ class PassageScorer {
 
   void score_text(const Passage& passage, TokenScores& to);
   void score_with_prefixes(const Tokens& context, const Tokens& continuation, TokenScores& to);
+  void go_at(Pace* pace);
   void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
               Stems& stems);
   nn::Hidden windows_before(const Tokens& context, std::int64_t from, std::int64_t start);
@@ -104,7 +101,7 @@ class PassageScorer {
   std::vector<std::unique_ptr<Beside>> beside_;
   std::map<const TokenScores*, std::vector<torch::Tensor>> beside_f_;  // see WindowToScore
   std::map<Tokens, std::vector<torch::Tensor>> contexts_f_;  // of contexts, by each further model
-  Between between_;                                          // of the call of score()
+  Pace* pace_ = nullptr;                                     // of the call of score()
 };
 
 }  // namespace infer

@@ -22,7 +22,8 @@ TreeEncoder::TreeEncoder(Engine& engine, const nn::Model& model, const WindowPla
     : engine_(engine),
       plan_(plan),
       forgets_(plan.carried && model.architecture->carry() == nn::Carry::forget),
-      again_(!plan.carried && nn::arch_facts(model.options.arch).layer_memory) {}
+      in_calls_(nn::arch_facts(model.options.arch).layer_memory),
+      again_(!plan.carried && in_calls_) {}
 
 void TreeEncoder::open(std::int64_t rows) {
   engine_.open(rows);
@@ -56,15 +57,20 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
     if (row != nullptr) longest = std::max(longest, std::ssize(*row));
   const std::int64_t block = plan_.carried ? plan_.stride : std::max<std::int64_t>(1, longest);
   std::vector<std::vector<nn::Hidden>> pieces(rows.size());
-  for (std::int64_t begin = 0; begin < longest; begin += block) {
-    if (forgets_ && fed_) engine_.forget(plan_.window - plan_.stride);
+  for (std::int64_t begin = 0, end = 0; begin < longest; begin = end) {
+    const bool new_block = begin % block == 0;
+    if (new_block && forgets_ && fed_) engine_.forget(plan_.window - plan_.stride);
     fed_ = true;
+    end = std::min(longest, (begin / block + 1) * block);
+    const bool divided = pace_ != nullptr && !in_calls_;
+    const auto most = pace_ != nullptr ? pace_->begin(Pace::Kind::encode) : 0;
+    if (divided) end = std::min(end, begin + std::max<std::int64_t>(1, most / std::ssize(rows)));
     std::vector<Feed> feeds(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == nullptr) continue;
       const auto size = std::ssize(*rows[i]);
       feeds[i].tokens.assign(rows[i]->begin() + std::min(begin, size),
-                             rows[i]->begin() + std::min(begin + block, size));
+                             rows[i]->begin() + std::min(end, size));
     }
     const nn::Hidden hidden = engine_.feed(feeds);
     std::int64_t at = 0;
@@ -73,6 +79,7 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
       if (n > 0) pieces[i].push_back(hidden.slice(at, at + n));
       at += n;
     }
+    if (pace_ != nullptr) pace_->end((end - begin) * std::ssize(rows));
   }
   std::vector<nn::Hidden> fed(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) fed[i] = nn::Hidden::concatenate(pieces[i]);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "infer/decode/decode_engine.h"
+#include "infer/decode/pace.h"
 #include "infer/windows/window_plan.h"
 #include "nn/base/architecture.h"
 
@@ -43,6 +44,9 @@ class TreeEncoder {
   /// `keep`, the state after the stem of a single tree remains for the next call, which may reuse
   /// it for an equal stem.
   std::vector<EncodedTree> encode(std::span<const TokenTree> trees, bool keep = false);
+  /// Divides calls into pieces; null: whole calls. It must outlive them. Calls whose result depends
+  /// on what they read together are not divided.
+  void go_at(Pace* pace) { pace_ = pace; }
   /// Encodes the next block of one text and returns its outputs and keys.
   nn::Hidden go_on(const std::vector<std::int64_t>& block, bool fresh);
 
@@ -54,8 +58,9 @@ class TreeEncoder {
 
   Engine& engine_;
   WindowPlan plan_;
-  bool forgets_, again_;
+  bool forgets_, in_calls_, again_;
   bool fed_ = false;
+  Pace* pace_ = nullptr;
   std::vector<std::int64_t> kept_;  // stem in the engine's single row; empty: none
   nn::Hidden kept_hidden_;          // of kept_
 };

@@ -67,6 +67,15 @@ void WindowScores::add_details(const Tensor& log_probs, const Tensor& targets, c
   }
 }
 
+// Returns how many rows the next piece has: at most `block`.
+std::int64_t WindowScores::piece(std::int64_t block) const {
+  return pace_ == nullptr ? block : std::min(block, pace_->begin(Pace::Kind::score));
+}
+
+void WindowScores::end_piece(std::int64_t rows) const {
+  if (pace_ != nullptr) pace_->end(rows);
+}
+
 // Scores with the head alone, all rows together.
 void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   std::vector<Tensor> f, targets;
@@ -78,8 +87,8 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
   }
   const Tensor rows = torch::cat(f), labels = torch::cat(targets);
   const std::int64_t block = block_of(head_words_);
-  for (std::int64_t begin = 0; begin < rows.size(0); begin += block) {
-    const std::int64_t end = std::min(begin + block, rows.size(0));
+  for (std::int64_t begin = 0, end = 0; begin < rows.size(0); begin = end) {
+    end = std::min(begin + piece(block), rows.size(0));
     const Tensor log_probs = head_.log_probs(rows.slice(0, begin, end), nullptr);
     for (std::int64_t i = begin; i < end;) {  // one window at a time
       std::int64_t next = i;
@@ -91,11 +100,13 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
         add_details(its, labels.slice(0, i, next), torch::ones({next - i, 1}), *own);
       i = next;
     }
+    end_piece(end - begin);
   }
 }
 
-// `asked` is for the whole batch. The window's scored rows begin at `offset` in it.
-void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
+// `asked` is for the whole batch; null: each piece asks for itself. The window's scored rows begin
+// at `offset` in it.
+void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked* asked,
                                      std::int64_t offset) {
   if (of.fresh) memory_.clear();
   if (of.learned) memory_.take_weights(0, *of.learned);
@@ -104,8 +115,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
   const Window& window = of.window;
   const std::int64_t rows = window.targets.size(0), first = window.first_scored;
   const std::int64_t block = block_of(2 * head_words_ + rows + plan_.reach());
-  for (std::int64_t begin = first; begin < rows; begin += block) {
-    const std::int64_t end = std::min(begin + block, rows);
+  for (std::int64_t begin = first, end = first; begin < rows; begin = end) {
+    end = std::min(begin + piece(block), rows);
     const std::size_t scored = of.to->log_prob.size();
     const auto at = static_cast<std::int64_t>(scored);
     std::vector<Tensor> beside;
@@ -114,7 +125,7 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
       beside.push_back(beside_[i]->loaded.model->head->log_probs(f, nullptr));
     }
     const Tensor log_probs =
-        memory_.log_probs(head_, window, begin, end, &asked, offset + begin - first, beside);
+        memory_.log_probs(head_, window, begin, end, asked, offset + begin - first, beside);
     const Tensor targets = window.targets.slice(0, begin, end).to(torch::kCPU);
     add(log_probs, targets, *of.to);
     if (wants_.details) {
@@ -122,11 +133,11 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
           log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
       add_details(log_probs, targets, memory_.source_shares(window, begin, of_targets), *of.to);
     }
-    if (wants_.citer == nullptr) continue;
-    for (std::int64_t i = 0; i < end - begin; ++i)
+    for (std::int64_t i = 0; wants_.citer != nullptr && i < end - begin; ++i)
       of.to->cited.push_back(
           wants_.citer->cite(memory_, {i, targets[i].item<std::int64_t>(),
                                        of.to->log_prob[scored + static_cast<std::size_t>(i)]}));
+    end_piece(end - begin);
   }
   memory_.remember(window);
 }
@@ -141,8 +152,10 @@ std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::
           beside_[i]->loaded.model->head->log_probs(beside[i].slice(0, begin, end), nullptr));
     return rows;
   };
-  return std::make_shared<const OnlineWeights>(
-      learned_weights(plan_, window_, model_, head_, context, hidden, scores));
+  WeightsLearner learner(plan_, window_, model_);
+  for (const auto known = std::ssize(context) - 1; learner.scored() < known;)
+    end_piece(learner.learn(head_, context, hidden, scores, piece(known)));
+  return std::make_shared<const OnlineWeights>(learner.weights());
 }
 
 // Returns the features of the model's own distribution that decide whether stores are searched, for
@@ -165,6 +178,10 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     return;
   }
   if (!memory_.any()) return score_alone(windows);
+  if (pace_ != nullptr) {
+    for (const auto& of : windows) score_with_memory(of, nullptr, 0);
+    return;
+  }
   std::vector<Tensor> queries, targets;
   Ask ask;
   for (const auto& of : windows) {
@@ -178,7 +195,7 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
   const auto asked = memory_.ask(ask);
   std::int64_t begin = 0;
   for (const auto& of : windows) {
-    score_with_memory(of, asked, begin);
+    score_with_memory(of, &asked, begin);
     begin += of.window.targets.size(0) - of.window.first_scored;
   }
 }

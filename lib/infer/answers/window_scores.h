@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "infer/answers/passage.h"
+#include "infer/decode/pace.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/windows/window_plan.h"
@@ -35,18 +36,22 @@ class WindowScores {
 
   /// Scores windows of one stream in order. Throws Error{bad_data} if a score is NaN.
   void score(const std::vector<WindowToScore>& windows);
+  /// Divides score() into pieces; null: whole windows. It must outlive the calls.
+  void go_at(Pace* pace) { pace_ = pace; }
   /// Returns whether tokens before a window affect its scores.
   bool remembers() const { return memory_.remembers(); }
   bool learns() const { return plan_.online; }
-  /// Returns the weights after a context; see learned_weights(). `beside`: f of each further model.
+  /// Returns the weights after a context; see WeightsLearner. `beside`: f of each further model.
   std::shared_ptr<const OnlineWeights> learn(const std::vector<std::int64_t>& context,
                                              const nn::Hidden& hidden,
                                              const std::vector<torch::Tensor>& beside) const;
 
  private:
+  std::int64_t piece(std::int64_t block) const;
+  void end_piece(std::int64_t rows) const;
   void score_alone(const std::vector<WindowToScore>& windows);
   torch::Tensor confidence(const std::vector<WindowToScore>& windows);
-  void score_with_memory(const WindowToScore& of, const StreamMemory::Asked& asked,
+  void score_with_memory(const WindowToScore& of, const StreamMemory::Asked* asked,
                          std::int64_t offset);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;
   void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,
@@ -60,6 +65,7 @@ class WindowScores {
   StreamMemory memory_;
   std::int64_t words_, head_words_;
   TokenWants wants_;
+  Pace* pace_ = nullptr;
 };
 
 }  // namespace infer

@@ -38,6 +38,8 @@ class Engine {
   virtual void mark() {}
   /// Rolls back the last tokens[i] tokens that one feed() after mark() has fed to row i.
   virtual void roll_back(const std::vector<std::int64_t>& /*tokens*/) {}
+  /// Returns whether rows without tokens cost nothing in feed().
+  virtual bool idle_rows_are_free() const { return false; }
   virtual nn::Head& head() = 0;
 };
 

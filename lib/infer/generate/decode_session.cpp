@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "infer/decode/chosen_rows.h"
 #include "infer/loops/make_engine.h"
-#include "infer/memory/learn_weights.h"
 #include "nn/base/arch_facts.h"
 #include "nn/base/upload.h"
 
@@ -15,8 +14,10 @@ namespace {
 
 using torch::Tensor;
 
-constexpr std::int64_t kPiece = 1024;     // tokens fed at once, at most: what bounds the memory
-constexpr std::int64_t kLeastShared = 8;  // tokens of a beginning that is worth a call of its own
+constexpr std::int64_t kPiece = 1024;      // tokens fed at once, at most: what bounds the memory
+constexpr std::int64_t kLeastShared = 8;   // tokens of a beginning that is worth a call of its own
+constexpr std::int64_t kLeastKept = 16;    // tokens of a prompt that is worth a row
+constexpr std::int64_t kLeastLearned = 8;  // tokens
 
 std::int64_t size_of(const std::vector<std::int64_t>& tokens) {
   return static_cast<std::int64_t>(tokens.size());
@@ -109,7 +110,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
   const auto n = static_cast<std::int64_t>(prompts.size());
   engine_.open(n);
   rows_ = n;
-  readings_.clear();
+  readings_.clear(), kept_.clear();
   texts_.assign(prompts.size(), {});
   for (std::size_t i = 0; i < sources.size(); ++i) texts_[i].source = sources[i];
   ahead_.assign(prompts.size(), {});
@@ -159,7 +160,10 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
       full |= texts_[i].seen + pieces[i] > window_;
     }
     if (longest == 0) break;
-    if (full && carry_ == nn::Carry::forget) engine_.forget(window_ - longest);
+    if (full && carry_ == nn::Carry::forget) {
+      engine_.forget(window_ - longest);
+      for (auto& kept : kept_) kept.forgotten |= size_of(kept.tokens) > window_ - longest;
+    }
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const auto from = tokens[i].begin() + done[i];
       feeds[i].tokens.insert(feeds[i].tokens.end(), from, from + pieces[i]);
@@ -234,22 +238,42 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
                 nn::TokenPositions{run, torch::zeros_like(run), position}.flatten());
 }
 
+// Returns log p by further models, from f (n, d) of each for a prompt's tokens.
+BesideRows Session::beside_rows(std::vector<Tensor> f) const {
+  return [this, f = std::move(f)](std::int64_t begin, std::int64_t end) {
+    std::vector<Tensor> rows;
+    for (std::size_t i = 0; i < f.size(); ++i)
+      rows.push_back(beside_[i]->engine->head().log_probs(f[i].slice(0, begin, end), nullptr));
+    return rows;
+  };
+}
+
 // Scores the prompts' tokens to learn the weights of sources.
 void Session::learn_weights(StreamMemory& memory, const Fed& fed,
                             const std::vector<std::vector<std::int64_t>>& prompts) {
   for (std::size_t row = 0; row < prompts.size(); ++row) {
-    const auto beside = [&](std::int64_t begin, std::int64_t end) {
-      std::vector<Tensor> scores;
-      for (const auto& other : beside_)
-        scores.push_back(other->engine->head().log_probs(
-            other->session.prompt_f_[row].slice(0, begin, end), nullptr));
-      return scores;
-    };
-    if (prompts[row].size() > 1)
-      memory.take_weights(static_cast<std::int64_t>(row),
-                          learned_weights(memory_plan_, window_, model_, engine_.head(),
-                                          prompts[row], fed[row], beside));
+    WeightsLearner learner(memory_plan_, window_, model_);
+    std::vector<Tensor> f;
+    for (const auto& other : beside_) f.push_back(other->session.prompt_f_[row]);
+    learner.learn(engine_.head(), prompts[row], fed[row], beside_rows(std::move(f)),
+                  size_of(prompts[row]));
+    memory.take_weights(static_cast<std::int64_t>(row), learner.weights());
   }
+}
+
+// Learns from at most `most` more tokens of a prompt that has been read. Returns how many.
+std::int64_t Session::learn(std::size_t number, std::int64_t most) {
+  auto& reading = readings_[number];
+  const auto all = [](Reading& of) -> const nn::Hidden& {
+    if (of.pieces.size() > 1) of.pieces = {nn::Hidden::concatenate(of.pieces)};
+    return of.pieces[0];
+  };
+  if (reading.learner == nullptr)
+    reading.learner = std::make_shared<WeightsLearner>(memory_plan_, window_, model_);
+  std::vector<Tensor> f;
+  for (const auto& other : beside_) f.push_back(all(other->session.readings_[number]).output);
+  return reading.learner->learn(engine_.head(), reading.prompts[0], all(reading),
+                                beside_rows(std::move(f)), most);
 }
 
 // Keeps the hidden states of the last token before the guesses, and those of the guesses.
@@ -399,7 +423,7 @@ void Session::choose(const std::vector<std::int64_t>& rows) {
 }
 
 void Session::clear() {
-  readings_.clear();
+  readings_.clear(), kept_.clear();
   choose({});
   select({});
   for (const auto& other : beside_) other->session.clear();
@@ -439,7 +463,8 @@ std::int64_t Session::admit(std::vector<std::vector<std::int64_t>> prompts) {
 
 void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t shared) {
   for (const auto& other : beside_) other->session.admit(prompts, shared);
-  const auto before = std::ssize(texts_);
+  const auto before = std::ssize(texts_), first_kept = rows_ + std::ssize(readings_);
+  const auto first_new = readings_.size();
   for (auto& prompt : prompts) {
     if (shared == 0 || &prompt == &prompts.front()) readings_.emplace_back();
     auto& reading = readings_.back();
@@ -447,16 +472,87 @@ void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t
     reading.until = shared > 0 ? shared : size_of(prompt);
     reading.prompts.push_back(std::move(prompt));
   }
-  const auto all = rows_ + std::ssize(readings_);
-  if (before == 0) {
-    engine_.open(all);
-  } else {  // new rows begin as copies, which their first call resets
-    auto rows = first_numbers(before);
-    rows.resize(static_cast<std::size_t>(all), 0);
-    engine_.select(rows);
+  if (before == 0) engine_.open(rows_ + std::ssize(readings_));
+  // New rows continue kept ones, or begin as any copies, which their first call resets.
+  auto rows = first_numbers(first_kept);
+  std::vector<bool> fresh(rows.size(), false);
+  for (auto i = first_new; i < readings_.size(); ++i) {
+    auto& reading = readings_[i];
+    const Kept* const kept = continued(reading);
+    fresh.push_back(kept == nullptr);
+    rows.push_back(kept == nullptr ? 0 : first_kept + (kept - kept_.data()));
+    if (kept == nullptr) continue;
+    kept_[static_cast<std::size_t>(kept - kept_.data())].used = ++used_;
+    reading.done = reading.reused = size_of(kept->tokens);
+    reading.pieces = {kept->hidden};
   }
-  texts_.resize(static_cast<std::size_t>(all));
-  ahead_.resize(static_cast<std::size_t>(all));
+  for (std::int64_t i = 0; i < std::ssize(kept_); ++i) rows.push_back(first_kept + i);
+  fresh.resize(rows.size(), false);
+  if (before == 0) {
+    texts_.resize(rows.size()), ahead_.resize(rows.size());
+    return;
+  }
+  choose(rows);
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    if (fresh[i]) texts_[i] = {}, ahead_[i] = {};
+}
+
+void Session::keep(std::int64_t most) {
+  const bool can = engine_.idle_rows_are_free() && beside_.empty() && !prefixed_ && !in_calls_;
+  most_kept_ = can ? most : 0;
+}
+
+std::int64_t Session::reused(std::int64_t number) const {
+  for (const auto& reading : readings_)
+    if (std::ranges::count(reading.numbers, number) > 0) return reading.reused;
+  return 0;
+}
+
+// Returns the longest kept prompt with which the tokens of a reading begin; null: none.
+const Session::Kept* Session::continued(const Reading& reading) const {
+  const Kept* longest = nullptr;
+  for (const auto& kept : kept_) {
+    const auto size = size_of(kept.tokens);
+    if (kept.forgotten || size > reading.until) continue;
+    if (longest != nullptr && size <= size_of(longest->tokens)) continue;
+    const auto& tokens = reading.prompts[0];
+    if (std::equal(kept.tokens.begin(), kept.tokens.end(), tokens.begin())) longest = &kept;
+  }
+  return longest;
+}
+
+// Keeps prompts that have been read, whose engine rows are `read_rows`, instead of those that they
+// continue and of those that were not used for the longest time. The engine rows of kept_ begin at
+// `first_kept`. Returns those of the new kept_.
+std::vector<std::int64_t> Session::keep_read(const std::vector<Reading>& read,
+                                             const std::vector<std::int64_t>& read_rows,
+                                             std::int64_t first_kept) {
+  const bool whole = memory_plan_.remembers() || memory_plan_.online;
+  auto rows = first_numbers(first_kept + std::ssize(kept_));
+  rows.erase(rows.begin(), rows.begin() + first_kept);
+  const auto drop = [&](std::size_t i) {
+    kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(i));
+  };
+  for (std::size_t r = 0; r < read.size(); ++r) {
+    const auto& tokens = read[r].prompts[0];
+    if (most_kept_ == 0 || size_of(tokens) < kLeastKept || size_of(tokens) > window_) continue;
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      const auto& old = kept_[i].tokens;
+      if (kept_[i].forgotten ||
+          (old.size() <= tokens.size() && std::equal(old.begin(), old.end(), tokens.begin())))
+        drop(i);
+    }
+    if (std::ssize(kept_) == most_kept_)
+      drop(static_cast<std::size_t>(std::ranges::min_element(kept_, {}, &Kept::used) -
+                                    kept_.begin()));
+    auto hidden = nn::Hidden::concatenate(read[r].pieces);
+    const auto n = hidden.output.size(0);
+    if (!whole) hidden = hidden.slice(n - 1, n);
+    kept_.push_back({tokens, std::move(hidden), ++used_});
+    rows.push_back(read_rows[r]);
+  }
+  return rows;
 }
 
 // Returns how many tokens each reading reads next. Where it matters what a call reads, these are
@@ -485,11 +581,24 @@ std::vector<std::int64_t> Session::divided(std::int64_t most) const {
   return parts;
 }
 
-std::vector<std::int64_t> Session::read(std::int64_t most) {
-  return readings_.empty() ? std::vector<std::int64_t>() : read_parts(divided(most));
+std::vector<std::int64_t> Session::read(std::int64_t most, std::int64_t* tokens) {
+  if (readings_.empty()) return {};
+  const auto parts = divided(most);
+  read_parts(parts);
+  auto done = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+  auto left = std::max(kLeastLearned, most - done);
+  std::vector<bool> complete;
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    const bool read = readings_[i].left() == 0 && readings_[i].whole();
+    const auto learned = read && memory_plan_.online && left > 0 ? learn(i, left) : 0;
+    left -= learned, done += learned;
+    complete.push_back(read && (!memory_plan_.online || readings_[i].learned()));
+  }
+  if (tokens != nullptr) *tokens = done;
+  return finish(complete);
 }
 
-std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& parts) {
+void Session::read_parts(const std::vector<std::int64_t>& parts) {
   for (const auto& other : beside_) other->session.read_parts(parts);
   roll_back();
   std::vector<std::vector<std::int64_t>> tokens(texts_.size());
@@ -504,26 +613,30 @@ std::vector<std::int64_t> Session::read_parts(const std::vector<std::int64_t>& p
     readings_[i].pieces.push_back(fed[first + i]);
     readings_[i].done += parts[i];
   }
-  const auto read = take_read();
+}
+
+// Makes prompts that are complete the last rows. Returns their numbers.
+std::vector<std::int64_t> Session::finish(const std::vector<bool>& complete) {
+  for (const auto& other : beside_) other->session.finish(complete);
+  const auto read = take_read(complete);
   std::vector<std::int64_t> numbers;
   for (const auto& one : read) numbers.push_back(one.numbers[0]);
   if (!read.empty()) add_rows(read);
   return numbers;
 }
 
-// Removes and returns the prompts that have been read; their engine rows follow those of the rows.
-// A beginning that has been read becomes the beginnings of its prompts.
-std::vector<Session::Reading> Session::take_read() {
+// Removes and returns the prompts that are complete; their engine rows follow those of the rows. A
+// beginning that has been read becomes the beginnings of its prompts.
+std::vector<Session::Reading> Session::take_read(const std::vector<bool>& complete) {
   std::vector<Reading> read, rest;
   std::vector<std::int64_t> read_rows, rest_rows;
   for (std::size_t i = 0; i < readings_.size(); ++i) {
     auto& reading = readings_[i];
     const auto row = rows_ + static_cast<std::int64_t>(i);
-    const bool done = reading.left() == 0;
-    if (!done) {
+    if (reading.left() > 0 || (reading.whole() && !complete[i])) {
       rest.push_back(std::move(reading));
       rest_rows.push_back(row);
-    } else if (reading.until == size_of(reading.prompts[0])) {
+    } else if (reading.whole()) {
       read.push_back(std::move(reading));
       read_rows.push_back(row);
     } else {
@@ -532,7 +645,8 @@ std::vector<Session::Reading> Session::take_read() {
                         {reading.prompts[p]},
                         size_of(reading.prompts[p]),
                         reading.done,
-                        reading.pieces});
+                        reading.pieces,
+                        reading.reused});
         rest_rows.push_back(row);
       }
     }
@@ -540,7 +654,10 @@ std::vector<Session::Reading> Session::take_read() {
   auto rows = first_numbers(rows_);
   rows.insert(rows.end(), read_rows.begin(), read_rows.end());
   rows.insert(rows.end(), rest_rows.begin(), rest_rows.end());
+  const auto first_kept = rows_ + std::ssize(readings_);
   readings_ = std::move(rest);
+  const auto kept_rows = keep_read(read, read_rows, first_kept);
+  rows.insert(rows.end(), kept_rows.begin(), kept_rows.end());
   choose(rows);
   return read;
 }
@@ -554,7 +671,9 @@ void Session::add_rows(const std::vector<Reading>& read) {
     prompts.push_back(reading.prompts[0]);
   }
   auto memory = memory_after(prompts);
-  if (memory_plan_.online) learn_weights(*memory, fed, prompts);
+  for (std::size_t i = 0; i < read.size(); ++i)
+    if (read[i].learner != nullptr)
+      memory->take_weights(static_cast<std::int64_t>(i), read[i].learner->weights());
   remember(*memory, fed, prompts);
   std::vector<nn::Hidden> last;
   if (rows_ > 0) last.push_back(last_);
@@ -572,7 +691,8 @@ void Session::add_rows(const std::vector<Reading>& read) {
 void Session::discard(std::int64_t number) {
   for (const auto& other : beside_) other->session.discard(number);
   for (std::size_t i = 0; i < readings_.size(); ++i) {
-    auto& [numbers, prompts, until, done, pieces] = readings_[i];
+    auto& numbers = readings_[i].numbers;
+    auto& prompts = readings_[i].prompts;
     const auto at = std::find(numbers.begin(), numbers.end(), number) - numbers.begin();
     if (at == std::ssize(numbers)) continue;
     numbers.erase(numbers.begin() + at);

@@ -8,6 +8,7 @@
 #include "infer/decode/decode_engine.h"
 #include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"
+#include "infer/memory/learn_weights.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/sources/memory_plan.h"
 #include "nn/base/torch.h"
@@ -48,10 +49,18 @@ class Session {
   /// numbers are consecutive. Not with retrieved passages or sources. Throws Error{bad_data} for a
   /// token outside the vocabulary.
   std::int64_t admit(std::vector<std::vector<std::int64_t>> prompts);
+  /// Keeps what was computed of the `most` prompts that were read or used last, for prompts that
+  /// begin with all of their tokens. Has no effect where idle rows of the engine cost time, with
+  /// further models, and where it matters what a call reads.
+  void keep(std::int64_t most);
+  /// Returns how many tokens of an admitted prompt, which is not a row yet, were computed before.
+  std::int64_t reused(std::int64_t number) const;
   /// Reads about `most` tokens of admitted prompts: a quarter of the oldest, the others of the
-  /// prompts that need the fewest. Prompts that have been read become the last rows. Returns their
-  /// numbers in the order of the rows. Call it before log_probs().
-  std::vector<std::int64_t> read(std::int64_t most);
+  /// prompts that need the fewest. If sources have weights that are learned, about as many tokens of
+  /// prompts that have been read are learned from. Prompts that are complete become the last rows.
+  /// Returns their numbers in the order of the rows, and in `tokens` how many it has read and learned
+  /// from. Call it before log_probs().
+  std::vector<std::int64_t> read(std::int64_t most, std::int64_t* tokens = nullptr);
   /// Discards an admitted prompt that is not a row yet.
   void discard(std::int64_t number);
   /// Returns log p of every next token: (rows, V) float32, contiguous, on the model's device.
@@ -107,7 +116,19 @@ class Session {
     std::vector<std::vector<std::int64_t>> prompts;
     std::int64_t until = 0, done = 0;     // tokens that the row reads, and has read
     std::vector<nn::Hidden> pieces = {};  // of each call
+    std::int64_t reused = 0;              // tokens that were not read again
+    // Learns the weights of sources from the tokens of a single prompt that has been read.
+    std::shared_ptr<WeightsLearner> learner = {};
     std::int64_t left() const { return until - done; }
+    bool whole() const { return until == std::ssize(prompts[0]); }
+    bool learned() const { return learner && learner->scored() == std::ssize(prompts[0]) - 1; }
+  };
+  // A prompt that has been read, and what rows that continue it need.
+  struct Kept {
+    std::vector<std::int64_t> tokens;
+    nn::Hidden hidden;
+    std::uint64_t used = 0;
+    bool forgotten = false;  // its engine row has lost tokens
   };
   std::unique_ptr<StreamMemory> memory_after(
       const std::vector<std::vector<std::int64_t>>& prompts) const;
@@ -116,8 +137,14 @@ class Session {
   bool reads_in_calls() const;
   void admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t shared);
   std::vector<std::int64_t> divided(std::int64_t most) const;
-  std::vector<std::int64_t> read_parts(const std::vector<std::int64_t>& parts);
-  std::vector<Reading> take_read();
+  void read_parts(const std::vector<std::int64_t>& parts);
+  std::int64_t learn(std::size_t reading, std::int64_t most);
+  std::vector<std::int64_t> finish(const std::vector<bool>& complete);
+  std::vector<Reading> take_read(const std::vector<bool>& complete);
+  const Kept* continued(const Reading& reading) const;
+  std::vector<std::int64_t> keep_read(const std::vector<Reading>& read,
+                                      const std::vector<std::int64_t>& read_rows,
+                                      std::int64_t first_kept);
   void add_rows(const std::vector<Reading>& read);
   void choose(const std::vector<std::int64_t>& engine_rows);
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
@@ -125,6 +152,7 @@ class Session {
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(StreamMemory& memory, const Fed& fed,
                 const std::vector<std::vector<std::int64_t>>& prompts) const;
+  BesideRows beside_rows(std::vector<torch::Tensor> f) const;
   void learn_weights(StreamMemory& memory, const Fed& fed,
                      const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
@@ -142,12 +170,15 @@ class Session {
   std::unique_ptr<StreamMemory> memory_;  // of the rows; null: no rows
   std::optional<PrefixedRows> prefixed_;
   std::int64_t rows_ = 0;
-  std::vector<Text> texts_;        // of the rows, then of readings_: as the engine's rows
+  std::vector<Text> texts_;        // of the rows, of readings_, of kept_: as the engine's rows
   std::vector<Ahead> ahead_;       // for each text
   std::vector<Reading> readings_;  // oldest first
-  std::int64_t admitted_ = 0;      // prompts since construction
-  nn::Hidden last_;                // (rows, d), of each row's last token
-  SearchCounts searches_;          // of closed memories
+  std::vector<Kept> kept_;
+  std::int64_t most_kept_ = 0;
+  std::uint64_t used_ = 0;     // counts uses of kept_
+  std::int64_t admitted_ = 0;  // prompts since construction
+  nn::Hidden last_;            // (rows, d), of each row's last token
+  SearchCounts searches_;      // of closed memories
   bool keeps_prompts_ = false, in_calls_;
   std::vector<torch::Tensor> prompt_f_;  // (n, d) for each prompt's tokens, if keeps_prompts_
   struct Beside;

@@ -63,7 +63,11 @@ void Generator::remember_by(const MemoryOptions& memory) {
     citer_.emplace(memories, tokenizer_, options_.cite_k);
   session_.emplace(*engine_, *loaded_.model, window_, memories, device_,
                    parse_precision(options_.weights), retrieve_, record_);
+  session_->keep(options_.kept);
+  refilled_.reset();
 }
+
+Generator::~Generator() = default;
 
 // Checks that the model is an encoder-decoder if and only if the task is translation.
 void Generator::check_translation() const {

@@ -13,6 +13,7 @@
 
 #include "core/json.h"
 #include "core/rng.h"
+#include "infer/decode/pace.h"
 #include "infer/generate/decode_session.h"
 #include "infer/generate/device_draw.h"
 #include "infer/generate/generator_beam.h"
@@ -41,6 +42,7 @@ struct Sample {
   Finish finish = Finish::length;
   std::vector<CitedToken> cited;      ///< for each token, with options.cite
   std::vector<TakenSpan> spans = {};  ///< all proposed spans
+  std::int64_t reused = 0;            ///< tokens of the prompt that were not read again
   /// Passages before the text: {token, passages} for each search; empty for beams.
   core::OrderedJson retrieved = core::OrderedJson::array();
 };
@@ -99,6 +101,7 @@ class Generator {
   /// without a tokenizer, Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
             torch::Device device, bool record = true, std::shared_ptr<OpenMemories> open = nullptr);
+  ~Generator();
 
   /// Continues prompts. Indices continue from the last call. An empty prompt means the token that
   /// starts documents; throws Error{usage} if there is none. With translation.source, prompts are
@@ -114,6 +117,12 @@ class Generator {
   /// beam search, translation or retrieved passages; throws Error{bug} for these.
   void run(const Arrivals& arrivals, const GeneratorCallbacks& watch);
 
+  /// Does one step of such a run: admits prompts, reads a piece of them, of a bounded time, and
+  /// generates a token for each text. `shared`: others wait for the end of the step. Returns false if
+  /// there is no text. Calls of run() must not come between those of step(). If it throws, all texts
+  /// are lost.
+  bool step(const Arrivals& arrivals, const GeneratorCallbacks& watch, bool shared);
+
   /// Replaces the memory options. Keeps open datastores and further models open. Memories that
   /// cannot be cited give no citations. If it throws, with the errors of the constructor, the
   /// former memories remain.
@@ -126,6 +135,8 @@ class Generator {
   std::uint64_t tokens() const { return tokens_; }
   /// Returns the numbers of datastore lookups so far.
   SearchCounts searches() const { return session_->searches(); }
+  /// Returns the number of prompts' tokens that were computed before and not read again.
+  std::uint64_t reused() const { return reused_; }
   std::int64_t window() const { return window_; }
   /// Return notes about the window: window_note() if it exceeds the model's positions,
   /// long_prompts_note() if prompts exceeded the window.
@@ -188,7 +199,7 @@ class Generator {
                                    const GeneratorCallbacks& watch);
   void drop_unwanted(Refilled& refilled, const Arrivals& arrivals);
   void admit(Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch);
-  void read(Refilled& refilled);
+  void read(Refilled& refilled, bool shared);
   void tell_tokens(Growing& text, std::size_t known, bool ended,
                    const GeneratorCallbacks& watch) const;
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
@@ -225,7 +236,9 @@ class Generator {
   std::shared_ptr<OpenMemories> open_;
   std::shared_ptr<const Stores> stores_;  // in use
   bool record_;
-  std::uint64_t prompts_ = 0, tokens_ = 0;
+  std::uint64_t prompts_ = 0, tokens_ = 0, reused_ = 0;
+  std::unique_ptr<Refilled> refilled_;  // of step(); null: not begun
+  PieceSize read_size_;                 // of prompts
 };
 
 }  // namespace infer

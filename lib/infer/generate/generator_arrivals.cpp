@@ -1,6 +1,7 @@
 // Continues prompts that arrive while others are continued: rows are refilled between two steps.
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <map>
 
@@ -10,16 +11,14 @@
 namespace infer {
 namespace {
 
-// Prompt tokens read between two steps: on a CPU, other texts wait for them about as long as for a
-// few of their own tokens.
-constexpr std::int64_t kReadOnCpu = 128, kReadOnDevice = 1024;
+constexpr std::int64_t kReadOnDevice = 1024;  // prompt tokens between two steps
 
 }  // namespace
 
 // Samples [first, last) of a prompt, which is read once for all of them that get rows together.
 struct Generator::Waiting {
   std::shared_ptr<const Start> start;
-  std::int64_t first, last;
+  std::int64_t first, last, reused = 0;
   std::int64_t rows() const { return last - first; }
 };
 
@@ -28,6 +27,7 @@ struct Generator::Refilled {
   std::deque<Waiting> waiting;              // without rows
   std::map<std::int64_t, Waiting> reading;  // by the number of the prompt in the session
   std::vector<Growing> texts;               // the session's rows
+  Draw draw;
 
   std::int64_t rows() const {
     auto rows = std::ssize(texts);
@@ -39,16 +39,24 @@ struct Generator::Refilled {
 void Generator::run(const Arrivals& arrivals, const GeneratorCallbacks& watch) {
   if (options_.searches() || sources_ || retrieve_.any())
     core::fail(core::Code::bug, "arrivals: cannot be combined with a beam, sources or passages");
-  session_->clear();
-  Refilled refilled;
-  Draw draw(options_.draw);
-  for (;;) {
-    drop_unwanted(refilled, arrivals);
-    admit(refilled, arrivals, watch);
-    if (refilled.rows() == 0) return;
-    read(refilled);
-    if (!refilled.texts.empty()) step(refilled.texts, draw, watch);
+  refilled_.reset();
+  while (step(arrivals, watch, /*shared=*/false)) {
   }
+}
+
+bool Generator::step(const Arrivals& arrivals, const GeneratorCallbacks& watch, bool shared) {
+  if (refilled_ == nullptr) {
+    session_->clear();
+    refilled_.reset(new Refilled{{}, {}, {}, Draw(options_.draw)});
+  }
+  auto refilled = std::move(refilled_);  // lost if it throws
+  drop_unwanted(*refilled, arrivals);
+  admit(*refilled, arrivals, watch);
+  const bool any = refilled->rows() > 0;
+  if (any) read(*refilled, shared);
+  if (!refilled->texts.empty()) step(refilled->texts, refilled->draw, watch);
+  refilled_ = std::move(refilled);
+  return any;
 }
 
 void Generator::drop_unwanted(Refilled& refilled, const Arrivals& arrivals) {
@@ -105,22 +113,33 @@ void Generator::admit(Refilled& refilled, const Arrivals& arrivals,
   std::vector<std::vector<std::int64_t>> prompts;
   for (const auto& one : together) prompts.push_back(one.start->tokens);
   auto number = session_->admit(std::move(prompts));
-  for (auto& one : together) refilled.reading.emplace(number++, std::move(one));
+  for (auto& one : together) {
+    one.reused = session_->reused(number);
+    reused_ += static_cast<std::uint64_t>(one.reused);
+    refilled.reading.emplace(number++, std::move(one));
+  }
 }
 
 // Reads a piece of the admitted prompts. Those that have been read become texts.
-void Generator::read(Refilled& refilled) {
+void Generator::read(Refilled& refilled, bool shared) {
+  if (refilled.reading.empty()) return;
   const auto before = session_->rows();
-  const auto read = session_->read(device_.is_cpu() ? kReadOnCpu : kReadOnDevice);
+  const auto most = device_.is_cpu() ? read_size_.tokens() : kReadOnDevice;
+  const auto start = std::chrono::steady_clock::now();
+  std::int64_t tokens = 0;
+  const auto read = session_->read(most, &tokens);
+  read_size_.took(tokens, std::chrono::steady_clock::now() - start,
+                  shared || !refilled.texts.empty());
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < before; ++row) rows.push_back(row);
   for (std::size_t i = 0; i < read.size(); ++i) {
     const auto found = refilled.reading.find(read[i]);
-    const auto& [start, first, last] = found->second;
-    const auto decoder = decoder_after(*start);
-    for (auto sample = first; sample < last; ++sample) {
-      refilled.texts.push_back(growing(*start, sample, decoder));
-      refilled.texts.back().start = start;
+    const auto& one = found->second;
+    const auto decoder = decoder_after(*one.start);
+    for (auto sample = one.first; sample < one.last; ++sample) {
+      refilled.texts.push_back(growing(*one.start, sample, decoder));
+      refilled.texts.back().start = one.start;
+      refilled.texts.back().sample.reused = one.reused;
       rows.push_back(before + static_cast<std::int64_t>(i));
     }
     refilled.reading.erase(found);

@@ -54,6 +54,7 @@ struct GeneratorOptions {
   std::int64_t beam = 0;          ///< number of hypotheses; 0: sampling
   double length_penalty = 1;      ///< hypotheses are ranked by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together
+  std::int64_t kept = 0;          ///< prompts to keep, see Session::keep(); no flag
   std::string begin = "auto";     ///< BOS token before a prompt: auto, none, or a token's text
   bool special = false;           ///< parses the texts of special tokens in prompts
   std::int64_t window = 0;        ///< in tokens; 0: the training segment

@@ -37,6 +37,7 @@ class TransformerEngine : public Engine {
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
+  bool idle_rows_are_free() const override { return true; }
   void roll_back(const std::vector<std::int64_t>& tokens) override;
   nn::Head& head() override { return *head_; }
 

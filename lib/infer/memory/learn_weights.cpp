@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "infer/memory/stream_memory.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -12,14 +11,17 @@ constexpr std::int64_t kLearnBytes = 64 << 20;  // bytes of whole rows of log-pr
 
 }  // namespace
 
-OnlineWeights learned_weights(const MemoryPlan& plan, std::int64_t window, const nn::Model& model,
-                              nn::Head& head, const std::vector<std::int64_t>& tokens,
-                              const nn::Hidden& hidden, const BesideRows& beside) {
+WeightsLearner::WeightsLearner(const MemoryPlan& plan, std::int64_t window, const nn::Model& model)
+    : memory_(plan, window, /*streaming=*/true, model),
+      block_(std::max<std::int64_t>(
+          1, kLearnBytes / (8 * std::max<std::int64_t>(1, model.vocabulary)))) {}
+
+std::int64_t WeightsLearner::learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
+                                   const nn::Hidden& hidden, const BesideRows& beside,
+                                   std::int64_t most) {
   const torch::NoGradGuard no_gradient;
-  StreamMemory learner(plan, window, /*streaming=*/true, model);
-  const std::int64_t known = std::ssize(tokens) - 1;
-  const std::int64_t block =
-      std::max<std::int64_t>(1, kLearnBytes / (8 * std::max<std::int64_t>(1, model.vocabulary)));
+  const std::int64_t known = std::ssize(tokens) - 1, from = scored_;
+  const std::int64_t to = std::min(known, from + std::min(most, known));
   Window rows;
   const auto own = hidden.slice(0, known);
   rows.output = own.output, rows.key = own.key;
@@ -27,11 +29,12 @@ OnlineWeights learned_weights(const MemoryPlan& plan, std::int64_t window, const
   const torch::Tensor zeros = torch::zeros({known}, torch::kInt64);
   rows.place = {zeros, zeros, torch::arange(known)};
   rows.before = {tokens[0]};
-  for (std::int64_t begin = 0; begin < known; begin += block) {
-    const std::int64_t end = std::min(begin + block, known);
-    learner.log_probs(head, rows, begin, end, nullptr, 0, beside(begin, end));
+  while (scored_ < to) {
+    const std::int64_t end = std::min(scored_ + block_, to);
+    memory_.log_probs(head, rows, scored_, end, nullptr, 0, beside(scored_, end));
+    scored_ = end;
   }
-  return learner.learned();
+  return to - from;
 }
 
 }  // namespace infer

@@ -2,36 +2,31 @@
 // Computes completions for clients, with a model and its memories.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/options.h"
 #include "infer/answers/answerer.h"
+#include "infer/decode/pace.h"
 #include "infer/generate/generator.h"
 #include "serve/api.h"
 #include "serve/job_queue.h"
-#include "text/chat/chat_template.h"
+#include "serve/token_api.h"
 
 namespace infer {
 
 struct CompleterOptions {
   std::string model, tokenizer, system;
   std::int64_t likely = 20;
+  std::int64_t kept = 4;       ///< computed prompts to keep, see Session::keep()
   GeneratorOptions generator;  ///< requests set how tokens are chosen
   MemoryOptions memory;
   nn::DeviceOptions compute;
   void fields(core::FieldList& f);
-};
-
-/// Callbacks that give complete() more jobs.
-struct JobFeed {
-  /// Returns jobs with the memory options `memory` while `rows` rows are free; may return none.
-  std::function<std::vector<serve::JobPtr>(std::int64_t rows, const std::string& memory)> next;
-  std::function<void()> step = {};  ///< called at each token and each scored window
 };
 
 /// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
@@ -41,41 +36,33 @@ class Completer {
  public:
   /// Loads the model. Throws the errors of Generator and Answerer.
   explicit Completer(const CompleterOptions& options);
+  ~Completer();
 
-  /// Computes the texts of jobs with one memory (JobQueue::next()) and of the jobs that `feed`
-  /// gives meanwhile, and reports results and errors to each job as soon as it ends. Returns when
-  /// no text is left. The rows of a cancelled job are free for others at once, and its scoring
-  /// ends before the next window.
-  void complete(const std::vector<serve::JobPtr>& jobs, const JobFeed& feed,
-                serve::ServeCounts& counts);
+  /// Computes the jobs of a queue until it is closed and no job is left, and reports results and
+  /// errors to each job as soon as it ends. Calls `look`, which may close the queue, several times a
+  /// second and between any two pieces of work. The work is done in pieces of bounded time: a token
+  /// of each text, a part of the prompts that are read, a part of a text that is scored. Texts with
+  /// different memories are generated in turns, with at most four memories; jobs with further ones
+  /// wait, but not the jobs behind them. The rows of a cancelled job are free for others at once.
+  void run(serve::JobQueue& queue, serve::ServeCounts& counts, const std::function<void()>& look);
   /// Returns the tokenizer as clients use it.
   const serve::ServedTokenizer& tokens() const { return served_; }
-  const std::string& window_note() const { return generator_->window_note(); }
+  const std::string& window_note() const;
 
  private:
-  struct Text;
   struct Open;
-  struct Running;
-  bool remember(const std::vector<serve::JobPtr>& jobs);
-  void open(Open& open) const;
-  std::vector<Arrival> arrivals(Running& running, std::int64_t rows);
-  GeneratorCallbacks watch(Running& running);
-  void finish(Running& running, std::vector<std::shared_ptr<Open>> jobs);
-  void tell_choices(const std::vector<std::shared_ptr<Open>>& jobs, const JobFeed& feed);
-  std::vector<serve::CompletionToken> tokens_of(const std::vector<std::int64_t>& all,
-                                                std::int64_t from, const TokenScores& scores,
-                                                std::int64_t likely) const;
-  std::vector<serve::CompletionToken> sent(Text& text, std::int64_t sample,
-                                           std::string_view piece) const;
-  std::vector<std::size_t> begins_of(const Text& text, const std::vector<std::int64_t>& all) const;
-  std::vector<std::int64_t> shown_tokens(const Sample& sample) const;
-  std::string text_of(std::int64_t token) const;
+  struct Lane;
+  struct Run;
+  MemoryOptions memory_of(const std::string& asked) const;
+  Generator make_generator() const;
 
   CompleterOptions options_;
-  std::optional<Generator> generator_;
+  torch::Device device_;
+  model::Loaded loaded_;
   std::optional<Answerer> answerer_;
   serve::ServedTokenizer served_;
-  std::string memory_;  // memory options of the last request
+  std::vector<std::unique_ptr<Lane>> lanes_;  // the first has the server's memory
+  Pace::Sizes sizes_;                         // of scoring
 };
 
 }  // namespace infer

@@ -41,8 +41,12 @@ struct Arrived {
   std::set<std::uint64_t> left = {};  // prompts that are not wanted any more
   std::uint64_t steps = 0, most_rows = 0;
 
+  // As run(), but step by step: what the generator keeps stays.
+  void go_on(infer::Generator& generator, std::vector<Coming> script) {
+    run(generator, std::move(script), {}, /*begins=*/false);
+  }
   void run(infer::Generator& generator, std::vector<Coming> script,
-           const std::function<void()>& at_step = {}) {
+           const std::function<void()>& at_step = {}, bool begins = true) {
     std::uint64_t tokens = generator.tokens();
     std::int64_t open = 0;  // texts that came and have not ended
     infer::Arrivals arrivals;
@@ -67,7 +71,9 @@ struct Arrived {
       tokens = all;
       if (at_step) at_step();
     };
-    generator.run(arrivals, watch);
+    if (begins) return generator.run(arrivals, watch);
+    while (generator.step(arrivals, watch, /*shared=*/false)) {
+    }
   }
 };
 
@@ -199,5 +205,61 @@ DOCTEST_TEST_CASE(
     };
     infer::Generator(loaded, options, tiny::memory_of("none"), torch::kCPU)
         .run({script[which].arrival.prompt}, watch);
+  }
+}
+
+DOCTEST_TEST_CASE("a prompt that continues a computed one reads only the rest, to the same text") {
+  const std::string own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
+                    counted = R"({"unigram": true, "cache": 9, "memory-weights": "online"})";
+  const std::string first = kLongPrompt.substr(0, 60), second = kLongPrompt.substr(0, 130),
+                    other = "Once upon a time there was a cow", third = kLongPrompt.substr(0, 131);
+  for (const auto& memory : {std::string(), own, counted}) {
+    DOCTEST_CAPTURE(memory);
+    const auto loaded = byte_model("transformer", "rope");
+    auto options = few_rows(200);
+    options.kept = 2;
+    auto memories = tiny::memory_of("none");
+    if (!memory.empty()) memories = infer::request_memory(memories, memory);
+    infer::Generator generator(loaded, options, memories, torch::kCPU);
+    Arrived arrived;
+    const auto again = [&](const std::string& prompt) {
+      arrived.finished.clear();
+      const auto before = generator.reused();
+      arrived.go_on(generator, {coming(0, prompt, 8)});
+      infer::GeneratorCallbacks watch;
+      infer::Sample alone;
+      watch.finished = [&](const infer::Sample& one) { alone = one; };
+      auto plain = coming(0, prompt, 8).arrival.prompt;
+      infer::Generator(loaded, few_rows(200), memories, torch::kCPU).run({plain}, watch);
+      DOCTEST_REQUIRE(arrived.finished.size() == 1);
+      DOCTEST_CHECK(arrived.finished[0].tokens == alone.tokens);
+      DOCTEST_CHECK(std::abs(arrived.finished[0].log_prob - alone.log_prob) < 1e-3);
+      const auto reused = static_cast<std::size_t>(generator.reused() - before);
+      DOCTEST_CHECK(arrived.finished[0].reused == static_cast<std::int64_t>(reused));
+      return reused;
+    };
+    DOCTEST_CHECK(again(first) == 0);
+    DOCTEST_CHECK(again(second) == first.size());
+    DOCTEST_CHECK(again(second) == second.size());  // the same prompt again
+    DOCTEST_CHECK(again(other) == 0);
+    DOCTEST_CHECK(again(first) == 0);             // the longer one has replaced it
+    DOCTEST_CHECK(again(third) == first.size());  // and was not used for the longest time
+    DOCTEST_CHECK(again("x" + third) == 0);
+  }
+}
+
+DOCTEST_TEST_CASE("a text that fills the window makes rows forget, but no computed prompt wrong") {
+  const auto loaded = byte_model("transformer", "rope");
+  auto options = few_rows(40);
+  options.kept = 4;
+  infer::Generator generator(loaded, options, tiny::memory_of("none"), torch::kCPU);
+  const auto prompt = kLongPrompt.substr(0, 30);
+  Arrived arrived;
+  arrived.go_on(generator, {coming(0, prompt, 60)});
+  const auto whole = arrived.finished.at(0).tokens;
+  for (int i = 0; i < 3; ++i) {
+    arrived.finished.clear();
+    arrived.go_on(generator, {coming(0, prompt, 60)});
+    DOCTEST_CHECK(arrived.finished.at(0).tokens == whole);
   }
 }

@@ -155,10 +155,12 @@ DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores it
                                               torch::kFloat32);
     infer::Answerer expected(options, plain), answerer(options, packed);
     const auto table = packed.model->architecture->embedding()->tables.at(0);
-    DOCTEST_CHECK(answerer.score_tokens({{84}}).size() == 1);  // nothing to score
+    DOCTEST_CHECK(answerer.score_tokens({{84}}, answerer.memory()).size() ==
+                  1);  // nothing to score
     DOCTEST_CHECK(table.isnan().all().item<bool>());
     const std::vector<std::vector<std::int64_t>> texts{{84, 104, 101}, {32, 99, 97, 116, 10}};
-    const auto scores = answerer.score_tokens(texts), theirs = expected.score_tokens(texts);
+    const auto scores = answerer.score_tokens(texts, answerer.memory()),
+               theirs = expected.score_tokens(texts, expected.memory());
     for (std::size_t i = 0; i < texts.size(); ++i)
       DOCTEST_CHECK(scores[i].log_prob == theirs[i].log_prob);
     const auto weights = packed.model->named_weights(), whole = plain.model->named_weights();

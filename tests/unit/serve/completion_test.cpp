@@ -185,13 +185,14 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
   serve::CompletionChoice choice{1, "ab", "stop"};
   choice.tokens = {
       {"a", std::nullopt, {}, 0}, {"\xC3", -0.5, {{"b", -0.25}}, 1}, {"b", -1.5, {}, 2}};
-  const auto json = serve::completion_json(head, {choice}, {3, 2});
+  const auto json = serve::completion_json(head, {choice}, {3, 2, 1});
   DOCTEST_CHECK(
       json.dump() ==
       R"({"id":"id-1","object":"text_completion","created":5,"model":"m","choices":[{"index":1,)"
       R"("text":"ab","logprobs":{"tokens":["a","bytes:\\xc3","b"],"token_logprobs":[null,-0.5,-1.5],)"
       R"("top_logprobs":[null,{"b":-0.25},{}],"text_offset":[0,1,2]},"finish_reason":"stop"}],)"
-      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}})");
+      R"("usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,)"
+      R"("prompt_tokens_details":{"cached_tokens":1}}})");
   // Of two tokens with one text, the more probable.
   choice.tokens = {{"A", -0.5, {{"A", -0.5}, {"A", -3}}}};
   DOCTEST_CHECK(
@@ -214,29 +215,27 @@ DOCTEST_TEST_CASE("answers have the shapes that clients read; a token that is no
                 R"([{"index":0,"delta":{},"logprobs":null,"finish_reason":"length"}])");
 }
 
-DOCTEST_TEST_CASE("requests are taken in their order, with one memory, and no more than fit") {
-  serve::JobQueue queue(5);
-  const auto a = job(R"({"prompt": ["a", "b"]})"), b = job(R"({"prompt": "b", "top_k": 2})"),
-             c = job(R"({"prompt": "c", "temperature": 0, "memory": {}})"),
-             d = job(R"({"prompt": ["d", "e"], "n": 2})"), e = job(R"({"prompt": "e"})"),
-             f = job(R"({"prompt": "f"})");
-  for (const auto& one : {a, b, c, d, e}) DOCTEST_CHECK(queue.push(one));
-  DOCTEST_CHECK(!queue.push(f));
-  const std::chrono::milliseconds soon(10);
-  const auto with_cache = job(R"({"prompt": "a", "memory": {"cache": 9}})");
-  DOCTEST_CHECK(with_cache->request.memory == R"({"cache":9})");
-  e->cancel();
-  DOCTEST_CHECK(queue.next(4, soon) == std::vector{a, b, c});
-  DOCTEST_CHECK(queue.next(1, soon) == std::vector{d});  // more than fits: alone
-  DOCTEST_CHECK(queue.next(4, soon).empty());
-  DOCTEST_CHECK(queue.push(f));
-  DOCTEST_CHECK(queue.push(with_cache));
-  queue.close();
+DOCTEST_TEST_CASE("requests are taken in their order, and past those that do not fit") {
+  serve::JobQueue queue(4);
+  const auto a = job(R"({"prompt": "a"})"), b = job(R"({"prompt": "b", "memory": {"cache": 9}})"),
+             c = job(R"({"prompt": "c", "memory": {}})"), d = job(R"({"prompt": "d"})"),
+             e = job(R"({"prompt": "e"})");
+  for (const auto& one : {a, b, c, d}) DOCTEST_CHECK(queue.push(one));
   DOCTEST_CHECK(!queue.push(e));
-  DOCTEST_CHECK(queue.next(4, soon, R"({"cache":9})").empty());  // not before its turn
-  DOCTEST_CHECK(queue.next(4, soon, "") == std::vector{f});
-  DOCTEST_CHECK(queue.next(4, soon, "").empty());
-  DOCTEST_CHECK(queue.next(4, soon) == std::vector{with_cache});
+  DOCTEST_CHECK(b->request.memory == R"({"cache":9})");
+  const auto plain = [](const auto& request) { return request.memory.empty(); };
+  const auto any = [](const auto&) { return true; };
+  DOCTEST_CHECK(queue.take(plain) == a);
+  c->cancel();
+  DOCTEST_CHECK(queue.size() == 2);
+  DOCTEST_CHECK(queue.take(plain) == d);
+  DOCTEST_CHECK(queue.take(plain) == nullptr);
+  DOCTEST_CHECK(queue.push(e));
+  queue.close();
+  DOCTEST_CHECK(!queue.push(d));
+  DOCTEST_CHECK(queue.take(any) == b);
+  DOCTEST_CHECK(queue.take(any) == e);
+  DOCTEST_CHECK(queue.take(any) == nullptr);
   DOCTEST_CHECK(queue.closed());
 }
 
@@ -249,7 +248,7 @@ DOCTEST_TEST_CASE("jobs whose clients have left take no room in the queue") {
   a->cancel();
   DOCTEST_CHECK(queue.size() == 1);
   DOCTEST_CHECK(queue.push(c));
-  DOCTEST_CHECK(queue.next(4, std::chrono::milliseconds(10)) == std::vector{b, c});
+  DOCTEST_CHECK(queue.take([](const auto&) { return true; }) == b);
 }
 
 DOCTEST_TEST_CASE("a client sees what is told, in order") {

@@ -1,0 +1,215 @@
+#include "infer/serve/open_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "infer/memory/cite.h"
+
+namespace infer {
+namespace {
+
+using Event = serve::CompletionJob::Event;
+
+// Finds where the pieces of a text begin. The text may differ from its pieces: a tokenizer may
+// normalise it, and unknown characters have no piece. A piece that is not where the last one ends
+// is looked for a little behind it.
+class PieceFinder {
+ public:
+  explicit PieceFinder(std::string_view text) : text_(text) {}
+  std::size_t next(std::string_view piece) {
+    constexpr std::size_t kNear = 64;
+    const auto near = text_.substr(0, end_ + piece.size() + kNear);
+    const auto found = text_.substr(end_).starts_with(piece) ? end_ : near.find(piece, end_);
+    if (found == near.npos) return end_;
+    end_ = found + piece.size();
+    return found;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t end_ = 0;  // of the last piece
+};
+
+}  // namespace
+
+OpenJob::OpenJob(serve::JobPtr job, text::TokenizerPtr tokenizer)
+    : job_(std::move(job)), tokenizer_(std::move(tokenizer)) {
+  texts_.resize(request().prompts.size() * static_cast<std::size_t>(request().n));
+  left_ = request().max_tokens > 0 ? std::ssize(texts_) : 0;
+  for (const auto& prompt : request().prompts) usage_.prompt += std::ssize(prompt.tokens);
+  for (std::size_t i = 0; request().stream && request().echo && i < texts_.size(); ++i) {
+    Event event{Event::Kind::piece};
+    event.choice.index = static_cast<std::int64_t>(i);
+    event.choice.text = prompt_of(i).text;
+    job_->tell(std::move(event));
+  }
+}
+
+// Returns whether each event of a stream has the log-probabilities of its tokens, as the model that
+// writes them computes them. With `echo`, the last event has those of all tokens.
+bool OpenJob::streams_tokens() const {
+  return request().stream && request().logprobs && !request().echo && request().max_tokens > 0;
+}
+
+bool OpenJob::wants_scores() const { return request().logprobs && !streams_tokens(); }
+
+OpenJob::Text& OpenJob::text(std::size_t prompt, std::int64_t sample) {
+  return texts_[prompt * static_cast<std::size_t>(request().n) + static_cast<std::size_t>(sample)];
+}
+
+const serve::CompletionPrompt& OpenJob::prompt_of(std::size_t text) const {
+  return request().prompts[text / static_cast<std::size_t>(request().n)];
+}
+
+Arrival OpenJob::arrival(std::size_t number) const {
+  const auto& asked = request();
+  Prompt prompt;
+  prompt.origin = "prompt";
+  prompt.tokens = asked.prompts[number].tokens;
+  prompt.max_tokens = asked.max_tokens;
+  prompt.stop = asked.stop;
+  prompt.temperature = asked.temperature;
+  prompt.seed = asked.seed;
+  LogitRules rules{asked.allowed, asked.biases, asked.repetition_penalty, asked.frequency_penalty,
+                   asked.presence_penalty};
+  return {std::move(prompt), asked.n, DrawOptions{asked.temperature, asked.top_k, asked.top_p},
+          std::make_shared<const LogitRules>(std::move(rules)),
+          streams_tokens() ? *asked.logprobs : -1};
+}
+
+void OpenJob::piece(std::size_t prompt, std::int64_t sample, std::string_view piece) {
+  if (!request().stream) return;
+  auto& to = text(prompt, sample);
+  Event event{Event::Kind::piece};
+  event.choice.index = index_of(to);
+  event.choice.text = piece;
+  if (streams_tokens()) event.choice.tokens = told_tokens(to, piece);
+  job_->tell(std::move(event));
+}
+
+void OpenJob::tokens(std::size_t prompt, std::int64_t sample, std::span<const GrownToken> tokens) {
+  auto& to = text(prompt, sample);
+  for (const auto& token : tokens) {
+    auto& one = to.tokens.emplace_back();
+    one.text = text_of(token.token), one.log_prob = token.log_prob;
+    for (const auto& [id, log_prob] : token.likely) one.likely.emplace_back(text_of(id), log_prob);
+    to.begins.push_back(token.begin);
+  }
+}
+
+void OpenJob::finished(std::size_t prompt, const Sample& sample) {
+  auto& to = text(prompt, sample.sample);
+  to.sample = sample, to.finished = true;
+  usage_.completion += std::ssize(sample.tokens);
+  if (sample.sample == 0) usage_.reused += sample.reused;
+  --left_;
+}
+
+// Returns the tokens of a piece of a stream, and adds the piece to what was told.
+std::vector<serve::CompletionToken> OpenJob::told_tokens(Text& text, std::string_view piece) {
+  text.told += piece;
+  for (std::size_t i = 0; i < text.tokens.size(); ++i)
+    text.tokens[i].offset = text.characters.before(text.told, text.begins[i]);
+  text.begins.clear();
+  return std::exchange(text.tokens, {});
+}
+
+std::string OpenJob::text_of(std::int64_t token) const {
+  const auto id = static_cast<std::uint32_t>(token);
+  return tokenizer_->decode({&id, 1}, false);
+}
+
+// Returns the tokens of a prompt and of the visible part of its text: without the end token and
+// without tokens of a stop string.
+std::vector<std::int64_t> OpenJob::tokens_of(std::size_t text) const {
+  auto all = prompt_of(text).tokens;
+  if (!texts_[text].finished) return all;
+  const auto& sample = texts_[text].sample;
+  auto shown = sample.tokens;
+  if (sample.finish == Finish::end) shown.pop_back();
+  if (sample.finish == Finish::stop) {
+    std::size_t bytes = 0, n = 0;
+    while (n < shown.size() && bytes < sample.text.size()) bytes += text_of(shown[n++]).size();
+    shown.resize(n);
+  }
+  all.insert(all.end(), shown.begin(), shown.end());
+  return all;
+}
+
+std::vector<std::vector<std::int64_t>> OpenJob::to_score() const {
+  std::vector<std::vector<std::int64_t>> all;
+  for (std::size_t i = 0; wants_scores() && i < texts_.size(); ++i) all.push_back(tokens_of(i));
+  return all;
+}
+
+// Returns the byte at which each token of a choice begins in its text, which has the prompt if the
+// request echoes it.
+std::vector<std::size_t> OpenJob::begins_of(std::size_t text,
+                                            const std::vector<std::int64_t>& all) const {
+  const auto& prompt = prompt_of(text);
+  text::StreamDecoder decoder(tokenizer_);
+  PieceFinder finder(prompt.text);
+  std::vector<std::size_t> begins;
+  std::size_t generated = prompt.text.size();
+  for (std::int64_t at = 0; at < std::ssize(all); ++at) {
+    std::string piece;
+    decoder.push(static_cast<std::uint32_t>(all[static_cast<std::size_t>(at)]), piece);
+    if (at >= std::ssize(prompt.tokens))
+      begins.push_back(std::exchange(generated, generated + piece.size()));
+    else
+      begins.push_back(at < prompt.before ? 0 : finder.next(piece));
+  }
+  return begins;
+}
+
+// Returns the tokens of a choice, whose text is `sent`. The first token of all has no score, and
+// the scores begin after it.
+std::vector<serve::CompletionToken> OpenJob::scored_tokens(std::size_t text,
+                                                           const TokenScores& scores,
+                                                           std::string_view sent) const {
+  const auto all = tokens_of(text);
+  const auto begins = begins_of(text, all);
+  const auto& prompt = prompt_of(text);
+  const auto likely = static_cast<std::size_t>(*request().logprobs);
+  serve::CharacterCount characters;
+  std::vector<serve::CompletionToken> made;
+  for (auto at = request().echo ? static_cast<std::size_t>(prompt.before) : prompt.tokens.size();
+       at < all.size(); ++at) {
+    auto& one = made.emplace_back();
+    one.text = text_of(all[at]);
+    one.offset = characters.before(sent, begins[at]);
+    if (at == 0) continue;
+    one.log_prob = scores.log_prob[at - 1];
+    const auto& words = scores.details[at - 1].likely;
+    for (std::size_t n = 0; n < std::min(likely, words.size()); ++n) {
+      const auto& [token, probability] = words[n];
+      // The token's own number, to the bit: clients compare the two to see whether it is the best.
+      const auto log_prob = token == all[at] ? *one.log_prob : std::log(probability);
+      one.likely.emplace_back(text_of(token), log_prob);
+    }
+  }
+  return made;
+}
+
+void OpenJob::tell(std::span<const TokenScores> scores, bool cite) {
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    auto& text = texts_[i];
+    Event event{Event::Kind::choice};
+    auto& choice = event.choice;
+    choice.index = static_cast<std::int64_t>(i);
+    choice.text = prompt_of(i).text + text.sample.text;
+    choice.finish = text.finished && text.sample.finish != Finish::length ? "stop" : "length";
+    if (text.finished && cite) choice.extra = {{"citations", to_json(text.sample.cited)}};
+    if (wants_scores())
+      choice.tokens = scored_tokens(i, scores[i], choice.text);
+    else if (streams_tokens())
+      choice.tokens = told_tokens(text, "");
+    job_->tell(std::move(event));
+  }
+  Event event{Event::Kind::done};
+  event.usage = usage_;
+  job_->tell(std::move(event));
+}
+
+}  // namespace infer
