@@ -500,15 +500,37 @@ doc_to_target: "{{choices[0]}}"
 generation_kwargs: {until: ["\n"], max_gen_toks: 8, do_sample: false}
 metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 END
+  cat >harness/rolled.yaml <<'END'
+task: rolled
+dataset_path: json
+dataset_kwargs: {data_files: {test: harness/asked.jsonl}}
+test_split: test
+output_type: loglikelihood_rolling
+doc_to_text: ""
+doc_to_target: "{{context}}{{choices[2]}}"
+metric_list: [{metric: byte_perplexity, aggregation: weighted_perplexity, higher_is_better: false}]
+END
   score -q -m model -t bytes --json harness/asked.jsonl >scored
   jq -r .context harness/asked.jsonl | sample -q -m model -t bytes --temperature 0 --max-tokens 8 --stop $'\n' --json >written
-  HF_DATASETS_CACHE=$PWD/cache HF_HUB_OFFLINE=1 "$TESSERA_PEERS" -m lm_eval --model local-completions --tasks asked,written \
-    --model_args "model=model,base_url=http://127.0.0.1:$port/v1/completions,num_concurrent=3,max_length=64" \
-    --include_path harness --output_path harness/out --log_samples >harness/log 2>&1 || { cat harness/log && return 1; }
+  # Whole texts, which the model's first token precedes.
+  special_model
+  model=special start rolls
+  jq -c '{text: (.context + .choices[2])}' harness/asked.jsonl | score -q -m special --json - >rolled
+  local tasks model at
+  for tasks in "asked,written:model:$port" "rolled:special:$(cat rolls.port)"; do
+    IFS=: read -r tasks model at <<<"$tasks"
+    HF_DATASETS_CACHE=$PWD/cache HF_HUB_OFFLINE=1 "$TESSERA_PEERS" -m lm_eval --model local-completions --tasks "$tasks" \
+      --model_args "model=$model,base_url=http://127.0.0.1:$at/v1/completions,num_concurrent=3,max_length=64" \
+      --include_path harness --output_path "harness/out/$model" --log_samples >harness/log 2>&1 || { cat harness/log && return 1; }
+  done
+  kill -TERM "$(cat rolls.pid)"
   "$TESSERA_PEERS" - <<'END'
-import glob, json
+import glob, json, math
 def lines(name):
     return [json.loads(line) for line in open(name)]
+def figure(task, metric):
+    results = [json.load(open(name))["results"] for name in glob.glob("harness/out/**/results_*.json", recursive=True)]
+    return next(one[task][metric + ",none"] for one in results if task in one)
 def samples(task):
     return sorted(lines(glob.glob(f"harness/out/**/samples_{task}_*.jsonl", recursive=True)[0]), key=lambda s: s["doc_id"])
 ours = lines("scored")
@@ -519,8 +541,15 @@ for mine, theirs in zip(ours, samples("asked"), strict=True):
         assert greedy in (choice["greedy"], str(choice["greedy"])), (choice, greedy)
         compared += 1
 assert compared == 6, compared
+right = [max(range(3), key=lambda i: mine["choices"][i]["log_prob"]) == mine["gold"] for mine in ours]
+assert figure("asked", "acc") == sum(right) / 2, (figure("asked", "acc"), right)
 for mine, theirs in zip(lines("written"), samples("written"), strict=True):
     assert theirs["resps"] == [[mine["text"]]], (mine, theirs["resps"])
+whole = lines("rolled")
+for mine, theirs in zip(whole, samples("rolled"), strict=True):
+    assert abs(float(theirs["resps"][0][0]) - mine["log_prob"]) < 1e-6 * mine["tokens"], (mine, theirs["resps"])
+perplexity = math.exp(-sum(one["log_prob"] for one in whole) / sum(one["bytes"] for one in whole))
+assert abs(figure("rolled", "byte_perplexity") / perplexity - 1) < 1e-6, (figure("rolled", "byte_perplexity"), perplexity)
 END
 }
 
