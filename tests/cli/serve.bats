@@ -374,7 +374,8 @@ whole = chats.chat.completions.create(**said, seed=-1, tools=[], tool_choice="no
 assert [choice.index for choice in whole.choices] == [0, 1] and whole.choices[0].message.content == whole.choices[1].message.content
 assert len(whole.choices[0].logprobs.content) == 5 and all(len(one.top_logprobs) == 3 for one in whole.choices[0].logprobs.content)
 with chats.chat.completions.stream(**said) as stream:
-    final = stream.get_final_completion()
+    stream.until_done()
+    final = stream.current_completion_snapshot
 assert final.choices[0].message.content == whole.choices[0].message.content
 assert [one.token for one in final.choices[0].logprobs.content] == [one.token for one in whole.choices[0].logprobs.content]
 for wrong in (dict(response_format={"type": "json_schema", "json_schema": {"name": "a", "schema": {}}}), dict(reasoning_effort="low"),
