@@ -97,6 +97,8 @@ serve::ApiOptions api_options(const ServeOptions& options) {
 int serve_completions(ServeOptions options, const cli::Context& context) {
   auto api_for = api_options(options);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
+  // malloc_trim() gives back the end of one heap, not that of each thread's.
+  ::mallopt(M_ARENA_MAX, 1);
   options.completer.memory.flags = context.flags;
   options.completer.generator.seed = static_cast<std::uint64_t>(context.seed);
   infer::Completer completer(options.completer);
@@ -121,7 +123,7 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
                                  v6 ? "]" : "", server.port()));
   completer.run(queue, counts, [&, trimmed = std::int64_t{0}]() mutable {
     if (cli::stop_requested()) queue.close();
-    // What large requests have freed lies between smaller blocks of their threads' heaps.
+    // What large requests have freed lies between smaller blocks of the heap.
     const auto now = serve::steady_seconds();
     if (now - counts.large_ended > kTrimSeconds || now == std::exchange(trimmed, now)) return;
     ::malloc_trim(0);
