@@ -16,6 +16,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
+const std::string kText =
+    "It was the best of times, it was the worst of times, it was the age of wisdom, it was the age "
+    "of foolishness, it was the epoch of belief, it was the epoch of incredulity";
+
+std::vector<std::int64_t> ids_of(const std::string& text) { return {text.begin(), text.end()}; }
+
+model::Loaded byte_model_of(const std::string& arch, const std::string& positions) {
+  model::Loaded loaded;
+  loaded.folder = "tiny";
+  loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, 256));
+  loaded.tokenizer = text::load_tokenizer("bytes")->json();
+  return loaded;
+}
+
+infer::Pace::Sizes small_pieces() {
+  infer::Pace::Sizes sizes;
+  sizes.encode.took(32, milliseconds(800), true);  // 4 tokens
+  sizes.score.took(32, milliseconds(800), true);
+  return sizes;
+}
+
 std::int64_t after(infer::PieceSize& size, std::int64_t tokens, milliseconds time, bool shared) {
   size.took(tokens, time, shared);
   return size.tokens();
@@ -42,13 +63,8 @@ DOCTEST_TEST_CASE("texts scored in pieces have the scores of whole windows; othe
   struct Case {
     std::string arch, positions, memory;
   };
-  const std::string text =
-      "It was the best of times, it was the worst of times, it was the age of wisdom, it was the "
-      "age of foolishness, it was the epoch of belief, it was the epoch of incredulity";
-  std::vector<std::vector<std::int64_t>> texts(3);
-  for (const char c : text) texts[0].push_back(c);
-  texts[1].assign(texts[0].begin() + 7, texts[0].begin() + 30);
-  texts[2] = {65, 66};
+  const std::vector<std::vector<std::int64_t>> texts = {
+      ids_of(kText), ids_of(kText.substr(7, 23)), {65, 66}};
   for (const auto& [arch, positions, memory] : std::vector<Case>{
            {"transformer", "learned", "{}"},
            {"transformer", "rope", "{}"},
@@ -59,20 +75,14 @@ DOCTEST_TEST_CASE("texts scored in pieces have the scores of whole windows; othe
            {"transformer-xl", "learned", "{}"}}) {
     DOCTEST_CAPTURE(arch);
     DOCTEST_CAPTURE(memory);
-    model::Loaded loaded;
-    loaded.folder = "tiny";
-    loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, 256));
-    loaded.tokenizer = text::load_tokenizer("bytes")->json();
     infer::AnswererOptions options;
     options.windows.window = 48;
     options.memory = infer::request_memory(tiny::memory_of("none"), memory);
     options.likely = 3;
-    infer::Answerer answerer(options, loaded);
+    infer::Answerer answerer(options, byte_model_of(arch, positions));
     const auto whole = answerer.score_tokens(texts, answerer.memory());
     int pieces = 0;
-    infer::Pace::Sizes sizes;
-    sizes.encode.took(32, milliseconds(800), true);  // 4 tokens
-    sizes.score.took(32, milliseconds(800), true);
+    auto sizes = small_pieces();
     infer::Pace::Sizes inner;
     bool nested = false;
     const auto between = [&] {
@@ -97,4 +107,28 @@ DOCTEST_TEST_CASE("texts scored in pieces have the scores of whole windows; othe
       }
     }
   }
+}
+
+DOCTEST_TEST_CASE("weights learned from a context in pieces are those of the whole context") {
+  const auto loaded = byte_model_of("transformer", "rope");
+  infer::AnswererOptions options;
+  options.windows.window = 48;
+  options.memory = infer::request_memory(
+      tiny::memory_of("none"), R"({"unigram": true, "cache": 9, "memory-weights": "online"})");
+  const infer::Answerer answerer(options, loaded);
+  infer::ModuleEngine engine(*loaded.model, torch::kCPU);
+  infer::PassageScorer scorer(*loaded.model, engine,
+                              infer::plan_windows(options.windows, *loaded.model),
+                              answerer.memory(), 256);
+  const infer::Passage passage{ids_of(kText), {ids_of(", it was"), ids_of(" and the")}};
+  const auto whole = scorer.score({&passage, 1});
+  int pieces = 0;
+  auto sizes = small_pieces();
+  infer::Pace pace(sizes, [&] { return ++pieces > 0; });
+  const auto divided = scorer.score({&passage, 1}, &pace);
+  // A piece is at most twice the one before: at least ten to encode and score, six to learn.
+  DOCTEST_CHECK(pieces >= 14);
+  for (std::size_t i = 0; i < 2; ++i)
+    for (std::size_t j = 0; j < passage.continuations[i].size(); ++j)
+      DOCTEST_CHECK(std::abs(divided[0][i].log_prob[j] - whole[0][i].log_prob[j]) < 1e-4);
 }
