@@ -1,6 +1,7 @@
 #include "infer/answers/answerer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "core/error.h"
@@ -20,6 +21,9 @@ namespace {
 using core::Code;
 using core::fail;
 using task::ScoreRequest;
+
+// How long others wait while the weights are read.
+constexpr std::chrono::milliseconds kLook{1};
 
 std::vector<std::int64_t> joined(const std::vector<std::int64_t>& a,
                                  const std::vector<std::int64_t>& b) {
@@ -170,12 +174,20 @@ std::string Answerer::signature(const core::Digest& requests) const {
 }
 
 // Reads the weights that were packed, which the model's modules need.
-void Answerer::read_weights() {
-  if (!reads_weights_) return;
-  nn::say(
-      fmt::format("{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
-  read_packed_weights(loaded_);
-  reads_weights_ = false;
+void Answerer::read_weights(Pace* pace) {
+  while (reads_weights_) {  // calls between may score texts too
+    if (!reading_.valid()) {
+      nn::say(fmt::format("{}: reads the weights as float32 too, for log-probabilities",
+                          loaded_.folder));
+      reading_ = std::async(std::launch::async, read_again, std::cref(loaded_));
+    }
+    if (pace != nullptr && reading_.wait_for(kLook) != std::future_status::ready) {
+      pace->let_others();
+      continue;
+    }
+    take_packed_weights(loaded_, reading_.get());
+    reads_weights_ = false;
+  }
 }
 
 // Returns the bytes of a token that begins a text of `most` bytes.
@@ -317,7 +329,7 @@ std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<st
     passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
     passages.push_back(std::move(passage));
   }
-  if (!passages.empty()) read_weights();
+  if (!passages.empty()) read_weights(pace);
   // Its own, because other texts may be scored between two pieces.
   ModuleEngine engine(*loaded_.model, device_);
   PassageScorer scorer(*loaded_.model, engine, windows_, memory,

@@ -2,6 +2,7 @@
 // Scores texts, continuations and choices with a model and its memories (program score).
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,7 +56,7 @@ class Answerer {
   /// model::load(), plan_windows() and plan_memory().
   explicit Answerer(const AnswererOptions& options);
   /// Uses a loaded model. If load_to_decode() packed its weights, they are read as float32 when the
-  /// first text is scored (read_packed_weights()), with a note.
+  /// first text is scored (read_again()), with a note.
   Answerer(const AnswererOptions& options, model::Loaded loaded);
 
   /// Answers requests in their order. The answer of an invalid request contains its error. Scores
@@ -108,7 +109,7 @@ class Answerer {
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
-  void read_weights();
+  void read_weights(Pace* pace = nullptr);
 
   AnswererOptions options_;
   torch::Device device_;
@@ -129,7 +130,8 @@ class Answerer {
   std::optional<ModuleEngine> engine_;
   std::optional<Citer> citer_;
   std::optional<PassageScorer> scorer_;
-  bool reads_weights_;  // before the first text is scored
+  bool reads_weights_;                  // before the first text is scored
+  std::future<model::Loaded> reading_;  // of read_again()
 };
 
 }  // namespace infer

@@ -38,6 +38,8 @@ class Pace {
 
   /// Starts a piece; returns the most tokens that it may have, at least 1.
   std::int64_t begin(Kind kind);
+  /// Lets others work while this work waits.
+  void let_others() { between_(); }
   /// Ends the piece, which had `tokens` tokens.
   void end(std::int64_t tokens);
 

@@ -34,14 +34,18 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
-void read_packed_weights(const model::Loaded& loaded) {
-  const auto* const packed = packed_in(loaded);
-  if (packed == nullptr) return;
-  const auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
+model::Loaded read_again(const model::Loaded& loaded) {
+  auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
   if (again.fingerprint.hex() != loaded.fingerprint.hex())
     core::fail(core::Code::bad_data,
                "{}: its weights have changed since they were loaded; start the program again",
                loaded.folder);
+  return again;
+}
+
+void take_packed_weights(const model::Loaded& loaded, const model::Loaded& again) {
+  const auto* const packed = packed_in(loaded);
+  if (packed == nullptr) return;
   const torch::NoGradGuard no_gradient;
   const auto from = again.model->named_weights(), to = loaded.model->named_weights();
   for (std::size_t i = 0; i < to.size(); ++i)

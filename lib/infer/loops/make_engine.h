@@ -28,9 +28,12 @@ model::Loaded load_to_decode(const std::string& path, torch::Device device, Prec
                              std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
-/// Reads the weights that load_to_decode() packed into the model, as float32, so that its own
-/// modules compute too. The packed weights remain. Throws Error{bad_data} if the files have changed
-/// since, and the errors of model::load().
-void read_packed_weights(const model::Loaded& loaded);
+/// Reads the model again, with the weights that load_to_decode() packed, as float32. Throws
+/// Error{bad_data} if the files have changed since, and the errors of model::load(). Other threads
+/// may compute with the model meanwhile.
+model::Loaded read_again(const model::Loaded& loaded);
+/// Moves the weights that load_to_decode() packed from `again`, of read_again(), to the model, so
+/// that its own modules compute too. The packed weights remain.
+void take_packed_weights(const model::Loaded& loaded, const model::Loaded& again);
 
 }  // namespace infer

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -92,6 +94,7 @@ struct Completer::Run {
     std::int64_t tokens = 0;
   };
   std::deque<Scored> scored = {};
+  std::vector<std::future<void>> told = {};  // results that threads tell
   std::optional<std::string> draining = {};  // memory whose lane takes no more jobs
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 
@@ -103,6 +106,7 @@ struct Completer::Run {
   void complete(OpenPtr job);
   std::deque<Scored> take_scored(std::int64_t most);
   void score(std::deque<Scored> jobs);
+  void tell(OpenPtr job, std::vector<TokenScores> scores);
   void count_time(bool busy);
 };
 
@@ -286,6 +290,19 @@ void Completer::Run::complete(OpenPtr job) {
   job->tell({}, self.options_.generator.cite);
 }
 
+// Tells the results of a scored job in a thread of its own: those of a long text take seconds.
+void Completer::Run::tell(OpenPtr job, std::vector<TokenScores> scores) {
+  counts.prompt_tokens += static_cast<std::uint64_t>(job->usage().prompt);
+  told.push_back(std::async(std::launch::async, [job = std::move(job), scores = std::move(scores),
+                                                 cite = self.options_.generator.cite]() mutable {
+    try {
+      job->tell(std::exchange(scores, {}), cite);
+    } catch (const std::exception& error) {
+      job->fail(kFault, error.what());
+    }
+  }));
+}
+
 // Takes the first job that waits to be scored and has `most` tokens at most, and further ones with
 // its memory, as many as are scored together.
 std::deque<Completer::Run::Scored> Completer::Run::take_scored(std::int64_t most) {
@@ -334,13 +351,12 @@ void Completer::Run::score(std::deque<Scored> jobs) {
       for (const auto& one : jobs) one.job->fail(kWrong, std::string("memory: ") + error.what());
       return;
     }
-    const auto scores = answerer.score_tokens(texts, own ? *own : answerer.memory(), &pace);
-    std::size_t first = 0;
+    auto scores = answerer.score_tokens(texts, own ? *own : answerer.memory(), &pace);
+    auto first = std::make_move_iterator(scores.begin());
     for (const auto& one : jobs) {
-      counts.prompt_tokens += static_cast<std::uint64_t>(one.job->usage().prompt);
-      one.job->tell(std::span(scores).subspan(first, one.texts.size()),
-                    self.options_.generator.cite);
-      first += one.texts.size();
+      const auto end = first + std::ssize(one.texts);
+      tell(one.job, {first, end});
+      first = end;
     }
   } catch (const ClientLeft&) {
     return score(std::move(jobs));
@@ -352,6 +368,9 @@ void Completer::Run::score(std::deque<Scored> jobs) {
 // Takes jobs, and does a step of each lane. Returns whether there are texts.
 bool Completer::Run::step() {
   look();
+  std::erase_if(told, [](const auto& one) {
+    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
   // Texts that are only scored need no row and no lane.
   while (auto job = queue.take([](const auto& request) { return request.max_tokens == 0; }))
     complete(std::make_shared<OpenJob>(std::move(job), self.served_.tokenizer));

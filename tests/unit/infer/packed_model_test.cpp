@@ -167,6 +167,23 @@ DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores it
     for (std::size_t i = 0; i < weights.size(); ++i)
       DOCTEST_CHECK(torch::equal(weights[i].second, whole[i].second));
     DOCTEST_CHECK(infer::packed_in(packed)->find(table) != nullptr);
+    // In pieces; another text is scored while the weights are read, or later.
+    infer::Answerer shared(
+        options, infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {},
+                                       torch::kFloat32));
+    bool nested = false;
+    infer::Pace::Sizes sizes;
+    infer::Pace pace(sizes, [&] {
+      if (!std::exchange(nested, true))
+        DOCTEST_CHECK(shared.score_tokens({texts[1]}, shared.memory())[0].log_prob ==
+                      theirs[1].log_prob);
+      return true;
+    });
+    const auto divided = shared.score_tokens(texts, shared.memory(), &pace);
+    DOCTEST_CHECK(nested);
+    for (std::size_t i = 0; i < texts.size(); ++i)
+      for (std::size_t j = 0; j < divided[i].log_prob.size(); ++j)
+        DOCTEST_CHECK(std::abs(divided[i].log_prob[j] - theirs[i].log_prob[j]) < 1e-4);
   }
 }
 
@@ -177,7 +194,7 @@ DOCTEST_TEST_CASE("packed weights are not read again from files that have change
   const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::bfloat16);
   model.head->weights().at(0).add_(1);
   model::save(folder.path, model, {{"memory", "local"}, {"segment", 16}}, "");
-  const auto error = thrown([&] { infer::read_packed_weights(packed); });
+  const auto error = thrown([&] { infer::read_again(packed); });
   DOCTEST_CHECK(error.code == 65);
   DOCTEST_CHECK(error.names("have changed"));
 }
