@@ -621,22 +621,25 @@ END
   port=$one
 }
 
-@test "the next turn of a chat reads only what is new; --keep-prompts 0 reads all" {
+@test "the next turn of a chat, and an edited one, read only what is new; --keep-prompts 0 reads all" {
   special_model
   model=special start turns
   model=special start unkept --keep-prompts 0
-  local first second at
+  local first second edited at
+  edited='{"role": "user", "content": "Tell me about the cow."}'
   first='{"role": "user", "content": "Tell me about the cat."}'
   second='{"role": "assistant", "content": "It sat."}, {"role": "user", "content": "And then?"}'
   for at in turns unkept; do
     curl -sS -d "{\"messages\": [$first], \"temperature\": 0, \"max_tokens\": 3}" "localhost:$(cat $at.port)/v1/chat/completions" >$at.first
     curl -sS -d "{\"messages\": [$first, $second], \"temperature\": 0, \"max_tokens\": 5}" "localhost:$(cat $at.port)/v1/chat/completions" >$at.second
+    curl -sS -d "{\"messages\": [$edited], \"temperature\": 0, \"max_tokens\": 5}" "localhost:$(cat $at.port)/v1/chat/completions" >$at.edited
     kill -TERM "$(cat $at.pid)"
   done
   jq -e '.usage.prompt_tokens_details.cached_tokens == 0' turns.first
   jq -e --slurpfile first turns.first '.usage.prompt_tokens_details.cached_tokens == $first[0].usage.prompt_tokens' turns.second
   jq -e '.usage.prompt_tokens_details.cached_tokens == 0' unkept.second
-  [ "$(jq -c '.choices' turns.second)" = "$(jq -c '.choices' unkept.second)" ]
+  jq -e '.usage.prompt_tokens_details.cached_tokens > 16' turns.edited
+  [ "$(jq -c '.choices' turns.second turns.edited)" = "$(jq -c '.choices' unkept.second unkept.edited)" ]
 }
 
 # streaming NAME MEMBERS: asks for a stream without end in the background; returns when it has begun. Its process is in NAME.curl.

@@ -475,26 +475,34 @@ void Session::admit(std::vector<std::vector<std::int64_t>> prompts, std::int64_t
   if (before == 0) engine_.open(rows_ + std::ssize(readings_));
   // New rows continue kept ones, or begin as any copies, which their first call resets.
   auto rows = first_numbers(first_kept);
-  std::vector<bool> fresh(rows.size(), false);
+  std::vector<std::int64_t> reused(rows.size(), -1);  // tokens of new rows
   for (auto i = first_new; i < readings_.size(); ++i) {
     auto& reading = readings_[i];
-    const Kept* const kept = continued(reading);
-    fresh.push_back(kept == nullptr);
-    rows.push_back(kept == nullptr ? 0 : first_kept + (kept - kept_.data()));
-    if (kept == nullptr) continue;
-    kept_[static_cast<std::size_t>(kept - kept_.data())].used = ++used_;
-    reading.done = reading.reused = size_of(kept->tokens);
-    reading.pieces = {kept->hidden};
+    const auto [number, n] = continued(reading);
+    reused.push_back(n);
+    rows.push_back(n == 0 ? 0 : first_kept + static_cast<std::int64_t>(number));
+    if (n == 0) continue;
+    auto& kept = kept_[number];
+    kept.used = ++used_;
+    reading.done = reading.reused = n;
+    const auto size = size_of(kept.tokens);
+    if (n == size || kept.hidden.output.size(0) == size) reading.pieces = {kept.hidden.slice(0, n)};
   }
   for (std::int64_t i = 0; i < std::ssize(kept_); ++i) rows.push_back(first_kept + i);
-  fresh.resize(rows.size(), false);
+  reused.resize(rows.size(), -1);
   if (before == 0) {
     texts_.resize(rows.size()), ahead_.resize(rows.size());
     return;
   }
   choose(rows);
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    if (fresh[i]) texts_[i] = {}, ahead_[i] = {};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    auto& text = texts_[i];
+    if (reused[i] == 0) text = {}, ahead_[i] = {};
+    if (reused[i] <= 0) continue;
+    // The next call rolls back the other tokens, as guesses that did not come.
+    ahead_[i].tokens.resize(static_cast<std::size_t>(text.length - reused[i]));
+    text.length = reused[i];
+  }
 }
 
 void Session::keep(std::int64_t most) {
@@ -508,17 +516,20 @@ std::int64_t Session::reused(std::int64_t number) const {
   return 0;
 }
 
-// Returns the longest kept prompt with which the tokens of a reading begin; null: none.
-const Session::Kept* Session::continued(const Reading& reading) const {
-  const Kept* longest = nullptr;
-  for (const auto& kept : kept_) {
-    const auto size = size_of(kept.tokens);
-    if (kept.forgotten || size > reading.until) continue;
-    if (longest != nullptr && size <= size_of(longest->tokens)) continue;
-    const auto& tokens = reading.prompts[0];
-    if (std::equal(kept.tokens.begin(), kept.tokens.end(), tokens.begin())) longest = &kept;
+// Finds the kept prompt that has most of the first tokens of a reading. Returns its number and how
+// many tokens need not be read again; 0: none. Of a part of a kept prompt, the last token is read.
+std::pair<std::size_t, std::int64_t> Session::continued(const Reading& reading) const {
+  std::pair<std::size_t, std::int64_t> best = {0, 0};
+  const auto& prompt = reading.prompts[0];
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    const auto& tokens = kept_[i].tokens;
+    const auto most = std::min(size_of(tokens), reading.until);
+    auto n =
+        std::mismatch(tokens.begin(), tokens.begin() + most, prompt.begin()).first - tokens.begin();
+    if (n < size_of(tokens)) n = std::min(n, reading.until - 1);
+    if (!kept_[i].forgotten && n >= kLeastKept && n > best.second) best = {i, n};
   }
-  return longest;
+  return best;
 }
 
 // Keeps prompts that have been read, whose engine rows are `read_rows`, instead of those that they

@@ -50,7 +50,7 @@ class Session {
   /// token outside the vocabulary.
   std::int64_t admit(std::vector<std::vector<std::int64_t>> prompts);
   /// Keeps what was computed of the `most` prompts that were read or used last, for prompts that
-  /// begin with all of their tokens. Has no effect where idle rows of the engine cost time, with
+  /// begin with the same tokens. Has no effect where idle rows of the engine cost time, with
   /// further models, and where it matters what a call reads.
   void keep(std::int64_t most);
   /// Returns how many tokens of an admitted prompt, which is not a row yet, were computed before.
@@ -141,7 +141,7 @@ class Session {
   std::int64_t learn(std::size_t reading, std::int64_t most);
   std::vector<std::int64_t> finish(const std::vector<bool>& complete);
   std::vector<Reading> take_read(const std::vector<bool>& complete);
-  const Kept* continued(const Reading& reading) const;
+  std::pair<std::size_t, std::int64_t> continued(const Reading& reading) const;
   std::vector<std::int64_t> keep_read(const std::vector<Reading>& read,
                                       const std::vector<std::int64_t>& read_rows,
                                       std::int64_t first_kept);

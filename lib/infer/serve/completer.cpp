@@ -49,7 +49,7 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("system", system, "system message of conversations without one");
   f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
   f("keep-prompts", kept,
-    "computed prompts kept for requests whose prompts continue them, such as the next turn of a "
+    "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
     "chat; 0: none")
       .between(0, 4096);
   f("window", generator.window, "context length in tokens; auto: the trained length")

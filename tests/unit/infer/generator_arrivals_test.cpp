@@ -208,11 +208,12 @@ DOCTEST_TEST_CASE(
   }
 }
 
-DOCTEST_TEST_CASE("a prompt that continues a computed one reads only the rest, to the same text") {
+DOCTEST_TEST_CASE("a prompt that begins as a computed one reads only the rest, to the same text") {
   const std::string own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
                     counted = R"({"unigram": true, "cache": 9, "memory-weights": "online"})";
   const std::string first = kLongPrompt.substr(0, 60), second = kLongPrompt.substr(0, 130),
-                    other = "Once upon a time there was a cow", third = kLongPrompt.substr(0, 131);
+                    other = "Once upon a time there was a cow", third = kLongPrompt.substr(0, 131),
+                    edited = kLongPrompt.substr(0, 100) + "nothing";
   for (const auto& memory : {std::string(), own, counted}) {
     DOCTEST_CAPTURE(memory);
     const auto loaded = byte_model("transformer", "rope");
@@ -242,8 +243,11 @@ DOCTEST_TEST_CASE("a prompt that continues a computed one reads only the rest, t
     DOCTEST_CHECK(again(second) == first.size());
     DOCTEST_CHECK(again(second) == second.size());  // the same prompt again
     DOCTEST_CHECK(again(other) == 0);
-    DOCTEST_CHECK(again(first) == 0);             // the longer one has replaced it
-    DOCTEST_CHECK(again(third) == first.size());  // and was not used for the longest time
+    DOCTEST_CHECK(again(first) == first.size() - 1);  // of the longer one, which has replaced it
+    DOCTEST_CHECK(again(third) == second.size());
+    DOCTEST_CHECK(again(other) == 0);  // it was not used for the longest time
+    DOCTEST_CHECK(again(edited) == 100);
+    DOCTEST_CHECK(again(second) == second.size() - 1);
     DOCTEST_CHECK(again("x" + third) == 0);
   }
 }
