@@ -300,6 +300,7 @@ void describe(const Job& job, const From& from, Run& run) {
   if (!from.family.empty() && (family == nullptr || family->type != from.family))
     run.facts["family"] = from.family;
   run.facts["training"] = training_facts(job, run, from.fingerprint);
+  run.facts["builds"] = builds_of(job.folder);
   run.files = {{"data", {"FILE", run.data->name()}},
                {"tokenizer", {"tokenizer", run.data->name()}},
                {"valid", {"--valid", job.valid}},

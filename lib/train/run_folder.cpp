@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/build_info.h"
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
@@ -186,6 +187,10 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
           "{}: was begun with {} {}, which is not given now; use the same, or another folder{}",
           path_, item.key(), core::dump(item.value()), other_way(item.key()));
   }
+  const core::OrderedJson& now_own = config["tessera"];
+  if (!finished() && !further && now_own.contains("builds") &&
+      text_of(own, "builds") != core::dump(now_own["builds"]))
+    core::write_file(path, core::dump_pretty(config) + "\n");
   return further;
 }
 
@@ -205,6 +210,21 @@ void RunFolder::prune(std::int64_t keep, std::int64_t every, bool done) const {
     if (!latest && !asked_for) model::remove_checkpoint(checkpoint);
     latest = false;
   }
+}
+
+core::OrderedJson builds_of(const std::string& folder) {
+  auto builds = core::Json::array();
+  const std::string path = folder + "/" + kConfig;
+  if (!folder.empty() && core::exists(path)) {
+    const auto config = core::read_json(path);
+    const auto own = config.is_object() ? config.value("tessera", core::Json()) : core::Json();
+    if (own.is_object() && own.contains("builds") && own["builds"].is_array())
+      builds = own["builds"];
+  }
+  // Json sorts keys, so that a list that was read equals the one that was written.
+  const core::Json here = {{"version", core::build::kVersion}, {"revision", core::build::kGit}};
+  if (builds.empty() || builds.back() != here) builds.push_back(here);
+  return core::OrderedJson(builds);
 }
 
 std::vector<std::int64_t> further_from(const std::string& folder, std::int64_t steps) {

@@ -49,7 +49,8 @@ class RunFolder {
   /// Compares the configuration with that of the run in the folder; throws Error{usage} that names
   /// the first difference, by file if `files` has its name. If no run has begun (no checkpoint
   /// exists), writes `config` (config.json, of which "tessera"."training" is compared) and
-  /// `tokenizer` (tokenizer.json, unless empty). Returns whether the run has taken all its steps
+  /// `tokenizer` (tokenizer.json, unless empty). In an unfinished run of another build it writes
+  /// `config` again, whose "builds" have this one. Returns whether the run has taken all its steps
   /// and `config` trains it further (its "further" is a new one): then the steps and those between
   /// validations may differ.
   bool expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
@@ -67,6 +68,11 @@ class RunFolder {
   std::string path_;
   std::optional<core::FolderLock> lock_;
 };
+
+/// Returns the builds that trained the run in the folder, in order, with this one last:
+/// [{"version", "revision"}, ...] ("builds" of config.json). A build that follows itself counts
+/// once.
+core::OrderedJson builds_of(const std::string& folder);
 
 /// Returns the steps after which the run in the folder was trained further, in order ("further" of
 /// its config.json). If the run has taken all its steps, and `steps` is more, adds their number.

@@ -4,6 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+
+#include "core/build_info.h"
+#include "core/file_text.h"
+#include "core/io.h"
 #include "data.h"
 #include "train/trainer.h"
 #include "unit/thrown.h"
@@ -34,4 +39,25 @@ DOCTEST_TEST_CASE("the clock of a run starts where it is told to") {
   const auto error = thrown([&] { keep.start_clock(); });
   DOCTEST_CHECK(error.code == 64);
   DOCTEST_CHECK(error.text.starts_with("--max-time: "));
+}
+
+DOCTEST_TEST_CASE(
+    "config.json has the builds that trained the model; another build resumes a run") {
+  const TemporaryFolder folder;
+  const auto own = [&](const core::OrderedJson& builds) {
+    return core::OrderedJson{{"tessera", {{"training", {{"steps", 2}}}, {"builds", builds}}}};
+  };
+  const core::OrderedJson before = {{{"version", "0.0.1"}, {"revision", "1234567"}}};
+  const std::string path = folder / "config.json";
+  DOCTEST_CHECK(train::builds_of(folder / "new").size() == 1);
+  core::write_file(path, core::dump(own(before)));
+  std::filesystem::create_directory(folder / "step-1");
+  const auto builds = train::builds_of(folder / "");
+  DOCTEST_REQUIRE(builds.size() == 2);
+  DOCTEST_CHECK(core::Json(builds[0]) == core::Json(before[0]));
+  DOCTEST_CHECK(builds[1]["revision"] == core::build::kGit);
+  const train::RunFolder run(folder / "");
+  run.expect_configuration(own(builds), "");
+  DOCTEST_CHECK(core::OrderedJson(core::read_json(path))["tessera"]["builds"] == builds);
+  DOCTEST_CHECK(train::builds_of(folder / "") == builds);
 }
