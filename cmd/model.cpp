@@ -104,6 +104,8 @@ int write_model(const Export& options, const cli::Context& context,
   start(context);
   const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
   if (options.form == "gguf") {
+    if (!options.results.empty())
+      core::fail(core::Code::usage, "--results: requires --output-format transformers");
     write_gguf(loaded, options, context);
     return 0;
   }

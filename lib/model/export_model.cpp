@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "model/model_card.h"
 #include "nn/layers/init.h"
 
 namespace model {
@@ -112,6 +113,7 @@ void ExportOptions::fields(core::FieldList& f) {
     {"auto", "float32", "bfloat16", "float16", "q8_0"});
   f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
     {"transformers", "gguf"});
+  f("results", results, "JSON file of figures, such as those of eval-ppl --json, for README.md");
 }
 
 void expect_no_other_model(const std::string& folder) {
@@ -187,6 +189,7 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
   facts.update(core::OrderedJson(loaded.facts.all));
   facts["family"] = type;
   set_type(*model, options.dtype, loaded.stored_type);
+  write_model_card(folder, loaded, facts, options.results);
   return {type, save_once(folder, *model, facts, loaded.tokenizer, carried_of(loaded))};
 }
 

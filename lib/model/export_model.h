@@ -30,6 +30,7 @@ struct ExportOptions {
   std::string family;  ///< empty: the folder's family, else the first one that supports the model
   std::string dtype = "auto";
   std::string form = "transformers";  ///< or gguf, see export_gguf.h
+  std::string results = {};           ///< file of figures for README.md; empty: none
   void fields(core::FieldList& f);
 };
 
@@ -38,8 +39,9 @@ struct ExportReport {
   bool was_there = false;  ///< the folder already contained this model: nothing was written
 };
 
-/// Writes the folder as save_once() does, with the training facts and the carried contents. May
-/// round the weights of `loaded`. Throws the errors of save_once(), in_shape_of(), set_type().
+/// Writes the folder as save_once() does, with the training facts and the carried contents, and a
+/// README.md (model_card.h). May round the weights of `loaded`. Throws the errors of save_once(),
+/// in_shape_of(), set_type().
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder);
 

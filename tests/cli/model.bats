@@ -118,11 +118,24 @@ END
   [ "$(loss out)" = "$(loss trained)" ]
   eval-ppl -q -m out --json x.shard.zst >a && eval-ppl -q -m trained --json x.shard.zst >b
   [ "$(field loss <a)" = "$(field loss <b)" ]
+  # Its card: fields to fill in, what it was trained on and how.
+  grep -qx 'license:' out/README.md
+  grep -qx '# out' out/README.md
+  grep -qx -e "- training data: $(jq -r .tessera.training.data trained/config.json)" out/README.md
+  grep -q '"memory": "local"' out/README.md
+  [[ $(model --version) == *"(git $(jq -r '.tessera.builds[0].revision' out/config.json))" ]]
+  echo 'filled in' >out/README.md
   # The same again finds it done; another model does not replace it.
   run --separate-stderr model export trained --family gpt2 -o out
   [ "$status" -eq 0 ]
   [ "$output" = "$(cat line)" ]
   [ "$stderr" = "model: out already holds this model; nothing to do" ]
+  [ "$(cat out/README.md)" = 'filled in' ]
+  model export trained --family gpt2 --results a -o with_results
+  grep -q "\"signature\": \"$(field signature <a)" with_results/README.md
+  says 65 line model export trained --family gpt2 --results line -o no_results
+  [ ! -e no_results ]
+  says 64 "requires --output-format transformers" model export trained --output-format gguf --results a -o x.gguf
   says 73 "already contains a model" model export "$golden/families/mistral" -o out
   says 78 "cannot be exported as llama: positions is \"learned\", not \"rope\"" model export trained --family llama -o other
   # What changes the scores and what the family has not: said, not dropped.

@@ -65,7 +65,7 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   DOCTEST_CHECK(!exported(source.path, out));
   for (const auto& [name, bytes] : kFiles)
     DOCTEST_CHECK_MESSAGE(core::read_text(out + "/" + name) == bytes, name);
-  DOCTEST_CHECK(!core::exists(out + "/README.md"));
+  DOCTEST_CHECK(core::read_text(out + "/README.md").starts_with("---\n# Written by model export."));
   const auto before = config_in(source.path), after = config_in(out);
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype"})
     DOCTEST_CHECK_MESSAGE(after.value(key, core::Json()) == before.value(key, core::Json()), key);
@@ -89,6 +89,11 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   DOCTEST_CHECK(!core::exists(out + "/added_tokens.json"));
   DOCTEST_CHECK(core::read_text(out + "/chat_template.jinja") == kFiles.at("chat_template.jinja"));
   DOCTEST_CHECK(exported(source.path, out));
+  // A README.md that another program wrote stays.
+  fs::create_directory(folder / "described");
+  overwrite(folder / "described/README.md", "own words");
+  DOCTEST_CHECK(!exported(source.path, folder / "described"));
+  DOCTEST_CHECK(core::read_text(folder / "described/README.md") == "own words");
   // A user's file is not a file of the export.
   fs::create_directory(folder / "mine");
   overwrite(folder / "mine/generation_config.json", "{}");
