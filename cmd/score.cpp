@@ -12,6 +12,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "core/build_info.h"
 #include "core/destination.h"
 #include "core/error.h"
 #include "core/io.h"
@@ -70,6 +71,7 @@ int score(ScoreOptions options, const cli::Context& context) {
   if (report) {
     auto figures = totals.figures();
     figures["signature"] = answerer.signature(requests.digest());
+    figures["revision"] = core::build::kGit;
     report->write(cli::format_report(context, figures));
     report->commit();
   } else {

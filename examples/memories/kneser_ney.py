@@ -102,8 +102,9 @@ def estimate(order, text, arpa):
 
 def table(path):
     with open(path, encoding="utf-8") as file:
-        names = file.readline().rstrip("\n").split("\t")
-        return names, [dict(zip(names, line.rstrip("\n").split("\t"))) for line in file]
+        lines = (line.rstrip("\n").split("\t") for line in file if not line.startswith("#"))
+        names = next(lines)
+        return names, [dict(zip(names, line)) for line in lines]
 
 
 def losses_of(arpa, name):

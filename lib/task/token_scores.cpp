@@ -53,8 +53,10 @@ std::string escape_text(std::string_view bytes) {
   return text;
 }
 
-TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources)
+TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources,
+                                   const std::string& origin)
     : sink_(sink) {
+  if (!origin.empty()) sink_.write("# " + origin + "\n");
   std::string heading = "position\tdocument\ttoken\ttext\thead\tjoint";
   for (const auto& source : sources) heading += "\t" + source;
   sink_.write(heading + "\tnats\n");
@@ -106,13 +108,15 @@ bool TokenScoreReader::read_line() {
 }
 
 void TokenScoreReader::read_heading() {
-  if (!read_line()) fail(Code::bad_data, "{}: is empty; not a --per-token file", name());
+  do {
+    if (!read_line()) fail(Code::bad_data, "{}: has no heading; not a --per-token file", name());
+  } while (line_.starts_with('#'));
   const auto find = [&](std::string_view wanted) {
     const auto columns = static_cast<std::size_t>(std::count(line_.begin(), line_.end(), '\t')) + 1;
     for (std::size_t i = 0; i < columns; ++i)
       if (field(line_, i) == wanted) return i;
-    fail(Code::bad_data, "{}:1: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
-         wanted);
+    fail(Code::bad_data, "{}:{}: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
+         line_number_, wanted);
   };
   position_ = find("position"), document_ = find("document"), token_ = find("token");
   nats_ = find("nats");

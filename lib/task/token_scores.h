@@ -2,6 +2,7 @@
 // Reads and writes the per-token file of eval-ppl, which has one line per scored token, for people,
 // plots and compare-ppl.
 //
+//   # eval-ppl 0.1.0 (git 1a2b3c4) data:...|model:...|...   (program, revision, signature)
 //   position document token text head joint SOURCE... nats   (tab-separated, with a header line;
 //   the writer names the sources: memory cache unigram stores ngrams with)
 //
@@ -36,9 +37,10 @@ std::string escape_text(std::string_view bytes);
 /// A TokenScoreWriter writes the header line and the lines.
 class TokenScoreWriter {
  public:
-  /// Writes the header line. The sink must outlive the writer. `sources` are the names of
-  /// TokenScore::sources.
-  explicit TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources = {});
+  /// Writes `origin`, unless empty, behind "# ", and the header line. The sink must outlive the
+  /// writer. `sources` are the names of TokenScore::sources.
+  explicit TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources = {},
+                            const std::string& origin = {});
   void write(const TokenScore& score);
 
  private:
@@ -50,7 +52,8 @@ class TokenScoreWriter {
 /// document, token and nats. Throws Error{bad_data}, naming file and line.
 class TokenScoreReader {
  public:
-  /// Reads the header line. The source must outlive the reader.
+  /// Reads the header line and skips lines before it that begin with #. The source must outlive the
+  /// reader.
   explicit TokenScoreReader(core::ByteSource& source);
   /// Reads the next line into position, document, token and nats; returns false at the end.
   bool next(TokenScore& score);

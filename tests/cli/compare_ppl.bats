@@ -192,6 +192,22 @@ EOF
   [ "$(wc -l <a2.tsv)" -eq 1201 ]
 }
 
+@test "the line that names program and signature is not compared" {
+  sed '1i # eval-ppl 0.1.0 (git 1a2b3c4) data:4be1c2d90f3a' a.tsv >of_a
+  sed '1i # eval-ppl 0.2.0 (git 5d6e7f8-dirty) data:4be1c2d90f3a' better.tsv >of_better
+  compare-ppl of_a of_better >named
+  compare-ppl a.tsv better.tsv | cmp - named
+  compare-ppl of_a better.tsv | cmp - named
+  tail -n +3 of_a >headless
+  run compare-ppl headless of_a
+  [ "$status" -eq 65 ]
+  [[ $output == *"headless:1: has no column"* ]]
+  sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' of_better >other
+  run compare-ppl a.tsv other
+  [ "$status" -eq 65 ]
+  [[ $output == *"a.tsv:6: has token "*"other:7 has token 999"* ]]
+}
+
 @test "files of different tokens are refused by name and line" {
   sed '7s/\t0\t[0-9]*\t/\t0\t999\t/' better.tsv >other.tsv
   run compare-ppl a.tsv other.tsv

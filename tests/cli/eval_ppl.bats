@@ -119,11 +119,13 @@ EOF
 
 @test "--per-token has a line for each scored token, and they sum to the loss" {
   eval-ppl -m model --json --memory local --cache 50 --reset document --per-token scores.tsv test.shard.zst >figures
+  [ "$(head -n 1 scores.tsv)" = "# $(eval-ppl --version) $(field signature <figures)" ]
+  [[ $(eval-ppl --version) == *"(git $(field revision <figures))" ]]
   python3 - "$(cat figures)" scores.tsv <<'EOF'
 import json, sys
 r = json.loads(sys.argv[1])
 rows = [line.rstrip("\n").split("\t") for line in open(sys.argv[2])]
-heading, rows = rows[0], rows[1:]
+heading, rows = rows[1], rows[2:]
 assert heading == "position document token text head joint memory cache unigram stores ngrams ensemble nats".split()
 assert len(rows) == r["tokens"]
 assert abs(sum(float(x[-1]) for x in rows) / len(rows) - r["loss"]) < 1e-9
@@ -136,7 +138,7 @@ EOF
   eval-ppl -q -m model --memory local --combine interpolate --cache 50 --per-token zeros.tsv test.shard.zst -o /dev/null
   python3 - zeros.tsv <<'EOF'
 import math, sys
-rows = [line.split("\t") for line in open(sys.argv[1])][1:]
+rows = [line.split("\t") for line in open(sys.argv[1])][2:]
 for column in 6, 7:
     values = [row[column] for row in rows]
     assert "inf" in values, column
@@ -145,7 +147,7 @@ assert all(math.isfinite(float(row[-1])) for row in rows)
 EOF
   compare-ppl --json zeros.tsv zeros.tsv >same
   [ "$(field difference <same)" = 0.0 ]
-  [ "$(field tokens <same)" -eq $(($(wc -l <zeros.tsv) - 1)) ]
+  [ "$(field tokens <same)" -eq $(($(wc -l <zeros.tsv) - 2)) ]
 }
 
 @test "--by: tables by frequency, position and document" {
@@ -328,7 +330,7 @@ EOF
     eval-ppl -q -m model $options --per-token learned.tsv test.shard.zst -o /dev/null
     python3 - "$options" <<'END'
 import math, sys
-heading, *lines = (line.rstrip("\n").split("\t") for line in open("learned.tsv", encoding="utf-8"))
+_, heading, *lines = (line.rstrip("\n").split("\t") for line in open("learned.tsv", encoding="utf-8"))
 own = [name for name in ("cache", "unigram") if "--" + name in sys.argv[1]]
 n, given = 2 + len(own), 0.05 * len(own)
 first = [0.05 * (1 - given), 0.95 * (1 - given)] + [0.05] * len(own)

@@ -204,8 +204,8 @@ END
   eval-ppl -q -m model --cache 30 --memory-weights constant --per-token without.tsv --json test.shard.zst >without
   python3 - <<'END'
 import json, math
-rows = [line.split("\t") for line in open("with.tsv")][1:]
-bare = [line.split("\t") for line in open("without.tsv")][1:]
+rows = [line.split("\t") for line in open("with.tsv")][2:]
+bare = [line.split("\t") for line in open("without.tsv")][2:]
 assert len(rows) == len(bare) > 500
 for row, other in zip(rows, bare):
     p = 0.7 * math.exp(-float(other[-1])) + 0.3 * math.exp(-float(row[10]))
@@ -260,7 +260,7 @@ END
   python3 - <<'END'
 import json
 sums = {}
-for line in list(open("scores.tsv"))[1:]:
+for line in list(open("scores.tsv"))[2:]:
     row = line.split("\t")
     sums[int(row[1])] = sums.get(int(row[1]), 0) - float(row[-1])
 for i, line in enumerate(open("scores")):

@@ -37,7 +37,7 @@ refused() {
   eval-ppl -q -m model --window 48 --stride 20 --ensemble other:0.3 --ensemble lstm:0.2 --per-token abc.tsv --json test.shard.zst >figures
   python3 - <<'END'
 import csv, json, math
-column = lambda name: [float(row["nats"]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
+column = lambda name: [float(row["nats"]) for row in csv.DictReader((line for line in open(name) if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE)]
 a, b, c, abc = map(column, ("a.tsv", "b.tsv", "c.tsv", "abc.tsv"))
 assert len(a) == len(abc) > 700
 for x, y, z, m in zip(a, b, c, abc):
@@ -56,7 +56,7 @@ END
   eval-ppl -q -m first --window 100 --ensemble model:0.4 --per-token ab.tsv test.shard.zst -o /dev/null
   python3 - <<'END'
 import csv, math
-column = lambda name, of="nats": [float(row[of]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
+column = lambda name, of="nats": [float(row[of]) for row in csv.DictReader((line for line in open(name) if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE)]
 a, b, ab, own = column("a.tsv"), column("b.tsv"), column("ab.tsv"), column("ab.tsv", "ensemble")
 for x, y, m, z in zip(a, b, ab, own):
     assert abs(m + math.log(0.6 * math.exp(-x) + 0.4 * math.exp(-y))) < 1e-9
@@ -69,7 +69,7 @@ END
   refused 64 "give --window 64" eval-ppl -m lstm --protocol llama.cpp --ensemble model:0.5 test.shard.zst
   eval-ppl -q -m lstm --protocol llama.cpp --window 64 --ensemble model:0.5 --per-token halves.tsv test.shard.zst -o /dev/null
   [ "$(wc -l <halves.tsv)" -gt 300 ]
-  ! cut -f "$(head -n 1 halves.tsv | tr '\t' '\n' | grep -nx ensemble | cut -d : -f 1)" halves.tsv | grep -x -e - || false
+  ! cut -f "$(sed -n 2p halves.tsv | tr '\t' '\n' | grep -nx ensemble | cut -d : -f 1)" halves.tsv | grep -x -e - || false
   eval-ppl -q -m lstm --protocol hf --ensemble model:0.5 test.shard.zst -o /dev/null
 }
 
@@ -79,7 +79,7 @@ END
   eval-ppl -q "${all[@]}" --per-token all.tsv test.shard.zst --json >whole
   python3 - <<'END'
 import csv, math
-rows = list(csv.DictReader(open("all.tsv"), delimiter="\t", quoting=csv.QUOTE_NONE))
+rows = list(csv.DictReader((line for line in open("all.tsv") if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE))
 for row in rows:
     p = {name: None if row[name] == "-" else math.exp(-float(row[name])) for name in ("joint", "cache", "stores", "ngrams", "ensemble")}
     seen = lambda name: p["joint"] if p[name] is None else p[name]
@@ -174,7 +174,7 @@ END
   eval-ppl -q -j 1 -m model --ensemble other:0.5 --ensemble-temperature 1000000 --per-token ab.tsv --json test.shard.zst >figures
   python3 - <<'END'
 import csv, json, math
-column = lambda name: [float(row["nats"]) for row in csv.DictReader(open(name), delimiter="\t", quoting=csv.QUOTE_NONE)]
+column = lambda name: [float(row["nats"]) for row in csv.DictReader((line for line in open(name) if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE)]
 for x, m in zip(column("a.tsv"), column("ab.tsv"), strict=True):
     assert abs(m + math.log(0.5 * math.exp(-x) + 0.5 / 256)) < 1e-3, (x, m)
 assert "|ensemble-temperature:1" in json.load(open("figures"))["signature"]
@@ -191,7 +191,7 @@ END
 import csv, json
 figures = json.load(open("figures"))
 assert figures["loss"] <= figures["gate"]["constant_loss"] + 1e-6, figures
-nats = {int(row["position"]): float(row["nats"]) for row in csv.DictReader(open("gates.tsv"), delimiter="\t", quoting=csv.QUOTE_NONE)}
+nats = {int(row["position"]): float(row["nats"]) for row in csv.DictReader((line for line in open("gates.tsv") if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE)}
 given = 0
 for line in map(json.loads, open("lines")):
     if "nats" in line:

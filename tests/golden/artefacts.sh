@@ -136,7 +136,7 @@ for name in sys.argv[1:]: print(name, line.get(name))' "$@"
 # columns NAME...: of a table with a heading on stdin.
 columns() {
   python3 -c 'import csv, sys
-for row in csv.DictReader(sys.stdin, delimiter="\t", quoting=csv.QUOTE_NONE): print(*(row[name] for name in sys.argv[1:]))' "$@"
+for row in csv.DictReader((line for line in sys.stdin if line[0] != "#"), delimiter="\t", quoting=csv.QUOTE_NONE): print(*(row[name] for name in sys.argv[1:]))' "$@"
 }
 loss() { eval-ppl -q -j 1 --window 16 --json "$@" held-out | fields loss; }
 

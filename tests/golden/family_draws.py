@@ -157,8 +157,9 @@ def own_nll(path, shard):
     done = run("eval-ppl", "-m", path, "--window", "64", "--memory", "none", "--per-token", table, "--force", shard)
     if done.returncode != 0:
         return f"exit {done.returncode}: " + done.stderr.strip().split("\n")[-1], done.stderr
-    with open(table) as lines:
-        names = lines.readline().split("\t")
+    with open(table) as file:
+        lines = (line for line in file if not line.startswith("#"))
+        names = next(lines).split("\t")
         return [float(line.split("\t")[names.index("head")]) for line in lines], done.stderr
 
 

@@ -62,10 +62,15 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
 }
 
 std::string to_text(const PartRecord& record) {
-  core::OrderedJson line{{"part", record.part.index + 1},  {"parts", record.part.count},
-                         {"groups", record.groups},        {"signature", record.signature},
-                         {"tokens", record.totals.tokens}, {"bytes", record.totals.bytes},
-                         {"words", record.totals.words},   {"nats", record.nats}};
+  core::OrderedJson line{{"part", record.part.index + 1},
+                         {"parts", record.part.count},
+                         {"groups", record.groups},
+                         {"signature", record.signature},
+                         {"revision", record.revision},
+                         {"tokens", record.totals.tokens},
+                         {"bytes", record.totals.bytes},
+                         {"words", record.totals.words},
+                         {"nats", record.nats}};
   if (const auto& searches = record.totals.searches)
     line["searches"] = {searches->made, searches->followed, searches->skipped};
   if (const auto& gates = record.totals.gates) {
@@ -83,6 +88,8 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
   record.part.index = core::get<std::int64_t>(line, "part", origin) - 1;
   record.part.count = core::get<std::int64_t>(line, "parts", origin);
   record.signature = core::get<std::string>(line, "signature", origin);
+  record.revision =
+      line.contains("revision") ? core::get<std::string>(line, "revision", origin) : "unknown";
   record.totals.tokens = core::get<std::uint64_t>(line, "tokens", origin);
   record.totals.bytes = core::get<double>(line, "bytes", origin);
   record.totals.words = core::get<double>(line, "words", origin);
@@ -105,6 +112,7 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
 core::OrderedJson PartsSum::figures() const {
   core::OrderedJson figures = infer::figures(totals);
   figures["signature"] = signature;
+  figures["revision"] = fmt::format("{}", fmt::join(revisions, ","));
   return figures;
 }
 
@@ -139,6 +147,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.totals.tokens;
+    sum.revisions.insert(record.revision);
     add_gates(sum.totals, record);
   }
   sum.totals.bytes = last.totals.bytes;

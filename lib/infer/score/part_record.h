@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/build_info.h"
 #include "core/json.h"
 #include "core/launcher.h"
 #include "core/options.h"
@@ -13,9 +14,10 @@
 
 namespace infer {
 
-/// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "tokens": N, "bytes": X,
-/// "words": X, "nats": [...], "hash": XXH3-128 of the line without it}; optionally "searches":
-/// [made, followed, skipped], "worse": N, "compared": true, "constant_nats": [...]
+/// {"part": 1, "parts": 8, "groups": [begin, end, of], "signature": "...", "revision": "1a2b3c4",
+/// "tokens": N, "bytes": X, "words": X, "nats": [...], "hash": XXH3-128 of the line without it};
+/// optionally "searches": [made, followed, skipped], "worse": N, "compared": true,
+/// "constant_nats": [...]
 struct PartRecord {
   core::Part part;
   std::array<std::int64_t, 3> groups = {};  ///< of windows that share a forward pass: see
@@ -23,7 +25,8 @@ struct PartRecord {
   std::string signature;                    ///< see report.h
   Totals totals = {};        ///< of this part, but bytes and words of all parts together
   std::vector<double> nats;  ///< for each window, in the order in which one process adds them
-  std::vector<double> constant_nats = {};  ///< for each window, with gates
+  std::vector<double> constant_nats = {};    ///< for each window, with gates
+  std::string revision = core::build::kGit;  ///< git revision of the build; parts may differ
 };
 
 /// Options that select one part, or the sum of all parts.
@@ -47,8 +50,9 @@ PartRecord parse_part(const std::string& line, const std::string& origin);
 struct PartsSum {
   Totals totals;  ///< bit-identical to those of one process; without seconds
   std::string signature;
+  std::set<std::string> revisions;
 
-  core::OrderedJson figures() const;  ///< see report.h; includes the signature
+  core::OrderedJson figures() const;  ///< see report.h; includes signature and revisions
 };
 /// A part's record as text, and its name in messages.
 struct NamedLine {

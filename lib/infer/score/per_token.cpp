@@ -1,9 +1,12 @@
 #include "infer/score/text_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "core/build_info.h"
 #include "core/io.h"
 #include "task/token_scores.h"
 #include "text/formats/tokenizer_json.h"
@@ -22,9 +25,12 @@ std::vector<std::string> columns_of_kinds() {
 /// appears complete at commit() or not at all. `data` must outlive the object.
 class PerToken : public TextReport {
  public:
-  PerToken(const std::string& path, const shard::Dataset& data, const MemoryPlan& memory)
+  PerToken(const std::string& path, const shard::Dataset& data, const MemoryPlan& memory,
+           const std::string& signature)
       : out_(path),
-        writer_(out_, columns_of_kinds()),
+        writer_(out_, columns_of_kinds(),
+                fmt::format("eval-ppl {} (git {}) {}", core::build::kVersion, core::build::kGit,
+                            signature)),
         documents_(data.documents()),
         memory_(memory),
         mixture_(memory) {
@@ -81,8 +87,8 @@ class PerToken : public TextReport {
 }  // namespace
 
 std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard::Dataset& data,
-                                           const MemoryPlan& memory) {
-  return std::make_unique<PerToken>(path, data, memory);
+                                           const MemoryPlan& memory, const std::string& signature) {
+  return std::make_unique<PerToken>(path, data, memory, signature);
 }
 
 }  // namespace infer

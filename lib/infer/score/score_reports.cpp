@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/build_info.h"
 #include "core/destination.h"
 #include "core/error.h"
 #include "infer/score/report.h"
@@ -68,7 +69,7 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
   if (!options.retrieval_at.empty())
     reports_.push_back(retrieval_accuracy(options.retrieval_at, memory.entries()));
   if (!options.per_token.empty())
-    reports_.push_back(per_token_file(options.per_token, data, memory));
+    reports_.push_back(per_token_file(options.per_token, data, memory, evaluation.signature(data)));
   if (!options.timings.empty()) timings_.emplace(options.timings);
   if (options.retrieve_log.empty()) return;
   if (!evaluation.retrieves()) core::fail(core::Code::usage, "--retrieve-log: requires --retrieve");
@@ -96,6 +97,7 @@ core::OrderedJson Reports::figures(const Totals& totals) const {
   core::OrderedJson figures = infer::figures(totals);
   for (const auto& report : reports_) report->add_to(figures);
   figures["signature"] = evaluation_.signature(data_);
+  figures["revision"] = core::build::kGit;
   return figures;
 }
 

@@ -43,7 +43,8 @@ class Reports {
 
   /// Scores all data; `progress` receives the tokens so far.
   Totals score(const std::function<void(std::uint64_t)>& progress);
-  /// Returns the results of report.h, "retrieval" if requested, and the signature.
+  /// Returns the results of report.h, "retrieval" if requested, the signature, and the git revision
+  /// of this build.
   core::OrderedJson figures(const Totals& totals) const;
   /// Returns the rows of the table; empty unless requested.
   std::vector<core::OrderedJson> rows() const;

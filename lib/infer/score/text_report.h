@@ -39,9 +39,10 @@ std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data);
 std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tokens);
 
 /// Writes a line (task/token_scores.h) for each token of each block, in the given order. The file
-/// appears complete at commit() or not at all. `data` must outlive the report.
+/// appears complete at commit() or not at all. `data` must outlive the report. The first line names
+/// this build and the signature.
 std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard::Dataset& data,
-                                           const MemoryPlan& memory);
+                                           const MemoryPlan& memory, const std::string& signature);
 
 /// Counts how often the next token is the label of one of the nearest datastore entries: the figure
 /// "retrieval", [{"k", "share"}, ...]. `at`: numbers of neighbours, each from 1 to `k` of the

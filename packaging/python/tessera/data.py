@@ -188,7 +188,7 @@ def _number(text: str) -> Any:
 
 
 def read_table(path: PathLike, text: Iterable[str] = ()) -> Table:
-    """JSON lines, or a file of tabs whose first line names the columns, as a table.
+    """JSON lines, or a file of tabs whose first line names the columns, as a table. Lines before that which begin with # are skipped.
 
     A column that holds a text anywhere is one of texts; those named in ``text`` always are.
     """
@@ -198,11 +198,12 @@ def read_table(path: PathLike, text: Iterable[str] = ()) -> Table:
     lines = content.split("\n")
     if lines and not lines[-1]:
         lines.pop()
-    if not lines:
+    first = next((i for i, line in enumerate(lines) if not line.startswith("#")), None)
+    if first is None:
         raise ValueError(f"{path}: empty")
-    names = lines[0].split("\t")
-    rows = [line.split("\t") for line in lines[1:]]
-    for number, row in enumerate(rows, 2):
+    names = lines[first].split("\t")
+    rows = [line.split("\t") for line in lines[first + 1 :]]
+    for number, row in enumerate(rows, first + 2):
         if len(row) != len(names):
             raise ValueError(f"{path}:{number}: {len(row)} columns, not {len(names)}")
     columns: Dict[str, Any] = {}

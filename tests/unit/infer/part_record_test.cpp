@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "core/io.h"
+#include "core/json.h"
+#include "core/sealed_json.h"
 #include "unit/thrown.h"
 
 namespace {
@@ -52,7 +54,15 @@ DOCTEST_TEST_CASE("the sum of parts adds nats in their order, and has the signat
     infer::sum_parts({{"a", infer::to_text(a)}, {"b", infer::to_text(b)}});
   };
   sum_of(one, two);
+  // Builds are named, not compared. Records of builds that named none are read.
   auto other = two;
+  other.revision = "1234567";
+  auto nameless = core::parse_json(infer::to_text(one), "a");
+  nameless.erase("revision"), nameless.erase("hash");
+  const auto builds = infer::sum_parts(
+      {{"a", core::dump(core::sealed(core::OrderedJson(nameless)))}, {"b", infer::to_text(other)}});
+  DOCTEST_CHECK(builds.figures()["revision"] == "1234567,unknown");
+  other = two;
   other.groups = {5, 9, 9};  // of larger batches
   DOCTEST_CHECK(thrown([&] { sum_of(one, other); }).names("has other boundaries"));
   other = one, other.groups = {0, 4, 10};

@@ -47,6 +47,24 @@ DOCTEST_TEST_CASE("text of tokens never breaks a line") {
   }
 }
 
+DOCTEST_TEST_CASE("lines before the heading that begin with # are skipped and counted") {
+  core::MemorySink sink;
+  task::TokenScore written;
+  written.token = 7, written.sources = {1};
+  task::TokenScoreWriter(sink, {"cache"}, "eval-ppl 0.1.0 (git 1) data:2").write(written);
+  DOCTEST_CHECK(sink.text().starts_with("# eval-ppl 0.1.0 (git 1) data:2\nposition\t"));
+  const std::string text = "# more\n" + std::string(sink.text());
+  core::MemorySource source(text, "a.tsv");
+  task::TokenScoreReader reader(source);
+  task::TokenScore score;
+  DOCTEST_REQUIRE(reader.next(score));
+  DOCTEST_CHECK(score.token == 7);
+  DOCTEST_CHECK(reader.line() == 4);
+  DOCTEST_CHECK(!reader.next(score));
+  DOCTEST_CHECK(has(thrown("# a\nposition\tnats\n"), "a.tsv:2: has no column"));
+  DOCTEST_CHECK(has(thrown("# a\n"), "has no heading"));
+}
+
 DOCTEST_TEST_CASE("what is written is read") {
   std::vector<task::TokenScore> rows;
   for (std::uint32_t i = 0; i < 9000; ++i)
@@ -79,7 +97,7 @@ DOCTEST_TEST_CASE("what is written is read") {
 DOCTEST_TEST_CASE("a damaged file is named with its line") {
   const std::string heading = "position\tdocument\ttoken\tnats\n";
   DOCTEST_CHECK(thrown(heading + "1\t0\t5\t2.5\n").empty());
-  DOCTEST_CHECK(has(thrown(""), "a.tsv: is empty"));
+  DOCTEST_CHECK(has(thrown(""), "a.tsv: has no heading"));
   DOCTEST_CHECK(has(thrown("position\ttoken\n"), "a.tsv:1: has no column \"document\""));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\t5\n"), "a.tsv:2: nats '' is not a number"));
   DOCTEST_CHECK(has(thrown(heading + "1\t0\tx\t2\n"), "a.tsv:2: token 'x'"));
