@@ -40,7 +40,7 @@ std::string card_text(const std::string& name, const Loaded& loaded, const core:
                                   {"targets", "targets of a teacher"},
                                   {"from", "base model"}})
     if (training != facts.end() && training->is_object() && training->contains(key))
-      if (const auto hash = (*training)[key]; hash.is_string() && hash != "")
+      if (const auto hash = (*training)[key]; hash.is_string() && !hash.get<std::string>().empty())
         text += fmt::format("- {}: {}\n", what, hash.get<std::string>());
   text += "\n## Training\n\n" + block(facts);
   if (!results.empty())
