@@ -21,6 +21,7 @@ model=${MODEL:-$work/model}
   \"intermediate_size\": $((width * 3)), \"num_hidden_layers\": $layers, \"num_attention_heads\": 12, \"num_key_value_heads\": 12}"
 tokenizer=()
 [ -n "${MODEL:-}" ] || tokenizer=(-t bytes)
+: >"$work/log"
 serve -m "$model" "${tokenizer[@]}" --dtype "${DTYPE:-float32}" -j "${THREADS:-$(nproc)}" --max-tokens 1000000 --connections 128 --port 0 2>"$work/log" &
 server=$!
 until grep -q 'listening on' "$work/log"; do kill -0 "$server" && sleep 0.2; done
