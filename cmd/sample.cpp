@@ -18,6 +18,7 @@
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
 #include "infer/loops/make_engine.h"
+#include "infer/windows/turn_passages.h"
 #include "model/adapter.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
@@ -29,6 +30,7 @@ struct SampleOptions {
   infer::PromptOptions prompts;
   infer::OutputOptions output;
   infer::GeneratorOptions generator;
+  infer::TurnOptions turns;
   infer::MemoryOptions memory;
   nn::DeviceOptions compute;
   nn::GraphOptions graph;
@@ -43,6 +45,7 @@ struct SampleOptions {
     generator.fields(f);
     generator.reach.fields(f);
     generator.retrieve.fields(f);
+    turns.fields(f);
     memory.fields(f);
     f("memory-weights-follow", memory.weights_follow,
       "update learned interpolation weights on generated tokens too, not only on the prompt");
@@ -90,7 +93,9 @@ int write_samples(SampleOptions options, const cli::Context& context) {
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  auto prompts = options.prompts.open(context.given, options.model);
+  auto prompts = options.prompts.open(
+      context.given, options.model,
+      options.turns.settle(settings.retrieve, options.prompts.chat, context.given));
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(load(options, device), settings, options.memory, device,
                              options.graph.on());

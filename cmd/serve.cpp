@@ -101,6 +101,7 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
   ::mallopt(M_ARENA_MAX, 1);
   options.completer.memory.flags = context.flags;
   options.completer.generator.seed = static_cast<std::uint64_t>(context.seed);
+  options.completer.memory.answers = true;
   infer::Completer completer(options.completer);
   cli::note(context, completer.window_note());
   api_for.cite = options.completer.generator.cite;

@@ -79,6 +79,27 @@ setup() {
   [ "$stderr" = 'sample: talk.jsonl:1: messages: content: takes a text, or a list of {"type": "text", "text"}' ]
 }
 
+@test "sample --chat --retrieve: passages are part of the last turn, by a template, and --json names them" {
+  printf 'the boiler hums\nthe green shed\n' >notes
+  tokenize -q -t bytes --format lines notes -o notes.shard
+  bm25-search build -q notes.shard -o notes.bm25
+  echo '{{ passages[0] }}! {{ question }}' >form
+  flags=(-q -m model --chat --temperature 0 --max-tokens 9 --json)
+  sample "${flags[@]}" --retrieve notes.bm25 --retrieve-template form --prompt 'does a green shed hum' >found
+  [ "$(jq -c .retrieved[0].passages[0].passage <found)" = 1 ]
+  sample "${flags[@]}" --prompt 'the green shed! does a green shed hum' >written
+  [ "$(field text <found)" = "$(field text <written)" ]
+  [ "$(field prompt <found)" = "$(field prompt <written)" ]
+  sample "${flags[@]}" --retrieve notes.bm25 --prompt 'who are you' >unknown
+  sample "${flags[@]}" --prompt 'who are you' | cmp - unknown
+  run --separate-stderr sample "${flags[@]}" --retrieve-k 2 --prompt hi
+  [ "$status" -eq 64 ]
+  [ "$stderr" = 'sample: --retrieve-k: requires --chat and --retrieve' ]
+  run --separate-stderr sample "${flags[@]}" --retrieve notes.bm25 --retrieve-mix 2 --prompt hi
+  [ "$status" -eq 64 ]
+  [[ $stderr == *'--retrieve-mix: cannot be combined with --chat'* ]]
+}
+
 @test "score: a conversation is a context, by --chat" {
   cat >asked.jsonl <<'LINES'
 {"messages": [{"role": "user", "content": "hi"}], "continuation": "yo"}

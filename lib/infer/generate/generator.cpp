@@ -54,7 +54,9 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
 }
 
 void Generator::remember_by(const MemoryOptions& memory) {
-  const MemoryPlan memories = open_->plan(memory, windows_, loaded_);
+  auto asked = memory;
+  asked.answers = true;
+  const MemoryPlan memories = open_->plan(asked, windows_, loaded_);
   check_memories(memories);
   stores_ = memories.lookup();
   citer_.reset();

@@ -17,6 +17,9 @@ std::string json_line(const Prompt& prompt, const Sample& sample) {
   if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
   if (auto spans = to_json(sample.spans); !spans.empty()) json["spans"] = std::move(spans);
   if (!sample.retrieved.empty()) json["retrieved"] = sample.retrieved;
+  if (!prompt.passages.empty())
+    json["retrieved"] =
+        core::OrderedJson::array({core::OrderedJson{{"token", 0}, {"passages", prompt.passages}}});
   const std::string line = core::dump(json) + "\n";
   return prompt.id ? core::with_member("id", *prompt.id, line) : line;
 }

@@ -91,7 +91,7 @@ void PromptReader::answered(const std::string& text) {
 }
 
 void PromptReader::say(Prompt& prompt, core::OrderedJson messages) const {
-  prompt.text = chat_->prompt(std::move(messages), system_, prompt.origin);
+  prompt.text = chat_->prompt(std::move(messages), system_, prompt.origin, &prompt.passages);
   prompt.whole = true;
 }
 
@@ -163,8 +163,8 @@ void PromptOptions::fields(core::FieldList& f) {
   f("system", system, "--chat: system message before each conversation");
 }
 
-PromptReader PromptOptions::open(const std::set<std::string>& given,
-                                 const std::string& folder) const {
+PromptReader PromptOptions::open(const std::set<std::string>& given, const std::string& folder,
+                                 text::Chat::Revision revision) const {
   using core::Code;
   if (given.count("system") > 0 && !chat) core::fail(Code::usage, "--system: requires --chat");
   if (chat)
@@ -174,7 +174,10 @@ PromptReader PromptOptions::open(const std::set<std::string>& given,
                    "--{}: cannot be combined with --chat, whose template makes the whole text",
                    name);
   PromptReader reader = open_plain(given);
-  if (chat) reader.talk(model::chat_of(folder), system);
+  if (!chat) return reader;
+  auto own = model::chat_of(folder);
+  own.revise_by(std::move(revision));
+  reader.talk(std::move(own), system);
   return reader;
 }
 

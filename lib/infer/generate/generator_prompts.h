@@ -26,6 +26,7 @@ struct Prompt {
   std::optional<double> temperature;
   std::optional<std::uint64_t> seed;  ///< makes the texts independent of the prompt's index
   std::optional<bool> special;        ///< see GeneratorOptions
+  core::OrderedJson passages = {};    ///< those that a turn was given; see TurnPassages
   bool whole = false;  ///< rendered by a chat template: special tokens are parsed, and no BOS token
                        ///< is added
 };
@@ -82,9 +83,10 @@ struct PromptOptions {
   void fields(core::FieldList& f);
 
   /// Opens the text of --prompt if `given`, else the file (none: stdin). With `chat`, uses the chat
-  /// template of `folder`. Throws Error{usage} for both inputs and for options that conflict with
-  /// `chat`, and the errors of model::chat_of().
-  PromptReader open(const std::set<std::string>& given, const std::string& folder) const;
+  /// template of `folder` and its `revision`, if it is set. Throws Error{usage} for both inputs and
+  /// for options that conflict with `chat`, and the errors of model::chat_of().
+  PromptReader open(const std::set<std::string>& given, const std::string& folder,
+                    text::Chat::Revision revision = {}) const;
 
  private:
   PromptReader open_plain(const std::set<std::string>& given) const;

@@ -118,6 +118,7 @@ struct MemoryOptions {
   /// "online", "constant" or "auto" (online if no weight is given or tuned).
   std::string weights = "auto";
   bool in_parts = false;          ///< a text is scored in parts: "auto" is constant
+  bool answers = false;           ///< generates texts: n-grams have weights of their own
   bool weights_follow = false;    ///< online weights also learn from tokens that the model samples
   std::vector<std::string> gate;  ///< fitted gates as texts: see Gate
   std::string tuned_on;  ///< fingerprint of the data on which the parameters were tuned, for the

@@ -207,6 +207,16 @@ std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>&
   return index;
 }
 
+// Default weights of texts that are generated: of the lengths with several next tokens, then of
+// those with one. sample(1) says how they were chosen.
+constexpr std::array<double, kNgramBuckets> kAnswerShares = {
+    0, 0, 0.05, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5, 0.5,  // several
+    0, 0, 0.05, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9};
+
+bool answers(const MemoryOptions& o) {
+  return o.answers && o.ngrams.any() && o.ngrams.lambda.open() && o.weights != "online";
+}
+
 class NgramKind : public SourceKind {
  public:
   NgramKind()
@@ -227,9 +237,12 @@ class NgramKind : public SourceKind {
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.ngrams.any(); }
-  bool share_given(const MemoryOptions& o) const override { return !o.ngrams.lambda.open(); }
+  bool share_given(const MemoryOptions& o) const override {
+    return !o.ngrams.lambda.open() || answers(o);
+  }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    plan.ngrams.lambda = o.ngrams.shares(context.open_share(0.1));
+    plan.ngrams.lambda = answers(o) ? std::vector(kAnswerShares.begin(), kAnswerShares.end())
+                                    : o.ngrams.shares(context.open_share(0.1));
     if (o.ngrams.any() && o.ngrams.lambda.gated()) plan.gates.sources.push_back(name());
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {

@@ -139,9 +139,13 @@ OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
 
 }  // namespace
 
-std::string Chat::prompt(OrderedJson messages, const std::string& system,
-                         const std::string& origin) const {
+std::string Chat::prompt(OrderedJson messages, const std::string& system, const std::string& origin,
+                         OrderedJson* revised) const {
   messages = checked_messages(std::move(messages), origin);
+  if (revise_) {
+    auto description = revise_(messages);
+    if (revised != nullptr) *revised = std::move(description);
+  }
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
       fail(Code::bad_data, "{}: messages: already begin with a system message; leave --system out",

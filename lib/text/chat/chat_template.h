@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <ctime>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,13 +60,19 @@ class Chat {
   Chat(ChatTemplate chat_template, core::OrderedJson tokens)
       : template_(std::move(chat_template)), tokens_(std::move(tokens)) {}
 
+  /// A Revision changes the messages that prompt() has checked, before it writes them, and returns
+  /// a description of what it changed. Several threads may call it at once.
+  using Revision = std::function<core::OrderedJson(core::OrderedJson& messages)>;
+  void revise_by(Revision revise) { revise_ = std::move(revise); }
+
   /// Returns the text of a conversation up to the point where an answer begins. `messages` is an
   /// array of messages. If `system` is not empty, a system message with this text precedes them.
   /// A "content" that is a list of {"type": "text", "text"} becomes one text with a line for each.
-  /// `origin` names the messages in errors. Throws Error{bad_data} unless `messages` is an array of
-  /// objects with a "role" and such a content, and as ChatTemplate::render() does.
+  /// `origin` names the messages in errors. `revised` receives the description of the revision.
+  /// Throws Error{bad_data} unless `messages` is an array of objects with a "role" and such a
+  /// content, and as ChatTemplate::render() and the revision do.
   std::string prompt(core::OrderedJson messages, const std::string& system,
-                     const std::string& origin) const;
+                     const std::string& origin, core::OrderedJson* revised = nullptr) const;
   /// A Part of a conversation is either an answer of the assistant, from the end of its prompt() to
   /// the end of the turn, or the text between answers. parts() splits a whole conversation into
   /// parts. It throws as prompt() does, and Error{bad_data} for a template that renders a turn
@@ -85,6 +92,7 @@ class Chat {
 
   ChatTemplate template_;
   core::OrderedJson tokens_;  // bos_token and the like
+  Revision revise_ = {};
 };
 
 /// Parses a conversation; members keep their order. Throws Error{bad_data}, naming `origin`.
