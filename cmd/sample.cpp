@@ -131,6 +131,8 @@ int write_samples(SampleOptions options, const cli::Context& context) {
     report->write(cli::format_report(context, totals.figures()));
     report->commit();
   }
+  const auto from = totals.from_memories();
+  if (!from.empty() && (context.json || !settings.cite)) cli::note(context, from);
   if (context.verbose > 0) cli::note(context, totals.summary());
   return 0;
 }

@@ -92,14 +92,14 @@ assert all(line["beside"] == plain[line["number"]] for line in lines if "nats" i
   [ ! -e refused.html ]
 }
 
-@test "a source without a share in any token is named" {
+@test "a source that gives less than 1 % of the text is named" {
   [ -d store ] || skip 'build-datastore is missing'
   run --separate-stderr annotate -m model -t bytes --datastore store --datastore-joint-bias without test.shard.zst -o none.html
   [ "$status" -eq 0 ]
-  [[ $stderr == *"store: has a share of 0 in every token"* ]]
+  [[ $stderr == *"store: gives 0.00 % of the text"* ]]
   run --separate-stderr annotate -m model -t bytes --datastore store --combine interpolate test.shard.zst -o some.html
   [ "$status" -eq 0 ]
-  [[ $stderr != *"share of 0"* ]]
+  [[ $stderr != *"% of the text"* ]]
 }
 
 @test "in a browser: clicks, keys, colours; stored markup stays text" {

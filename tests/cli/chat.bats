@@ -92,6 +92,9 @@ setup() {
   [ "$(field prompt <found)" = "$(field prompt <written)" ]
   sample "${flags[@]}" --retrieve notes.bm25 --prompt 'who are you' >unknown
   sample "${flags[@]}" --prompt 'who are you' | cmp - unknown
+  printf 'a shed\nwho are you\n' >turns
+  run --separate-stderr sample -m model --chat --max-tokens 9 --retrieve notes.bm25 turns
+  [[ $stderr == *'sample: passages were found for 1 of 2 turns' ]] || { echo "$stderr" && return 1; }
   run --separate-stderr sample "${flags[@]}" --retrieve-k 2 --prompt hi
   [ "$status" -eq 64 ]
   [ "$stderr" = 'sample: --retrieve-k: requires --chat and --retrieve' ]

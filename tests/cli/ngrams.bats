@@ -268,3 +268,23 @@ for i, line in enumerate(open("scores")):
     assert abs(found - sums[i]) < 1e-3 * abs(sums[i]), (i, found, sums[i])
 END
 }
+
+@test "sample says how much of the text n-grams gave, weighted by the length of the match, and whether it was almost nothing" {
+  needs sample
+  write=(-m model -t bytes --ngrams index --temperature 0 --max-tokens 20 --prompt "The cat sat on the mat; cat 13,")
+  run --separate-stderr sample "${write[@]}"
+  [ "$status" -eq 0 ]
+  [ "$output" = " mat 169, and the ca" ]
+  [[ $stderr =~ ^'sample: of 20 tokens, '([0-9.]+)' % from n-grams'$ ]]
+  # The last token before a number is not the only one, so that it counts for 0.5; all others for 0.9 and more.
+  python3 -c 'import sys; sys.exit(not 75 < float(sys.argv[1]) <= 100)' "${BASH_REMATCH[1]}"
+  sample -q "${write[@]}" --cite --json --report figures >cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample-report.json" <figures
+  jq -es '.[0].memories["n-grams"] - ([.[0].citations[].share] | add / 20) | fabs < 1e-6' cited
+  jq -es '.[0].memories == .[1].memories' cited figures
+  run --separate-stderr sample "${write[@]}" --ngrams-lambda 0.001 --cache 30
+  [[ $stderr =~ ^'sample: of 20 tokens, '[0-9.]+' % from cache, 0.'[0-9]' % from n-grams; less than 1 % is almost nothing: '.*' for n-grams'$ ]]
+  run --separate-stderr sample "${write[@]}" --cite
+  [[ $stderr != *"of 20 tokens"* ]]
+}

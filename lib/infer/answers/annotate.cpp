@@ -21,7 +21,7 @@ namespace {
 using core::Code;
 using core::fail;
 
-constexpr double kLeastShown = 5e-5;  // a share that is not 0.0000
+constexpr double kLeastGiven = 0.01;  // less is said
 
 // The stream to annotate: tokens and the ends of documents.
 struct Stream {
@@ -252,14 +252,13 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     if (end < text.tokens.size()) text.tokens[end].begins_document = true;
   if (!options.beside.empty()) compare(options.beside, stream, text);
   for (std::size_t i = 1; i < text.sources.size(); ++i) {
-    const auto shows = [&](const auto& token) {
-      return token.shares.size() > i && token.shares[i] >= kLeastShown;
-    };
-    if (std::none_of(text.tokens.begin(), text.tokens.end(), shows))
-      say(fmt::format(
-          "{}: has a share of 0 in every token; eval-ppl --tune finds a temperature and "
-          "a weight for it",
-          text.sources[i]));
+    double sum = 0;
+    for (const auto& token : text.tokens) sum += token.shares.size() > i ? token.shares[i] : 0;
+    if (const double share = sum / static_cast<double>(text.tokens.size()); share < kLeastGiven)
+      say(
+          fmt::format("{}: gives {:.2f} % of the text, almost nothing; eval-ppl --tune finds a "
+                      "temperature and a weight for it; see tessera-memories(7)",
+                      text.sources[i], 100 * share));
   }
   return text;
 }

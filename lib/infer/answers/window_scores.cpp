@@ -131,7 +131,8 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
     if (wants_.details) {
       const Tensor of_targets =
           log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
-      add_details(log_probs, targets, memory_.source_shares(window, begin, of_targets), *of.to);
+      add_details(log_probs, targets, memory_.source_shares(targets, of_targets, &window, begin),
+                  *of.to);
     }
     for (std::int64_t i = 0; wants_.citer != nullptr && i < end - begin; ++i)
       of.to->cited.push_back(

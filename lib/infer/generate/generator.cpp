@@ -59,6 +59,7 @@ void Generator::remember_by(const MemoryOptions& memory) {
   const MemoryPlan memories = open_->plan(asked, windows_, loaded_);
   check_memories(memories);
   stores_ = memories.lookup();
+  memories_ = memories.given_names();
   citer_.reset();
   const bool first = !session_;  // later memories may have nothing to cite
   if (options_.cite && (first || memories.has(&KindFacts::cites)))
@@ -244,6 +245,31 @@ void Generator::note_passages(std::int64_t row, Sample& sample) const {
                               {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
 }
 
+void Generator::note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const {
+  if (memories_.empty() || !session_->memory().any()) return;
+  std::vector<std::int64_t> tokens;
+  std::vector<double> log_probs;
+  for (const auto& word : words)
+    tokens.push_back(word.drawn.token), log_probs.push_back(word.drawn.log_prob);
+  const auto shares = session_->memory().source_shares(torch::tensor(tokens, torch::kInt64),
+                                                       torch::tensor(log_probs, torch::kFloat64));
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    auto& given = texts[i].sample.given;
+    for (std::size_t j = given.size(); j < memories_.size(); ++j)
+      given.emplace_back(memories_[j], 0);
+    const auto own = shares[static_cast<std::int64_t>(i)].slice(0, -std::ssize(given));
+    for (std::size_t j = 0; j < given.size(); ++j)
+      given[j].second += own[static_cast<std::int64_t>(j)].item<double>();
+  }
+}
+
+core::OrderedJson memories_json(const Sample& sample) {
+  core::OrderedJson json;
+  for (const auto& [memory, tokens] : sample.given)
+    json[memory] = tokens / static_cast<double>(sample.tokens.size());
+  return json;
+}
+
 void Generator::run(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch) {
   const auto each = options_.searches() ? options_.beam : options_.samples;  // rows per prompt
   const auto together = static_cast<std::size_t>(std::max<std::int64_t>(1, options_.batch / each));
@@ -298,6 +324,7 @@ void Generator::step(std::vector<Growing>& texts, Draw& draw, const GeneratorCal
   std::vector<std::vector<std::int64_t>> guesses;
   std::vector<Growing> rest;
   count(texts.size(), watch);
+  note_memories(words, texts);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& text = texts[i];
     const auto row = static_cast<std::int64_t>(i);

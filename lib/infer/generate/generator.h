@@ -43,9 +43,15 @@ struct Sample {
   std::vector<CitedToken> cited;      ///< for each token, with options.cite
   std::vector<TakenSpan> spans = {};  ///< all proposed spans
   std::int64_t reused = 0;            ///< tokens of the prompt that were not read again
+  /// Tokens that each of Generator::memories() gave: the sum over the tokens of the fraction of
+  /// their probability. Empty for beams.
+  std::vector<std::pair<std::string, double>> given = {};
   /// Passages before the text: {token, passages} for each search; empty for beams.
   core::OrderedJson retrieved = core::OrderedJson::array();
 };
+
+/// Returns {NAME: the fraction of the text that the memory gave}; null for none.
+core::OrderedJson memories_json(const Sample& sample);
 
 /// A generated token of a text.
 struct GrownToken {
@@ -137,6 +143,8 @@ class Generator {
   SearchCounts searches() const { return session_->searches(); }
   /// Returns the number of prompts' tokens that were computed before and not read again.
   std::uint64_t reused() const { return reused_; }
+  /// Returns the names of the memories beside the model's own, local and long.
+  const std::vector<std::string>& memories() const { return memories_; }
   std::int64_t window() const { return window_; }
   /// Return notes about the window: window_note() if it exceeds the model's positions,
   /// long_prompts_note() if prompts exceeded the window.
@@ -211,6 +219,7 @@ class Generator {
                              std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorCallbacks& watch);
   void note_passages(std::int64_t row, Sample& sample) const;
+  void note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const;
 
   model::Loaded loaded_;
   GeneratorOptions options_;
@@ -235,6 +244,7 @@ class Generator {
   RetrievePlan retrieve_;
   std::shared_ptr<OpenMemories> open_;
   std::shared_ptr<const Stores> stores_;  // in use
+  std::vector<std::string> memories_;     // names
   bool record_;
   std::uint64_t prompts_ = 0, tokens_ = 0, reused_ = 0;
   std::unique_ptr<Refilled> refilled_;  // of step(); null: not begun

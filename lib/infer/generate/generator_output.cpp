@@ -14,6 +14,7 @@ std::string json_line(const Prompt& prompt, const Sample& sample) {
   json["tokens"] = sample.tokens;
   json["log_prob"] = sample.log_prob;
   json["finish"] = name_of(sample.finish);
+  if (!sample.given.empty()) json["memories"] = memories_json(sample);
   if (!sample.cited.empty()) json["citations"] = to_json(sample.cited);
   if (auto spans = to_json(sample.spans); !spans.empty()) json["spans"] = std::move(spans);
   if (!sample.retrieved.empty()) json["retrieved"] = sample.retrieved;

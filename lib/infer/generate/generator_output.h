@@ -23,8 +23,8 @@ struct OutputOptions {
 
 /// Writes samples. Text: each text and a newline; the first unfinished text streams piece by piece,
 /// and later ones wait for it. JSON lines: {"id" if the prompt has one, "prompt", "sample", "text",
-/// "tokens", "log_prob", "finish"}, plus "citations" with citations and "spans" with copied spans;
-/// bytes that are not UTF-8 become U+FFFD. Not thread safe.
+/// "tokens", "log_prob", "finish"}, plus "memories" with memories, "citations" with citations and
+/// "spans" with copied spans; bytes that are not UTF-8 become U+FFFD. Not thread safe.
 class SampleOutput {
  public:
   /// Expects `samples` texts for each prompt. Calls `flush` after each written piece.

@@ -4,6 +4,8 @@
 
 #include <chrono>
 
+#include "core/printable.h"
+
 namespace infer {
 namespace {
 
@@ -11,6 +13,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kReadAhead = 16;  // batches of sources
 
 struct TurnStopped {};
+
+template <class N, class Of>
+double ratio(N n, Of of) {
+  return of > 0 ? static_cast<double>(n) / static_cast<double>(of) : 0;
+}
 
 }  // namespace
 
@@ -24,23 +31,43 @@ std::string SampledTotals::summary() const {
   return text;
 }
 
-core::OrderedJson SampledTotals::figures() const {
-  const auto per = [](auto n, auto of) {
-    return of > 0 ? static_cast<double>(n) / static_cast<double>(of) : 0;
+std::string SampledTotals::from_memories() const {
+  std::string text, unused;
+  const auto add = [](std::string& to, const char* between, const std::string& more) {
+    to += (to.empty() ? "" : between) + more;
   };
-  return {
+  for (const auto& [memory, from_it] : given) {
+    const double percent = 100 * ratio(from_it, tokens);
+    add(text, ", ", fmt::format("{:.1f} % from {}", percent, core::printable(memory)));
+    if (percent < 1) add(unused, ", ", core::printable(memory));
+  }
+  if (!text.empty()) text = fmt::format("of {} tokens, {}", tokens, text);
+  if (turns > 0)
+    add(text, "; ", fmt::format("passages were found for {} of {} turns", with_passages, turns));
+  if (!unused.empty())
+    text +=
+        fmt::format("; less than 1 % is almost nothing: see tessera-memories(7) for {}", unused);
+  return text;
+}
+
+core::OrderedJson SampledTotals::figures() const {
+  core::OrderedJson figures = {
       {"texts", texts},
       {"tokens", steps},
       {"seconds", seconds},
-      {"tokens_per_s", per(steps, seconds)},
+      {"tokens_per_s", ratio(steps, seconds)},
       {"searches",
        {{"made", searches.made}, {"followed", searches.followed}, {"skipped", searches.skipped}}},
-      {"spans", {{"proposed", spans}, {"tokens", taken}, {"tokens_per_span", per(taken, spans)}}}};
+      {"spans",
+       {{"proposed", spans}, {"tokens", taken}, {"tokens_per_span", ratio(taken, spans)}}}};
+  for (const auto& [memory, from_it] : given) figures["memories"][memory] = ratio(from_it, tokens);
+  return figures;
 }
 
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
                          const SampleCallbacks& watch) {
   SampledTotals totals;
+  for (const auto& memory : generator.memories()) totals.given.emplace_back(memory, 0);
   GeneratorCallbacks inner;
   std::string said;  // text of the turn
   inner.piece = [&](auto prompt, auto sample, auto piece) {
@@ -52,8 +79,11 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     said = sample.text;
     if (watch.finished) watch.finished(sample);
     ++totals.texts;
+    totals.tokens += sample.tokens.size();
     totals.spans += sample.spans.size();
     for (const auto& span : sample.spans) totals.taken += static_cast<std::uint64_t>(span.taken);
+    for (std::size_t i = 0; i < sample.given.size(); ++i)
+      totals.given[i].second += sample.given[i].second;
   };
   inner.warn = watch.warn;
   inner.progress = [&](std::uint64_t steps) {
@@ -70,6 +100,10 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     if (watch.checked && totals.texts == 0 && !source)
       watch.checked(generator.engine_error(batch[0]));
     const auto start = Clock::now();
+    for (const auto& prompt : batch) {
+      totals.turns += prompt.passages.is_array() ? 1 : 0;
+      totals.with_passages += prompt.passages.empty() ? 0 : 1;
+    }
     output.begin(batch);
     const auto before = totals.texts;
     said.clear();
@@ -93,6 +127,7 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
   if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);
+  if (options.searches() || totals.tokens == 0) totals.given.clear();  // not counted
   totals.searches = generator.searches();
   return totals;
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/json.h"
 #include "infer/generate/generator.h"
@@ -17,10 +19,16 @@ struct SampledTotals {
   double seconds = 0;                  ///< excludes the time spent waiting for prompts
   SearchCounts searches = {};          ///< datastore lookups
   std::uint64_t spans = 0, taken = 0;  ///< proposed spans, and tokens copied from them
+  std::vector<std::pair<std::string, double>> given = {};  ///< tokens from memories; see Sample
+  std::uint64_t tokens = 0;                                ///< of texts that were not stopped
+  std::uint64_t turns = 0, with_passages = 0;  ///< turns for which passages were looked for
 
   std::string summary() const;  ///< one line
+  /// Returns one line with how much each memory gave; empty if there is none.
+  std::string from_memories() const;
   /// Returns {"texts", "tokens", "seconds", "tokens_per_s", "searches": {"made", "followed",
-  /// "skipped"}, "spans": {"proposed", "tokens", "tokens_per_span"}}.
+  /// "skipped"}, "spans": {"proposed", "tokens", "tokens_per_span"}}, and "memories": {NAME: the
+  /// fraction of the tokens}.
   core::OrderedJson figures() const;
 };
 

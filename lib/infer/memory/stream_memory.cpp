@@ -201,13 +201,11 @@ Evidence StreamMemory::evidence(const RowToken& of, std::int64_t most,
   return all;
 }
 
-Tensor StreamMemory::source_shares(const Window& window, std::int64_t begin,
-                                   const Tensor& log_probs) const {
-  const std::int64_t rows = log_probs.size(0);
+Tensor StreamMemory::source_shares(const Tensor& tokens, const Tensor& log_probs,
+                                   const Window* window, std::int64_t begin) const {
   const Tensor log_prob = log_probs.to(torch::kCPU, torch::kFloat64).contiguous();
-  const Tensor targets =
-      window.targets.slice(0, begin, begin + rows).to(torch::kCPU, torch::kInt64).contiguous();
-  std::vector<Tensor> shares{torch::ones({rows}, torch::kFloat64)};  // the vocabulary has the rest
+  const Tensor targets = tokens.to(torch::kCPU, torch::kInt64).contiguous();
+  std::vector<Tensor> shares{torch::ones_like(log_prob)};  // the vocabulary has the rest
   const Components found = at_tokens(mixed_.components, targets);
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     const RowWeights weights = weights_of(i);

@@ -70,11 +70,12 @@ class StreamMemory {
   /// Returns the contributions of all sources that support citations: at most `most` contexts of
   /// each source, with `context_tokens` tokens each.
   Evidence evidence(const RowToken& of, std::int64_t most, std::int64_t context_tokens) const;
-  /// Returns the fraction of p(target) from each of MemoryPlan::names(), (R, n) float64; rows sum
-  /// to 1. Call log_probs() for rows [begin, begin + R) of the window before. `log_probs` (R) are
-  /// of the targets.
-  torch::Tensor source_shares(const Window& window, std::int64_t begin,
-                              const torch::Tensor& log_probs) const;
+  /// Returns the fraction of p(token) from each of MemoryPlan::names(), (R, n) float64; rows sum
+  /// to 1. Call log_probs() before: for positions with unknown labels, where local and long count
+  /// as the vocabulary, or for rows [begin, begin + R) of the window. `log_probs` (R) are of the
+  /// tokens (R).
+  torch::Tensor source_shares(const torch::Tensor& tokens, const torch::Tensor& log_probs,
+                              const Window* window = nullptr, std::int64_t begin = 0) const;
   /// Reads the next tokens of a row's stream, for log_probs(): its first tokens too, and those
   /// passed to append() as labels.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);

@@ -107,14 +107,15 @@ class ContextSource : public RingSource {
     return words;
   }
 
-  std::vector<Tensor> shares(const Window& window, std::int64_t begin, const Tensor& targets,
+  std::vector<Tensor> shares(const Window* window, std::int64_t begin, const Tensor& targets,
                              const Tensor& log_prob, const RowWeights& weights) const override {
+    if (window == nullptr) return std::vector<Tensor>(named_.size(), torch::zeros_like(log_prob));
     const std::int64_t end = begin + targets.size(0);
     const Tensor& weight = alone_ ? weights.own[0] : weights.joint;
-    const Tensor all = alone_ ? masses_of(parts()[0], window, begin, end).all : Tensor();
+    const Tensor all = alone_ ? masses_of(parts()[0], *window, begin, end).all : Tensor();
     std::vector<Tensor> shares;
     for (std::size_t i = 0; i < named_.size(); ++i) {
-      const nn::Masses own = masses_of(named_[i], window, begin, end);
+      const nn::Masses own = masses_of(named_[i], *window, begin, end);
       const Tensor& log_z = alone_ ? all : weights.log_z[std::min(i, weights.log_z.size() - 1)];
       shares.push_back(weight * part_of(own.positive, log_z) / log_prob.exp());
     }

@@ -243,6 +243,12 @@ std::vector<std::string> MemoryPlan::names() const {
   return names;
 }
 
+std::vector<std::string> MemoryPlan::given_names() const {
+  auto names = this->names();
+  names.erase(names.begin(), names.begin() + 1 + int{rule.local} + int{rule.far});
+  return names;
+}
+
 void MemoryPlan::sign(const SayFact& say) const {
   for (const auto* const kind : source_kinds()) kind->sign(*this, say);
   for (const auto* const part : joint()) {

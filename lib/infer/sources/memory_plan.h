@@ -104,6 +104,8 @@ struct MemoryPlan {
   /// Returns the names of the probability sources in the plan: vocabulary, local, long, cache, each
   /// datastore and each further model by its folder, n-grams.
   std::vector<std::string> names() const;
+  /// Returns the last of names(), without the vocabulary, local and long.
+  std::vector<std::string> given_names() const;
   void sign(const SayFact& say) const;
   /// Returns whether the joined masses are divided by their own sum: scores for a search, not
   /// probabilities.

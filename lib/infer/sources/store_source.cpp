@@ -158,7 +158,7 @@ class StoreSource : public Source {
     return evidence;
   }
 
-  std::vector<Tensor> shares(const Window& /*window*/, std::int64_t /*begin*/,
+  std::vector<Tensor> shares(const Window* /*window*/, std::int64_t /*begin*/,
                              const Tensor& targets, const Tensor& log_prob,
                              const RowWeights& weights) const override {
     const std::int64_t rows = targets.size(0);
