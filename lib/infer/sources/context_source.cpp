@@ -179,7 +179,7 @@ class ContextKind : public SourceKind {
     const auto in_memories = f.group("Memories");
     f("memory", o.memory,
       "local: tokens of the same segment; long: of earlier segments; several joined by commas, "
-      "or none [those of training]");
+      "or none; see tessera-memories(7) [those of training]");
     f("long", o.long_reach, "reach of long in tokens (12288) or segments (4seg) [4seg]");
     f("combine", o.combine,
       "joint: memories join the model's softmax; interpolate: mix separate distributions; both: "

@@ -230,7 +230,8 @@ class NgramKind : public SourceKind {
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_ngrams = f.group("N-grams");
-    f("ngrams", o.ngrams.folders, "folder of an index of n-grams (build-ngrams); may be repeated");
+    f("ngrams", o.ngrams.folders,
+      "folder of an index of n-grams (build-ngrams); may be repeated; see tessera-memories(7)");
     f("ngrams-lambda", *o.ngrams.lambda.target(),
       "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
       "by whether only one token follows it (from --tune), or gate");

@@ -232,7 +232,8 @@ class StoreKind : public SourceKind {
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     StoreOptions& own = o.stores;
     const auto in_datastores = f.group("Datastores");
-    f("datastore", own.folders, "folder of a datastore of this model; may be repeated");
+    f("datastore", own.folders,
+      "folder of a datastore of this model; may be repeated; see tessera-memories(7)");
     f("datastore-combine", own.combine,
       "joint: datastores join the model's softmax; interpolate: form a separate distribution; "
       "both; auto: as --combine",

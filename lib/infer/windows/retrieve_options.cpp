@@ -19,7 +19,8 @@ constexpr std::int64_t kMostByDefault = 256;
 void RetrieveOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve", index,
-    "index of passages (bm25-search build); the best passage is prepended to the context");
+    "index of passages (bm25-search build); the best passage is prepended to the context; see "
+    "tessera-memories(7)");
   f("retrieve-every", every, "retrieve again every N tokens (stride)").between(1, 16e6);
   f("retrieve-query", query, "query: the last N tokens of the text").between(1, 16e6);
   f("retrieve-tokens", tokens,
