@@ -86,7 +86,7 @@ struct CompletionChoice {
   std::string text;         ///< including the prompt, if echoed
   std::string finish = {};  ///< "stop" or "length"
   std::optional<std::vector<CompletionToken>> tokens = {};
-  core::OrderedJson extra = {};  ///< Tessera's extension: citations; null: none
+  core::OrderedJson extra = {};  ///< Tessera's extension: citations, memories; null: none
 };
 
 struct CompletionUsage {

@@ -250,6 +250,7 @@ peak() {
   sample -m model -t bytes --prompt 'Once there' --temperature 0 --max-tokens 4 "${memory[@]}" --cite --json >sampled
   jq -e --slurpfile s sampled '.choices[0].text == $s[0].text and .choices[0].tessera.citations == $s[0].citations' answer
   jq -e '[.choices[0].tessera.citations[].contexts[].source] | any(. == "cat.txt:2")' answer
+  jq -e --slurpfile s sampled '.choices[0].tessera.memories == $s[0].memories' answer
   echo '{"text": "Once there was a cow."}' | score -q -m model -t bytes "${memory[@]}" - >scored
   ask '{"prompt": "Once there was a cow.", "max_tokens": 0, "echo": true, "logprobs": 0}' |
     jq -e --slurpfile s scored '([.choices[0].logprobs.token_logprobs[] | numbers] | add) - $s[0].log_prob | fabs < 1e-4'
@@ -590,6 +591,21 @@ json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens"
 json.dump({"chat_template": "{{ bos_token }}{% for m in messages %}<|endoftext|>{{ m.content }}{% endfor %}", "bos_token": "<s>"},
           open("special/tokenizer_config.json", "w"))
 END
+}
+
+@test "--retrieve: passages are part of a chat's last turn, as with sample --chat" {
+  special_model
+  printf 'the boiler hums\nthe green shed\n' | tokenize -q -t bytes --format lines -o passages.shard.zst
+  bm25-search build -q passages.shard.zst -o passages.bm25
+  echo '{{ passages[0] }}! {{ question }}' >form
+  model=special start passages --retrieve passages.bm25 --retrieve-template form
+  curl -sS -d '{"messages": [{"role": "user", "content": "is a shed green"}], "temperature": 0, "max_tokens": 9}' \
+    "localhost:$(cat passages.port)/v1/chat/completions" >chatted
+  kill -TERM "$(cat passages.pid)"
+  sample -q -m special --chat --retrieve passages.bm25 --retrieve-template form --temperature 0 --max-tokens 9 --json \
+    --prompt 'is a shed green' >sampled
+  jq -e --slurpfile s sampled '.choices[0].message.content == $s[0].text and .usage.prompt_tokens > 25' chatted
+  run -64 serve -m special --retrieve-k 2
 }
 
 @test "special tokens in a text are tokens in prompts, chats and /tokenize alike, as with sample --special" {

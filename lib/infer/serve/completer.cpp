@@ -60,6 +60,8 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("cite", generator.cite, "return the stored contexts that predicted each token");
   f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
   generator.reach.fields(f);
+  retrieve.turn_fields(f);
+  turns.fields(f);
   memory.fields(f);
   compute.fields(f);
 }
@@ -131,10 +133,13 @@ Completer::Completer(const CompleterOptions& options)
   } catch (const core::Error&) {  // no token begins a document
   }
   served_.system = options_.system, served_.folder = options_.model;
+  auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true, options_.memory.flags);
   try {
-    served_.chat = std::make_shared<const text::Chat>(model::chat_of(options_.model));
+    auto chat = model::chat_of(options_.model);
+    chat.revise_by(revision);
+    served_.chat = std::make_shared<const text::Chat>(std::move(chat));
   } catch (const core::Error&) {
-    if (!options_.system.empty()) throw;
+    if (!options_.system.empty() || revision) throw;
   }
 }
 

@@ -13,6 +13,7 @@
 #include "infer/answers/answerer.h"
 #include "infer/decode/pace.h"
 #include "infer/generate/generator.h"
+#include "infer/windows/turn_passages.h"
 #include "serve/api.h"
 #include "serve/job_queue.h"
 #include "serve/token_api.h"
@@ -24,6 +25,8 @@ struct CompleterOptions {
   std::int64_t likely = 20;
   std::int64_t kept = 4;       ///< computed prompts to keep, see Session::keep()
   GeneratorOptions generator;  ///< requests set how tokens are chosen
+  RetrieveOptions retrieve;    ///< of conversations
+  TurnOptions turns;
   MemoryOptions memory;
   nn::DeviceOptions compute;
   void fields(core::FieldList& f);

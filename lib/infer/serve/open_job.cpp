@@ -200,7 +200,8 @@ void OpenJob::tell(std::span<const TokenScores> scores, bool cite) {
     choice.index = static_cast<std::int64_t>(i);
     choice.text = prompt_of(i).text + text.sample.text;
     choice.finish = text.finished && text.sample.finish != Finish::length ? "stop" : "length";
-    if (text.finished && cite) choice.extra = {{"citations", to_json(text.sample.cited)}};
+    if (text.finished && cite) choice.extra["citations"] = to_json(text.sample.cited);
+    if (!text.sample.given.empty()) choice.extra["memories"] = memories_json(text.sample);
     if (wants_scores())
       choice.tokens = scored_tokens(i, scores[i], choice.text);
     else if (streams_tokens())

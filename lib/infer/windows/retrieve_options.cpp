@@ -37,6 +37,14 @@ void RetrieveOptions::fields(core::FieldList& f) {
       .at_most(1e6);
 }
 
+void RetrieveOptions::turn_fields(core::FieldList& f) {
+  const auto in_retrieval = f.group("Retrieval");
+  f("retrieve", index,
+    "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
+    "see tessera-memories(7)");
+  f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").between(1, 16e6).or_auto();
+}
+
 void RetrieveOptions::settle(WindowOptions& windows) const {
   if (!any()) return;
   for (const char* const protocol : {"lm-eval", "llama.cpp"})

@@ -28,6 +28,7 @@ struct RetrieveOptions {
   std::int64_t mix = 1;
   double temperature = 1;
   void fields(core::FieldList& f);
+  void turn_fields(core::FieldList& f);  ///< those that TurnOptions uses
 
   bool any() const { return !index.empty(); }
   /// Sets the windows to advance by `every` without carried State. Throws Error{usage} that names a
