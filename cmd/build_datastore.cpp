@@ -9,14 +9,13 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
-#include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/keys/build_together.h"
 #include "infer/keys/store_build.h"
-#include "model/model_texts.h"
+#include "model/tokenizer_file.h"
 #include "ranks/rank_options.h"
-#include "store/store_report.h"
+#include "store/care.h"
 
 namespace {
 

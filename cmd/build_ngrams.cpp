@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "ngrams/ngrams_builder.h"
 #include "shard/dataset.h"
-#include "text/documents/read_texts.h"
+#include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace {

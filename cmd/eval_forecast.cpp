@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/columns.h"
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/summary.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
-#include "forecast/forecast_errors.h"
-#include "forecast/series.h"
+#include "forecast/forecast_model.h"
 #include "nn/base/runtime.h"
 
 namespace {

@@ -12,13 +12,12 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"
-#include "core/given.h"
 #include "core/io.h"
 #include "core/launcher.h"
+#include "core/options.h"
 #include "infer/score/evaluation.h"
 #include "infer/score/score_reports.h"
-#include "infer/score/score_together.h"
-#include "model/model_texts.h"
+#include "model/tokenizer_file.h"
 #include "ranks/rank_options.h"
 
 namespace {

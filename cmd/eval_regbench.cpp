@@ -18,7 +18,6 @@
 #include "nn/base/runtime.h"
 #include "shard/dataset.h"
 #include "task/regbench.h"
-#include "task/regbench_problems.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "core/file_text.h"
 #include "core/io.h"
-#include "core/line_reader.h"
 #include "shard/unpacked_source.h"
 #include "task/ruler_score.h"
 

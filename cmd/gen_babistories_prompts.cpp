@@ -6,7 +6,7 @@
 
 #include "cli/run.h"
 #include "core/io.h"
-#include "task/story_questions.h"
+#include "task/story_requests.h"
 
 namespace {
 

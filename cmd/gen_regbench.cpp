@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "shard/writer.h"
-#include "task/regbench_set.h"
+#include "task/regbench.h"
 #include "text/tokenizer/word_level.h"
 
 namespace {

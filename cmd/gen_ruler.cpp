@@ -13,9 +13,9 @@
 #include "core/json.h"
 #include "core/plain_text.h"
 #include "shard/unpacked_source.h"
+#include "task/ruler.h"
 #include "task/ruler_documents.h"
 #include "task/ruler_needles.h"
-#include "task/ruler_variables.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace {

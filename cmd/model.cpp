@@ -15,7 +15,6 @@
 #include "model/export_gguf.h"
 #include "model/export_model.h"
 #include "model/import_model.h"
-#include "model/model_check.h"
 #include "model/model_report.h"
 #include "nn/base/runtime.h"
 

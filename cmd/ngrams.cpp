@@ -9,9 +9,7 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
-#include "cli/typed_parts.h"
 #include "core/error.h"
-#include "ngrams/ngram_find.h"
 #include "ngrams/ngram_overlap.h"
 #include "ngrams/ngrams_builder.h"
 #include "shard/dataset.h"

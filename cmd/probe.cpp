@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/columns.h"
 #include "cli/progress.h"
 #include "cli/run.h"
+#include "cli/summary.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "forecast/forecast_model.h"

@@ -12,9 +12,9 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
-#include "core/destination.h"
 #include "core/error.h"
 #include "core/io.h"
+#include "core/temporary_file.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
 #include "infer/loops/make_engine.h"

@@ -18,11 +18,10 @@
 #include "shard/array_file.h"
 #include "shard/copy.h"
 #include "shard/dataset.h"
-#include "shard/describe.h"
 #include "shard/megatron_file.h"
 #include "shard/verify.h"
+#include "text/documents/decode_documents.h"
 #include "text/documents/import_tokens.h"
-#include "text/documents/print_shard.h"
 
 namespace {
 

@@ -9,8 +9,6 @@
 
 #include "cli/progress.h"
 #include "cli/run.h"
-#include "cli/typed_parts.h"
-#include "cli/watched.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "infer/stores/store_search.h"
@@ -18,9 +16,7 @@
 #include "store/care.h"
 #include "store/merge.h"
 #include "store/removal.h"
-#include "store/store_info.h"
 #include "store/store_plan.h"
-#include "store/store_report.h"
 
 namespace {
 

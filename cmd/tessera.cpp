@@ -18,7 +18,7 @@
 #include "cli/run.h"
 #include "core/error.h"
 #include "core/options.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "programs.h"
 
 namespace {

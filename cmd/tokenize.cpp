@@ -18,10 +18,9 @@
 #include "text/documents/decode_documents.h"
 #include "text/documents/encode_shard.h"
 #include "text/documents/folder_texts.h"
-#include "text/formats/export.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/learn/learn_tokenizer.h"
+#include "text/learn/learn.h"
 
 namespace {
 

@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/plain_text.h"
-#include "core/printable.h"
 
 // The parser makes assumptions that a file may violate: it asserts that a key begins as one, and
 // its table of blanks marks some letters as unreachable. Here both give answers, which become the

@@ -1,8 +1,10 @@
 #pragma once
 // Makes the flags of a CLI::App from fields.
+// Maps option names of other programs (transformers, nanoGPT, fairseq, llama.cpp, ...) to ours.
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/run.h"
 
@@ -26,5 +28,12 @@ std::string flags_of(const CLI::Option& option);
 
 /// Describes in one line what is wrong with the command line.
 std::string parse_message(const CLI::App& app, const CLI::ParseError& error);
+
+/// Returns a hint for an unknown option. If `flag`, in any case and with '_' for '-', is one of
+/// `flags` or another program's name for one of them, the hint is "; did you mean --lr?". If it is
+/// a name for input files and the program `takes_files`, the hint says that files need no option.
+/// Otherwise the result is empty.
+std::string hint_for_other_name(const std::string& flag, const std::vector<std::string>& flags,
+                                bool takes_files);
 
 }  // namespace cli

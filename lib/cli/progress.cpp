@@ -6,9 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "core/units.h"
 
 namespace cli {

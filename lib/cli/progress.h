@@ -1,5 +1,7 @@
 #pragma once
 // Writes progress to stderr, and reports.
+// Runs work that shows its progress on stderr and stops at a signal.
+// Formats a result whose list of parts may be empty.
 
 #include <chrono>
 #include <cstdint>
@@ -11,6 +13,7 @@
 #include <vector>
 
 #include "cli/run.h"
+#include "core/error.h"
 #include "core/json.h"
 
 namespace cli {
@@ -96,5 +99,28 @@ std::string format_parts(const Context& context, const core::OrderedJson& report
 /// Formats several results with equal keys: JSON lines with --json, else an aligned table with a
 /// header line.
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows);
+
+/// Calls work(watch) and returns its result. The work calls watch(step, done, total) to show a
+/// step, counted in `unit`. If catch_stop_signals() caught a signal, the next such call throws
+/// Error{stopped}.
+template <class Work>
+auto watched(const Context& context, const char* what, const char* unit, const Work& work) {
+  Progress progress(context, what, unit);
+  return work([&](const std::string& step, std::uint64_t done, std::uint64_t total) {
+    if (stop_requested())
+      core::fail(core::Code::stopped, "stopped; finished work is kept; rerun to resume");
+    progress.set_total(total);
+    progress.update(done, step);
+  });
+}
+
+/// Behaves like format_parts(), but with --json adds the `type` also to a result without parts.
+inline std::string format_typed_parts(const Context& context, const core::OrderedJson& report,
+                                      const std::vector<core::OrderedJson>& parts) {
+  if (!context.json || !parts.empty()) return format_parts(context, report, parts);
+  core::OrderedJson typed = {{"type", "report"}};
+  typed.update(report);
+  return format_report(context, typed);
+}
 
 }  // namespace cli

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/flag_table.h"
 #include "cli/flags.h"
 #include "core/build_info.h"
 #include "core/io.h"
@@ -24,6 +23,20 @@ int print_version(const Context& context, bool details) {
         build::kLibraries);
   }
   return print(text);
+}
+
+std::string names_of(const CLI::Option& option) {
+  const auto flags = flags_of(option);
+  return flags.empty() ? option.get_name() : flags;
+}
+
+void add_flags(const CLI::App& app, const std::string& command, std::string& table) {
+  for (const CLI::Option* option : app.get_options()) {
+    const bool takes_value = option->get_items_expected_max() > 0;
+    table += command + '\t' + names_of(*option) + '\t' +
+             (takes_value ? option->get_type_name() : std::string()) + '\t' +
+             option->get_default_str() + '\t' + option->get_description() + '\n';
+  }
 }
 
 }  // namespace
@@ -83,6 +96,16 @@ int print(const std::string& text) {
 int answer_request(const CLI::App& app, const Requests& requests, const Context& context) {
   if (requests.version || requests.build_info) return print_version(context, requests.build_info);
   return requests.print_flags ? print(flag_table(app)) : -1;
+}
+
+std::string flag_table(const CLI::App& app) {
+  std::string table;
+  add_flags(app, app.get_parent() ? app.get_name() : std::string(), table);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    table += command->get_name() + "\t\t\t\t" + command->get_description() + '\n';
+    add_flags(*command, command->get_name(), table);
+  }
+  return table;
 }
 
 }  // namespace cli

@@ -1,5 +1,7 @@
 #pragma once
 // Defines the flags that all programs have.
+// Writes the flags of a program as a table for other programs; shell completions are generated from
+// it.
 
 #include <string>
 
@@ -35,5 +37,11 @@ int print(const std::string& text);
 /// Answers --version, --build-info and --print-flags, and returns the exit code; returns -1 if none
 /// was given.
 int answer_request(const CLI::App& app, const Requests& requests, const Context& context);
+
+/// Returns one tab-separated line per flag: its command (for a program with commands), its names
+/// (-o,--output; FILE for an argument without a flag), its value (empty for a switch; N, X, TEXT,
+/// FILE, PATH, BYTES, or the choices as a|b), the default, the help. A command itself is a line
+/// with only its name and help.
+std::string flag_table(const CLI::App& app);
 
 }  // namespace cli

@@ -1,31 +1,86 @@
 #include "cli/run.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
 
 #include "cli/config.h"
-#include "cli/descriptors.h"
 #include "cli/flags.h"
 #include "cli/help.h"
-#include "cli/lost_page.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
-#include "cli/protect_inputs.h"
 #include "cli/requests.h"
-#include "core/destination.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
+#include "core/temporary_file.h"
 
 namespace cli {
 namespace {
+
+std::array<bool, 3> g_filled = {};  // by descriptor
+
+volatile sig_atomic_t g_stop = 0;
+volatile sig_atomic_t g_catch = 0;
+
+// Ends the process as without a handler, after removing the temporary files.
+void die_of(int number) {
+  core::remove_temporaries();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+std::int64_t monotonic_ms() {
+  struct timespec now {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000} + now.tv_nsec / 1'000'000;
+}
+
+// Without catch_stop_signals() the signal ends the program. With it, a second signal does. Signals
+// in quick succession count as one: a batch system sends one to the process and one to its group.
+extern "C" void on_stop_signal(int number) {
+  constexpr std::int64_t kSameStopMs = 1000;
+  static std::atomic<std::int64_t> stopped_at{0};
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+  if (g_catch && !g_stop) {
+    stopped_at = monotonic_ms();
+    g_stop = 1;
+    return;
+  }
+  if (g_stop && monotonic_ms() - stopped_at < kSameStopMs) return;
+  die_of(number);
+}
+
+// The reader of the output has exited; the program cannot treat this as a stop.
+extern "C" void on_broken_pipe(int number) { die_of(number); }
+
+// A file that may not grow (ulimit -f). The write then fails with an ordinary error; the default
+// would end the process and leave temporary files.
+extern "C" void on_file_limit(int) {}
+
+// Keeps ignoring a signal that the caller of the program ignores.
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {
+  }, old{};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(number, nullptr, &old);
+  if (old.sa_handler != SIG_IGN) ::sigaction(number, &action, nullptr);
+}
 
 constexpr std::size_t kMaxConfigBytes = 1 << 20;
 
@@ -198,7 +253,83 @@ int parse(CLI::App& app, int argc, char** argv, const Offer& offer, const Contex
   });
 }
 
+// Protects a file, or the files in a folder; does nothing if the path does not exist.
+void protect_all_of(const std::string& path) {
+  if (path.empty()) return;
+  core::protect_input(path);
+  std::error_code error;  // the code that reads it reports the error
+  for (const auto& entry : std::filesystem::directory_iterator(path, error))
+    core::protect_input(entry.path());
+}
+
+// Refuses an output among the files of a folder that is read, such as a store.
+void refuse_to_write_into(const std::string& folder, const std::string& output) {
+  const auto destination = core::destination_of(output);
+  if (destination.descriptor) return;
+  std::error_code error;  // a path that does not exist equals no other
+  const auto parent = std::filesystem::absolute(destination.path).parent_path();
+  if (std::filesystem::is_directory(folder, error) &&
+      std::filesystem::equivalent(folder, parent, error))
+    core::fail(core::Code::usage, "{}: is inside {}, which is an input; give another output",
+               output, folder);
+}
+
+std::string g_program;
+
+// Returns the file whose mapping contains the address; empty if none is known.
+std::string file_at(std::uintptr_t address) {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long begin = 0, end = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx", &begin, &end) != 2) continue;
+    const auto path = line.find('/');
+    if (begin <= address && address < end && path != line.npos) return line.substr(path);
+  }
+  return {};
+}
+
+// Runs on a memory access outside the C library, so it may call functions that are not signal safe.
+extern "C" void on_bus_error(int number, siginfo_t* info, void*) {
+  const std::string file = info->si_code == BUS_ADRERR
+                               ? file_at(reinterpret_cast<std::uintptr_t>(info->si_addr))
+                               : std::string();
+  if (file.empty()) {
+    ::signal(number, SIG_DFL);  // the read is repeated and ends the process
+    return;
+  }
+  core::remove_temporaries();
+  to_stderr(
+      fmt::format("{}: {}: was cut short while it was read\n", g_program, core::printable(file)));
+  ::_exit(static_cast<int>(core::Code::io));
+}
+
 }  // namespace
+
+void fill_closed_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
+    g_filled[static_cast<std::size_t>(descriptor)] = true;
+    // The wrong access mode makes reading and writing fail, as on a closed descriptor.
+    ::open("/dev/null", descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY);
+  }
+}
+
+void close_filled_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (g_filled[static_cast<std::size_t>(descriptor)]) ::close(descriptor);
+}
+
+bool stdout_was_closed() { return g_filled[STDOUT_FILENO]; }
+
+void install_handlers() {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2})
+    handle(number, on_stop_signal);
+  handle(SIGPIPE, on_broken_pipe);
+  handle(SIGXFSZ, on_file_limit);
+}
+
+void catch_stop_signals() { g_catch = 1; }
+bool stop_requested() { return g_stop != 0; }
 
 int run(int argc, char** argv, const Offer& offer) {
   if (keep_offer(offer)) return 0;
@@ -241,6 +372,36 @@ void refuse_binary_to_terminal(const Context& context) {
       ::isatty(STDOUT_FILENO))
     core::fail(core::Code::usage,
                "the output is binary and stdout is a terminal; use -o FILE, a pipe, or --force");
+}
+
+void protect_inputs(const core::FieldList& fields, const Program& program,
+                    const std::string& config, const std::string& output) {
+  if (!config.empty()) core::protect_input(config);
+  for (const auto& name : program.inputs) {
+    const auto& all = fields.all();
+    const auto field =
+        std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
+    if (field == all.end()) core::fail(core::Code::bug, "--{} is not an option", name);
+    for (const auto& path : core::to_strings(*field)) protect_all_of(path);
+  }
+  for (const auto& field : fields.all()) {
+    if (!field.positional) continue;
+    const auto paths = core::to_strings(field);
+    for (const auto& path : paths) {
+      core::protect_input(path.empty() ? "-" : path);
+      refuse_to_write_into(path, output);
+    }
+    if (paths.empty()) core::protect_input("-");
+  }
+}
+
+void catch_lost_pages(const std::string& program) {
+  g_program = program;
+  struct sigaction action {};
+  action.sa_sigaction = on_bus_error;
+  action.sa_flags = SA_SIGINFO;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGBUS, &action, nullptr);
 }
 
 }  // namespace cli

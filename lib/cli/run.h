@@ -1,5 +1,9 @@
 #pragma once
 // How every program starts and ends: flags, --help, --version, --config, errors and exit codes.
+// Handles the signals that end or stop a program.
+// Handles stdin, stdout and stderr if the caller closed them.
+// Prevents a program's output from replacing one of its inputs.
+// Handles memory-mapped files that another process truncates.
 
 #include <cstdint>
 #include <functional>
@@ -7,11 +11,28 @@
 #include <string>
 #include <vector>
 
-#include "cli/descriptors.h"
-#include "cli/signals.h"
 #include "core/options.h"
 
 namespace cli {
+
+/// Opens /dev/null for each of stdin, stdout and stderr that is closed, so that no file opened
+/// later gets its descriptor. The replacement has the wrong access mode, so reading stdin and
+/// writing stdout or stderr still fail.
+void fill_closed_descriptors();
+/// Closes the descriptors that fill_closed_descriptors() opened.
+void close_filled_descriptors();
+/// Returns true if the program was started with stdout closed (>&-).
+bool stdout_was_closed();
+
+/// Installs the default handlers: SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGPIPE remove
+/// temporary files and end the process; SIGXFSZ makes the write fail. A signal that the caller
+/// ignores stays ignored.
+void install_handlers();
+
+/// Changes the handlers so that the first SIGTERM, SIGINT, SIGHUP, SIGUSR1 or SIGUSR2 only makes
+/// stop_requested() true; a second one ends the process.
+void catch_stop_signals();
+bool stop_requested();
 
 /// A Program holds what --help says besides the flags.
 struct Program {
@@ -79,5 +100,16 @@ Command command(std::string name, std::string summary, std::string example, Opti
 /// Throws Error{usage} if `context.output` is stdout, stdout is a terminal and --force was not
 /// given.
 void refuse_binary_to_terminal(const Context& context);
+
+/// Registers the program's inputs with core::protect_input(): the arguments without a flag, the
+/// values of the options that the program lists as inputs, and its config file. Throws Error{usage}
+/// if `output` is inside a folder that is an input.
+void protect_inputs(const core::FieldList& fields, const Program& program,
+                    const std::string& config, const std::string& output);
+
+/// Installs a handler for reads of mapped pages that their file no longer has. The handler removes
+/// temporary files, prints one line that names the file, and ends the program with Code::io.
+/// `program` is the program's name in that line.
+void catch_lost_pages(const std::string& program);
 
 }  // namespace cli

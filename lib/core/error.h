@@ -1,5 +1,6 @@
 #pragma once
 // The exception type of all of lib/, and the exit codes that every program documents.
+// Converts a failed system call into an Error that a user understands.
 
 #include <fmt/format.h>
 
@@ -47,5 +48,10 @@ template <class... Args>
 
 /// Returns the text of an errno value. Thread safe.
 std::string error_text(int error_number);
+
+/// Throws Error{otherwise} with the text "WHAT: text of `error`", where `error` is an errno value.
+/// If descriptors or memory are exhausted, the code is out_of_memory instead and the text says what
+/// to do.
+[[noreturn]] void fail_errno(Code otherwise, const std::string& what, int error);
 
 }  // namespace core

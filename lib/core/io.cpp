@@ -13,12 +13,9 @@
 #include <set>
 #include <utility>
 
-#include "core/destination.h"
 #include "core/error.h"
-#include "core/os_error.h"
 #include "core/path_kind.h"
 #include "core/temporary_file.h"
-#include "core/write_all.h"
 
 namespace core {
 namespace {
@@ -313,6 +310,17 @@ void make_folder(const std::string& path) {
     fail(Code::cannot_create, "{}: cannot create: no folder {}; make it first", path,
          parent.string());
   if (error) fail(Code::cannot_create, "{}: cannot create: {}", path, error.message());
+}
+
+void write_all(int fd, const std::string& name, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      fail(Code::io, "{}: cannot write: {}", name, error_text(errno));
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(n));
+  }
 }
 
 }  // namespace core

@@ -1,5 +1,6 @@
 #pragma once
 // Byte sources and sinks, and outputs that become visible only when complete.
+// Writes all bytes to an open descriptor.
 
 #include <cstddef>
 #include <cstdint>
@@ -90,7 +91,7 @@ void refuse_input(const std::string& path);
 /// renames it and syncs the folder. Without commit(), the destructor removes the temporary file. If
 /// the process is killed, the temporary file remains until the next Output for that path. A
 /// symbolic link is resolved to its target. Devices and pipes are written directly. "-", "",
-/// /dev/stdout and the like (destination.h) mean stdout, which commit() flushes.
+/// /dev/stdout and the like (temporary_file.h) mean stdout, which commit() flushes.
 class Output : public ByteSink {
  public:
   /// Opens the output. Throws Error{cannot_create} if it cannot be created or another process is
@@ -190,5 +191,12 @@ void make_folder(const std::string& path);
 
 /// Removes the temporary files of all open Outputs. Async-signal-safe.
 void remove_temporaries() noexcept;
+
+/// Writes all bytes despite partial writes and interrupting signals. Throws Error{io}, naming
+/// `name`.
+void write_all(int fd, const std::string& name, std::span<const std::byte> bytes);
+inline void write_all(int fd, const std::string& name, std::string_view text) {
+  write_all(fd, name, std::as_bytes(std::span(text.data(), text.size())));
+}
 
 }  // namespace core

@@ -1,10 +1,14 @@
 #pragma once
 // Parses JSON documents within bounds, and writes them in a canonical form.
+// Writes and checks JSON objects that contain their own hash.
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/error.h"
 
 namespace core {
 
@@ -34,8 +38,41 @@ std::string dump_pretty(const OrderedJson& json);
 /// Returns the member `key` of `object` as a T. Throws Error{bad_data}, naming origin and key, if
 /// it is absent or has another type.
 template <class T>
-T get(const Json& object, const char* key, const std::string& origin);
+T get(const Json& object, const char* key, const std::string& origin) {
+  if (!object.is_object() || !object.contains(key))
+    fail(Code::bad_data, "{}: has no \"{}\"", origin, key);
+  const Json& value = object.at(key);
+  bool fits = true;
+  if constexpr (std::is_same_v<T, bool>) {
+    fits = value.is_boolean();
+  } else if constexpr (std::is_integral_v<T>) {
+    fits = value.is_number_integer() && (std::is_signed_v<T> || value.is_number_unsigned());
+  } else if constexpr (std::is_floating_point_v<T>) {
+    fits = value.is_number();
+  }
+  try {
+    if (fits) return value.get<T>();
+  } catch (const Json::exception&) {
+    fits = false;
+  }
+  fail(Code::bad_data, "{}: \"{}\" has the wrong type", origin, key);
+}
+
+/// Returns the object with a last member "hash": the XXH3-128, in hexadecimal, of the object
+/// without this member as dump(Json) writes it.
+OrderedJson sealed(OrderedJson object);
+
+/// Throws Error{bad_data}, naming `origin`, unless "hash" matches the other members.
+void expect_sealed(const Json& object, const std::string& origin);
+
+/// Checks the object of a file that this program wrote: throws Error{bad_data}, naming `origin`,
+/// unless "format" and "version" have the given values. `what` ("a store's") completes the message
+/// that says what the file is not.
+void expect_format(const Json& object, const std::string& format, std::uint64_t version,
+                   const std::string& what, const std::string& origin);
+
+/// Returns a count of at most `most`. Throws Error{bad_data}, naming origin and key.
+std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
+                          const std::string& origin);
 
 }  // namespace core
-
-#include "core/json_get.h"

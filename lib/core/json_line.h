@@ -1,6 +1,8 @@
 #pragma once
 // Reads JSON Lines as other programs write them, including output of Python's json.dump that is
 // beyond the standard, and numbers of any magnitude.
+// Extracts a member of a JSON object verbatim: its digits, the order of its own members, its
+// spaces.
 
 #include <cstddef>
 #include <optional>
@@ -49,5 +51,20 @@ bool is_named_json_lines(std::string_view path);
 /// wrong, also for NaN and for unpaired surrogates in a member of `used`.
 Json parse_json_line(std::string_view line, const std::string& origin,
                      const std::vector<std::string_view>& used = {});
+
+/// A MemberPlace is the byte range [begin, end) of a member's value in the object's text.
+struct MemberPlace {
+  std::size_t begin, end;
+};
+/// Finds the value of the member `key` in an object that parse_json() accepts. If the name occurs
+/// more than once, the last member wins. Returns nothing if there is none.
+std::optional<MemberPlace> member_place(std::string_view object, std::string_view key);
+
+/// Returns the text of the member `key` in an object that parse_json_line() accepts. If the name
+/// occurs more than once, the last member wins. Returns nothing if there is none.
+std::optional<std::string> member_text(std::string_view object, std::string_view key);
+
+/// Returns the text of an object with one more member in front of its others.
+std::string with_member(std::string_view key, std::string_view value, std::string_view object);
 
 }  // namespace core

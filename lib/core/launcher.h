@@ -2,9 +2,11 @@
 // Reads what srun, torchrun and mpirun tell each process that they start: its rank, the number of
 // ranks, and where the ranks rendezvous. Only a caller that asks for a launch reads these
 // variables; nothing is inferred from a batch script's environment.
+// Collects the names of the parts of a divided command, for code that joins the parts.
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -74,5 +76,27 @@ inline bool is_part(const std::string& text) { return text != kWholePart; }
 /// task of a Slurm array gives (SLURM_ARRAY_TASK_ID, _MIN, _STEP, _COUNT), or else launch().
 /// kWholePart is the whole. Throws Error{usage} with the flag's name, --part.
 Part part(const std::string& text, const Environment& environment = own_environment);
+
+/// PartNames maps each part's index to the part's name.
+class PartNames {
+ public:
+  /// Adds a part. Throws Error{usage}, naming both parts, if the index is already present.
+  void add(const Part& part, const std::string& name);
+  /// Checks that all parts are present. Throws Error{usage}, naming the first missing part and
+  /// `flag`, the flag that takes the parts.
+  void expect_all(std::string_view flag = {}) const;
+
+  bool empty() const { return names_.empty(); }
+  /// Returns the total number of parts, which the first added part declares.
+  std::int64_t count() const { return count_; }
+  /// name() returns the name of the part `index`, from 0; any() returns the name of the first part
+  /// present.
+  const std::string& name(std::int64_t index) const { return names_.at(index); }
+  const std::string& any() const { return names_.begin()->second; }
+
+ private:
+  std::map<std::int64_t, std::string> names_;
+  std::int64_t count_ = 0;
+};
 
 }  // namespace core

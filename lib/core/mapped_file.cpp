@@ -1,7 +1,6 @@
 #include "core/mapped_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/os_error.h"
 #include "core/path_kind.h"
 
 namespace core {

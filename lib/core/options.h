@@ -6,9 +6,11 @@
 //     std::int64_t layers = 4;
 //     void fields(core::FieldList& f) { f("layers", layers, "number of blocks"); }
 //   };
+// Refuses options that cannot be combined with another option.
 
 #include <cstdint>
 #include <limits>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -173,5 +175,14 @@ template <class Options>
 OrderedJson to_json(Options options) {
   return fields_to_json(list_fields(options));
 }
+
+/// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first of `flags` that
+/// is in `given`.
+void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
+               const std::set<std::string>& given);
+
+/// Does likewise for all flags of a list of fields.
+void leave_out(const char* mine, const char* why, const FieldList& fields,
+               const std::set<std::string>& given);
 
 }  // namespace core

@@ -5,17 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <cstring>
 #include <filesystem>
 
+#include "core/error.h"
 #include "core/hash.h"
 #include "core/io.h"
-#include "core/os_error.h"
-#include "core/utf8.h"
+#include "core/plain_text.h"
 
 namespace core {
 namespace {
@@ -70,6 +72,32 @@ struct Slot {
   std::array<char, kPathBytes> path{};
 };
 std::array<Slot, kSlots> g_temporaries;
+
+namespace fs = std::filesystem;
+constexpr int kMostLinks = 40;  // Linux's limit
+
+// Returns true for /proc/self/fd under any name.
+bool holds_descriptors(const fs::path& folder) {
+  if (folder == "/dev/fd" || folder == "/proc/self/fd") return true;
+  std::error_code error;
+  const fs::path real = fs::canonical(folder, error);
+  if (error) return false;
+  for (const char* own : {"/proc/self/fd", "/proc/thread-self/fd"})
+    if (real == fs::canonical(own, error) && !error) return true;
+  return false;
+}
+
+std::optional<int> descriptor_of(const fs::path& path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  const std::string name = path.filename().string();
+  int number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, number);
+  if (error != std::errc() || rest != end || number < 0) return std::nullopt;
+  if (!holds_descriptors(path.parent_path())) return std::nullopt;
+  return number;
+}
 
 }  // namespace
 
@@ -153,6 +181,77 @@ void forget_temporary(const std::string& path) {
 void remove_temporaries() noexcept {
   for (auto& slot : g_temporaries)
     if (slot.ready) ::unlink(slot.path.data());
+}
+
+namespace {
+
+// Returns NAME for NAME.tmp.tessera and NAME.tmp.PID, else an empty text.
+std::string output_of(const std::string& name) {
+  constexpr std::string_view kMark = ".tmp.";
+  const auto mark = name.rfind(kMark);
+  if (mark == name.npos) return {};
+  const std::string output = name.substr(0, mark);
+  const auto rest = std::string_view(name).substr(mark + kMark.size());
+  const bool number = !rest.empty() && rest.find_first_not_of("0123456789") == rest.npos;
+  return number || name == temporary_path(output) ? output : std::string();
+}
+
+}  // namespace
+
+void remove_leftovers(const std::string& folder, const OwnName& own) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string path = at->path(), name = at->path().filename();
+    if (const auto output = output_of(name); output.empty() || !own(output)) continue;
+    const int fd = ::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat info;
+    if (fd < 0) continue;  // a folder or a link, which no Output leaves
+    const bool left = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+                      (::flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+    const bool removed = !left || ::unlink(path.c_str()) == 0;
+    const int failed = errno;
+    ::close(fd);
+    if (!removed) fail(Code::io, "{}: cannot remove: {}", path, error_text(failed));
+  }
+  if (error) fail(Code::io, "{}: cannot read: {}", folder, error.message());
+}
+
+bool holds_only(const std::string& folder, const OwnName& own) {
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(folder, error))) return false;
+  remove_leftovers(folder, own);
+  bool only = true;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    only = only && at->symlink_status().type() == fs::file_type::regular &&
+           own(at->path().filename().string());
+  if (error) fail(Code::io, "{}: cannot read: {}", folder, error.message());
+  return only;
+}
+
+Destination destination_of(const std::string& path) {
+  if (path.empty() || path == "-") return {"-", STDOUT_FILENO};
+  fs::path at = path;
+  for (int links = 0; links <= kMostLinks; ++links) {
+    if (const auto descriptor = descriptor_of(at)) return {at.string(), descriptor};
+    struct stat info;
+    if (::lstat(at.c_str(), &info) != 0) {
+      if (errno == ENAMETOOLONG) fail_errno(Code::cannot_create, path + ": cannot create", errno);
+      return {at.string(), std::nullopt};
+    }
+    if (!S_ISLNK(info.st_mode)) return {at.string(), std::nullopt};
+    std::error_code error;
+    const fs::path next = fs::read_symlink(at, error);
+    if (error) fail_errno(Code::cannot_create, path + ": cannot read the link", error.value());
+    at = at.parent_path() / next;  // an absolute `next` replaces the parent
+  }
+  fail_errno(Code::cannot_create, path + ": cannot create", ELOOP);
+}
+
+bool same_place(const std::string& a, const std::string& b) {
+  const auto place = [](const std::string& path) {
+    return fs::absolute(destination_of(path).path).lexically_normal();
+  };
+  return !a.empty() && !b.empty() && place(a) == place(b);
 }
 
 }  // namespace core

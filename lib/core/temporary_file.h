@@ -3,8 +3,13 @@
 // safe even if others can write to the folder: whatever already has the temporary name (the
 // leftover of a killed process, a symbolic or hard link, a pipe) is unlinked, and is never
 // followed, written or waited for.
+// Finds and removes temporary files that core::Output left when a process was killed.
+// Resolves the name of an output to a path or a descriptor.
 
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace core {
 
@@ -34,5 +39,33 @@ void make_new_folder(const std::string& path);
 /// unregisters it.
 void remember_temporary(const std::string& path);
 void forget_temporary(const std::string& path);
+
+/// An OwnName returns true for a file name, without its folder, that the caller may remove.
+using OwnName = std::function<bool(std::string_view name)>;
+
+/// Removes the temporary files (temporary_file.h) of killed Outputs from `folder`, for output names
+/// that `own` accepts. A temporary file whose name had to be shortened is not recognised. Files
+/// that another process is writing remain. Throws Error{io}.
+void remove_leftovers(const std::string& folder, const OwnName& own);
+
+/// Removes the temporary files of killed Outputs from `folder`, then returns true if every file
+/// left in it has a name that `own` accepts. Returns false if `folder` is not a folder or is a link
+/// to one. Throws Error{io}.
+bool holds_only(const std::string& folder, const OwnName& own);
+
+/// A Destination is a place to write to: an open descriptor, or a path whose last component is not
+/// a symbolic link. The path need not exist.
+struct Destination {
+  std::string path;
+  std::optional<int> descriptor;
+};
+
+/// Resolves `path`. "-", "", /dev/stdout, /dev/fd/1, /proc/self/fd/1 and links to these mean
+/// descriptor 1; other numbers in /dev/fd and /proc/self/fd mean that descriptor. A symbolic link
+/// is resolved to its final target, even if the target does not exist. Throws Error{cannot_create}
+/// for a cycle of links and for a name that is too long.
+Destination destination_of(const std::string& path);
+/// Returns true if two outputs would write to one place. An empty path writes nowhere.
+bool same_place(const std::string& a, const std::string& b);
 
 }  // namespace core

@@ -1,8 +1,14 @@
 #pragma once
 // A temporary file without a name in any folder.
+// An array that grows in memory up to a bound and on disk beyond it.
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include "core/io.h"
 
@@ -31,6 +37,70 @@ class UnnamedFile : public ByteSink {
  private:
   std::string name_, gone_;  // the name under which it was created
   int fd_;
+};
+
+/// A SpillFile holds the bytes of a SpillArray on disk, in an unnamed file in $TMPDIR (else /tmp).
+class SpillFile {
+ public:
+  /// Creates the file. Throws Error{cannot_create}.
+  SpillFile();
+  ~SpillFile();
+  SpillFile(const SpillFile&) = delete;
+  SpillFile& operator=(const SpillFile&) = delete;
+  /// Appends bytes. Throws Error{io}.
+  void append(std::span<const std::byte> bytes);
+  /// Maps the whole file and returns its start; append() must not follow.
+  const std::byte* map();
+
+ private:
+  int fd_ = -1;
+  std::size_t size_ = 0;
+  void* mapped_ = nullptr;
+};
+
+/// A SpillArray is filled by append() and read after finish(). If it exceeds `memory` bytes, it
+/// moves to a SpillFile, whose pages the system may drop. Not thread safe while it grows.
+template <class T>
+class SpillArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  explicit SpillArray(std::uint64_t memory) : memory_(memory) {}
+  void append(std::span<const T> items) {
+    size_ += items.size();
+    items_.insert(items_.end(), items.begin(), items.end());
+    const bool spills = size_ * sizeof(T) > memory_;
+    if (spills && !file_) file_ = std::make_unique<SpillFile>();
+    if (file_ && items_.size() * sizeof(T) > kBuffer) flush();
+  }
+  /// Ends the filling; append() must not follow.
+  void finish() {
+    if (!file_) {
+      data_ = items_.data();
+      return;
+    }
+    flush();
+    items_ = {};
+    data_ = reinterpret_cast<const T*>(file_->map());
+  }
+  bool spilled() const { return file_ != nullptr; }
+  std::uint64_t size() const { return size_; }
+  /// Returns the items [begin, end); finish() must precede.
+  std::span<const T> slice(std::uint64_t begin, std::uint64_t end) const {
+    return {data_ + begin, static_cast<std::size_t>(end - begin)};
+  }
+
+ private:
+  static constexpr std::size_t kBuffer = std::size_t{1} << 20;
+  void flush() {
+    file_->append(std::as_bytes(std::span<const T>(items_)));
+    items_.clear();
+    items_.shrink_to_fit();
+  }
+  std::uint64_t memory_, size_ = 0;
+  std::vector<T> items_;
+  std::unique_ptr<SpillFile> file_;
+  const T* data_ = nullptr;
 };
 
 }  // namespace core

@@ -8,11 +8,10 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "forecast/forecast_model.h"
-#include "forecast/series.h"
 #include "nn/base/torch.h"
 #include "train/optimiser.h"
+#include "train/permutation.h"
 #include "train/schedule.h"
-#include "train/seed_streams.h"
 
 namespace forecast {
 namespace {

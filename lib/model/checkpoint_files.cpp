@@ -7,7 +7,6 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "core/json_get.h"
 
 namespace model {
 namespace {

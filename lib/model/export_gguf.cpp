@@ -6,11 +6,10 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "model/end_tokens.h"
 #include "model/export_model.h"
 #include "model/gguf/gguf_keys.h"
 #include "model/gguf/gguf_model.h"
-#include "model/model_chat.h"
+#include "model/tokenizer_file.h"
 #include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
 

@@ -11,7 +11,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/model_card.h"
-#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
 
 namespace model {
 namespace {

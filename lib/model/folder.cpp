@@ -15,9 +15,8 @@
 #include "model/safetensors.h"
 #include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
-#include "model/unfinished.h"
 #include "model/weights.h"
-#include "nn/base/say.h"
+#include "nn/base/runtime.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace model {

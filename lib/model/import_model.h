@@ -1,11 +1,14 @@
 #pragma once
 // Imports checkpoints of other programs as Tessera folders.
+// Reads transformers folders with pickled weights: pytorch_model.bin, or the files named in
+// pytorch_model.bin.index.json.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 
 #include "core/options.h"
+#include "model/folder.h"
 #include "model/imports/import_map.h"
 #include "nn/arch/model.h"
 
@@ -37,5 +40,12 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
 /// another model.
 ImportReport import_model(const std::string& given, const ImportOptions& options,
                           const std::string& folder);
+
+/// Returns whether `folder` has pickled weights.
+bool has_pickled_weights(const std::string& folder);
+
+/// Loads the model as load() does; memory contains the model and the folder's tensors as float32.
+/// Throws the errors of load(), and Error{bad_data} for a tensor in two files.
+Loaded load_pickled(const std::string& folder);
 
 }  // namespace model

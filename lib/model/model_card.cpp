@@ -5,7 +5,7 @@
 #include "core/build_info.h"
 #include "core/error.h"
 #include "core/io.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 
 namespace model {
 namespace {

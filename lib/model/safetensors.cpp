@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "model/mapped_tensor.h"
+#include "model/tensor_reader.h"
 
 namespace model {
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 // Interface of a file with named tensors, in any format.
+// Tensors whose numbers stay in their file.
 
 #include <cstdint>
 #include <map>
@@ -63,5 +64,12 @@ class TensorReader {
   virtual void fill(const std::string& tensor, std::int64_t first,
                     const torch::Tensor& out) const = 0;
 };
+
+/// Maps a tensor of the file `path` into memory: its pages are read when they are first touched,
+/// and the system may drop them again. Writing to the tensor changes private copies of the pages,
+/// never the file. The file may be replaced meanwhile (by renaming), but not cut. Returns an
+/// undefined tensor if the tensor is empty or not aligned in the file; throws Error{no_input} and
+/// Error{io}.
+torch::Tensor map_tensor(const std::string& path, const TensorEntry& entry);
 
 }  // namespace model

@@ -11,9 +11,8 @@
 #include "core/error.h"
 #include "model/adapter.h"
 #include "model/families/family.h"
-#include "nn/base/memory_error.h"
 #include "nn/base/pages.h"
-#include "nn/layers/init.h"
+#include "nn/base/runtime.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/ngram_memory.h"
 

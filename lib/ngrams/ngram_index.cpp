@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/hash.h"
-#include "shard/document_names.h"
+#include "shard/dataset.h"
 
 namespace ngrams {
 namespace {

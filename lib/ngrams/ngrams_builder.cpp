@@ -12,11 +12,11 @@
 #include "core/folder_lock.h"
 #include "core/hash.h"
 #include "core/io.h"
-#include "core/leftovers.h"
 #include "core/parallel.h"
-#include "ngrams/mapped_array.h"
+#include "core/temporary_file.h"
+#include "ngrams/sorted_part.h"
 #include "ngrams/suffix_sort.h"
-#include "shard/document_names.h"
+#include "shard/dataset.h"
 
 namespace ngrams {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "core/error.h"
 #include "core/file_text.h"
+#include "core/json.h"
 #include "core/path_kind.h"
-#include "core/sealed_json.h"
 
 namespace ngrams {
 namespace {

@@ -1,9 +1,11 @@
 #pragma once
 // A text whose tokens record their loss and the sources of their probability.
+// Reads the output of `sample --cite --json` as an annotated text.
 
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,5 +60,11 @@ Means means_of(const AnnotatedText& text);
 
 /// Returns the source with the largest fraction of a token's probability; -1 if it is not known.
 std::int64_t main_source(const AnnotatedToken& token);
+
+/// Adds one line of that output: the prompt as one token without a score, then the tokens of the
+/// continuation with their contexts. The first line sets the text's sources: the model and the
+/// cited memories. `origin` names the line in messages. Throws Error{bad_data} for any other line
+/// and for a line without citations.
+void add_sample(AnnotatedText& text, std::string_view line, const std::string& origin);
 
 }  // namespace page

@@ -1,8 +1,11 @@
 #pragma once
 // Draws the figures of an annotated text as SVG, in the colours of the page.
+// Escapes untrusted text for a page.
 
 #include <string>
+#include <string_view>
 
+#include "core/json.h"
 #include "page/annotated_text.h"
 
 namespace page {
@@ -18,5 +21,12 @@ std::string colour_key(std::size_t source);
 /// and mean loss of the tokens for which it is the main source. Returns an empty text if no token
 /// has shares.
 std::string loss_by_source(const AnnotatedText& text);
+
+/// Escapes `text` as the content of an element or a quoted attribute. Newlines and tabs stay; other
+/// controls and bytes that are not UTF-8 become U+FFFD.
+std::string escape(std::string_view text);
+
+/// Writes JSON as the content of a script element, without any "<".
+std::string script_json(const core::OrderedJson& json);
 
 }  // namespace page

@@ -11,7 +11,6 @@
 
 #include "core/json.h"
 #include "page/charts.h"
-#include "page/markup.h"
 #include "page/page_assets.h"
 
 namespace page {
@@ -163,6 +162,27 @@ class Pieces {
   std::string held_;
 };
 
+core::OrderedJson line_of(std::size_t number, const AnnotatedText& text) {
+  const AnnotatedToken& token = text.tokens[number];
+  core::OrderedJson line{{"number", number}, {"text", token.text}};
+  if (!token.scored()) return line;
+  line["nats"] = token.nats;
+  if (token.compared()) line["beside"] = token.beside;
+  if (token.rank >= 0) line["rank"] = token.rank;
+  for (std::size_t i = 0; i < token.shares.size(); ++i)
+    line["shares"][text.sources[i]] = token.shares[i];
+  for (const auto& [word, p] : token.likely) line["likely"].push_back({{"text", word}, {"p", p}});
+  for (const auto& context : token.contexts) {
+    line["contexts"].push_back({{"store", context.store},
+                                {"document", context.document},
+                                {"row", context.row},
+                                {"share", context.share},
+                                {"context", context.text}});
+    if (!context.source.empty()) line["contexts"].back()["source"] = context.source;
+  }
+  return line;
+}
+
 }  // namespace
 
 void write_page(core::ByteSink& sink, const AnnotatedText& text) {
@@ -205,6 +225,11 @@ void write_page(core::ByteSink& sink, const AnnotatedText& text) {
       << "</script>\n<script>\n"
       << kPageScript << "</script>\n</body>\n</html>\n";
   out.flush();
+}
+
+void write_lines(core::ByteSink& sink, const AnnotatedText& text) {
+  for (std::size_t i = 0; i < text.tokens.size(); ++i)
+    sink.write(core::dump(line_of(i, text)) + "\n");
 }
 
 }  // namespace page

@@ -8,7 +8,7 @@
 #include <new>
 
 #include "core/error.h"
-#include "core/utf8.h"
+#include "core/plain_text.h"
 #include "text/tokenizer/utf8.h"
 
 namespace passages {

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/json.h"
 #include "core/path_kind.h"
-#include "core/sealed_json.h"
 #include "shard/layout.h"
 
 namespace passages {

@@ -1,11 +1,15 @@
 #pragma once
 // An inverted index of a range of units, laid out for the search of many long queries.
+// Searches blocks of the index for the best units of queries, which are lists of terms.
+// Finds the best units for many queries that are units themselves.
 
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <span>
 #include <vector>
 
-#include "core/huge_array.h"
+#include "core/mapped_file.h"
 #include "passages/bm25.h"
 #include "passages/bm25_kernels.h"
 
@@ -85,5 +89,72 @@ class IndexBlock {
   std::vector<float> impacts_;
   core::HugeArray<float> rows_;
 };
+
+/// A Bm25Query is one query; the caller keeps the terms and ranges alive.
+struct Bm25Query {
+  std::span<const TermCount> terms;         ///< each below the number of terms of the index
+  std::span<const UnitRange> without = {};  ///< units that are excluded from the answer
+};
+
+/// A BlockSearcher searches a batch of queries in a block of the index while the block is in the
+/// cache. Each thread needs its own.
+class BlockSearcher {
+ public:
+  static constexpr std::size_t kBatch = 128;
+
+  /// `idf` holds the idf of each term, and `row` its row in the blocks or TermKinds::kSparse; both
+  /// must outlive the searcher.
+  BlockSearcher(std::span<const float> idf, std::span<const std::uint32_t> row, std::uint32_t top);
+
+  /// Merges into `hits`, from first_query on, the best units of the blocks for each of at most
+  /// kBatch queries.
+  void search(std::span<const BlockView> blocks, std::span<const Bm25Query> queries,
+              std::uint32_t first_query, Hits& hits);
+
+ private:
+  struct SparseTerm {
+    std::uint32_t term;
+    float weight;
+  };
+  struct Query {
+    std::vector<SparseTerm> sparse;
+    std::vector<DenseTerm> dense;
+    std::span<const UnitRange> without;
+    std::vector<Hit> best;  // the best so far, in any order
+    float threshold = 0;    // the lowest score that enters `best`
+  };
+  static constexpr std::size_t kGroup = 8;  // number of queries whose scores fit in the cache
+
+  void prepare(Query& query, const Bm25Query& asked, std::span<const Hit> best) const;
+  void score(const BlockView& block, std::span<Query> queries);
+  void select(const BlockView& block, std::span<const float> highest, const float* scores,
+              Query& query);
+
+  std::span<const float> idf_;
+  std::span<const std::uint32_t> row_;
+  std::uint32_t top_;
+  std::vector<Query> queries_;
+  core::HugeArray<float> scores_;  // shape (kGroup, BlockView::kUnits)
+  float highest_[kGroup][BlockView::kTiles];
+  std::vector<float> order_;
+};
+
+/// SearchOptions holds the parameters of a search.
+struct SearchOptions {
+  std::uint32_t top = 20;
+  int jobs = 1;
+  std::uint64_t memory = std::uint64_t{1} << 31;  ///< limit for the index, in bytes
+  /// For each unit, the units excluded from its answer. Empty: none is excluded.
+  std::span<const UnitRange> without = {};
+};
+
+/// Finds the options.top best units for each of `queries`; the answer includes the query itself
+/// unless `without` excludes it. The search is exact: scores equal those of Bm25::score up to float
+/// rounding, and do not depend on jobs and memory. If the index exceeds `memory` bytes, it is made
+/// and searched in parts. Each thread takes a few MiB in addition. `progress` receives the number
+/// of queries done (out of queries.size() times the number of parts), from any thread but never
+/// concurrently. Sets `parts`, if not null, to the number of parts.
+Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const SearchOptions& options,
+            const std::function<void(std::uint64_t)>& progress, std::uint32_t* parts = nullptr);
 
 }  // namespace passages

@@ -7,9 +7,9 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
-#include "core/part_names.h"
-#include "shard/input.h"
+#include "core/launcher.h"
 #include "shard/layout.h"
+#include "shard/reader.h"
 
 namespace passages {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "passages/bm25_search.h"
+#include "passages/bm25_index.h"
 #include "shard/writer.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"

@@ -15,7 +15,6 @@
 #include "passages/bm25.h"
 #include "passages/packing.h"
 #include "passages/packing_units.h"
-#include "passages/term_lists.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/in_order.h"
+#include "core/parallel.h"
 #include "passages/analysis.h"
-#include "passages/passage_cuts.h"
+#include "passages/passage_index.h"
 
 namespace passages {
 namespace {

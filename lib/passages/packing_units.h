@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "passages/bm25.h"
-#include "passages/term_lists.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
 
@@ -15,7 +14,7 @@ namespace passages {
 
 /// A PackingUnit is the definition of a unit. segment: `length` consecutive tokens from the start
 /// of the data, across document boundaries; the last segment is shorter. passage: `length` tokens
-/// of one document (passage_cuts.h); 0 means the whole document. document: each document of the
+/// of one document (passage_index.h); 0 means the whole document. document: each document of the
 /// data. pair: the target of each pair of the data.
 struct PackingUnit {
   std::string name = "segment";

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/file_text.h"
 #include "core/io.h"
 #include "core/json.h"
-#include "core/line_reader.h"
 #include "shard/unpacked_source.h"
 
 namespace passages {

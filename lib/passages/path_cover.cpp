@@ -6,7 +6,6 @@
 #include <deque>
 #include <numeric>
 
-#include "passages/hit_graph.h"
 #include "passages/packing.h"
 
 namespace passages {

@@ -24,10 +24,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "core/os_error.h"
-#include "ranks/listeners.h"
 #include "ranks/meeting.h"
-#include "ranks/meeting_file.h"
 #include "ranks/proof.h"
 
 namespace ranks {

@@ -1,5 +1,6 @@
 #pragma once
 // The processes of a run and their collective operations. Transports (transport.h) move the data.
+// Checks that the processes of a run have equal settings.
 
 #include <atomic>
 #include <chrono>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/json.h"
 #include "core/launcher.h"
 #include "nn/base/torch.h"
 
@@ -41,7 +43,7 @@ class Group {
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  /// Connects the ranks by the library of this name (transports.h) for tensors on `device`, the
+  /// Connects the ranks by the library of this name (transport.h) for tensors on `device`, the
   /// current device of this thread. Collective. Throws Error{unavailable} on all ranks if one lacks
   /// the library, or if it cannot connect them.
   void connect(const std::string& library, torch::Device device);
@@ -121,5 +123,13 @@ class Group {
   std::unique_ptr<Gloo> gloo_;        // null: alone
   std::unique_ptr<Devices> devices_;  // null: everything goes over gloo_
 };
+
+/// Throws Error{usage} on all ranks if a rank's `own` (an object) differs from rank 0's; names the
+/// first differing key, the rank and both values.
+void expect_agreement(Group& group, const core::OrderedJson& own);
+
+/// Throws Error{bug} on all ranks if a rank's `digest` of `what` differs from rank 0's; names the
+/// first such rank.
+void expect_same_digest(Group& group, const std::string& what, const std::string& digest);
 
 }  // namespace ranks

@@ -7,10 +7,12 @@
 // it may read or store values; rank 0 proves this to the rank too. Other clients are disconnected
 // after ten seconds. At most 64 unauthenticated connections are open at once, and they do not delay
 // the ranks.
+// Rendezvous file for ranks without a network address from the launcher.
 
 #include <chrono>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "core/launcher.h"
 
@@ -40,5 +42,13 @@ class Meeting {
   std::unique_ptr<Server> server_;  // on rank 0
   std::unique_ptr<Client> client_;  // on the other ranks
 };
+
+inline constexpr std::string_view kMeetingFile = ".ranks.";
+
+/// Returns the name of the file in the run's folder. The file is removed when all ranks have
+/// joined; files of killed runs may be deleted.
+inline std::string meeting_file(const std::string& launch) {
+  return std::string(kMeetingFile) + launch;
+}
 
 }  // namespace ranks

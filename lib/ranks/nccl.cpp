@@ -17,7 +17,7 @@
 #include "core/error.h"
 #include "ranks/heart.h"
 #include "ranks/nccl_calls.h"
-#include "ranks/transports.h"
+#include "ranks/transport.h"
 
 namespace ranks {
 namespace {

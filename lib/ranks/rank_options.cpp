@@ -6,8 +6,8 @@
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/units.h"
-#include "ranks/agreement.h"
-#include "ranks/transports.h"
+#include "ranks/group.h"
+#include "ranks/transport.h"
 
 namespace ranks {
 

@@ -1,10 +1,15 @@
 #pragma once
 // How tensors get from rank to rank: one implementation per library.
+// The libraries that move tensors between ranks.
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "nn/base/torch.h"
@@ -65,5 +70,31 @@ void add_up(const std::vector<torch::Tensor>& parts, bool in_pairs);
 
 /// Throws Error{rank_lost} with one line for the user of rank `rank` of `size`.
 [[noreturn]] void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why);
+
+/// What a transport between devices is made of.
+struct Connection {
+  std::int64_t rank = 0, size = 1;
+  torch::Device device = torch::kCPU;
+  std::chrono::milliseconds timeout{};
+  std::string ticket;  ///< rank 0's, the same on all ranks
+};
+
+struct Library {
+  std::string_view name;
+  /// Loads the library; throws Error{unavailable} that names what is missing. Returns this rank's
+  /// ticket, of which rank 0's counts. Null: tensors of devices are copied to the host.
+  std::string (*load)(bool first);
+  /// Connects all ranks. Throws std::exception.
+  std::unique_ptr<Transport> (*connect)(const Connection& connection);
+};
+
+/// Returns all libraries.
+const std::vector<Library>& libraries();
+/// Returns the library of this name. Throws Error{usage} if there is none.
+const Library& library(const std::string& name);
+
+/// NCCL, of libnccl.so.2 or the file that the environment variable TESSERA_NCCL names.
+std::string load_nccl(bool first);
+std::unique_ptr<Transport> connect_nccl(const Connection& connection);
 
 }  // namespace ranks

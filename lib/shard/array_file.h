@@ -20,7 +20,7 @@
 #include "core/io.h"
 #include "core/options.h"
 #include "shard/dataset.h"
-#include "shard/input.h"
+#include "shard/reader.h"
 
 namespace shard {
 

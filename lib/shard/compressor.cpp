@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/start_threads.h"
+#include "core/parallel.h"
 
 namespace shard {
 

@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "shard/parts.h"
+#include "shard/dataset.h"
 
 namespace shard {
 namespace {

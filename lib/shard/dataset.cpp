@@ -1,12 +1,14 @@
 #include "shard/dataset.h"
 
 #include <algorithm>
+#include <map>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/io.h"
-#include "shard/elements.h"
-#include "shard/parts.h"
-#include "shard/text_reader.h"
+#include "core/plain_text.h"
+#include "shard/reader.h"
+#include "shard/unpacked_source.h"
 
 namespace shard {
 namespace {
@@ -32,6 +34,50 @@ std::string difference(const Header& a, const Header& b) {
   if (a.unit != b.unit) return both("units", a.unit, b.unit);
   if (a.unit_length != b.unit_length) return both("unit lengths", a.unit_length, b.unit_length);
   return both("fingerprints of the ordered data", a.data_fingerprint, b.data_fingerprint);
+}
+
+using core::Code;
+using core::fail;
+
+constexpr const char* kPart = "part";
+
+// Finds each part of a command among the files. Empty if they are not parts of one command or a
+// part occurs twice. `twice` is the first file of a repeated part.
+struct Found {
+  std::map<std::int64_t, std::size_t> place;  // by part
+  std::int64_t count = 0;
+  std::size_t twice = 0;
+};
+
+std::optional<Found> find_parts(const std::vector<File>& files) {
+  Found found;
+  std::vector<core::OrderedJson> first;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    auto entries = files[i].trailer().provenance;
+    const auto part = take_part(entries);
+    if (!part || (i > 0 && (entries != first || part->count != found.count))) return std::nullopt;
+    if (i == 0) first = std::move(entries), found.count = part->count;
+    if (!found.place.emplace(part->index, i).second && found.twice == 0) found.twice = i;
+  }
+  return found;
+}
+
+// If some are parts, all must be parts of one command.
+void refuse_mixed(const std::vector<File>& files) {
+  const auto whole_of = [](const File& file) {
+    auto entries = file.trailer().provenance;
+    const auto part = take_part(entries);
+    return std::pair(part ? part->count : 0, entries);
+  };
+  const auto part = std::find_if(files.begin(), files.end(),
+                                 [&](const File& file) { return whole_of(file).first > 0; });
+  if (part == files.end()) return;
+  for (const auto& file : files)
+    if (whole_of(file) != whole_of(*part))
+      core::fail(
+          core::Code::usage,
+          "{}: belongs to another command than {}; merge the parts of each command separately",
+          file.name(), part->name());
 }
 
 }  // namespace
@@ -108,6 +154,76 @@ void Dataset::read(std::uint64_t offset, std::span<std::uint64_t> out) const {
 void Dataset::read(std::uint64_t offset, std::span<float> out) const { read_across(offset, out); }
 void Dataset::read(std::uint64_t offset, std::span<std::byte> out) const {
   read_across(offset, out);
+}
+
+std::string write_names(const std::string& path, const std::vector<std::string>& names) {
+  std::string text;
+  for (const auto& name : names) {
+    if (name.find('\n') != name.npos) fail(Code::bad_data, "{}: a name with a newline", path);
+    text += name;
+    text += '\n';
+  }
+  core::write_file(path, text);
+  return core::hash128(text).hex();
+}
+
+std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
+                                    const std::string& hash) {
+  const std::string text = core::read_text(path, std::size_t{1} << 36);
+  if (core::hash128(text).hex() != hash)
+    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", path);
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    if (end == text.npos || names.size() == count) break;
+    names.push_back(text.substr(at, end - at));
+    at = end + 1;
+    if (core::utf8_length(names.back()) != names.back().size()) break;
+    if (at == text.size() && names.size() == count) return names;
+  }
+  fail(Code::bad_data, "{}: does not have {} lines of names", path, count);
+}
+
+void put_part(core::OrderedJson& options, const core::Part& part) {
+  options[kPart] = fmt::format("{}/{}", part.index + 1, part.count);
+}
+
+std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance) {
+  if (provenance.empty() || !provenance.back().is_object()) return std::nullopt;
+  auto& entry = provenance.back();
+  const auto options = entry.find("options");
+  if (options == entry.end() || !options->is_object()) return std::nullopt;
+  const auto said = options->find(kPart);
+  if (said == options->end() || !said->is_string()) return std::nullopt;
+  const auto text = said->get<std::string>();
+  if (text.find('/') == text.npos) return std::nullopt;
+  try {
+    const core::Part part = core::part(text);
+    options->erase(kPart);
+    return part;
+  } catch (const core::Error&) {  // not written by this program
+    return std::nullopt;
+  }
+}
+
+bool order_parts(std::vector<File>& files) {
+  const auto found = find_parts(files);
+  if (!found || found->twice > 0 || std::ssize(found->place) != found->count) return false;
+  std::vector<File> ordered;
+  for (const auto& [part, at] : found->place) ordered.push_back(std::move(files[at]));
+  files = std::move(ordered);
+  return true;
+}
+
+void refuse_incomplete(const std::vector<File>& files) {
+  const auto found = find_parts(files);
+  if (!found) return refuse_mixed(files);
+  if (found->twice > 0)
+    core::fail(core::Code::usage, "{}: this part is given twice", files[found->twice].name());
+  for (std::int64_t part = 0; part < found->count; ++part)
+    if (found->place.count(part) == 0)
+      core::fail(core::Code::usage, "{}: is one of {} parts, of which part {} is missing",
+                 files[0].name(), found->count, part + 1);
 }
 
 }  // namespace shard

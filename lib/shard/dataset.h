@@ -1,12 +1,19 @@
 #pragma once
 // Reads several shards as one data set.
+// Reads and writes names.txt, which lists the names of the documents of a datastore or an n-gram
+// index, one per line.
+// Handles shards that are parts of one command's work. The last provenance entry of a part has the
+// option "part": "2/8"; without this option, the entries of all parts are equal.
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
+#include "core/launcher.h"
 #include "shard/file.h"
 #include "shard/header.h"
 
@@ -16,7 +23,7 @@ namespace shard {
 using Fingerprints = std::set<std::string>;
 
 /// A Dataset is the concatenation of its shards in the given order, as `shard merge` would write
-/// it. If the shards are all parts of one command (parts.h), the order is that of the parts. Thread
+/// it. If the shards are all parts of one command (stream_memory.h), the order is that of the parts. Thread
 /// safe.
 class Dataset {
  public:
@@ -66,5 +73,27 @@ class Dataset {
 /// Throws Error{bad_data} unless the two shards can form one data set; the message names both
 /// shards, the difference and both fingerprints.
 void expect_same_header(const File& a, const File& b);
+
+/// Writes the names through core::Output and returns the XXH3-128 of the file's bytes in
+/// hexadecimal. Throws Error{bad_data} for a name that contains a newline.
+std::string write_names(const std::string& path, const std::vector<std::string>& names);
+
+/// Reads `count` names. Throws Error{bad_data} unless the file has this hash and `count` lines of
+/// UTF-8.
+std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
+                                    const std::string& hash);
+
+/// Adds the part to an entry's options.
+void put_part(core::OrderedJson& options, const core::Part& part);
+/// Removes the part from the last entry, which then describes the whole, and returns it. Returns
+/// nothing if the entry has no part.
+std::optional<core::Part> take_part(std::vector<core::OrderedJson>& provenance);
+
+/// Sorts the parts of one command if each is present exactly once. Otherwise returns false and
+/// leaves `files` unchanged.
+bool order_parts(std::vector<File>& files);
+/// Throws Error{usage} if some of `files` are parts but `files` is not exactly all parts of one
+/// command; the message names a part that is missing, duplicate or of another command.
+void refuse_incomplete(const std::vector<File>& files);
 
 }  // namespace shard

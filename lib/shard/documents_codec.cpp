@@ -2,7 +2,6 @@
 
 #include "core/error.h"
 #include "core/plain_text.h"
-#include "core/printable.h"
 #include "shard/layout.h"
 
 namespace shard {

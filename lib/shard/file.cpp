@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "shard/elements.h"
 #include "shard/layout.h"
 #include "shard/reader.h"
 #include "shard/zstd_frame.h"

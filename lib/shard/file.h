@@ -7,7 +7,6 @@
 #include <string>
 
 #include "core/io.h"
-#include "shard/fingerprint.h"
 #include "shard/header.h"
 
 namespace shard {
@@ -33,7 +32,7 @@ class File {
   std::uint64_t size() const;
 
   /// Reads the elements [offset, offset + out.size()). Throws Error{bad_data} past the end and for
-  /// an invalid conversion (elements.h).
+  /// an invalid conversion (reader.h).
   void read(std::uint64_t offset, std::span<std::uint32_t> out) const;
   void read(std::uint64_t offset, std::span<std::uint64_t> out) const;
   void read(std::uint64_t offset, std::span<float> out) const;

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "core/plain_text.h"
 #include "shard/documents_codec.h"
-#include "shard/header_json.h"
+#include "shard/header.h"
 #include "shard/zstd_frame.h"
 
 namespace shard::layout {

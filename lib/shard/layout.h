@@ -31,7 +31,6 @@
 #include <vector>
 
 #include "core/io.h"
-#include "shard/fingerprint.h"
 #include "shard/header.h"
 
 namespace shard::layout {

@@ -4,12 +4,46 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "shard/elements.h"
-#include "shard/input.h"
 #include "shard/layout.h"
 #include "shard/zstd_frame.h"
 
 namespace shard {
+namespace {
+
+constexpr std::size_t kLargestRead = 128 << 10;
+
+template <class Stored, class T>
+void widen(const std::byte* in, std::span<T> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    Stored x;
+    std::memcpy(&x, in + i * sizeof x, sizeof x);
+    out[i] = x;
+  }
+}
+
+[[noreturn]] void misfit(Dtype dtype, const char* wanted, const std::string& name) {
+  core::fail(core::Code::bad_data, "{}: has elements of type {}; expected {}", name, name_of(dtype),
+             wanted);
+}
+
+template <class T>
+void decode_integers(Dtype dtype, const std::byte* in, std::span<T> out, const std::string& name) {
+  switch (dtype) {
+    case Dtype::u8:
+      return widen<std::uint8_t>(in, out);
+    case Dtype::u16:
+      return widen<std::uint16_t>(in, out);
+    case Dtype::u32:
+      return widen<std::uint32_t>(in, out);
+    case Dtype::u64:
+      if constexpr (sizeof(T) == 8) return widen<std::uint64_t>(in, out);
+      misfit(dtype, "at most 32 bits", name);
+    case Dtype::f32:
+      misfit(dtype, "integers", name);
+  }
+}
+
+}  // namespace
 
 struct Reader::Impl {
   explicit Impl(core::ByteSource& source) : input(source), name(source.name()) {
@@ -151,6 +185,60 @@ Trailer verify(core::ByteSource& source) {
   while (reader.read(std::span(bytes)) > 0) {
   }
   return reader.trailer();
+}
+
+std::span<const std::byte> Input::peek(std::size_t n) {
+  if (end_ - begin_ < n) {
+    if (begin_ > 0) {
+      std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+      end_ -= begin_;
+      begin_ = 0;
+    }
+    if (buffer_.size() < n + piece_) buffer_.resize(n + piece_);
+    piece_ = std::min(2 * piece_, kLargestRead);
+    while (end_ < n) {
+      const std::size_t got = source_.read(std::span(buffer_).subspan(end_));
+      if (got == 0) break;
+      end_ += got;
+    }
+  }
+  return std::span(buffer_).subspan(begin_, end_ - begin_);
+}
+
+void Input::consume(std::size_t n) {
+  hash_.update(std::span(buffer_).subspan(begin_, n));
+  begin_ += n;
+  offset_ += n;
+}
+
+core::Bytes Input::take(std::size_t n) {
+  core::Bytes bytes;
+  while (bytes.size() < n) {
+    const std::size_t want = std::min(n - bytes.size(), kLargestRead);
+    const auto seen = peek(want);
+    const std::size_t got = std::min(seen.size(), want);
+    if (got == 0) break;
+    bytes.insert(bytes.end(), seen.begin(), seen.begin() + static_cast<std::ptrdiff_t>(got));
+    consume(got);
+  }
+  return bytes;
+}
+
+void decode_elements(Dtype dtype, const std::byte* in, std::span<std::uint32_t> out,
+                     const std::string& name) {
+  decode_integers(dtype, in, out, name);
+}
+void decode_elements(Dtype dtype, const std::byte* in, std::span<std::uint64_t> out,
+                     const std::string& name) {
+  decode_integers(dtype, in, out, name);
+}
+void decode_elements(Dtype dtype, const std::byte* in, std::span<float> out,
+                     const std::string& name) {
+  if (dtype != Dtype::f32) misfit(dtype, "f32", name);
+  widen<float>(in, out);
+}
+void decode_elements(Dtype, const std::byte* in, std::span<std::byte> out, const std::string&) {
+  if (!out.empty()) std::memcpy(out.data(), in, out.size());
 }
 
 }  // namespace shard

@@ -1,11 +1,13 @@
 #pragma once
 // Verifies whole shards.
+// Reports the figures of a shard, or of several shards as one.
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "core/json.h"
+#include "shard/dataset.h"
 #include "shard/header.h"
 
 namespace shard {
@@ -33,5 +35,12 @@ Verdict judge(const std::string& path);
 /// further corrupt files, or an empty text if all are intact.
 std::string judge(const std::vector<std::string>& paths,
                   const std::function<void(const Verdict&)>& found);
+
+/// Returns the report of `shard info`: kind, type, sizes, documents, bytes and words of the source,
+/// fingerprints. `path` is reported as the file's name; a tokenizer is reported by its
+/// "model"."type" in tokenizer.json.
+core::OrderedJson describe(const std::string& path, const Dataset& data);
+/// Returns one line per provenance entry, which says how the shard was made.
+std::string made_by(const Dataset& data);
 
 }  // namespace shard

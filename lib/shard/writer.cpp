@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "shard/compressor.h"
 #include "shard/documents_codec.h"
-#include "shard/header_json.h"
+#include "shard/header.h"
 #include "shard/layout.h"
 
 namespace shard {

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
-#include "shard/document_names.h"
+#include "shard/dataset.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
 #include "store/reduction.h"

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "core/folder_lock.h"
-#include "store/build_progress.h"
 #include "store/half.h"
 #include "store/index.h"
 #include "store/manifest.h"
 #include "store/npy.h"
 #include "store/projection.h"
+#include "store/store_files.h"
 
 namespace store {
 

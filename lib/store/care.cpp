@@ -1,11 +1,32 @@
 #include "store/care.h"
 
-#include "core/error.h"
+#include <filesystem>
+
 #include "store/datastore.h"
-#include "store/removal.h"
-#include "store/store_report.h"
+#include "store/index.h"
+#include "store/store_files.h"
 
 namespace store {
+namespace {
+
+// Returns the value of --keys that made the store.
+std::string kept_keys(const Manifest& manifest) {
+  if (!manifest.keyed()) return "none";
+  return manifest.projected() ? fmt::format("pca:{}", manifest.width) : "all";
+}
+
+std::uint64_t bytes_of(const std::string& folder, const Manifest& manifest) {
+  std::uint64_t bytes = 0;
+  for (const auto& name : files_of(manifest)) {
+    std::error_code missing;
+    bytes += std::filesystem::file_size(folder + "/" + name, missing);
+    if (missing)
+      core::fail(core::Code::bad_data, "{}/{}: cannot read: {}", folder, name, missing.message());
+  }
+  return bytes;
+}
+
+}  // namespace
 
 void RemovalOptions::fields(core::FieldList& f) {
   f("document", documents, "number of a document to remove, counted from 0; may be repeated")
@@ -59,6 +80,73 @@ core::OrderedJson recalled(const std::string& folder, const RecallOptions& optio
   report["recall"] = found.recall, report["k"] = found.k;
   report["nprobe"] = found.nprobe, report["queries"] = found.queries;
   return report;
+}
+
+core::OrderedJson describe(const std::string& folder, const Manifest& manifest) {
+  core::OrderedJson report;
+  report["store"] = folder, report["generation"] = manifest.generation;
+  report["rows"] = manifest.rows, report["width"] = manifest.width;
+  report["documents"] = manifest.documents, report["metric"] = name_of(manifest.metric);
+  report["index"] = manifest.index, report["keys"] = kept_keys(manifest);
+  report["recall"] = manifest.recall.recall, report["k"] = manifest.recall.k;
+  report["nprobe"] = manifest.recall.nprobe, report["queries"] = manifest.recall.queries;
+  report["model"] = manifest.model, report["tokenizer"] = manifest.tokenizer;
+  report["fingerprint"] = manifest.fingerprint();
+  return report;
+}
+
+std::string recall_warning(const std::string& folder, const Manifest& manifest) {
+  const auto& found = manifest.recall;
+  if (found.queries == 0 || found.recall >= kEnoughRecall) return "";
+  const bool keyed = manifest.keyed();
+  return fmt::format(
+      "{}: index {} has a low recall: {:.2f} of the {} nearest keys (nprobe {}); build it with "
+      "{}more bytes per code (a larger PQ, or SQ8), or search with a larger --nprobe{}",
+      folder, manifest.index, found.recall, found.k, found.nprobe,
+      keyed ? "--index exact or with " : "",
+      keyed ? "; --rescore corrects the scores of the entries found" : "");
+}
+
+std::string choice_note(const std::string& folder, const Manifest& manifest) {
+  const std::string first = default_index(manifest.rows, manifest.width, manifest.keyed());
+  if (manifest.index == first) return "";
+  const std::string other =
+      fmt::format("{}: index {} was chosen, since {} finds less than {} of the nearest keys",
+                  folder, manifest.index, first, kEnoughRecall);
+  return manifest.exact() ? other + "; every search reads all keys; --index chooses otherwise"
+                          : other;
+}
+
+std::vector<core::OrderedJson> describe(const Removal& removal) {
+  std::vector<core::OrderedJson> rows;
+  for (const auto& receipt : removal.receipts()) {
+    rows.push_back(to_json(receipt));
+    rows.back()["fingerprint"] = removal.manifest().fingerprint();
+    rows.back()["old_files"] = "deleted";
+  }
+  return rows;
+}
+
+Info info(const std::string& folder) {
+  const Manifest manifest = read_manifest(folder);
+  Info info;
+  info.report = describe(folder, manifest);
+  info.report["vocabulary"] = manifest.vocabulary;
+  info.report["removed"] = manifest.removed.size();
+  info.report["query_width"] = manifest.query_width();
+  info.report["key_scale"] = manifest.key_scale;
+  const auto& calibration = manifest.calibration;
+  info.report["calibration"] = calibration ? to_json(*calibration) : core::OrderedJson();
+  info.report["left_out"] = manifest.whole() ? "nothing" : "some";
+  info.report["bytes"] = bytes_of(folder, manifest);
+  for (const Source& source : manifest.sources)
+    info.sources.push_back(
+        {{"data", source.data},
+         {"rows", source.rows},
+         {"documents", source.documents},
+         {"part", source.part ? fmt::format("{}/{}", source.part->number, source.part->of) : ""},
+         {"windows", source.windows}});
+  return info;
 }
 
 }  // namespace store

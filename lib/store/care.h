@@ -1,5 +1,7 @@
 #pragma once
 // Maintains an existing store, without a model.
+// Formats a store's report for programs.
+// Describes a store from its store.json, without reading other files.
 
 #include <cstdint>
 #include <string>
@@ -9,6 +11,7 @@
 #include "core/json.h"
 #include "core/options.h"
 #include "store/builder.h"
+#include "store/manifest.h"
 #include "store/removal.h"
 
 namespace store {
@@ -59,11 +62,35 @@ struct RecallOptions {
   void fields(core::FieldList& f);
 };
 
-/// Checks every byte and returns describe() (store_report.h) with "verified". Throws as verify()
+/// Checks every byte and returns describe() (care.h) with "verified". Throws as verify()
 /// (removal.h) does.
 core::OrderedJson verified(const std::string& folder, const ProgressCallback& watch);
 /// Measures recall and returns describe() with the result. Throws as Datastore and measure_recall()
 /// do.
 core::OrderedJson recalled(const std::string& folder, const RecallOptions& options);
+
+/// Returns store (the folder), generation, rows, width, documents, metric, index, recall, k,
+/// nprobe, queries, model, tokenizer, fingerprint.
+core::OrderedJson describe(const std::string& folder, const Manifest& manifest);
+/// Returns a warning where the index was measured to find less than nine in ten of the nearest
+/// keys, with what helps; else an empty text.
+std::string recall_warning(const std::string& folder, const Manifest& manifest);
+/// Returns a note if the index, which the user did not choose, is another than default_index(),
+/// whose recall was too low; else an empty text.
+std::string choice_note(const std::string& folder, const Manifest& manifest);
+/// Returns one record per removed document.
+std::vector<core::OrderedJson> describe(const Removal& removal);
+
+/// Info is the report of `store info`.
+struct Info {
+  /// describe(), vocabulary, removed (documents), query_width, key_scale, calibration, left_out,
+  /// bytes (of all files).
+  core::OrderedJson report;
+  /// Per source: data, rows, documents, part, windows.
+  std::vector<core::OrderedJson> sources;
+};
+/// Returns the description. Throws Error{no_input} as read_manifest() does, and Error{bad_data} if
+/// a file is missing.
+Info info(const std::string& folder);
 
 }  // namespace store

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "shard/document_names.h"
+#include "shard/dataset.h"
 #include "store/builder.h"
 #include "store/exact_search.h"
 

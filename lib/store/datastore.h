@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "store/exact_search.h"
 #include "store/index.h"
-#include "store/key_search.h"
 #include "store/manifest.h"
 #include "store/npy.h"
 #include "store/projection.h"

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/start_threads.h"
+#include "core/parallel.h"
 #include "store/exact_kernels.h"
 
 namespace store {

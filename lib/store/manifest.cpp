@@ -7,9 +7,8 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
+#include "core/json.h"
 #include "core/path_kind.h"
-#include "core/sealed_json.h"
-#include "store/build_progress.h"
 #include "store/store_files.h"
 
 namespace store {

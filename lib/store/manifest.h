@@ -10,7 +10,7 @@
 
 #include "core/hash.h"
 #include "core/json.h"
-#include "shard/fingerprint.h"
+#include "shard/header.h"
 
 namespace store {
 

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
-#include "core/part_names.h"
+#include "core/launcher.h"
 #include "store/datastore.h"
 #include "store/store_files.h"
 

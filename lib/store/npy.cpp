@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "core/os_error.h"
 #include "core/temporary_file.h"
 
 namespace store {

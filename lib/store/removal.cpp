@@ -5,8 +5,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "shard/document_names.h"
-#include "store/build_progress.h"
+#include "shard/dataset.h"
 #include "store/datastore.h"
 #include "store/store_files.h"
 

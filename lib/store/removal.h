@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/folder_lock.h"
-#include "store/build_progress.h"
 #include "store/builder.h"
+#include "store/store_files.h"
 
 namespace store {
 

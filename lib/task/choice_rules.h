@@ -1,5 +1,6 @@
 #pragma once
 // Selects a model's answer among several choices, by each of the common rules.
+// Computes the accuracy of answers and its confidence interval.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,5 +26,15 @@ struct ChoiceScore {
 ///   mutual_information  log p minus log p given the domain's context (Holtzman et al. 2021),
 ///                       if all choices have one
 std::vector<std::pair<std::string, std::size_t>> predict(const std::vector<ChoiceScore>& choices);
+
+/// Accuracy is the fraction of correct answers with its 95 % interval (Wilson 1927). The interval
+/// is never empty and stays within 0 and 1 for any number of answers; a single question has none.
+struct Accuracy {
+  double share = 0;
+  std::optional<double> low, high;
+};
+
+/// Returns the accuracy of at least one answer.
+Accuracy accuracy(const std::vector<bool>& right);
 
 }  // namespace task

@@ -1,6 +1,7 @@
 #pragma once
 // Tests whether one model's perplexity on a text is lower than another's: a paired t test of the
 // difference of their losses, with a standard error for dependent tokens.
+// Computes Student's t distribution, for intervals and tests of means.
 
 #include <cstdint>
 #include <vector>
@@ -55,5 +56,12 @@ Comparison compare_seeds(const std::vector<ScoreBlock>& pairs, double confidence
 
 /// Returns the equivalent number of documents of equal length: (sum of tokens)^2 / sum of tokens^2.
 double effective_documents(const std::vector<ScoreBlock>& documents);
+
+/// Returns the probability that |T| >= |t|, for T with `freedom` > 0 degrees of freedom, which may
+/// be fractional.
+double t_two_sided(double t, double freedom);
+
+/// Returns the t with P(|T| < t) = `confidence`, where 0 < confidence < 1.
+double t_quantile(double confidence, double freedom);
 
 }  // namespace task

@@ -1,13 +1,20 @@
 #pragma once
 // Generates RegBench's sequences and measures how well predictions match the underlying automaton
 // (Akyurek et al. 2024).
+// Generates a set of RegBench's sequences according to options.
+// Reads RegBench's sequences together with their automata, for eval-regbench.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "core/json.h"
+#include "core/options.h"
 #include "core/rng.h"
+#include "shard/dataset.h"
+#include "shard/writer.h"
 #include "task/automaton.h"
 
 namespace task {
@@ -62,5 +69,42 @@ struct RegbenchScore {
 /// any, the distribution is uniform over all letters. A context never crosses a '|'; the '|' itself
 /// is the context of a word's first letter.
 Predictions ngram_predictions(std::span<const std::uint8_t> sequence, std::int64_t order);
+
+/// A RegbenchSet says which automata are used and how many sequences are generated.
+struct RegbenchSet {
+  std::string split = "train";  ///< train, valid, test; iid: new sequences of train's automata
+  std::int64_t count = 5000, first = 0, environments = 0;
+  SequenceShape shape;
+  void fields(core::FieldList& f);
+
+  /// Throws Error{usage} for options that contradict each other.
+  void check() const;
+  /// Returns the options that determine the sequences, for the provenance.
+  core::OrderedJson changes(std::int64_t seed) const;
+};
+
+/// Writes the sequences, one document each, and passes the JSON line of each automaton to `lines`,
+/// if it is set. The result does not depend on `jobs`. `progress` receives the number of sequences
+/// done.
+void make_sequences(const RegbenchSet& set, std::uint64_t seed, int jobs, shard::Writer& writer,
+                    const std::function<void(const std::string&)>& lines,
+                    const std::function<void(std::uint64_t)>& progress);
+
+/// A RegbenchProblem is a sequence with its automaton.
+struct RegbenchProblem {
+  std::uint64_t begin = 0;  ///< offset of the sequence's first element in the data
+  Sequence sequence;
+  Automaton automaton;
+  std::string origin;  ///< the automaton's line, for messages
+};
+
+/// Pairs each document of `data` with its line of the file `automata`, as gen-regbench writes them.
+/// Throws Error{bad_data} for other data, a different number of lines, and an automaton that does
+/// not accept the words.
+std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
+                                                    const std::string& automata);
+
+/// Returns sequences and positions, then accuracy, total variation and L1, named by convention.
+core::OrderedJson figures(const RegbenchScore& score);
 
 }  // namespace task

@@ -2,6 +2,7 @@
 // Generates questions about long texts as RULER does (Hsieh et al. 2024, arXiv 2404.06654): the
 // information for the answer is somewhere in filler text of adjustable length. Tasks, lengths and
 // scoring are RULER's; words and sentences are our own.
+// Generates RULER's variable tracking: names are assigned a value, some through other names.
 
 #include <cstdint>
 #include <functional>
@@ -72,5 +73,17 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
 std::string_view ruler_noise();
 /// Draws an invented name of two or three syllables.
 std::string made_name(core::Rng& rng);
+
+/// A VariableTask has chains of `hops` + 1 names. The first name of a chain is set to a number, and
+/// each other name to the one before it, in the order of the text. The prompt asks for the number
+/// of the first chain; all names of that chain are answers.
+class VariableTask : public RulerTask {
+ public:
+  VariableTask(std::int64_t chains, std::int64_t hops) : chains_(chains), hops_(hops) {}
+  RulerProblem draw(std::uint64_t seed, std::uint64_t number, std::int64_t filling) const override;
+
+ private:
+  std::int64_t chains_, hops_;
+};
 
 }  // namespace task

@@ -4,7 +4,6 @@
 
 #include "core/error.h"
 #include "core/json_line.h"
-#include "core/json_member.h"
 #include "text/chat/template_text.h"
 
 namespace task {

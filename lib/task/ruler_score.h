@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/file_text.h"
 #include "core/json.h"
-#include "core/line_reader.h"
 
 namespace task {
 

@@ -3,7 +3,6 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/json_line.h"
-#include "core/json_member.h"
 #include "core/plain_text.h"
 #include "shard/unpacked_source.h"
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "core/file_text.h"
 #include "core/hash.h"
-#include "core/line_reader.h"
 
 namespace task {
 

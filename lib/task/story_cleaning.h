@@ -1,7 +1,10 @@
 #pragma once
 // Extracts stories from the output of a language model: cuts what follows the story and drops what
 // is not a plain story (after Zhang et al. 2024, section 5: BabiStories).
+// Lists characters that do not occur in a plain story.
+// Defines the bytes that form words.
 
+#include <cctype>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -68,5 +71,15 @@ struct StoryFile {
 /// of another format, a missing opening_field, and an answer without a request.
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
                    const std::function<void(const CleanStory&)>& take);
+
+/// Markup characters. A story with one of them is dropped; an opening ends before the word that has
+/// one.
+inline constexpr std::string_view kStoryMarkup = "[]{}()*#<>%^/@+\\|=_~`$&";
+
+/// Returns true for the byte of an ASCII letter or digit, and of any character beyond ASCII.
+inline bool is_of_word(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return std::isalnum(byte) != 0 || byte >= 0x80U;
+}
 
 }  // namespace task

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 
 namespace task {
 namespace {

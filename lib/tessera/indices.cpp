@@ -1,5 +1,5 @@
 #include "infer/keys/store_build.h"
-#include "model/model_texts.h"
+#include "model/tokenizer_file.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngrams_builder.h"
 #include "shard/dataset.h"
@@ -7,7 +7,7 @@
 #include "tessera/inside.h"
 #include "tessera/ngrams.h"
 #include "tessera/store.h"
-#include "text/documents/read_texts.h"
+#include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace tessera {

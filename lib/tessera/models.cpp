@@ -7,7 +7,7 @@
 #include "infer/generate/generator.h"
 #include "infer/score/evaluation.h"
 #include "model/folder.h"
-#include "model/model_texts.h"
+#include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"
 #include "tessera/evaluate.h"
 #include "tessera/generate.h"

@@ -1,10 +1,9 @@
 #include "train/batches.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/error.h"
-#include "train/column_cuts.h"
-#include "train/order_shard.h"
 #include "train/pair_order.h"
 #include "train/permutation.h"
 
@@ -235,6 +234,9 @@ std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments
   return list;
 }
 
+constexpr double kHalved = 0.05;  // share of segments with half the mean length
+constexpr std::int64_t kLeast = 5;
+
 }  // namespace
 
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
@@ -334,6 +336,34 @@ void apply(const TokenRules& rules, MicroBatch& micro) {
     micro.tokens = batch.weight.sum().item<std::int64_t>();
   if (rules.begin >= 0 && batch.inputs.size(1) > 0)
     batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);
+}
+
+ColumnCuts::ColumnCuts(std::int64_t total, std::int64_t length, double deviation,
+                       std::uint64_t seed)
+    : length_(length), count_((total + length - 1) / length) {
+  if (deviation == 0) return;
+  core::Rng rng(seed, kOrderStream);
+  const auto least = std::min(kLeast, length);
+  const auto most = length + static_cast<std::int64_t>(3 * deviation);
+  for (std::int64_t left = total; left > 0; left -= lengths_.back()) {
+    const auto mean = static_cast<double>(length) * (rng.uniform() < kHalved ? 0.5 : 1);
+    const auto drawn = std::clamp(std::llround(mean + deviation * rng.normal()),
+                                  static_cast<long long>(least), static_cast<long long>(most));
+    lengths_.push_back(std::min<std::int64_t>(drawn, left));
+  }
+  count_ = std::ssize(lengths_);
+  permutation_ = Permutation(count_, seed);
+}
+
+std::int64_t ColumnCuts::begin(std::int64_t epoch, std::int64_t step) {
+  if (lengths_.empty()) return step * length_;
+  if (epoch != epoch_) {
+    begins_.assign(1, 0);
+    for (const auto i : permutation_.of(epoch))
+      begins_.push_back(begins_.back() + lengths_[static_cast<std::size_t>(i)]);
+    epoch_ = epoch;
+  }
+  return begins_[static_cast<std::size_t>(step)];
 }
 
 }  // namespace train

@@ -1,6 +1,7 @@
 #pragma once
 // Order of batches: assigns tokens to micro-batches. An order is a function of (seed, index of the
 // micro-batch), so that a run can resume anywhere without stored state.
+// Cuts the columns of a text into segments of L tokens or of varying lengths.
 
 #include <cstdint>
 #include <memory>
@@ -8,8 +9,9 @@
 #include <vector>
 
 #include "nn/base/batch.h"
-#include "nn/memory/target_loss.h"
+#include "nn/memory/joint_loss.h"
 #include "shard/dataset.h"
+#include "train/permutation.h"
 #include "train/train_options.h"
 
 namespace train {
@@ -34,7 +36,7 @@ struct Row {
 /// - documents: segments within documents, whose first token is no target; documents in a new order
 ///   each epoch, their segments in the order of the text; a document is a run.
 /// - streams: the stream divided into B equal contiguous columns, L tokens of each in a micro-batch
-///   (or varying lengths: column_cuts.h), in the order of the text. State is carried; rows are
+///   (or varying lengths: batches.h), in the order of the text. State is carried; rows are
 ///   fresh only at the start of an epoch; a column is a run.
 /// - order: segments as listed in an order shard, B at a time; these micro-batches come in a new
 ///   order each epoch, so that neighbours stay together (TRIME's ext); a segment is a run.
@@ -92,5 +94,26 @@ struct TokenRules {
   const shard::Documents* marks = nullptr;
 };
 void apply(const TokenRules& rules, MicroBatch& micro);
+
+/// Cuts of a column of `total` > 0 tokens. With deviation 0, segments have `length` tokens.
+/// Otherwise lengths follow a normal distribution with this standard deviation around `length`, or,
+/// for one in twenty, around half of it, limited to at least 5 (or `length`, if less) and at most
+/// `length` + 3 deviations; the last segment is the rest (Merity et al. 2018; an option of
+/// Transformer-XL). Lengths are drawn once and permuted in each epoch, so that all epochs have
+/// equal numbers of segments. Not thread safe: caches the epoch's cuts.
+class ColumnCuts {
+ public:
+  ColumnCuts(std::int64_t total, std::int64_t length, double deviation, std::uint64_t seed);
+  std::int64_t count() const { return count_; }
+  /// Returns the first token of the epoch's segment `step` in [0, count]; at `count`, `total` or
+  /// more.
+  std::int64_t begin(std::int64_t epoch, std::int64_t step);
+
+ private:
+  std::int64_t length_, count_;
+  std::vector<std::int64_t> lengths_, begins_;  // empty if all are `length`
+  Permutation permutation_{0, 0};
+  std::int64_t epoch_ = -1;
+};
 
 }  // namespace train

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/json_get.h"
+#include "core/json.h"
 
 namespace train {
 namespace {

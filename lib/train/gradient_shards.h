@@ -7,7 +7,6 @@
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"
-#include "train/gradient_hooks.h"
 #include "train/shards.h"
 #include "train/update.h"
 

@@ -23,7 +23,7 @@ namespace train {
 /// Model selection beside the validation loss. It is not part of a run's configuration, so that a
 /// failing command can be corrected.
 struct ValidationOptions {
-  std::string command;            ///< see valid_command.h; empty: the loss selects
+  std::string command;            ///< see validation.h; empty: the loss selects
   std::string better = "higher";  ///< direction of the command's scores
   void fields(core::FieldList& f);
   bool higher() const { return !command.empty() && better == "higher"; }

@@ -4,13 +4,12 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "nn/base/autocast.h"
 #include "nn/base/cuda.h"
 #include "nn/base/recomputing.h"
 #include "nn/base/runtime.h"
 #include "nn/base/upload.h"
 #include "train/gradient_sum.h"
-#include "train/seed_streams.h"
+#include "train/permutation.h"
 
 namespace train {
 namespace {

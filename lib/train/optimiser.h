@@ -1,5 +1,6 @@
 #pragma once
 // Optimisers: they update weights from gradients, in one pass per tensor.
+// Approximates a matrix's nearest orthogonal one without a decomposition.
 
 #include <cstdint>
 #include <functional>
@@ -86,7 +87,7 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
 inline constexpr std::int64_t kNormBlock = 1 << 15;
 std::vector<double> square_sums(const torch::Tensor& gradient);
 
-/// Euclidean norm of all gradients together, sparse ones settled (nn/ops/row_gradient.h): a float64
+/// Euclidean norm of all gradients together, sparse ones settled (nn/ops/gathered_sum.h): a float64
 /// scalar on their device; the same for any number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
 
@@ -97,10 +98,19 @@ bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
 
 /// Returns whether a weight is the table of a memory layer, (rows, d), of which a step reads few
 /// rows: ValuePool's "values" or NgramMemory's "tables". Its gradient is sparse on the CPU
-/// (nn/ops/row_gradient.h).
+/// (nn/ops/gathered_sum.h).
 bool is_memory_table(const std::string& name);
 
 /// Numbers that an optimiser keeps for these weights, in all their moments.
 std::int64_t moment_numbers(const OptimiserOptions& options, const NamedWeights& weights);
+
+/// Returns U S' V^T for matrix (rows, columns) = U S V^T, floating, in its shape and type: the
+/// singular values S' are between about 0.7 and 1.2 where S exceeds about 1e-3 of the norm. Uses
+/// five steps of the quintic Newton-Schulz iteration (Jordan et al. 2024, "Muon: an optimizer for
+/// hidden layers in neural networks"):
+///   X = matrix / (|matrix| + 1e-7), Frobenius' norm, transposed where rows > columns
+///   A = X X^T;  X = a X + (b A + c A^2) X,  (a, b, c) = (3.4445, -4.7750, 2.0315)
+/// A zero matrix remains zero. Does not synchronise with the device.
+torch::Tensor orthogonalised(const torch::Tensor& matrix);
 
 }  // namespace train

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "core/error.h"
 #include "core/rng.h"
 #include "infer/windows/pairs.h"
-#include "train/order_shard.h"
 #include "train/permutation.h"
-#include "train/seed_streams.h"
 
 namespace train {
 namespace {
@@ -106,6 +105,24 @@ MicroBatch read_pair_batch(const shard::Dataset& data, const std::vector<Row>& r
   }
   out.batch = infer::read_pairs(data, pairs);
   return out;
+}
+
+std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::Dataset& data,
+                                      const std::string& unit) {
+  const auto& header = order.header();
+  shard::expect_kind(header, {shard::Kind::order}, order.name());
+  if (header.data_fingerprint != data.fingerprint().hex())
+    core::fail(
+        core::Code::bad_data,
+        "{}: is an order of data with fingerprint {}, but {} has {}; create the order from these "
+        "data",
+        order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
+  if (header.unit != unit)
+    core::fail(core::Code::bad_data, "{}: is an order of {}s; give an order of {}s", order.name(),
+               header.unit, unit);
+  std::vector<std::uint64_t> list(order.size());
+  order.read(0, std::span(list));
+  return list;
 }
 
 }  // namespace train

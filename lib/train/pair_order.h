@@ -1,8 +1,11 @@
 #pragma once
 // Order of batches for a shard of pairs.
+// Reads order shards for training.
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "shard/dataset.h"
 #include "train/batches.h"
@@ -25,5 +28,11 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context);
 /// Reads pairs, as read_batch reads tokens.
 MicroBatch read_pair_batch(const shard::Dataset& data, const std::vector<Row>& rows,
                            std::int64_t index);
+
+/// Returns the numbers in `order`, which must be a shard of kind order, made for `data`, with this
+/// `unit` ("segment", "pair"). Throws Error{bad_data} that names both shards. The caller checks the
+/// range of the numbers.
+std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::Dataset& data,
+                                      const std::string& unit);
 
 }  // namespace train

@@ -9,12 +9,12 @@
 #include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
-#include "core/leftovers.h"
 #include "core/path_kind.h"
+#include "core/temporary_file.h"
 #include "model/adapter.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
-#include "ranks/meeting_file.h"
+#include "ranks/meeting.h"
 
 namespace train {
 namespace {

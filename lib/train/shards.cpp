@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "core/json_get.h"
+#include "core/json.h"
 #include "nn/base/cuda.h"
-#include "train/gradient_buckets.h"
+#include "train/gradient_sum.h"
 
 namespace train {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
-#include "shard/text_reader.h"
+#include "shard/unpacked_source.h"
 #include "store/targets.h"
 #include "train/batches.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/memory/target_loss.h"
+#include "nn/memory/joint_loss.h"
 #include "shard/dataset.h"
 
 namespace train {

@@ -12,10 +12,9 @@
 #include "core/units.h"
 #include "model/checkpoint.h"
 #include "nn/base/cuda.h"
-#include "ranks/agreement.h"
+#include "ranks/group.h"
 #include "train/candidates.h"
 #include "train/log.h"
-#include "train/tensorboard_log.h"
 #include "train/validation.h"
 
 namespace train {

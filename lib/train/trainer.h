@@ -20,7 +20,7 @@ struct KeepOptions {
   std::int64_t checkpoint_every = 0;  ///< steps; 0: every ten minutes
   /// Number of permanent checkpoints: the latest whose step is a multiple of checkpoint_every.
   std::int64_t keep = 0;
-  bool tensorboard = false;   ///< also writes metrics as events; see tensorboard_log.h
+  bool tensorboard = false;   ///< also writes metrics as events; see log.h
   std::string max_time = {};  ///< hours:minutes:seconds; empty: unlimited
   /// Time at which the run saves and stops.
   std::optional<std::chrono::steady_clock::time_point> deadline = {};

@@ -1,14 +1,34 @@
 #include "train/update.h"
 
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
 
 namespace train {
+namespace {
+
+struct Hook : torch::autograd::PostAccumulateGradHook {
+  Hook(std::function<void(std::size_t)> to_call, std::size_t of_weight)
+      : arrived(std::move(to_call)), weight(of_weight) {}
+  void operator()(const torch::autograd::Variable& /*tensor*/) override { arrived(weight); }
+  std::function<void(std::size_t)> arrived;
+  std::size_t weight;
+};
+
+bool has_gradient(const torch::Tensor& weight) {
+  return weight.is_leaf() && weight.requires_grad();
+}
+
+}  // namespace
 
 void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step,
              torch::Tensor norm) {
@@ -38,6 +58,19 @@ void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser) {
       [&](const std::string& name) { return checkpoint.tensor("optimiser." + name); });
   optimiser.set_numbers(
       core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
+}
+
+GradientHooks::GradientHooks(const NamedWeights& weights,
+                             const std::function<void(std::size_t)>& arrived)
+    : weights_(weights) {
+  for (std::size_t i = 0; i < weights_.size(); ++i)
+    if (const auto& weight = weights_[i].second; has_gradient(weight))
+      torch::autograd::impl::set_post_acc_grad_hooks(weight, std::make_unique<Hook>(arrived, i));
+}
+
+GradientHooks::~GradientHooks() {
+  for (const auto& [name, weight] : weights_)
+    if (has_gradient(weight)) torch::autograd::impl::set_post_acc_grad_hooks(weight, nullptr);
 }
 
 }  // namespace train

@@ -1,7 +1,10 @@
 #pragma once
 // Result of a step, and its end: from gradients to new weights.
+// Calls a function while a backward pass runs, as soon as it has added to a weight's gradient.
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "model/checkpoint.h"
 #include "nn/base/torch.h"
@@ -29,5 +32,19 @@ void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t ste
 /// Error{bad_data} that names a missing or inconsistent item.
 void put_optimiser(model::Checkpoint& checkpoint, const Optimiser& optimiser);
 void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser);
+
+/// The hooks of some weights, while the object exists. A weight has at most one hook.
+class GradientHooks {
+ public:
+  /// `arrived` gets the index of a weight, in the thread of the backward pass. Weights that need no
+  /// gradient have no hook. `weights` outlive the object.
+  GradientHooks(const NamedWeights& weights, const std::function<void(std::size_t)>& arrived);
+  ~GradientHooks();
+  GradientHooks(const GradientHooks&) = delete;
+  GradientHooks& operator=(const GradientHooks&) = delete;
+
+ private:
+  const NamedWeights& weights_;
+};
 
 }  // namespace train

@@ -16,7 +16,6 @@
 #include "nn/arch/model.h"
 #include "nn/base/runtime.h"
 #include "nn/memory/joint_loss.h"
-#include "nn/ops/delta_scan.h"
 #include "nn/ops/gla_scan.h"
 
 namespace {

@@ -25,7 +25,6 @@
 #include "measured.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngrams_builder.h"
-#include "ngrams/suffix_follower.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 

@@ -20,7 +20,7 @@
 #include "measured.h"
 #include "nn/arch/model.h"
 #include "nn/base/runtime.h"
-#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/layer_memory.h"
 
 namespace {
 

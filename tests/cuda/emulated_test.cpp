@@ -10,7 +10,6 @@
 
 #include "kernel_cases.h"
 #include "nn/kernels/launch.h"
-#include "nn/kernels/reduce.h"
 #include "on_device.h"
 
 namespace {

@@ -5,7 +5,6 @@
 #include "core/rng.h"
 #include "device/recording.h"
 #include "infer/generate/decode_session.h"
-#include "infer/loops/device_engine.h"
 #include "infer/loops/make_engine.h"
 #include "unit/infer/engines.h"
 #include "unit/infer/layered_variants.h"

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "device/pretend_device.h"
-#include "infer/keys/fill_store.h"
 #include "infer/keys/store_build.h"
 #include "store/datastore.h"
 #include "unit/infer/store_of_keys.h"

@@ -6,10 +6,10 @@
 
 #include "core/error.h"
 #include "device/pretend_device.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/base/cuda.h"
 #include "train/learner.h"
-#include "train/prefetch.h"
+#include "train/token_objective.h"
 #include "unit/train/tiny.h"
 
 namespace {

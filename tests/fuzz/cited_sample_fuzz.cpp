@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/io.h"
 #include "fuzz/target.h"
-#include "page/cited_samples.h"
+#include "page/annotated_text.h"
 #include "page/page_writer.h"
 
 FUZZ_TARGET(cited_sample)(const std::uint8_t* data, std::size_t size) {

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "fuzz/target.h"
 #include "model/gguf/gguf_tokenizer.h"
-#include "model/gguf_tensors.h"
 #include "model/model_config.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"

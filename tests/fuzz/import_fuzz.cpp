@@ -15,7 +15,6 @@
 #include "core/io.h"
 #include "fuzz/target.h"
 #include "model/import_model.h"
-#include "model/import_transformers.h"
 #include "model/model_config.h"
 #include "nn/base/torch.h"
 #include "unit/model/counted_memory.h"

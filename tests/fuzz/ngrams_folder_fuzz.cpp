@@ -14,7 +14,6 @@
 #include "fuzz/target.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngram_overlap.h"
-#include "ngrams/suffix_follower.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
-#include "core/sealed_json.h"
+#include "core/json.h"
 #include "fuzz/target.h"
 #include "passages/passage_index.h"
 #include "shard/layout.h"

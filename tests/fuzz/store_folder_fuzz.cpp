@@ -11,7 +11,6 @@
 #include "core/json.h"
 #include "fuzz/packed_folder.h"
 #include "fuzz/target.h"
-#include "store/build_progress.h"
 #include "store/datastore.h"
 #include "store/store_files.h"
 

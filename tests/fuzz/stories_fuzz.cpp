@@ -10,7 +10,6 @@
 #include "core/io.h"
 #include "fuzz/target.h"
 #include "task/story_cleaning.h"
-#include "task/story_markup.h"
 #include "task/story_prompts.h"
 #include "task/story_requests.h"
 

@@ -1,6 +1,6 @@
 #include "infer/answers/answer.h"
 
-#include "core/json_member.h"
+#include "core/json_line.h"
 
 namespace infer {
 namespace {

@@ -1,17 +1,47 @@
 #pragma once
 // Answers all requests of a reader batch by batch and writes the answers (program score).
+// Aggregate statistics over all answers.
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/io.h"
+#include "core/json.h"
 #include "core/options.h"
-#include "infer/answers/answer_totals.h"
+#include "infer/answers/answer.h"
 #include "infer/answers/answerer.h"
+#include "infer/score/report.h"
+#include "task/choice_rules.h"
 #include "task/score_request.h"
 
 namespace infer {
+
+class AnswerTotals {
+ public:
+  void add(const Answer& answer);
+  std::uint64_t requests() const { return requests_; }
+  std::uint64_t errors() const { return errors_; }
+
+  /// Returns {"requests", "errors", "loss", "perplexity", "bits_per_byte", "tokens", "bytes",
+  /// "questions", and, if applicable, "greedy" and each rule, with "_low" and "_high" of the
+  /// confidence interval}. Loss to bytes cover texts and continuations. "greedy" is the fraction of
+  /// continuations that greedy decoding would produce. A rule's value is the fraction of questions
+  /// with a gold choice that the rule answers correctly.
+  core::OrderedJson figures() const;
+  /// Returns the statistics as one line of text.
+  std::string summary() const;
+
+ private:
+  std::vector<std::pair<std::string, task::Accuracy>> accuracies() const;
+
+  std::uint64_t requests_ = 0, errors_ = 0, questions_ = 0;
+  Totals totals_;
+  std::vector<bool> greedy_;                                      // of each continuation
+  std::vector<std::pair<std::string, std::vector<bool>>> right_;  // by rule
+};
 
 struct AnswerOptions {
   std::string format = "auto";  ///< format of the requests; see task::ScoreRequestReader

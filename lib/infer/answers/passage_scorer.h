@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "infer/answers/passage.h"
+#include "infer/answers/answer.h"
 #include "infer/answers/tree_encoder.h"
 #include "infer/answers/window_scores.h"
 #include "infer/decode/decode_engine.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "infer/memory/learn_weights.h"
+#include "infer/memory/stream_memory.h"
 #include "infer/windows/head_rows.h"
 
 namespace infer {

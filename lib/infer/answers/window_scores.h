@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "infer/answers/passage.h"
+#include "infer/answers/answer.h"
 #include "infer/decode/pace.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/sources/memory_plan.h"

@@ -22,7 +22,7 @@
 #endif
 
 #include "core/error.h"
-#include "core/huge_array.h"
+#include "core/mapped_file.h"
 #include "nn/kernels/row_math.h"
 
 namespace infer {

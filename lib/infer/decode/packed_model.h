@@ -1,9 +1,11 @@
 #pragma once
 // Packs a model's weights while they are read, so that their float32 form never exists as a whole.
 // Float32 weights, which are not packed, are put into huge pages.
+// A plain softmax with packed weights, for decoding.
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 
 #include "infer/decode/decode_kernels.h"
@@ -42,5 +44,12 @@ class PackedModel : public model::WeightTaker {
   Precision precision_;
   std::map<const c10::TensorImpl*, Packed> weights_;
 };
+
+/// Returns whether the model's head is a plain softmax without biases.
+bool packs_head(const nn::Model& model);
+/// Returns the head for decoding: a packed one if packs_head(), else the model's own. `packed`
+/// (null: none) has the matrices that were taken from the model.
+std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision,
+                                        const PackedModel* packed = nullptr);
 
 }  // namespace infer

@@ -1,7 +1,5 @@
 #include "infer/decode/paged_rows.h"
 
-#include "infer/decode/chosen_rows.h"
-
 namespace infer {
 
 void PagedRows::select(const std::vector<std::int64_t>& rows) { rows_ = chosen(rows_, rows); }

@@ -1,6 +1,7 @@
 #pragma once
 // Per-token storage of rows during decoding (keys and values), in pages of kPageTokens tokens. Rows
 // with a common prefix share pages until one of them writes.
+// Applies a selection of rows to per-row data.
 
 #include <algorithm>
 #include <cstdint>
@@ -62,5 +63,14 @@ class PagedRows {
   std::int64_t parts_ = 0, width_ = 0;
   std::vector<Row> rows_;
 };
+
+/// Returns all[rows[0]], all[rows[1]], ...
+template <class T>
+std::vector<T> chosen(const std::vector<T>& all, const std::vector<std::int64_t>& rows) {
+  std::vector<T> out;
+  out.reserve(rows.size());
+  for (const auto row : rows) out.push_back(all[static_cast<std::size_t>(row)]);
+  return out;
+}
 
 }  // namespace infer

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "infer/decode/chosen_rows.h"
+#include "infer/decode/paged_rows.h"
 #include "infer/loops/make_engine.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/base/upload.h"
 
 namespace infer {

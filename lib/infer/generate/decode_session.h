@@ -8,7 +8,6 @@
 #include "infer/decode/decode_engine.h"
 #include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"
-#include "infer/memory/learn_weights.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/sources/memory_plan.h"
 #include "nn/base/torch.h"

@@ -4,12 +4,12 @@
 #include <map>
 
 #include "core/error.h"
-#include "infer/decode/decode_check.h"
+#include "infer/decode/decode_engine.h"
 #include "infer/loops/make_engine.h"
 #include "infer/stores/stores.h"
-#include "infer/windows/begin.h"
-#include "model/end_tokens.h"
-#include "nn/base/arch_facts.h"
+#include "infer/windows/window_plan.h"
+#include "model/tokenizer_file.h"
+#include "nn/base/architecture.h"
 #include "nn/base/upload.h"
 
 namespace infer {

@@ -4,10 +4,9 @@
 
 #include "core/error.h"
 #include "core/json_line.h"
-#include "core/json_member.h"
 #include "core/plain_text.h"
 #include "infer/generate/generator_options.h"
-#include "model/model_chat.h"
+#include "model/tokenizer_file.h"
 #include "shard/unpacked_source.h"
 
 namespace infer {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/file_text.h"
 #include "core/json.h"
-#include "core/line_reader.h"
 #include "core/options.h"
 #include "text/chat/chat_template.h"
 

@@ -6,7 +6,7 @@
 
 #include "infer/decode/decode_engine.h"
 #include "infer/windows/retriever.h"
-#include "nn/base/head.h"
+#include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 
 namespace infer {

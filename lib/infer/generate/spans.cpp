@@ -6,7 +6,7 @@
 #include <cmath>
 #include <iterator>
 
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "infer/generate/generator_draw.h"
 #include "task/token_scores.h"
 

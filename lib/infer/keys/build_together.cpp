@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/io.h"
-#include "ranks/agreement.h"
+#include "ranks/group.h"
 #include "ranks/rank_options.h"
 #include "store/merge.h"
 #include "store/store_files.h"

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "infer/windows/head_rows.h"
 #include "infer/windows/pairs.h"
-#include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 #include "nn/base/upload.h"
 

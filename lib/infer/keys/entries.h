@@ -9,9 +9,9 @@
 #include "core/launcher.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
-#include "nn/base/download.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
+#include "nn/base/upload.h"
 #include "shard/dataset.h"
 
 namespace infer {

@@ -1,13 +1,13 @@
 // Decoding of gated linear attention (nn/arch/gla.h) and of the gated delta rule
-// (nn/arch/gla_mixers.h).
+// (nn/arch/gla.h).
 
 #include <algorithm>
 #include <cmath>
 
 #include "infer/loops/layered_models.h"
+#include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"
-#include "infer/loops/turns.h"
-#include "nn/arch/gla_mixers.h"
+#include "nn/arch/gla.h"
 
 namespace infer {
 namespace {

@@ -3,10 +3,169 @@
 
 #include "infer/loops/layered_models.h"
 
-#include "infer/loops/feed_forward_part.h"
+#include <omp.h>
+
+#include <algorithm>
+
+#include "infer/decode/packed_model.h"
+#include "infer/decode/paged_rows.h"
+#include "infer/loops/part.h"
 #include "nn/arch/mosaic.h"
+#include "nn/layers/embedding.h"
 
 namespace infer {
+
+LayeredEngine::LayeredEngine(nn::Model& model, LayeredModel layered, Precision precision)
+    : model_(model),
+      layered_(std::move(layered)),
+      d_(model.architecture->d_model()),
+      head_(decoding_head(model, precision)),
+      made_(layered_.steps.size()) {}
+
+void LayeredEngine::open(std::int64_t rows) {
+  lengths_.assign(static_cast<std::size_t>(rows), 0);
+  marked_.reset();
+  rows_ = rows;
+  for (auto& step : layered_.steps) step.part->open(rows);
+}
+
+// Row i becomes a copy of row rows[i], including the rows that mark() saved.
+void LayeredEngine::choose(const std::vector<std::int64_t>& rows) {
+  lengths_ = chosen(lengths_, rows);
+  for (auto& step : layered_.steps) step.part->select(rows);
+}
+
+void LayeredEngine::select(const std::vector<std::int64_t>& rows) {
+  auto all = rows;
+  if (marked_) {
+    std::vector<Feed> feeds;
+    for (const auto row : rows) {
+      all.push_back(rows_ + row);
+      if (!marked_->empty()) feeds.push_back((*marked_)[static_cast<std::size_t>(row)]);
+    }
+    *marked_ = std::move(feeds);
+  }
+  choose(all);
+  rows_ = std::ssize(rows);
+}
+
+void LayeredEngine::forget(std::int64_t keep) {
+  for (auto& step : layered_.steps) step.part->forget(keep);
+}
+
+void LayeredEngine::mark() {
+  std::vector<std::int64_t> twice;
+  for (std::int64_t i = 0; i < 2 * rows_; ++i) twice.push_back(i % rows_);
+  choose(twice);
+  marked_.emplace();
+}
+
+void LayeredEngine::roll_back(const std::vector<std::int64_t>& tokens) {
+  auto feeds = std::move(*marked_);
+  marked_.reset();
+  const bool any = std::ranges::any_of(tokens, [](auto n) { return n > 0; });
+  std::vector<std::int64_t> kept;
+  for (std::int64_t i = 0; i < rows_; ++i) kept.push_back(any ? rows_ + i : i);
+  choose(kept);
+  if (!any) return;
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    feeds[i].tokens.resize(feeds[i].tokens.size() - static_cast<std::size_t>(tokens[i]));
+  feed(feeds);
+}
+
+nn::Hidden LayeredEngine::feed(const std::vector<Feed>& feeds) {
+  if (marked_) *marked_ = feeds;
+  std::vector<std::int64_t> ids;
+  std::vector<Run> runs;  // one per row; positions count over all chunks
+  for (std::size_t row = 0; row < feeds.size(); ++row) {
+    if (feeds[row].fresh) {
+      lengths_[row] = 0;
+      for (auto& step : layered_.steps) step.part->clear(row);
+    }
+    const auto& tokens = feeds[row].tokens;
+    if (tokens.empty()) continue;
+    runs.push_back({row, std::ssize(ids), std::ssize(tokens), lengths_[row], lengths_[row]});
+    lengths_[row] += std::ssize(tokens);
+    ids.insert(ids.end(), tokens.begin(), tokens.end());
+  }
+  const auto n = std::ssize(ids);
+  const nn::Hidden hidden{torch::empty({n, d_}), torch::empty({n, layered_.d_key})};
+  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+    const auto end = std::min(n, begin + kChunk);
+    chunk_ = {end - begin, {}, at::get_num_threads()};
+    for (const auto& run : runs) {
+      const auto first = std::max(begin, run.begin), last = std::min(end, run.begin + run.count);
+      if (first >= last) continue;
+      const auto position = run.position + first - run.begin;
+      chunk_.runs.push_back({run.row, first - begin, last - first, position, run.call});
+    }
+    prepare({ids.begin() + begin, ids.begin() + end});
+    run(hidden.output.data_ptr<float>() + begin * d_,
+        hidden.key.data_ptr<float>() + begin * layered_.d_key);
+  }
+  return hidden;
+}
+
+void LayeredEngine::prepare(const std::vector<std::int64_t>& ids) {
+  const torch::NoGradGuard no_gradient;
+  embedded_ = model_.architecture->embedding()->forward_wide(torch::tensor(ids)).contiguous();
+  own_.resize(static_cast<std::size_t>(chunk_.threads));
+  for (auto& own : own_) {
+    own.stream.fit(chunk_.n, padded(d_));
+    own.normed.fit(chunk_.n, padded(d_));
+  }
+  for (std::size_t i = 0; i < made_.size(); ++i) {
+    made_[i].fit(chunk_.n, padded(layered_.steps[i].part->out()));
+    layered_.steps[i].part->prepare(chunk_);
+  }
+}
+
+void LayeredEngine::run(float* f, float* g) {
+#pragma omp parallel num_threads(static_cast <int>(chunk_.threads))
+  steps({omp_get_thread_num(), omp_get_num_threads()}, f, g);
+}
+
+// Runs the chunk through all steps. Each thread of a team calls it.
+void LayeredEngine::steps(TeamShare share, float* f, float* g) {
+  auto& own = own_[static_cast<std::size_t>(share.thread)];
+  const auto n = chunk_.n, first = share.begin(n), last = share.end(n);
+  for (std::int64_t i = 0; i < n; ++i)
+    std::copy_n(embedded_.const_data_ptr<float>() + i * d_, d_, own.stream.row(i));
+  Rows x = own.stream.rows();
+  for (std::size_t s = 0; s < made_.size(); ++s) {
+    auto& step = layered_.steps[s];
+    Rows in = x;
+    if (step.before) {
+      for (std::int64_t i = 0; i < n; ++i) (*step.before)(x[i], own.normed.row(i));
+      in = own.normed.rows();
+    }
+    auto& made = made_[s];
+    step.part->run(chunk_, share, in, made.data(), made.stride());
+#pragma omp barrier
+    if (step.gives_keys) {
+      const Rows keys = step.part->keys().data != nullptr ? step.part->keys() : in;
+      for (auto i = first; i < last; ++i)
+        std::copy_n(keys[i], layered_.d_key, g + i * layered_.d_key);
+    }
+    if (!layered_.residual) {
+      x = made.rows();
+      continue;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      add(made.row(i), d_, own.stream.row(i));
+      if (step.after) (*step.after)(own.stream.row(i), own.stream.row(i));
+    }
+  }
+  for (auto i = first; i < last; ++i) {
+    if (layered_.final_norm) {
+      (*layered_.final_norm)(x[i], f + i * d_);
+    } else {
+      std::copy_n(x[i], d_, f + i * d_);
+    }
+    if (layered_.key_is_output) std::copy_n(f + i * d_, d_, g + i * d_);
+    for (std::int64_t j = 0; j < d_; ++j) f[i * d_ + j] *= layered_.scale;
+  }
+}
 
 LayeredModel started(const nn::Model& model, Precision precision) {
   LayeredModel out{DecodeWeights(*model.architecture, precision), model.architecture->d_key()};

@@ -1,15 +1,14 @@
-// Decoding of the two contextual memories of Memory Mosaics v2 (nn/arch/mosaic2_units.h), side by
+// Decoding of the two contextual memories of Memory Mosaics v2 (nn/arch/mosaic2.h), side by
 // side.
 
 #include <algorithm>
 #include <cmath>
 
-#include "infer/loops/feed_forward_part.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
+#include "infer/loops/part.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/mosaic2.h"
-#include "nn/arch/mosaic2_units.h"
 
 namespace infer {
 namespace {

@@ -1,13 +1,20 @@
 #pragma once
 // Selects the decoding engine of a model.
+// Decodes a model on a device with its own modules. Keys and values are in rings and other state is
+// in tensors with fixed addresses, so each decoding step launches the same operators on the same
+// memory, without synchronisation.
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/packed_model.h"
 #include "model/folder.h"
+#include "nn/base/fixed_sequence.h"
+#include "nn/base/state.h"
+#include "nn/layers/kv_cache.h"
 
 namespace infer {
 
@@ -35,5 +42,59 @@ model::Loaded read_again(const model::Loaded& loaded);
 /// Moves the weights that load_to_decode() packed from `again`, of read_again(), to the model, so
 /// that its own modules compute too. The packed weights remain.
 void take_packed_weights(const model::Loaded& loaded, const model::Loaded& again);
+
+/// Rings hold at least 64 tokens for each row and double when they are full.
+class DeviceEngine : public Engine {
+ public:
+  /// Returns whether the model supports decoding with rings on this device.
+  static bool fits(const nn::Model& model, torch::Device device);
+  /// `record`: records the step of one token for each row and replays it (nn::FixedSequence) until
+  /// rows, rings or sources change.
+  DeviceEngine(nn::Model& model, torch::Device device, bool record = true);
+
+  void open(std::int64_t rows) override;
+  /// Throws Error{bad_data} if learned positions run out.
+  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  void select(const std::vector<std::int64_t>& rows) override;
+  void forget(std::int64_t keep) override;
+  bool takes_back() const override { return true; }
+  /// If every token changes the carried state, mark() copies the state, and roll_back() feeds the
+  /// kept tokens again.
+  void mark() override;
+  void roll_back(const std::vector<std::int64_t>& tokens) override;
+  nn::Head& head() override { return *model_.head; }
+  bool recorded() const { return token_.recorded(); }
+
+ private:
+  struct Row {
+    std::int64_t begin = 0, end = 0;  // positions of the stored tokens
+    std::int64_t held() const { return end - begin; }
+  };
+  struct Marked {
+    bool unused;
+    std::vector<Row> rows;
+    nn::State kept;
+    std::vector<Feed> feeds;  // of the call after mark()
+  };
+  void start_rows(const std::vector<Feed>& feeds);
+  void make_room(std::int64_t steps);
+  torch::Tensor numbers(const std::vector<Feed>& feeds, std::int64_t steps);
+  nn::Hidden run(const torch::Tensor& numbers, bool full);
+  nn::Hidden run_token(const torch::Tensor& numbers);
+  void keep(const nn::State& made);
+
+  nn::Model& model_;
+  nn::RingDecoder& decoder_;
+  torch::Device device_;
+  std::vector<Row> rows_;
+  bool unused_ = true;  // true until the first call after open()
+  nn::KvRing ring_;
+  nn::FixedState kept_;
+  bool moved_ = false;       // a tensor of kept_ has changed its address since token_ was reset
+  nn::FixedSequence token_;  // the step of one token for each row: from now_ to next_
+  torch::Tensor now_;
+  nn::Hidden next_;
+  std::optional<Marked> marked_;
+};
 
 }  // namespace infer

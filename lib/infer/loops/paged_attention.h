@@ -1,6 +1,8 @@
 #pragma once
 // Attention of one query over a row's pages.
+// Angles by which places turn pairs of channels (nn/layers/positions.h).
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -50,6 +52,20 @@ class ScoreBuffers {
 
  private:
   std::vector<std::vector<float>> own_;
+};
+
+struct Turns {
+  std::vector<double> frequency = {};  ///< of each pair
+  double length = 1;                   ///< what turned vectors are multiplied by
+
+  /// Cosines of a place's angles, then sines, as turn_pairs takes them.
+  void at(std::int64_t position, float* cos) const {
+    for (std::size_t pair = 0; pair < frequency.size(); ++pair) {
+      const double angle = static_cast<double>(position) * frequency[pair];
+      cos[pair] = static_cast<float>(length * std::cos(angle));
+      cos[frequency.size() + pair] = static_cast<float>(length * std::sin(angle));
+    }
+  }
 };
 
 }  // namespace infer

@@ -34,7 +34,7 @@ void to_length_one(float* x, std::int64_t n, float epsilon);
 /// Returns exp(-exp(log_rate) softplus(x)).
 float delta_decay(float x, float log_rate);
 float sigmoid(float x);
-/// Advances by the delta rule (nn/ops/delta_scan.h), with the arguments of gla_step; error
+/// Advances by the delta rule (nn/ops/gla_scan.h), with the arguments of gla_step; error
 /// (d_value) is scratch memory.
 void delta_step(const float* q, const float* k, float beta, float decay, const float* v,
                 std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o);

@@ -14,9 +14,8 @@
 
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/packed_model.h"
-#include "infer/loops/feed_forward_part.h"
 #include "infer/loops/paged_attention.h"
-#include "infer/loops/turns.h"
+#include "infer/loops/part.h"
 #include "nn/layers/block.h"
 #include "nn/layers/positions.h"
 

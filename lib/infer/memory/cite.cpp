@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "task/token_scores.h"
 
 namespace infer {

@@ -1,20 +1,45 @@
 #pragma once
 // Memories at test time: runs the sources of a plan on streams and mixes their scores.
+// Scores of R targets from all sources, at every point of a grid.
+// Learns the weights of sources from the given beginning of a text: a prompt, or a context.
 
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "infer/memory/mixture.h"
 #include "infer/memory/online.h"
-#include "infer/memory/parts.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source.h"
 #include "infer/windows/head_rows.h"
-#include "nn/base/head.h"
+#include "nn/arch/model.h"
+#include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 
 namespace infer {
+
+/// All tensors are float64 on the CPU.
+struct Parts {
+  torch::Tensor head, log_z = {};  ///< (R): log p without memories, and its log-normaliser
+  torch::Tensor confidence = {};   ///< (R, kConfidence), if gates need it
+  std::vector<SourceScores> sources = {};
+  torch::Tensor weight = {};  ///< (R): weight of each token; undefined: 1
+
+  /// Returns the components of the mixture at a point, given by the indices of its values in the
+  /// axes (default 0). `kept`: the plan's kinds that take part; other kinds have no entries.
+  Components at(const MemoryPlan& plan, const std::vector<std::size_t>& places = {},
+                const std::vector<bool>* kept = nullptr) const;
+  /// Returns the neighbours from datastores; null: none.
+  const Neighbours* found() const;
+  /// Lists all tensors, possibly undefined, in a fixed order: (..., R) or (..., R, F).
+  struct Member {
+    torch::Tensor* tensor;
+    bool featured;  ///< (..., R, F)
+  };
+  std::vector<Member> members();
+};
 
 /// Stores streams and scores their next tokens. Keys are float32 (or float64). Not thread safe.
 class StreamMemory {
@@ -130,6 +155,27 @@ class StreamMemory {
   std::vector<OnlineWeights> online_;  // for each stream; empty: the plan's weights are used
   bool held_ = false;
   mutable Mixed mixed_;
+};
+
+/// Returns log p by each further model, (end - begin, its V), of the tokens after these positions.
+using BesideRows = std::function<std::vector<torch::Tensor>(std::int64_t begin, std::int64_t end)>;
+
+/// Scores all tokens of a text but the first, in order, with the memories of a stream that begins
+/// with them. The plan's weights are learned online.
+class WeightsLearner {
+ public:
+  WeightsLearner(const MemoryPlan& plan, std::int64_t window, const nn::Model& model);
+  /// Scores at most `most` more of the tokens and returns how many. The arguments before `most` are
+  /// of the whole text in each call; `hidden` may lack the last token.
+  std::int64_t learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
+                     const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most);
+  /// Returns how many tokens were scored.
+  std::int64_t scored() const { return scored_; }
+  const OnlineWeights& weights() const { return memory_.learned(); }
+
+ private:
+  StreamMemory memory_;
+  std::int64_t block_, scored_ = 0;
 };
 
 }  // namespace infer

@@ -1,9 +1,10 @@
-#include "infer/score/text_report.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+#include "infer/score/text_report.h"
 #include "shard/file.h"
+#include "task/score_pairs.h"
 
 namespace infer {
 namespace {
@@ -92,6 +93,123 @@ class Breakdown : public TextReport {
   std::vector<std::string> names_;  // empty: the number is the name
 };
 
+/// Mixtures of subsets of the source kinds. An omitted source has no entries, so its weight is
+/// added to the joint softmax. Online weights are learned separately for each mixture.
+class Ablation : public TextReport {
+ public:
+  /// `tokens`: approximate length of the text. Throws Error{usage} without sources, and with gates,
+  /// which are fitted for one mixture.
+  Ablation(const MemoryPlan& memory, std::uint64_t tokens)
+      : memory_(memory), mixture_(memory), block_(task::block_for(tokens)) {
+    const auto kinds = memory.kinds();
+    if (kinds.empty())
+      core::fail(core::Code::usage,
+                 "--ablate: there is no memory to leave out; add one (see --help=memories)");
+    if (memory.gates.any())
+      core::fail(core::Code::usage,
+                 "--ablate: gates are fitted for all sources together; give constant weights");
+    const OnlineWeights first(mixture_);
+    cases_.push_back({"none", std::vector<bool>(kinds.size(), false), first});
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      cases_.push_back({kinds[i]->name(), std::vector<bool>(kinds.size(), false), first});
+      cases_.back().kept[i] = true;
+    }
+    if (kinds.size() > 1) cases_.push_back({"all", std::vector<bool>(kinds.size(), true), first});
+  }
+
+  void add(const Scored& scored) override {
+    const std::int64_t n = scored.targets.size(0);
+    const torch::Tensor weight = scored.parts.weight;
+    for (Case& one : cases_) {
+      if (scored.fresh) one.online = OnlineWeights(mixture_);
+      const Components components = scored.parts.at(memory_, {}, &one.kept);
+      const MixtureWeights weights =
+          memory_.online ? one.online.learn(components) : mixture_.weights(components.gates);
+      torch::Tensor nats = -mixture_.mix(components, weights);
+      if (weight.defined()) nats = nats * weight;
+      nats = nats.contiguous();
+      const auto* const values = nats.const_data_ptr<double>();
+      for (std::int64_t i = 0; i < n; ++i) {
+        const std::uint64_t block = (tokens_ + static_cast<std::uint64_t>(i)) / block_;
+        one.blocks.resize(std::max<std::size_t>(one.blocks.size(), block + 1), 0);
+        one.blocks[block] += values[i], one.nats += values[i];
+      }
+    }
+    tokens_ += static_cast<std::uint64_t>(n);
+  }
+  /// Returns a row {"sources", "perplexity", "loss", "difference", "low", "high", "p"} for none,
+  /// each and all sources. The difference is in nats a token relative to none, with its 95 %
+  /// confidence interval over blocks of tokens, as in compare-ppl.
+  std::vector<core::OrderedJson> rows() const override {
+    std::vector<core::OrderedJson> rows;
+    const auto tokens = static_cast<double>(tokens_);
+    for (const Case& one : cases_) {
+      core::OrderedJson row{{"sources", one.name},
+                            {"perplexity", std::exp(one.nats / tokens)},
+                            {"loss", one.nats / tokens}};
+      const bool compared = &one != cases_.data() && tokens_ >= task::kLeastTokens &&
+                            one.blocks.size() >= task::kLeastBlocks;
+      if (&one != cases_.data()) row["difference"] = (one.nats - cases_[0].nats) / tokens;
+      if (&one == cases_.data()) row["difference"] = nullptr;
+      for (const char* const name : {"low", "high", "p"}) row[name] = nullptr;
+      if (compared) {
+        std::vector<task::ScoreBlock> blocks;
+        for (std::size_t i = 0; i < one.blocks.size(); ++i)
+          blocks.push_back({cases_[0].blocks[i], one.blocks[i],
+                            std::min<std::uint64_t>(block_, tokens_ - i * block_)});
+        const auto found = task::compare_consecutive(blocks, 0.95);
+        row["low"] = found.low, row["high"] = found.high, row["p"] = found.p;
+      }
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+ private:
+  struct Case {
+    std::string name;
+    std::vector<bool> kept;  // for each kind of the plan
+    OnlineWeights online;
+    double nats = 0;
+    std::vector<double> blocks = {};  // nats of each block
+  };
+  MemoryPlan memory_;
+  Mixture mixture_;
+  std::uint64_t block_, tokens_ = 0;
+  std::vector<Case> cases_;
+};
+
+/// A Retrieval counts how many labels were among the nearest entries of the scores passed to add().
+class Retrieval : public TextReport {
+ public:
+  /// `at`: numbers of neighbours, each from 1 to `k` of the search (0: no search). Throws
+  /// Error{usage}.
+  Retrieval(std::vector<std::int64_t> at, std::int64_t most)
+      : at_(std::move(at)), found_(at_.size(), 0) {
+    if (most == 0) core::fail(core::Code::usage, "--retrieval-at: requires --datastore");
+    for (const std::int64_t k : at_)
+      if (k < 1 || k > most)
+        core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to --k, {}", k, most);
+  }
+  void add(const Scored& scored) override {
+    const torch::Tensor rank = scored.parts.found()->rank_of(scored.targets);
+    for (std::size_t i = 0; i < at_.size(); ++i)
+      found_[i] += (rank < at_[i]).sum().item<std::int64_t>();
+    tokens_ += rank.numel();
+  }
+  void add_to(core::OrderedJson& figures) const override {
+    auto all = core::OrderedJson::array();
+    for (std::size_t i = 0; i < at_.size(); ++i)
+      all.push_back({{"k", at_[i]},
+                     {"share", static_cast<double>(found_[i]) / static_cast<double>(tokens_)}});
+    figures["retrieval"] = std::move(all);
+  }
+
+ private:
+  std::vector<std::int64_t> at_, found_;
+  std::int64_t tokens_ = 0;
+};
+
 }  // namespace
 
 std::unique_ptr<TextReport> loss_by_frequency(const shard::Dataset& data,
@@ -130,6 +248,14 @@ std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data) {
   const auto documents = static_cast<std::int64_t>(data.documents().size());
   return std::make_unique<Breakdown>(documents, false, Tensor(), ends_of(data.documents()),
                                      std::vector<std::string>());
+}
+
+std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tokens) {
+  return std::make_unique<Ablation>(memory, tokens);
+}
+
+std::unique_ptr<TextReport> retrieval_accuracy(std::vector<std::int64_t> at, std::int64_t k) {
+  return std::make_unique<Retrieval>(std::move(at), k);
 }
 
 }  // namespace infer

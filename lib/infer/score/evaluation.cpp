@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "infer/score/report.h"
 #include "model/adapter.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace infer {
 

@@ -1,12 +1,22 @@
 #pragma once
 // Fits gates to the scores of sources: the weights that maximise a text's probability.
+// Minimises a smooth function of few variables by L-BFGS.
 
+#include <functional>
 #include <vector>
 
-#include "infer/score/minimise.h"
 #include "nn/base/torch.h"
 
 namespace infer {
+
+using Numbers = std::vector<double>;
+
+/// Returns the value at `at` and fills `gradient`, of equal length.
+using Smooth = std::function<double(const Numbers& at, Numbers& gradient)>;
+
+/// Minimises from `at`, which becomes the lowest point seen, never above the start. Deterministic
+/// on machines with equal floating-point results. Returns the value there.
+double minimise(const Smooth& function, Numbers& at);
 
 /// N tokens and 1 + S sources, the rest first; all float64.
 struct GateProblem {

@@ -3,10 +3,10 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/given.h"
 #include "core/io.h"
-#include "core/part_names.h"
-#include "core/sealed_json.h"
+#include "core/json.h"
+#include "core/launcher.h"
+#include "core/options.h"
 #include "infer/score/evaluation.h"
 #include "infer/score/report.h"
 

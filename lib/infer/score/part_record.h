@@ -10,7 +10,7 @@
 #include "core/json.h"
 #include "core/launcher.h"
 #include "core/options.h"
-#include "infer/score/totals.h"
+#include "infer/score/report.h"
 
 namespace infer {
 

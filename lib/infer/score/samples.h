@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "infer/memory/parts.h"
+#include "infer/memory/stream_memory.h"
 #include "infer/score/gate_fit.h"
 #include "infer/sources/grid.h"
 

@@ -9,10 +9,9 @@
 
 #include "core/error.h"
 #include "infer/windows/head_rows.h"
-#include "infer/windows/prefixed_windows.h"
-#include "infer/windows/window_batches.h"
+#include "infer/windows/retriever.h"
 #include "infer/windows/windows.h"
-#include "nn/base/download.h"
+#include "nn/base/upload.h"
 
 namespace infer {
 namespace {

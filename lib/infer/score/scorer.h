@@ -7,7 +7,7 @@
 
 #include "core/launcher.h"
 #include "infer/memory/stream_memory.h"
-#include "infer/score/totals.h"
+#include "infer/score/report.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/windows/retriever.h"
 #include "infer/windows/window_plan.h"

@@ -11,7 +11,7 @@
 #include "infer/loops/make_engine.h"
 #include "infer/serve/open_job.h"
 #include "infer/serve/request_memory.h"
-#include "model/model_chat.h"
+#include "model/tokenizer_file.h"
 #include "text/tokenizer/special_text.h"
 
 namespace infer {

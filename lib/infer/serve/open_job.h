@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "infer/answers/passage.h"
+#include "infer/answers/answer.h"
 #include "infer/generate/generator.h"
 #include "serve/job_queue.h"
 #include "text/tokenizer/tokenizer.h"

@@ -9,7 +9,7 @@
 #include "core/hash.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/stores/stores.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

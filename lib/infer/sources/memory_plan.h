@@ -9,7 +9,6 @@
 
 #include "infer/sources/gate.h"
 #include "infer/sources/memory_options.h"
-#include "infer/sources/slots.h"
 #include "infer/sources/source.h"
 #include "infer/sources/with_models.h"
 #include "infer/windows/window_plan.h"

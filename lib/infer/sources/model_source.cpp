@@ -12,10 +12,9 @@
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/windows/head_rows.h"
-#include "infer/windows/window_batches.h"
 #include "infer/windows/windows.h"
 #include "model/test_temperature.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

@@ -13,7 +13,6 @@
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"
 #include "ngrams/next_tokens.h"
-#include "ngrams/suffix_follower.h"
 
 namespace infer {
 namespace {

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 
 #include "core/error.h"
+#include "model/test_temperature.h"
+#include "nn/base/memory_rule.h"
 
 namespace infer {
 namespace {
@@ -13,6 +16,17 @@ double share_of(std::string_view text, const char* flag) {
   const auto value = number_in(text);
   if (!value || !(*value >= 0 && *value < 1))
     core::fail(core::Code::usage, "{}: takes 0 to below 1, gate or auto, not {}", flag, text);
+  return *value;
+}
+
+constexpr const char *kWithout = "without", *kOpen = "auto";
+
+double bias_of(const std::string& text, const std::string& name) {
+  if (text == kWithout) return -HUGE_VAL;
+  const auto value = number_in(text);
+  if (!value || !(std::abs(*value) <= kMostBias))
+    core::fail(core::Code::usage, "--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name,
+               text);
   return *value;
 }
 
@@ -55,6 +69,42 @@ std::vector<double> ShareList::values(const char* flag, double otherwise) const 
   for (const auto& text : texts_)
     for (const auto& piece : pieces(text, ',')) values.push_back(share_of(piece, flag));
   return values;
+}
+
+void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
+  f(name + "-joint-temperature", temperature,
+    "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
+      .between(model::kLeastTemperature, 1e6)
+      .or_auto();
+  f(name + "-joint-bias", bias,
+    "log-weight of " + entries +
+        " in the joint softmax, added to their scores; without: leave them out");
+}
+
+void check_temperature(const std::string& flag, double temperature) {
+  if (temperature != 0 && temperature < model::kLeastTemperature)
+    core::fail(core::Code::usage, "--{}: takes {} to 1M, or auto, not {}", flag,
+               model::kLeastTemperature, temperature);
+}
+
+void JointPart::take(const JointOptions& options) {
+  check_temperature(name + "-joint-temperature", options.temperature);
+  if (options.temperature > 0) temperature = options.temperature;
+  if (options.bias != kOpen) bias = bias_of(options.bias, name);
+}
+
+void JointPart::settle(JointOptions& options) const {
+  options.temperature = temperature;
+  options.bias = bias == 0 ? kOpen : bias_text(bias);
+}
+
+std::string bias_text(double bias) {
+  return std::isfinite(bias) ? fmt::format("{}", bias) : kWithout;
+}
+
+torch::Tensor biased(const torch::Tensor& masses, double bias) {
+  if (bias == 0) return masses;
+  return std::isfinite(bias) ? masses + bias : torch::full_like(masses, nn::kUnseen);
 }
 
 }  // namespace infer

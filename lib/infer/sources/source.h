@@ -21,7 +21,7 @@
 
 #include "core/options.h"
 #include "infer/sources/grid.h"
-#include "infer/sources/joint_part.h"
+#include "infer/sources/share.h"
 #include "infer/stores/neighbours.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "infer/sources/memory_options.h"
 #include "infer/windows/window_plan.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

@@ -6,9 +6,7 @@
 #include <memory>
 #include <tuple>
 
-#include "nn/base/block_upload.h"
 #include "nn/base/cuda.h"
-#include "nn/base/tf32.h"
 #include "nn/base/upload.h"
 
 namespace infer {
@@ -63,7 +61,7 @@ Tensor better(const Tensor& hits, Tensor scores, std::int64_t first) {
 }
 
 // Queries in two parts for products with float16 keys, which tensor cores compute several times
-// faster than float32's, as exactly (nn/base/tf32.h).
+// faster than float32's, as exactly (nn/base/cuda.h).
 struct Queries {
   Tensor high, low;  // (n, width)
   explicit Queries(const Tensor& all) { std::tie(high, low) = nn::tf32_parts(all); }

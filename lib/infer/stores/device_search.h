@@ -14,7 +14,6 @@
 #include "nn/base/torch.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
-#include "store/key_search.h"
 
 namespace infer {
 

@@ -1,15 +1,49 @@
 #include "infer/stores/store_search.h"
 
+#include <algorithm>
+
 #include "core/error.h"
+#include "core/file_text.h"
 #include "core/io.h"
-#include "core/line_reader.h"
 #include "infer/stores/device_search.h"
+#include "infer/windows/window_plan.h"
 #include "model/adapter.h"
 #include "nn/base/cuda.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace infer {
 namespace {
+
+using core::Code;
+using core::fail;
+
+// Returns the token before the text: the one recorded for the store, or the end-of-document token
+// if documents end with it.
+std::int64_t beginning_of(const store::Datastore& store, const core::Json& windows,
+                          const model::Loaded& loaded) {
+  if (loaded.tokenizer.empty()) return -1;
+  const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder);
+  if (windows.contains("begin"))
+    return chosen_beginning(windows["begin"], tokenizer.get(), store.name()).value_or(-1);
+  const auto first = store.documents();
+  const auto mark = tokenizer->end_of_document();
+  const auto end = first.size() > 1 ? first[1] : store.size();
+  const bool marked =
+      mark && end > 0 &&
+      store.labels()[static_cast<std::size_t>(end - 1)] == static_cast<std::int32_t>(*mark);
+  return marked ? static_cast<std::int64_t>(*mark) : -1;
+}
+
+// Returns a batch of one row with tokens [begin, end) of a stream.
+nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
+                        std::int64_t end, std::int64_t number) {
+  auto batch = nn::Batch::padding(1, end - begin);
+  batch.inputs[0].copy_(torch::tensor(tokens).slice(0, begin, end));
+  batch.fresh.fill_(number == 0);
+  batch.place.run.fill_(0), batch.place.segment.fill_(number);
+  batch.place.position[0].copy_(torch::arange(begin, end));
+  return batch;
+}
 
 model::Loaded load_model(const StoreSearchOptions& options, torch::Device device) {
   if (options.model.empty())
@@ -27,6 +61,50 @@ text::TokenizerPtr model_tokenizer(const model::Loaded& loaded) {
 }
 
 }  // namespace
+
+WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded) {
+  const std::string name = store.name() + "/" + store::kManifestName;
+  const auto& sources = store.manifest().sources;
+  if (sources.empty() || !sources[0].windows.contains("window"))
+    fail(Code::usage, "{}: was built from sentence pairs; a context without a source has no key",
+         store.name());
+  const core::Json& windows = sources[0].windows;
+  WindowOptions options;
+  options.window = core::get<std::int64_t>(windows, "window", name);
+  options.stride = core::get<std::int64_t>(windows, "stride", name);
+  options.carry = core::get<std::string>(windows, "carry", name);
+  WindowPlan plan = plan_windows(options, *loaded.model, loaded.facts);
+  plan.beginning = beginning_of(store, windows, loaded);
+  return plan;
+}
+
+torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
+                          const std::vector<std::uint32_t>& tokens, torch::Device device) {
+  const torch::NoGradGuard no_gradient;
+  std::vector<std::int64_t> inputs;
+  if (windows.beginning >= 0) inputs.push_back(windows.beginning);
+  inputs.insert(inputs.end(), tokens.begin(), tokens.end());
+  if (inputs.empty()) fail(Code::usage, "a context needs at least one token");
+  for (const std::int64_t token : inputs)
+    if (token >= model.vocabulary)
+      fail(Code::bad_data, "token {} is outside the vocabulary of {}", token, model.vocabulary);
+  model.eval();
+  auto& architecture = *model.architecture;
+  const std::int64_t size = std::ssize(inputs);
+  nn::State state;
+  torch::Tensor g;
+  std::int64_t begin = windows.carried ? 0 : std::max<std::int64_t>(0, size - windows.window);
+  for (std::int64_t number = 0; begin < size; ++number) {
+    const std::int64_t end =
+        std::min(size, begin + (number == 0 ? windows.window : windows.stride));
+    if (number > 0 && architecture.carry() == nn::Carry::forget)
+      architecture.forget(state, windows.window - windows.stride);
+    const auto batch = context_batch(inputs, begin, end, number).to(device);
+    g = architecture.forward(batch, windows.carried ? &state : nullptr).key;
+    begin = end;
+  }
+  return g[0].slice(0, -1).to(torch::kCPU, torch::kFloat32).contiguous();
+}
 
 void StoreSearchOptions::fields(core::FieldList& f) {
   f.positional("STORE", store, "folder of a datastore");

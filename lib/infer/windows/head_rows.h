@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/base/head.h"
+#include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 
 namespace infer {

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "infer/windows/windows.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/tokenizer.h"

@@ -4,6 +4,27 @@
 #include <cmath>
 
 namespace infer {
+namespace {
+
+using torch::Tensor;
+
+std::uint64_t document_at(const shard::Documents& documents, std::uint64_t element) {
+  const auto after = std::upper_bound(documents.end.begin(), documents.end.end(), element);
+  return static_cast<std::uint64_t>(after - documents.end.begin());
+}
+
+std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document) {
+  return document == 0 ? 0 : documents.end[document - 1];
+}
+
+// Copies the first `length` steps of row i of rows (R, T) to row `to` of `out`, after `before`
+// steps.
+void put(const Tensor& rows, std::int64_t i, std::int64_t before, std::int64_t length, Tensor& out,
+         std::int64_t to) {
+  out[to].slice(0, before, before + length).copy_(rows[i].slice(0, 0, length));
+}
+
+}  // namespace
 
 Retriever::Retriever(RetrievePlan plan)
     : plan_(std::move(plan)),
@@ -57,6 +78,105 @@ core::OrderedJson to_json(const Prefixes& prefixes, const passages::PassageIndex
                     {"length", prefix.tokens.size()}});
   }
   return list;
+}
+
+WindowPrefixes::WindowPrefixes(const WindowPlan& plan, const shard::Dataset& data)
+    : plan_(plan), data_(data), retriever_(plan.retrieve) {}
+
+std::vector<std::uint32_t> WindowPrefixes::query(const Span& span) const {
+  const std::uint64_t end = span.target + static_cast<std::uint64_t>(span.first_scored);
+  const std::uint64_t begin =
+      plan_.by_document ? begin_of(data_.documents(), static_cast<std::uint64_t>(span.stream)) : 0;
+  const auto most = static_cast<std::uint64_t>(plan_.retrieve.query);
+  std::vector<std::uint32_t> tokens(std::min(most, end - begin));
+  data_.read(end - tokens.size(), std::span(tokens));
+  return tokens;
+}
+
+const std::vector<passages::UnitRange>& WindowPrefixes::own_passages(std::uint64_t element) {
+  const auto document = document_at(data_.documents(), element);
+  if (document == document_) return own_;
+  const std::uint64_t begin = begin_of(data_.documents(), document);
+  std::vector<std::uint32_t> tokens(data_.documents().end[document] - begin);
+  data_.read(begin, std::span(tokens));
+  document_ = document;
+  return own_ = retriever_.index().same_document(tokens);
+}
+
+std::vector<Prefixes> WindowPrefixes::find(std::vector<Span>& spans) {
+  std::vector<RetrievalQuery> queries;
+  for (const Span& span : spans) {
+    RetrievalQuery& query = queries.emplace_back();
+    if (span.length - span.first_scored + plan_.retrieve.tokens > plan_.window) continue;
+    query.tokens = this->query(span);
+    query.without = own_passages(span.target + static_cast<std::uint64_t>(span.first_scored));
+  }
+  auto found = retriever_.find(queries);
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    Span& span = spans[i];
+    const std::int64_t less =
+        std::max<std::int64_t>(0, span.length + longest(found[i]) - plan_.window);
+    if (less == 0) continue;
+    span.target += static_cast<std::uint64_t>(less);
+    span.length -= less;
+    span.first_scored -= less;
+    span.first_new = std::max<std::int64_t>(0, span.first_new - less);
+    span.begins = false;
+  }
+  return found;
+}
+
+PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& lengths,
+                      const std::vector<Prefixes>& prefixes) {
+  static const Prefixes kNone(1);
+  PrefixedBatch out;
+  std::int64_t rows = 0, steps = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const Prefixes& own = prefixes[i].empty() ? kNone : prefixes[i];
+    rows += std::ssize(own);
+    steps = std::max(steps, lengths[i] + longest(own));
+  }
+  out.batch = nn::Batch::padding(rows, steps);
+  nn::Batch& batch = out.batch;
+  batch.fresh.fill_(true);
+  std::int64_t row = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i)
+    for (const Prefix& prefix : prefixes[i].empty() ? kNone : prefixes[i]) {
+      const auto from = static_cast<std::int64_t>(i), before = std::ssize(prefix.tokens);
+      std::copy(prefix.tokens.begin(), prefix.tokens.end(),
+                batch.inputs[row].data_ptr<std::int64_t>());
+      put(host.inputs, from, before, lengths[i], batch.inputs, row);
+      put(host.targets, from, before, lengths[i], batch.targets, row);
+      put(host.place.run, from, before, lengths[i], batch.place.run, row);
+      put(host.place.segment, from, before, lengths[i], batch.place.segment, row);
+      put(host.place.position, from, before, lengths[i], batch.place.position, row);
+      batch.place.run[row].slice(0, 0, before).copy_(host.place.run[from][0]);
+      out.window.push_back(from);
+      out.before.push_back(before);
+      out.weight.push_back(prefix.weight);
+      ++row;
+    }
+  return out;
+}
+
+nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
+                            const std::vector<std::int64_t>& lengths) {
+  const auto windows = std::ssize(lengths);
+  const std::int64_t steps = *std::max_element(lengths.begin(), lengths.end());
+  const auto first_rows = [&](const Tensor& rows) {
+    Tensor out = rows.new_zeros({windows, steps, rows.size(2)});
+    for (std::size_t row = prefixed.window.size();
+         row-- > 0;) {  // so that the first of a window is copied last
+      const auto window = prefixed.window[row];
+      const auto length = lengths[static_cast<std::size_t>(window)];
+      out[window]
+          .slice(0, 0, length)
+          .copy_(rows[static_cast<std::int64_t>(row)].slice(0, prefixed.before[row],
+                                                            prefixed.before[row] + length));
+    }
+    return out;
+  };
+  return {first_rows(hidden.output), first_rows(hidden.key)};
 }
 
 }  // namespace infer

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "model/families/layer_types.h"
+#include "model/families/config_keys.h"
 #include "nn/layers/positions.h"
 
 namespace model {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/families/config_keys.h"
 #include "model/families/gated_family.h"
-#include "model/families/layer_types.h"
 #include "model/families/rope_keys.h"
 
 namespace model {

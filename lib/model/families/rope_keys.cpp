@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "model/families/layer_types.h"
+#include "model/families/config_keys.h"
 #include "nn/layers/positions.h"
 
 namespace model {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 
 namespace model {
 namespace {

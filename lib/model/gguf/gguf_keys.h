@@ -1,16 +1,41 @@
 #pragma once
 // Converts a family's config.json and tokenizer.json to metadata of a GGUF file: the inverse of
 // gguf_model.h and gguf_tokenizer.h.
+// Writes GGUF files of version 3 sequentially (layout: gguf_file.h).
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "core/io.h"
 #include "core/json.h"
+#include "model/gguf/gguf_blocks.h"
 #include "model/gguf/gguf_names.h"
-#include "model/gguf/gguf_writer.h"
 
 namespace model {
+
+using GgufValue = std::variant<bool, std::uint32_t, float, std::string, std::vector<std::string>,
+                               std::vector<std::int32_t>, std::vector<float>, std::vector<bool>>;
+/// Metadata in the order of writing.
+using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
+
+/// A tensor to write.
+struct GgufNewTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;  ///< outermost dimension first
+  const GgufType* type;             ///< rows consist of whole blocks
+  std::size_t bytes() const;
+};
+
+/// Writes the file; calls numbers(i) for the elements of each tensor in turn. Throws Error{bug} for
+/// rows that are not whole blocks, Error{io}.
+void write_gguf(core::ByteSink& sink, const GgufMetadata& metadata,
+                const std::vector<GgufNewTensor>& tensors,
+                const std::function<std::vector<float>(std::size_t)>& numbers);
 
 /// Returns the llama.cpp architecture of a family; null: unsupported.
 const GgufArchitecture* gguf_architecture_of(const std::string& model_type);

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "model/gguf/gguf_names.h"
 
 namespace model {

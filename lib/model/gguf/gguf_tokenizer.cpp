@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "core/json.h"
-#include "core/printable.h"
-#include "text/formats/scored_merges.h"
+#include "core/plain_text.h"
+#include "text/formats/sentencepiece.h"
 #include "text/tokenizer/split.h"
 
 namespace model {

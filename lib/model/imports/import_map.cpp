@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/options.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 
 namespace model {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/error.h"
 #include "model/imports/import_map.h"
-#include "model/pickle/pickled_object.h"
-#include "nn/base/memory_error.h"
+#include "model/pickle/pickle_value.h"
+#include "nn/base/runtime.h"
 
 namespace model {
 namespace {

@@ -1,9 +1,13 @@
 #pragma once
 // Content of a pickle as data. Nothing is executed: a class is represented by its name, a call by
 // its callee and arguments.
+// Decodes NumPy scalars in a pickle, which trainers store among their settings.
+// Access to pickled objects: the class by name and the attributes; includes torch modules.
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,5 +69,25 @@ class Pickle {
   const PickleValue* root_ = nullptr;
   std::uint64_t end_ = 0;
 };
+
+/// Returns the value of scalar(dtype, bytes) for the little-endian types i1 to i8, u1 to u8, b1, f4
+/// and f8, as an integer, boolean or real; nullopt for any other call.
+std::optional<PickleValue> numpy_scalar(const PickleValue& callee, const PickleValue& arguments);
+
+/// Returns "module name" of the object's class; empty if the value is no object. torch's stream
+/// format stores the source of a module's class beside its name.
+std::string class_of(const PickleValue& value);
+
+/// Returns the dict of __dict__; null if the value is no object or has none.
+const PickleValue* attributes_of(const PickleValue& value);
+
+/// Returns a module's parameters and buffers by their names in state_dict(), without those that are
+/// None. Throws Error{bad_data} for modules that contain one another in cycles, or whose shared
+/// parts produce an implausible number of names. `origin` names the file.
+std::map<std::string, const PickleValue*> weights_of_module(const PickleValue& module,
+                                                            const std::string& origin);
+
+/// Returns the submodule with a name like "layers.0.attn"; null: absent.
+const PickleValue* submodule(const PickleValue& module, const std::string& name);
 
 }  // namespace model

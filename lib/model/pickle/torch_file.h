@@ -5,6 +5,8 @@
 //   zip     NAME/data.pkl; NAME/data/KEY, the bytes of each storage; NAME/byteorder
 //   stream  pickles of a magic number, a version, facts of the machine, the object, the storages'
 //           keys; then for each storage its number of elements, 8 bytes, and its bytes
+// A zip archive with uncompressed files, as torch.save writes it (format: PKWARE's APPNOTE, with
+// the 64-bit extension).
 
 #include <cstdint>
 #include <map>
@@ -61,6 +63,24 @@ class TorchFile {
   std::unique_ptr<core::RandomSource> source_;
   Pickle pickle_;
   std::map<std::string, Storage> storages_;
+};
+
+class ZipArchive {
+ public:
+  struct Entry {
+    std::uint64_t begin, size;  ///< bytes of the archive
+  };
+
+  /// Returns whether the bytes begin with an archive's signature.
+  static bool looks_like(const core::RandomSource& source);
+  /// Throws Error{bad_data} for any violation of the format, and for compressed or encrypted files;
+  /// Error{io}.
+  explicit ZipArchive(const core::RandomSource& source);
+
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+
+ private:
+  std::map<std::string, Entry> entries_;
 };
 
 }  // namespace model

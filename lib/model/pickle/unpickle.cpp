@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "model/pickle/numpy_scalar.h"
+#include "model/pickle/pickle_value.h"
 
 namespace model {
 namespace {

@@ -1,15 +1,33 @@
 #include "nn/arch/gla.h"
 
-#include <string>
+#include <cmath>
 
 #include "core/error.h"
 #include "nn/base/upload.h"
+#include "nn/layers/block_stack.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/memory_networks.h"
-#include "nn/layers/real_first.h"
+#include "nn/layers/layer_memory.h"
+#include "nn/ops/gla_scan.h"
 
 namespace nn {
 namespace {
+
+using torch::Tensor;
+
+constexpr double kGateRoot = 16;  // decays start near 1
+constexpr double kLeastRate = 1e-3, kMostRate = 0.1, kMostFading = 16;
+
+Tensor of_length_one(const Tensor& x) {
+  return x * (x.square().sum(-1, /*keepdim=*/true) + GatedDelta::kLengthEpsilon).rsqrt();
+}
+
+/// Shifts the positions of a state's tokens from 0 .. count - 1 to the positions before 0. If count
+/// is undefined, every row has `steps` tokens.
+Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps) {
+  const auto places = count.defined() ? count.unsqueeze(1) : torch::full({1, 1}, steps);
+  const Rotation by(-places, state.size(2), {}, state.options().requires_grad(false));
+  return by.apply(state.transpose(2, 3)).transpose(2, 3);
+}
 
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
   using core::Code;
@@ -27,6 +45,133 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
 }
 
 }  // namespace
+
+Tensor GlaCall::carried(const std::string& name) const {
+  return state != nullptr && state->has(name) ? state->tensors[name] : Tensor();
+}
+
+void GlaCall::carry(const std::string& name, const Tensor& value) const {
+  if (state != nullptr) state->tensors[name] = value;
+}
+
+Tensor GlaMixer::by_head(const Tensor& x) const {
+  return x.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_});
+}
+
+Tensor GlaMixer::first_state(const Tensor& x, const GlaCall& call, const std::string& name) const {
+  const auto carried = call.carried(name + ".state");
+  return carried.defined() ? carried
+                           : torch::zeros({x.size(0), heads_, d_ / 2 / heads_, d_ / heads_},
+                                          x.options().requires_grad(false));
+}
+
+std::shared_ptr<Linear> GlaMixer::add_matrix(const char* name, std::int64_t in, std::int64_t out,
+                                             bool bias) {
+  return register_module(name, std::make_shared<Linear>(in, out, bias));
+}
+
+std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options) {
+  const auto epsilon = options.transformer.norm_epsilon;
+  if (options.gla.update == "delta")
+    return std::make_shared<GatedDelta>(options.shape, options.gla, epsilon);
+  return std::make_shared<GatedLinearAttention>(options.shape, options.gla.decay, epsilon);
+}
+
+GatedLinearAttention::GatedLinearAttention(const ShapeOptions& shape, const std::string& decay,
+                                           double norm_epsilon)
+    : GlaMixer(shape), decay_(decay) {
+  c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
+  if (decay == "gated") {
+    gate_down_ = add_matrix("gate_down", d_, kGlaGateRank, false);
+    gate_up_ = add_matrix("gate_up", kGlaGateRank, d_ / 2, true);
+  }
+  norm_ = register_module("norm", std::make_shared<LayerNorm>(d_ / heads_, norm_epsilon, false));
+  c_proj_ = add_matrix("c_proj", d_, d_, false);
+}
+
+Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
+  if (decay_ == "gated")
+    return torch::log_sigmoid(gate_up_->forward(gate_down_->forward(x))) * (1 / kGateRoot);
+  const auto options = x.options().requires_grad(false);
+  if (decay_ == "none")
+    return torch::zeros({1, 1, 1}, options).expand({x.size(0), x.size(1), d_ / 2});
+  const auto heads = torch::arange(heads_, options);
+  return torch::log1p(-torch::exp2(-5 - heads))
+      .repeat_interleave(d_ / 2 / heads_)
+      .expand({x.size(0), x.size(1), d_ / 2});
+}
+
+Tensor GatedLinearAttention::forward(const Tensor& x, const GlaCall& call,
+                                     const std::string& name) {
+  const auto d_key = d_ / 2 / heads_;
+  const auto parts = c_in_->forward(x).split_with_sizes({d_ / 2, d_ / 2, d_, d_}, 2);
+  auto q = by_head(parts[0]) * (1 / std::sqrt(static_cast<double>(d_key))), k = by_head(parts[1]);
+  auto fading = log_decay(x);
+  if (call.real.defined()) {
+    k = k * call.real.unsqueeze(3);
+    fading = fading * call.real;
+  }
+  if (decay_ == "fixed") {
+    const Rotation by(torch::arange(x.size(1)).unsqueeze(0), d_key, {},
+                      q.options().requires_grad(false));
+    q = by.apply(q.transpose(1, 2)).transpose(1, 2);
+    k = by.apply(k.transpose(1, 2)).transpose(1, 2);
+  }
+  auto out = gla_scan({q, k, by_head(fading), by_head(parts[2]), first_state(x, call, name)});
+  if (decay_ == "fixed" && call.state != nullptr)
+    out.state = turned_back(out.state, call.count, x.size(1));
+  call.carry(name + ".state", out.state);
+  return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[3]));
+}
+
+GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, double norm_epsilon)
+    : GlaMixer(shape) {
+  const bool decays = options.decay == "gated";
+  c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
+  gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
+  if (options.convolution > 1)
+    convolution_ = register_module("convolution",
+                                   std::make_shared<ShortConvolution>(2 * d_, options.convolution));
+  if (decays) {
+    a_log_ = register_parameter("a_log", blank({heads_}));
+    a_bias_ = register_parameter("a_bias", blank({heads_}));
+  }
+  norm_ = register_module(
+      "norm", std::make_shared<LayerNorm>(d_ / heads_, norm_epsilon, false, NormKind::rms));
+  c_proj_ = add_matrix("c_proj", d_, d_, false);
+}
+
+void GatedDelta::first_values() {
+  if (!a_log_.defined()) return;
+  a_log_.uniform_(1, kMostFading).log_();
+  const auto rate = a_bias_.uniform_(std::log(kLeastRate), std::log(kMostRate)).exp();
+  a_bias_.copy_(rate.expm1().log());  // its softplus is the rate
+}
+
+Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::string& name) {
+  const auto parts = c_in_->forward(x).split_with_sizes({2 * d_, d_}, 2);
+  Tensor mixed;
+  if (convolution_ != nullptr) {
+    auto past = call.carried(name + ".past");
+    mixed = convolution_->forward(parts[0], past, call.count);
+    call.carry(name + ".past", past);
+  } else {
+    mixed = torch::silu(parts[0]);
+  }
+  const auto qkv = mixed.split_with_sizes({d_ / 2, d_ / 2, d_}, 2);
+  const auto gates = gates_->forward(x).split(heads_, 2);
+  auto beta = torch::sigmoid(gates[0]);
+  auto fading = a_log_.defined() ? -a_log_.exp() * torch::softplus(gates[1] + a_bias_)
+                                 : torch::zeros_like(beta);
+  if (call.real.defined()) {
+    beta = beta * call.real;
+    fading = fading * call.real;
+  }
+  const auto out = delta_scan({of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])),
+                               by_head(qkv[2]), beta, fading, first_state(x, call, name)});
+  call.carry(name + ".state", out.state);
+  return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[1]));
+}
 
 Gla::Gla(const ModelOptions& options, std::int64_t vocabulary) : shape_(options.shape) {
   check_gla(shape_, options.gla);

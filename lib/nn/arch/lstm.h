@@ -7,8 +7,8 @@
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"
+#include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
-#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 

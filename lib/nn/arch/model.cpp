@@ -5,12 +5,10 @@
 
 #include "core/error.h"
 #include "nn/arch/carried_state.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/heads/adaptive_head.h"
-#include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/option_checks.h"
 

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "nn/base/architecture.h"
-#include "nn/base/head.h"
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 

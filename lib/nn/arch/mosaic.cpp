@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "nn/arch/mosaic_rows.h"
+#include "nn/arch/mosaic_units.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"

@@ -9,7 +9,7 @@
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"
 #include "nn/base/attention_callback.h"
-#include "nn/layers/ring_decoder.h"
+#include "nn/layers/kv_cache.h"
 
 namespace nn {
 

@@ -1,4 +1,4 @@
-// Makers of all architectures. To add one, add its maker here, its facts in arch_facts.cpp and its
+// Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and its
 // options in model_options.h.
 
 #include "core/error.h"
@@ -11,7 +11,7 @@
 #include "nn/arch/srupp.h"
 #include "nn/arch/transformer.h"
 #include "nn/arch/transformer_xl.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace nn {
 namespace {

@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/layer_memory.h"
 
 namespace nn {
 namespace {

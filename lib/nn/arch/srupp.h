@@ -7,11 +7,10 @@
 
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
-#include "nn/layers/init.h"
-#include "nn/layers/key_visibility.h"
+#include "nn/layers/kv_cache.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/layers.h"
-#include "nn/layers/ring_decoder.h"
+#include "nn/layers/relative_attention.h"
 #include "nn/ops/sru_scan.h"
 
 namespace nn {

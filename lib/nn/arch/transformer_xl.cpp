@@ -5,9 +5,9 @@
 #include <string>
 
 #include "nn/base/upload.h"
+#include "nn/layers/block_stack.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layer_memory_lengths.h"
-#include "nn/layers/memory_networks.h"
+#include "nn/layers/layer_memory.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {

@@ -10,9 +10,9 @@
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/block.h"
+#include "nn/layers/kv_cache.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/relative_attention.h"
-#include "nn/layers/ring_decoder.h"
 
 namespace nn {
 

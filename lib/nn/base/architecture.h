@@ -1,9 +1,13 @@
 #pragma once
 // Interface of all architectures: Batch and State in, Hidden out.
+// Computes log-probabilities from hidden vectors, one block of rows at a time.
+// Facts about an architecture that the programs need before they construct it.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "nn/base/batch.h"
@@ -36,7 +40,7 @@ enum class Carry {
 
 /// How far the layers look back at test time. Unset fields keep the training value.
 struct LayerReach {
-  /// Format: see layer_memory_lengths.h. Empty: unset.
+  /// Format: see layer_memory.h. Empty: unset.
   std::string layer_memory;
   /// Relative distance limit in tokens. 0: no limit; -1: unset.
   std::int64_t clamp_length = -1;
@@ -78,5 +82,65 @@ class Architecture : public torch::nn::Module {
   /// Returns the input embedding, which a tied head shares; null if the inputs are vectors.
   virtual std::shared_ptr<Embedding> embedding() = 0;
 };
+
+/// Log-probabilities of a block of rows and the data for their backward pass. Builds no autograd
+/// graph.
+class HeadBlock {
+ public:
+  virtual ~HeadBlock() = default;
+  torch::Tensor log_prob;  ///< (R): log p_head(target), nats
+  torch::Tensor log_z;     ///< (R): log-sum-exp of the first level's scores
+  /// Returns dL/df (R, d), given dL/d log_prob and dL/d log_z, each (R), and adds to `gradients`,
+  /// which have the shapes of Head::weights(). Call it at most once for each block.
+  virtual torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
+                                 std::vector<torch::Tensor>& gradients) = 0;
+};
+
+/// Targets of rows: (R) int64 on the device of the rows, with an optional CPU copy that saves a
+/// synchronisation.
+struct Targets {
+  torch::Tensor there, host;
+
+  Targets(torch::Tensor there_ = {}, torch::Tensor host_ = {})  // NOLINT: a tensor is targets too
+      : there(std::move(there_)), host(std::move(host_)) {}
+  torch::Tensor on_host() const { return host.defined() ? host : there.cpu(); }
+  Targets slice(std::int64_t begin, std::int64_t end) const {
+    return {there.slice(0, begin, end), host.defined() ? host.slice(0, begin, end) : host};
+  }
+};
+
+/// A softmax over the vocabulary. Beside memories, the score of token w is log p(w) + log_z (TRIME
+/// joins the memories at the first level of the adaptive softmax; each cluster keeps its own
+/// normaliser).
+class Head : public torch::nn::Module {
+ public:
+  virtual std::int64_t vocabulary() const = 0;
+  /// Returns whether the scores are f W^T with W = weights()[0] (V, d): one band, no projection.
+  virtual bool linear() const { return false; }
+  /// Returns all parameters that a block's backward reaches, including tied ones, in a fixed order.
+  virtual std::vector<torch::Tensor> weights() = 0;
+  /// Computes a block: f (R, d), R targets. backward() is available if `gradient`. Uses no
+  /// autograd.
+  virtual std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
+                                           bool gradient) = 0;
+  /// Returns log p (R, V) of whole rows f (R, d), for sampling and beam search; sets log_z (R) if
+  /// not null.
+  virtual torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z = nullptr) = 0;
+  /// Returns the bytes that one row of a block needs, so that callers can limit the block size.
+  virtual std::int64_t bytes_per_row() const = 0;
+};
+
+struct ArchFacts {
+  const char* name;   ///< name in --arch and in config.json
+  bool reads_source;  ///< forward reads batch.source: trains on pairs; all others train on tokens
+  bool product_keys;  ///< memories with product keys may replace feed-forward networks
+  bool layer_memory;  ///< layers keep memories, which they learn to use if State is carried
+};
+
+/// Returns the facts of the architecture `name`. The table has one line for each architecture;
+/// arch/registry.cpp holds the constructors. Throws Error{bad_config} for an unknown name.
+const ArchFacts& arch_facts(const std::string& name);
+/// Returns the names that --arch accepts.
+std::vector<std::string> architecture_names();
 
 }  // namespace nn

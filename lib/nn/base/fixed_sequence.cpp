@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "nn/base/say.h"
+#include "nn/base/runtime.h"
 
 namespace nn {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 
 namespace nn {
 namespace {

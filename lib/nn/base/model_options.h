@@ -64,7 +64,7 @@ struct RopeOptions {
   void fields(core::FieldList& f);
 };
 
-/// Options of mixtures of experts; see nn/layers/experts.h.
+/// Options of mixtures of experts; see nn/layers/block_stack.h.
 struct ExpertOptions {
   std::int64_t count = 0;  ///< in each layer; 0: one network, which reads all tokens
   std::int64_t per_token = 2;

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/huge_array.h"
+#include "core/mapped_file.h"
 
 namespace nn {
 namespace {

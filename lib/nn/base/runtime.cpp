@@ -1,7 +1,9 @@
 #include "nn/base/runtime.h"
 
+#include <dlfcn.h>
 #include <malloc.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
@@ -9,10 +11,22 @@
 #include "core/build_info.h"
 #include "core/error.h"
 #include "nn/base/cuda.h"
-#include "nn/base/say.h"
-#include "nn/base/torch_version.h"
 
 namespace nn {
+namespace {
+
+struct Version {
+  int major = 0, minor = 0;
+  bool operator==(const Version&) const = default;
+};
+
+Version version_of(const std::string& text) {
+  Version version;
+  std::sscanf(text.c_str(), "%d.%d", &version.major, &version.minor);
+  return version;
+}
+
+}  // namespace
 
 void DeviceOptions::fields(core::FieldList& f) {
   const auto in_computing = f.group("Computing");
@@ -127,6 +141,27 @@ void set_deterministic(bool on) {
 torch::Dtype dtype(const std::string& precision) {
   if (precision == "float64") return torch::kFloat64;
   return precision == "bfloat16" ? torch::kBFloat16 : torch::kFloat32;
+}
+
+// Looks the function up by name, so that a LibTorch without it gives an error message instead of a
+// loader failure.
+std::string loaded_torch() {
+  using AbiVersion = std::uint64_t (*)();
+  const auto abi = reinterpret_cast<AbiVersion>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
+  if (abi == nullptr) return "";
+  const std::uint64_t version = abi();  // one byte each: major, minor, patch
+  return fmt::format("{}.{}.{}", version >> 56U, version >> 48U & 0xffU, version >> 40U & 0xffU);
+}
+
+void expect_torch(const std::string& built, const std::string& loaded) {
+  const Version own = version_of(built), other = version_of(loaded);
+  const bool neither_tells = loaded.empty() && own.major == 2 && own.minor < 9;
+  if (neither_tells || own == other) return;
+  core::fail(
+      core::Code::unavailable,
+      "built for LibTorch {}, but loaded {}; set LD_LIBRARY_PATH to the first, or rebuild for "
+      "the second (LIBTORCH=DIR make)",
+      built, loaded.empty() ? "an older one" : loaded);
 }
 
 }  // namespace nn

@@ -1,9 +1,13 @@
 #pragma once
 // Process-wide setup for programs that compute with LibTorch.
+// Notes for the user about choices that a library function made.
+// Compares the LibTorch version of the build with the loaded one.
+// Distinguishes memory exhaustion from inconsistent tensors: LibTorch throws c10::Error for both.
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "core/options.h"
 #include "nn/base/torch.h"
@@ -25,7 +29,7 @@ struct ComputeOptions : DeviceOptions {
 /// Sets threads and seed, flushes denormals to zero, selects MKL's functions, and keeps the
 /// allocator from returning memory between steps. Call it before the program starts a second thread
 /// and before device(). `say` receives notes for the user. Throws Error{unavailable} if the loaded
-/// LibTorch differs from the version of the build (torch_version.h).
+/// LibTorch differs from the version of the build (runtime.h).
 void start(std::int64_t threads, std::uint64_t seed,
            std::function<void(const std::string&)> say = nullptr);
 
@@ -49,5 +53,26 @@ torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t c
 void set_deterministic(bool on);
 /// Returns the type of --dtype: "float32", "float64" or "bfloat16".
 torch::Dtype dtype(const std::string& precision);
+
+/// Passes a line to the `say` of start(), if set.
+void say(const std::string& text);
+
+/// Returns the version of the loaded LibTorch, such as "2.13.0"; "" for versions before 2.9, which
+/// do not report it.
+std::string loaded_torch();
+
+/// Checks that two versions "MAJOR.MINOR.PATCH" agree in MAJOR.MINOR, because LibTorch keeps the
+/// layout of its types only within a minor version. `loaded` may be "" (a version before 2.9).
+/// Throws Error{unavailable} that names both versions if they differ.
+void expect_torch(const std::string& built, const std::string& loaded);
+
+/// Returns whether an allocation failed, on the CPU or on a device. A handler of c10::Error that
+/// blames a file must rethrow such an error.
+inline bool is_out_of_memory(const c10::Error& error) {
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  const std::string_view text = error.what_without_backtrace();
+  return text.find("can't allocate memory") != text.npos ||
+         text.find("not enough memory") != text.npos;
+}
 
 }  // namespace nn

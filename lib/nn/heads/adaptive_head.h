@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "nn/base/head.h"
+#include "nn/base/architecture.h"
 #include "nn/layers/embedding.h"
 
 namespace nn {

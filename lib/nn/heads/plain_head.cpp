@@ -45,6 +45,44 @@ class PlainBlock : public HeadBlock {
   RowSoftmax softmax_;
 };
 
+/// Returns the capped scores f W^T (R, V) in the accumulation type.
+torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight, double cap) {
+  const auto plain = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
+  return plain.div_(cap).tanh_().mul_(cap);
+}
+
+class CappedBlock : public HeadBlock {
+ public:
+  CappedBlock(const torch::Tensor& weight, double cap, const torch::Tensor& f,
+              const torch::Tensor& targets, bool gradient)
+      : weight_(weight), cap_(cap) {
+    auto scores = scores_of(f, weight, cap);
+    log_z = scores.logsumexp(1);
+    log_prob = scores.gather(1, targets.unsqueeze(1)).squeeze(1) - log_z;
+    if (!gradient) return;
+    scores_ = std::move(scores), f_ = f, targets_ = targets.unsqueeze(1);
+  }
+
+  torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
+                         std::vector<torch::Tensor>& gradients) override {
+    const torch::NoGradGuard no_grad;
+    // d/d score_j = d_log_prob [j = target] + (d_log_z - d_log_prob) p_j, followed by the gradient
+    // of the cap.
+    auto d = (scores_ - log_z.unsqueeze(1)).exp_().mul_((d_log_z - d_log_prob).unsqueeze(1));
+    d.scatter_add_(1, targets_, d_log_prob.unsqueeze(1).to(d.scalar_type()));
+    d.mul_(1 - (scores_ / cap_).square_());
+    scores_.reset();
+    const auto narrow = d.to(weight_.scalar_type());
+    gradients[0].add_(narrow.t().mm(f_.to(weight_.scalar_type())));
+    return narrow.mm(weight_).to(f_.scalar_type());
+  }
+
+ private:
+  torch::Tensor weight_;
+  double cap_;
+  torch::Tensor scores_, f_, targets_;
+};
+
 }  // namespace
 
 PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias)
@@ -83,5 +121,27 @@ torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z)
 std::int64_t PlainHead::bytes_per_row() const {
   return weight_.size(0) * static_cast<std::int64_t>(elementSize(accumulation_type(weight_)));
 }
+
+CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap)
+    : PlainHead(vocabulary, d_model), cap_(cap) {}
+
+CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
+    : PlainHead(tied), cap_(cap) {}
+
+std::unique_ptr<HeadBlock> CappedHead::block(const torch::Tensor& f, const Targets& targets,
+                                             bool gradient) {
+  const torch::NoGradGuard no_grad;
+  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
+}
+
+torch::Tensor CappedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
+  const torch::NoGradGuard no_grad;
+  const auto scores = scores_of(f, weights()[0], cap_);
+  const auto normaliser = scores.logsumexp(1);
+  if (log_z != nullptr) *log_z = normaliser;
+  return scores - normaliser.unsqueeze(1);
+}
+
+std::int64_t CappedHead::bytes_per_row() const { return 3 * PlainHead::bytes_per_row(); }
 
 }  // namespace nn

@@ -1,9 +1,10 @@
 #pragma once
 // A softmax over the whole vocabulary: logits = f W^T, + b.
+// A softmax over the whole vocabulary with bounded scores: cap tanh(f W^T / cap) (Gemma 2).
 
 #include <memory>
 
-#include "nn/base/head.h"
+#include "nn/base/architecture.h"
 #include "nn/layers/embedding.h"
 
 namespace nn {
@@ -27,6 +28,22 @@ class PlainHead : public Head {
  private:
   void add_bias(bool bias);
   torch::Tensor weight_, bias_;  // bias_: undefined without a bias
+};
+
+class CappedHead : public PlainHead {
+ public:
+  /// Parameters as in PlainHead; cap > 0.
+  CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap);
+  CappedHead(const std::shared_ptr<Embedding>& tied, double cap);
+
+  bool linear() const override { return false; }
+  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
+                                   bool gradient) override;
+  torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
+  std::int64_t bytes_per_row() const override;
+
+ private:
+  double cap_;
 };
 
 }  // namespace nn

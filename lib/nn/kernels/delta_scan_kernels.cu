@@ -1,7 +1,6 @@
 #include "nn/kernels/delta_scan_kernels.h"
 
 #include "nn/kernels/launch.h"
-#include "nn/kernels/reduce.h"
 
 // The formulas of delta_scan_kernels.cpp, with the substitution as a product:
 //

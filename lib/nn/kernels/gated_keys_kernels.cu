@@ -2,7 +2,6 @@
 
 #include "nn/kernels/launch.h"
 #include "nn/kernels/leaky_kernels.h"
-#include "nn/kernels/reduce.h"
 
 namespace nn {
 namespace {

@@ -1,7 +1,6 @@
 #include "nn/kernels/memory_kernels.h"
 
 #include "nn/kernels/launch.h"
-#include "nn/kernels/reduce.h"
 
 namespace nn {
 namespace {

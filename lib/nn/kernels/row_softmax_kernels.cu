@@ -1,5 +1,4 @@
 #include "nn/kernels/launch.h"
-#include "nn/kernels/reduce.h"
 #include "nn/kernels/row_softmax_kernels.h"
 
 namespace nn {

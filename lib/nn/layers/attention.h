@@ -1,5 +1,6 @@
 #pragma once
 // Causal multi-head self-attention: the plain reference for faster implementations.
+// Sliding-window attention over long rows, without a mask quadratic in their length.
 
 #include <memory>
 #include <optional>
@@ -8,7 +9,6 @@
 #include "nn/base/attention_callback.h"
 #include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
-#include "nn/layers/kv_ring.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/positions.h"
 
@@ -83,5 +83,11 @@ class Attention : public torch::nn::Module {
   std::shared_ptr<Linear> c_attn_, c_proj_;
   std::shared_ptr<LayerNorm> q_norm_, k_norm_;
 };
+
+/// Computes attention in which query i sees keys i - window + 1 to i: q, k, v (B, heads, T, width)
+/// -> (B, heads, T, width). Equivalent to attend() with such a mask. Time and memory are
+/// proportional to T window: blocks of `window` queries each read two blocks of keys.
+torch::Tensor attend_band(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
+                          std::int64_t window, double dropout, const Scores& scores = {});
 
 }  // namespace nn

@@ -1,6 +1,19 @@
 #pragma once
 // Common part of transformers, encoders and decoders: positions, blocks, a final norm.
+// The layers whose feed-forward networks memories with product keys replace, by the options.
+// Mixture of experts: a router chooses a few feed-forward networks for each token (Shazeer et al.
+// 2017, "Outrageously Large Neural Networks"). There is no noise, as in Mixtral (Jiang et al.
+// 2024), OLMoE (Muennighoff et al. 2024) and Qwen 3.
+//
+//   p = softmax(W_router x), over all experts
+//   C = the k experts with the largest p
+//   w_e = p_e / sum over C of p, which is the softmax over C alone;  not normalised: w_e = p_e
+//   y = sum over e of C of w_e expert_e(x)
+//
+// Each expert is a FeedForward. The gradient reaches the router through w, and the chosen experts;
+// the gradients of the others are zero. There is no load-balancing loss.
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -98,6 +111,51 @@ class BlockStack {
   std::shared_ptr<LayerNorm> ln_f_;
   bool recompute_ = false;
   std::shared_ptr<WeightLender> lender_;  // null: all weights are present
+};
+
+class MemoryNetworks {
+ public:
+  /// Registers the shared values in `owner` as "memory_pool", if memory layers share them.
+  MemoryNetworks(const MemoryLayerOptions& options, const ShapeOptions& shape,
+                 torch::nn::Module& owner);
+  /// Makes the memory of layer i (from 0), "memory"; without a network where layer i keeps its own.
+  BlockNetwork of(std::int64_t i) const;
+  /// Registers in `block`, layer i, its memory; else `usual` as "mlp".
+  std::shared_ptr<TokenNetwork> add(std::int64_t i, torch::nn::Module& block,
+                                    std::shared_ptr<TokenNetwork> usual) const;
+  /// Returns the values that memory layers share; null: none.
+  const std::shared_ptr<ValuePool>& pool() const { return pool_; }
+
+ private:
+  MemoryLayerOptions options_;
+  std::int64_t layers_;
+  ProductKeyShape shape_;
+  std::shared_ptr<ValuePool> pool_;
+};
+
+struct ExpertShape {
+  std::int64_t d;          ///< of the vectors read and given
+  std::int64_t width;      ///< inside an expert
+  std::int64_t count;      ///< experts
+  std::int64_t per_token;  ///< k, at most count
+  bool normalised;
+  bool bias;  ///< of the experts' matrices; the router has none
+};
+
+/// Parameters: router.weight (count, d), and the stacked matrices of all experts, the first expert
+/// first: c_fc.weight (count * wide, d), c_proj.weight (count * d, width), with biases of equal
+/// lengths.
+class Experts : public TokenNetwork, public OwnFirstValues {
+ public:
+  Experts(const ExpertShape& shape, const Inner& inner);
+  torch::Tensor forward(const torch::Tensor& x) const override;
+  /// Draws matrices from normal(0, columns^-0.5).
+  void first_values() override;
+
+ private:
+  ExpertShape shape_;
+  Inner inner_;
+  std::shared_ptr<Linear> router_, c_fc_, c_proj_;
 };
 
 }  // namespace nn

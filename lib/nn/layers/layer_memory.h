@@ -9,17 +9,36 @@
 //                   NAME + ".memory" (B, C, d): the arguments of extend(), the newest last. C is at
 //                   most the layer's length. A row that has seen fewer than C tokens has them at
 //                   the end; earlier values are finite and meaningless.
+// Parses the memory length of each layer.
+// Packs rows: each row's real tokens come first, in order, and its padding last.
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "nn/base/batch.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
-#include "nn/layers/kv_ring.h"
-#include "nn/layers/real_first.h"
+#include "nn/layers/kv_cache.h"
 
 namespace nn {
+
+class RealFirst {
+ public:
+  explicit RealFirst(const Batch& batch);
+
+  /// pack() moves each row's real tokens of (B, T, ...) to the front; unpack() restores the order.
+  torch::Tensor pack(const torch::Tensor& x) const;
+  torch::Tensor unpack(const torch::Tensor& x) const;
+  /// Returns the batch's inputs (B, T), packed, with id 0 for padding.
+  torch::Tensor packed_ids(const Batch& batch) const;
+  bool dense() const { return !order_.defined(); }       ///< no padding: packed as it is
+  const torch::Tensor& count() const { return count_; }  ///< (B) int64, CPU: real tokens
+
+ private:
+  torch::Tensor count_;            // (B) int64
+  torch::Tensor order_, inverse_;  // (B, T) int64; undefined where dense
+};
 
 /// Past inputs of layers, from this call and earlier ones.
 class LayerPast {
@@ -71,5 +90,19 @@ class LayerMemory : public RealFirst, public LayerPast {
   std::int64_t steps_;
   torch::Tensor seen_;  // (B) int64: before this call
 };
+
+/// Parses the memory length of each of `layers` layers, from the lowest to the highest, in tokens.
+/// The text is a list with a number per layer, or one number for all ("512", "128,128,2304",
+/// "none"), or these settings in any order:
+///
+///   place=PLACE   which layers are long: all, none, first:N, last:N, middle:N, or interleaved:N,
+///                 the last layer of each of N groups (layers (i + 1) L / N - 1, rounded down)
+///   long=M        length of long layers [0]; short=M: length of the others [0]
+///   offset=K      interleaved: moves the long layers down by K layers [0]
+///
+/// For example "long=2304 short=128 place=interleaved:4" (Rae & Razavi 2020, section 3, which shows
+/// the interleaving in a figure and does not define it). Lengths may end in K or M. Throws
+/// Error{bad_config} that names layer-memory and the invalid setting.
+std::vector<std::int64_t> parse_layer_memory(const std::string& pattern, std::int64_t layers);
 
 }  // namespace nn

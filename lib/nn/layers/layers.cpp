@@ -1,12 +1,83 @@
 #include "nn/layers/layers.h"
 
+#include <cmath>
+#include <cstdlib>
+
 #include "core/error.h"
 
 namespace nn {
 namespace {
+
+thread_local bool no_first_values = false;
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Whether the weight has a row per token or per position.
+bool is_table(const std::string& name) {
+  return contains(name, ".table_") || ends_with(name, "wte.weight") ||
+         ends_with(name, "wpe.weight") || ends_with(name, "lm_head.weight");
+}
+
+/// Uses the names of torch's LSTM.
+bool is_recurrent(const std::string& name) {
+  return contains(name, "_ih_l") || contains(name, "_hh_l");
+}
+
+/// Returns N from "h.N", counted from 0, or 0 outside of layers.
+std::int64_t layer_of(const std::string& name) {
+  const auto path = "." + name;
+  const auto at = path.find(".h.");
+  return at == std::string::npos ? 0 : std::strtoll(path.c_str() + at + 3, nullptr, 10);
+}
+
+void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
+          std::int64_t layers) {
+  if (is_recurrent(name)) {
+    const auto width = static_cast<double>(p.size(0)) / 4;  // of the cells, four gates each
+    const auto bound = 1 / std::sqrt(width);
+    p.uniform_(-bound, bound);
+  } else if (p.dim() == 1) {
+    p.fill_(ends_with(name, "bias") ? 0 : 1);
+  } else if (scheme == "depth") {
+    const auto numbers = static_cast<double>(2 * p.size(-1) * (layer_of(name) + 1));
+    const auto spread = 1 / std::sqrt(numbers);
+    p.normal_(0, spread).clamp_(-3 * spread, 3 * spread);
+  } else if (scheme != "gpt2" && is_table(name)) {
+    p.normal_(0, 1 / std::sqrt(static_cast<double>(p.size(1))));
+  } else if (scheme == "fairseq") {
+    torch::nn::init::xavier_uniform_(p);
+  } else {
+    const bool gpt2 = scheme == "gpt2", residual = ends_with(name, "c_proj.weight");
+    const double spread = gpt2 ? .02 : 1 / std::sqrt(static_cast<double>(p.size(-1)));
+    const auto additions = static_cast<double>(gpt2 ? 2 * layers : layers);
+    p.normal_(0, residual ? spread / std::sqrt(additions) : spread);
+  }
+}
+
 thread_local bool shapes_only = false;
 thread_local torch::Dtype parameter_type = torch::kFloat32;
+
 }  // namespace
+
+void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
+  if (scheme != "gpt2" && scheme != "fairseq" && scheme != "fan-in" && scheme != "depth")
+    core::fail(core::Code::bad_config, "init: takes gpt2, fairseq, fan-in or depth, not '{}'",
+               scheme);
+  if (no_first_values) return;
+  const torch::NoGradGuard no_grad;
+  for (auto& item : module.named_parameters()) fill(item.key(), item.value(), scheme, layers);
+  for (const auto& part : module.modules(/*include_self=*/false))
+    if (auto* const own = dynamic_cast<OwnFirstValues*>(part.get())) own->first_values();
+}
+
+NoFirstValues::NoFirstValues() : before_(no_first_values) { no_first_values = true; }
+NoFirstValues::~NoFirstValues() { no_first_values = before_; }
 
 torch::Tensor blank(torch::IntArrayRef sizes) {
   return torch::empty(
@@ -90,6 +161,23 @@ torch::Tensor activate(const torch::Tensor& x, Activation activation) {
 
 torch::Tensor dropped(const torch::Tensor& x, double p, bool training) {
   return p > 0 && training ? torch::dropout(x, p, true) : x;
+}
+
+torch::Tensor Inner::of(const torch::Tensor& x, bool training) const {
+  if (!gated) return dropped(activate(x, activation), dropout, training);
+  const auto halves = x.chunk(2, -1);
+  return dropped(activate(halves[0], activation) * halves[1], dropout, training);
+}
+
+FeedForward::FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated)
+    : inner_{activation, gated, shape.activation_dropout} {
+  const auto d_ff = shape.ffn_width();
+  c_fc_ = register_module("c_fc", std::make_shared<Linear>(shape.d_model, inner_.wide(d_ff), bias));
+  c_proj_ = register_module("c_proj", std::make_shared<Linear>(d_ff, shape.d_model, bias));
+}
+
+torch::Tensor FeedForward::forward(const torch::Tensor& x) const {
+  return c_proj_->forward(inner_.of(c_fc_->forward(x), is_training()));
 }
 
 }  // namespace nn

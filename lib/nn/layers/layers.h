@@ -1,15 +1,56 @@
 #pragma once
 // Basic modules of all architectures: parameters, matrix, norm, dropout, activation.
+// Initialisation of parameters.
+// The second sub-layer of a block, which processes each token independently.
 
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "nn/base/model_options.h"
 #include "nn/base/torch.h"
-#include "nn/layers/init.h"
 
 namespace nn {
+
+/// Fills all parameters of `module` from torch's generator, in the order of registration.
+///
+/// "gpt2": matrices and tables normal(0, .02), the projections back to the residual stream (c_proj)
+/// normal(0, .02 / sqrt(2 layers)).
+///
+/// "fairseq": tables normal(0, width^-0.5), matrices Xavier uniform.
+///
+/// "fan-in": tables normal(0, width^-0.5), matrices normal(0, columns^-0.5), the projections back
+/// to the residual stream divided by sqrt(layers).
+///
+/// "depth": tables and matrices normal(0, (2 columns (l + 1))^-0.5) in layer l, counted from 0,
+/// clipped to three standard deviations; outside of layers l is 0 (Zhang and Bottou 2025, arXiv
+/// 2507.03285, table 6).
+///
+/// All: norms 1, biases 0, recurrent weights and biases uniform in +-1/sqrt(width of the cells).
+/// Then the modules derived from OwnFirstValues fill their own parameters, in the order of
+/// registration. Throws Error{bad_config} for another scheme.
+void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers);
+
+/// A module that initialises some of its parameters itself.
+class OwnFirstValues {
+ public:
+  virtual ~OwnFirstValues() = default;
+  virtual void first_values() = 0;
+};
+
+/// Disables initialise() in this thread while the object exists, for models whose weights are read
+/// from a file.
+class NoFirstValues {
+ public:
+  NoFirstValues();
+  ~NoFirstValues();
+  NoFirstValues(const NoFirstValues&) = delete;
+  NoFirstValues& operator=(const NoFirstValues&) = delete;
+
+ private:
+  bool before_;
+};
 
 /// Returns an uninitialised tensor for a parameter (nn/init.h initialises it): float32 unless a
 /// ParameterType exists; on the meta device within a ShapesOnly.
@@ -84,5 +125,38 @@ torch::Tensor activate(const torch::Tensor& x, Activation activation);
 
 /// Applies dropout with probability p; returns x if p is 0 or `training` is false.
 torch::Tensor dropped(const torch::Tensor& x, double p, bool training);
+
+/// Base class of the second sub-layer: a feed-forward network, experts, or a memory.
+class TokenNetwork : public torch::nn::Module {
+ public:
+  /// Maps x (..., d) to the same shape. Tokens do not affect each other.
+  virtual torch::Tensor forward(const torch::Tensor& x) const = 0;
+};
+
+/// The activation between the two matrices of a feed-forward network.
+struct Inner {
+  Activation activation;
+  bool gated;
+  double dropout;
+  /// Returns the output width of the first matrix if the second matrix reads `width`.
+  std::int64_t wide(std::int64_t width) const { return gated ? 2 * width : width; }
+  /// Maps (..., wide(width)) to (..., width) with the activation; if gated, with activation(first
+  /// half) * second half (Shazeer 2020). Applies dropout if `training`.
+  torch::Tensor of(const torch::Tensor& x, bool training) const;
+};
+
+/// x (..., d) -> (..., d): c_proj(inner(c_fc(x))).
+class FeedForward : public TokenNetwork {
+ public:
+  FeedForward(const ShapeOptions& shape, Activation activation, bool bias, bool gated = false);
+  torch::Tensor forward(const torch::Tensor& x) const override;
+  bool gated() const { return inner_.gated; }
+  const Linear& c_fc() const { return *c_fc_; }
+  const Linear& c_proj() const { return *c_proj_; }
+
+ private:
+  Inner inner_;
+  std::shared_ptr<Linear> c_fc_, c_proj_;
+};
 
 }  // namespace nn

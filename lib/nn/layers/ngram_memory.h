@@ -22,6 +22,7 @@
 //
 //  "ngram.tokens"   (B, 2) int64: the last two tokens + 1, the newest last; 0: none
 //  NAME + ".steps"  (B, kNgramPast, d): RMSNorm(a v) of the last steps
+// Short convolution before the queries, keys and values of recurrences.
 
 #include <cstdint>
 #include <memory>
@@ -30,12 +31,30 @@
 #include "nn/base/batch.h"
 #include "nn/base/state.h"
 #include "nn/base/torch.h"
-#include "nn/layers/init.h"
+#include "nn/layers/layer_memory.h"
 #include "nn/layers/layers.h"
-#include "nn/layers/real_first.h"
-#include "nn/layers/short_convolution.h"
 
 namespace nn {
+
+/// A causal depthwise convolution with swish (swish_convolution.h). Initial values are uniform in
+/// +-1 / sqrt(taps), or 0.
+class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
+ public:
+  /// The taps are `apart` steps apart. The last tap is the current step.
+  ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
+                   bool first_zero = false);
+  /// Maps x (B, T, width) to the same shape. `past` (B, (taps - 1) apart, width) holds the previous
+  /// steps and is replaced for the next call; undefined: 0. `count` (B) int64 is the number of real
+  /// steps of each row, which come first; undefined: T.
+  torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
+                        const torch::Tensor& count) const;
+  void first_values() override;
+
+ private:
+  torch::Tensor weight_;  // (width, taps)
+  std::int64_t apart_;
+  bool first_zero_;
+};
 
 /// The tokens of a call and the two tokens before each row, shared by all layers of a model. It
 /// packs each row's real tokens to the front (RealFirst).

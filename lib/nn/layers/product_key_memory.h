@@ -19,8 +19,6 @@
 #include <memory>
 
 #include "nn/base/torch.h"
-#include "nn/layers/feed_forward.h"
-#include "nn/layers/init.h"
 #include "nn/layers/layers.h"
 
 namespace nn {

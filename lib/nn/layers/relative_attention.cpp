@@ -4,9 +4,10 @@
 
 #include <cmath>
 
+#include "core/error.h"
 #include "nn/base/cuda.h"
+#include "nn/base/upload.h"
 #include "nn/layers/attention.h"
-#include "nn/ops/relative_attend.h"
 #include "nn/ops/tiled_attend.h"
 
 namespace nn {
@@ -52,6 +53,25 @@ Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor&
 }
 
 }  // namespace
+
+torch::Tensor KeyVisibility::hidden(std::int64_t queries, std::int64_t slots,
+                                    torch::Device device) const {
+  const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
+  const auto own = torch::arange(slots - queries, slots, numbers).unsqueeze(1);  // (T, 1)
+  const auto slot = torch::arange(slots, numbers).unsqueeze(0);                  // (1, S)
+  auto hidden = slot > own;
+  if (before >= 0) hidden = hidden | (slot < own - before);
+  hidden = hidden.unsqueeze(0);
+  if (first.defined())  // (B, T, S)
+    hidden = hidden | (slot < upload(first, device).unsqueeze(1)).unsqueeze(1);
+  return hidden.unsqueeze(1);
+}
+
+bool parse_same_length(const std::string& text) {
+  if (text != "on" && text != "off")
+    core::fail(core::Code::bad_config, "same-length: takes on or off, not '{}'", text);
+  return text == "on";
+}
 
 torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t d) {
   auto distance = torch::arange(n - 1, -1, -1, torch::kFloat64);

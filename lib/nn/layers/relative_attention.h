@@ -4,15 +4,30 @@
 //   score(i, j) = [(q_i + u) . k_j + (q_i + v) . W_r R(i - j)] / sqrt(width)
 //
 // with a content bias u and a position bias v for each head, and sinusoids R of the distance.
+// Visibility of keys in layers that store past inputs.
 
 #include <cstdint>
 #include <memory>
 
 #include "nn/base/torch.h"
-#include "nn/layers/key_visibility.h"
 #include "nn/layers/layers.h"
 
 namespace nn {
+
+/// Keys visible to the queries, which are the last T of the S slots. Query i has slot S - T + i and
+/// sees itself and earlier slots within both bounds. Its own slot is always visible.
+struct KeyVisibility {
+  torch::Tensor first;       ///< (B) int64: first visible slot of the row; undefined: 0
+  std::int64_t before = -1;  ///< maximum number of slots before its own; -1: unlimited
+
+  /// Returns whether only later slots are hidden.
+  bool causal_only() const { return !first.defined() && before < 0; }
+  /// Returns (B or 1, 1, T, S) bool on `device`: true if query i must not see slot j.
+  torch::Tensor hidden(std::int64_t queries, std::int64_t slots, torch::Device device) const;
+};
+
+/// Parses --same-length: "on" or "off". Throws Error{bad_config}.
+bool parse_same_length(const std::string& text);
 
 /// Returns the vectors of the distances n - 1, ..., 1, 0, each at most `clamp` (0: unlimited): (n,
 /// d) float64, sin(p w_i), then cos(p w_i), w_i = 10000^(-2i / d); a last odd column is 0.

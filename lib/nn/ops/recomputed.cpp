@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "nn/base/autocast.h"
+#include "nn/base/recomputing.h"
 
 namespace nn {
 namespace {

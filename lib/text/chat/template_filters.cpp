@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 
-#include "text/chat/template_calls.h"
+#include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

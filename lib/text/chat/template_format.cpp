@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "text/chat/template_calls.h"
+#include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

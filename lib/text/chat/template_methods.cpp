@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "text/chat/template_calls.h"
+#include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "text/chat/template_calls.h"
+#include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "text/chat/template_lexer.h"
-#include "text/chat/template_tree.h"
+#include "text/chat/template_run.h"
 
 namespace text::chat {
 namespace {

@@ -4,11 +4,9 @@
 
 #include <bit>
 #include <map>
-#include <memory>
-#include <optional>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

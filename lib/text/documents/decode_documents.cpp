@@ -6,9 +6,67 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "core/plain_text.h"
+#include "shard/reader.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace text {
+namespace {
+
+// Prints elements, `per_line` on each line.
+template <class T>
+void print_lines(std::span<const T> elements, std::size_t per_line, core::Output& out) {
+  fmt::memory_buffer text;
+  for (std::size_t i = 0; i < elements.size(); ++i)
+    fmt::format_to(std::back_inserter(text), "{}{}", elements[i],
+                   (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
+  out.write(std::string_view(text.data(), text.size()));
+}
+
+// Prints up to `rows` rows of vectors, or elements, and returns how many remain to be printed.
+template <class T>
+std::uint64_t print_rows(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t width = reader.header().width;
+  std::vector<T> buffer(std::max<std::size_t>(1, (1 << 16) / width) * width);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / width) * width;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    print_lines(std::span<const T>(buffer).first(n), width, out);
+    rows -= n / width;
+  }
+  return rows;
+}
+
+std::uint64_t print_raw(shard::Reader& reader, std::uint64_t rows, core::Output& out) {
+  const std::size_t row_bytes = shard::size_of(reader.header().dtype) * reader.header().width;
+  core::Bytes buffer(std::max<std::size_t>(1, (1 << 18) / row_bytes) * row_bytes);
+  while (rows > 0) {
+    const std::size_t want = std::min<std::uint64_t>(rows, buffer.size() / row_bytes) * row_bytes;
+    const std::size_t n = reader.read(std::span(buffer).first(want));
+    if (n == 0) break;
+    out.write(std::span(buffer).first(n));
+    rows -= n / row_bytes;
+  }
+  return rows;
+}
+
+// Prints elements of type T.
+template <class T>
+void print_typed_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  std::vector<T> elements;
+  std::uint64_t start = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    const std::uint64_t end = data.documents().end[i];
+    elements.resize(static_cast<std::size_t>(end - start));
+    data.read(start, std::span(elements));
+    print_lines(std::span<const T>(elements), std::max<std::size_t>(1, elements.size()), out);
+    if (elements.empty()) out.write("\n");
+    start = end;
+  }
+}
+
+}  // namespace
 
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
                       const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
@@ -91,6 +149,78 @@ ShardText::ShardText(const std::vector<std::string>& files, const std::string& g
 void ShardText::write(core::ByteSink& out,
                       const std::function<void(std::uint64_t)>& progress) const {
   decode_documents(data_, tokenizer_, options_.documents(), end_of_document_, out, progress);
+}
+
+void print_elements(const std::vector<std::string>& paths, std::uint64_t count, bool raw,
+                    core::Output& out) {
+  for (const auto& path : paths) {
+    const auto source = core::open_source(path);
+    shard::Reader reader(*source);
+    count = raw ? print_raw(reader, count, out)
+            : reader.header().dtype == shard::Dtype::f32
+                ? print_rows<float>(reader, count, out)
+                : print_rows<std::uint64_t>(reader, count, out);
+  }
+}
+
+void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  data.header().dtype == shard::Dtype::f32 ? print_typed_documents<float>(data, count, out)
+                                           : print_typed_documents<std::uint64_t>(data, count, out);
+}
+
+void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
+  shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
+  if (data.header().tokenizer.empty())
+    core::fail(core::Code::bad_data, "{}: has no tokenizer; --by-document prints ids", data.name());
+  const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
+  const auto end_of_document = end_of_document_of(data, *tokenizer);
+  StreamDecoder decoder(tokenizer);
+  std::vector<std::uint32_t> ids;
+  std::uint64_t at = 0;
+  for (std::size_t i = 0; i < data.documents().size() && i < count; ++i) {
+    decoder.restart();
+    bool line_ended = false;
+    while (at < data.documents().end[i]) {
+      ids.resize(std::min<std::uint64_t>(data.documents().end[i] - at, 1 << 16));
+      data.read(at, std::span(ids));
+      at += ids.size();
+      std::string text;
+      for (const auto id : ids)
+        if (id != end_of_document) decoder.push(id, text);
+      out.write(text);
+      if (!text.empty()) line_ended = text.back() == '\n';
+    }
+    if (!line_ended) out.write("\n");
+  }
+}
+
+void PrintOptions::fields(core::FieldList& f) {
+  if (!whole)
+    f("count", count,
+      "number of elements or rows; with --by-document, --text or --names, of documents")
+        .between(0, 1e12)
+        .short_name = 'n';
+  f("by-document", documents, "print one document per line");
+  f("text", text, "print the text of each document, decoded by the shard's tokenizer");
+  f("names", names, "print the name of each document, one per line; empty if it has no name");
+  f("raw", raw, "print the elements in binary form, little-endian");
+}
+
+void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out) {
+  if (options.raw + options.documents + options.text + options.names > 1)
+    core::fail(core::Code::usage, "--raw, --by-document, --text and --names exclude each other");
+  const auto count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
+  if (options.names) {
+    const shard::Dataset data(paths);
+    for (std::size_t i = 0; i < data.documents().size() && i < count; ++i)
+      out.write(core::printable(data.documents().name(i)) + "\n");
+  } else if (options.text) {
+    print_text(shard::Dataset(paths), count, out);
+  } else if (options.documents) {
+    print_documents(shard::Dataset(paths), count, out);
+  } else {
+    print_elements(paths, count, options.raw, out);
+  }
 }
 
 }  // namespace text

@@ -1,9 +1,15 @@
 #include "text/documents/encode_shard.h"
 
+#include <fmt/format.h>
+
+#include <memory>
+
 #include "core/error.h"
 #include "core/launcher.h"
 #include "core/units.h"
-#include "shard/parts.h"
+#include "core/unnamed_file.h"
+#include "shard/dataset.h"
+#include "shard/unpacked_source.h"
 #include "shard/writer.h"
 
 namespace text {
@@ -46,6 +52,37 @@ core::OrderedJson changes_of(const TextOptions& options, Format format, bool pai
   if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
   return json;
 }
+
+constexpr std::uint64_t kWorthAShard = 100'000'000;  // bytes of text
+
+class TextShards {
+ public:
+  explicit TextShards(ReadTexts how) : how_(std::move(how)) {}
+
+  std::shared_ptr<const core::RandomSource> operator()(const std::string& path,
+                                                       const std::string& name) {
+    if (!tokenizer_) tokenizer_ = how_.tokenizer();
+    TextOptions options;
+    options.invalid = "error";
+    const auto format = options.follow({path});
+    options.by_content = path != name;
+    if (path != name) options.name = name;
+    core::UnnamedFile out(name);
+    const auto made =
+        encode_shard({path}, tokenizer_, options, false, how_.jobs, out, [](std::uint64_t) {});
+    if (!format.empty()) how_.note(format);
+    for (const auto& line : made.notes) how_.note(line);
+    how_.note(fmt::format("{}: is a text, encoded with {} tokenizer: {}", name, how_.whose,
+                          made.summary()));
+    if (made.totals.source_bytes > kWorthAShard)
+      how_.note(fmt::format("{}: encode it once with tokenize to save this time", name));
+    return out.contents();
+  }
+
+ private:
+  ReadTexts how_;
+  TokenizerPtr tokenizer_;
+};
 
 }  // namespace
 
@@ -207,6 +244,12 @@ EncodedShard encode_shard(const std::vector<std::string>& files, const Tokenizer
   if (const auto& found = made.totals.special; !found.empty())
     made.notes.push_back(SpecialText::note("the text", found));
   return made;
+}
+
+void read_texts(ReadTexts how) {
+  const auto shards = std::make_shared<TextShards>(std::move(how));
+  shard::read_texts_by(
+      [shards](const std::string& path, const std::string& name) { return (*shards)(path, name); });
 }
 
 }  // namespace text

@@ -7,9 +7,7 @@
 #include "core/io.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
-#include "core/printable.h"
 #include "shard/documents_codec.h"
-#include "shard/is_shard.h"
 #include "shard/unpacked_source.h"
 
 namespace text {

@@ -19,7 +19,7 @@
 #include <thread>
 #include <utility>
 
-#include "text/documents/parquet_texts.h"
+#include "text/documents/parquet_reader.h"
 
 namespace text {
 namespace {

@@ -10,7 +10,6 @@
 #include "core/io.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
-#include "text/documents/parquet_texts.h"
 
 namespace text {
 namespace {

@@ -1,6 +1,5 @@
 #include "text/formats/file_kind.h"
 
-#include "text/formats/lines.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/char_units.h"
 

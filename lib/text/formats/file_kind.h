@@ -1,8 +1,13 @@
 #pragma once
 // Recognises the files that tokenizers are made of by their first bytes.
+// Reads the lines of a text in memory and reports errors with their line numbers.
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "core/error.h"
 
 namespace text {
 
@@ -28,5 +33,43 @@ std::string not_a_tokenizer(FileKind kind);
 /// distinguishes from a tokenizer.json.
 inline constexpr std::string_view kVocabularyAlone =
     "GPT-2's vocabulary without its merges; convert both: tokenize --import encoder.json vocab.bpe";
+
+/// Lines iterates over the lines of a text.
+class Lines {
+ public:
+  Lines(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
+
+  /// Gets the next line without its newline and without a '\r' before it; returns false at the end.
+  bool next(std::string_view& line) {
+    if (rest_.empty()) return false;
+    ++number_;
+    const std::size_t end = rest_.find('\n');
+    line = rest_.substr(0, end);
+    rest_ = end == rest_.npos ? std::string_view() : rest_.substr(end + 1);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return true;
+  }
+  /// Returns the number, from 1, of the line that next() returned.
+  std::size_t number() const { return number_; }
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    core::fail(core::Code::bad_data, "{}:{}: {}", name_, number_,
+               fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ private:
+  std::string_view rest_;
+  std::string name_;
+  std::size_t number_ = 0;
+};
+
+/// Parses a number that consists of decimal digits only.
+inline std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 }  // namespace text

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "text/tokenizer/base64.h"
+#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 

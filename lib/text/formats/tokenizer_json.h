@@ -1,10 +1,10 @@
 #pragma once
 // Reads tokenizer.json, the format of Hugging Face's tokenizers.
+// Writes tokenizers in file formats of other programs.
 
 #include <string>
 #include <string_view>
 
-#include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
@@ -21,5 +21,10 @@ TokenizerPtr load_tokenizer(const std::string& path);
 /// these exists. Throws Error{bad_data} for an unsupported tokenizer, and for vocab.json and
 /// merges.txt beside a "tokenizer_class" other than GPT-2's.
 TokenizerPtr folder_tokenizer(const std::string& folder);
+
+/// Writes GPT-2's two files, FOLDER/vocab.json and FOLDER/merges.txt, which transformers'
+/// GPT2Tokenizer and others read, each through core::Output. Creates the folder if it does not
+/// exist. Throws Error{usage} unless the tokenizer is byte-level BPE.
+void export_gpt2(const Tokenizer& tokenizer, const std::string& folder);
 
 }  // namespace text

@@ -1,13 +1,104 @@
 #include "text/learn/learn.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <mutex>
+#include <numeric>
+
 #include "core/error.h"
+#include "core/parallel.h"
+#include "text/documents/encode_shard.h"
 #include "text/learn/bpe_learner.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
+#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
 
 namespace text {
+namespace {
+
+void count_plain(std::string_view text, WordCounts& counts) {
+  const char* const end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    if (*p == ' ' || *p == '\n') {
+      ++p;
+      continue;
+    }
+    const char* const stop = plain_word_end(p, end);
+    counts.add({p, static_cast<std::size_t>(stop - p)});
+    p = stop;
+  }
+}
+
+void count_gpt2(std::string_view text, WordCounts& counts) {
+  const char* const end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const char* const stop = gpt2_pretoken_end_quick(p, end);
+    counts.add({p, static_cast<std::size_t>(stop - p)});
+    p = stop;
+  }
+}
+
+bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
+
+}  // namespace
+
+std::vector<std::uint32_t> WordCounts::by_count(std::uint64_t min_count) const {
+  std::vector<std::uint32_t> order(size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::erase_if(order, [&](std::uint32_t i) { return counts_[i] < min_count; });
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    return counts_[a] != counts_[b] ? counts_[a] > counts_[b] : word(a) < word(b);
+  });
+  return order;
+}
+
+CutFunction cut_for(WordKind kind) { return kind == WordKind::gpt2 ? gpt2_cut : plain_word_cut; }
+
+WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
+                       const std::function<void(std::uint64_t)>& progress, BadLines bad,
+                       LineFlaws* flaws) {
+  struct Worker {
+    Worker(const std::string& field, BadLines bad) : texts(field, bad) {}
+    WordCounts counts;
+    PartTexts texts;
+  };
+  struct Counted {
+    std::uint64_t bytes = 0;
+    LineFlaws flaws;
+  };
+  std::deque<Worker> workers;
+  std::mutex mutex;
+  core::work_in_order<Batch, Counted>(
+      jobs, [&](Batch& batch) { return reader.next(batch); },
+      [&]() -> std::function<void(Batch&, Counted&)> {
+        const std::lock_guard lock(mutex);
+        Worker* worker = &workers.emplace_back(field, bad);
+        return [worker, kind](Batch& batch, Counted& done) {
+          done.bytes = batch.source_bytes;
+          done.flaws = worker->texts.each(batch, [&](const Batch::Part&, std::string_view text) {
+            kind == WordKind::gpt2 ? count_gpt2(text, worker->counts)
+                                   : count_plain(text, worker->counts);
+          });
+        };
+      },
+      [&](Counted& done) {
+        if (flaws != nullptr) flaws->add(done.flaws);
+        progress(done.bytes);
+      });
+  WordCounts total;
+  for (auto& worker : workers) {
+    if (total.size() == 0) {
+      total = std::move(worker.counts);
+    } else {
+      total.add(worker.counts);
+    }
+  }
+  return total;
+}
 
 TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options) {
   WordLevel::Options names;
@@ -59,6 +150,65 @@ TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
   const std::uint32_t mark = vocabulary.add(kMark);
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges),
                                      ByteLevel::Parts{.special = {{mark, std::string(kMark)}}});
+}
+
+void LearnRequest::fields(core::FieldList& f) {
+  f("learn", kind, "learn a tokenizer from the texts", {"word", "bpe"});
+  f("vocab-size", vocab_size, "learn: vocabulary size; auto: 32768 for bpe, all words for word")
+      .between(1, 4e9)
+      .or_auto();
+  f("min-count", min_count,
+    "learn: minimum frequency of words (word) or pairs (bpe); auto: 1 for word, 2 for bpe")
+      .between(1, 1e12)
+      .or_auto();
+}
+
+LearnOptions LearnRequest::options() const {
+  LearnOptions how;
+  how.vocabulary_size = static_cast<std::size_t>(vocab_size);
+  how.min_count = static_cast<std::uint64_t>(min_count);
+  if (how.min_count == 0) how.min_count = is_bpe(*this) ? 2 : 1;
+  if (how.vocabulary_size == 0 && is_bpe(*this)) how.vocabulary_size = 32768;
+  return how;
+}
+
+TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
+                             const DocumentOptions& documents, const LearnRequest& request,
+                             int jobs, const LearnCallbacks& watch) {
+  const auto kind = is_bpe(request) ? WordKind::gpt2 : WordKind::plain;
+  const auto reader = read_documents(files, documents, cut_for(kind));
+  LineFlaws flaws;
+  const auto counts =
+      count_words(*reader, kind, documents.field, jobs, watch.reading, documents.bad_lines, &flaws);
+  if (watch.note)
+    for (const auto& line : notes_of(*reader, documents, flaws)) watch.note(line);
+  if (is_bpe(request)) return learn_bpe(counts, request.options(), watch.learning);
+  return learn_words(counts, request.options());
+}
+
+TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
+                                const LearnCallbacks& watch) {
+  TextOptions options;
+  options.invalid = "error";
+  options.follow(files);
+  LearnRequest request;
+  request.kind = "bpe";
+  const auto hundreds = static_cast<std::int64_t>(total_bytes(files) / 25'000);
+  request.vocab_size = std::clamp<std::int64_t>(hundreds * 100, 500, 16'000);
+  auto tokenizer = learn_tokenizer(files, options.documents(false, jobs), request, jobs, watch);
+  watch.note(
+      fmt::format("no tokenizer was given: learned a byte-level BPE of {} tokens; -t uses another",
+                  tokenizer->size()));
+  return tokenizer;
+}
+
+std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request) {
+  const LearnOptions how = request.options();
+  if (tokenizer.size() >= how.vocabulary_size) return {};
+  return fmt::format(
+      "learned fewer tokens than --vocab-size {}: no further {} occur {} times; give more text{}",
+      how.vocabulary_size, is_bpe(request) ? "pairs" : "words", how.min_count,
+      how.min_count > 1 ? ", or a lower --min-count" : "");
 }
 
 }  // namespace text

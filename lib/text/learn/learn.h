@@ -1,13 +1,56 @@
 #pragma once
 // Learns tokenizers from word counts. Equal counts give equal tokenizers.
+// Counts how often each word occurs in a text, which is all that learning a tokenizer needs.
+// Learns a tokenizer from text files: the work of `tokenize --learn`.
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "text/learn/word_counts.h"
+#include "core/options.h"
+#include "text/documents/documents.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
+
+/// WordCounts maps words to counts. Memory: the distinct words, plus about 40 bytes each.
+class WordCounts {
+ public:
+  void add(std::string_view word, std::uint64_t count = 1) {
+    const std::uint32_t id = words_.add(word);
+    if (id == counts_.size()) counts_.push_back(0);
+    counts_[id] += count;
+  }
+  void add(const WordCounts& other) {
+    for (std::uint32_t i = 0; i < other.size(); ++i) add(other.word(i), other.count(i));
+  }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(counts_.size()); }
+  std::string_view word(std::uint32_t i) const { return words_.token(i); }
+  std::uint64_t count(std::uint32_t i) const { return counts_[i]; }
+  /// Returns the numbers of the words that occur at least `min_count` times, sorted by descending
+  /// count, then by bytes. The order does not depend on the order of the words in the text.
+  std::vector<std::uint32_t> by_count(std::uint64_t min_count) const;
+
+ private:
+  Vocabulary words_;
+  std::vector<std::uint64_t> counts_;
+};
+
+/// WordKind is the definition of a word.
+enum class WordKind {
+  plain,  ///< separated by spaces and newlines; newlines are not counted
+  gpt2,   ///< GPT-2's pre-tokens
+};
+/// Returns the function that finds where a text of such words may be cut.
+CutFunction cut_for(WordKind kind);
+
+/// Counts the words of all documents in `jobs` threads; `field` and `bad` are as in
+/// DocumentOptions. Adds the skipped and mended lines to `flaws` if it is not null.
+WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
+                       const std::function<void(std::uint64_t)>& progress,
+                       BadLines bad = BadLines::error, LineFlaws* flaws = nullptr);
 
 /// LearnOptions limits the vocabulary.
 struct LearnOptions {
@@ -27,5 +70,39 @@ TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options);
 /// far. Throws Error{usage} for a size below 257.
 TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
                        const std::function<void(std::uint64_t)>& progress);
+
+/// A LearnRequest holds the flags that say what to learn.
+struct LearnRequest {
+  std::string kind;  ///< word, bpe; empty: nothing
+  std::int64_t vocab_size = 0, min_count = 0;
+  void fields(core::FieldList& f);
+
+  /// Returns the options with defaults filled in. bpe: 32768 tokens, and pairs that occur at least
+  /// twice; word: all words.
+  LearnOptions options() const;
+};
+
+/// A LearnCallbacks receives progress: bytes of the files read, then (bpe) the number of tokens.
+struct LearnCallbacks {
+  std::function<void(std::uint64_t)> reading, learning;
+  /// Receives what a user should know about the files.
+  std::function<void(const std::string&)> note = {};
+};
+
+/// Learns a tokenizer. The result does not depend on `jobs`. Throws as read_documents(),
+/// learn_words() and learn_bpe() do.
+TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
+                             const DocumentOptions& documents, const LearnRequest& request,
+                             int jobs, const LearnCallbacks& watch);
+
+/// Learns the tokenizer that `train` uses for texts if no tokenizer is given: byte-level BPE. The
+/// size of the vocabulary is one token per 250 bytes of the stored files, rounded to hundreds,
+/// within 500 to 16,000. Passes a note with the size to `watch.note`. Reads files with names of
+/// JSON lines as JSON lines. Throws as learn_tokenizer() does.
+TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
+                                const LearnCallbacks& watch);
+
+/// Says why a tokenizer has fewer tokens than requested; empty if it has not.
+std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request);
 
 }  // namespace text

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/huge_array.h"
+#include "core/mapped_file.h"
 
 namespace text {
 

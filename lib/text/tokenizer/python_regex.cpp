@@ -4,7 +4,7 @@
 #include <pcre2.h>
 
 #include "core/error.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 
 namespace text {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "text/tokenizer/base64.h"
+#include "text/tokenizer/byte_alphabet.h"
 
 namespace text {
 namespace {

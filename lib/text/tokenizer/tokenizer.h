@@ -11,7 +11,10 @@
 //   unigram  the most probable sequence of pieces (SentencePiece's unigram language model)
 //   word   words between spaces; a newline is the token `<eos>`, an unknown word is `<unk>`
 //   units  words split into units of characters by a list of merges (subword-nmt)
+// Maps tokens to ids and back.
+// Converts tokens to and from what people write: text with a tokenizer, ids without one.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -23,9 +26,46 @@
 
 #include "core/hash.h"
 #include "text/tokenizer/merges.h"
-#include "text/tokenizer/vocabulary.h"
 
 namespace text {
+
+/// A Vocabulary holds distinct tokens of any bytes. Ids may have gaps. Const calls are thread safe.
+class Vocabulary {
+ public:
+  /// Returns the highest id + 1.
+  std::size_t size() const { return tokens_.size(); }
+  /// Returns the number of tokens, not counting gaps and nameless tokens.
+  std::size_t count() const { return count_; }
+  bool has(std::uint32_t id) const { return id < size() && tokens_[id].offset != kGap; }
+  /// Returns the token of an id; empty for a gap.
+  std::string_view token(std::uint32_t id) const;
+  std::optional<std::uint32_t> id_of(std::string_view token) const;
+
+  /// Assigns `id` to `token`. Returns false if either is already in use.
+  bool set(std::uint32_t id, std::string_view token);
+  /// Behaves like set(), but accepts a token that may have the bytes of another token, and hides it
+  /// from id_of().
+  bool set_nameless(std::uint32_t id, std::string_view token);
+  bool is_nameless(std::uint32_t id) const { return id < nameless_.size() && nameless_[id]; }
+  /// Returns the id of `token`; adds it with id size() if it is new.
+  std::uint32_t add(std::string_view token);
+  void reserve(std::size_t tokens, std::size_t bytes);
+
+ private:
+  static constexpr std::uint32_t kGap = 0xFFFFFFFF;
+  struct Place {
+    std::uint32_t offset = kGap, bytes = 0;
+  };
+  std::size_t find_slot(std::string_view token) const;
+  void grow();
+  void put(std::uint32_t id, std::string_view token);
+
+  std::string pool_;
+  std::vector<Place> tokens_;
+  std::vector<std::uint32_t> slots_;  // ids by hash, open addressing; kGap means free
+  std::size_t count_ = 0;
+  std::vector<bool> nameless_;  // by id; may be shorter than tokens_
+};
 
 enum class TokenizerKind { bytes, bpe, word, units, pieces, unigram };
 std::string_view name_of(TokenizerKind kind);
@@ -150,6 +190,26 @@ class StreamDecoder {
  private:
   TokenizerPtr tokenizer_;
   bool line_start_ = true;
+};
+
+/// A TextOrIds wraps a tokenizer that may be absent.
+class TextOrIds {
+ public:
+  /// `tokenizer` may be null; `name` is its owner in messages.
+  TextOrIds(TokenizerPtr tokenizer, std::string name)
+      : tokenizer_(std::move(tokenizer)), name_(std::move(name)) {}
+
+  /// Encodes a text or, with `ids`, parses ids separated by spaces. Throws Error{usage} if a
+  /// tokenizer is needed and absent, for invalid ids, and for an empty result.
+  std::vector<std::uint32_t> encode(const std::string& text, bool ids) const;
+  /// Returns the text of the tokens, or the ids separated by spaces. A text omits ids without a
+  /// token.
+  std::string decode(std::span<const std::uint32_t> tokens) const;
+  const Tokenizer* tokenizer() const { return tokenizer_.get(); }
+
+ private:
+  TokenizerPtr tokenizer_;
+  std::string name_;
 };
 
 }  // namespace text

@@ -1,12 +1,12 @@
 #pragma once
-// Classifies characters (core/utf8.h) as the pre-tokenizers need it. Bytes that are not UTF-8 are
+// Classifies characters (core/plain_text.h) as the pre-tokenizers need it. Bytes that are not UTF-8 are
 // of class `other`.
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-#include "core/utf8.h"
+#include "core/plain_text.h"
 
 namespace text {
 

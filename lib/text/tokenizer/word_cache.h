@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/huge_array.h"
+#include "core/mapped_file.h"
 
 namespace text {
 

@@ -1,4 +1,4 @@
-#include "cli/columns.h"
+#include "cli/summary.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Options' names in other programs: the hint names an option of the program.
 
-#include "cli/other_names.h"
+#include "cli/flags.h"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/destination.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "core/temporary_file.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "core/file_text.h"
 #include "core/json.h"
-#include "core/json_member.h"
-#include "core/line_reader.h"
+#include "core/json_line.h"
 #include "unit/thrown.h"
 
 namespace {

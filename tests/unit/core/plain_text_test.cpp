@@ -8,8 +8,6 @@
 
 #include "core/io.h"
 #include "core/json_line.h"
-#include "core/json_member.h"
-#include "core/utf8.h"
 #include "unit/thrown.h"
 
 using namespace std::string_literals;

@@ -1,6 +1,6 @@
 // SeparatedPieces does not depend on how a stream arrives.
 
-#include "core/separated_pieces.h"
+#include "core/file_text.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/options.h"
-#include "core/printable.h"
+#include "core/plain_text.h"
 #include "core/rng.h"
 #include "core/units.h"
 #include "unit/thrown.h"

@@ -9,7 +9,6 @@
 
 #include "core/error.h"
 #include "forecast/forecast_model.h"
-#include "forecast/series.h"
 #include "train/plan.h"
 #include "unit/train/tiny.h"
 

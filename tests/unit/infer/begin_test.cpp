@@ -1,12 +1,11 @@
 // The tokens before a text.
 
-#include "infer/windows/begin.h"
+#include "infer/windows/window_plan.h"
 
 #include <doctest/doctest.h>
 
 #include "core/error.h"
 #include "core/io.h"
-#include "infer/windows/window_plan.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"
 

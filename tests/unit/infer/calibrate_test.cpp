@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/sealed_json.h"
+#include "core/json.h"
 #include "infer/score/scorer.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"

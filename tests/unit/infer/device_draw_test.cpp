@@ -1,11 +1,10 @@
 // Tokens drawn by a device's operators, compared with tokens drawn on the host.
-#include "infer/generate/device_draw.h"
+#include "infer/generate/generator_draw.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "infer/generate/generator_draw.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -1,11 +1,10 @@
 // Decoding in rings, as on a device, compared with the CPU loops and the modules.
-#include "infer/loops/device_engine.h"
+#include "infer/loops/make_engine.h"
 
 #include <doctest/doctest.h>
 
 #include "core/error.h"
 #include "engines.h"
-#include "infer/loops/make_engine.h"
 #include "layered_variants.h"
 #include "nn/base/cuda.h"
 #include "transformers.h"

@@ -6,7 +6,7 @@
 
 #include "core/rng.h"
 #include "infer/decode/decode_engine.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 
 inline nn::Model engine_model(const std::function<void(nn::ModelOptions&)>& change,

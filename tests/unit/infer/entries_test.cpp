@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "infer/keys/fill_store.h"
+#include "infer/keys/store_build.h"
 #include "infer/windows/pairs.h"
 #include "store/datastore.h"
 #include "tiny.h"

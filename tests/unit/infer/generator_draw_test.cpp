@@ -9,7 +9,6 @@
 #include "infer/generate/generator_beam.h"
 #include "infer/generate/generator_draw.h"
 #include "infer/generate/generator_prompts.h"
-#include "infer/generate/generator_stop.h"
 #include "unit/thrown.h"
 
 namespace {

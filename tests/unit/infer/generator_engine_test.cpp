@@ -6,7 +6,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "engines.h"
-#include "infer/decode/decode_check.h"
+#include "infer/decode/decode_engine.h"
 #include "infer/decode/decode_weights.h"
 #include "infer/loops/transformer_engine.h"
 #include "nn/base/torch.h"

@@ -1,5 +1,5 @@
 // The boundary of a continuation, with a tokenizer whose merges cross it.
-#include "infer/answers/joint_tokens.h"
+#include "infer/answers/answerer.h"
 
 #include <doctest/doctest.h>
 

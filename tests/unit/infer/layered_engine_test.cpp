@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "engines.h"
-#include "infer/decode/decode_check.h"
+#include "infer/decode/decode_engine.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/make_engine.h"
 #include "layered_variants.h"

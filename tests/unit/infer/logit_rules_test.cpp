@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "infer/generate/logit_rules.h"
+#include "infer/generate/generator_options.h"
 #include "unit/thrown.h"
 
 namespace {

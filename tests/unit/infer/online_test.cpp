@@ -13,7 +13,7 @@
 #include "infer/stores/stores.h"
 #include "infer/windows/pairs.h"
 #include "ngrams/ngrams_builder.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"

@@ -9,7 +9,6 @@
 
 #include "core/io.h"
 #include "core/json.h"
-#include "core/sealed_json.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -13,7 +13,7 @@
 
 #include "infer/sources/memory_options.h"
 #include "infer/stores/stores.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "plain_scores.h"
 #include "store_of_keys.h"
 #include "tiny.h"

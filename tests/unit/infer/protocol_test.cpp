@@ -1,6 +1,6 @@
 // The windows of other programs, compared with loops in the manner of each program.
 
-#include "infer/windows/protocol.h"
+#include "infer/windows/window_options.h"
 
 #include <doctest/doctest.h>
 

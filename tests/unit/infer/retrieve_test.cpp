@@ -5,7 +5,7 @@
 #include <map>
 
 #include "infer/score/report.h"
-#include "infer/windows/prefixed_windows.h"
+#include "infer/windows/retriever.h"
 #include "nn/base/torch.h"
 #include "retrieved_text.h"
 #include "unit/thrown.h"

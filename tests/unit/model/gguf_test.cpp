@@ -6,17 +6,15 @@
 
 #include "folder_of_test.h"
 #include "gguf_bytes.h"
-#include "model/end_tokens.h"
 #include "model/folder.h"
 #include "model/gguf/gguf_blocks.h"
 #include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_model.h"
 #include "model/gguf/gguf_tokenizer.h"
-#include "model/gguf_tensors.h"
 #include "model/import_model.h"
-#include "model/model_check.h"
 #include "model/model_report.h"
 #include "model/tensor_files.h"
+#include "model/tokenizer_file.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace {

@@ -8,7 +8,6 @@
 #include "folder_of_test.h"
 #include "model/folder.h"
 #include "model/import_model.h"
-#include "model/model_check.h"
 #include "model/model_report.h"
 #include "model/tensor_files.h"
 #include "model/weights.h"

@@ -10,7 +10,7 @@
 #include "folder_of_test.h"
 #include "model/import_model.h"
 #include "model/pickle/unpickle.h"
-#include "nn/base/memory_error.h"
+#include "nn/base/runtime.h"
 #include "small_checkpoints.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Tables of n-grams stay in model.safetensors: values, fingerprint, and what of them is in memory.
 
-#include "model/mapped_tensor.h"
+#include "model/tensor_reader.h"
 
 #include <fcntl.h>
 #include <unistd.h>

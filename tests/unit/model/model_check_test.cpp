@@ -1,11 +1,10 @@
 // What a folder says about itself, all its faults at once, and a model as one of a family.
 
-#include "model/model_check.h"
+#include "model/model_report.h"
 
 #include "folder_of_test.h"
 #include "model/export_model.h"
 #include "model/folder.h"
-#include "model/model_report.h"
 #include "small_models.h"
 
 namespace {

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "ngrams/next_tokens.h"
-#include "ngrams/suffix_follower.h"
 #include "ngrams_folder.h"
 #include "unit/thrown.h"
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "properties.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Sliding-window attention in blocks, compared with attention with a mask.
 
-#include "nn/layers/band_attention.h"
+#include "nn/layers/attention.h"
 
 #include <doctest/doctest.h>
 

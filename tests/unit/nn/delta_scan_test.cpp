@@ -1,7 +1,7 @@
 // The gated delta rule: chunks on the CPU, in torch's operators and in emulated device kernels,
 // compared with the loop over steps.
 
-#include "nn/ops/delta_scan.h"
+#include "nn/ops/gla_scan.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "device/pretend_device.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "nn/base/cuda.h"
 #include "nn/layers/attention.h"
 #include "nn/memory/joint_loss.h"

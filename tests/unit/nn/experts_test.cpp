@@ -1,6 +1,6 @@
 // Experts, compared with a plain loop in float64, values and gradients.
 
-#include "nn/layers/experts.h"
+#include "nn/layers/block_stack.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "nn/heads/adaptive_head.h"
-#include "nn/heads/capped_head.h"
 #include "nn/heads/plain_head.h"
 
 namespace {

@@ -1,6 +1,6 @@
 // Lengths of the layers' memories from one line: every place, and refusals.
 
-#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/layer_memory.h"
 
 #include <doctest/doctest.h>
 

@@ -8,7 +8,7 @@
 
 #include "core/json.h"
 #include "nn/arch/model.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "properties.h"
 
 namespace {

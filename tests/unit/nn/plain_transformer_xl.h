@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/layer_memory.h"
 #include "plain_transformer.h"
 
 namespace plain {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/error.h"
-#include "nn/layers/init.h"
+#include "nn/layers/layers.h"
 
 namespace properties {
 namespace {

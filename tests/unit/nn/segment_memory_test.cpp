@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "nn/base/torch.h"
-#include "nn/memory/segment_memory.h"
+#include "nn/memory/entry_ring.h"
 #include "same_entries.h"
 
 namespace {

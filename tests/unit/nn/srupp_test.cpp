@@ -9,7 +9,7 @@
 #include <functional>
 
 #include "core/error.h"
-#include "nn/layers/layer_memory_lengths.h"
+#include "nn/layers/layer_memory.h"
 #include "plain_transformer.h"
 #include "properties.h"
 

@@ -1,6 +1,6 @@
 // The blocked loss of a teacher, compared with the divergence over whole rows, values and
 // gradients.
-#include "nn/memory/target_loss.h"
+#include "nn/memory/joint_loss.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "nn/base/tf32.h"
+#include "nn/base/cuda.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 
 #include "nn/base/cuda.h"
-#include "nn/ops/relative_attend.h"
 #include "plain_kept.h"
 #include "properties.h"
 

@@ -1,6 +1,6 @@
 // A program refuses a LibTorch of another version than it was built for, and names both.
 
-#include "nn/base/torch_version.h"
+#include "nn/base/runtime.h"
 
 #include <doctest/doctest.h>
 

@@ -8,9 +8,8 @@
 
 #include "core/error.h"
 #include "core/json.h"
+#include "page/annotated_text.h"
 #include "page/charts.h"
-#include "page/cited_samples.h"
-#include "page/markup.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "passages/bm25_search.h"
+#include "passages/bm25_index.h"
 #include "unit/passages/term_lists_sample.h"
 
 #include <doctest/doctest.h>

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "core/rng.h"
-#include "passages/bm25_search.h"
-#include "passages/hit_graph.h"
+#include "passages/bm25_index.h"
 #include "unit/passages/term_lists_sample.h"
 
 #include <doctest/doctest.h>

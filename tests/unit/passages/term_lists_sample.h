@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "passages/term_lists.h"
+#include "passages/bm25.h"
 
 namespace sample {
 

@@ -13,7 +13,6 @@
 #include <thread>
 
 #include "core/rng.h"
-#include "ranks/agreement.h"
 #include "unit/ranks/processes.h"
 
 namespace {

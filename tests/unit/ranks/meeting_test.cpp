@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "ranks/listeners.h"
 #include "ranks/proof.h"
 
 namespace {

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/rng.h"
-#include "ranks/transports.h"
+#include "ranks/transport.h"
 #include "unit/ranks/nccl_stub.h"
 #include "unit/ranks/processes.h"
 

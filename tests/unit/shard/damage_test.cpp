@@ -5,7 +5,7 @@
 #include "sample.h"
 #include "shard/dataset.h"
 #include "shard/documents_codec.h"
-#include "shard/fingerprint.h"
+#include "shard/header.h"
 #include "shard/layout.h"
 #include "shard/zstd_frame.h"
 

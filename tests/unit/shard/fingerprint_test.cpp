@@ -3,7 +3,7 @@
 #include <rapidcheck.h>
 
 #include "sample.h"
-#include "shard/fingerprint.h"
+#include "shard/header.h"
 
 #include <doctest/doctest.h>
 

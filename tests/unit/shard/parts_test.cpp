@@ -1,10 +1,9 @@
 // Shards that record which part of a command's work they are.
 
-#include "shard/parts.h"
+#include "shard/dataset.h"
 
 #include "sample.h"
 #include "shard/copy.h"
-#include "shard/dataset.h"
 #include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "store/care.h"
 #include "store/datastore.h"
-#include "store/store_report.h"
 #include "unit/store/store_folder.h"
 
 namespace {

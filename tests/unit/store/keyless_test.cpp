@@ -4,14 +4,12 @@
 
 #include <set>
 
-#include "core/sealed_json.h"
+#include "core/json.h"
 #include "store/care.h"
 #include "store/datastore.h"
 #include "store/merge.h"
 #include "store/removal.h"
 #include "store/store_files.h"
-#include "store/store_info.h"
-#include "store/store_report.h"
 #include "unit/store/store_folder.h"
 #include "unit/thrown.h"
 

@@ -1,6 +1,6 @@
 // Names of a store's documents, after building, adding, removing and merging.
 
-#include "shard/document_names.h"
+#include "shard/dataset.h"
 
 #include "core/io.h"
 #include "store/datastore.h"

@@ -1,5 +1,5 @@
 // A source's shards and their rows, after parts, merging, additions and removals.
-#include "core/sealed_json.h"
+#include "core/json.h"
 #include "store/merge.h"
 #include "store/removal.h"
 #include "unit/store/store_folder.h"

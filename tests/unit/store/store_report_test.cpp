@@ -1,4 +1,4 @@
-#include "store/store_report.h"
+#include "store/care.h"
 
 #include <doctest/doctest.h>
 

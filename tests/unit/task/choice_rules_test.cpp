@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/rng.h"
-#include "task/accuracy.h"
 #include "task/choice_rules.h"
 
 namespace {

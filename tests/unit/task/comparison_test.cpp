@@ -13,7 +13,6 @@
 
 #include "core/rng.h"
 #include "task/score_pairs.h"
-#include "task/student_t.h"
 #include "unit/thrown.h"
 
 namespace {

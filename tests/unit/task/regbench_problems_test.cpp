@@ -1,11 +1,10 @@
 // Sequences and their automata together.
 
-#include "task/regbench_problems.h"
+#include "task/regbench.h"
 
 #include <doctest/doctest.h>
 
 #include "core/io.h"
-#include "task/regbench_set.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 

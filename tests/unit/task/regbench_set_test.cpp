@@ -1,6 +1,6 @@
 // A set of sequences does not depend on its division into parts or on the number of threads.
 
-#include "task/regbench_set.h"
+#include "task/regbench.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,6 @@
 #include "task/ruler_documents.h"
 #include "task/ruler_needles.h"
 #include "task/ruler_score.h"
-#include "task/ruler_variables.h"
 
 namespace {
 

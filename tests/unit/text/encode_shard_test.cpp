@@ -4,7 +4,7 @@
 
 #include "shard/dataset.h"
 #include "text/documents/decode_documents.h"
-#include "text/learn/learn_tokenizer.h"
+#include "text/learn/learn.h"
 #include "unit/temporary_folder.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"

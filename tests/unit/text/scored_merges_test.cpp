@@ -1,6 +1,6 @@
 // Merges from scores: all ways to make a token of two others, best token first, and their bound.
 
-#include "text/formats/scored_merges.h"
+#include "text/formats/sentencepiece.h"
 
 #include <doctest/doctest.h>
 

@@ -9,8 +9,7 @@
 
 #include "core/error.h"
 #include "nn/base/memory_rule.h"
-#include "train/column_cuts.h"
-#include "train/prefetch.h"
+#include "train/token_objective.h"
 #include "unit/train/data.h"
 
 namespace {

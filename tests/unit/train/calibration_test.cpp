@@ -1,6 +1,6 @@
 // Calibrated temperatures, compared with a plain search that computes the loss for each
 // temperature.
-#include "train/calibration.h"
+#include "train/validation.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,6 @@
 #include "model/folder.h"
 #include "nn/memory/joint_loss.h"
 #include "train/learner.h"
-#include "train/validation.h"
 #include "unit/train/tiny.h"
 
 namespace {

@@ -1,13 +1,12 @@
 // Sums in buckets by NCCL's transport over a library with its interface that computes on the CPU
 // (tests/nccl).
 
-#include "train/gradient_buckets.h"
+#include "train/gradient_sum.h"
 
 #include <doctest/doctest.h>
 
 #include <optional>
 
-#include "train/gradient_sum.h"
 #include "unit/ranks/nccl_stub.h"
 #include "unit/ranks/processes.h"
 

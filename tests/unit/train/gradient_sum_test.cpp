@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "core/rng.h"
-#include "nn/ops/row_gradient.h"
+#include "nn/ops/gathered_sum.h"
 #include "unit/ranks/processes.h"
 
 namespace {

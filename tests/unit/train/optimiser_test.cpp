@@ -11,8 +11,7 @@
 
 #include "core/error.h"
 #include "nn/base/cuda.h"
-#include "nn/ops/row_gradient.h"
-#include "train/newton_schulz.h"
+#include "nn/ops/gathered_sum.h"
 
 using torch::Tensor;
 

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "infer/score/scorer.h"
 #include "infer/windows/pairs.h"
-#include "train/calibration.h"
 #include "train/pair_order.h"
 #include "train/validation.h"
 #include "unit/train/data.h"

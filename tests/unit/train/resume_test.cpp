@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
-#include "nn/base/arch_facts.h"
+#include "nn/base/architecture.h"
 #include "unit/thrown.h"
 #include "unit/train/tiny.h"
 

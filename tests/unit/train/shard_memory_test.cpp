@@ -12,7 +12,7 @@
 
 #include "nn/base/recomputing.h"
 #include "train/learner.h"
-#include "train/shard_plan.h"
+#include "train/plan.h"
 #include "unit/ranks/processes.h"
 #include "unit/train/tiny.h"
 

@@ -1,6 +1,6 @@
 // What --plan says of the memory of several processes, against sums by hand.
 
-#include "train/shard_plan.h"
+#include "train/plan.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <string>
 
-#include "train/tensorboard_log.h"
+#include "train/log.h"
 
 DOCTEST_TEST_CASE("the checksum is Castagnoli's, rotated and offset") {
   const auto plain = [](std::string_view bytes) {

@@ -1,4 +1,4 @@
-#include "train/valid_command.h"
+#include "train/validation.h"
 
 #include <doctest/doctest.h>
 

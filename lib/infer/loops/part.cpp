@@ -1,4 +1,4 @@
-#include "infer/loops/feed_forward_part.h"
+#include "infer/loops/part.h"
 
 #include "infer/decode/decode_kernels.h"
 
