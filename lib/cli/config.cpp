@@ -1,11 +1,5 @@
 #include "cli/config.h"
 
-#include <algorithm>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 
 // The parser makes assumptions that a file may violate: it asserts that a key begins as one, and

@@ -13,9 +13,6 @@
 // A file that begins with { is a JSON object with these keys and without tables. '-' and '_' are
 // equivalent in keys and table names. Numbers with a unit ("2G"), "auto" and "none" are strings.
 
-#include <set>
-#include <string>
-
 #include "core/options.h"
 
 namespace cli {

@@ -1,12 +1,7 @@
 #include "cli/flags.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <string_view>
 
-#include "core/options.h"
 #include "core/path_kind.h"
 #include "core/units.h"
 

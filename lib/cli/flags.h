@@ -2,10 +2,6 @@
 // Makes the flags of a CLI::App from fields.
 // Maps option names of other programs (transformers, nanoGPT, fairseq, llama.cpp, ...) to ours.
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "cli/run.h"
 
 namespace CLI {

@@ -1,13 +1,11 @@
 #include "cli/help.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cctype>
 
 #include "cli/flags.h"
 #include "cli/requests.h"
 #include "cli/run.h"
-#include "core/error.h"
 
 namespace cli {
 namespace {

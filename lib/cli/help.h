@@ -1,8 +1,7 @@
 #pragma once
 // Writes the text of --help.
 
-#include <string>
-#include <vector>
+#include "core/base.h"
 
 namespace CLI {
 class App;

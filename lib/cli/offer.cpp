@@ -1,11 +1,5 @@
 #include "cli/offer.h"
 
-#include <cmath>
-#include <deque>
-#include <utility>
-
-#include "core/json.h"
-
 namespace cli {
 namespace {
 

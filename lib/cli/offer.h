@@ -2,10 +2,6 @@
 // Describes a program's command line as text. A small program that has this text can answer --help
 // and refuse wrong flags on behalf of a program that takes long to load.
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "cli/run.h"
 
 namespace cli {

@@ -4,16 +4,8 @@
 // Formats a result whose list of parts may be empty.
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "cli/run.h"
-#include "core/error.h"
 #include "core/json.h"
 
 namespace cli {

@@ -3,8 +3,6 @@
 // Writes the flags of a program as a table for other programs; shell completions are generated from
 // it.
 
-#include <string>
-
 #include "cli/run.h"
 
 namespace CLI {

@@ -6,14 +6,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <new>
 #include <system_error>
 #include <thread>
@@ -24,7 +21,6 @@
 #include "cli/offer.h"
 #include "cli/progress.h"
 #include "cli/requests.h"
-#include "core/error.h"
 #include "core/io.h"
 #include "core/plain_text.h"
 #include "core/temporary_file.h"

@@ -5,12 +5,6 @@
 // Prevents a program's output from replacing one of its inputs.
 // Handles memory-mapped files that another process truncates.
 
-#include <cstdint>
-#include <functional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 
 namespace cli {

@@ -1,9 +1,6 @@
 #include "cli/summary.h"
 
-#include <fmt/format.h>
-
 #include "cli/progress.h"
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace cli {

@@ -2,12 +2,7 @@
 // Summarises the work of a program that writes its data to stdout.
 // Writes rows of a few values each, for a plotter or jq.
 
-#include <cstdint>
 #include <initializer_list>
-#include <optional>
-#include <string>
-#include <variant>
-#include <vector>
 
 #include "cli/run.h"
 #include "core/io.h"

@@ -1,7 +1,7 @@
-#include "core/error.h"
-
 #include <cerrno>
 #include <system_error>
+
+#include "core/base.h"
 
 namespace core {
 

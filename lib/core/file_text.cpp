@@ -1,11 +1,5 @@
 #include "core/file_text.h"
 
-#include <algorithm>
-#include <array>
-#include <span>
-#include <utility>
-
-#include "core/error.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
 

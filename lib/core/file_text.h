@@ -3,12 +3,6 @@
 // Reads the lines of a source as they arrive.
 // Splits a stream at a separator.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "core/io.h"
 #include "core/json.h"
 

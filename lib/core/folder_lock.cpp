@@ -7,7 +7,6 @@
 
 #include <cerrno>
 
-#include "core/error.h"
 #include "core/io.h"
 
 namespace core {

@@ -1,8 +1,7 @@
 #pragma once
 // Allows one writer of a folder at a time.
 
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

@@ -4,8 +4,6 @@
 
 #include <new>
 
-#include "core/error.h"
-
 namespace core {
 
 std::string Digest::hex() const { return fmt::format("{:016x}{:016x}", high, low); }

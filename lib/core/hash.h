@@ -1,11 +1,7 @@
 #pragma once
 // Computes XXH3 digests, which serve as checksums of blocks and fingerprints of artefacts.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

@@ -4,16 +4,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <set>
-#include <utility>
 
-#include "core/error.h"
 #include "core/path_kind.h"
 #include "core/temporary_file.h"
 

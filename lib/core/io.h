@@ -2,14 +2,7 @@
 // Byte sources and sinks, and outputs that become visible only when complete.
 // Writes all bytes to an open descriptor.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace core {
 

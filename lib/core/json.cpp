@@ -1,7 +1,5 @@
 #include "core/json.h"
 
-#include <unordered_set>
-
 #include "core/hash.h"
 #include "core/json_line.h"
 

@@ -2,13 +2,9 @@
 // Parses JSON documents within bounds, and writes them in a canonical form.
 // Writes and checks JSON objects that contain their own hash.
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "core/error.h"
+#include "core/base.h"
 
 namespace core {
 

@@ -1,12 +1,7 @@
 #include "core/json_line.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace core {

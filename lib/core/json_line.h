@@ -4,12 +4,6 @@
 // Extracts a member of a JSON object verbatim: its digits, the order of its own members, its
 // spaces.
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 
 namespace core {

@@ -4,13 +4,7 @@
 // variables; nothing is inferred from a batch script's environment.
 // Collects the names of the parts of a divided command, for code that joins the parts.
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-
-#include "core/error.h"
+#include "core/base.h"
 
 namespace core {
 

@@ -4,11 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <utility>
 
-#include "core/error.h"
 #include "core/path_kind.h"
 
 namespace core {

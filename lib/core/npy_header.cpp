@@ -1,10 +1,6 @@
 #include "core/npy_header.h"
 
-#include <algorithm>
 #include <charconv>
-#include <limits>
-
-#include "core/error.h"
 
 namespace core {
 namespace {

@@ -8,12 +8,7 @@
 //             spaces up to a multiple of 64 bytes, a newline
 //   ...       the elements
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace core {
 

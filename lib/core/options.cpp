@@ -1,11 +1,7 @@
 #include "core/options.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <cmath>
 
-#include "core/error.h"
 #include "core/units.h"
 
 namespace core {

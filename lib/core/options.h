@@ -8,15 +8,6 @@
 //   };
 // Refuses options that cannot be combined with another option.
 
-#include <cstdint>
-#include <limits>
-#include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
-
 #include "core/json.h"
 
 namespace core {

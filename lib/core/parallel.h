@@ -3,19 +3,15 @@
 // Starts as many threads as the system allows.
 // Processes a stream in several threads and writes the results in input order.
 
-#include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <mutex>
 #include <new>
 #include <system_error>
 #include <thread>
-#include <vector>
+
+#include "core/base.h"
 
 namespace core {
 

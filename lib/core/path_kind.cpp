@@ -3,16 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <vector>
 
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/plain_text.h"

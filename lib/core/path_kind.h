@@ -2,9 +2,7 @@
 // Recognises what a path refers to, for use in messages. It looks at the path's name, the first
 // bytes of a file and the names in a folder.
 
-#include <array>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

@@ -1,11 +1,5 @@
 #include "core/plain_text.h"
 
-#include <fmt/format.h>
-
-#include <cstring>
-#include <iterator>
-
-#include "core/error.h"
 #include "core/io.h"
 
 namespace core {

@@ -4,12 +4,7 @@
 // no byte is lost.
 // Makes untrusted text (names of files, their contents) safe to print on a terminal.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

@@ -1,7 +1,5 @@
 #include "core/rng.h"
 
-#include <bit>
-#include <cmath>
 #include <numbers>
 
 namespace core {

@@ -2,10 +2,7 @@
 // A small random generator with identical numbers on every platform (xoshiro256**, Blackman & Vigna
 // 2018).
 
-#include <array>
-#include <cstdint>
-#include <utility>
-#include <vector>
+#include "core/base.h"
 
 namespace core {
 

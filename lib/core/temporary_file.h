@@ -6,10 +6,7 @@
 // Finds and removes temporary files that core::Output left when a process was killed.
 // Resolves the name of an output to a path or a descriptor.
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

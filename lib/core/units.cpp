@@ -1,11 +1,6 @@
 #include "core/units.h"
 
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <cmath>
-
-#include "core/error.h"
 
 namespace core {
 namespace {

@@ -1,9 +1,7 @@
 #pragma once
 // Parses and formats sizes and durations for people.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace core {
 

@@ -7,9 +7,6 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "core/error.h"
-#include "core/io.h"
-
 namespace core {
 
 UnnamedFile::UnnamedFile(std::string name) : name_(std::move(name)) {

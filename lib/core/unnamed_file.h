@@ -2,14 +2,6 @@
 // A temporary file without a name in any folder.
 // An array that grows in memory up to a bound and on disk beyond it.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <vector>
-
 #include "core/io.h"
 
 namespace core {

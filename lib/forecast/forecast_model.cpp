@@ -1,11 +1,6 @@
 #include "forecast/forecast_model.h"
 
-#include <cmath>
-#include <span>
-
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "model/model_path.h"
 #include "shard/dataset.h"
 

@@ -4,10 +4,6 @@
 // Forecast errors of a vector model after contexts of every length.
 // Shards of vectors in memory: each document is a series of observations.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "forecast/forecast_kernels.h"
 #include "model/safetensors.h"

@@ -1,16 +1,6 @@
 #include "forecast/forecast_objective.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <utility>
-
-#include "core/error.h"
-#include "core/rng.h"
 #include "forecast/forecast_model.h"
-#include "nn/base/torch.h"
-#include "train/optimiser.h"
-#include "train/permutation.h"
 #include "train/schedule.h"
 
 namespace forecast {

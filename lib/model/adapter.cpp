@@ -1,11 +1,6 @@
 #include "model/adapter.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "model/checkpoint.h"
 
 namespace model {

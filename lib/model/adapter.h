@@ -5,11 +5,6 @@
 // A matrix W (out, in) becomes W + s B A with A (r, in), B (out, r) and s = lora_alpha / r (Hu et
 // al. 2021, section 4.1), or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
-#include <cstdint>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 #include "model/adapter_rules.h"
 #include "model/families/family.h"

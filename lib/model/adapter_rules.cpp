@@ -1,15 +1,8 @@
 #include "model/adapter_rules.h"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
-#include <cmath>
-#include <optional>
-#include <unordered_set>
-#include <utility>
 
-#include "core/error.h"
 #include "core/json.h"
 #include "model/families/config_keys.h"
 #include "text/tokenizer/python_regex.h"

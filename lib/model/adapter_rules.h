@@ -1,11 +1,7 @@
 #pragma once
 // Mathematical settings of an adapter_config.json, as peft 0.21 reads them.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace model {
 

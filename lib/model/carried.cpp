@@ -1,8 +1,5 @@
 #include "model/carried.h"
 
-#include <algorithm>
-#include <array>
-
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/folder.h"

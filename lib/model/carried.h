@@ -1,11 +1,6 @@
 #pragma once
 // Contents of a model folder for other programs, which derived folders keep unchanged.
 
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 #include "model/families/family.h"
 

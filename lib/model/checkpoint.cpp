@@ -7,14 +7,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <mutex>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/temporary_file.h"
 
 namespace model {

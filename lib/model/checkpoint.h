@@ -2,12 +2,6 @@
 // Checkpoint folders step-N/: the complete state of a run, from which it resumes to byte-identical
 // results.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "core/rng.h"
 #include "model/checkpoint_files.h"

@@ -1,11 +1,7 @@
 #include "model/checkpoint_files.h"
 
-#include <algorithm>
 #include <charconv>
-#include <limits>
-#include <utility>
 
-#include "core/error.h"
 #include "core/json.h"
 
 namespace model {

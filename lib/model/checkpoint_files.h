@@ -1,12 +1,6 @@
 #pragma once
 // The tensors of a checkpoint: in one file, or in one file for each process that wrote it.
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "model/safetensors.h"
 #include "nn/base/torch.h"

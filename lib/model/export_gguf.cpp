@@ -1,16 +1,8 @@
 #include "model/export_gguf.h"
 
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
-#include "core/error.h"
-#include "core/io.h"
 #include "model/export_model.h"
 #include "model/gguf/gguf_keys.h"
-#include "model/gguf/gguf_model.h"
 #include "model/tokenizer_file.h"
-#include "model/weights.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace model {

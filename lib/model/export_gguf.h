@@ -1,8 +1,6 @@
 #pragma once
 // Exports a model as a GGUF file for llama.cpp.
 
-#include <string>
-
 #include "model/folder.h"
 
 namespace model {

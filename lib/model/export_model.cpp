@@ -1,15 +1,8 @@
 #include "model/export_model.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
-#include <map>
-#include <vector>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "model/model_card.h"
 #include "nn/layers/layers.h"
 

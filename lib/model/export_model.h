@@ -1,9 +1,6 @@
 #pragma once
 // Exports a model in the format of a transformers family.
 
-#include <memory>
-#include <string>
-
 #include "core/folder_lock.h"
 #include "core/options.h"
 #include "model/families/family.h"

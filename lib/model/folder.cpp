@@ -2,20 +2,12 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "model/adapter.h"
-#include "model/families/family.h"
-#include "model/gguf/gguf_model.h"
 #include "model/model_path.h"
-#include "model/safetensors.h"
-#include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
-#include "model/weights.h"
 #include "nn/base/runtime.h"
 #include "text/formats/tokenizer_json.h"
 

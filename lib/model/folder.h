@@ -1,12 +1,6 @@
 #pragma once
 // Reads and writes model folders (see man/model.5).
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "core/hash.h"
 #include "core/json.h"
 #include "core/options.h"

@@ -3,17 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <set>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/path_kind.h"
 #include "model/export_model.h"
-#include "model/gguf/gguf_model.h"
-#include "model/safetensors.h"
-#include "model/tensor_files.h"
-#include "model/weights.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layers.h"
 #include "text/formats/tokenizer_json.h"

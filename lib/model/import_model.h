@@ -3,10 +3,6 @@
 // Reads transformers folders with pickled weights: pytorch_model.bin, or the files named in
 // pytorch_model.bin.index.json.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include "core/options.h"
 #include "model/folder.h"
 #include "model/imports/import_map.h"

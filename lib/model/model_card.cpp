@@ -3,8 +3,6 @@
 #include <filesystem>
 
 #include "core/build_info.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "core/plain_text.h"
 
 namespace model {

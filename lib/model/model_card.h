@@ -1,8 +1,6 @@
 #pragma once
 // The README.md of an exported model: a model card with fields to fill in.
 
-#include <string>
-
 #include "core/json.h"
 #include "model/folder.h"
 

@@ -1,11 +1,5 @@
 #include "model/model_config.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <string_view>
-
-#include "core/error.h"
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 

@@ -2,10 +2,6 @@
 // config.json: Tessera's object "tessera", beside the keys of a transformers family that supports
 // the model.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/json.h"
 #include "model/families/family.h"

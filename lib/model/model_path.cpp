@@ -1,15 +1,8 @@
 #include "model/model_path.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <vector>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
-#include "core/json.h"
 #include "core/path_kind.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"

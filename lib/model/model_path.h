@@ -2,10 +2,6 @@
 // Resolves a path to a model folder.
 // Loads the model or adapter of an unfinished run from one of its checkpoints.
 
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "model/adapter.h"
 #include "model/weights.h"
 

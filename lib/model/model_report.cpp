@@ -1,11 +1,5 @@
 #include "model/model_report.h"
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"

@@ -2,12 +2,6 @@
 // Describes a model folder.
 // Checks all files of a model folder that programs read.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/json.h"
 

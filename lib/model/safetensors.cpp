@@ -1,15 +1,6 @@
 #include "model/safetensors.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
-#include <set>
-#include <span>
-
-#include "core/error.h"
 #include "core/json.h"
-#include "model/tensor_reader.h"
 
 namespace model {
 namespace {

@@ -7,15 +7,6 @@
 //   the rest  the tensors' bytes, little-endian, row-major; offsets count from here, cover every
 //             byte once and leave no hole
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "model/tensor_reader.h"

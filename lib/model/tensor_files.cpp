@@ -1,9 +1,5 @@
 #include "model/tensor_files.h"
 
-#include <set>
-#include <utility>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "model/safetensors.h"
 

@@ -6,8 +6,6 @@
 
 #include <cerrno>
 
-#include "core/error.h"
-
 namespace model {
 
 std::int64_t TensorEntry::elements() const {

@@ -2,11 +2,7 @@
 // Interface of a file with named tensors, in any format.
 // Tensors whose numbers stay in their file.
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace model {

@@ -1,8 +1,5 @@
 #include "model/tokenizer_file.h"
 
-#include <optional>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "model/gguf/gguf_file.h"

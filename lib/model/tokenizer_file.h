@@ -4,11 +4,6 @@
 // Encodes texts with a model's tokenizer where programs expect shards.
 // Reads the tokens that end a text from a transformers folder.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"

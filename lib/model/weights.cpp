@@ -2,15 +2,7 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <set>
-
-#include "core/error.h"
 #include "model/adapter.h"
-#include "model/families/family.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layers.h"

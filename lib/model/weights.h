@@ -2,14 +2,6 @@
 // Weights of a model in safetensors files: with the module's own names, or in the layout of a
 // transformers family (model/families).
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/hash.h"
 #include "model/model_config.h"
 #include "model/safetensors.h"

@@ -1,7 +1,5 @@
 #include "ngrams/next_tokens.h"
 
-#include <algorithm>
-
 namespace ngrams {
 namespace {
 

@@ -2,12 +2,6 @@
 // Counts the tokens that follow a match: a distribution over the vocabulary.
 // Tracks the longest suffix of a growing context that occurs in an index.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <unordered_map>
-#include <vector>
-
 #include "ngrams/ngram_index.h"
 
 namespace ngrams {

@@ -1,11 +1,6 @@
 #include "ngrams/ngram_index.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/hash.h"
-#include "shard/dataset.h"
 
 namespace ngrams {
 namespace {

@@ -1,10 +1,7 @@
 #include "ngrams/ngram_overlap.h"
 
-#include <algorithm>
 #include <mutex>
 
-#include "core/error.h"
-#include "core/hash.h"
 #include "core/parallel.h"
 #include "ngrams/next_tokens.h"
 #include "text/formats/tokenizer_json.h"

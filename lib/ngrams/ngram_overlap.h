@@ -2,13 +2,6 @@
 // Reports which spans of a text also occur in n-gram indices, to detect contamination.
 // Finds the occurrences of a text in n-gram indices.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "core/options.h"
 #include "ngrams/ngram_index.h"

@@ -2,21 +2,16 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
 
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/folder_lock.h"
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/parallel.h"
 #include "core/temporary_file.h"
 #include "ngrams/sorted_part.h"
 #include "ngrams/suffix_sort.h"
-#include "shard/dataset.h"
 
 namespace ngrams {
 namespace {

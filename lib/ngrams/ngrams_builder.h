@@ -3,11 +3,6 @@
 // resumed: once the files of a part are complete, building.json records it; ngrams.json is written
 // last.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "core/options.h"
 #include "ngrams/ngrams_manifest.h"

@@ -1,11 +1,8 @@
 #include "ngrams/ngrams_manifest.h"
 
-#include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/json.h"
 #include "core/path_kind.h"
 
 namespace ngrams {

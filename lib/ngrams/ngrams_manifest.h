@@ -12,10 +12,6 @@
 //   firsts.N.npy      <u4: for each token, and the mark, how many suffixes begin with a lower one
 //   building.json     of an incomplete index: its parts and which of them are complete
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 
 namespace ngrams {

@@ -1,8 +1,5 @@
 #include "ngrams/sorted_part.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/npy_header.h"
 
 namespace ngrams {

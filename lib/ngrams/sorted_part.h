@@ -3,13 +3,6 @@
 // Reads and writes the arrays of an index: one-dimensional .npy files, written through core::Output
 // and read by mapping.
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/mapped_file.h"

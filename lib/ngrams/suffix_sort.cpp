@@ -2,10 +2,6 @@
 
 #include <divsufsort.h>
 
-#include <limits>
-
-#include "core/error.h"
-
 namespace ngrams {
 
 std::size_t sort_width(std::uint64_t types) {

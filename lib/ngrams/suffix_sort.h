@@ -2,10 +2,7 @@
 // Sorts the suffixes of a text of tokens by libdivsufsort on the bytes of the tokens, most
 // significant byte first, so that bytes compare as tokens do.
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include "core/base.h"
 
 namespace ngrams {
 

@@ -1,8 +1,5 @@
 #include "page/annotated_text.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/json.h"
 #include "core/json_line.h"
 

@@ -2,12 +2,7 @@
 // A text whose tokens record their loss and the sources of their probability.
 // Reads the output of `sample --cite --json` as an annotated text.
 
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "core/base.h"
 
 namespace page {
 

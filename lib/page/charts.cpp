@@ -1,11 +1,5 @@
 #include "page/charts.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-
 #include "core/plain_text.h"
 
 namespace page {

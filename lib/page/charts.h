@@ -2,9 +2,6 @@
 // Draws the figures of an annotated text as SVG, in the colours of the page.
 // Escapes untrusted text for a page.
 
-#include <string>
-#include <string_view>
-
 #include "core/json.h"
 #include "page/annotated_text.h"
 

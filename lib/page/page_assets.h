@@ -1,7 +1,7 @@
 #pragma once
 // Declares the contents of page.css and page.js, which the build embeds.
 
-#include <string_view>
+#include "core/base.h"
 
 namespace page {
 

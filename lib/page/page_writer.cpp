@@ -1,14 +1,5 @@
 #include "page/page_writer.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-#include <map>
-#include <numeric>
-#include <string_view>
-
 #include "core/json.h"
 #include "page/charts.h"
 #include "page/page_assets.h"

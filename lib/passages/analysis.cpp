@@ -3,11 +3,8 @@
 #include <libstemmer.h>
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <array>
 #include <new>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "text/tokenizer/utf8.h"
 

@@ -1,13 +1,7 @@
 #pragma once
 // Analyses English text as Lucene's English analysis does.
 
-#include <cstdint>
-#include <deque>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
+#include "core/base.h"
 
 struct sb_stemmer;
 

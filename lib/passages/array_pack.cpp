@@ -1,10 +1,5 @@
 #include "passages/array_pack.h"
 
-#include <array>
-#include <cstring>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "core/path_kind.h"
 #include "shard/layout.h"
 

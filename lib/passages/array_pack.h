@@ -9,12 +9,6 @@
 //   u64        length of the JSON in bytes
 //   8 bytes    the name again
 
-#include <cstdint>
-#include <map>
-#include <span>
-#include <string>
-#include <string_view>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"

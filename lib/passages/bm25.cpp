@@ -1,10 +1,5 @@
 #include "passages/bm25.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
-
 namespace passages {
 
 void TermLists::add(std::vector<TermCount>& terms) {

@@ -9,10 +9,6 @@
 // al. 2020 call this variant "Lucene (accurate)".
 // Lists the terms of each unit of a data set (a segment, a document) with their counts, for BM25.
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "core/unnamed_file.h"
 
 namespace passages {

@@ -1,9 +1,6 @@
 #include "passages/bm25_index.h"
 
-#include <algorithm>
-#include <memory>
 #include <mutex>
-#include <utility>
 
 #include "core/parallel.h"
 

@@ -3,12 +3,6 @@
 // Searches blocks of the index for the best units of queries, which are lists of terms.
 // Finds the best units for many queries that are units themselves.
 
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <span>
-#include <vector>
-
 #include "core/mapped_file.h"
 #include "passages/bm25.h"
 #include "passages/bm25_kernels.h"

@@ -1,13 +1,5 @@
 #include "passages/hits_file.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
-#include "core/error.h"
-#include "core/hash.h"
-#include "core/json.h"
-#include "core/launcher.h"
 #include "shard/layout.h"
 #include "shard/reader.h"
 

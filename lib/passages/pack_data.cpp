@@ -1,13 +1,8 @@
 #include "passages/pack_data.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <numeric>
 
-#include "core/error.h"
 #include "passages/bm25_index.h"
 #include "shard/writer.h"
 #include "text/documents/decode_documents.h"

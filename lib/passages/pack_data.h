@@ -1,12 +1,6 @@
 #pragma once
 // Orders the units of a data set: the work of bm25-pack.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"

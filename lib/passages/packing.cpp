@@ -1,9 +1,5 @@
 #include "passages/packing.h"
 
-#include <algorithm>
-#include <numeric>
-#include <tuple>
-
 #include "core/parallel.h"
 #include "core/rng.h"
 

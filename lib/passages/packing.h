@@ -2,10 +2,6 @@
 // Orders units so that neighbours are similar. BM25 batches are slices of such an order.
 // Represents the hits of all units as an undirected graph.
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "passages/bm25.h"
 
 namespace passages {

@@ -1,10 +1,5 @@
 #include "passages/packing_units.h"
 
-#include <algorithm>
-#include <optional>
-#include <unordered_map>
-
-#include "core/error.h"
 #include "core/parallel.h"
 #include "passages/analysis.h"
 #include "passages/passage_index.h"

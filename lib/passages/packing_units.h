@@ -1,11 +1,6 @@
 #pragma once
 // Divides data into units (segments, passages, documents or pairs) and lists their terms.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "passages/bm25.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"

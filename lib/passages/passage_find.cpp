@@ -1,12 +1,8 @@
 #include "passages/passage_find.h"
 
 #include <charconv>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
-#include "core/json.h"
 #include "shard/unpacked_source.h"
 
 namespace passages {

@@ -1,11 +1,6 @@
 #pragma once
 // Answers queries with passages: the work of bm25-search find.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/options.h"
 #include "passages/passage_index.h"

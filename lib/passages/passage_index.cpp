@@ -1,12 +1,5 @@
 #include "passages/passage_index.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <numeric>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "core/parallel.h"
 #include "passages/analysis.h"
 #include "passages/passage_index_writer.h"

@@ -17,14 +17,6 @@
 // document), k1, b, data (fingerprint of the shards).
 // Splits documents into passages of a fixed number of tokens.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/io.h"
 #include "core/mapped_file.h"
 #include "passages/array_pack.h"

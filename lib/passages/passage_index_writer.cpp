@@ -1,11 +1,5 @@
 #include "passages/passage_index_writer.h"
 
-#include <algorithm>
-#include <cstring>
-#include <numeric>
-
-#include "core/error.h"
-#include "passages/bm25_index.h"
 #include "passages/packing_units.h"
 #include "shard/dataset.h"
 #include "text/documents/decode_documents.h"

@@ -1,11 +1,6 @@
 #pragma once
 // Writes an index of passages (passage_index.h) from shards.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"

@@ -1,11 +1,6 @@
 // path_cover() takes greedy edges and then searches locally. Paths are adjacent in a ring of all
 // units. An edge of weight 0 joins two paths, so a heavier ring is a heavier cover.
 
-#include <algorithm>
-#include <array>
-#include <deque>
-#include <numeric>
-
 #include "passages/packing.h"
 
 namespace passages {

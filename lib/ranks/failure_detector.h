@@ -4,9 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
 
 #include "ranks/gloo.h"

@@ -4,10 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
 
 #include "core/launcher.h"
 #include "ranks/transport.h"

@@ -1,12 +1,8 @@
 #include "ranks/group.h"
 
-#include <algorithm>
 #include <exception>
 #include <new>
-#include <optional>
-#include <utility>
 
-#include "core/error.h"
 #include "ranks/failure_detector.h"
 #include "ranks/gloo.h"
 #include "ranks/heart.h"

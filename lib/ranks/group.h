@@ -4,11 +4,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "core/json.h"
 #include "core/launcher.h"

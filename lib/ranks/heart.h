@@ -4,9 +4,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <thread>
+
+#include "core/base.h"
 
 namespace ranks {
 

@@ -7,18 +7,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <cstddef>
-#include <cstring>
-#include <map>
 #include <mutex>
-#include <optional>
-#include <stdexcept>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "core/hash.h"
 #include "ranks/proof.h"

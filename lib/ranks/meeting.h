@@ -10,9 +10,6 @@
 // Rendezvous file for ranks without a network address from the launcher.
 
 #include <chrono>
-#include <memory>
-#include <string>
-#include <string_view>
 
 #include "core/launcher.h"
 

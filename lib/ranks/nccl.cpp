@@ -5,16 +5,10 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <deque>
 #include <mutex>
-#include <numeric>
-#include <optional>
 #include <stdexcept>
 
-#include "core/error.h"
 #include "ranks/heart.h"
 #include "ranks/nccl_calls.h"
 #include "ranks/transport.h"

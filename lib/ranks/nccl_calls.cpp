@@ -2,9 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <string>
-
-#include "core/error.h"
 #include "core/launcher.h"
 
 namespace ranks::nccl {

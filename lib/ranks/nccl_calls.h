@@ -3,7 +3,7 @@
 // programs neither need its header nor link it. Prototypes and numbers are those of nccl.h of
 // NCCL 2.7 and later.
 
-#include <cstddef>
+#include "core/base.h"
 
 namespace ranks::nccl {
 

@@ -5,15 +5,9 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
 #include <cerrno>
 #include <charconv>
-#include <cstdint>
 #include <filesystem>
-
-#include "core/error.h"
 
 namespace ranks {
 namespace {

@@ -2,10 +2,7 @@
 // Proofs of knowledge of a shared key, which never send the key.
 // Listening sockets of this process that a library opened and does not expose.
 
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace ranks {
 

@@ -1,12 +1,8 @@
 #include "ranks/rank_options.h"
 
-#include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/launcher.h"
 #include "core/units.h"
-#include "ranks/group.h"
 #include "ranks/transport.h"
 
 namespace ranks {

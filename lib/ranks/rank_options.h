@@ -2,9 +2,6 @@
 // Options for programs that run as several processes.
 
 #include <chrono>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "core/options.h"
 #include "ranks/group.h"

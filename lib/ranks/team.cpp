@@ -1,7 +1,5 @@
 #include "ranks/team.h"
 
-#include "core/error.h"
-
 namespace ranks {
 
 using torch::Tensor;

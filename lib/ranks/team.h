@@ -1,10 +1,6 @@
 #pragma once
 // Ranks that share a micro-batch: each processes some rows, and all see the keys of all rows.
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "nn/base/torch.h"
 #include "ranks/group.h"
 

@@ -1,7 +1,5 @@
 #include "ranks/transport.h"
 
-#include "core/error.h"
-
 namespace ranks {
 
 void Transport::abandon(const std::string& why) {

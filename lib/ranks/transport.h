@@ -3,15 +3,9 @@
 // The libraries that move tensors between ranks.
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace ranks {

@@ -1,18 +1,7 @@
 #include "serve/api.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <chrono>
-#include <ctime>
-#include <map>
-#include <memory>
-#include <optional>
-#include <utility>
 
-#include "core/error.h"
-#include "core/json.h"
 #include "core/plain_text.h"
 #include "page/page_assets.h"
 #include "serve/ask_page.h"

@@ -1,12 +1,8 @@
 #pragma once
 // Answers the paths of `serve`: connects HTTP to the queue of completions.
 
-#include <array>
 #include <atomic>
-#include <cstdint>
 #include <mutex>
-#include <string>
-#include <vector>
 
 #include "serve/completion.h"
 #include "serve/http_server.h"

@@ -1,7 +1,7 @@
 #pragma once
 // Declares the contents of ask.html, the page at /, which the build embeds.
 
-#include <string_view>
+#include "core/base.h"
 
 namespace serve {
 

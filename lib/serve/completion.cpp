@@ -1,11 +1,6 @@
 #include "serve/completion.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <limits>
 
 #include "core/plain_text.h"
 #include "serve/http_request.h"

@@ -1,13 +1,6 @@
 #pragma once
 // Parses completion and chat requests of OpenAI's clients and writes their responses, in JSON.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/json.h"
 
 namespace serve {

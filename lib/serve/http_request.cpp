@@ -1,11 +1,7 @@
 #include "serve/http_request.h"
 
-#include <algorithm>
 #include <charconv>
 #include <system_error>
-#include <utility>
-
-#include "core/error.h"
 
 namespace serve {
 namespace {

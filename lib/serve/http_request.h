@@ -2,16 +2,7 @@
 // Parses the head of an HTTP/1.1 request (RFC 9112). Clients are untrusted: anything ambiguous is
 // refused.
 
-#include <fmt/format.h>
-
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
 
 #include "core/json.h"
 

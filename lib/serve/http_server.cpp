@@ -9,14 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <memory>
-#include <optional>
 #include <system_error>
-
-#include "core/error.h"
 
 namespace serve {
 namespace {

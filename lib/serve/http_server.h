@@ -6,12 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <mutex>
-#include <string>
-#include <string_view>
 #include <thread>
 
 #include "serve/http_request.h"

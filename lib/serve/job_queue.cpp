@@ -1,7 +1,5 @@
 #include "serve/job_queue.h"
 
-#include <algorithm>
-
 namespace serve {
 void CompletionJob::tell(Event event) {
   const std::lock_guard lock(mutex_);

@@ -1,11 +1,5 @@
 #include "serve/members.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
-#include "core/error.h"
-
 namespace serve {
 namespace {
 

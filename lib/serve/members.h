@@ -1,12 +1,6 @@
 #pragma once
 // Reads the members of a request, and refuses those that would have no effect on its answer.
 
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <string_view>
-
 #include "core/json.h"
 #include "serve/http_request.h"
 

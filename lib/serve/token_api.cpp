@@ -1,9 +1,5 @@
 #include "serve/token_api.h"
 
-#include <fmt/format.h>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "serve/members.h"
 
 namespace serve {

@@ -3,13 +3,6 @@
 // with the paths and members of vLLM's and llama.cpp's servers (lm-evaluation-harness:
 // tokenizer_backend=remote).
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "serve/completion.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"

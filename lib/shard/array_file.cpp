@@ -1,12 +1,5 @@
 #include "shard/array_file.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-
-#include "core/error.h"
 #include "core/npy_header.h"
 #include "shard/layout.h"
 

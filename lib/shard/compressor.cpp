@@ -1,7 +1,5 @@
 #include "shard/compressor.h"
 
-#include <algorithm>
-
 #include "core/parallel.h"
 
 namespace shard {

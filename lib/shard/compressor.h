@@ -2,14 +2,9 @@
 // Compresses frames in parallel and emits them in input order.
 
 #include <condition_variable>
-#include <deque>
 #include <exception>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <span>
 #include <thread>
-#include <vector>
 
 #include "core/io.h"
 #include "shard/zstd_frame.h"

@@ -1,13 +1,6 @@
 #include "shard/copy.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <memory>
-
-#include "core/error.h"
 #include "core/units.h"
-#include "shard/dataset.h"
 
 namespace shard {
 namespace {

@@ -1,12 +1,6 @@
 #pragma once
 // Merges shards, and splits them at document boundaries.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/options.h"
 #include "shard/dataset.h"

@@ -1,11 +1,5 @@
 #include "shard/dataset.h"
 
-#include <algorithm>
-#include <map>
-
-#include "core/error.h"
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/plain_text.h"
 #include "shard/reader.h"
 #include "shard/unpacked_source.h"

@@ -1,6 +1,5 @@
 #include "shard/documents_codec.h"
 
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "shard/layout.h"
 

@@ -4,12 +4,6 @@
 // document's marks follows and then, for each mark, the elements since the previous mark and the
 // mark's length. A second frame holds the documents' names, one per line.
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/io.h"
 #include "shard/header.h"
 #include "shard/zstd_frame.h"

@@ -1,11 +1,7 @@
 #include "shard/file.h"
 
-#include <algorithm>
 #include <mutex>
-#include <unordered_map>
-#include <utility>
 
-#include "core/error.h"
 #include "shard/layout.h"
 #include "shard/reader.h"
 #include "shard/zstd_frame.h"

@@ -1,11 +1,6 @@
 #pragma once
 // Gives random access to a shard in a file.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-
 #include "core/io.h"
 #include "shard/header.h"
 

@@ -1,11 +1,6 @@
 #include "shard/header.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-
 #include "core/build_info.h"
-#include "core/error.h"
 #include "shard/layout.h"
 
 namespace shard {

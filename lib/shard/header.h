@@ -7,13 +7,6 @@
 // Computes fingerprints of data. Equal data has equal fingerprints, however it is split into
 // shards.
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/json.h"
 

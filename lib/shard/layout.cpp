@@ -1,11 +1,7 @@
 #include "shard/layout.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "shard/documents_codec.h"
-#include "shard/header.h"
 #include "shard/zstd_frame.h"
 
 namespace shard::layout {

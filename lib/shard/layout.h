@@ -20,15 +20,7 @@
 //                    u32 compressed, u32 decompressed bytes of each frame above
 //                    u32 frames, u8 0, u32 0x8F92EAB1
 
-#include <algorithm>
-#include <bit>
 #include <concepts>
-#include <cstdint>
-#include <cstring>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/io.h"
 #include "shard/header.h"

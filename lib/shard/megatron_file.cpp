@@ -1,12 +1,7 @@
 #include "shard/megatron_file.h"
 
-#include <algorithm>
-#include <array>
 #include <filesystem>
-#include <limits>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/path_kind.h"
 #include "shard/layout.h"
 

@@ -13,13 +13,6 @@
 //
 // Source: megatron/core/datasets/indexed_dataset.py of Megatron-LM.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "shard/array_file.h"

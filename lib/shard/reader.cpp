@@ -1,9 +1,5 @@
 #include "shard/reader.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "core/error.h"
 #include "shard/layout.h"
 #include "shard/zstd_frame.h"
 

@@ -7,13 +7,8 @@
 #include <zlib.h>
 #include <zstd_errors.h>
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 #include <new>
 
-#include "core/error.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "core/unnamed_file.h"

@@ -3,12 +3,6 @@
 // Lets programs accept text files in place of shards.
 // Distinguishes shards from other files.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <string_view>
-
 #include "core/io.h"
 
 namespace shard {

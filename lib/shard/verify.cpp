@@ -1,13 +1,6 @@
 #include "shard/verify.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "core/error.h"
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/plain_text.h"
-#include "shard/file.h"
 #include "shard/layout.h"
 #include "shard/reader.h"
 

@@ -2,10 +2,6 @@
 // Verifies whole shards.
 // Reports the figures of a shard, or of several shards as one.
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "shard/dataset.h"
 #include "shard/header.h"

@@ -1,12 +1,7 @@
 #include "shard/writer.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "core/error.h"
 #include "shard/compressor.h"
 #include "shard/documents_codec.h"
-#include "shard/header.h"
 #include "shard/layout.h"
 
 namespace shard {

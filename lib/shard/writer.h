@@ -1,12 +1,6 @@
 #pragma once
 // Writes a shard front to back, without seeking.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string_view>
-#include <vector>
-
 #include "core/io.h"
 #include "shard/header.h"
 

@@ -2,10 +2,8 @@
 
 #include <zstd_errors.h>
 
-#include <algorithm>
 #include <new>
 
-#include "core/error.h"
 #include "shard/layout.h"
 
 namespace shard {

@@ -3,11 +3,6 @@
 
 #include <zstd.h>
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-
 #include "core/io.h"
 #include "shard/header.h"
 

@@ -1,18 +1,13 @@
 #include "store/builder.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <numeric>
 
-#include "core/error.h"
 #include "core/io.h"
 #include "core/rng.h"
 #include "shard/dataset.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"
 #include "store/reduction.h"
-#include "store/store_files.h"
 
 namespace store {
 namespace {

@@ -2,13 +2,6 @@
 // Builds a store or appends to one. The work can be interrupted at any moment and resumed: rows go
 // to disk first, then building.json counts them; store.json is written last.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/folder_lock.h"
 #include "store/half.h"
 #include "store/index.h"

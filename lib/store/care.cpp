@@ -3,8 +3,6 @@
 #include <filesystem>
 
 #include "store/datastore.h"
-#include "store/index.h"
-#include "store/store_files.h"
 
 namespace store {
 namespace {

@@ -3,11 +3,6 @@
 // Formats a store's report for programs.
 // Describes a store from its store.json, without reading other files.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "core/error.h"
 #include "core/json.h"
 #include "core/options.h"
 #include "store/builder.h"

@@ -1,15 +1,9 @@
 #include "store/datastore.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
-#include <limits>
-#include <numeric>
 
-#include "core/error.h"
 #include "shard/dataset.h"
 #include "store/builder.h"
-#include "store/exact_search.h"
 
 namespace store {
 namespace {

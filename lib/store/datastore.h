@@ -1,13 +1,6 @@
 #pragma once
 // Opens a store's folder for searching.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "store/exact_search.h"
 #include "store/index.h"
 #include "store/manifest.h"

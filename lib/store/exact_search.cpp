@@ -1,16 +1,8 @@
 #include "store/exact_search.h"
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <exception>
-#include <functional>
-#include <limits>
-#include <memory>
 #include <thread>
-#include <utility>
 
-#include "core/error.h"
 #include "core/parallel.h"
 #include "store/exact_kernels.h"
 

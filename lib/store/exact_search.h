@@ -9,10 +9,7 @@
 // queries and of the number of threads.
 // The interface through which a store searches all its keys.
 
-#include <cstdint>
 #include <mutex>
-#include <span>
-#include <vector>
 
 #include "store/half.h"
 #include "store/manifest.h"

@@ -1,12 +1,5 @@
 #include "store/index.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <limits>
-
-#include "core/error.h"
-
 namespace store {
 
 std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width, bool keeps_keys) {
@@ -61,7 +54,6 @@ std::string default_index(std::uint64_t rows, std::uint64_t width, bool keeps_ke
 #include <faiss/index_factory.h>
 #include <faiss/index_io.h>
 
-#include <cstring>
 #include <mutex>
 #include <typeinfo>
 

@@ -2,12 +2,6 @@
 // An approximate index of a store's keys: a FAISS index of any factory string. No other code uses
 // FAISS.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "store/manifest.h"
 
 namespace store {

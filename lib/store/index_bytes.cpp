@@ -1,13 +1,5 @@
 #include "store/index_bytes.h"
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "core/error.h"
 #include "store/manifest.h"
 
 namespace store {

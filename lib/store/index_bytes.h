@@ -2,10 +2,7 @@
 // Validates the bytes of index.faiss. FAISS reads lengths, links and row numbers without checks and
 // follows them, so in a malicious file they would lead outside its arrays.
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
+#include "core/base.h"
 
 namespace store {
 

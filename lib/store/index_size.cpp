@@ -1,6 +1,5 @@
 #include "store/index_size.h"
 
-#include "core/error.h"
 #include "store/index.h"
 
 #ifdef TESSERA_FAISS

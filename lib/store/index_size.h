@@ -1,9 +1,6 @@
 #pragma once
 // Predicts the size and the cost of an index from its factory string, before there are rows.
 
-#include <cstdint>
-#include <string>
-
 #include "store/manifest.h"
 
 namespace store {

@@ -1,13 +1,9 @@
 #include "store/manifest.h"
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
-#include "core/json.h"
 #include "core/path_kind.h"
 #include "store/store_files.h"
 

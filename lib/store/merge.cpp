@@ -1,14 +1,7 @@
 #include "store/merge.h"
 
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
-
-#include "core/error.h"
 #include "core/launcher.h"
 #include "store/datastore.h"
-#include "store/store_files.h"
 
 namespace store {
 namespace {

@@ -1,9 +1,6 @@
 #pragma once
 // Merges the stores of the parts of a text into one store.
 
-#include <string>
-#include <vector>
-
 #include "store/builder.h"
 #include "store/manifest.h"
 

@@ -4,10 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
-#include "core/error.h"
 #include "core/io.h"
 #include "core/temporary_file.h"
 

@@ -2,12 +2,6 @@
 // Reads arrays in NumPy's .npy format (core/npy_header.h), little-endian and in C order, by
 // mapping, and writes them by appending rows.
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/mapped_file.h"
 #include "core/npy_header.h"
 

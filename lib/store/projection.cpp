@@ -1,8 +1,5 @@
 #include "store/projection.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "store/npy.h"
 #include "store/projection_kernels.h"
 #include "store/symmetric_eigen.h"

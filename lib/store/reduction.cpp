@@ -1,14 +1,8 @@
 #include "store/reduction.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
 
-#include "core/error.h"
 #include "store/exact_search.h"
-#include "store/index.h"
-#include "store/npy.h"
-#include "store/projection.h"
 
 namespace store {
 namespace {

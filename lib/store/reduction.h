@@ -1,10 +1,6 @@
 #pragma once
 // Reduces the size of a store's keys once all rows are present.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "store/builder.h"
 #include "store/half.h"
 #include "store/manifest.h"

@@ -1,13 +1,8 @@
 #include "store/removal.h"
 
-#include <algorithm>
-#include <optional>
-
-#include "core/error.h"
 #include "core/io.h"
 #include "shard/dataset.h"
 #include "store/datastore.h"
-#include "store/store_files.h"
 
 namespace store {
 namespace {

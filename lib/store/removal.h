@@ -1,12 +1,6 @@
 #pragma once
 // Removes documents from a store permanently, rebuilds its index, and verifies it.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/folder_lock.h"
 #include "store/builder.h"
 #include "store/store_files.h"

@@ -1,7 +1,5 @@
 #include "store/store.h"
 
-#include "core/error.h"
-
 namespace store {
 
 void Store::expect_keys(std::string_view what) const {

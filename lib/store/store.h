@@ -2,12 +2,6 @@
 // The interface of a store to memories, independent of where its rows are. Datastore implements it
 // for a folder; parts on one or several machines could implement it together.
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "store/manifest.h"
 
 namespace store {

@@ -2,12 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <set>
 
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/temporary_file.h"

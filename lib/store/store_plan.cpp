@@ -1,10 +1,7 @@
 #include "store/store_plan.h"
 
-#include <algorithm>
 #include <chrono>
-#include <vector>
 
-#include "core/error.h"
 #include "core/rng.h"
 #include "store/builder.h"
 #include "store/exact_search.h"

@@ -1,9 +1,6 @@
 #pragma once
 // Estimates what a store will need before it is built: bytes on disk, memory, time.
 
-#include <cstdint>
-#include <string>
-
 #include "core/json.h"
 #include "core/options.h"
 

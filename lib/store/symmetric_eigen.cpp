@@ -1,9 +1,5 @@
 #include "store/symmetric_eigen.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 namespace store {
 namespace {
 

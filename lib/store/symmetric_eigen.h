@@ -1,9 +1,7 @@
 #pragma once
 // Computes the eigenvectors of a symmetric matrix.
 
-#include <cstddef>
-#include <span>
-#include <vector>
+#include "core/base.h"
 
 namespace store {
 

@@ -1,11 +1,5 @@
 #include "store/targets.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-
-#include "core/error.h"
-
 namespace store {
 namespace {
 

@@ -2,11 +2,6 @@
 // Computes, for each token of a store's own text, the distribution of its nearest entries except
 // its own, for train --targets (Memory Decoder, Cao et al. 2025).
 
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <vector>
-
 #include "core/options.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"

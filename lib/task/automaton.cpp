@@ -1,10 +1,5 @@
 #include "task/automaton.h"
 
-#include <algorithm>
-#include <array>
-#include <span>
-
-#include "core/error.h"
 #include "core/hash.h"
 #include "core/json.h"
 

@@ -2,11 +2,6 @@
 // Generates the random automata of RegBench (Akyurek et al. 2024, "In-Context Language Learning"):
 // small regular languages that a model must learn from one sequence.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/rng.h"
 
 namespace task {

@@ -1,8 +1,5 @@
 #include "task/choice_rules.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace task {
 namespace {
 

@@ -2,12 +2,7 @@
 // Selects a model's answer among several choices, by each of the common rules.
 // Computes the accuracy of answers and its confidence interval.
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include "core/base.h"
 
 namespace task {
 

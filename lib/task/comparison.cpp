@@ -1,10 +1,6 @@
 #include "task/comparison.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numbers>
-
-#include "core/error.h"
 
 namespace task {
 namespace {

@@ -3,8 +3,7 @@
 // difference of their losses, with a standard error for dependent tokens.
 // Computes Student's t distribution, for intervals and tests of means.
 
-#include <cstdint>
-#include <vector>
+#include "core/base.h"
 
 namespace task {
 

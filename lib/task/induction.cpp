@@ -1,7 +1,5 @@
 #include "task/induction.h"
 
-#include <numeric>
-
 namespace task {
 
 std::vector<std::uint32_t> induction_sequence(const InductionShape& shape, core::Rng& rng) {

@@ -3,9 +3,6 @@
 // every sequence, so it can only be learned from the sequence itself (after footnote 5 of Zhang et
 // al. 2024, "Memory Mosaics").
 
-#include <cstdint>
-#include <vector>
-
 #include "core/rng.h"
 
 namespace task {

@@ -1,9 +1,6 @@
 #include "task/moons.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numbers>
-#include <numeric>
 
 namespace task {
 namespace {

@@ -2,9 +2,7 @@
 // Generates the three moons (Zhang et al. 2024, section 3): moons that circle a planet, each with
 // its own period, observed as points in the plane.
 
-#include <array>
-#include <cstdint>
-#include <vector>
+#include "core/base.h"
 
 namespace task {
 

@@ -1,14 +1,5 @@
 #include "task/regbench.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <unordered_map>
-
-#include "core/error.h"
-#include "core/io.h"
 #include "core/json_line.h"
 #include "core/parallel.h"
 

@@ -4,12 +4,6 @@
 // Generates a set of RegBench's sequences according to options.
 // Reads RegBench's sequences together with their automata, for eval-regbench.
 
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "core/options.h"
 #include "core/rng.h"

@@ -1,12 +1,5 @@
 #include "task/ruler.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <unordered_set>
-
-#include "core/error.h"
-
 namespace task {
 namespace {
 

@@ -4,12 +4,6 @@
 // scoring are RULER's; words and sentences are our own.
 // Generates RULER's variable tracking: names are assigned a value, some through other names.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/rng.h"
 
 namespace task {

@@ -2,16 +2,6 @@
 
 #include "task/ruler_documents.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <span>
-#include <unordered_map>
-#include <unordered_set>
-
-#include "core/error.h"
 #include "core/json.h"
 
 namespace task {

@@ -1,11 +1,6 @@
 #pragma once
 // Generates RULER's questions about one of many unrelated documents.
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "task/ruler.h"
 
 namespace task {

@@ -1,11 +1,7 @@
 #include "task/ruler_needles.h"
 
-#include <fmt/format.h>
-
 #include <cctype>
-#include <unordered_set>
 
-#include "core/error.h"
 #include "task/story_prompts.h"
 
 namespace task {

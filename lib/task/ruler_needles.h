@@ -2,9 +2,6 @@
 // Generates RULER's needles in a haystack: key-value pairs in a text, and questions about some
 // keys.
 
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 #include "task/ruler.h"
 

@@ -1,8 +1,5 @@
 #include "task/ruler_score.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/json_line.h"
 #include "text/chat/template_text.h"
 

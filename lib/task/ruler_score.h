@@ -1,12 +1,6 @@
 #pragma once
 // Scores answers as RULER does (Hsieh et al. 2024), by searching for strings.
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/file_text.h"
 #include "core/json.h"
 

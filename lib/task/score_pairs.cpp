@@ -1,14 +1,5 @@
 #include "task/score_pairs.h"
 
-#include <algorithm>
-#include <cmath>
-#include <deque>
-#include <limits>
-#include <memory>
-#include <optional>
-#include <utility>
-
-#include "core/error.h"
 #include "core/io.h"
 #include "core/units.h"
 #include "task/token_scores.h"

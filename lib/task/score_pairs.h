@@ -1,10 +1,6 @@
 #pragma once
 // Reads two models' scores of the same tokens in parallel: the work of compare-ppl.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "task/comparison.h"
 

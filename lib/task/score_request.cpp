@@ -1,7 +1,5 @@
 #include "task/score_request.h"
 
-#include "core/error.h"
-#include "core/json.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "shard/unpacked_source.h"

@@ -10,12 +10,6 @@
 // "messages", a conversation, may replace "context". "special", true or false, says for a line
 // whether texts of special tokens are encoded as these tokens. Other members are ignored.
 
-#include <cstddef>
-#include <deque>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/file_text.h"
 #include "core/hash.h"
 

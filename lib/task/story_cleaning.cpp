@@ -2,19 +2,9 @@
 
 #include "task/story_cleaning.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <optional>
-#include <unordered_set>
-#include <utility>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
-#include "task/story_prompts.h"
 
 namespace task {
 namespace {

@@ -5,12 +5,6 @@
 // Defines the bytes that form words.
 
 #include <cctype>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/io.h"
 #include "core/json.h"

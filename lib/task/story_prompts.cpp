@@ -2,11 +2,6 @@
 
 #include "task/story_prompts.h"
 
-#include <algorithm>
-#include <iterator>
-#include <set>
-#include <utility>
-
 namespace task {
 namespace {
 

@@ -3,13 +3,6 @@
 // section 5: BabiStories; required words as in Eldan & Li 2023, TinyStories).
 // Holds the beginnings of lines, from which openings are drawn.
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/rng.h"
 
 namespace task {

@@ -1,11 +1,5 @@
 #include "task/story_requests.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <utility>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"

@@ -2,11 +2,6 @@
 // Writes the requests of a batch of chat completions, and reads the openings of their answers.
 // Writes the questions of gen-babistories-prompts according to options.
 
-#include <cstdint>
-#include <string>
-#include <unordered_set>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"

@@ -1,12 +1,7 @@
 #include "task/token_scores.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <iterator>
-#include <limits>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace task {

@@ -11,12 +11,6 @@
 // columns are -log p in nats by each source and by their mixture: inf if p is 0, "-" if a source is
 // unused or has no entries yet.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/io.h"
 
 namespace task {

@@ -1,11 +1,6 @@
 #include "train/batches.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "train/pair_order.h"
-#include "train/permutation.h"
 
 namespace train {
 namespace {

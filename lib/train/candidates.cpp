@@ -1,10 +1,5 @@
 #include "train/candidates.h"
 
-#include <utility>
-
-#include "core/error.h"
-#include "core/json.h"
-
 namespace train {
 namespace {
 

@@ -2,11 +2,6 @@
 // Selects the weights that become the model: the last, those of the best validation, or a
 // checkpoint average.
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-
 #include "model/checkpoint.h"
 #include "nn/base/torch.h"
 #include "train/optimiser.h"

@@ -1,7 +1,5 @@
 #include "train/fixed_micro_batch.h"
 
-#include <map>
-
 namespace train {
 namespace {
 

@@ -2,9 +2,6 @@
 // Replays the forward and backward pass of micro-batches of equal form as one recorded sequence
 // (nn::FixedSequence).
 
-#include <functional>
-#include <vector>
-
 #include "nn/base/batch.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/model_options.h"

@@ -1,9 +1,5 @@
 #include "train/gradient_shards.h"
 
-#include <algorithm>
-#include <bit>
-#include <utility>
-
 #include "ranks/transport.h"
 #include "train/gradient_sum.h"
 

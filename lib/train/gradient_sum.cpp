@@ -1,10 +1,5 @@
 #include "train/gradient_sum.h"
 
-#include <cstring>
-#include <map>
-#include <string>
-#include <utility>
-
 #include "nn/ops/gathered_sum.h"
 
 namespace train {

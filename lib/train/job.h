@@ -1,12 +1,6 @@
 #pragma once
 // Sets up a training run from its options: data, order, model and configuration.
 
-#include <cstdint>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "model/carried.h"
 #include "nn/arch/model.h"

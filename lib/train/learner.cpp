@@ -1,15 +1,6 @@
 #include "train/learner.h"
 
-#include <type_traits>
-
-#include "core/error.h"
-#include "core/rng.h"
-#include "nn/base/cuda.h"
-#include "nn/base/recomputing.h"
 #include "nn/base/runtime.h"
-#include "nn/base/upload.h"
-#include "train/gradient_sum.h"
-#include "train/permutation.h"
 
 namespace train {
 namespace {

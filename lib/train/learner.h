@@ -1,11 +1,6 @@
 #pragma once
 // One training step: forward and backward passes of micro-batches, clipping, the optimiser.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <vector>
-
 #include "model/checkpoint.h"
 #include "nn/arch/model.h"
 #include "nn/base/memory_rule.h"

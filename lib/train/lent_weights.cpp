@@ -1,7 +1,5 @@
 #include "train/lent_weights.h"
 
-#include <algorithm>
-
 namespace train {
 
 LentWeights::LentWeights(Shards& shards, const std::vector<std::vector<torch::Tensor>>& blocks)

@@ -1,11 +1,6 @@
 #pragma once
 // Weights of blocks that a process has whole only while a block computes (ZeRO stage 3, as FSDP).
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <vector>
-
 #include "nn/base/recomputing.h"
 #include "nn/base/torch.h"
 #include "train/gradient_shards.h"

@@ -4,14 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <cmath>
-#include <cstring>
 
-#include "core/error.h"
 #include "core/io.h"
 
 namespace train {

@@ -9,10 +9,6 @@
 //
 // All little-endian (TensorFlow's record_writer and event.proto).
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "core/json.h"
 
 namespace train {

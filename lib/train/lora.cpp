@@ -1,12 +1,5 @@
 #include "train/lora.h"
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <utility>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "model/adapter.h"
 
 namespace train {

@@ -1,11 +1,6 @@
 #pragma once
 // Trains low-rank terms instead of a model's weights (LoRA, Hu et al. 2021): W = W0 + s B A.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "model/families/family.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"

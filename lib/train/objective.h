@@ -2,12 +2,6 @@
 // Interface of a training objective for the loop (trainer.h) and the plan (plan.h): the tokens of a
 // language model (token_objective.h), or other objectives.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "core/error.h"
 #include "core/json.h"
 #include "model/checkpoint.h"
 #include "train/job.h"

@@ -1,11 +1,7 @@
 #include "train/optimiser.h"
 
-#include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <ranges>
 
-#include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/kernels/optimiser_kernels.h"
 #include "nn/ops/gathered_sum.h"

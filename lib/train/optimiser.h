@@ -2,14 +2,6 @@
 // Optimisers: they update weights from gradients, in one pass per tensor.
 // Approximates a matrix's nearest orthogonal one without a decomposition.
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "nn/base/torch.h"
 #include "train/train_options.h"
 

@@ -1,14 +1,6 @@
 #include "train/pair_order.h"
 
-#include <algorithm>
-#include <numeric>
-#include <span>
-#include <tuple>
-
-#include "core/error.h"
-#include "core/rng.h"
 #include "infer/windows/pairs.h"
-#include "train/permutation.h"
 
 namespace train {
 namespace {

@@ -2,11 +2,6 @@
 // Order of batches for a shard of pairs.
 // Reads order shards for training.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "shard/dataset.h"
 #include "train/batches.h"
 #include "train/train_options.h"

@@ -3,10 +3,6 @@
 // Random streams of a run's seed, so that different uses draw independent numbers. A use with an
 // index (an epoch, a micro-batch) adds the index to its stream.
 
-#include <cstdint>
-#include <numeric>
-#include <vector>
-
 #include "core/rng.h"
 
 namespace train {

@@ -2,12 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cmath>
-#include <span>
-#include <utility>
-
 #include "train/gradient_shards.h"
 #include "train/gradient_sum.h"
 #include "train/log.h"

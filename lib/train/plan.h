@@ -2,10 +2,6 @@
 // Estimates the resources of a run before it starts.
 // Memory of each process of a run, by what the processes share out.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "nn/base/torch.h"
 #include "ranks/group.h"

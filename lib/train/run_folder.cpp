@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "core/build_info.h"
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/path_kind.h"

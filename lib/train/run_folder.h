@@ -1,14 +1,6 @@
 #pragma once
 // Folder of a run: one process, one configuration, and a copy of data from stdin.
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/folder_lock.h"
 #include "core/json.h"
 #include "ranks/group.h"

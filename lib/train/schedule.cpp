@@ -1,7 +1,5 @@
 #include "train/schedule.h"
 
-#include <algorithm>
-#include <cmath>
 #include <numbers>
 
 namespace train {

@@ -1,8 +1,6 @@
 #pragma once
 // Learning rate schedules.
 
-#include <cstdint>
-
 #include "train/train_options.h"
 
 namespace train {

@@ -1,12 +1,5 @@
 #include "train/shards.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <string>
-#include <utility>
-
-#include "core/json.h"
 #include "nn/base/cuda.h"
 #include "train/gradient_sum.h"
 

@@ -2,10 +2,6 @@
 // The numbers of a run's weights, cut into pieces of which each process keeps its own (ZeRO:
 // Rajbhandari et al. 2020).
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "model/checkpoint.h"
 #include "nn/base/torch.h"
 #include "ranks/group.h"

@@ -5,9 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <optional>
-#include <utility>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace train {

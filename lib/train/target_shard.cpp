@@ -1,8 +1,5 @@
 #include "train/target_shard.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "shard/unpacked_source.h"
 #include "store/targets.h"
 #include "train/batches.h"

@@ -1,12 +1,6 @@
 #pragma once
 // Reads a teacher's targets (build-targets) for training.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "nn/memory/joint_loss.h"
 #include "shard/dataset.h"
 

@@ -1,13 +1,6 @@
 #include "train/token_objective.h"
 
-#include <c10/core/StreamGuard.h>
-
-#include <chrono>
-#include <utility>
-
 #include "model/folder.h"
-#include "nn/base/memory_rule.h"
-#include "nn/base/recomputing.h"
 #include "train/validation.h"
 
 namespace train {

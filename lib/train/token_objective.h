@@ -4,12 +4,7 @@
 
 #include <c10/core/Event.h>
 
-#include <cstdint>
 #include <future>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "nn/base/torch.h"
 #include "ranks/group.h"

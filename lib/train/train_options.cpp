@@ -1,9 +1,5 @@
 #include "train/train_options.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 

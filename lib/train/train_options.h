@@ -2,10 +2,6 @@
 // Options that define a training run beside the model: flags of train, stored in the model's
 // config.json.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 
 namespace train {

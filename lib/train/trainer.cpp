@@ -2,17 +2,11 @@
 
 #include <sys/resource.h>
 
-#include <algorithm>
-#include <cmath>
 #include <exception>
-#include <utility>
 
 #include "core/build_info.h"
-#include "core/error.h"
 #include "core/units.h"
-#include "model/checkpoint.h"
 #include "nn/base/cuda.h"
-#include "ranks/group.h"
 #include "train/candidates.h"
 #include "train/log.h"
 #include "train/validation.h"

@@ -2,11 +2,6 @@
 // Training loop: steps, validation, logs, checkpoints, and resuming.
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 
 #include "core/options.h"
 #include "ranks/group.h"

@@ -2,10 +2,6 @@
 // Result of a step, and its end: from gradients to new weights.
 // Calls a function while a backward pass runs, as soon as it has added to a weight's gradient.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-
 #include "model/checkpoint.h"
 #include "nn/base/torch.h"
 #include "train/optimiser.h"

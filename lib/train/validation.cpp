@@ -6,27 +6,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cctype>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
-#include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <string_view>
-#include <utility>
 
-#include "core/error.h"
 #include "core/temporary_file.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"
-#include "infer/windows/head_rows.h"
 #include "infer/windows/pairs.h"
-#include "nn/base/architecture.h"
-#include "nn/memory/joint_loss.h"
-#include "nn/memory/memory_block.h"
 #include "train/log.h"
 
 extern char** environ;

@@ -3,12 +3,6 @@
 // Calibrates the temperature of the memories for test time, when dropout is off.
 // Runs a user's program that scores a model.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "infer/score/report.h"
 #include "nn/arch/model.h"
 #include "nn/base/memory_rule.h"

@@ -1,15 +1,9 @@
 #include "infer/answers/annotate.h"
 
-#include <algorithm>
-#include <optional>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/plain_text.h"
 #include "infer/answers/passage_scorer.h"
-#include "infer/windows/window_plan.h"
 #include "model/adapter.h"
-#include "page/annotated_text.h"
 #include "shard/unpacked_source.h"
 #include "task/token_scores.h"
 #include "text/tokenizer/special_text.h"

@@ -2,12 +2,6 @@
 // Annotates each token of a text with the predictions of a model and its memories (program
 // annotate).
 
-#include <cstdint>
-#include <functional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 #include "infer/score/evaluation.h"
 #include "page/annotated_text.h"

@@ -2,14 +2,6 @@
 // Answer to a score request: a JSON line.
 // Token sequences to score, and their scores.
 
-#include <algorithm>
-#include <cstdint>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/json.h"
 #include "infer/memory/cite.h"
 #include "nn/base/torch.h"

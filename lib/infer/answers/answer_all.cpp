@@ -1,14 +1,5 @@
 #include "infer/answers/answer_all.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <chrono>
-#include <optional>
-
-#include "core/error.h"
-#include "infer/score/report.h"
-
 namespace infer {
 namespace {
 

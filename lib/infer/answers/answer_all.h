@@ -2,12 +2,6 @@
 // Answers all requests of a reader batch by batch and writes the answers (program score).
 // Aggregate statistics over all answers.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"

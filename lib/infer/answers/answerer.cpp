@@ -1,20 +1,9 @@
 #include "infer/answers/answerer.h"
 
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cmath>
-#include <string_view>
-
-#include "core/error.h"
-#include "core/io.h"
 #include "infer/loops/make_engine.h"
 #include "infer/score/report.h"
-#include "infer/windows/window_plan.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/architecture.h"
-#include "nn/base/runtime.h"
 
 namespace infer {
 namespace {

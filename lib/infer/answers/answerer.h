@@ -2,14 +2,7 @@
 // Scores texts, continuations and choices with a model and its memories (program score).
 // Splits a joint encoding into context and continuation tokens.
 
-#include <cstdint>
 #include <future>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "core/options.h"
 #include "infer/answers/answer.h"

@@ -1,10 +1,5 @@
 #include "infer/answers/passage_scorer.h"
 
-#include <algorithm>
-#include <limits>
-
-#include "infer/windows/windows.h"
-
 namespace infer {
 namespace {
 

@@ -1,14 +1,6 @@
 #pragma once
 // Scores passages with a model and its memories; encodes a context once for all its continuations.
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <optional>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "infer/answers/answer.h"
 #include "infer/answers/tree_encoder.h"
 #include "infer/answers/window_scores.h"

@@ -1,10 +1,5 @@
 #include "infer/answers/tree_encoder.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "nn/base/architecture.h"
-
 namespace infer {
 namespace {
 

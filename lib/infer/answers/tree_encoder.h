@@ -1,10 +1,6 @@
 #pragma once
 // Encodes a common prefix once for several texts.
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/pace.h"
 #include "infer/windows/window_plan.h"

@@ -1,12 +1,5 @@
 #include "infer/answers/window_scores.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
-#include "infer/memory/stream_memory.h"
-#include "infer/windows/head_rows.h"
-
 namespace infer {
 namespace {
 

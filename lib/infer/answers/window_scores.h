@@ -1,10 +1,6 @@
 #pragma once
 // Scores the tokens of windows with all memories, and tells whether each was the most probable.
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "infer/answers/answer.h"
 #include "infer/decode/pace.h"
 #include "infer/memory/stream_memory.h"

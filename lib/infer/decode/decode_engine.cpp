@@ -1,8 +1,5 @@
 #include "infer/decode/decode_engine.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/decode/paged_rows.h"
 
 namespace infer {

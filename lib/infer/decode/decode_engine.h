@@ -3,10 +3,6 @@
 // tokens at a time.
 // Measures the deviation between two engines.
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "infer/decode/decode_kernels.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"

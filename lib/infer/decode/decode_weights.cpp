@@ -2,9 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "infer/decode/packed_model.h"
 
 namespace infer {

@@ -1,11 +1,7 @@
 #pragma once
 // Finds an architecture's weights by name and packs them for decoding.
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
+#include "core/base.h"
 #include "infer/decode/decode_kernels.h"
 #include "nn/base/torch.h"
 

@@ -1,7 +1,5 @@
 #include "infer/decode/pace.h"
 
-#include <algorithm>
-
 namespace infer {
 
 void PieceSize::took(std::int64_t tokens, std::chrono::duration<double> time, bool shared) {

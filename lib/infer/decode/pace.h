@@ -2,9 +2,8 @@
 // Divides long work into pieces of bounded time, so that other work goes on between two of them.
 
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <utility>
+
+#include "core/base.h"
 
 namespace infer {
 

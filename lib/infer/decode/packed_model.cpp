@@ -2,10 +2,8 @@
 
 #include <omp.h>
 
-#include "core/error.h"
 #include "infer/decode/decode_weights.h"
 #include "nn/arch/transformer.h"
-#include "nn/base/architecture.h"
 #include "nn/base/pages.h"
 #include "nn/layers/embedding.h"
 

@@ -3,11 +3,6 @@
 // Float32 weights, which are not packed, are put into huge pages.
 // A plain softmax with packed weights, for decoding.
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
-
 #include "infer/decode/decode_kernels.h"
 #include "model/weights.h"
 #include "nn/arch/model.h"

@@ -3,10 +3,7 @@
 // with a common prefix share pages until one of them writes.
 // Applies a selection of rows to per-row data.
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <vector>
+#include "core/base.h"
 
 namespace infer {
 

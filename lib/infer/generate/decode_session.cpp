@@ -1,12 +1,7 @@
 #include "infer/generate/decode_session.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "core/error.h"
 #include "infer/decode/paged_rows.h"
 #include "infer/loops/make_engine.h"
-#include "nn/base/architecture.h"
 #include "nn/base/upload.h"
 
 namespace infer {

@@ -1,10 +1,6 @@
 #pragma once
 // Decoding session: rows of growing texts and the next-token distribution of a model with memories.
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"

@@ -1,15 +1,7 @@
 #include "infer/generate/generator.h"
 
-#include <algorithm>
-#include <map>
-
-#include "core/error.h"
-#include "infer/decode/decode_engine.h"
 #include "infer/loops/make_engine.h"
-#include "infer/stores/stores.h"
-#include "infer/windows/window_plan.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/architecture.h"
 #include "nn/base/upload.h"
 
 namespace infer {

@@ -1,16 +1,6 @@
 #pragma once
 // Continues prompts with a model and its memories (program sample).
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 #include "core/rng.h"
 #include "infer/decode/pace.h"

@@ -1,8 +1,5 @@
 #include "infer/generate/generator_beam.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/generate/generator_draw.h"
 
 namespace infer {

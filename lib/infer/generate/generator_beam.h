@@ -1,14 +1,7 @@
 #pragma once
 // Beam search over the continuations of a prompt, without the model.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include "core/base.h"
 
 namespace infer {
 

@@ -1,10 +1,5 @@
 #include "infer/generate/generator_draw.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
-#include "core/error.h"
 #include "infer/decode/decode_kernels.h"
 #include "nn/base/upload.h"
 

@@ -4,14 +4,6 @@
 // the host.
 // Finds stop strings in a text that arrives in pieces.
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/rng.h"
 #include "infer/generate/generator_options.h"
 #include "nn/base/torch.h"

@@ -1,10 +1,6 @@
 #include "infer/generate/generator_options.h"
 
-#include <algorithm>
 #include <charconv>
-#include <cmath>
-
-#include "core/error.h"
 
 namespace infer {
 namespace {

@@ -1,8 +1,5 @@
 #include "infer/generate/generator_prompts.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "infer/generate/generator_options.h"

@@ -1,13 +1,6 @@
 #pragma once
 // Reads prompts from a file of text lines or JSON lines.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/file_text.h"
 #include "core/json.h"
 #include "core/options.h"

@@ -1,13 +1,8 @@
 // Beam search for the best texts of each prompt, and citation of the stored contexts behind them.
 // Continues prompts that arrive while others are continued: rows are refilled between two steps.
 
-#include <algorithm>
 #include <chrono>
-#include <deque>
-#include <map>
-#include <set>
 
-#include "core/error.h"
 #include "infer/generate/generator.h"
 #include "infer/generate/generator_draw.h"
 

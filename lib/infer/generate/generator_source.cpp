@@ -1,9 +1,5 @@
 #include "infer/generate/generator_source.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace infer {
 
 using core::Code;

@@ -1,12 +1,6 @@
 #pragma once
 // Converts lines of text to sources of translations.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "infer/generate/generator_options.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -1,9 +1,5 @@
 #include "infer/generate/prefixed_rows.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 namespace infer {
 
 using torch::Tensor;

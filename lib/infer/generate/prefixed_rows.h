@@ -1,9 +1,6 @@
 #pragma once
 // Decodes texts with retrieved passages in front, which are searched again every few tokens.
 
-#include <cstdint>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/windows/retriever.h"
 #include "nn/base/architecture.h"

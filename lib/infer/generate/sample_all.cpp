@@ -1,9 +1,5 @@
 #include "infer/generate/sample_all.h"
 
-#include <fmt/format.h>
-
-#include <chrono>
-
 #include "core/json_line.h"
 #include "core/plain_text.h"
 

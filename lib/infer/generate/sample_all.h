@@ -2,14 +2,6 @@
 // Continues all prompts of a reader batch by batch and writes the samples (program sample).
 // Writes samples as streamed text or as JSON lines, in the order of the prompts.
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"

@@ -1,11 +1,5 @@
 #include "infer/generate/spans.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <iterator>
-
 #include "core/plain_text.h"
 #include "infer/generate/generator_draw.h"
 #include "task/token_scores.h"

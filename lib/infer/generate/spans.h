@@ -3,12 +3,6 @@
 // model agrees (NEST: Li et al. 2024, Nearest neighbor speculative decoding for LLM generation and
 // attribution).
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "infer/generate/generator_options.h"
 #include "infer/stores/neighbours.h"

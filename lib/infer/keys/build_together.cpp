@@ -2,12 +2,8 @@
 
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/io.h"
-#include "ranks/group.h"
 #include "ranks/rank_options.h"
 #include "store/merge.h"
-#include "store/store_files.h"
 
 namespace infer {
 namespace {

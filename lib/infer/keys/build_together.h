@@ -1,13 +1,6 @@
 #pragma once
 // Builds one datastore with several processes, each of which stores a part of the text.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "infer/keys/store_build.h"
 #include "ranks/group.h"
 

@@ -1,17 +1,6 @@
 #include "infer/keys/calibrate.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "nn/base/memory_rule.h"
 #include "nn/memory/joint_loss.h"
-#include "store/datastore.h"
 
 namespace infer {
 namespace {

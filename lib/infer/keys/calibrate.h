@@ -1,12 +1,6 @@
 #pragma once
 // Calibrates the interpolation weight and temperatures of a store on a piece of its own text.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-
 #include "infer/keys/entries.h"
 #include "infer/stores/neighbours.h"
 #include "infer/stores/stores.h"

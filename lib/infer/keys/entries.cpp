@@ -1,14 +1,8 @@
 #include "infer/keys/entries.h"
 
-#include <algorithm>
-#include <numeric>
-#include <utility>
-
-#include "core/error.h"
 #include "infer/windows/head_rows.h"
 #include "infer/windows/pairs.h"
 #include "infer/windows/windows.h"
-#include "nn/base/upload.h"
 
 namespace infer {
 namespace {

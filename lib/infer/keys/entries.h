@@ -1,11 +1,6 @@
 #pragma once
 // Computes the memory entries of a data set, from which a datastore is built.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "core/launcher.h"
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"

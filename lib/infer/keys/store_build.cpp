@@ -1,13 +1,7 @@
 #include "infer/keys/store_build.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <optional>
-#include <span>
 
-#include "core/error.h"
-#include "core/options.h"
 #include "infer/keys/calibrate.h"
 #include "infer/stores/stores.h"
 #include "model/adapter.h"
@@ -15,7 +9,6 @@
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 #include "store/datastore.h"
-#include "store/index.h"
 
 namespace infer {
 namespace {

@@ -2,13 +2,6 @@
 // Builds a datastore from a data set (program build-datastore).
 // Writes the entries of a walk to the rows of a store.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/launcher.h"
 #include "infer/keys/entries.h"
 #include "infer/windows/layer_reach.h"

@@ -1,9 +1,6 @@
 // Decoding of gated linear attention (nn/arch/gla.h) and of the gated delta rule
 // (nn/arch/gla.h).
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

@@ -1,8 +1,5 @@
 // Decoding of one LSTM layer (nn/arch/lstm.h).
 
-#include <algorithm>
-#include <numeric>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/recurrence_kernels.h"
 

@@ -5,11 +5,7 @@
 
 #include <omp.h>
 
-#include <algorithm>
-
 #include "infer/decode/packed_model.h"
-#include "infer/decode/paged_rows.h"
-#include "infer/loops/part.h"
 #include "nn/arch/mosaic.h"
 #include "nn/layers/embedding.h"
 

@@ -6,11 +6,6 @@
 // threads synchronise only where they share a part's products. Weights are float32, bfloat16 or
 // int8; sums are float32. Results of a row do not depend on the other rows, bit for bit.
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/decode_weights.h"
 #include "infer/loops/part.h"

@@ -1,7 +1,5 @@
 // Decoding of the memory units of Memory Mosaics (nn/arch/mosaic_units.h).
 
-#include <algorithm>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

@@ -1,9 +1,6 @@
 // Decoding of the two contextual memories of Memory Mosaics v2 (nn/arch/mosaic2.h), side by
 // side.
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"

@@ -1,8 +1,5 @@
 // Decoding of an SRU++ layer (nn/arch/srupp.h).
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

@@ -1,9 +1,5 @@
 // Decoding of attention with relative positions (nn/layers/relative_attention.h).
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"

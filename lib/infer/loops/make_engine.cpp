@@ -1,13 +1,8 @@
 #include "infer/loops/make_engine.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "core/error.h"
 #include "infer/decode/paged_rows.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/transformer_engine.h"
-#include "nn/base/upload.h"
 
 namespace infer {
 namespace {

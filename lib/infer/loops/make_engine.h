@@ -4,11 +4,6 @@
 // in tensors with fixed addresses, so each decoding step launches the same operators on the same
 // memory, without synchronisation.
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/packed_model.h"
 #include "model/folder.h"

@@ -2,10 +2,6 @@
 // Attention of one query over a row's pages.
 // Angles by which places turn pairs of channels (nn/layers/positions.h).
 
-#include <cmath>
-#include <cstdint>
-#include <vector>
-
 #include "infer/decode/decode_kernels.h"
 #include "infer/decode/paged_rows.h"
 

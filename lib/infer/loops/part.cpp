@@ -1,7 +1,5 @@
 #include "infer/loops/part.h"
 
-#include "infer/decode/decode_kernels.h"
-
 namespace infer {
 namespace {
 

@@ -2,13 +2,6 @@
 // Part of a layer in LayeredEngine: attention, a recurrence, a feed-forward network.
 // Decoding of a transformer's feed-forward network, and of a single affine map.
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "infer/decode/decode_weights.h"
 #include "infer/decode/paged_rows.h"
 #include "nn/layers/layers.h"

@@ -5,16 +5,8 @@
 
 #include <omp.h>
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "core/error.h"
-#include "infer/decode/packed_model.h"
-#include "infer/decode/paged_rows.h"
 #include "nn/arch/encoder_decoder.h"
 #include "nn/arch/transformer.h"
-#include "nn/base/architecture.h"
 #include "nn/layers/embedding.h"
 
 namespace infer {

@@ -8,10 +8,6 @@
 // inputs of the layers' products are rounded to bfloat16 as in PackedMatrix::multiply_halves().
 // Keys and values are in PagedRows. Results of a row do not depend on the other rows, bit for bit.
 
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/packed_model.h"
 #include "infer/loops/paged_attention.h"

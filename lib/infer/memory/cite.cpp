@@ -1,11 +1,5 @@
 #include "infer/memory/cite.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "task/token_scores.h"
 

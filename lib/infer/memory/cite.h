@@ -1,10 +1,6 @@
 #pragma once
 // Cites the stored contexts that contributed to a token's probability.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "infer/memory/stream_memory.h"
 #include "text/tokenizer/tokenizer.h"

@@ -1,8 +1,5 @@
 #include "infer/memory/mixture.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace infer {
 namespace {
 

@@ -1,8 +1,5 @@
 #include "infer/memory/online.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace infer {
 namespace {
 

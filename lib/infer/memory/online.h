@@ -1,10 +1,6 @@
 #pragma once
 // Online learning of mixture weights from the past tokens of a stream.
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "infer/memory/mixture.h"
 
 namespace infer {

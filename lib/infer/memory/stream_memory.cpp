@@ -1,8 +1,5 @@
 #include "infer/memory/stream_memory.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "nn/base/upload.h"
 #include "nn/memory/joint_loss.h"
 

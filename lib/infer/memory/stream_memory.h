@@ -3,12 +3,6 @@
 // Scores of R targets from all sources, at every point of a grid.
 // Learns the weights of sources from the given beginning of a text: a prompt, or a context.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <vector>
-
 #include "infer/memory/mixture.h"
 #include "infer/memory/online.h"
 #include "infer/sources/memory_plan.h"

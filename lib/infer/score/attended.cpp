@@ -1,8 +1,5 @@
 #include "infer/score/attended.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/rng.h"
 #include "infer/windows/windows.h"
 #include "nn/base/attention_callback.h"

@@ -1,8 +1,6 @@
 #pragma once
 // Average attention weights of the last token of a text.
 
-#include <cstdint>
-
 #include "core/options.h"
 #include "model/model_config.h"
 #include "nn/arch/model.h"

@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "infer/score/text_report.h"
 #include "shard/file.h"
 #include "task/score_pairs.h"

@@ -1,13 +1,6 @@
 #include "infer/score/evaluation.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/error.h"
-#include "infer/score/report.h"
 #include "model/adapter.h"
-#include "nn/base/architecture.h"
 
 namespace infer {
 

@@ -1,12 +1,6 @@
 #pragma once
 // Scores shards with a model and its memories (program eval-ppl).
 
-#include <cstdint>
-#include <functional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "infer/score/part_record.h"
 #include "infer/score/scorer.h"
 #include "infer/score/tune.h"

@@ -1,10 +1,5 @@
 #include "infer/score/gate_fit.h"
 
-#include <algorithm>
-#include <cmath>
-#include <deque>
-#include <numeric>
-
 #include "infer/score/share_fit.h"
 
 namespace infer {

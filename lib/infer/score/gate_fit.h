@@ -2,9 +2,7 @@
 // Fits gates to the scores of sources: the weights that maximise a text's probability.
 // Minimises a smooth function of few variables by L-BFGS.
 
-#include <functional>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace infer {

@@ -1,14 +1,6 @@
 #include "infer/score/part_record.h"
 
-#include <map>
-
-#include "core/error.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/launcher.h"
-#include "core/options.h"
 #include "infer/score/evaluation.h"
-#include "infer/score/report.h"
 
 namespace infer {
 namespace {

@@ -1,11 +1,6 @@
 #pragma once
 // Result of one part of an evaluation, as a file with one JSON line, and the sum of all parts.
 
-#include <array>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/build_info.h"
 #include "core/json.h"
 #include "core/launcher.h"

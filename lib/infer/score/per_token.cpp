@@ -1,11 +1,5 @@
 #include "infer/score/text_report.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "core/build_info.h"
 #include "core/io.h"
 #include "task/token_scores.h"

@@ -1,9 +1,5 @@
 #include "infer/score/report.h"
 
-#include <fmt/format.h>
-
-#include <iterator>
-
 #include "core/build_info.h"
 #include "passages/passage_index.h"
 

@@ -2,11 +2,6 @@
 // Formats results, and the signature that identifies what they depend on.
 // Totals of a scored text and the results computed from them.
 
-#include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "core/hash.h"
 #include "core/json.h"
 #include "infer/sources/memory_plan.h"

@@ -1,12 +1,5 @@
 #include "infer/score/samples.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <optional>
-
-#include "core/error.h"
 #include "infer/score/share_fit.h"
 
 namespace infer {

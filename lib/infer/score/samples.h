@@ -1,9 +1,6 @@
 #pragma once
 // Collects the scores of each source while a text is scored, and fits the weights to them.
 
-#include <cstdint>
-#include <vector>
-
 #include "infer/memory/stream_memory.h"
 #include "infer/score/gate_fit.h"
 #include "infer/sources/grid.h"

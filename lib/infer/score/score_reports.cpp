@@ -1,13 +1,7 @@
 #include "infer/score/score_reports.h"
 
-#include <utility>
-
-#include "core/build_info.h"
-#include "core/error.h"
 #include "core/temporary_file.h"
-#include "infer/score/report.h"
 #include "infer/stores/shared_stores.h"
-#include "ranks/group.h"
 #include "ranks/rank_options.h"
 
 namespace infer {

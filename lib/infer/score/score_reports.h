@@ -3,14 +3,6 @@
 // the retrieval accuracy of datastores.
 // Distributes one evaluation over several processes, each of which scores a part.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"

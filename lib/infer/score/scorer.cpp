@@ -1,16 +1,7 @@
 #include "infer/score/scorer.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <utility>
 
-#include "core/error.h"
-#include "infer/windows/head_rows.h"
-#include "infer/windows/retriever.h"
-#include "infer/windows/windows.h"
 #include "nn/base/upload.h"
 
 namespace infer {

@@ -2,9 +2,6 @@
 // Scores a data set with a model and its memories, window by window (eval-ppl, and validation in
 // train).
 
-#include <cstdint>
-#include <functional>
-
 #include "core/launcher.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/score/report.h"

@@ -1,8 +1,5 @@
 #include "infer/score/share_fit.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace infer {
 namespace {
 

@@ -1,8 +1,7 @@
 #pragma once
 // Fits the weights of a mixture that maximise a text's likelihood, which is concave in them.
 
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace infer {

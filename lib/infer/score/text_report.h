@@ -1,11 +1,6 @@
 #pragma once
 // Reports about the scored tokens of a text, beside its perplexity.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "infer/score/scorer.h"
 #include "shard/dataset.h"

@@ -1,13 +1,7 @@
 #include "infer/score/tune.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
-#include "infer/score/report.h"
 #include "infer/sources/plan_axes.h"
 #include "model/test_temperature.h"
 

@@ -2,14 +2,6 @@
 // Tunes temperatures, thetas and weights on a validation text in one pass of the model; repeats the
 // pass if the optimum lies on the edge of the grid.
 
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "infer/score/samples.h"
 #include "infer/score/scorer.h"
 #include "infer/sources/memory_plan.h"

@@ -1,18 +1,9 @@
 #include "infer/serve/completer.h"
 
-#include <algorithm>
-#include <chrono>
-#include <future>
-#include <iterator>
-#include <map>
-#include <utility>
-
-#include "core/error.h"
 #include "infer/loops/make_engine.h"
 #include "infer/serve/open_job.h"
 #include "infer/serve/request_memory.h"
 #include "model/tokenizer_file.h"
-#include "text/tokenizer/special_text.h"
 
 namespace infer {
 namespace {

@@ -1,14 +1,6 @@
 #pragma once
 // Computes completions for clients, with a model and its memories.
 
-#include <cstdint>
-#include <deque>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 #include "infer/answers/answerer.h"
 #include "infer/decode/pace.h"

@@ -1,11 +1,5 @@
 #include "infer/serve/open_job.h"
 
-#include <algorithm>
-#include <cmath>
-#include <utility>
-
-#include "infer/memory/cite.h"
-
 namespace infer {
 namespace {
 

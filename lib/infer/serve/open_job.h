@@ -1,14 +1,6 @@
 #pragma once
 // The texts of one job: from the generator's and the scorer's results to what its client is told.
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "infer/answers/answer.h"
 #include "infer/generate/generator.h"
 #include "serve/job_queue.h"

@@ -1,12 +1,5 @@
 #include "infer/serve/request_memory.h"
 
-#include <algorithm>
-#include <utility>
-#include <variant>
-#include <vector>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "infer/sources/source.h"
 
 namespace infer {

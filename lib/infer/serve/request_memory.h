@@ -1,8 +1,6 @@
 #pragma once
 // Memory options that a request may change.
 
-#include <string>
-
 #include "infer/sources/memory_options.h"
 
 namespace infer {

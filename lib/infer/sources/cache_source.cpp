@@ -1,9 +1,5 @@
 // The continuous cache: a softmax of theta f.f over the last positions (Grave et al. 2017).
 
-#include <fmt/format.h>
-
-#include <cmath>
-
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"

@@ -1,11 +1,6 @@
 // Local and long memory: positions of the window and before it. They are joined with the head's
 // softmax, or form a distribution of their own.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/units.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"

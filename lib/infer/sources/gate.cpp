@@ -2,13 +2,8 @@
 
 #include "infer/sources/gate.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "infer/sources/share.h"
 #include "infer/sources/source.h"
 

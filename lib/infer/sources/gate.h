@@ -2,11 +2,6 @@
 // Gates: interpolation weights that depend on the token, linear in a few features, with a softmax
 // over the sources (after He et al. 2021, Efficient nearest neighbor language models).
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "infer/windows/head_rows.h"
 #include "nn/base/torch.h"
 

@@ -1,9 +1,7 @@
 #pragma once
 // Tuned parameters of the sources and the points of their grid.
 
-#include <cstddef>
-#include <string>
-#include <vector>
+#include "core/base.h"
 
 namespace infer {
 

@@ -1,12 +1,5 @@
 #include "infer/sources/memory_options.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <iterator>
-
-#include "core/error.h"
-
 namespace infer {
 namespace {
 

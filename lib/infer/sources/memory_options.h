@@ -3,12 +3,7 @@
 // Container of values by type, for data of source kinds among options and in a plan.
 
 #include <any>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
 #include <typeindex>
-#include <vector>
 
 #include "core/options.h"
 #include "infer/sources/share.h"

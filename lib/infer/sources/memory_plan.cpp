@@ -1,15 +1,9 @@
 #include "infer/sources/memory_plan.h"
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
-#include "core/error.h"
-#include "core/hash.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/stores/stores.h"
-#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

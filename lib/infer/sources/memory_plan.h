@@ -1,12 +1,6 @@
 #pragma once
 // Memory options resolved for a model, with files opened.
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "infer/sources/gate.h"
 #include "infer/sources/memory_options.h"
 #include "infer/sources/source.h"

@@ -1,12 +1,7 @@
 // Other models of an ensemble. Each is a distribution of its own, the softmax of a model that reads
 // the same text.
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <cmath>
-#include <deque>
 
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"

@@ -2,13 +2,7 @@
 // context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight
 // depends on the length of the suffix.
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-#include <optional>
 
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"

@@ -1,10 +1,5 @@
 #include "infer/sources/plan_axes.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-
 #include "model/test_temperature.h"
 
 namespace infer {

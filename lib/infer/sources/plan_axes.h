@@ -1,9 +1,6 @@
 #pragma once
 // Tuning parameters common to kinds of sources: steps, and the parameters of the joint softmax.
 
-#include <string>
-#include <vector>
-
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source.h"
 

@@ -1,10 +1,5 @@
 #include "infer/sources/ring_source.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "nn/memory/memory_block.h"
-
 namespace infer {
 namespace {
 

@@ -1,9 +1,6 @@
 #pragma once
 // Sources over the stream's own positions: those of the window, and a ring of earlier ones.
 
-#include <optional>
-#include <vector>
-
 #include "infer/sources/source.h"
 #include "nn/memory/entry_ring.h"
 

@@ -1,11 +1,7 @@
 #include "infer/sources/share.h"
 
-#include <fmt/format.h>
-
 #include <charconv>
-#include <cmath>
 
-#include "core/error.h"
 #include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 

@@ -4,10 +4,6 @@
 // and log-weight.
 
 #include <initializer_list>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "core/options.h"
 #include "nn/base/torch.h"

@@ -8,17 +8,6 @@
 // token's probability. To add a kind, write one file that defines a SourceKind and add a line to
 // source_kinds().
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <type_traits>
-#include <utility>
-#include <variant>
-#include <vector>
-
 #include "core/options.h"
 #include "infer/sources/grid.h"
 #include "infer/sources/share.h"

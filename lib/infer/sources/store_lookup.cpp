@@ -1,8 +1,5 @@
 #include "infer/sources/store_lookup.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/stores/stores.h"
 
 namespace infer {

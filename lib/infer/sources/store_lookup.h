@@ -3,10 +3,6 @@
 // weight is too small; or by following pointers. If enough of the last neighbours were right, the
 // rows after them are the next neighbours (Alon et al. 2022, RetoMaton: pointers without clusters).
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "infer/sources/memory_plan.h"
 #include "infer/stores/neighbours.h"
 

@@ -1,14 +1,10 @@
 // Datastores. Their nearest entries are joined with the head's softmax (TRIME), form a distribution
 // of their own (kNN-LM), or both, with one search.
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
 #include <future>
 
-#include "core/error.h"
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"

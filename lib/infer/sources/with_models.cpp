@@ -1,11 +1,6 @@
 #include "infer/sources/with_models.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-#include "infer/sources/memory_options.h"
 #include "infer/windows/window_plan.h"
-#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

@@ -1,11 +1,6 @@
 #pragma once
 // Further models in a mixture. Each contributes its softmax, given the text within its own windows.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
-
 #include "infer/sources/memory_options.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/window_options.h"

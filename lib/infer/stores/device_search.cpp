@@ -1,11 +1,5 @@
 #include "infer/stores/device_search.h"
 
-#include <algorithm>
-#include <bit>
-#include <limits>
-#include <memory>
-#include <tuple>
-
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
 

@@ -7,10 +7,6 @@
 // number, so that ties have a defined order. All operations are LibTorch operators, and the host
 // waits once, for the result.
 
-#include <cstdint>
-#include <functional>
-#include <span>
-
 #include "nn/base/torch.h"
 #include "store/datastore.h"
 #include "store/exact_search.h"

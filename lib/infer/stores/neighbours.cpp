@@ -1,10 +1,5 @@
 #include "infer/stores/neighbours.h"
 
-#include <limits>
-#include <vector>
-
-#include "nn/base/memory_rule.h"
-
 namespace infer {
 namespace {
 

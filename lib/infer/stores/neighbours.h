@@ -1,9 +1,6 @@
 #pragma once
 // Neighbours retrieved from datastores for queries, and their probability mass.
 
-#include <cstdint>
-#include <span>
-
 #include "nn/memory/memory_block.h"
 
 namespace infer {

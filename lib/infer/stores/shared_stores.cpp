@@ -1,14 +1,5 @@
 #include "infer/stores/shared_stores.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <mutex>
-
-#include "core/error.h"
-#include "core/json.h"
-
 namespace infer {
 namespace {
 

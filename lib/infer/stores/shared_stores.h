@@ -1,10 +1,6 @@
 #pragma once
 // Datastores distributed over ranks: each rank opens some stores and searches them for all ranks.
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "infer/stores/stores.h"
 #include "ranks/group.h"
 

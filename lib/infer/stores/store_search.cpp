@@ -1,12 +1,7 @@
 #include "infer/stores/store_search.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "infer/stores/device_search.h"
-#include "infer/windows/window_plan.h"
 #include "model/adapter.h"
 #include "nn/base/cuda.h"
 #include "text/formats/tokenizer_json.h"

@@ -2,11 +2,6 @@
 // Finds the nearest entries of a datastore for a context (store search).
 // Computes the key of a context as a datastore built from a text would contain it.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "core/options.h"
 #include "infer/windows/window_plan.h"

@@ -1,14 +1,7 @@
 #include "infer/stores/stores.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <limits>
-
-#include "core/error.h"
 #include "infer/stores/device_search.h"
 #include "nn/base/cuda.h"
-#include "store/datastore.h"
 
 namespace infer {
 namespace {

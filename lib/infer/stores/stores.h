@@ -1,12 +1,6 @@
 #pragma once
 // Several datastores searched together.
 
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "infer/stores/neighbours.h"
 #include "model/folder.h"
 #include "nn/base/torch.h"

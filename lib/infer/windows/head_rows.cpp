@@ -1,8 +1,5 @@
 #include "infer/windows/head_rows.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "infer/windows/confidence_kernels.h"
 #include "nn/base/cuda.h"
 

@@ -1,9 +1,6 @@
 #pragma once
 // Scores that the model's own head gives to the rows of a window.
 
-#include <string>
-#include <vector>
-
 #include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 

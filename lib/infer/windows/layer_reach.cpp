@@ -1,9 +1,5 @@
 #include "infer/windows/layer_reach.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace infer {
 namespace {
 

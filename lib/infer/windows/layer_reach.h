@@ -1,10 +1,6 @@
 #pragma once
 // Options that change how far a model's layers look back at test time.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 #include "nn/arch/model.h"
 

@@ -1,13 +1,8 @@
 #include "infer/windows/pairs.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "infer/windows/windows.h"
-#include "nn/base/architecture.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 namespace {

@@ -1,9 +1,6 @@
 #pragma once
 // Converts shards of pairs, source and target, to batches for a model that reads a source.
 
-#include <cstdint>
-#include <vector>
-
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
 #include "nn/base/batch.h"

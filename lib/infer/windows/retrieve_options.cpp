@@ -1,8 +1,5 @@
 #include "infer/windows/retrieve_options.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "infer/windows/window_plan.h"
 #include "passages/passage_index.h"
 

@@ -1,8 +1,5 @@
 #include "infer/windows/retriever.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace infer {
 namespace {
 

@@ -2,10 +2,6 @@
 // Retrieves passages similar to the end of a text.
 // Prepends retrieved passages to windows.
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "core/json.h"
 #include "infer/windows/retrieve_options.h"
 #include "infer/windows/windows.h"

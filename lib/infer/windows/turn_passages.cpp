@@ -1,13 +1,7 @@
 #include "infer/windows/turn_passages.h"
 
-#include <ctime>
 #include <initializer_list>
-#include <memory>
-#include <string_view>
-#include <vector>
 
-#include "core/error.h"
-#include "core/io.h"
 #include "infer/windows/retriever.h"
 
 namespace infer {

@@ -1,10 +1,6 @@
 #pragma once
 // Retrieved passages in the last turn of a conversation (--chat with --retrieve).
 
-#include <cstdint>
-#include <set>
-#include <string>
-
 #include "core/json.h"
 #include "core/options.h"
 #include "infer/windows/retrieve_options.h"

@@ -1,10 +1,5 @@
 #include "infer/windows/window_options.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "core/error.h"
-
 namespace infer {
 
 const std::vector<Protocol>& protocols() {

@@ -2,11 +2,6 @@
 // Options of scoring: windows over the stream.
 // Evaluation protocols of other programs: layout of windows, and counting of tokens (--protocol).
 
-#include <cstdint>
-#include <set>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 
 namespace infer {

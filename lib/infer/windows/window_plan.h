@@ -2,10 +2,6 @@
 // Window options resolved for a model and a text.
 // Opens the tokenizer of a model that reads texts, and selects the BOS token of a text (--bos).
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "core/json.h"
 #include "infer/windows/retrieve_options.h"
 #include "infer/windows/window_options.h"

@@ -1,8 +1,5 @@
 #include "infer/windows/windows.h"
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "infer/windows/pairs.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"

@@ -2,11 +2,6 @@
 // Positions of the windows of a data set, their tokens as batches, and their scored rows.
 // Groups windows into batches, and into parts that can be scored by separate processes.
 
-#include <cstdint>
-#include <deque>
-#include <optional>
-#include <vector>
-
 #include "infer/windows/window_plan.h"
 #include "nn/arch/model.h"
 #include "shard/dataset.h"

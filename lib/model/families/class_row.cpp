@@ -1,9 +1,5 @@
 #include "model/families/class_row.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace model {
 namespace {
 

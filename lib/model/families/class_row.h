@@ -3,12 +3,6 @@
 // keys of config.json, and the keys that it ignores. A folder is read by these rows. A model is
 // written as a family only if its config.json, read by them, gives the model back: see unlike().
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/json.h"
 
 namespace model {

@@ -1,10 +1,5 @@
 #include "model/families/config_keys.h"
 
-#include <algorithm>
-#include <array>
-
-#include "core/error.h"
-
 namespace model {
 namespace {
 

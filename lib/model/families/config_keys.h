@@ -2,12 +2,6 @@
 // Reads keys of a transformers config.json, with defaults for absent or null keys.
 // "layer_types" of a transformers config.json: layers with sliding-window or full attention.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 
 namespace model {

@@ -1,11 +1,6 @@
 // Relatives of Llama whose feed-forward networks are experts in every layer: Mixtral, Qwen 3 MoE
 // and OLMoE. Keys that only training reads (load-balancing loss, router noise) are ignored.
 
-#include <fmt/format.h>
-
-#include <string>
-#include <vector>
-
 #include "model/families/gated_family.h"
 
 namespace model {

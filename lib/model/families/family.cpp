@@ -2,11 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
-#include "model/families/config_keys.h"
 #include "nn/layers/positions.h"
 
 namespace model {

@@ -1,6 +1,5 @@
 #include "model/families/gated_family.h"
 
-#include "model/families/config_keys.h"
 #include "model/families/rope_keys.h"
 
 namespace model {

@@ -2,11 +2,6 @@
 // Common part of Llama's and Gemma's families: RMS norms, rotary embeddings, gated MLPs,
 // grouped-query attention.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 #include "model/families/class_row.h"
 #include "model/families/config_keys.h"

@@ -2,9 +2,6 @@
 // root of the width. Gemma 2 and 3 have norms before and after each sub-layer and windows in some
 // layers. Gemma 2 caps scores. Gemma 3 normalises queries and keys and has two rotary bases.
 
-#include <algorithm>
-#include <cmath>
-
 #include "model/families/gated_family.h"
 
 namespace model {

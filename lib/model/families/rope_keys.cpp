@@ -1,10 +1,5 @@
 #include "model/families/rope_keys.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
-#include "model/families/config_keys.h"
 #include "nn/layers/positions.h"
 
 namespace model {

@@ -1,13 +1,5 @@
 #include "model/gguf/gguf_blocks.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstring>
-
 namespace model {
 namespace {
 

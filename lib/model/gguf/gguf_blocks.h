@@ -2,11 +2,7 @@
 // Tensor types of GGUF files: blocks of numbers with common scales, and their conversion to
 // float32. Layouts: https://github.com/ggml-org/ggml/blob/master/src/ggml-common.h
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace model {
 

@@ -1,17 +1,9 @@
 #include "model/gguf/gguf_file.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <limits>
-#include <utility>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace model {

@@ -12,15 +12,6 @@
 //
 // https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/mapped_file.h"
 #include "model/gguf/gguf_blocks.h"
 

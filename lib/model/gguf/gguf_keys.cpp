@@ -1,12 +1,6 @@
 #include "model/gguf/gguf_keys.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <numbers>
-#include <type_traits>
-
-#include "core/error.h"
 
 namespace model {
 namespace {

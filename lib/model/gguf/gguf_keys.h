@@ -3,14 +3,6 @@
 // gguf_model.h and gguf_tokenizer.h.
 // Writes GGUF files of version 3 sequentially (layout: gguf_file.h).
 
-#include <cstdint>
-#include <functional>
-#include <span>
-#include <string>
-#include <utility>
-#include <variant>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "model/gguf/gguf_blocks.h"

@@ -2,14 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <numbers>
-#include <set>
-#include <string_view>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "model/gguf/gguf_names.h"
 

@@ -2,11 +2,6 @@
 // Converts a llama.cpp GGUF file to a transformers family: config.json, and weights with the
 // family's names and layout.
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "model/gguf/gguf_file.h"
 

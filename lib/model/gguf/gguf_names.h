@@ -1,8 +1,7 @@
 #pragma once
 // llama.cpp architectures that correspond to transformers families, and the tensor names of both.
 
-#include <array>
-#include <string_view>
+#include "core/base.h"
 
 namespace model {
 

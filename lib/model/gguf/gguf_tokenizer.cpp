@@ -2,12 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
-#include <unordered_map>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "core/plain_text.h"
 #include "text/formats/sentencepiece.h"
 #include "text/tokenizer/split.h"

@@ -1,9 +1,6 @@
 #pragma once
 // Converts the tokenizer in a GGUF file's metadata to a tokenizer.json.
 
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "model/gguf/gguf_file.h"
 

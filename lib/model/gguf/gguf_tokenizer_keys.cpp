@@ -1,11 +1,5 @@
 // Converts a tokenizer.json into the metadata of a GGUF file.
 
-#include <algorithm>
-#include <set>
-#include <unordered_map>
-#include <utility>
-
-#include "core/error.h"
 #include "model/gguf/gguf_keys.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "text/formats/tokenizer_json.h"

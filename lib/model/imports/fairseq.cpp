@@ -3,9 +3,6 @@
 // before each sub-layer. Positions begin at 2, after the padding's. Sinusoidal tables become
 // learned ones.
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "model/imports/import_map.h"
 #include "nn/layers/positions.h"
 

@@ -2,11 +2,8 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <charconv>
 
-#include "core/error.h"
-#include "core/options.h"
 #include "core/plain_text.h"
 
 namespace model {

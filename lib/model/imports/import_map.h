@@ -2,13 +2,6 @@
 // Checkpoints of other training programs: one map for each program, from its options and names to
 // Tessera's.
 
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/json.h"
 #include "model/pickle/torch_file.h"
 #include "nn/base/model_options.h"

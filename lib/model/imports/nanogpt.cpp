@@ -1,7 +1,6 @@
 // The checkpoint ckpt.pt of nanoGPT and of nanoMosaics: {"model": weights by name, "model_args":
 // options, "iter_num": steps, ...}.
 
-#include "core/error.h"
 #include "model/imports/import_map.h"
 
 namespace model {

@@ -6,7 +6,6 @@
 // crit.out_projs.I, crit.cluster_weight (slots, width of band 0), crit.cluster_bias. The last slot
 // belongs to the first band of rarer tokens. With div_val 1 all tokens are in one table.
 
-#include "core/error.h"
 #include "model/imports/import_map.h"
 #include "model/pickle/pickle_value.h"
 #include "nn/base/runtime.h"

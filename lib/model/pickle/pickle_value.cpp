@@ -1,9 +1,5 @@
 #include "model/pickle/pickle_value.h"
 
-#include <bit>
-
-#include "core/error.h"
-
 namespace model {
 namespace {
 

@@ -4,13 +4,7 @@
 // Decodes NumPy scalars in a pickle, which trainers store among their settings.
 // Access to pickled objects: the class by name and the attributes; includes torch modules.
 
-#include <cstdint>
-#include <deque>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace model {
 

@@ -1,11 +1,5 @@
 #include "model/pickle/torch_file.h"
 
-#include <algorithm>
-#include <array>
-#include <span>
-#include <string_view>
-
-#include "core/error.h"
 #include "model/pickle/unpickle.h"
 
 namespace model {

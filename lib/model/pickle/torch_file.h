@@ -8,12 +8,6 @@
 // A zip archive with uncompressed files, as torch.save writes it (format: PKWARE's APPNOTE, with
 // the 64-bit extension).
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "model/pickle/pickle_value.h"
 #include "nn/base/torch.h"

@@ -1,14 +1,5 @@
 #include "model/pickle/unpickle.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstring>
-#include <span>
-#include <unordered_map>
-
-#include "core/error.h"
-#include "model/pickle/pickle_value.h"
-
 namespace model {
 namespace {
 

@@ -2,8 +2,6 @@
 // Reads Python pickles, protocols 2 to 5, as data (pickletools documents the opcodes). Executes
 // nothing and supports no class but OrderedDict, which becomes a dict.
 
-#include <cstdint>
-
 #include "core/io.h"
 #include "model/pickle/pickle_value.h"
 

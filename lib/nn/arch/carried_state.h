@@ -1,8 +1,6 @@
 #pragma once
 // Computes from a model's options how much state it carries from call to call.
 
-#include <cstdint>
-
 #include "nn/base/model_options.h"
 
 namespace nn {

@@ -1,7 +1,5 @@
 #include "nn/arch/encoder_decoder.h"
 
-#include <algorithm>
-
 #include "nn/base/upload.h"
 
 namespace nn {

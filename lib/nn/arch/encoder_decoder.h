@@ -3,9 +3,6 @@
 // source and a decoder generates the target.
 // Encoder of an encoder-decoder, with attention in both directions.
 
-#include <memory>
-#include <vector>
-
 #include "nn/arch/transformer.h"
 #include "nn/base/model_options.h"
 #include "nn/layers/block_stack.h"

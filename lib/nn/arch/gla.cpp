@@ -1,12 +1,8 @@
 #include "nn/arch/gla.h"
 
-#include <cmath>
-
-#include "core/error.h"
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layer_memory.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {

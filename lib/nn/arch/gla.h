@@ -3,10 +3,6 @@
 // Mixers of gated linear attention: recurrences whose state is a matrix for each head. Keys are
 // half as wide as values.
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"

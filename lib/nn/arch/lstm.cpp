@@ -1,9 +1,5 @@
 #include "nn/arch/lstm.h"
 
-#include <string>
-#include <tuple>
-
-#include "core/error.h"
 #include "nn/base/upload.h"
 #include "nn/layers/embedding.h"
 

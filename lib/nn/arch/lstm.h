@@ -1,9 +1,6 @@
 #pragma once
 // Long short-term memory (Hochreiter & Schmidhuber 1997), as in torch.nn.LSTM.
 
-#include <memory>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"

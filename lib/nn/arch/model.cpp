@@ -1,11 +1,6 @@
 #include "nn/arch/model.h"
 
-#include <cmath>
-#include <set>
-
-#include "core/error.h"
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
 #include "nn/heads/adaptive_head.h"
 #include "nn/heads/plain_head.h"
 #include "nn/layers/embedding.h"

@@ -1,8 +1,6 @@
 #pragma once
 // A language model: an architecture with its head, created from options.
 
-#include <memory>
-
 #include "nn/base/architecture.h"
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"

@@ -1,11 +1,5 @@
 #include "nn/arch/mosaic.h"
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <string>
-
-#include "nn/arch/mosaic_units.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"

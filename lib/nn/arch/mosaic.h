@@ -2,9 +2,6 @@
 // Memory Mosaics (Zhang et al. 2024, arXiv 2405.06394): blocks of contextual and persistent memory
 // units, without queries and positions.
 
-#include <memory>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/architecture.h"

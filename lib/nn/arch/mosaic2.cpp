@@ -1,11 +1,6 @@
 #include "nn/arch/mosaic2.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-#include "nn/arch/mosaic_units.h"
 #include "nn/base/upload.h"
-#include "nn/layers/attention.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/embedding.h"
 #include "nn/layers/option_checks.h"

@@ -1,9 +1,5 @@
 #include "nn/arch/mosaic_units.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"
 #include "nn/ops/leaky.h"

@@ -4,8 +4,6 @@
 // Rearranges a batch for Memory Mosaics: each row's real tokens come first, and each completes a
 // pair with its predecessor.
 
-#include <string>
-
 #include "nn/base/architecture.h"
 #include "nn/base/attention_callback.h"
 #include "nn/base/model_options.h"

@@ -1,7 +1,6 @@
 // Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and its
 // options in model_options.h.
 
-#include "core/error.h"
 #include "nn/arch/encoder_decoder.h"
 #include "nn/arch/gla.h"
 #include "nn/arch/lstm.h"

@@ -1,12 +1,7 @@
 #include "nn/arch/srupp.h"
 
-#include <cmath>
-#include <string>
-
-#include "core/error.h"
 #include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layer_memory.h"
 
 namespace nn {
 namespace {

@@ -1,10 +1,6 @@
 #pragma once
 // SRU++ (Lei 2021): a simple recurrent unit whose gates come from attention.
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/kv_cache.h"

@@ -1,9 +1,6 @@
 #include "nn/arch/transformer.h"
 
-#include <optional>
-
 #include "nn/base/upload.h"
-#include "nn/layers/ngram_memory.h"
 
 namespace nn {
 

@@ -2,10 +2,6 @@
 // Decoder-only transformer, with shapes from GPT-2's to fairseq's.
 // Common base of the transformer and of the decoder of an encoder-decoder.
 
-#include <memory>
-#include <utility>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/base/attention_callback.h"

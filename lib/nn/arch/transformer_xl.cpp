@@ -1,13 +1,8 @@
 #include "nn/arch/transformer_xl.h"
 
-#include <algorithm>
-#include <bit>
-#include <string>
-
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layer_memory.h"
 #include "nn/layers/option_checks.h"
 
 namespace nn {

@@ -2,11 +2,6 @@
 // Transformer-XL (Dai et al. 2019): layers attend to their own past inputs with relative positions;
 // each layer has its own memory length (Rae & Razavi 2020).
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <vector>
-
 #include "nn/arch/carried_state.h"
 #include "nn/base/architecture.h"
 #include "nn/layers/block.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/ranges.h>
 
-#include "core/error.h"
-
 namespace nn {
 namespace {
 

@@ -3,13 +3,6 @@
 // Computes log-probabilities from hidden vectors, one block of rows at a time.
 // Facts about an architecture that the programs need before they construct it.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "nn/base/batch.h"
 #include "nn/base/model_options.h"
 #include "nn/base/state.h"

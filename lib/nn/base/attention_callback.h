@@ -1,8 +1,7 @@
 #pragma once
 // Callback that receives attention weights during forward.
 
-#include <functional>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

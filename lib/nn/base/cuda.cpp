@@ -4,11 +4,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
-
 #include "core/build_info.h"
-#include "core/error.h"
 
 namespace nn {
 namespace {

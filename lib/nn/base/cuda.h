@@ -3,11 +3,7 @@
 // Products of float32 numbers with the tensor cores of NVIDIA GPUs, which round factors to TF32: 8
 // bits of exponent and 10 of mantissa.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 #include "nn/kernels/cuda_kernels.h"
 

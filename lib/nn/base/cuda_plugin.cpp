@@ -13,10 +13,9 @@
 #include <cuda_runtime.h>
 
 #include <exception>
-#include <memory>
 #include <mutex>
-#include <optional>
 
+#include "core/base.h"
 #include "nn/kernels/cuda_kernels.h"
 
 namespace {

@@ -1,8 +1,6 @@
 #include "nn/base/fixed_sequence.h"
 
-#include <algorithm>
 #include <exception>
-#include <string>
 
 #include "nn/base/runtime.h"
 

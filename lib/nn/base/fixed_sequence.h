@@ -1,10 +1,6 @@
 #pragma once
 // Records a repeated sequence of operators once and replays it (a CUDA graph).
 
-#include <functional>
-#include <memory>
-#include <string>
-
 #include "core/options.h"
 #include "nn/base/cuda.h"
 #include "nn/base/torch.h"

@@ -1,7 +1,5 @@
 #include "nn/base/memory_rule.h"
 
-#include "core/error.h"
-
 namespace nn {
 
 Entries Entries::of(const torch::Tensor& g, const Batch& batch) {

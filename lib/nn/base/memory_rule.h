@@ -1,10 +1,7 @@
 #pragma once
 // Memories: entries (key, label) that add probability mass to tokens, and the visibility rules.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/batch.h"
 #include "nn/base/torch.h"
 #include "nn/kernels/visibility_rule.h"

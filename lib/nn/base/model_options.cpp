@@ -1,7 +1,5 @@
 #include "nn/base/model_options.h"
 
-#include <algorithm>
-
 #include "nn/base/architecture.h"
 
 namespace nn {

@@ -1,10 +1,6 @@
 #pragma once
 // All options that define a model's function: stored in config.json, offered as flags by train.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "core/options.h"
 
 namespace nn {

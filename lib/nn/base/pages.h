@@ -2,8 +2,7 @@
 // Pages of tensors: what the system may drop of a mapped file, what it should read, and which
 // memory it should give in huge pages.
 
-#include <span>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

@@ -5,9 +5,7 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <memory>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

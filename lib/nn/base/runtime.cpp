@@ -6,10 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
-#include <optional>
 
 #include "core/build_info.h"
-#include "core/error.h"
 #include "nn/base/cuda.h"
 
 namespace nn {

@@ -4,11 +4,6 @@
 // Compares the LibTorch version of the build with the loaded one.
 // Distinguishes memory exhaustion from inconsistent tensors: LibTorch throws c10::Error for both.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-
 #include "core/options.h"
 #include "nn/base/torch.h"
 

@@ -3,10 +3,7 @@
 // rings, pending values.
 // A State whose tensors keep their memory addresses.
 
-#include <map>
-#include <set>
-#include <string>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

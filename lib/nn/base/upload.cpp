@@ -2,9 +2,6 @@
 
 #include <c10/core/StreamGuard.h>
 
-#include <algorithm>
-#include <stdexcept>
-
 namespace nn {
 namespace {
 

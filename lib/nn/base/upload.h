@@ -5,13 +5,7 @@
 
 #include <c10/core/Event.h>
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

@@ -1,8 +1,5 @@
 #include "nn/heads/adaptive_head.h"
 
-#include <algorithm>
-#include <string>
-
 #include "nn/base/upload.h"
 #include "nn/layers/layers.h"
 #include "nn/ops/softmax_rows.h"

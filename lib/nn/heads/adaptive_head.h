@@ -3,9 +3,6 @@
 // tokens and one slot for each band of rarer tokens; the second level contains the tokens of a
 // band.
 
-#include <memory>
-#include <vector>
-
 #include "nn/base/architecture.h"
 #include "nn/layers/embedding.h"
 

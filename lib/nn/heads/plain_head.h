@@ -2,8 +2,6 @@
 // A softmax over the whole vocabulary: logits = f W^T, + b.
 // A softmax over the whole vocabulary with bounded scores: cap tanh(f W^T / cap) (Gemma 2).
 
-#include <memory>
-
 #include "nn/base/architecture.h"
 #include "nn/layers/embedding.h"
 

@@ -2,9 +2,6 @@
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
 #include "nn/ops/tiled_attend.h"

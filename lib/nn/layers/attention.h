@@ -2,10 +2,6 @@
 // Causal multi-head self-attention: the plain reference for faster implementations.
 // Sliding-window attention over long rows, without a mask quadratic in their length.
 
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "nn/base/attention_callback.h"
 #include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"

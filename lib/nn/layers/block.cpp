@@ -1,6 +1,5 @@
 #include "nn/layers/block.h"
 
-#include "core/error.h"
 #include "nn/ops/tiled_attend.h"
 
 namespace nn {

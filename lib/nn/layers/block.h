@@ -3,9 +3,6 @@
 // network, each with a residual connection.
 // Cross-attention of a decoder over an encoder's output.
 
-#include <memory>
-#include <string>
-
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 #include "nn/layers/attention.h"

@@ -1,12 +1,5 @@
 #include "nn/layers/block_stack.h"
 
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <numeric>
-#include <string>
-#include <tuple>
-
 #include "nn/base/upload.h"
 #include "nn/layers/option_checks.h"
 #include "nn/ops/recomputed.h"

@@ -13,12 +13,6 @@
 // Each expert is a FeedForward. The gradient reaches the router through w, and the chosen experts;
 // the gradients of the others are zero. There is no load-balancing loss.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <utility>
-#include <vector>
-
 #include "nn/base/model_options.h"
 #include "nn/base/recomputing.h"
 #include "nn/base/torch.h"

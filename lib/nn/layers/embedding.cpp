@@ -1,10 +1,5 @@
 #include "nn/layers/embedding.h"
 
-#include <algorithm>
-#include <cmath>
-#include <string>
-
-#include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/layers/layers.h"
 

@@ -1,10 +1,6 @@
 #pragma once
 // Token embeddings: plain, or adaptive (Baevski & Auli 2019, section 3).
 
-#include <cstdint>
-#include <memory>
-#include <vector>
-
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 

@@ -1,9 +1,5 @@
 #include "nn/layers/kv_cache.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace nn {
 namespace {
 

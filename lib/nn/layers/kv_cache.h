@@ -14,11 +14,6 @@
 // of tokens, so that each call launches the same operators.
 // Interface of architectures that decode on a device with fixed operators in each step.
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "nn/base/architecture.h"
 #include "nn/base/batch.h"
 #include "nn/base/state.h"

@@ -1,11 +1,7 @@
 #include "nn/layers/layer_memory.h"
 
-#include <algorithm>
-#include <map>
-#include <optional>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/units.h"
 #include "nn/base/upload.h"
 

@@ -1,9 +1,6 @@
 #include "nn/layers/layers.h"
 
-#include <cmath>
 #include <cstdlib>
-
-#include "core/error.h"
 
 namespace nn {
 namespace {

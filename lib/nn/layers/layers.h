@@ -3,11 +3,6 @@
 // Initialisation of parameters.
 // The second sub-layer of a block, which processes each token independently.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 

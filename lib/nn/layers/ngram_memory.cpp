@@ -1,9 +1,5 @@
 #include "nn/layers/ngram_memory.h"
 
-#include <bit>
-#include <cmath>
-#include <vector>
-
 #include "nn/base/pages.h"
 #include "nn/base/upload.h"
 #include "nn/ops/gathered_sum.h"

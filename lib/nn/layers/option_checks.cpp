@@ -1,9 +1,5 @@
 #include "nn/layers/option_checks.h"
 
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace nn {
 
 using core::Code;

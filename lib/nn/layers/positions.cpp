@@ -1,10 +1,5 @@
 #include "nn/layers/positions.h"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-
-#include "core/error.h"
 #include "nn/base/upload.h"
 
 namespace nn {

@@ -1,10 +1,6 @@
 #pragma once
 // Positional encodings of transformers.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 

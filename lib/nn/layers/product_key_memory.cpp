@@ -1,9 +1,5 @@
 #include "nn/layers/product_key_memory.h"
 
-#include <cmath>
-#include <tuple>
-#include <utility>
-
 #include "nn/ops/gathered_sum.h"
 
 namespace nn {

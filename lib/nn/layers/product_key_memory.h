@@ -15,9 +15,6 @@
 //
 // Each head has its own keys. All heads share the values; layers with a common pool share them too.
 
-#include <cstdint>
-#include <memory>
-
 #include "nn/base/torch.h"
 #include "nn/layers/layers.h"
 

@@ -2,9 +2,6 @@
 
 #include <ATen/ops/scaled_dot_product_attention.h>
 
-#include <cmath>
-
-#include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
 #include "nn/layers/attention.h"

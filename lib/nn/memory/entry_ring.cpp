@@ -1,10 +1,5 @@
 #include "nn/memory/entry_ring.h"
 
-#include <algorithm>
-#include <string>
-
-#include "core/error.h"
-
 namespace nn {
 namespace {
 

@@ -2,10 +2,6 @@
 // Ring buffer of the last steps of streams, as memory entries.
 // The last segments of continuing rows, as memory entries.
 
-#include <cstdint>
-#include <limits>
-#include <vector>
-
 #include "nn/base/batch.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/state.h"

@@ -1,11 +1,5 @@
 #include "nn/memory/joint_loss.h"
 
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <optional>
-
-#include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/memory/memory_block.h"
 

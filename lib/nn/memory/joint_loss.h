@@ -2,8 +2,6 @@
 // Joint loss of a vocabulary and memories, computed in blocks together with its gradient.
 // Distillation loss: a model learns a teacher's distribution beside the target token.
 
-#include <vector>
-
 #include "nn/base/architecture.h"
 #include "nn/base/batch.h"
 #include "nn/base/memory_rule.h"

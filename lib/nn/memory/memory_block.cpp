@@ -1,9 +1,5 @@
 #include "nn/memory/memory_block.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "core/error.h"
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
 #include "nn/ops/entry_products.h"

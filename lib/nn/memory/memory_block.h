@@ -2,10 +2,6 @@
 // Log-masses that memories add to a block of queries, with the backward pass.
 // Prepares places and a rule for the kernels that compute visibility.
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
 #include "nn/base/memory_rule.h"
 #include "nn/base/torch.h"
 #include "nn/kernels/memory_kernels.h"

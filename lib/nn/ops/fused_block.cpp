@@ -2,11 +2,7 @@
 
 #include <ATen/autocast_mode.h>
 
-#include <array>
-#include <numeric>
-
 #include "nn/base/cuda.h"
-#include "nn/kernels/fused_block_kernels.h"
 
 namespace nn {
 namespace {

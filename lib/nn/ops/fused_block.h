@@ -1,8 +1,6 @@
 #pragma once
 // A complete pre-norm transformer block as one autograd function on the CPU.
 
-#include <cstdint>
-
 #include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 #include "nn/kernels/fused_block_kernels.h"

@@ -1,7 +1,5 @@
 #include "nn/ops/gated_keys.h"
 
-#include <algorithm>
-
 #include "nn/base/cuda.h"
 #include "nn/kernels/gated_keys_kernels.h"
 #include "nn/kernels/leaky_kernels.h"

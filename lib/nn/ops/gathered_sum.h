@@ -3,9 +3,7 @@
 // Gradients of tables of which a step reads few rows: torch's sparse tensors, of the table's shape,
 // with one sparse dimension.
 
-#include <cstdint>
-#include <vector>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

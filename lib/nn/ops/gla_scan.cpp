@@ -3,8 +3,6 @@
 #include <ATen/ops/linalg_solve_triangular.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
-#include <vector>
-
 #include "nn/base/cuda.h"
 #include "nn/kernels/delta_scan_kernels.h"
 #include "nn/kernels/gla_scan_kernels.h"

@@ -2,13 +2,7 @@
 
 #include <ATen/Context.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <mutex>
-#include <optional>
-#include <utility>
-
-#include "nn/base/recomputing.h"
 
 namespace nn {
 namespace {

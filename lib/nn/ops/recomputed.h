@@ -2,10 +2,6 @@
 // Recomputes a function in the backward pass, so that its intermediate results are not stored (Chen
 // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 
-#include <functional>
-#include <memory>
-#include <vector>
-
 #include "nn/base/recomputing.h"
 #include "nn/base/torch.h"
 

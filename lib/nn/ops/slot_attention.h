@@ -3,8 +3,7 @@
 // Contextual memories of bounded size, for all heads of all rows; bounded_slots_kernels.h describes
 // one head.
 
-#include <cstdint>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

@@ -1,7 +1,5 @@
 #include "nn/ops/swish_convolution.h"
 
-#include <vector>
-
 #include "nn/base/cuda.h"
 #include "nn/kernels/swish_convolution_kernels.h"
 

@@ -2,8 +2,7 @@
 // Tiled attention on the CPU, with optional dropout of attention weights.
 // Attention with relative positions in blocks of queries, without (T, S) scores in memory.
 
-#include <cstdint>
-
+#include "core/base.h"
 #include "nn/base/torch.h"
 
 namespace nn {

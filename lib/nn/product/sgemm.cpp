@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 
 #include "nn/product/sgemm_kernels.h"
 

@@ -1,8 +1,5 @@
 #include "text/chat/chat_template.h"
 
-#include <utility>
-
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/json_line.h"

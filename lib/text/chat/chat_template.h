@@ -4,13 +4,7 @@
 // transformers use (tessera-chat(7)). Templates are untrusted, so their time and memory are
 // bounded.
 
-#include <cstddef>
 #include <ctime>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "core/hash.h"
 #include "core/json.h"

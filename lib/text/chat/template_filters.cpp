@@ -1,14 +1,4 @@
-#include <fmt/format.h>
-#include <compare>
-
-#include <algorithm>
-#include <bit>
 #include <charconv>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <optional>
-#include <set>
 
 #include "text/chat/template_run.h"
 #include "text/chat/template_text.h"

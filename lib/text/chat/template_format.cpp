@@ -1,12 +1,6 @@
 // Formats texts as Python's % operator and str.format() do.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <cstdio>
-#include <map>
-#include <optional>
 
 #include "text/chat/template_run.h"
 #include "text/chat/template_text.h"

@@ -1,9 +1,7 @@
 #include "text/chat/template_lexer.h"
 
-#include <algorithm>
 #include <cctype>
 
-#include "core/error.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

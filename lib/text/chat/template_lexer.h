@@ -1,9 +1,7 @@
 #pragma once
 // Splits a chat template into tokens: text between tags, and the tokens inside tags.
 
-#include <cstdint>
-#include <string>
-#include <vector>
+#include "core/base.h"
 
 namespace text::chat {
 

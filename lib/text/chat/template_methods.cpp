@@ -1,9 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 

@@ -1,10 +1,3 @@
-#include <fmt/format.h>
-#include <compare>
-
-#include <algorithm>
-#include <array>
-#include <cmath>
-
 #include "text/chat/template_run.h"
 #include "text/chat/template_text.h"
 

@@ -1,12 +1,7 @@
 // Parses tokens into statements and expressions, with the precedences of Jinja's parser.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <charconv>
-#include <set>
 
-#include "core/error.h"
 #include "text/chat/template_lexer.h"
 #include "text/chat/template_run.h"
 

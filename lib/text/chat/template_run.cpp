@@ -1,11 +1,5 @@
 #include "text/chat/template_run.h"
 
-#include <fmt/format.h>
-
-#include <bit>
-#include <map>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "text/chat/template_text.h"
 

@@ -3,15 +3,7 @@
 // Operations on the values of chat templates: operators, attributes, methods, filters, tests.
 // Defines the syntax tree of a chat template.
 
-#include <cstddef>
-#include <cstdint>
 #include <ctime>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "text/chat/template_value.h"
 

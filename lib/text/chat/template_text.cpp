@@ -1,9 +1,5 @@
 #include "text/chat/template_text.h"
 
-#include <algorithm>
-#include <cstring>
-#include <set>
-
 namespace text::chat {
 namespace {
 

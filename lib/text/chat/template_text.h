@@ -1,11 +1,6 @@
 #pragma once
 // Implements text operations of Python's str on UTF-8, in time linear in their texts.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-
 #include "text/chat/template_unicode.h"
 
 namespace text::chat {

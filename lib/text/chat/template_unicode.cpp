@@ -2,9 +2,6 @@
 
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <iterator>
-
 namespace text::chat {
 namespace {
 

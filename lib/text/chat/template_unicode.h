@@ -1,10 +1,6 @@
 #pragma once
 // Unicode as Python's str has it: cases, digits and classes of characters.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "text/tokenizer/utf8.h"
 
 namespace text::chat {

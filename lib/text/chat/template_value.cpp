@@ -1,11 +1,5 @@
 #include "text/chat/template_value.h"
 
-#include <fmt/format.h>
-#include <compare>
-
-#include <algorithm>
-#include <cmath>
-
 #include "text/chat/template_text.h"
 
 namespace text::chat {

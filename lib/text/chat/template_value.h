@@ -2,16 +2,7 @@
 // Defines the values of chat templates (Jinja's, which are Python's). Texts are UTF-8 and counted
 // in characters. Lists and dicts are immutable; a namespace is mutable.
 
-#include <compare>
-#include <cstdint>
-#include <map>
-#include <memory>
 #include <stdexcept>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "core/json.h"
 

@@ -1,11 +1,5 @@
 #include "text/documents/decode_documents.h"
 
-#include <algorithm>
-#include <span>
-#include <utility>
-
-#include "core/error.h"
-#include "core/json.h"
 #include "core/plain_text.h"
 #include "shard/reader.h"
 #include "text/formats/tokenizer_json.h"

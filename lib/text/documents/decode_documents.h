@@ -2,12 +2,6 @@
 // Converts a shard back to text: the body of `tokenize --decode`.
 // Prints a shard for people: the bodies of `shard cat` and `shard head`.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/options.h"
 #include "shard/dataset.h"

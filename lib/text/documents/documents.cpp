@@ -2,16 +2,10 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <cstring>
 #include <filesystem>
-#include <optional>
-#include <utility>
 
-#include "core/error.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
-#include "shard/unpacked_source.h"
 #include "text/documents/parquet_reader.h"
 #include "text/documents/wikitext.h"
 

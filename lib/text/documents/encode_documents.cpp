@@ -1,9 +1,5 @@
 #include "text/documents/encode_documents.h"
 
-#include <algorithm>
-#include <utility>
-
-#include "core/error.h"
 #include "core/parallel.h"
 #include "text/documents/wikitext.h"
 #include "text/tokenizer/utf8.h"

@@ -2,12 +2,6 @@
 // Encodes documents into a shard: the body of `tokenize`.
 // Splits a JSON line into pieces that are context and pieces that are learned.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/json.h"
 #include "shard/writer.h"
 #include "text/documents/documents.h"

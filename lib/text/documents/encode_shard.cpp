@@ -1,16 +1,8 @@
 #include "text/documents/encode_shard.h"
 
-#include <fmt/format.h>
-
-#include <memory>
-
-#include "core/error.h"
-#include "core/launcher.h"
 #include "core/units.h"
 #include "core/unnamed_file.h"
 #include "shard/dataset.h"
-#include "shard/unpacked_source.h"
-#include "shard/writer.h"
 
 namespace text {
 namespace {

@@ -2,11 +2,6 @@
 // Encodes text files into a whole shard with header and provenance: the work of tokenize.
 // Lets programs tokenize text files that are given in place of shards.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "core/json.h"

@@ -1,9 +1,7 @@
 #include "text/documents/folder_texts.h"
 
-#include <algorithm>
 #include <filesystem>
 
-#include "core/error.h"
 #include "core/io.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"

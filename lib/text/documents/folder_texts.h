@@ -1,8 +1,7 @@
 #pragma once
 // Finds the texts in a folder and its subfolders, which `tokenize --recursive` reads.
 
-#include <string>
-#include <vector>
+#include "core/base.h"
 
 namespace text {
 

@@ -1,10 +1,5 @@
 #include "text/documents/import_tokens.h"
 
-#include <algorithm>
-#include <memory>
-#include <span>
-
-#include "core/error.h"
 #include "core/units.h"
 #include "shard/megatron_file.h"
 #include "shard/writer.h"

@@ -2,12 +2,6 @@
 // Converts token files of other programs (shard/array_file.h) to a shard: the body of `shard
 // import`.
 
-#include <cstdint>
-#include <functional>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "core/io.h"
 #include "core/json.h"
 #include "core/options.h"

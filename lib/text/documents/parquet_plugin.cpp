@@ -8,16 +8,11 @@
 #include <parquet/file_reader.h>
 #include <parquet/schema.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <deque>
-#include <memory>
 #include <mutex>
 #include <stdexcept>
 #include <thread>
-#include <utility>
 
 #include "text/documents/parquet_reader.h"
 

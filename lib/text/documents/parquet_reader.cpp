@@ -2,12 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
-
 #include "core/build_info.h"
-#include "core/error.h"
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 

@@ -2,12 +2,6 @@
 // Reads documents from Parquet files: each row of a text column is one document.
 // Defines the interface of libtessera_parquet.so, the plug-in that uses Apache Arrow.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "text/documents/documents.h"
 
 namespace text {

@@ -2,10 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <cstring>
-
-#include "core/error.h"
 #include "core/plain_text.h"
 #include "text/documents/documents.h"
 

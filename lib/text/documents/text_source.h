@@ -1,12 +1,6 @@
 #pragma once
 // Reads a text file: decompresses it and checks its UTF-8.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/hash.h"
 #include "core/io.h"
 #include "shard/unpacked_source.h"

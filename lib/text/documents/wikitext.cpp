@@ -1,9 +1,5 @@
 #include "text/documents/wikitext.h"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-
 namespace text {
 namespace {
 

@@ -3,9 +3,7 @@
 // by spaces. Page boundaries, detokenisation and word counts follow the task `wikitext` of
 // lm-evaluation-harness, so that figures per word and per byte are comparable with it.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace text {
 

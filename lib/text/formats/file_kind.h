@@ -3,11 +3,8 @@
 // Reads the lines of a text in memory and reports errors with their line numbers.
 
 #include <charconv>
-#include <optional>
-#include <string>
-#include <string_view>
 
-#include "core/error.h"
+#include "core/base.h"
 
 namespace text {
 

@@ -1,9 +1,7 @@
 // Loads tokenizers by a path that a user gives: a file, a folder, or a name.
 
-#include <algorithm>
 #include <charconv>
 
-#include "core/error.h"
 #include "core/file_text.h"
 #include "core/io.h"
 #include "core/json.h"

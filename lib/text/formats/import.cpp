@@ -2,12 +2,8 @@
 
 #include "text/formats/import.h"
 
-#include <functional>
-#include <map>
 #include <queue>
-#include <tuple>
 
-#include "core/error.h"
 #include "core/io.h"
 #include "core/json.h"
 #include "core/plain_text.h"

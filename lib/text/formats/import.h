@@ -1,9 +1,6 @@
 #pragma once
 // Makes tokenizers from the files of other programs.
 
-#include <string>
-#include <vector>
-
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {

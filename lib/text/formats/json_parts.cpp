@@ -1,13 +1,6 @@
 #include "text/formats/json_parts.h"
 
-#include <algorithm>
-#include <array>
-#include <set>
-#include <unordered_map>
-#include <utility>
-
 #include "text/tokenizer/byte_alphabet.h"
-#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

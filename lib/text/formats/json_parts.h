@@ -3,12 +3,6 @@
 
 #include <simdjson.h>
 
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "core/error.h"
 #include "text/tokenizer/merges.h"
 #include "text/tokenizer/pieces.h"
 #include "text/tokenizer/split.h"

@@ -1,13 +1,5 @@
 #include "text/formats/sentencepiece.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <optional>
-#include <unordered_map>
-#include <unordered_set>
-
-#include "core/error.h"
 #include "core/json.h"
 #include "core/plain_text.h"
 #include "text/tokenizer/byte_alphabet.h"

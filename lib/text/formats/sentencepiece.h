@@ -10,13 +10,6 @@
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 // Derives the merges of SentencePiece's byte-pair encoding from the scores of its tokens.
 
-#include <cstdint>
-#include <map>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "text/tokenizer/added_tokens.h"
 
 namespace text {

@@ -2,11 +2,6 @@
 
 #include <simdjson.h>
 
-#include <algorithm>
-#include <map>
-#include <unordered_set>
-
-#include "core/error.h"
 #include "core/io.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"

@@ -2,9 +2,6 @@
 // Reads tokenizer.json, the format of Hugging Face's tokenizers.
 // Writes tokenizers in file formats of other programs.
 
-#include <string>
-#include <string_view>
-
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {

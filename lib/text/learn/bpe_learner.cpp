@@ -1,8 +1,5 @@
 #include "text/learn/bpe_learner.h"
 
-#include <algorithm>
-#include <bit>
-
 namespace text {
 namespace {
 

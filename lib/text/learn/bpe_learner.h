@@ -2,10 +2,7 @@
 // Counts the pairs of neighbouring symbols in a set of words and updates the counts with each
 // merge, which visits only the words that contain the pair.
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <vector>
+#include "core/base.h"
 
 namespace text {
 

@@ -1,13 +1,7 @@
 #include "text/learn/learn.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <deque>
 #include <mutex>
-#include <numeric>
 
-#include "core/error.h"
 #include "core/parallel.h"
 #include "text/documents/encode_shard.h"
 #include "text/learn/bpe_learner.h"

@@ -3,12 +3,6 @@
 // Counts how often each word occurs in a text, which is all that learning a tokenizer needs.
 // Learns a tokenizer from text files: the work of `tokenize --learn`.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "core/options.h"
 #include "text/documents/documents.h"
 #include "text/tokenizer/tokenizer.h"

@@ -1,9 +1,5 @@
 #include "text/tokenizer/added_tokens.h"
 
-#include <algorithm>
-#include <numeric>
-
-#include "core/error.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

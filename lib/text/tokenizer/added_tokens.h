@@ -3,12 +3,7 @@
 // position, from left to right. The texts of special tokens are ordinary text by default and are
 // not looked for.
 
-#include <array>
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace text {
 

@@ -1,7 +1,5 @@
 #include "text/tokenizer/byte_alphabet.h"
 
-#include <algorithm>
-
 #include "text/tokenizer/utf8.h"
 
 namespace text {

@@ -5,11 +5,7 @@
 // characters from U+0100 on.
 // Encodes and decodes base64 (RFC 4648).
 
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace text {
 

@@ -1,12 +1,7 @@
 #include "text/tokenizer/byte_level.h"
 
-#include <algorithm>
-#include <cstring>
-
-#include "core/error.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/cl100k_split.h"
-#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/json_text.h"
 #include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"

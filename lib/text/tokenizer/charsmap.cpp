@@ -1,8 +1,5 @@
 #include "text/tokenizer/charsmap.h"
 
-#include <cstring>
-
-#include "core/error.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

@@ -7,10 +7,7 @@
 //                  value, bits 0 to 30 are the offset of its text
 //   the rest       texts, each followed by a zero
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "core/base.h"
 
 namespace text {
 

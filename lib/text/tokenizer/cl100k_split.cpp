@@ -1,7 +1,5 @@
 #include "text/tokenizer/cl100k_split.h"
 
-#include <algorithm>
-
 #include "text/tokenizer/utf8.h"
 
 namespace text {

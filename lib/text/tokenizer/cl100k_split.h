@@ -19,10 +19,6 @@
 // A byte that is not UTF-8 is a character of class other. A pre-token ends no later than the first
 // character boundary from kMaxPretokenBytes on.
 
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-
 #include "text/tokenizer/gpt2_split.h"
 
 namespace text {

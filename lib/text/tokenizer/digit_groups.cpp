@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <initializer_list>
-#include <string>
 
 #include "text/tokenizer/utf8.h"
 

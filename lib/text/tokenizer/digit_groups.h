@@ -6,10 +6,7 @@
 //
 // so that the time grows with the square of a number's length. This code makes one pass.
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
+#include "core/base.h"
 
 namespace text {
 

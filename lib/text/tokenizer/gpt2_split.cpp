@@ -1,9 +1,5 @@
 #include "text/tokenizer/gpt2_split.h"
 
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-
 #ifdef __SSE2__
 #include <immintrin.h>
 #endif

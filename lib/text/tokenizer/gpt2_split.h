@@ -6,11 +6,10 @@
 //
 // A byte that is not UTF-8 is a character of class other ([^\s\p{L}\p{N}]).
 
-#include <bit>
-#include <cstddef>
-
 #ifdef __SSE2__
 #include <emmintrin.h>
+
+#include "core/base.h"
 #endif
 
 namespace text {

@@ -1,9 +1,5 @@
 #include "text/tokenizer/json_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 namespace text {
 
 void JsonText::comma() {

@@ -2,10 +2,6 @@
 // Writes the canonical JSON of a tokenizer directly, because a document tree of 100,000 nodes takes
 // ten times as long. The caller writes keys in sorted order; the bytes equal those of core::dump.
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {

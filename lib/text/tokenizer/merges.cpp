@@ -1,11 +1,5 @@
 #include "text/tokenizer/merges.h"
 
-#include <algorithm>
-#include <bit>
-#include <functional>
-
-#include "core/error.h"
-
 namespace text {
 namespace {
 

@@ -1,11 +1,7 @@
 #pragma once
 // The merges of a byte-pair encoding (Sennrich et al. 2016) and their application to one word.
 
-#include <cstdint>
-#include <span>
-#include <unordered_map>
-#include <vector>
-
+#include "core/base.h"
 #include "core/mapped_file.h"
 
 namespace text {

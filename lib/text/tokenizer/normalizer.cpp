@@ -1,14 +1,7 @@
 #include "text/tokenizer/normalizer.h"
 
-#include <fmt/format.h>
 #include <utf8proc.h>
 
-#include <algorithm>
-#include <cstring>
-#include <iterator>
-#include <span>
-
-#include "core/error.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

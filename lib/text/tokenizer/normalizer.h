@@ -2,13 +2,6 @@
 // Normalises a text before it is split: Unicode normal forms, lower case, a prefix, replacement of
 // a character.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/charsmap.h"
 

@@ -1,11 +1,5 @@
 #include "text/tokenizer/piece_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/error.h"
-
 namespace text {
 
 PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,

@@ -1,13 +1,6 @@
 #pragma once
 // Shared code of tokenizers of SentencePiece's kind: byte tokens, and marks for spaces.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "text/tokenizer/json_text.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/tokenizer.h"

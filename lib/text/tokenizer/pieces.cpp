@@ -1,12 +1,5 @@
 #include "text/tokenizer/pieces.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/error.h"
-#include "text/tokenizer/gpt2_split.h"
-#include "text/tokenizer/json_text.h"
 #include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"

@@ -7,8 +7,6 @@
 // another way without changing any id: if no merge joins two neighbouring characters, no token
 // contains both. So each stretch without such a position is encoded separately.
 
-#include <unordered_set>
-
 #include "text/tokenizer/merges.h"
 #include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/split.h"

@@ -3,7 +3,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include "core/error.h"
 #include "core/plain_text.h"
 
 namespace text {

@@ -1,11 +1,7 @@
 #pragma once
 // Runs patterns of Python's module re on names, by PCRE2.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace text {
 

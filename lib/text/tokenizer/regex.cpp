@@ -3,12 +3,6 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
-#include <algorithm>
-#include <iterator>
-#include <utility>
-
-#include "core/error.h"
-
 namespace text {
 namespace {
 

@@ -2,12 +2,7 @@
 // Runs the regular expressions of tokenizers that have no state machine here, by PCRE2 configured
 // to match as Oniguruma does. Only python_regex.h uses PCRE2 too.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
+#include "core/base.h"
 
 namespace text {
 

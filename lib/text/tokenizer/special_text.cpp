@@ -1,10 +1,5 @@
 #include "text/tokenizer/special_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
-#include "core/error.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/pieces.h"
 #include "text/tokenizer/unigram.h"

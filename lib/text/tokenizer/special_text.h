@@ -2,10 +2,6 @@
 // Handles the texts of special tokens in input: encodes them as special tokens, or reports them if
 // they are encoded as ordinary text.
 
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/tokenizer.h"
 

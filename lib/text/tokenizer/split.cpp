@@ -1,9 +1,5 @@
 #include "text/tokenizer/split.h"
 
-#include <algorithm>
-#include <cstring>
-#include <iterator>
-
 #include "text/tokenizer/cl100k_split.h"
 #include "text/tokenizer/text_steps.h"
 #include "text/tokenizer/utf8.h"

@@ -2,13 +2,6 @@
 // Splits a text into pre-tokens by one of the state machines, or by a sequence of steps, each of
 // which splits the pieces of the previous one.
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "text/tokenizer/digit_groups.h"
 #include "text/tokenizer/regex.h"
 

@@ -1,7 +1,5 @@
 #include "text/tokenizer/steps_json.h"
 
-#include <algorithm>
-
 #include "text/tokenizer/byte_alphabet.h"
 
 namespace text {

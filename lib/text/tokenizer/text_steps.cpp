@@ -1,10 +1,5 @@
 #include "text/tokenizer/text_steps.h"
 
-#include <algorithm>
-#include <optional>
-
-#include "core/error.h"
-#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

@@ -2,11 +2,6 @@
 // Prepares a text for splitting: finds added tokens, normalises the text between them, and
 // determines where such a text may be cut.
 
-#include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/normalizer.h"

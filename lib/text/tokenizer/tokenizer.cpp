@@ -1,11 +1,6 @@
 #include "text/tokenizer/tokenizer.h"
 
-#include <fmt/format.h>
-
-#include <bit>
 #include <charconv>
-
-#include "core/error.h"
 
 namespace text {
 

@@ -14,16 +14,6 @@
 // Maps tokens to ids and back.
 // Converts tokens to and from what people write: text with a tokenizer, ids without one.
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include "core/hash.h"
 #include "text/tokenizer/merges.h"
 

@@ -1,15 +1,6 @@
 #include "text/tokenizer/unigram.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
-#include "core/error.h"
 #include "core/json.h"
-#include "text/tokenizer/gpt2_split.h"
-#include "text/tokenizer/json_text.h"
 #include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"

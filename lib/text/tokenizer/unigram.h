@@ -11,9 +11,6 @@
 // The scores of a tokenizer.model (PieceRules) are added as in sentencepiece: the sum over the text
 // so far is rounded to float32 after each piece, and so decides between equal segmentations.
 
-#include <unordered_set>
-#include <vector>
-
 #include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/text_steps.h"
 #include "text/tokenizer/tokenizer.h"

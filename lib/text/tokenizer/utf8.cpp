@@ -6,10 +6,7 @@
 #include <simdjson.h>
 #include <utf8proc.h>
 
-#include <array>
 #include <atomic>
-#include <bit>
-#include <memory>
 
 namespace text {
 namespace {

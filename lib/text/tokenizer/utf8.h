@@ -2,10 +2,6 @@
 // Classifies characters (core/plain_text.h) as the pre-tokenizers need it. Bytes that are not UTF-8 are
 // of class `other`.
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include "core/plain_text.h"
 
 namespace text {

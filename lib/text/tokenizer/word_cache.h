@@ -1,13 +1,7 @@
 #pragma once
 // Caches the tokens of words, which speeds up encoding because words repeat.
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <span>
-#include <vector>
-
+#include "core/base.h"
 #include "core/mapped_file.h"
 
 namespace text {

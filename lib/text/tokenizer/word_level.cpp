@@ -1,6 +1,5 @@
 #include "text/tokenizer/word_level.h"
 
-#include "core/error.h"
 #include "text/tokenizer/json_text.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"

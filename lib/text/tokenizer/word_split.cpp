@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <bit>
-#include <cstdint>
-
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
