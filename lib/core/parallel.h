@@ -60,111 +60,121 @@ void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
   if (!any) work_on();
 }
 
-/// Reads inputs, processes them in `jobs` threads and writes the outputs in input order.
-/// read(input) fills the next input and returns false at the end. make_work() gives each worker its
-/// own function work(input, output). write(output) receives the outputs in order. read and write
-/// run in the calling thread. The function holds at most 2 * jobs + 1 inputs. An exception from any
-/// of the three callbacks stops the processing and is rethrown here. With one job, or if the system
-/// starts no thread, everything runs in the calling thread.
+/// An InOrder processes inputs in `jobs` threads and hands the outputs on in input order.
+/// make_work() gives each thread its own function work(input, output). write(output) runs within
+/// push() and finish(). At most 2 * jobs + 1 inputs are held. push() and finish() rethrow the
+/// exceptions of the callbacks, after which the object can only be destroyed. With one job, or if
+/// the system starts no thread, push() does everything itself.
 template <class Input, class Output>
-void work_in_order(int jobs, const std::function<bool(Input&)>& read,
-                   const std::function<std::function<void(Input&, Output&)>()>& make_work,
-                   const std::function<void(Output&)>& write) {
-  const auto work_here = [&] {
-    const auto work = make_work();
-    Input input;
-    Output output;
-    while (read(input)) {
-      work(input, output);
-      write(output);
+class InOrder {
+ public:
+  using Work = std::function<void(Input&, Output&)>;
+  InOrder(int jobs, std::function<Work()> make_work, std::function<void(Output&)> write)
+      : make_work_(std::move(make_work)),
+        write_(std::move(write)),
+        slots_(jobs > 1 ? static_cast<std::size_t>(jobs) * 2 + 1 : 1) {
+    if (jobs > 1)
+      start_threads(threads_, static_cast<std::size_t>(jobs), [this](std::size_t) { work(); });
+    if (threads_.empty()) work_here_ = make_work_();
+  }
+  ~InOrder() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
     }
-  };
-  if (jobs <= 1) return work_here();
+    work_there_.notify_all();
+  }
+  InOrder(const InOrder&) = delete;
+  InOrder& operator=(const InOrder&) = delete;
 
+  /// Returns the input that the next push() takes; it may hold an earlier one.
+  Input& input() { return slot(n_pushed_).input; }
+  void push() {
+    Slot& next = slot(n_pushed_);
+    if (threads_.empty()) {
+      work_here_(next.input, next.output);
+      return write_(next.output);
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      next.state = Slot::ready;
+    }
+    ++n_pushed_;
+    work_there_.notify_one();
+    const auto is_done = [&] {
+      const std::lock_guard lock(mutex_);
+      return slot(n_written_).state == Slot::done;
+    };
+    while (n_pushed_ - n_written_ == slots_.size() || (n_written_ < n_pushed_ && is_done()))
+      write_oldest();
+  }
+  /// Writes all outputs that are left.
+  void finish() {
+    while (n_written_ < n_pushed_) write_oldest();
+  }
+
+ private:
   struct Slot {
     Input input;
     Output output;
     std::exception_ptr error;
     enum { free, ready, taken, done } state = free;
   };
-  std::vector<Slot> slots(static_cast<std::size_t>(jobs) * 2 + 1);
-  std::mutex mutex;
-  std::condition_variable work_there, result_there;
-  std::size_t next_to_work = 0;  // a running count; the slot's index is the count modulo
-                                 // slots.size()
-  bool stopping = false;
+  Slot& slot(std::size_t count) { return slots_[count % slots_.size()]; }
 
-  const auto worker = [&](std::size_t) {
-    std::function<void(Input&, Output&)> work;
-    std::unique_lock lock(mutex);
-    for (;;) {
-      const auto is_ready = [&] { return slots[next_to_work % slots.size()].state == Slot::ready; };
-      work_there.wait(lock, [&] { return stopping || is_ready(); });
-      if (stopping) return;
-      Slot& slot = slots[next_to_work++ % slots.size()];
-      slot.state = Slot::taken;
-      lock.unlock();
-      try {
-        if (!work) work = make_work();
-        work(slot.input, slot.output);
-      } catch (...) {
-        slot.error = std::current_exception();
-      }
-      lock.lock();
-      slot.state = Slot::done;
-      result_there.notify_one();
-    }
-  };
-  // Declared last, so that the threads join before the variables that they use are destroyed.
-  struct Stop {
-    std::mutex& mutex;
-    std::condition_variable& work_there;
-    bool& stopping;
-    std::vector<std::jthread> threads;
-    ~Stop() {
-      {
-        const std::lock_guard lock(mutex);
-        stopping = true;
-      }
-      work_there.notify_all();
-    }
-  } pool{mutex, work_there, stopping, {}};
-  start_threads(pool.threads, static_cast<std::size_t>(jobs), worker);
-  if (pool.threads.empty()) return work_here();
-
-  std::size_t n_read = 0, n_written = 0;
-  bool more = true;
-  while (more || n_written < n_read) {
-    Slot& oldest = slots[n_written % slots.size()];
-    // Read another input while a slot is free and the oldest result is not ready; otherwise wait
-    // for that result and write it.
-    if (more && n_read - n_written < slots.size()) {
-      bool oldest_done = false;
-      if (n_written < n_read) {
-        const std::lock_guard lock(mutex);
-        oldest_done = oldest.state == Slot::done;
-      }
-      if (!oldest_done) {
-        Slot& slot = slots[n_read % slots.size()];
-        more = read(slot.input);
-        if (more) {
-          const std::lock_guard lock(mutex);
-          slot.state = Slot::ready;
-          ++n_read;
-          work_there.notify_one();
-        }
-        continue;
-      }
-    }
+  void write_oldest() {
+    Slot& oldest = slot(n_written_);
     {
-      std::unique_lock lock(mutex);
-      result_there.wait(lock, [&] { return oldest.state == Slot::done; });
+      std::unique_lock lock(mutex_);
+      result_there_.wait(lock, [&] { return oldest.state == Slot::done; });
     }
     if (oldest.error) std::rethrow_exception(oldest.error);
-    write(oldest.output);
+    write_(oldest.output);
     oldest.state = Slot::free;
-    ++n_written;
+    ++n_written_;
   }
+
+  void work() {
+    Work work;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      work_there_.wait(lock, [&] { return stopping_ || slot(n_taken_).state == Slot::ready; });
+      if (stopping_) return;
+      Slot& next = slot(n_taken_++);
+      next.state = Slot::taken;
+      lock.unlock();
+      try {
+        if (!work) work = make_work_();
+        work(next.input, next.output);
+      } catch (...) {
+        next.error = std::current_exception();
+      }
+      lock.lock();
+      next.state = Slot::done;
+      result_there_.notify_one();
+    }
+  }
+
+  const std::function<Work()> make_work_;
+  const std::function<void(Output&)> write_;
+  Work work_here_;  // used without threads
+  std::vector<Slot> slots_;
+  std::size_t n_pushed_ = 0, n_taken_ = 0, n_written_ = 0;
+  std::mutex mutex_;
+  std::condition_variable work_there_, result_there_;
+  bool stopping_ = false;
+  std::vector<std::jthread> threads_;  // last, so that they join before the others are destroyed
+};
+
+/// Reads inputs until read(input) returns false, and processes them as an InOrder does. read runs
+/// in the calling thread. An exception of any callback stops the processing and is rethrown here.
+template <class Input, class Output>
+void work_in_order(int jobs, const std::function<bool(Input&)>& read,
+                   const std::function<typename InOrder<Input, Output>::Work()>& make_work,
+                   const std::function<void(Output&)>& write) {
+  InOrder<Input, Output> order(jobs, make_work, write);
+  while (read(order.input())) order.push();
+  order.finish();
 }
 
 }  // namespace core

@@ -1,8 +1,9 @@
 #include "shard/writer.h"
 
-#include "shard/compressor.h"
+#include "core/parallel.h"
 #include "shard/documents_codec.h"
 #include "shard/layout.h"
+#include "shard/zstd_frame.h"
 
 namespace shard {
 
@@ -12,11 +13,27 @@ struct Writer::Impl {
         header(std::move(header_)),
         provenance(std::move(provenance_)),
         element_bytes(size_of(header.dtype)),
-        compressor(jobs, [this](std::span<const std::byte> frame, std::size_t raw_bytes) {
-          emit(frame, raw_bytes);
-        }) {
+        frames(jobs, make_compressor,
+               [this](Frame& frame) { emit(frame.bytes, frame.raw_bytes); }) {
     raw.reserve(layout::kRawBytes);
     emit(layout::encode_header(header), 0);
+  }
+
+  struct Frame {
+    core::Bytes bytes;
+    std::size_t raw_bytes;
+  };
+  static core::InOrder<core::Bytes, Frame>::Work make_compressor() {
+    const std::shared_ptr<ZSTD_CCtx> context = make_compress_context();
+    return [context](core::Bytes& raw, Frame& frame) {
+      compress_frame(context.get(), raw, frame.bytes);
+      frame.raw_bytes = raw.size();
+    };
+  }
+  void push() {
+    frames.input().swap(raw);
+    raw.clear();
+    frames.push();
   }
 
   void emit(std::span<const std::byte> frame, std::size_t raw_bytes) {
@@ -39,7 +56,7 @@ struct Writer::Impl {
       }
       document_hash.update(std::span(raw).subspan(at));
       in = in.subspan(n);
-      if (raw.size() == layout::kRawBytes) compressor.push(raw);
+      if (raw.size() == layout::kRawBytes) push();
     }
   }
 
@@ -90,8 +107,8 @@ struct Writer::Impl {
     if (elements > content.elements) end_document(0, 0, {}, {});
     if (header.kind == Kind::pairs && content.documents % 2 != 0)
       core::fail(core::Code::bad_data, "a pair without a target");
-    if (!raw.empty()) compressor.push(raw);
-    compressor.finish();
+    if (!raw.empty()) push();
+    frames.finish();
     layout::TrailerFrame trailer;
     trailer.content = content;
     trailer.marks = n_marks;
@@ -119,7 +136,7 @@ struct Writer::Impl {
   core::Bytes raw;
   core::Digest fingerprint;
   bool finished = false;
-  Compressor compressor;  // last, so that its threads end first
+  core::InOrder<core::Bytes, Frame> frames;  // last, so that its threads end first
 };
 
 Writer::Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance,
