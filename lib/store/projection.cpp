@@ -2,7 +2,10 @@
 
 #include "store/npy.h"
 #include "store/projection_kernels.h"
-#include "store/symmetric_eigen.h"
+
+extern "C" void dsyev_(const char* what, const char* triangle, const int* n, double* matrix,
+                       const int* stride, double* values, double* work, const int* work_size,
+                       int* failed);
 
 namespace store {
 namespace {
@@ -30,6 +33,19 @@ void centre(std::vector<float>& rows, std::uint64_t width) {
 }
 
 }  // namespace
+
+Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n) {
+  // LAPACK stores columns: it sees the upper triangle as the lower one and returns vectors as rows.
+  const auto size = static_cast<int>(n), work_size = 64 * size;
+  std::vector<double> values(n), work(64 * n);
+  int failed = 0;
+  dsyev_("V", "L", &size, matrix.data(), &size, values.data(), work.data(), &work_size, &failed);
+  if (failed != 0) core::fail(core::Code::bug, "LAPACK's dsyev returned {}", failed);
+  std::reverse(values.begin(), values.end());
+  for (std::size_t i = 0; i < n / 2; ++i)
+    std::swap_ranges(&matrix[i * n], &matrix[i * n] + n, &matrix[(n - 1 - i) * n]);
+  return {std::move(values), std::move(matrix)};
+}
 
 Projection::Projection(std::vector<Half> matrix, std::uint64_t from, std::uint64_t to)
     : from_(from), to_(to), matrix_(std::move(matrix)), floats_(matrix_.size()) {

@@ -7,6 +7,16 @@
 
 namespace store {
 
+/// Eigen holds eigenvalues and eigenvectors.
+struct Eigen {
+  std::vector<double> values;   ///< shape (n), largest first
+  std::vector<double> vectors;  ///< shape (n, n): row i is the unit vector for value i
+};
+
+/// Computes the eigenvectors of a symmetric matrix (n, n) by LAPACK's dsyev; its lower triangle is
+/// not read.
+Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n);
+
 /// A Projection is y = W x, with W (D, d) in float16. The rows of W are the principal components of
 /// a sample of keys: around the mean for l2, whose distances are translation invariant, and around
 /// 0 for ip, whose products are not. Const calls are thread safe.

@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/rng.h"
-#include "store/symmetric_eigen.h"
 
 namespace {
 
