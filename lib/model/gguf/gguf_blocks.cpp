@@ -1,5 +1,8 @@
 #include "model/gguf/gguf_blocks.h"
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 namespace model {
 namespace {
 
@@ -11,32 +14,20 @@ constexpr int kSmall = 32, kLarge = 256;  // elements of a block
 // All products below are exact: a float16 has 11 bits, a scale at most 8, a number at most 8, and
 // no product needs more than 24. A fused multiply-add therefore gives the same bits.
 
-float half(std::uint16_t bits) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
-  const std::uint32_t exponent = bits >> 10 & 31, fraction = bits & 0x3FF;
-  if (exponent == 0) {
-    const float value = std::ldexp(static_cast<float>(fraction), -24);
-    return sign == 0 ? value : -value;
-  }
-  const std::uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  return std::bit_cast<float>(sign | wide << 23 | fraction << 13);
-}
-
-float half_at(const Byte* p) {
+// T is c10::Half or c10::BFloat16.
+template <class T>
+float widened(const Byte* p) {
   std::uint16_t bits = 0;
   std::memcpy(&bits, p, sizeof bits);
-  return half(bits);
+  return T(bits, T::from_bits());
 }
+float half_at(const Byte* p) { return widened<c10::Half>(p); }
 
 int nibble(const Byte* p, int low_or_high) { return p[0] >> 4 * low_or_high & 15; }
 
 void unpack_f32(const Byte* in, float* out) { std::memcpy(out, in, sizeof *out); }
 void unpack_f16(const Byte* in, float* out) { *out = half_at(in); }
-void unpack_bf16(const Byte* in, float* out) {
-  std::uint16_t bits = 0;
-  std::memcpy(&bits, in, sizeof bits);
-  *out = std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
+void unpack_bf16(const Byte* in, float* out) { *out = widened<c10::BFloat16>(in); }
 
 // Layout: d, 32 numbers of 8 bits.
 void unpack_q8_0(const Byte* in, float* out) {
@@ -158,33 +149,17 @@ void unpack_q6_k(const Byte* in, float* out) {
 }
 
 // Rounds as IEEE 754 does. Numbers that are too large become infinity.
-std::uint16_t to_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
-  constexpr std::uint32_t kInfinite = 0x7C00, kLeastNormal = 0x38800000, kTooLarge = 0x477FF000;
-  if (size >= kTooLarge) return static_cast<std::uint16_t>(sign | kInfinite);
-  if (size < kLeastNormal) {
-    // Floats from 1/2 to 1 are spaced by float16's smallest number.
-    const float moved = std::bit_cast<float>(size) + 0.5F;
-    return static_cast<std::uint16_t>(
-        sign | (std::bit_cast<std::uint32_t>(moved) - std::bit_cast<std::uint32_t>(0.5F)));
-  }
-  const std::uint32_t rounded = size + 0xFFF + (size >> 13 & 1);
-  return static_cast<std::uint16_t>(sign | ((rounded - (std::uint32_t{112} << 23)) >> 13));
+template <class T>
+void put(std::byte* out, float value) {
+  const T rounded(value);
+  std::memcpy(out, &rounded, sizeof rounded);
 }
-
-std::uint16_t to_bfloat16(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
-}
-
-void put(std::byte* out, std::uint16_t bits) { std::memcpy(out, &bits, sizeof bits); }
 
 void pack_q8_0(const float* in, std::byte* out) {
   float largest = 0;
   for (int i = 0; i < kSmall; ++i) largest = std::max(largest, std::abs(in[i]));
   const float d = largest / 127, inverse = d == 0 ? 0 : 1 / d;
-  put(out, to_half(d));
+  put<c10::Half>(out, d);
   for (int i = 0; i < kSmall; ++i)
     out[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(in[i] * inverse)));
 }
@@ -231,9 +206,9 @@ void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* 
     if (type.name == "Q8_0")
       pack_q8_0(from, blocks);
     else if (type.name == "F16")
-      put(blocks, to_half(*from));
+      put<c10::Half>(blocks, *from);
     else if (type.name == "BF16")
-      put(blocks, to_bfloat16(*from));
+      put<c10::BFloat16>(blocks, *from);
     else
       std::memcpy(blocks, from, sizeof *from);
   }

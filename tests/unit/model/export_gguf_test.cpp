@@ -65,6 +65,21 @@ DOCTEST_TEST_CASE("numbers are packed as llama.cpp's package packs them") {
   }
 }
 
+DOCTEST_TEST_CASE("NaN is packed as NaN and a number that is too large as infinity") {
+  const std::vector<float> numbers = {NAN, -NAN, 1e6F, -1e6F};
+  for (const char* name : {"F16", "BF16"}) {
+    DOCTEST_CAPTURE(name);
+    const auto* const type = model::gguf_type_to_write(name);
+    std::vector<std::byte> packed(numbers.size() * type->bytes);
+    std::vector<float> read(numbers.size());
+    model::gguf_pack(*type, numbers, packed.data());
+    model::gguf_unpack(*type, packed, read.data());
+    DOCTEST_CHECK((std::isnan(read[0]) && std::isnan(read[1])));
+    DOCTEST_CHECK(std::isinf(read[2]) == (type->name == "F16"));
+    DOCTEST_CHECK(read[3] == -read[2]);
+  }
+}
+
 DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
   const TemporaryFolder folder;
   for (const std::string family :
