@@ -1,19 +1,11 @@
 #include "text/tokenizer/json_text.h"
 
+#include "core/json.h"
+
 namespace text {
 
 void JsonText::comma() {
   if (!out_.empty() && out_.back() != '{' && out_.back() != '[') out_ += ',';
-}
-
-JsonText& JsonText::open(char bracket) {
-  out_ += bracket;
-  return *this;
-}
-
-JsonText& JsonText::close(char bracket) {
-  out_ += bracket;
-  return *this;
 }
 
 JsonText& JsonText::item() {
@@ -30,52 +22,9 @@ JsonText& JsonText::key(std::string_view name) {
   return *this;
 }
 
-JsonText& JsonText::string(std::string_view text) {
-  out_ += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"':
-        out_ += "\\\"";
-        break;
-      case '\\':
-        out_ += "\\\\";
-        break;
-      case '\b':
-        out_ += "\\b";
-        break;
-      case '\f':
-        out_ += "\\f";
-        break;
-      case '\n':
-        out_ += "\\n";
-        break;
-      case '\r':
-        out_ += "\\r";
-        break;
-      case '\t':
-        out_ += "\\t";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(c));
-        } else {
-          out_ += c;
-        }
-    }
-  }
-  out_ += '"';
-  return *this;
-}
+JsonText& JsonText::string(std::string_view text) { return raw(core::dump(core::Json(text))); }
 
-JsonText& JsonText::raw(std::string_view json) {
-  out_ += json;
-  return *this;
-}
-
-JsonText& JsonText::number(std::uint64_t value) {
-  fmt::format_to(std::back_inserter(out_), "{}", value);
-  return *this;
-}
+JsonText& JsonText::number(std::uint64_t value) { return raw(std::to_string(value)); }
 
 void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& tokens) {
   json.key("added_tokens").open('[');

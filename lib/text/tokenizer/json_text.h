@@ -10,15 +10,18 @@ namespace text {
 class JsonText {
  public:
   /// Opens an object '{' or a list '['.
-  JsonText& open(char bracket);
-  JsonText& close(char bracket);
+  JsonText& open(char bracket) { return raw({&bracket, 1}); }
+  JsonText& close(char bracket) { return raw({&bracket, 1}); }
   JsonText& key(std::string_view name);
   /// Begins an item of a list.
   JsonText& item();
   /// Writes a string; `text` is UTF-8.
   JsonText& string(std::string_view text);
   /// Writes a value that is already JSON.
-  JsonText& raw(std::string_view json);
+  JsonText& raw(std::string_view json) {
+    out_ += json;
+    return *this;
+  }
   JsonText& number(std::uint64_t value);
   std::string text() && { return std::move(out_); }
 
