@@ -24,6 +24,36 @@ constexpr std::size_t kRefBytes = 4096;
 constexpr std::array kWeightNames = {"model.safetensors"sv, "model.safetensors.index.json"sv,
                                      "pytorch_model.bin"sv, "pytorch_model.bin.index.json"sv};
 
+// What what_path_is() says of each PathKind, in their order.
+constexpr std::array kWhatIs = {
+    "does not exist",
+    "does not exist",
+    "",  // a broken link: its target is named
+    "is an empty file",
+    "is a text file",
+    "is a shard",
+    "is a GGUF file",
+    "is a safetensors file",
+    "is a file of torch.save",
+    "is a sentencepiece model",
+    "is a Git LFS pointer instead of the file (git lfs pull downloads it)",
+    "is a model's config.json",
+    "is a tokenizer",
+    "is an index of passages",
+    "is a plain file",
+    "cannot be read",
+    "is a model's folder",
+    "is an adapter's folder",
+    "is a folder of a hub's cache",
+    "is a folder of a hub's cache",
+    "is a datastore",
+    "is an index of n-grams",
+    "is a tokenizer's folder",
+    "is a trainer's folder of checkpoints",
+    "is an empty folder",
+    "is some other folder"};
+static_assert(kWhatIs.size() == static_cast<std::size_t>(PathKind::folder) + 1);
+
 bool is_there(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
@@ -186,62 +216,11 @@ bool begins_with(const std::string& path, std::string_view bytes) {
 }
 
 std::string what_path_is(const std::string& path) {
-  switch (path_kind(path)) {
-    case PathKind::nothing:
-    case PathKind::hub_id:
-      return "does not exist";
-    case PathKind::broken_link: {
-      std::error_code ignored;
-      return fmt::format("is a link to {}, which does not exist",
-                         fs::read_symlink(path, ignored).string());
-    }
-    case PathKind::empty:
-      return "is an empty file";
-    case PathKind::text:
-      return "is a text file";
-    case PathKind::shard:
-      return "is a shard";
-    case PathKind::gguf:
-      return "is a GGUF file";
-    case PathKind::safetensors:
-      return "is a safetensors file";
-    case PathKind::torch_file:
-      return "is a file of torch.save";
-    case PathKind::sentencepiece:
-      return "is a sentencepiece model";
-    case PathKind::lfs_pointer:
-      return "is a Git LFS pointer instead of the file (git lfs pull downloads it)";
-    case PathKind::config:
-      return "is a model's config.json";
-    case PathKind::tokenizer:
-      return "is a tokenizer";
-    case PathKind::passages:
-      return "is an index of passages";
-    case PathKind::other_file:
-      return "is a plain file";
-    case PathKind::unreadable:
-      return "cannot be read";
-    case PathKind::model:
-      return "is a model's folder";
-    case PathKind::adapter:
-      return "is an adapter's folder";
-    case PathKind::hub_model:
-    case PathKind::hub_cache:
-      return "is a folder of a hub's cache";
-    case PathKind::datastore:
-      return "is a datastore";
-    case PathKind::ngrams:
-      return "is an index of n-grams";
-    case PathKind::tokenizer_folder:
-      return "is a tokenizer's folder";
-    case PathKind::checkpoints:
-      return "is a trainer's folder of checkpoints";
-    case PathKind::empty_folder:
-      return "is an empty folder";
-    case PathKind::folder:
-      break;
-  }
-  return "is some other folder";
+  const PathKind kind = path_kind(path);
+  if (kind != PathKind::broken_link) return kWhatIs[static_cast<std::size_t>(kind)];
+  std::error_code ignored;
+  return fmt::format("is a link to {}, which does not exist",
+                     fs::read_symlink(path, ignored).string());
 }
 
 void refuse_folder(const std::string& path) {
