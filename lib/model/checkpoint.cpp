@@ -1,15 +1,13 @@
-// Save and load the parts of a checkpoint: weights, States, generators.
+// Save and load the parts of a checkpoint: weights and States.
 
 #include "model/checkpoint.h"
 
-#include <ATen/Generator.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
-#include <mutex>
 
 #include "core/file_text.h"
 #include "core/temporary_file.h"
@@ -122,10 +120,6 @@ auto or_remove(const std::string& building, const F& work) {
     fs::remove_all(building, ignored);
     throw;
   }
-}
-
-at::Generator default_generator(torch::Device device) {
-  return at::globalContext().defaultGenerator(device);
 }
 
 }  // namespace
@@ -254,11 +248,6 @@ torch::Tensor Checkpoint::numbers(const std::string& name, std::int64_t begin,
   return all.narrow(0, begin, end - begin);
 }
 
-void Checkpoint::put_weights(const std::string& name, const nn::Model& model) {
-  for (const auto& [weight, tensor] : model.named_weights())
-    tensors[name + "." + weight] = tensor.detach();
-}
-
 void Checkpoint::get_weights(const std::string& name, nn::Model& model) const {
   for (const auto& [weight, target] : model.named_weights())
     get_weight(name + "." + weight, target);
@@ -294,32 +283,6 @@ nn::State Checkpoint::get_state(const std::string& name, torch::Device device) c
   if (part.contains("by_step"))
     state.by_step = core::get<std::set<std::string>>(part, "by_step", origin);
   return state;
-}
-
-void Checkpoint::put_rng(const std::string& name, const core::Rng& rng) {
-  facts[name] = rng.state();
-}
-
-core::Rng Checkpoint::get_rng(const std::string& name) const {
-  core::Rng rng(0);
-  rng.set_state(core::get<core::Rng::State>(facts, name.c_str(), origin));
-  return rng;
-}
-
-void Checkpoint::put_generator(const std::string& name, torch::Device device) {
-  auto generator = default_generator(device);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  tensors[name] = generator.get_state();
-}
-
-void Checkpoint::get_generator(const std::string& name, torch::Device device) const {
-  const auto saved = tensor(name);
-  auto generator = default_generator(device);
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  const auto now = generator.get_state();
-  if (saved.sizes() != now.sizes() || saved.scalar_type() != now.scalar_type())
-    fail(Code::bad_data, "{}: {} is not a state of this random generator", origin, name);
-  generator.set_state(saved);
 }
 
 }  // namespace model

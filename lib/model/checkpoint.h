@@ -3,7 +3,6 @@
 // results.
 
 #include "core/json.h"
-#include "core/rng.h"
 #include "model/checkpoint_files.h"
 #include "model/safetensors.h"
 #include "nn/arch/model.h"
@@ -22,20 +21,13 @@ struct Checkpoint {
   core::Json facts = core::Json::object();
   std::shared_ptr<const CheckpointFiles> files;  ///< tensors that are read on demand; or null
 
-  /// put_* store weights, a State or a generator's state under a name ("model", "carried",
-  /// "dropout", ...); get_* restore them and throw Error{bad_data} that names a missing or
-  /// inconsistent item.
-  void put_weights(const std::string& name, const nn::Model& model);
+  /// put_state stores a State under a name ("carried", ...); get_* restore weights or a State by
+  /// their name and throw Error{bad_data} that names a missing or inconsistent item.
   void get_weights(const std::string& name, nn::Model& model) const;
   /// Copies the tensor `name` to `weight`, which must have its shape and dtype.
   void get_weight(const std::string& name, const torch::Tensor& weight) const;
   void put_state(const std::string& name, const nn::State& state);
   nn::State get_state(const std::string& name, torch::Device device = torch::kCPU) const;
-  void put_rng(const std::string& name, const core::Rng& rng);
-  core::Rng get_rng(const std::string& name) const;
-  /// Store and restore torch's default generator of the device.
-  void put_generator(const std::string& name, torch::Device device = torch::kCPU);
-  void get_generator(const std::string& name, torch::Device device = torch::kCPU) const;
 
   /// Return a tensor, or its numbers [begin, end) in row-major order. Throw Error{bad_data} if it
   /// is missing or has fewer numbers.

@@ -301,18 +301,4 @@ DeltaOutput delta_scan_chunks(const DeltaInput& in) {
   return {from_chunks(torch::stack(out, 2), in.q.size(1)), state};
 }
 
-DeltaOutput delta_scan_plain(const DeltaInput& in) {
-  auto state = in.start;
-  std::vector<Tensor> out;
-  for (std::int64_t t = 0; t < in.q.size(1); ++t) {
-    const auto k = in.k.select(1, t).unsqueeze(3);  // (B, heads, d_key, 1)
-    const auto per_head = [&](const Tensor& x) { return x.select(1, t).unsqueeze(2).unsqueeze(3); };
-    const auto faded = per_head(in.log_decay).exp() * state;
-    const auto missing = in.v.select(1, t).unsqueeze(2) - (k * faded).sum(2, /*keepdim=*/true);
-    state = faded + per_head(in.beta) * k * missing;
-    out.push_back((in.q.select(1, t).unsqueeze(3) * state).sum(2));
-  }
-  return {out.empty() ? torch::zeros_like(in.v) : torch::stack(out, 1), state};
-}
-
 }  // namespace nn

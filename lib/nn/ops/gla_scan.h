@@ -110,7 +110,4 @@ DeltaOutput delta_scan(const DeltaInput& in);
 /// decay.
 DeltaOutput delta_scan_chunks(const DeltaInput& in);
 
-/// Computes the recurrence step by step with torch operators: the reference.
-DeltaOutput delta_scan_plain(const DeltaInput& in);
-
 }  // namespace nn

@@ -42,25 +42,17 @@ double value_of(const std::string& path) {
 
 }  // namespace
 
-DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators") {
+DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts and states") {
   const TemporaryFolder folder;
   nn::State state;
   state.tensors["keys"] = torch::randn({2, 3});
   state.counts["used"] = 5;
   state.by_step = {"keys"};
-  core::Rng rng(7, 2);
-  rng.next();
   auto checkpoint = some_checkpoint(1.5);
   checkpoint.put_state("carried", state);
-  checkpoint.put_rng("order", rng);
-  torch::manual_seed(11);
-  torch::randn({3});
-  checkpoint.put_generator("dropout");
-  const auto expected_draw = torch::randn({9});
   const auto path = model::save_checkpoint(folder.path, 12, checkpoint);
   DOCTEST_CHECK(path == folder / "step-12");
 
-  torch::manual_seed(1);
   const auto loaded = model::load_checkpoint(path);
   DOCTEST_CHECK(loaded.facts == checkpoint.facts);
   DOCTEST_CHECK(loaded.tensor("w").equal(checkpoint.tensors["w"]));
@@ -69,13 +61,8 @@ DOCTEST_TEST_CASE("a checkpoint gives back tensors, facts, states and generators
   DOCTEST_CHECK(carried.tensors.at("keys").equal(state.tensors["keys"]));
   DOCTEST_CHECK(carried.counts == state.counts);
   DOCTEST_CHECK(carried.by_step == state.by_step);
-  DOCTEST_CHECK(loaded.get_rng("order").next() == rng.next());
-  loaded.get_generator("dropout");
-  DOCTEST_CHECK(torch::randn({9}).equal(expected_draw));
-  expect_error(core::Code::bad_data, "\"nothing\"", [&] { loaded.get_rng("nothing"); });
+  expect_error(core::Code::bad_data, "\"nothing\"", [&] { loaded.get_state("nothing"); });
   expect_error(core::Code::bad_data, "step-12: has no tensor gone", [&] { loaded.tensor("gone"); });
-  expect_error(core::Code::bad_data, "is not a state of this random generator",
-               [&] { loaded.get_generator("w"); });
 }
 
 DOCTEST_TEST_CASE("a checkpoint of the same step replaces the old one and leaves nothing else") {
