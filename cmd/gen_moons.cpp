@@ -22,9 +22,9 @@ struct Options {
   void fields(core::FieldList& f) {
     f("split", split, "train: the first eight of the nine triples of periods; valid: the ninth",
       {"train", "valid"});
-    f("periods", periods, "use these three periods instead, in time units").above(0).at_most(1e9);
+    f("periods", periods, "use these three periods instead, in time units").above(0, 1e9);
     f("count", n, "observations per triple").between(1, 1e9).short_name = 'n';
-    f("per-unit", per_unit, "observations per time unit").above(0).at_most(1e9);
+    f("per-unit", per_unit, "observations per time unit").above(0, 1e9);
     f("phase", phase, "initial angle of all moons, in radians").between(-1e6, 1e6);
   }
 };

@@ -56,6 +56,7 @@ struct Field {
   Field& between(double least, double most) { return at_least(least).at_most(most); }
   Field& at_least(double least) { return bounds.least = least, *this; }
   Field& above(double least) { return bounds.open_least = true, at_least(least); }
+  Field& above(double least, double most) { return above(least).at_most(most); }
   Field& at_most(double most) { return bounds.most = most, *this; }
   Field& below(double most) { return bounds.open_most = true, at_most(most); }
   Field& bytes() { return size = true, *this; }

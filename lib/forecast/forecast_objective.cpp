@@ -250,7 +250,7 @@ void LossOptions::fields(core::FieldList& f) {
   f("loss", loss,
     "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
     {"softmax", "clipped-mse"});
-  f("beta", beta, "clipped-mse: sharpness of the kernel").above(0).at_most(1e6);
+  f("beta", beta, "clipped-mse: sharpness of the kernel").above(0, 1e6);
 }
 
 void LossOptions::check(const std::string& arch) const {

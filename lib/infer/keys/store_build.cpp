@@ -161,15 +161,13 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("key-scale", key_scale,
     "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
     "not change")
-      .above(0)
-      .at_most(1);
+      .above(0, 1);
   f("prune", prune,
     "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
     "label");
   f("skip-known", skip_known,
     "skip positions whose token has a higher probability under the model alone [1: skip none]")
-      .above(0)
-      .at_most(1);
+      .above(0, 1);
   f("calibrate", calibrate,
     "find the best temperature and interpolation weight of the store on a held-out piece of "
     "the text");

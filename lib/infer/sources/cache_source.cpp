@@ -66,8 +66,7 @@ class CacheKind : public SourceKind {
     f("cache-theta", o.cache_theta,
       "flatness of the cache: scores are theta times the dot product of hidden states; auto: "
       "1/sqrt(d-model)")
-        .above(0)
-        .at_most(1e6)
+        .above(0, 1e6)
         .or_auto();
     f("cache-lambda", *o.cache_lambda.target(),
       "interpolation weight of the cache (0 to below 1), or gate");

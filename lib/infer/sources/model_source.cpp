@@ -211,8 +211,7 @@ class ModelKind : public SourceKind {
       "weights; :gate: weight by a gate; may be repeated");
     f(kEnsembleTemperature, o.with.temperatures,
       "temperature of the further models' softmax: one for all, or one for each [1]")
-        .at_least(model::kLeastTemperature)
-        .at_most(kMostTuned);
+        .between(model::kLeastTemperature, kMostTuned);
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.with.any(); }

@@ -158,8 +158,7 @@ class UnigramKind : public SourceKind {
     auto& own = o.more.of<UnigramOptions>();
     f("unigram", own.on, "mix in the frequencies of the tokens in the text so far");
     f(kHalfLife, own.half_life, "tokens after which an occurrence counts half; none: never")
-        .above(0)
-        .at_most(kMostTuned)
+        .above(0, kMostTuned)
         .or_none();
     f("unigram-lambda", *own.lambda.target(),
       "interpolation weight of the unigram (0 to below 1), or gate");

@@ -49,43 +49,34 @@ void VocabularyOptions::fields(core::FieldList& f) {
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
   f("head-bias", head_bias, "add a bias to each logit");
   f("logit-softcap", logit_softcap, "softcap c of the logits s: c tanh(s / c); plain softmax only")
-      .above(0)
-      .at_most(1e6)
+      .above(0, 1e6)
       .or_none();
 }
 
 void RopeOptions::fields(core::FieldList& f) {
-  f("rope-theta", theta, "rope: base of the frequencies").at_least(1).at_most(1e12);
+  f("rope-theta", theta, "rope: base of the frequencies").between(1, 1e12);
   f("rope-partial-factor", share,
     "rope: fraction of the head size that is rotated (partial rotary factor)")
-      .above(0)
-      .at_most(1);
+      .above(0, 1);
   f("rope-scaling", scaling, "rope: scaling for sequences longer than --rope-original-positions",
     {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   f("rope-factor", factor,
     "scaling factor of --rope-scaling: context length relative to --rope-original-positions")
-      .at_least(1)
-      .at_most(1e6);
+      .between(1, 1e6);
   f("rope-original-positions", trained, "original context length, before --rope-scaling")
       .between(1, kMostTokens);
   f("rope-low-freq-factor", low,
     "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
-      .above(0)
-      .at_most(1e6);
+      .above(0, 1e6);
   f("rope-high-freq-factor", high, "llama3: high_freq_factor; higher frequencies are unchanged")
-      .above(0)
-      .at_most(1e6);
+      .above(0, 1e6);
   f("rope-beta-slow", slow_beta, "yarn: beta_slow; lower frequencies are divided by --rope-factor")
-      .above(0)
-      .at_most(1e6);
-  f("rope-beta-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged")
-      .above(0)
-      .at_most(1e6);
+      .above(0, 1e6);
+  f("rope-beta-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged").above(0, 1e6);
   f("rope-attention-factor", length,
     "rope: multiply rotated queries and keys by this (attention_factor); auto: 1, with yarn "
     "1 + ln(factor) / 10")
-      .above(0)
-      .at_most(1e6)
+      .above(0, 1e6)
       .or_auto();
   f("rope-short-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
@@ -102,8 +93,7 @@ void RopeOptions::fields(core::FieldList& f) {
       .or_none();
   f("rope-local-theta", local_theta,
     "rope: base of the unscaled frequencies in layers with a window; auto: as in the other layers")
-      .above(0)
-      .at_most(1e12)
+      .above(0, 1e12)
       .or_auto();
 }
 
@@ -157,12 +147,10 @@ void TransformerOptions::own_fields(core::FieldList& f) {
       .between(1, kMostTokens)
       .or_none();
   f("attention-scale", attention_scale, "scale of the attention scores; auto: 1 / sqrt(head size)")
-      .above(0)
-      .at_most(1e6)
+      .above(0, 1e6)
       .or_auto();
   f("attention-softcap", attention_softcap, "softcap c of the attention scores s: c tanh(s / c)")
-      .above(0)
-      .at_most(1e6)
+      .above(0, 1e6)
       .or_none();
   rope.fields(f);
   experts.fields(f);
