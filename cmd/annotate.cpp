@@ -34,12 +34,11 @@ int annotate(AnnotateOptions options, const cli::Context& context) {
   const auto files = core::input_paths(options.files);
   const bool samples = how.from == "sample" || (how.from == "auto" && how.evaluation.model.empty());
   if (samples && !how.evaluation.model.empty())
-    core::fail(core::Code::usage,
-               "--format sample: samples have scores already; leave --model out");
+    core::bad_usage("--format sample: samples have scores already; leave --model out");
   if (!samples && how.evaluation.model.empty())
-    core::fail(core::Code::usage, "--format {}: --model is missing; see --help", how.from);
+    core::bad_usage("--format {}: --model is missing; see --help", how.from);
   if (samples && !how.beside.empty())
-    core::fail(core::Code::usage, "--beside: samples cannot be compared; leave it out");
+    core::bad_usage("--beside: samples cannot be compared; leave it out");
   core::Output out(context.output);
   if (!samples)
     nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));

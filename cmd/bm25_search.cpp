@@ -55,7 +55,7 @@ struct InfoOptions {
 };
 
 int info(const InfoOptions& options, const cli::Context& context) {
-  if (options.files.empty()) core::fail(core::Code::usage, "give an INDEX");
+  if (options.files.empty()) core::bad_usage("give an INDEX");
   std::string text;
   for (const auto& path : options.files)
     text += cli::format_report(context, passages::describe(passages::PassageIndex(path)));

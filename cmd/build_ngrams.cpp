@@ -29,7 +29,7 @@ struct Options {
 };
 
 int build(const Options& options, const cli::Context& context) {
-  if (context.output.empty()) core::fail(core::Code::usage, "-o FOLDER is missing; see --help");
+  if (context.output.empty()) core::bad_usage("-o FOLDER is missing; see --help");
   text::read_texts({[&] { return text::load_tokenizer(options.tokenizer); }, "the given",
                     static_cast<int>(context.jobs), cli::noter(context)});
   const shard::Dataset data(options.files);

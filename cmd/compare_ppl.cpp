@@ -16,7 +16,6 @@
 namespace {
 
 using core::Code;
-using core::fail;
 
 struct Options {
   std::string a, b;
@@ -44,21 +43,21 @@ struct Options {
 void check(Options& options) {
   auto &a = options.seeds_a, &b = options.seeds_b;
   if (options.a.empty() && a.empty())
-    fail(Code::usage, "{} is missing; see --help", b.empty() ? "A" : "--a");
+    core::bad_usage("{} is missing; see --help", b.empty() ? "A" : "--a");
   if (!options.a.empty()) {
-    if (!a.empty() || !b.empty()) fail(Code::usage, "give A and B, or --a and --b");
-    if (options.b.empty()) fail(Code::usage, "B is missing; see --help");
+    if (!a.empty() || !b.empty()) core::bad_usage("give A and B, or --a and --b");
+    if (options.b.empty()) core::bad_usage("B is missing; see --help");
     a = {options.a}, b = {options.b};
   }
   if (!b.empty() && a.size() != b.size())
-    fail(Code::usage, "--a has {} files and --b has {}; give one of each seed, in the same order",
-         a.size(), b.size());
+    core::bad_usage("--a has {} files and --b has {}; give one of each seed, in the same order",
+                    a.size(), b.size());
   if (b.empty() && a.size() < 2)
-    fail(Code::usage, "--a alone takes the files of at least 2 seeds; --b compares");
+    core::bad_usage("--a alone takes the files of at least 2 seeds; --b compares");
   if (b.empty() && options.fail_unless_better)
-    fail(Code::usage, "--fail-unless-better: requires --b");
+    core::bad_usage("--fail-unless-better: requires --b");
   if (std::count(a.begin(), a.end(), "-") + std::count(b.begin(), b.end(), "-") > 1)
-    fail(Code::usage, "only one file can be -");
+    core::bad_usage("only one file can be -");
 }
 
 int compare_ppl(Options options, const cli::Context& context) {

@@ -17,8 +17,6 @@
 
 namespace {
 
-using core::Code;
-
 struct EvalForecastOptions {
   std::string model, identity = "none";
   forecast::Task task;
@@ -44,8 +42,7 @@ std::vector<const float*> draw(const forecast::Series& series, const EvalForecas
                                std::uint64_t seed) {
   const auto& documents = series.documents;
   if (options.document >= std::ssize(documents))
-    core::fail(Code::usage, "--document: out of range; {} has {} documents", series.name,
-               documents.size());
+    core::bad_usage("--document: out of range; {} has {} documents", series.name, documents.size());
   core::Rng rng(seed, 0);
   std::vector<const float*> sequences;
   for (std::int64_t i = 0; i < options.sequences; ++i) {
@@ -53,8 +50,8 @@ std::vector<const float*> draw(const forecast::Series& series, const EvalForecas
                                          : static_cast<std::size_t>(rng.below(documents.size()));
     const auto starts = documents[d].size() - options.task.length + 1;
     if (starts < 1)
-      core::fail(Code::bad_data, "{}: document {} has fewer than {} rows; give a smaller --length",
-                 series.name, d, options.task.length);
+      core::bad_data("{}: document {} has fewer than {} rows; give a smaller --length", series.name,
+                     d, options.task.length);
     sequences.push_back(series.row(documents[d].begin + static_cast<std::int64_t>(rng.below(
                                                             static_cast<std::uint64_t>(starts)))));
   }
@@ -63,9 +60,9 @@ std::vector<const float*> draw(const forecast::Series& series, const EvalForecas
 
 int eval_forecast(const EvalForecastOptions& options, const cli::Context& context) {
   if ((options.identity != "none") != options.model.empty())
-    core::fail(Code::usage, "give -m MODEL or --identity HEADS");
+    core::bad_usage("give -m MODEL or --identity HEADS");
   const auto& task = options.task;
-  if (task.length <= task.horizon) core::fail(Code::usage, "--length must be more than --horizon");
+  if (task.length <= task.horizon) core::bad_usage("--length must be more than --horizon");
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto series = forecast::read_series(options.files);
   const auto points = series.width / 2;
@@ -73,8 +70,8 @@ int eval_forecast(const EvalForecastOptions& options, const cli::Context& contex
                          ? forecast::identity({points, options.identity == "1" ? 1 : points, 50})
                          : forecast::load(options.model);
   if (model.shape.width() != series.width)
-    core::fail(Code::bad_data, "{} has rows of {} numbers, {} takes {}", series.name, series.width,
-               options.model, model.shape.width());
+    core::bad_data("{} has rows of {} numbers, {} takes {}", series.name, series.width,
+                   options.model, model.shape.width());
   const auto sequences = draw(series, options, static_cast<std::uint64_t>(context.seed));
   core::Output out(context.output);
   cli::Columns columns(context, out, {"context", "error"});

@@ -118,14 +118,13 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
     cli::write_report(context, infer::sum_files(options.files).figures());
     return 0;
   }
-  if (options.evaluation.model.empty())
-    core::fail(core::Code::usage, "--model is missing; see --help");
+  if (options.evaluation.model.empty()) core::bad_usage("--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
   // These options report on every token, also on tokens that do not count.
   for (const char* const name : {"by", "per-token", "ablate", "retrieval-at"})
     if (options.evaluation.loss_on == "marked" && context.was_given(name))
-      core::fail(core::Code::usage, "--{}: cannot be combined with --loss-on marked", name);
+      core::bad_usage("--{}: cannot be combined with --loss-on marked", name);
   if (options.tune.alone(options.files)) {
     infer::ReportOptions reports;
     core::leave_out("tune", "without a FILE, nothing is scored", core::list_fields(reports),

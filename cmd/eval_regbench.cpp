@@ -21,9 +21,6 @@
 
 namespace {
 
-using core::Code;
-using core::fail;
-
 struct EvalRegbenchOptions {
   std::vector<std::string> files;
   std::string model, adapter, automata;
@@ -71,8 +68,7 @@ void score_with(nn::Model& model, const shard::Dataset& data, const Problems& pr
 }
 
 int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& context) {
-  if ((options.ngram != 0) != options.model.empty())
-    fail(Code::usage, "give -m MODEL or --ngram N");
+  if ((options.ngram != 0) != options.model.empty()) core::bad_usage("give -m MODEL or --ngram N");
   const shard::Dataset data(options.files);
   const auto problems = task::read_regbench_problems(data, options.automata);
   core::Output out(context.output);
@@ -98,8 +94,7 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
     }
   }
   if (score.all.positions == 0)
-    fail(Code::bad_data, "{}: nothing to score; no sequence has a symbol after its first",
-         data.name());
+    core::bad_data("{}: nothing to score; no sequence has a symbol after its first", data.name());
   out.write(cli::format_report(context, task::figures(score)));
   out.commit();
   return 0;

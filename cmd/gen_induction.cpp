@@ -14,8 +14,6 @@
 
 namespace {
 
-using core::Code;
-
 struct Options {
   std::int64_t n = 5000, first = 0;
   task::InductionShape shape;
@@ -33,7 +31,7 @@ struct Options {
 int generate(const Options& options, const cli::Context& context) {
   const auto& shape = options.shape;
   if (shape.symbols <= 2 * shape.pairs)
-    core::fail(Code::usage, "--symbols: must be more than twice --pairs");
+    core::bad_usage("--symbols: must be more than twice --pairs");
   cli::refuse_binary_to_terminal(context);
   shard::Header header;
   header.vocabulary = static_cast<std::uint64_t>(shape.symbols);

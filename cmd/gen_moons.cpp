@@ -30,9 +30,8 @@ struct Options {
 };
 
 int generate(const Options& options, const cli::Context& context) {
-  using core::Code;
   if (!options.periods.empty() && options.periods.size() != task::kMoons)
-    core::fail(Code::usage, "--periods takes three numbers");
+    core::bad_usage("--periods takes three numbers");
   cli::refuse_binary_to_terminal(context);
   std::vector<task::Periods> triples = task::chosen_periods();
   if (options.split == "valid")

@@ -44,8 +44,8 @@ int generate(const Options& options, const cli::Context& context) {
   options.set.check();
   const std::string out_path = context.output.empty() ? "-" : context.output;
   if (options.automata == out_path)
-    core::fail(core::Code::usage, "--automata and -o: both are {}; give two files",
-               out_path == "-" ? "stdout" : out_path);
+    core::bad_usage("--automata and -o: both are {}; give two files",
+                    out_path == "-" ? "stdout" : out_path);
   cli::refuse_binary_to_terminal(context);
   const int jobs = static_cast<int>(context.jobs);
   core::Output out(context.output);

@@ -20,9 +20,6 @@
 
 namespace {
 
-using core::Code;
-using core::fail;
-
 struct Options {
   std::int64_t n = 500, first = 0;
   std::string task = "documents", tokenizer = "bytes", form = "problems";
@@ -101,7 +98,7 @@ core::OrderedJson line_of(const Options& options, const task::RulerTask& task, s
 
 int generate(const Options& options, const cli::Context& context) {
   if ((options.haystack == "text") == options.text.empty())
-    fail(Code::usage, "--haystack text: requires --text FILE, and --text requires it");
+    core::bad_usage("--haystack text: requires --text FILE, and --text requires it");
   const auto task = task_of(options);
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   const auto encoder = tokenizer->encoder();

@@ -59,7 +59,7 @@ void start(const cli::Context& context) {
 
 void expect_folder_to_write(const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o DIR is missing; give the folder for the model");
+    core::bad_usage("-o DIR is missing; give the folder for the model");
 }
 
 void say_it_was_there(const cli::Context& context) {
@@ -84,7 +84,7 @@ int verify_models(const Folders& options, const cli::Context& context) {
     out.write(context.json ? core::dump(found.json()) + "\n" : found.lines());
   });
   out.commit();
-  if (!wrong.empty()) core::fail(core::Code::bad_data, "{}", wrong);
+  if (!wrong.empty()) core::bad_data("{}", wrong);
   return 0;
 }
 
@@ -104,7 +104,7 @@ int write_model(const Export& options, const cli::Context& context,
   const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
   if (options.form == "gguf") {
     if (!options.results.empty())
-      core::fail(core::Code::usage, "--results: requires --output-format transformers");
+      core::bad_usage("--results: requires --output-format transformers");
     write_gguf(loaded, options, context);
     return 0;
   }

@@ -17,7 +17,7 @@
 namespace {
 
 int find(const ngrams::FindOptions& options, const cli::Context& context) {
-  if (options.texts.empty()) core::fail(core::Code::usage, "give a TEXT");
+  if (options.texts.empty()) core::bad_usage("give a TEXT");
   const auto index = options.index.open();
   std::string text;
   for (const auto& found : ngrams::find(*index, options))
@@ -43,7 +43,7 @@ struct VerifyOptions {
 };
 
 int verify(const VerifyOptions& options, const cli::Context& context) {
-  if (options.folders.empty()) core::fail(core::Code::usage, "give a FOLDER");
+  if (options.folders.empty()) core::bad_usage("give a FOLDER");
   std::string text;
   for (const auto& name : options.folders) {
     const ngrams::Folder folder(name);

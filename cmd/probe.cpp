@@ -24,15 +24,13 @@
 
 namespace {
 
-using core::Code;
-
 struct ProbeOptions {
   std::string model;
   void fields(core::FieldList& f) {
     f("model", model, "folder of the model [required]").short_name = 'm';
   }
   void check() const {
-    if (model.empty()) core::fail(Code::usage, "give -m MODEL");
+    if (model.empty()) core::bad_usage("give -m MODEL");
   }
 };
 
@@ -72,8 +70,8 @@ int probe_lambda(const ProbeOptions& options, const cli::Context& context) {
   const auto loaded = model::load(options.model);
   const auto* const mosaic = dynamic_cast<const nn::Mosaic*>(loaded.model->architecture.get());
   if (mosaic == nullptr)
-    core::fail(Code::usage, "{}: a {} has no leaky averages; give a mosaic", options.model,
-               loaded.model->options.arch);
+    core::bad_usage("{}: a {} has no leaky averages; give a mosaic", options.model,
+                    loaded.model->options.arch);
   core::Output out(context.output);
   cli::Columns columns(context, out, {"layer", "unit", "head", "lambda"});
   for (const auto& decay : mosaic->decays())

@@ -86,8 +86,7 @@ model::Loaded load(const SampleOptions& options, torch::Device device) {
 int write_samples(SampleOptions options, const cli::Context& context) {
   options.memory.flags = context.flags;
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
-    core::fail(core::Code::usage, "--report {}: is the output of the texts; give another file",
-               options.report);
+    core::bad_usage("--report {}: is the output of the texts; give another file", options.report);
   auto settings = options.generator;
   settings.settle(context.given);
   settings.check();

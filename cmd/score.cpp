@@ -45,8 +45,7 @@ struct ScoreOptions {
 int score(ScoreOptions options, const cli::Context& context) {
   options.answerer.memory.flags = context.flags;
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
-    core::fail(core::Code::usage, "--report {}: is the output of the answers; give another file",
-               options.report);
+    core::bad_usage("--report {}: is the output of the answers; give another file", options.report);
   const auto seed = static_cast<std::uint64_t>(context.seed);
   nn::start(context.jobs, seed, cli::noter(context));
   task::ScoreRequestReader requests(core::input_paths(options.files), options.answers.format);
@@ -78,8 +77,7 @@ int score(ScoreOptions options, const cli::Context& context) {
     cli::note(context, totals.summary());
   }
   if (totals.errors() > 0)
-    core::fail(core::Code::bad_data, "{} of {} requests failed", totals.errors(),
-               totals.requests());
+    core::bad_data("{} of {} requests failed", totals.errors(), totals.requests());
   return 0;
 }
 

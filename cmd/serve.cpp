@@ -60,21 +60,19 @@ struct ServeOptions {
 std::string read_key(const ServeOptions& options) {
   if (options.key_file.empty()) {
     if (!serve::is_loopback(options.listen))
-      core::fail(core::Code::usage,
-                 "--listen {}: is reachable from other machines; give --api-key-file",
-                 options.listen);
+      core::bad_usage("--listen {}: is reachable from other machines; give --api-key-file",
+                      options.listen);
     return {};
   }
   const auto text = core::read_text(options.key_file, kMostKeyBytes);
   auto key = text.substr(0, text.find_first_of("\r\n"));
   const auto visible = [](char c) { return c > ' ' && c < '\x7f'; };
   if (!std::all_of(key.begin(), key.end(), visible))
-    core::fail(core::Code::bad_data,
-               "{}: a header cannot carry the key; write visible ASCII characters without spaces",
-               options.key_file);
+    core::bad_data(
+        "{}: a header cannot carry the key; write visible ASCII characters without spaces",
+        options.key_file);
   if (key.size() < 16)
-    core::fail(core::Code::bad_data, "{}: the key is too short; give at least 16 characters",
-               options.key_file);
+    core::bad_data("{}: the key is too short; give at least 16 characters", options.key_file);
   return key;
 }
 

@@ -56,7 +56,7 @@ int verify(const Options<>& options, const cli::Context& context) {
       out.write((context.json ? core::dump(found.json()) : found.line()) + "\n");
   });
   out.commit();
-  if (!wrong.empty()) core::fail(core::Code::bad_data, "{}", wrong);
+  if (!wrong.empty()) core::bad_data("{}", wrong);
   return 0;
 }
 
@@ -80,7 +80,7 @@ int merge(const Options<>& options, const cli::Context& context) {
 
 int split(const Options<shard::CutOptions>& options, const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o PREFIX is missing; give the prefix of the parts' names");
+    core::bad_usage("-o PREFIX is missing; give the prefix of the parts' names");
   shard::split(shard::Dataset(options.files), options.cut(), context.output,
                static_cast<int>(context.jobs),
                [&](const shard::Part& part) { cli::note(context, part.summary()); });
@@ -106,7 +106,7 @@ int import_arrays(const Import& options, const cli::Context& context) {
 
 int export_pair(const shard::Dataset& data, const cli::Context& context) {
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o NAME is missing; give the name of NAME.bin and NAME.idx");
+    core::bad_usage("-o NAME is missing; give the name of NAME.bin and NAME.idx");
   cli::Progress progress(context, "export", "elements", data.size());
   shard::write_megatron(data, shard::megatron_files(context.output), progress.counter());
   return 0;

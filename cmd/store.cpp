@@ -20,9 +20,6 @@
 
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Writes text(folder) of each folder. The output is opened first: it must not be inside a store.
 template <class Text>
 int say(const cli::Context& context, const std::vector<std::string>& folders, Text text) {
@@ -84,7 +81,7 @@ int rebuild(const store::FolderOptions<store::IndexOptions>& options, const cli:
 int remove_documents(const store::FolderOptions<store::RemovalOptions>& options,
                      const cli::Context& context) {
   if (options.documents.empty())
-    fail(Code::usage, "--document is missing; give the documents to remove");
+    core::bad_usage("--document is missing; give the documents to remove");
   core::Output out(context.output);
   std::optional<store::Removal> removal;
   cli::watched(context, "removing", "rows", [&](const auto& watch) {
@@ -100,7 +97,7 @@ int remove_documents(const store::FolderOptions<store::RemovalOptions>& options,
 
 int merge(const store::FolderOptions<store::MergeOptions>& options, const cli::Context& context) {
   const auto& parts = options.all();
-  if (context.output.empty()) fail(Code::usage, "it takes -o STORE");
+  if (context.output.empty()) core::bad_usage("it takes -o STORE");
   cli::catch_stop_signals();
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return store::merge(parts, context.output, options.index, watch,

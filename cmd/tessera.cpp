@@ -97,8 +97,8 @@ void expect_program(const std::string& name) {
   for (const auto& program : programs::kAll) names.push_back(program.name);
   if (std::find(names.begin() + 1, names.end(), name) != names.end()) return;
   const std::string near = core::did_you_mean(name, names);
-  core::fail(Code::usage, "{}: no such program{}", name,
-             near.empty() ? "; tessera --help lists them" : near);
+  core::bad_usage("{}: no such program{}", name,
+                  near.empty() ? "; tessera --help lists them" : near);
 }
 
 [[noreturn]] void help(const std::string& name) {
@@ -144,13 +144,12 @@ int main(int argc, char** argv) {
     return about(argc, argv);
   try {
     if (arguments.empty())
-      core::fail(
-          Code::usage,
+      core::bad_usage(
           "give a program; start with: tessera train book.txt -o model, then tessera sample -m "
           "model; tessera help tutorial shows more, tessera --help lists all");
     if (arguments[0] != "help") hand_on(arguments);
     if (arguments.size() != 2)
-      core::fail(Code::usage, "help: takes one program; tessera --help lists them");
+      core::bad_usage("help: takes one program; tessera --help lists them");
     help(arguments[1]);
   } catch (const core::Error& error) {
     cli::to_stderr("tessera: " + core::printable(error.what()) + "\n");

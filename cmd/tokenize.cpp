@@ -83,7 +83,7 @@ int learn_tokenizer(const Options& options, const std::string& format,
 int export_tokenizer(const Options& options, const cli::Context& context) {
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (options.export_as == "json") return write_tokenizer(context, *tokenizer);
-  if (context.output.empty()) core::fail(core::Code::usage, "--export gpt2: -o FOLDER is missing");
+  if (context.output.empty()) core::bad_usage("--export gpt2: -o FOLDER is missing");
   text::export_gpt2(*tokenizer, context.output);
   return 0;
 }
@@ -117,12 +117,11 @@ int encode(const Options& options, const std::string& format, const cli::Context
 void find_texts(Options& options, const cli::Context& context) {
   if (text::format_of(options.text.format) != text::Format::text ||
       !options.text.document_separator.empty())
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--recursive: each file is a document; use --format text and no --document-separator");
   if (options.import || options.decode || options.pairs || !options.export_as.empty())
-    core::fail(core::Code::usage, "--recursive: requires encoding or --learn");
-  if (options.files.empty()) core::fail(core::Code::usage, "--recursive: give a folder");
+    core::bad_usage("--recursive: requires encoding or --learn");
+  if (options.files.empty()) core::bad_usage("--recursive: give a folder");
   auto found = text::texts_below(options.files);
   for (const auto& note : found.notes) cli::note(context, note);
   options.files = std::move(found.paths);
@@ -136,7 +135,7 @@ text::LinePieces pieces_of(const Options& options) {
   const auto chat = std::make_shared<const text::Chat>(text::Chat::in_folder(options.tokenizer));
   return [chat](const core::OrderedJson& line, const std::string& origin) {
     if (!line.is_object() || !line.contains("messages"))
-      core::fail(core::Code::bad_data, "{}: has no \"messages\"", origin);
+      core::bad_data("{}: has no \"messages\"", origin);
     std::vector<text::Piece> pieces;
     for (auto& part : chat->parts(line.at("messages"), origin))
       pieces.push_back({std::move(part.text), part.answer});
@@ -147,14 +146,13 @@ text::LinePieces pieces_of(const Options& options) {
 void learn_in_part(Options& options, const cli::Context& context) {
   auto& text = options.text;
   if (text.format != "auto" && text.format != "jsonl")
-    core::fail(core::Code::usage, "--loss-on: requires JSON lines; give --format jsonl");
+    core::bad_usage("--loss-on: requires JSON lines; give --format jsonl");
   for (const auto* option : {"field", "column"})
     if (context.was_given(option))
-      core::fail(core::Code::usage,
-                 "--{}: cannot be combined with --loss-on, which names its own members", option);
+      core::bad_usage("--{}: cannot be combined with --loss-on, which names its own members",
+                      option);
   if (text.bad_lines != "error")
-    core::fail(core::Code::usage,
-               "--loss-on: cannot be combined with --bad-lines; every line must be valid");
+    core::bad_usage("--loss-on: cannot be combined with --bad-lines; every line must be valid");
   text.format = "jsonl";
   text.loss_on = options.loss_on;
   text.pieces = pieces_of(options);
@@ -166,11 +164,11 @@ int tokenize(Options options, const cli::Context& context) {
   if (options.recursive) find_texts(options, context);
   const bool learns = !options.learn.kind.empty(), exports = !options.export_as.empty();
   if (options.import + options.decode + options.pairs + learns + exports > 1)
-    core::fail(core::Code::usage,
-               "--learn, --import, --export, --decode and --pairs exclude each other; give one");
+    core::bad_usage(
+        "--learn, --import, --export, --decode and --pairs exclude each other; give one");
   const bool encodes = options.import + options.decode + learns + exports == 0;
   if (!options.loss_on.empty() && (!encodes || options.pairs || options.recursive))
-    core::fail(core::Code::usage, "--loss-on: requires encoding JSON lines; leave it out");
+    core::bad_usage("--loss-on: requires encoding JSON lines; leave it out");
   options.text.check(encodes);
   options.summary.check(encodes);
   if (exports) return export_tokenizer(options, context);

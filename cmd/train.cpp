@@ -100,8 +100,7 @@ text::TokenizerPtr tokenizer_for(const TrainOptions& options, const std::vector<
     }
   }
   if (texts.empty())
-    core::fail(core::Code::usage, "{}: the shards contain no tokenizer; give --tokenizer",
-               options.job.valid);
+    core::bad_usage("{}: the shards contain no tokenizer; give --tokenizer", options.job.valid);
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
   cli::Progress learning(context, "learn", "tokens");
   return text::learn_for_training(texts, static_cast<int>(context.jobs),
@@ -116,7 +115,7 @@ void read_texts(const TrainOptions& options, const std::vector<std::string>& fil
 }
 
 int plan_only(const TrainOptions& options, const cli::Context& context) {
-  if (options.ranks.any()) core::fail(core::Code::usage, "--plan: cannot be combined with --ranks");
+  if (options.ranks.any()) core::bad_usage("--plan: cannot be combined with --ranks");
   read_texts(options, options.files, context);
   const auto objective = objective_of(options, context, options.files);
   if (!objective->settings().note.empty()) cli::note(context, objective->settings().note);
@@ -152,11 +151,11 @@ int train_model(TrainOptions options, cli::Context context) {
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   if (options.plan || options.sbatch) return plan_only(options, context);
   if (options.job.thrift.sharded() != train::Sharded::none) {
-    if (!options.ranks.any()) core::fail(core::Code::usage, "--shard: requires --ranks");
+    if (!options.ranks.any()) core::bad_usage("--shard: requires --ranks");
     nn::return_memory();
   }
   if (context.output.empty() || context.output == "-")
-    core::fail(core::Code::usage, "-o: stdout cannot hold a model; give a folder");
+    core::bad_usage("-o: stdout cannot hold a model; give a folder");
 
   const auto group = ranks::join(options.ranks, context.output);
   if (options.ranks.any()) nn::set_local_rank(group->local());

@@ -101,11 +101,10 @@ class Setter {
       if (table_of(field) == name) return name;
       headers.push_back("[" + table_of(field) + "]");
     }
-    if (knows(written))
-      core::fail(core::Code::bad_config, "{}: \"{}\" {}", where, written, kNoValue);
+    if (knows(written)) core::bad_config("{}: \"{}\" {}", where, written, kNoValue);
     const std::string header = "[" + quoted_piece(written) + "]";
-    core::fail(core::Code::bad_config, "{}: unknown table {}{}; --print-config lists them", where,
-               header, core::did_you_mean(header, headers));
+    core::bad_config("{}: unknown table {}{}; --print-config lists them", where, header,
+                     core::did_you_mean(header, headers));
   }
 
   // `table` is the table of the key, or empty above all tables. `values` are its texts for
@@ -119,19 +118,18 @@ class Setter {
       std::vector<std::string> keys;
       for (const auto& known : fields_.all())
         if (!known.positional) keys.push_back(known.key());
-      core::fail(core::Code::bad_config, "{}: unknown key \"{}\"{}; --print-config lists them",
-                 where, quoted_piece(key), core::did_you_mean(key, keys));
+      core::bad_config("{}: unknown key \"{}\"{}; --print-config lists them", where,
+                       quoted_piece(key), core::did_you_mean(key, keys));
     }
     if (const std::string own = table_of(*field); !table.empty() && table != own)
-      core::fail(core::Code::bad_config, "{}: \"{}\" is not in [{}]; move it {}above all tables",
-                 where, key, table, own.empty() ? "" : fmt::format("to [{}] or ", own));
-    if (!seen_.insert(key).second)
-      core::fail(core::Code::bad_config, "{}: \"{}\" is given twice", where, key);
+      core::bad_config("{}: \"{}\" is not in [{}]; move it {}above all tables", where, key, table,
+                       own.empty() ? "" : fmt::format("to [{}] or ", own));
+    if (!seen_.insert(key).second) core::bad_config("{}: \"{}\" is given twice", where, key);
     if (flags_.count(field->name) > 0) return;
     try {
       core::assign(*field, values());
     } catch (const core::Error& error) {
-      core::fail(core::Code::bad_config, "{}: {}", where, error.what());
+      core::bad_config("{}: {}", where, error.what());
     }
     given_.insert(field->name);
   }
@@ -152,7 +150,7 @@ class Setter {
 };
 
 [[noreturn]] void refuse_value(const std::string& key) {
-  core::fail(core::Code::bad_config, "\"{}\" {}", key, kNoValue);
+  core::bad_config("\"{}\" {}", key, kNoValue);
 }
 
 std::string text_of(const std::string& key, const core::Json& value) {
@@ -223,17 +221,16 @@ void set_all(const toml::table& entries, const std::string& table, const std::st
 
 void read_toml(std::string_view text, const std::string& origin, Setter& setter) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots)
-    core::fail(core::Code::bad_config,
-               "{}: a key has more than {} dots; give the options of one command", origin,
-               kMostDots);
+    core::bad_config("{}: a key has more than {} dots; give the options of one command", origin,
+                     kMostDots);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     std::string_view fault = parsed.error().description();
     constexpr std::string_view kPrefix = "Error while parsing ";
     if (fault.starts_with(kPrefix)) fault.remove_prefix(kPrefix.size());
-    core::fail(core::Code::bad_config,
-               "{}:{}: not TOML: {}; write key = value, texts and numbers such as 64K in quotes",
-               origin, parsed.error().source().begin.line, core::printable(fault.substr(0, 200)));
+    core::bad_config(
+        "{}:{}: not TOML: {}; write key = value, texts and numbers such as 64K in quotes", origin,
+        parsed.error().source().begin.line, core::printable(fault.substr(0, 200)));
   }
   set_all(parsed.table(), {}, origin, setter);
 }

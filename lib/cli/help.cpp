@@ -111,8 +111,8 @@ std::string asked_groups(const CLI::App& app, const std::string& what, std::size
       text += group_text(app, heading, width);
   }
   if (text.empty())
-    core::fail(core::Code::usage, "--help={}: no group of options; there are {}", what,
-               CLI::detail::join(words, ", "));
+    core::bad_usage("--help={}: no group of options; there are {}", what,
+                    CLI::detail::join(words, ", "));
   return text;
 }
 

@@ -132,8 +132,7 @@ int guarded(const Context& context, const std::function<int()>& body) {
 void check_required(const core::FieldList& fields, const Context& context) {
   for (const auto& field : fields.all()) {
     if (field.required && !context.was_given(field.name))
-      core::fail(core::Code::usage, "{}{} is missing; see --help", field.positional ? "" : "--",
-                 field.name);
+      core::bad_usage("{}{} is missing; see --help", field.positional ? "" : "--", field.name);
   }
 }
 
@@ -266,8 +265,7 @@ void refuse_to_write_into(const std::string& folder, const std::string& output) 
   const auto parent = std::filesystem::absolute(destination.path).parent_path();
   if (std::filesystem::is_directory(folder, error) &&
       std::filesystem::equivalent(folder, parent, error))
-    core::fail(core::Code::usage, "{}: is inside {}, which is an input; give another output",
-               output, folder);
+    core::bad_usage("{}: is inside {}, which is an input; give another output", output, folder);
 }
 
 std::string g_program;
@@ -366,8 +364,8 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
 void refuse_binary_to_terminal(const Context& context) {
   if ((context.output.empty() || context.output == "-") && !context.force &&
       ::isatty(STDOUT_FILENO))
-    core::fail(core::Code::usage,
-               "the output is binary and stdout is a terminal; use -o FILE, a pipe, or --force");
+    core::bad_usage(
+        "the output is binary and stdout is a terminal; use -o FILE, a pipe, or --force");
 }
 
 void protect_inputs(const core::FieldList& fields, const Program& program,
@@ -377,7 +375,7 @@ void protect_inputs(const core::FieldList& fields, const Program& program,
     const auto& all = fields.all();
     const auto field =
         std::find_if(all.begin(), all.end(), [&](const auto& f) { return f.name == name; });
-    if (field == all.end()) core::fail(core::Code::bug, "--{} is not an option", name);
+    if (field == all.end()) core::bug("--{} is not an option", name);
     for (const auto& path : core::to_strings(*field)) protect_all_of(path);
   }
   for (const auto& field : fields.all()) {

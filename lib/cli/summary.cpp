@@ -21,13 +21,12 @@ void SummaryOptions::fields(core::FieldList& f) {
 
 void SummaryOptions::check(bool has_figures) const {
   if (!has_figures && !report.empty())
-    core::fail(core::Code::usage, "--report: this run has no results to report; leave it out");
+    core::bad_usage("--report: this run has no results to report; leave it out");
 }
 
 Summary::Summary(const Context& context, const SummaryOptions& options) : context_(context) {
   if (options.report.empty()) return;
-  if (options.report == "-")
-    core::fail(core::Code::usage, "--report: takes a file; stdout has the output");
+  if (options.report == "-") core::bad_usage("--report: takes a file; stdout has the output");
   report_.emplace(options.report);
 }
 

@@ -46,6 +46,24 @@ template <class... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// Throw Error{bad_data}, Error{usage}, Error{bad_config} or Error{bug} with a formatted text.
+template <class... Args>
+[[noreturn]] void bad_data(fmt::format_string<Args...> format, Args&&... args) {
+  fail(Code::bad_data, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+[[noreturn]] void bad_usage(fmt::format_string<Args...> format, Args&&... args) {
+  fail(Code::usage, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+[[noreturn]] void bad_config(fmt::format_string<Args...> format, Args&&... args) {
+  fail(Code::bad_config, format, std::forward<Args>(args)...);
+}
+template <class... Args>
+[[noreturn]] void bug(fmt::format_string<Args...> format, Args&&... args) {
+  fail(Code::bug, format, std::forward<Args>(args)...);
+}
+
 /// Returns the text of an errno value. Thread safe.
 std::string error_text(int error_number);
 

@@ -12,7 +12,7 @@ constexpr std::size_t kMaxLineBytes = std::size_t{64} << 20;
 
 std::string read_file(const std::string& path, std::size_t limit) {
   const RandomFile file(path);
-  if (file.size() > limit) fail(Code::bad_data, "{}: larger than {} bytes", path, limit);
+  if (file.size() > limit) bad_data("{}: larger than {} bytes", path, limit);
   std::string text(static_cast<std::size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
   return text;
@@ -50,7 +50,7 @@ std::optional<std::string> LineReader::next() {
     begin_ = 0;
     searched = buffer_.size();
     if (buffer_.size() > kMaxLineBytes)
-      fail(Code::bad_data, "{}:{}: a line longer than 64 MiB", source_->name(), line_ + 1);
+      bad_data("{}:{}: a line longer than 64 MiB", source_->name(), line_ + 1);
     std::array<std::byte, 65536> piece;
     const std::size_t n = source_->read(piece);
     buffer_.append(reinterpret_cast<const char*>(piece.data()), n);

@@ -10,7 +10,7 @@ std::string Digest::hex() const { return fmt::format("{:016x}{:016x}", high, low
 
 Digest Digest::from_hex(std::string_view hex) {
   if (hex.size() != 32 || hex.find_first_not_of("0123456789abcdef") != hex.npos)
-    fail(Code::bad_data, "'{}' is not a fingerprint (32 hexadecimal digits)", hex.substr(0, 40));
+    bad_data("'{}' is not a fingerprint (32 hexadecimal digits)", hex.substr(0, 40));
   const auto half = [&](std::size_t at) {
     return std::stoull(std::string(hex.substr(at, 16)), nullptr, 16);
   };

@@ -81,7 +81,7 @@ std::set<std::pair<dev_t, ino_t>> g_inputs;
 
 void refuse_inputs(const std::string& name, const struct stat& info) {
   if (S_ISREG(info.st_mode) && g_inputs.count({info.st_dev, info.st_ino}) > 0)
-    fail(Code::usage, "{}: is also an input, which would be lost; give another output", name);
+    bad_usage("{}: is also an input, which would be lost; give another output", name);
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ std::unique_ptr<ByteSource> open_source(const std::string& path, const std::stri
 
 std::vector<std::string> input_paths(const std::vector<std::string>& files) {
   if (std::count(files.begin(), files.end(), "-") > 1)
-    fail(Code::usage, "two inputs are -, but stdin can be read only once");
+    bad_usage("two inputs are -, but stdin can be read only once");
   return files.empty() ? std::vector<std::string>{"-"} : files;
 }
 
@@ -132,7 +132,7 @@ std::string read_text(ByteSource& source, std::size_t limit) {
     const std::size_t n =
         source.read(std::as_writable_bytes(std::span(text.data() + done, text.size() - done)));
     done += n;
-    if (done > limit) fail(Code::bad_data, "{}: larger than {} bytes", source.name(), limit);
+    if (done > limit) bad_data("{}: larger than {} bytes", source.name(), limit);
     if (n == 0) break;
   }
   text.resize(done);
@@ -258,7 +258,7 @@ void RandomFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
     const ssize_t n = ::pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail(Code::io, "{}: cannot read: {}", name_, error_text(errno));
-    if (n == 0) fail(Code::bad_data, "{}: cut short at byte {}", name_, offset);
+    if (n == 0) bad_data("{}: cut short at byte {}", name_, offset);
     out = out.subspan(static_cast<std::size_t>(n));
     offset += static_cast<std::uint64_t>(n);
   }
@@ -266,7 +266,7 @@ void RandomFile::read_at(std::uint64_t offset, std::span<std::byte> out) const {
 
 void RandomMemory::read_at(std::uint64_t offset, std::span<std::byte> out) const {
   if (offset > data_.size() || out.size() > data_.size() - offset)
-    fail(Code::bad_data, "{}: cut short at byte {}", name_, data_.size());
+    bad_data("{}: cut short at byte {}", name_, data_.size());
   if (!out.empty()) std::memcpy(out.data(), data_.data() + offset, out.size());
 }
 

@@ -13,13 +13,12 @@ constexpr std::size_t kMostMembers = 1000;
 [[noreturn]] void refuse(std::string_view text, const std::string& origin, std::size_t byte) {
   const MendedJson mended = mend_json(text);
   if (!mended.constant.empty())
-    fail(Code::bad_data, "{}: {}; write null or leave it out", origin,
-         why_no_constant(mended.constant));
-  if (!mended.not_utf8.empty()) fail(Code::bad_data, "{}: {}", origin, mended.not_utf8);
+    bad_data("{}: {}; write null or leave it out", origin, why_no_constant(mended.constant));
+  if (!mended.not_utf8.empty()) bad_data("{}: {}", origin, mended.not_utf8);
   if (mended.only_numbers() && byte == 0)
-    fail(Code::bad_data, "{}: a number is beyond the range of a double", origin);
-  if (byte > 0) fail(Code::bad_data, "{}: not JSON (byte {})", origin, byte);
-  fail(Code::bad_data, "{}: not JSON", origin);
+    bad_data("{}: a number is beyond the range of a double", origin);
+  if (byte > 0) bad_data("{}: not JSON (byte {})", origin, byte);
+  bad_data("{}: not JSON", origin);
 }
 
 // Refuses text in which more than max_depth arrays and objects are open at some byte, or an object
@@ -38,12 +37,12 @@ void bound(std::string_view text, const std::string& origin, std::size_t max_dep
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (members.size() == max_depth) fail(Code::bad_data, "{}: JSON nested too deeply", origin);
+      if (members.size() == max_depth) bad_data("{}: JSON nested too deeply", origin);
       members.push_back(0);
     } else if ((c == ']' || c == '}') && !members.empty()) {
       members.pop_back();
     } else if (c == ':' && !members.empty() && ++members.back() > max_members) {
-      fail(Code::bad_data, "{}: an object of JSON has more than {} members", origin, max_members);
+      bad_data("{}: an object of JSON has more than {} members", origin, max_members);
     }
   }
 }
@@ -141,24 +140,24 @@ OrderedJson sealed(OrderedJson object) {
 
 void expect_sealed(const Json& object, const std::string& origin) {
   if (get<std::string>(object, kHash, origin) != hash_of(object))
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", origin);
+    bad_data("{}: corrupt file: checksum mismatch", origin);
 }
 
 void expect_format(const Json& object, const std::string& format, std::uint64_t version,
                    const std::string& what, const std::string& origin) {
   if (!object.is_object() || get<std::string>(object, "format", origin) != format)
-    fail(Code::bad_data, "{}: not {}", origin, what);
+    bad_data("{}: not {}", origin, what);
   const auto found = get<std::uint64_t>(object, "version", origin);
   if (found != version)
-    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
-         origin, found, version);
+    bad_data("{}: format version {} is not supported; this program reads version {}", origin, found,
+             version);
   expect_sealed(object, origin);
 }
 
 std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
                           const std::string& origin) {
   const auto value = get<std::uint64_t>(object, key, origin);
-  if (value > most) fail(Code::bad_data, "{}: \"{}\" is too large", origin, key);
+  if (value > most) bad_data("{}: \"{}\" is too large", origin, key);
   return value;
 }
 

@@ -35,8 +35,7 @@ std::string dump_pretty(const OrderedJson& json);
 /// it is absent or has another type.
 template <class T>
 T get(const Json& object, const char* key, const std::string& origin) {
-  if (!object.is_object() || !object.contains(key))
-    fail(Code::bad_data, "{}: has no \"{}\"", origin, key);
+  if (!object.is_object() || !object.contains(key)) bad_data("{}: has no \"{}\"", origin, key);
   const Json& value = object.at(key);
   bool fits = true;
   if constexpr (std::is_same_v<T, bool>) {
@@ -51,7 +50,7 @@ T get(const Json& object, const char* key, const std::string& origin) {
   } catch (const Json::exception&) {
     fits = false;
   }
-  fail(Code::bad_data, "{}: \"{}\" has the wrong type", origin, key);
+  bad_data("{}: \"{}\" has the wrong type", origin, key);
 }
 
 /// Returns the object with a last member "hash": the XXH3-128, in hexadecimal, of the object

@@ -208,12 +208,11 @@ Json parse_json_line(std::string_view line, const std::string& origin,
     if (!mended.any()) throw;
     Json json = parse_json(mended.text, origin, kMaxDepth);
     if (!mended.constant.empty())
-      fail(Code::bad_data, "{}: {}; write null or leave it out", origin,
-           why_no_constant(mended.constant));
-    if (!mended.not_utf8.empty()) fail(Code::bad_data, "{}: {}", origin, mended.not_utf8);
+      bad_data("{}: {}; write null or leave it out", origin, why_no_constant(mended.constant));
+    if (!mended.not_utf8.empty()) bad_data("{}: {}", origin, mended.not_utf8);
     for (const auto key : used)
       if (has_surrogate(mended, key))
-        fail(Code::bad_data, "{}: {}; write U+FFFD for it", origin, why_no_surrogate(key));
+        bad_data("{}: {}; write U+FFFD for it", origin, why_no_surrogate(key));
     return json;
   }
 }

@@ -24,10 +24,10 @@ class Variables {
     const std::string value = text(name);
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (value.empty()) fail(Code::usage, "{} is not set; the launcher should set it", name);
+    if (value.empty()) bad_usage("{} is not set; the launcher should set it", name);
     if (error != std::errc() || end != value.data() + value.size() || number < least ||
         number > most)
-      fail(Code::usage, "{} is '{}', not a number from {} to {}", name, value, least, most);
+      bad_usage("{} is '{}', not a number from {} to {}", name, value, least, most);
     return number;
   }
   std::int64_t number_or(const char* name, std::int64_t otherwise) const {
@@ -64,16 +64,16 @@ void meet(Launch& launch, const Variables& of) {
     launch.served = of.text("TORCHELASTIC_USE_AGENT_STORE") == "True";
   } else if (launch.launcher == "srun") {
     launch.host = first_host(of.text("SLURM_STEP_NODELIST"));
-    if (launch.host.empty()) fail(Code::usage, "SLURM_STEP_NODELIST is not set, as srun does");
+    if (launch.host.empty()) bad_usage("SLURM_STEP_NODELIST is not set, as srun does");
     launch.port =
         port_of(of.number("SLURM_JOB_ID", 0, kMostId), of.number("SLURM_STEP_ID", 0, kMostId));
   } else if (!of.has("PMIX_NAMESPACE")) {
-    fail(Code::usage,
-         "MASTER_ADDR and MASTER_PORT are not set; set them to the address and port of rank 0");
+    bad_usage(
+        "MASTER_ADDR and MASTER_PORT are not set; set them to the address and port of rank 0");
   }
   const std::string way = of.text("TESSERA_RANKS_MEET");
   if (!way.empty() && way != "auto" && way != "tcp")
-    fail(Code::usage, "TESSERA_RANKS_MEET is '{}', not auto or tcp", way);
+    bad_usage("TESSERA_RANKS_MEET is '{}', not auto or tcp", way);
   launch.one_machine = way != "tcp" && (launch.one_machine || is_this_machine(launch.host));
   launch.key = of.text("TESSERA_RANKS_KEY");
 }
@@ -96,16 +96,16 @@ Launch launch(const Environment& environment) {
   } else if (of.has("PMI_RANK")) {
     launch = ranks_of(of, "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS");
   } else {
-    fail(Code::usage,
-         "launcher: no launcher started this process (none of RANK, OMPI_COMM_WORLD_RANK, "
-         "SLURM_STEP_ID and PMI_RANK is set); start it with torchrun, mpirun or srun");
+    bad_usage(
+        "launcher: no launcher started this process (none of RANK, OMPI_COMM_WORLD_RANK, "
+        "SLURM_STEP_ID and PMI_RANK is set); start it with torchrun, mpirun or srun");
   }
   meet(launch, of);
   const char* const restarts =
       of.has("TORCHELASTIC_RESTART_COUNT") ? "TORCHELASTIC_RESTART_COUNT" : "SLURM_RESTART_COUNT";
   const std::string start = of.text("PMIX_NAMESPACE");
   if (start.find('/') != start.npos)
-    fail(Code::usage, "PMIX_NAMESPACE is '{}', which cannot be a file name", start);
+    bad_usage("PMIX_NAMESPACE is '{}', which cannot be a file name", start);
   launch.name = fmt::format("{}.{}", start, of.number_or(restarts, 0));
   return launch;
 }
@@ -158,9 +158,8 @@ Part part(const std::string& text, const Environment& environment) {
     const std::int64_t count = number("SLURM_ARRAY_TASK_COUNT"),
                        away = number("SLURM_ARRAY_TASK_ID") - number("SLURM_ARRAY_TASK_MIN");
     if (away < 0 || away % step != 0 || away / step >= count)
-      fail(Code::usage,
-           "--part launcher: the array's task numbers are not consecutive; use --array=1-{}",
-           std::max<std::int64_t>(1, count));
+      bad_usage("--part launcher: the array's task numbers are not consecutive; use --array=1-{}",
+                std::max<std::int64_t>(1, count));
     return {away / step, count};
   }
   std::int64_t index = 0, count = 0;
@@ -170,21 +169,21 @@ Part part(const std::string& text, const Environment& environment) {
   const auto second = std::from_chars(slash ? first.ptr + 1 : end, end, count);
   if (!slash || second.ec != std::errc() || second.ptr != end || index < 1 || index > count ||
       count > kMostRanks)
-    fail(Code::usage, "--part: '{}' is not I/N with I from 1 to N, launcher or all", text);
+    bad_usage("--part: '{}' is not I/N with I from 1 to N, launcher or all", text);
   return {index - 1, count};
 }
 
 void PartNames::add(const Part& part, const std::string& name) {
   if (names_.empty()) count_ = part.count;
   const auto [twice, added] = names_.emplace(part.index, name);
-  if (!added) fail(Code::usage, "{}: is part {}, like {}", name, part.index + 1, twice->second);
+  if (!added) bad_usage("{}: is part {}, like {}", name, part.index + 1, twice->second);
 }
 
 void PartNames::expect_all(std::string_view flag) const {
   for (std::int64_t index = 0; index < count_; ++index)
     if (names_.count(index) == 0)
-      fail(Code::usage, "{}part {} of {} is missing",
-           flag.empty() ? "" : fmt::format("--{}: ", flag), index + 1, count_);
+      bad_usage("{}part {} of {} is missing", flag.empty() ? "" : fmt::format("--{}: ", flag),
+                index + 1, count_);
 }
 
 }  // namespace core

@@ -11,7 +11,7 @@ constexpr std::size_t kMaxDimensions = 32;
 constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void damaged(const std::string& origin, std::string_view what) {
-  fail(Code::bad_data, "{}: damaged .npy header: {}", origin, what);
+  bad_data("{}: damaged .npy header: {}", origin, what);
 }
 
 // Parses the dict as NumPy writes it: keys and types in quotes, True or False, a tuple of numbers.
@@ -92,8 +92,7 @@ std::uint64_t NpyHeader::elements(std::size_t element_bytes, const std::string& 
   std::uint64_t n = 1;
   for (const std::uint64_t dimension : shape) {
     if (dimension > most / std::max<std::uint64_t>(n, 1))
-      fail(Code::bad_data, "{}: its shape ({}) is larger than any file", origin,
-           fmt::join(shape, ", "));
+      bad_data("{}: its shape ({}) is larger than any file", origin, fmt::join(shape, ", "));
     n *= dimension;
   }
   return n;
@@ -106,21 +105,21 @@ bool is_npy(std::span<const std::byte> start) {
 }
 
 NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& origin) {
-  if (!is_npy(start)) fail(Code::bad_data, "{}: not a .npy file", origin);
+  if (!is_npy(start)) bad_data("{}: not a .npy file", origin);
   const auto byte = [&](std::size_t i) {
-    if (i >= start.size()) fail(Code::bad_data, "{}: cut short in its .npy header", origin);
+    if (i >= start.size()) bad_data("{}: cut short in its .npy header", origin);
     return static_cast<std::size_t>(start[i]);
   };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3 || byte(7) != 0)
-    fail(Code::bad_data, "{}: .npy version {}.{} is not supported; versions 1.0 to 3.0 are", origin,
-         major, byte(7));
+    bad_data("{}: .npy version {}.{} is not supported; versions 1.0 to 3.0 are", origin, major,
+             byte(7));
   const std::size_t begin = major == 1 ? 10 : 12;
   std::size_t length = byte(8) | byte(9) << 8;
   if (major > 1) length |= byte(10) << 16 | byte(11) << 24;
   if (length > kMaxText) damaged(origin, fmt::format("a text of {} bytes", length));
   if (length > start.size() - std::min(begin, start.size()))
-    fail(Code::bad_data, "{}: cut short in its .npy header", origin);
+    bad_data("{}: cut short in its .npy header", origin);
   const std::string_view text(reinterpret_cast<const char*>(start.data()) + begin, length);
   NpyHeader header = Dict(text, origin).parse();
   header.data_offset = begin + length;

@@ -25,12 +25,12 @@ void parse_into(const Field&, const std::string& text, bool& out) {
   } else if (text == "false" || text == "off" || text == "no" || text == "0") {
     out = false;
   } else {
-    fail(Code::usage, "'{}' is neither true nor false", text);
+    bad_usage("'{}' is neither true nor false", text);
   }
 }
 
 void refuse(const Field& field, const std::string& value) {
-  fail(Code::usage, "takes {}, not {}", field.range(), value);
+  bad_usage("takes {}, not {}", field.range(), value);
 }
 
 // Parses one value and checks the bounds.
@@ -191,8 +191,8 @@ void assign(const Field& field, const std::vector<std::string>& values) {
   for (const auto& value : values) {
     if (!field.choices.empty() &&
         std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end())
-      fail(Code::usage, "{}: '{}' is not one of {}{}", flag, value, fmt::join(field.choices, ", "),
-           did_you_mean(as_choice(value), field.choices));
+      bad_usage("{}: '{}' is not one of {}{}", flag, value, fmt::join(field.choices, ", "),
+                did_you_mean(as_choice(value), field.choices));
   }
   try {
     std::visit(
@@ -204,13 +204,13 @@ void assign(const Field& field, const std::vector<std::string>& values) {
               parsed.push_back(value_of<typename T::value_type>(field, value));
             *target = std::move(parsed);
           } else {
-            if (values.size() != 1) fail(Code::usage, "takes one value, got {}", values.size());
+            if (values.size() != 1) bad_usage("takes one value, got {}", values.size());
             *target = value_of<T>(field, values[0]);
           }
         },
         field.target);
   } catch (const Error& error) {
-    fail(Code::usage, "{}: {}", flag, error.what());
+    bad_usage("{}: {}", flag, error.what());
   }
 }
 
@@ -219,7 +219,7 @@ void expect_within_bounds(const FieldList& fields) {
     try {
       std::visit([&](const auto* target) { expect_within(field, *target); }, field.target);
     } catch (const Error& error) {
-      fail(Code::bad_config, "{}: {}", field.name, error.what());
+      bad_config("{}: {}", field.name, error.what());
     }
   }
 }
@@ -290,7 +290,7 @@ OrderedJson fields_to_json(const FieldList& fields) {
 
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
                       bool allow_unknown) {
-  if (!object.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+  if (!object.is_object()) bad_config("{}: not a JSON object", origin);
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
     const Json& value = item.value();
@@ -301,7 +301,7 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
       if (allow_unknown) continue;
       std::vector<std::string> keys;
       for (const auto& known : all) keys.push_back(known.key());
-      fail(Code::bad_config, "{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
+      bad_config("{}: unknown key \"{}\"{}", origin, key, did_you_mean(key, keys));
     }
     std::vector<std::string> texts;
     const auto text_of = [&](const Json& one) {
@@ -317,7 +317,7 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
     try {
       assign(*field, texts);
     } catch (const Error& error) {
-      fail(Code::bad_config, "{}: {}", origin, error.what());
+      bad_config("{}: {}", origin, error.what());
     }
   }
 }
@@ -325,7 +325,7 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
 void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
                const std::set<std::string>& given) {
   for (const auto& flag : flags)
-    if (given.count(flag) > 0) fail(Code::usage, "--{}: {}; leave --{} out", mine, why, flag);
+    if (given.count(flag) > 0) bad_usage("--{}: {}; leave --{} out", mine, why, flag);
 }
 
 void leave_out(const char* mine, const char* why, const FieldList& fields,

@@ -196,14 +196,13 @@ std::string what_is_no_text(std::string_view start) {
 
 void expect_text(std::string_view start, const std::string& name) {
   if (const auto what = what_is_no_text(start); !what.empty())
-    fail(Code::bad_data, "{}: byte 0: {}", name, what);
+    bad_data("{}: byte 0: {}", name, what);
 }
 
 std::string read_utf8(ByteSource& source) {
   const std::string text = read_text(source);
   expect_text(text, source.name());
-  if (const auto fault = utf8_fault(text); !fault.empty())
-    fail(Code::bad_data, "{}: {}", source.name(), fault);
+  if (const auto fault = utf8_fault(text); !fault.empty()) bad_data("{}: {}", source.name(), fault);
   return std::string(without_byte_order_mark(text));
 }
 

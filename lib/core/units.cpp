@@ -10,7 +10,7 @@ double parse_number(std::string_view text, std::string_view whole, const char* w
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty() ||
       !std::isfinite(value))
-    fail(Code::usage, "'{}' is not {}", whole, what);
+    bad_usage("'{}' is not {}", whole, what);
   return value;
 }
 
@@ -55,15 +55,14 @@ std::int64_t parse_whole(std::string_view text, std::int64_t unit) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
   if (error == std::errc{} && end == digits.data() + digits.size() && !digits.empty()) {
     std::int64_t result = 0;
-    if (__builtin_mul_overflow(whole, factor, &result))
-      fail(Code::usage, "'{}' is too large", text);
+    if (__builtin_mul_overflow(whole, factor, &result)) bad_usage("'{}' is too large", text);
     return result;
   }
   const double value = parse_number(digits, text, kWhat) * static_cast<double>(factor);
   // 1.1M is an integer, although 1.1 times a million is not one in binary.
   const double near = std::round(value);
   if (std::abs(value) > 9e18 || std::abs(value - near) > 1e-12 * std::abs(value))
-    fail(Code::usage, "'{}' is not {}", text, kWhat);
+    bad_usage("'{}' is not {}", text, kWhat);
   return static_cast<std::int64_t>(near);
 }
 
@@ -81,8 +80,8 @@ double parse_real(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc{} || end != digits.data() + digits.size() || std::isnan(value))
-    fail(Code::usage, "'{}' is not a number", text);
-  if (percent) fail(Code::usage, "'{}' is not a number; write {}", text, value / 100);
+    bad_usage("'{}' is not a number", text);
+  if (percent) bad_usage("'{}' is not a number; write {}", text, value / 100);
   return value * static_cast<double>(power_of(1000, power));
 }
 
@@ -113,11 +112,11 @@ double parse_duration_s(std::string_view text) {
     for (std::string_view rest = text; !rest.empty();) {
       const auto at = rest.find_first_of(kLetters);
       const auto letter = at == rest.npos ? at : kLetters.find(rest[at]);
-      if (at == rest.npos || letter < least) fail(Code::usage, "'{}' is not {}", text, kWhat);
+      if (at == rest.npos || letter < least) bad_usage("'{}' is not {}", text, kWhat);
       const double value = parse_number(rest.substr(0, at), text, kWhat);
-      if (value < 0) fail(Code::usage, "'{}' is not {}", text, kWhat);
+      if (value < 0) bad_usage("'{}' is not {}", text, kWhat);
       seconds += value * kSecondsOf[letter];
-      if (seconds > kMostSeconds) fail(Code::usage, "'{}' is more than 30 years", text);
+      if (seconds > kMostSeconds) bad_usage("'{}' is more than 30 years", text);
       least = letter + 1;
       rest.remove_prefix(at + 1);
     }
@@ -127,9 +126,9 @@ double parse_duration_s(std::string_view text) {
   for (int part = 0;; ++part) {
     const auto colon = rest.find(':');
     const double value = parse_number(rest.substr(0, colon), text, kWhat);
-    if (part > 2 || value < 0) fail(Code::usage, "'{}' is not {}", text, kWhat);
+    if (part > 2 || value < 0) bad_usage("'{}' is not {}", text, kWhat);
     seconds = seconds * 60 + value;
-    if (seconds > kMostSeconds) fail(Code::usage, "'{}' is more than 30 years", text);
+    if (seconds > kMostSeconds) bad_usage("'{}' is more than 30 years", text);
     if (colon == rest.npos) return seconds;
     rest.remove_prefix(colon + 1);
   }

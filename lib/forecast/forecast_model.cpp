@@ -81,23 +81,21 @@ Model load(const std::string& given) {
   const auto config = core::read_json(path);
   const auto& tessera = config.contains("tessera") ? config["tessera"] : config;
   if (!tessera.is_object() || !tessera.contains("loss"))
-    core::fail(core::Code::bad_config, "{}: not a model that forecasts vectors", folder);
+    core::bad_config("{}: not a model that forecasts vectors", folder);
   Model model;
   model.shape.points = core::get<std::int64_t>(tessera, "points", path);
   model.shape.heads = core::get<std::int64_t>(tessera, "heads", path);
   model.shape.beta = core::get<float>(tessera, "beta", path);
   const auto n = model.shape.points;
   if (n < 1 || n > kMostPoints || model.shape.heads < 1 || n % model.shape.heads != 0)
-    core::fail(core::Code::bad_config, "{}: {} points and {} heads are inconsistent", path, n,
-               model.shape.heads);
+    core::bad_config("{}: {} points and {} heads are inconsistent", path, n, model.shape.heads);
   const auto tensors = model::read_safetensors(folder + "/model.safetensors");
   std::vector<torch::Tensor> maps;
   for (const auto* const name : kMaps) {
     const auto found = tensors.find(name);
     if (found == tensors.end() || found->second.scalar_type() != torch::kFloat32 ||
         found->second.sizes() != torch::IntArrayRef({n, n, 2}))
-      core::fail(core::Code::bad_data, "{}/model.safetensors: no float32 {} of shape {}, {}, 2",
-                 folder, name, n, n);
+      core::bad_data("{}/model.safetensors: no float32 {} of shape {}, {}, 2", folder, name, n, n);
     maps.push_back(found->second);
   }
   model.maps = torch::stack(maps);
@@ -133,9 +131,8 @@ Series read_series(const std::vector<std::string>& shards) {
   series.fingerprint = data.fingerprint().hex();
   series.width = static_cast<std::int64_t>(data.header().width);
   if (series.width % 2 != 0 || series.width > 2 * kMostPoints)
-    core::fail(core::Code::bad_data,
-               "{}: rows of {} numbers cannot be points in the plane; they need an even number",
-               series.name, series.width);
+    core::bad_data("{}: rows of {} numbers cannot be points in the plane; they need an even number",
+                   series.name, series.width);
   series.numbers.resize(data.size());
   data.read(0, std::span<float>(series.numbers));
   std::int64_t begin = 0;
@@ -144,7 +141,7 @@ Series read_series(const std::vector<std::string>& shards) {
     series.documents.push_back({begin, end});
     begin = end;
   }
-  if (series.documents.empty()) core::fail(core::Code::bad_data, "{}: has no rows", series.name);
+  if (series.documents.empty()) core::bad_data("{}: has no rows", series.name);
   return series;
 }
 

@@ -55,8 +55,7 @@ std::vector<Series::Span> long_enough(const Series& series, std::int64_t window)
   for (const auto& document : series.documents)
     if (document.size() >= window) documents.push_back(document);
   if (documents.empty())
-    core::fail(core::Code::bad_data, "{}: no document has {} rows; give a smaller --segment",
-               series.name, window);
+    core::bad_data("{}: no document has {} rows; give a smaller --segment", series.name, window);
   return documents;
 }
 
@@ -76,20 +75,19 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
       .points = points, .heads = job.model.shape.heads, .beta = static_cast<float>(job.beta)};
   if (job.from.empty()) {
     if (shape.heads < 1 || points % shape.heads != 0)
-      core::fail(core::Code::usage, "--heads: {} does not divide {} points", shape.heads, points);
+      core::bad_usage("--heads: {} does not divide {} points", shape.heads, points);
     return {shape, first_maps(shape, job.seed)};
   }
   Model model = load(job.from);
   const auto expect = [&](const char* flag, auto has, auto asked) {
     if (job.given.count(flag) && has != asked)
-      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the option out", flag, job.from,
-                 has, asked);
+      core::bad_usage("--{}: {} has {}, not {}; leave the option out", flag, job.from, has, asked);
   };
   expect("heads", model.shape.heads, shape.heads);
   expect("beta", model.shape.beta, shape.beta);
   if (model.shape.points != points)
-    core::fail(core::Code::bad_data, "{}: forecasts {} points, but the data have {}", job.from,
-               model.shape.points, points);
+    core::bad_data("{}: forecasts {} points, but the data have {}", job.from, model.shape.points,
+                   points);
   fingerprint = model::tensors_digest(model.named_weights()).hex();
   return model;
 }
@@ -170,7 +168,7 @@ class VectorObjective : public train::Objective {
     for (const auto& [name, weight] : weights()) {
       const auto& kept = checkpoint.tensor("model." + name);
       if (kept.sizes() != weight.sizes())
-        core::fail(core::Code::bad_data, "{}: {} has the wrong shape", checkpoint.origin, name);
+        core::bad_data("{}: {} has the wrong shape", checkpoint.origin, name);
       torch::Tensor(weight).copy_(kept);
     }
     train::get_optimiser(checkpoint, *optimiser_);
@@ -255,15 +253,15 @@ void LossOptions::fields(core::FieldList& f) {
 
 void LossOptions::check(const std::string& arch) const {
   if (of_vectors() && arch != "mosaic")
-    core::fail(core::Code::usage, "--loss clipped-mse: requires --arch mosaic");
+    core::bad_usage("--loss clipped-mse: requires --arch mosaic");
   if (!of_vectors() && beta != LossOptions().beta)
-    core::fail(core::Code::usage, "--beta: requires --loss clipped-mse");
+    core::bad_usage("--beta: requires --loss clipped-mse");
 }
 
 std::unique_ptr<train::Objective> prepare(Job job) {
   auto& recipe = job.recipe;
   train::resolve_batches(recipe);
-  if (recipe.batches.segment < 2) core::fail(core::Code::usage, "--segment: takes at least 2 rows");
+  if (recipe.batches.segment < 2) core::bad_usage("--segment: takes at least 2 rows");
   if (recipe.steps == 0) recipe.steps = kUpdates;
   train::resolve_steps(recipe, 1);
   auto data = read_series(job.shards);
@@ -271,8 +269,8 @@ std::unique_ptr<train::Objective> prepare(Job job) {
   if (!job.valid.empty()) {
     valid = read_series({job.valid});
     if (valid.width != data.width)
-      core::fail(core::Code::bad_data, "{} (rows of {} numbers) does not match {} (rows of {})",
-                 valid.name, valid.width, data.name, data.width);
+      core::bad_data("{} (rows of {} numbers) does not match {} (rows of {})", valid.name,
+                     valid.width, data.name, data.width);
     long_enough(valid, recipe.batches.segment);
   }
   std::string from;
@@ -302,7 +300,7 @@ void refuse_meaningless(const core::FieldList& fields, const core::FieldList& de
                                            : field.name == "precision" ? "float32"
                                                                        : ""};
     if (value != only)
-      core::fail(core::Code::usage, "--{}: cannot be combined with --loss clipped-mse", field.name);
+      core::bad_usage("--{}: cannot be combined with --loss clipped-mse", field.name);
   }
 }
 

@@ -133,8 +133,8 @@ std::set<std::string> Adapter::saved_modules(const std::vector<std::string>& mod
         found = true;
       }
     if (!found)
-      fail(Code::bad_data, "{}: has no tensor of {}, which \"modules_to_save\" requires",
-           file_.name(), end);
+      core::bad_data("{}: has no tensor of {}, which \"modules_to_save\" requires", file_.name(),
+                     end);
   }
   return saved;
 }
@@ -151,7 +151,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
                                                            const StoredWeights& weights) const {
   const auto places = adapted_matrices(config, weights);
   const auto refused = [&](const std::string& tensor, const std::string& why) {
-    fail(Code::bad_data, "{}: tensor {}: {}", file_.name(), tensor, why);
+    core::bad_data("{}: tensor {}: {}", file_.name(), tensor, why);
   };
   std::vector<std::string> modules;
   for (const auto& [module, place] : places) modules.push_back(module);
@@ -216,16 +216,16 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     const auto found = changed.find(module);
     const bool here = found != changed.end();
     if (saved.count(module) > 0 && (!here || found->second.whole.empty()))
-      fail(Code::bad_data, "{}: has no tensor {}{}.weight, which \"modules_to_save\" requires",
-           file_.name(), prefix_, module);
+      core::bad_data("{}: has no tensor {}{}.weight, which \"modules_to_save\" requires",
+                     file_.name(), prefix_, module);
     const bool has = here && !(found->second.a.empty() && found->second.b.empty());
     if (has && (found->second.a.empty() || found->second.b.empty()))
-      fail(Code::bad_data, "{}: {} has only one of lora_A and lora_B", file_.name(), module);
+      core::bad_data("{}: {} has only one of lora_A and lora_B", file_.name(), module);
     const bool chosen =
         (rules_.ties_terms() && is_tied(module)) || rules_.targets(module, place.linear);
     if (rules_.says_targets() && place.shape.size() == 2 && chosen != has)
-      fail(Code::bad_data, "{}: {} lora_A and lora_B of {}, which \"target_modules\" {}",
-           file_.name(), has ? "has" : "has no", module, has ? "does not choose" : "chooses");
+      core::bad_data("{}: {} lora_A and lora_B of {}, which \"target_modules\" {}", file_.name(),
+                     has ? "has" : "has no", module, has ? "does not choose" : "chooses");
     if (here) all[place.weight].push_back(found->second);
   }
   return all;

@@ -10,9 +10,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::int64_t kMostRank = std::int64_t{1} << 24;
 constexpr int kMostRegexes = 1000;
 // Steps of all matches of an adapter's regular expressions: seconds.
@@ -61,7 +58,7 @@ auto located(const std::string& where, const Work& work) {
   try {
     return work();
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}: {}", where, error.what());
+    core::bad_config("{}: {}", where, error.what());
   }
 }
 
@@ -73,8 +70,8 @@ class Regexes {
   text::PythonRegex compile(const char* key, const std::string& pattern,
                             text::PythonRegex::Range range = text::PythonRegex::Range::start) {
     if (++count_ > kMostRegexes)
-      fail(Code::bad_config, "{}: \"{}\": more than {} regular expressions are not supported",
-           origin_, key, kMostRegexes);
+      core::bad_config("{}: \"{}\": more than {} regular expressions are not supported", origin_,
+                       key, kMostRegexes);
     return located(fmt::format("{}: \"{}\"", origin_, key),
                    [&] { return text::PythonRegex(pattern, range); });
   }
@@ -191,18 +188,17 @@ bool is_tied_name(const std::string& module) {
 void expect_no_other_maths(const core::Json& config, const ConfigKeys& keys) {
   const std::string type = keys.text("peft_type", "LORA");
   if (type != "LORA")
-    fail(Code::bad_config, "{}: an adapter of the kind {}; only LoRA is supported", keys.origin(),
-         type);
+    core::bad_config("{}: an adapter of the kind {}; only LoRA is supported", keys.origin(), type);
   if (keys.text("bias", "none") != "none")
     keys.unsupported("bias", '"' + keys.text("bias", "none") + '"');
   if (keys.has("init_lora_weights") && config["init_lora_weights"].is_string()) {
     // Other initialisations subtract their first term from the model's own matrices.
     const auto first = config["init_lora_weights"].get<std::string>();
     if (first != "gaussian" && first != "eva" && first != "orthogonal")
-      fail(Code::bad_config,
-           "{}: \"init_lora_weights\": \"{}\" is not supported, since it changes the model's own "
-           "matrices; save the adapter as plain LoRA, or merge it in peft",
-           keys.origin(), first);
+      core::bad_config(
+          "{}: \"init_lora_weights\": \"{}\" is not supported, since it changes the model's own "
+          "matrices; save the adapter as plain LoRA, or merge it in peft",
+          keys.origin(), first);
   }
   for (const auto& [key, value] : config.items())
     if (is_set(value) && std::find(kKnown.begin(), kKnown.end(), key) == kKnown.end())
@@ -249,7 +245,7 @@ struct AdapterRules::Choice {
 AdapterRules::AdapterRules(std::string_view json, const std::string& origin)
     : choice_(std::make_unique<Choice>(origin)) {
   const auto config = core::parse_json(json, origin);
-  if (!config.is_object()) fail(Code::bad_config, "{}: not an object of keys", origin);
+  if (!config.is_object()) core::bad_config("{}: not an object of keys", origin);
   const ConfigKeys keys(config, origin);
   expect_no_other_maths(config, keys);
   const auto positive = [&](const char* key, double value) {

@@ -169,15 +169,14 @@ Checkpoint open_checkpoint(const std::string& path) {
   const core::Json outer = core::read_json(facts_path, kFactsLimit);
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
   if (version != kCheckpointVersion)
-    fail(Code::bad_data,
-         "{}: checkpoint version {} is not supported; this program reads version {}", facts_path,
-         version, kCheckpointVersion);
+    core::bad_data("{}: checkpoint version {} is not supported; this program reads version {}",
+                   facts_path, version, kCheckpointVersion);
   Checkpoint checkpoint;
   checkpoint.origin = path;
   checkpoint.facts = core::get<core::Json>(outer, "facts", facts_path);
   if (core::hash128(core::dump(checkpoint.facts)).hex() !=
       core::get<std::string>(outer, "facts_digest", facts_path))
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch of its facts", facts_path);
+    core::bad_data("{}: corrupt file: checksum mismatch of its facts", facts_path);
   std::vector<std::string> digests;
   if (outer.contains("parts"))
     digests = core::get<std::vector<std::string>>(outer, "parts", facts_path);
@@ -234,7 +233,7 @@ void remove_leftovers(const std::string& folder) {
 torch::Tensor Checkpoint::tensor(const std::string& name) const {
   const auto found = tensors.find(name);
   if (found != tensors.end()) return found->second;
-  if (!files) fail(Code::bad_data, "{}: has no tensor {}", origin, name);
+  if (!files) core::bad_data("{}: has no tensor {}", origin, name);
   return files->tensor(name);
 }
 
@@ -244,7 +243,7 @@ torch::Tensor Checkpoint::numbers(const std::string& name, std::int64_t begin,
   if (found == tensors.end() && files) return files->numbers(name, begin, end);
   const auto all = tensor(name).flatten();
   if (begin < 0 || begin > end || end > all.numel())
-    fail(Code::bad_data, "{}: {} has {} numbers, not {}", origin, name, all.numel(), end);
+    core::bad_data("{}: {} has {} numbers, not {}", origin, name, all.numel(), end);
   return all.narrow(0, begin, end - begin);
 }
 
@@ -257,9 +256,10 @@ void Checkpoint::get_weight(const std::string& name, const torch::Tensor& weight
   const torch::NoGradGuard no_grad;
   const auto saved = tensor(name);
   if (saved.sizes() != weight.sizes() || saved.scalar_type() != weight.scalar_type())
-    fail(Code::bad_data, "{}: {} is {} {}, but in the model {} {}", origin, name,
-         c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
-         c10::toString(weight.scalar_type()), fmt::format("[{}]", fmt::join(weight.sizes(), ", ")));
+    core::bad_data(
+        "{}: {} is {} {}, but in the model {} {}", origin, name, c10::toString(saved.scalar_type()),
+        fmt::format("[{}]", fmt::join(saved.sizes(), ", ")), c10::toString(weight.scalar_type()),
+        fmt::format("[{}]", fmt::join(weight.sizes(), ", ")));
   torch::Tensor(weight).copy_(saved);
 }
 

@@ -7,9 +7,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::string_view kBefore = "state.", kAfter = "safetensors";
 constexpr const char* kPartsKey = "parts";
 constexpr int kPartsDepth = 4;
@@ -30,7 +27,7 @@ PartMap stated_parts(const SafetensorsReader& file) {
   const auto found = file.metadata().find(kPartsKey);
   if (found == file.metadata().end()) return parts;
   const auto json = core::parse_json(found->second, file.name(), kPartsDepth);
-  if (!json.is_object()) fail(Code::bad_data, "{}: \"{}\" is no object", file.name(), kPartsKey);
+  if (!json.is_object()) core::bad_data("{}: \"{}\" is no object", file.name(), kPartsKey);
   for (const auto& [name, part] : json.items())
     parts[name] = {core::get<std::vector<std::int64_t>>(part, "shape", file.name()),
                    core::get<std::int64_t>(part, "begin", file.name())};
@@ -84,7 +81,7 @@ CheckpointFiles::CheckpointFiles(const std::string& folder, const std::vector<st
       covered = piece.end;
     }
     if (covered != shape_size(whole.shape) || covered != whole.size())
-      fail(Code::bad_data, "{}: the parts of {} do not cover its numbers once", folder_, name);
+      core::bad_data("{}: the parts of {} do not cover its numbers once", folder_, name);
   }
 }
 
@@ -95,9 +92,9 @@ void CheckpointFiles::add_file(std::size_t file, const std::string& digest) {
   reader.verify();
   const auto found = reader.metadata().find(kDigestKey);
   if (found == reader.metadata().end() || with_parts(found->second, reader.metadata()) != digest)
-    fail(Code::bad_data,
-         "{}: its tensors do not match state.json (XXH3 {}); one of the files was replaced", path,
-         digest);
+    core::bad_data(
+        "{}: its tensors do not match state.json (XXH3 {}); one of the files was replaced", path,
+        digest);
   const auto parts = stated_parts(reader);
   for (const auto& [name, entry] : reader.entries()) {
     const auto part = parts.find(name);
@@ -108,8 +105,7 @@ void CheckpointFiles::add_file(std::size_t file, const std::string& digest) {
         place.begin <= std::numeric_limits<std::int64_t>::max() - entry.elements() &&
         (fresh || (part != parts.end() && at->second.shape == place.shape &&
                    files_[at->second.pieces[0].file]->entry(name).dtype == entry.dtype));
-    if (!fits)
-      fail(Code::bad_data, "{}: {} does not match the other files' parts of it", path, name);
+    if (!fits) core::bad_data("{}: {} does not match the other files' parts of it", path, name);
     at->second.pieces.push_back({place.begin, place.begin + entry.elements(), file});
   }
 }
@@ -122,7 +118,7 @@ std::vector<std::string> CheckpointFiles::names() const {
 
 const CheckpointFiles::Whole& CheckpointFiles::of(const std::string& name) const {
   const auto found = tensors_.find(name);
-  if (found == tensors_.end()) fail(Code::bad_data, "{}: has no tensor {}", folder_, name);
+  if (found == tensors_.end()) core::bad_data("{}: has no tensor {}", folder_, name);
   return found->second;
 }
 
@@ -136,7 +132,7 @@ torch::Tensor CheckpointFiles::numbers(const std::string& name, std::int64_t beg
                                        std::int64_t end) const {
   const Whole& whole = of(name);
   if (begin < 0 || begin > end || end > whole.size())
-    fail(Code::bad_data, "{}: {} has {} numbers, not {}", folder_, name, whole.size(), end);
+    core::bad_data("{}: {} has {} numbers, not {}", folder_, name, whole.size(), end);
   const auto dtype = files_[whole.pieces[0].file]->entry(name).dtype;
   const auto out = torch::empty({end - begin}, dtype);
   for (const auto& piece : whole.pieces) {

@@ -8,9 +8,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Returns the family to write: the requested one, the model's own, or the first family that has a
 // GGUF architecture and the model's shape.
 const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
@@ -18,8 +15,8 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
   if (!type.empty()) {
     const Family& family = family_named(type, loaded.folder);
     if (gguf_architecture_of(type) == nullptr)
-      fail(Code::bad_config, "{}: GGUF export of {} is not supported; supported: {}", loaded.folder,
-           type, fmt::join(gguf_architectures(), ", "));
+      core::bad_config("{}: GGUF export of {} is not supported; supported: {}", loaded.folder, type,
+                       fmt::join(gguf_architectures(), ", "));
     return family;
   }
   for (const auto& name : family_names()) {
@@ -27,8 +24,8 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
     if (gguf_architecture_of(name) != nullptr && unlike(family, loaded.model->options).empty())
       return family;
   }
-  fail(Code::bad_config, "{}: cannot be exported as GGUF: its shape matches none of {}",
-       loaded.folder, fmt::join(gguf_architectures(), ", "));
+  core::bad_config("{}: cannot be exported as GGUF: its shape matches none of {}", loaded.folder,
+                   fmt::join(gguf_architectures(), ", "));
 }
 
 const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
@@ -80,7 +77,7 @@ void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const
   const auto has = core::to_json(asked), gives = core::to_json(read);
   for (const auto& [key, value] : has.items())
     if (!same_in_float32(value, gives.at(key)))
-      fail(Code::bad_config, "{}: GGUF cannot express {} {}", name, key, core::dump(value));
+      core::bad_config("{}: GGUF cannot express {} {}", name, key, core::dump(value));
 }
 
 GgufIds ids_of(const Loaded& loaded) {
@@ -113,8 +110,8 @@ void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tenso
   const bool half = tensor.type->name == "F16" || tensor.type->name == "Q8_0";
   const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
   if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
-    fail(Code::bad_data, "--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
-         tensor.type->name);
+    core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
+                   tensor.type->name);
 }
 
 }  // namespace
@@ -141,8 +138,8 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   for (const auto& [name, weight] : weights_to_write(*model, &family)) {
     const auto place = gguf_place(architecture, name);
     if (place.name.empty())
-      fail(Code::bad_config, "{}: GGUF files of {} cannot express {}", loaded.folder,
-           architecture.name, name);
+      core::bad_config("{}: GGUF files of {} cannot express {}", loaded.folder, architecture.name,
+                       name);
     const GgufType* own = weight.dim() == 1 ? gguf_type_to_write("F32") : &type;
     if (weight.size(-1) % static_cast<std::int64_t>(own->elements) != 0)
       own = gguf_type_to_write("F16"), ++narrowed;

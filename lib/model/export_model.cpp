@@ -77,8 +77,7 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
   options.vocabulary.tied = options.vocabulary.tied && !scaled;
   options = with_biases(family, options);
   if (const auto different = unlike(family, options); !different.empty())
-    core::fail(core::Code::bad_config, "{}: cannot be exported as {}: {}", name, family.type,
-               different);
+    core::bad_config("{}: cannot be exported as {}: {}", name, family.type, different);
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;
   const auto made = std::make_shared<nn::Model>(options, model->vocabulary);
@@ -138,8 +137,7 @@ void set_type(const nn::Model& model, const std::string& name, torch::Dtype stor
   for (const auto& [weight, values] : model.named_weights()) {
     const auto narrow = values.to(type);
     if (!torch::isfinite(narrow).all().item<bool>())
-      core::fail(core::Code::bad_data,
-                 "--dtype: {} has values beyond the range of {}; use bfloat16", weight, name);
+      core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", weight, name);
     torch::Tensor(values).set_data(narrow);
   }
 }
@@ -163,16 +161,14 @@ NewModelFolder::NewModelFolder(const std::string& folder)
 
 ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
                           const std::string& folder) {
-  if (options.dtype == "q8_0")
-    core::fail(core::Code::usage, "--dtype q8_0: requires --output-format gguf");
+  if (options.dtype == "q8_0") core::bad_usage("--dtype q8_0: requires --output-format gguf");
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
     const Family* const first = family_of(loaded.model->options);
     if (first == nullptr)
-      core::fail(core::Code::usage,
-                 "{}: --family is missing; give the family of transformers to export to",
-                 loaded.folder);
+      core::bad_usage("{}: --family is missing; give the family of transformers to export to",
+                      loaded.folder);
     type = first->type;
   }
   const auto model = in_shape_of(family_named(type, loaded.folder), loaded.model, loaded.folder);

@@ -25,7 +25,7 @@ std::string other(const std::string& what, const std::string& path, const std::s
 }
 
 void expect_none(const std::string& fault) {
-  if (!fault.empty()) fail(Code::bad_data, "{}", fault);
+  if (!fault.empty()) core::bad_data("{}", fault);
 }
 
 std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
@@ -187,8 +187,8 @@ Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
   core::Digest own;
   Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
   if (own.hex() != terms.base_fingerprint)
-    fail(Code::bad_data, "{}: contains an adapter of {}, which is a different model now",
-         run.folder, terms.base);
+    core::bad_data("{}: contains an adapter of {}, which is a different model now", run.folder,
+                   terms.base);
   nn::say(fmt::format("{}: its training has not finished; uses {}, on {}", run.folder, which,
                       terms.base));
   loaded.folder = run.best ? run.folder : run.checkpoint;
@@ -289,16 +289,16 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
                               : loaded.facts.tokenizer_fingerprint;
   const std::string theirs = tokenizer_fingerprint(header.tokenizer);
   if (!own.empty() && !theirs.empty() && own != theirs)
-    fail(Code::bad_data,
-         "{}: has tokenizer {}, but {} was trained with {}; tokenize the text with the model's "
-         "tokenizer",
-         name, theirs, loaded.folder, own);
+    core::bad_data(
+        "{}: has tokenizer {}, but {} was trained with {}; tokenize the text with the model's "
+        "tokenizer",
+        name, theirs, loaded.folder, own);
   // A model may have more rows than its tokenizer has tokens: GPT-2's 50,257 padded to 50,304.
   const bool padded = !own.empty() && own == theirs;
   const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)
-    fail(Code::bad_data, "{}: has a vocabulary of {}, but {} of {}", name, header.vocabulary,
-         loaded.folder, loaded.model->vocabulary);
+    core::bad_data("{}: has a vocabulary of {}, but {} of {}", name, header.vocabulary,
+                   loaded.folder, loaded.model->vocabulary);
 }
 
 void tokenizer_field(core::FieldList& f, std::string& path) {
@@ -310,12 +310,11 @@ void give_tokenizer(Loaded& loaded, const std::string& path) {
   if (path.empty()) return;
   const auto given = text::load_tokenizer(path)->json();
   if (!loaded.tokenizer.empty() && loaded.tokenizer != given)
-    fail(Code::bad_data, "{}: its tokenizer differs from {}; leave --tokenizer out", loaded.folder,
-         path);
+    core::bad_data("{}: its tokenizer differs from {}; leave --tokenizer out", loaded.folder, path);
   const std::string own = loaded.facts.tokenizer_fingerprint, theirs = tokenizer_fingerprint(given);
   if (!own.empty() && theirs != own)
-    fail(Code::bad_data, "{}: was trained with tokenizer {}, but {} is {}", loaded.folder, own,
-         path, theirs);
+    core::bad_data("{}: was trained with tokenizer {}, but {} is {}", loaded.folder, own, path,
+                   theirs);
   loaded.tokenizer = given;
 }
 

@@ -23,7 +23,7 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
     return std::make_shared<nn::Model>(read.options, read.vocabulary);
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
-    fail(Code::bad_config, "{}: its options describe no valid model", origin);
+    core::bad_config("{}: its options describe no valid model", origin);
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
@@ -33,32 +33,33 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
 void expect_weights(const ImportedModel& read, const std::string& origin) {
   expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
-    fail(Code::bad_data, "{}: has {} tensors for {} layers", origin, read.weights.size(),
-         read.options.shape.layers);
+    core::bad_data("{}: has {} tensors for {} layers", origin, read.weights.size(),
+                   read.options.shape.layers);
   const nn::ShapesOnly shapes_only;
   const auto model = blank_model(read, origin);
   std::size_t known = 0;
   for (const auto& [name, weight] : model->named_weights()) {
     const auto found = read.weights.find(name);
-    if (found == read.weights.end()) fail(Code::bad_data, "{}: has no {}", origin, name);
+    if (found == read.weights.end()) core::bad_data("{}: has no {}", origin, name);
     if (found->second.sizes() != weight.sizes())
-      fail(Code::bad_data, "{}: {} has shape ({}), but its options require ({})", origin, name,
-           fmt::join(found->second.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", "));
+      core::bad_data("{}: {} has shape ({}), but its options require ({})", origin, name,
+                     fmt::join(found->second.sizes().vec(), ", "),
+                     fmt::join(weight.sizes().vec(), ", "));
     if (!torch::isfinite(found->second).all().item<bool>())
-      fail(Code::bad_data, "{}: {} has a value that is not finite", origin, name);
+      core::bad_data("{}: {} has a value that is not finite", origin, name);
     ++known;
   }
   if (known < read.weights.size())
-    fail(Code::bad_data, "{}: has {} tensors more than its options require", origin,
-         read.weights.size() - known);
+    core::bad_data("{}: has {} tensors more than its options require", origin,
+                   read.weights.size() - known);
 }
 
 std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary) {
   if (options.tokenizer.empty()) return {};
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (tokenizer->size() > static_cast<std::size_t>(vocabulary))
-    fail(Code::bad_data, "{}: {} tokens, but the model has {}", options.tokenizer,
-         tokenizer->size(), vocabulary);
+    core::bad_data("{}: {} tokens, but the model has {}", options.tokenizer, tokenizer->size(),
+                   vocabulary);
   return tokenizer->json();
 }
 
@@ -120,16 +121,16 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
     StateDict weights(file, file.root(), {});
     for (const auto& name : expected)
       if (!weights.has(name))
-        fail(Code::bad_data, "{}: has no tensor {}, although {} names it", path, name,
-             folder + kPickledIndex);
+        core::bad_data("{}: has no tensor {}, although {} names it", path, name,
+                       folder + kPickledIndex);
     for (const auto& name : weights.left()) {
       if (is_buffer(family, name)) continue;
       if (name.empty() || name == "__metadata__")
-        fail(Code::bad_data, "{}: \"{}\" is not a valid name of a tensor", path, name);
+        core::bad_data("{}: \"{}\" is not a valid name of a tensor", path, name);
       if (!tensors.emplace(name, weights.take(name)).second)
-        fail(Code::bad_data, "{}: tensor {} also occurs in another file", path, name);
+        core::bad_data("{}: tensor {} also occurs in another file", path, name);
       if (!expected.empty() && expected.count(name) == 0)
-        fail(Code::bad_data, "{}: tensor {} is not in {}", path, name, folder + kPickledIndex);
+        core::bad_data("{}: tensor {} is not in {}", path, name, folder + kPickledIndex);
     }
   }
   return {tensors.begin(), tensors.end()};

@@ -6,9 +6,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr const char* kOwn = "tessera";
 constexpr const char* kJointTemperature = "joint_temperature";
 constexpr const char* kFamily = "family";
@@ -25,7 +22,7 @@ T get(const core::Json& object, const char* key, const std::string& origin) {
   try {
     return core::get<T>(object, key, origin);
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}", error.what());
+    core::bad_config("{}", error.what());
   }
 }
 
@@ -34,7 +31,7 @@ void expect_within_bounds(const core::FieldList& fields, const std::string& orig
   try {
     core::expect_within_bounds(fields);
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}: {}", origin, error.what());
+    core::bad_config("{}: {}", origin, error.what());
   }
 }
 
@@ -42,7 +39,7 @@ nn::ModelOptions parse_options(const core::Json& json, const std::string& origin
   nn::ModelOptions options;
   core::fields_from_json(core::list_fields(options), json, origin);
   for (const char* key : {"arch", "layers", "d_model", "heads"})
-    if (!json.contains(key)) fail(Code::bad_config, "{}: has no \"{}\"", origin, key);
+    if (!json.contains(key)) core::bad_config("{}: has no \"{}\"", origin, key);
   return options;
 }
 
@@ -61,7 +58,7 @@ TrainingFacts parse_facts(const core::Json& own, const std::string& origin) {
   try {
     facts.memory = nn::MemoryRule::parse(facts.memory).name();
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}: \"memory\": {}", origin, error.what());
+    core::bad_config("{}: \"memory\": {}", origin, error.what());
   }
   core::FieldList known;
   known("segment", facts.segment, "0: not known").between(0, 16e6);
@@ -82,8 +79,8 @@ void expect_same(const Config& own, const core::Json& json, const std::string& o
              b = family_config(*own.family, theirs, vocabulary, -1);
   for (const auto& [key, value] : a.items()) {
     if (!b.contains(key) || b[key] != value)
-      fail(Code::bad_config, "{}: \"{}\" is {}, but \"{}\" says {}", origin, key,
-           core::dump(b.value(key, core::OrderedJson())), kOwn, core::dump(value));
+      core::bad_config("{}: \"{}\" is {}, but \"{}\" says {}", origin, key,
+                       core::dump(b.value(key, core::OrderedJson())), kOwn, core::dump(value));
   }
 }
 
@@ -108,8 +105,8 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
               "from_pretrained(MODEL).dequantize().save_pretrained(DIR)"
             : "use the model without quantization, or dequantize it with transformers: load it "
               "with dequantize=True in the method's configuration, then save_pretrained(DIR)";
-    fail(Code::bad_config, "{}: \"{}\": quantized weights ({}) are not supported; {}", origin, key,
-         method, way);
+    core::bad_config("{}: \"{}\": quantized weights ({}) are not supported; {}", origin, key,
+                     method, way);
   }
 }
 
@@ -133,7 +130,7 @@ core::Json text_config(const core::Json& json) {
 }
 
 Config parse_config(const core::Json& whole, const std::string& origin) {
-  if (!whole.is_object()) fail(Code::bad_config, "{}: not a JSON object", origin);
+  if (!whole.is_object()) core::bad_config("{}: not a JSON object", origin);
   const auto inner = text_config(whole);
   const core::Json& json = inner.is_null() ? whole : inner;
   refuse_quantized(json, origin);
@@ -145,15 +142,14 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     const core::Json& own = json[kOwn];
     const auto version = get<std::int64_t>(own, "version", origin);
     if (version != kConfigVersion)
-      fail(Code::bad_config, "{}: model version {} is not supported; this program reads version {}",
-           origin, version, kConfigVersion);
+      core::bad_config("{}: model version {} is not supported; this program reads version {}",
+                       origin, version, kConfigVersion);
     config.options = parse_options(get<core::Json>(own, "model", origin), origin);
     config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
     config.facts = parse_facts(own, origin);
     if (config.family != nullptr) {
       if (const auto other = unlike(*config.family, config.options); !other.empty())
-        fail(Code::bad_config, "{}: \"model_type\" is {}, but in \"{}\" {}", origin, type, kOwn,
-             other);
+        core::bad_config("{}: \"model_type\" is {}, but in \"{}\" {}", origin, type, kOwn, other);
       expect_same(config, json, origin);
     }
   } else if (config.family != nullptr) {
@@ -162,8 +158,8 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     if (config.family->factors != nullptr)
       config.factors = config.family->factors(ConfigKeys(json, origin));
   } else {
-    fail(Code::bad_config,
-         "{}: not a model's config.json: it has neither \"{}\" nor \"model_type\"", origin, kOwn);
+    core::bad_config("{}: not a model's config.json: it has neither \"{}\" nor \"model_type\"",
+                     origin, kOwn);
   }
   core::FieldList known = core::list_fields(config.options);
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
@@ -195,7 +191,7 @@ core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t voca
   own["vocabulary_size"] = vocabulary;
   own["tokenizer_fingerprint"] = tokenizer_fingerprint;
   for (const auto& [key, value] : facts.items()) {
-    if (own.contains(key)) fail(Code::bug, "a fact of training is named \"{}\"", key);
+    if (own.contains(key)) core::bug("a fact of training is named \"{}\"", key);
     own[key] = value;
   }
   config[kOwn] = own;

@@ -42,8 +42,8 @@ std::string gguf_inside(const std::string& folder) {
   constexpr const char* kNone = "not a model's folder: it has no config.json";
   if (kind == PathKind::adapter) {
     const auto base = adapter_base(path);
-    fail(Code::bad_data, "{}: is an adapter{}, not a model; give the model and --adapter {}", path,
-         base.empty() ? "" : " of " + base, path);
+    core::bad_data("{}: is an adapter{}, not a model; give the model and --adapter {}", path,
+                   base.empty() ? "" : " of " + base, path);
   }
   if (kind == PathKind::hub_cache)
     fail(Code::no_input, "{}: is a hub cache of several models; give one of its models--*", path);
@@ -74,20 +74,20 @@ std::string folder_of_file(const std::string& path, PathKind kind, Beside beside
     return model_folder(folder, beside);
   switch (kind) {
     case PathKind::torch_file:
-      fail(Code::bad_data,
-           "{}: is a file of torch.save, not a model's folder; convert it: model import {} -o DIR",
-           path,
-           name == "pytorch_model.bin" && core::exists(folder + "/config.json") ? folder : path);
+      core::bad_data(
+          "{}: is a file of torch.save, not a model's folder; convert it: model import {} -o DIR",
+          path,
+          name == "pytorch_model.bin" && core::exists(folder + "/config.json") ? folder : path);
     case PathKind::safetensors:
-      fail(Code::bad_data,
-           "{}: has only weights{}; give the folder with config.json and model.safetensors", path,
-           name.starts_with("adapter") ? " (of an adapter)" : "");
+      core::bad_data(
+          "{}: has only weights{}; give the folder with config.json and model.safetensors", path,
+          name.starts_with("adapter") ? " (of an adapter)" : "");
     case PathKind::sentencepiece:
     case PathKind::tokenizer:
-      fail(Code::bad_data, "{}: {}, not a model's folder; give the folder", path,
-           core::what_path_is(path).substr(3));
+      core::bad_data("{}: {}, not a model's folder; give the folder", path,
+                     core::what_path_is(path).substr(3));
     default:
-      fail(Code::bad_data, "{}: {}; give a model's folder", path, core::what_path_is(path));
+      core::bad_data("{}: {}; give a model's folder", path, core::what_path_is(path));
   }
 }
 
@@ -141,10 +141,10 @@ std::string model_folder(const std::string& path, Beside beside) {
       return model_folder(core::followed_snapshot(path), beside);
     case PathKind::model:
       if (beside == Beside::refused && core::exists(path + "/" + kAdapterConfigFile))
-        fail(Code::bad_config,
-             "{}: has {} beside config.json: give --adapter {} to apply the adapter, or move {} "
-             "away to use the model alone",
-             path, kAdapterConfigFile, path, kAdapterConfigFile);
+        core::bad_config(
+            "{}: has {} beside config.json: give --adapter {} to apply the adapter, or move {} "
+            "away to use the model alone",
+            path, kAdapterConfigFile, path, kAdapterConfigFile);
       return path;
     case PathKind::adapter:
     case PathKind::hub_cache:
@@ -209,9 +209,8 @@ std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, co
   const auto checkpoint = load_checkpoint(run.checkpoint);
   const auto base = value_or<std::string>(checkpoint.facts, "base", "", checkpoint.origin);
   if (base.empty())
-    core::fail(core::Code::bad_data,
-               "{}: contains an adapter that does not name its model; let train finish the run",
-               run.checkpoint);
+    core::bad_data("{}: contains an adapter that does not name its model; let train finish the run",
+                   run.checkpoint);
   const auto begins = [&](const std::string& prefix) {
     const auto found = checkpoint.tensors.lower_bound(prefix);
     return found != checkpoint.tensors.end() && found->first.starts_with(prefix);

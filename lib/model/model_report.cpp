@@ -89,14 +89,12 @@ class Check {
 void check_own_tokenizer(const std::string& folder, const Config& config) {
   const auto tokenizer = read_own_tokenizer(folder, config.facts);
   if (tokenizer.empty() && !config.facts.tokenizer_fingerprint.empty())
-    core::fail(core::Code::bad_data, "{}: has no tokenizer.json, although config.json names it",
-               folder);
+    core::bad_data("{}: has no tokenizer.json, although config.json names it", folder);
   if (tokenizer.empty()) return;
   const auto path = tokenizer_path(folder);
   const auto tokens = text::parse_tokenizer(tokenizer, path)->size();
   if (tokens > static_cast<std::size_t>(config.vocabulary))
-    core::fail(Code::bad_data, "{}: has {} tokens, but config.json says {}", path, tokens,
-               config.vocabulary);
+    core::bad_data("{}: has {} tokens, but config.json says {}", path, tokens, config.vocabulary);
 }
 
 void check_weights(const StoredConfig& stored, const TensorFiles& files, Check& check,

@@ -7,9 +7,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are written as they lie");
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::size_t kBlockBytes = std::size_t{1} << 22;
 constexpr const char* kMetadata = "__metadata__";
@@ -42,14 +39,14 @@ constexpr std::array kDtypes = {
 
 std::string_view name_of(torch::Dtype dtype, const std::string& tensor) {
   const auto name = dtype_name(dtype);
-  if (name.empty()) fail(Code::bug, "tensor {}: safetensors has no name for its dtype", tensor);
+  if (name.empty()) core::bug("tensor {}: safetensors has no name for its dtype", tensor);
   return name;
 }
 
 torch::Dtype dtype_of(std::string_view name, const std::string& origin, const std::string& tensor) {
   for (const auto& known : kDtypes)
     if (known.name == name) return known.dtype;
-  fail(Code::bad_data, "{}: tensor {}: unknown dtype \"{}\"", origin, tensor, name);
+  core::bad_data("{}: tensor {}: unknown dtype \"{}\"", origin, tensor, name);
 }
 
 std::span<std::byte> bytes_of(const torch::Tensor& contiguous) {
@@ -68,7 +65,7 @@ std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || header.contains(name))
-      fail(Code::bug, "tensor \"{}\" written twice or without a name", name);
+      core::bug("tensor \"{}\" written twice or without a name", name);
     header[name] = {{"dtype", name_of(tensor.scalar_type(), name)},
                     {"shape", tensor.sizes().vec()},
                     {"data_offsets", {offset, offset + tensor.nbytes()}}};
@@ -82,7 +79,7 @@ std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
 std::uint64_t as_unsigned(const core::Json& value, const std::string& origin,
                           const std::string& tensor) {
   if (!value.is_number_unsigned())
-    fail(Code::bad_data, "{}: tensor {}: a shape or offset is not an integer", origin, tensor);
+    core::bad_data("{}: tensor {}: a shape or offset is not an integer", origin, tensor);
   return value.get<std::uint64_t>();
 }
 
@@ -92,30 +89,29 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
       !json["dtype"].is_string() || !json.contains("shape") || !json["shape"].is_array() ||
       !json.contains("data_offsets") || !json["data_offsets"].is_array() ||
       json["data_offsets"].size() != 2)
-    fail(Code::bad_data, "{}: tensor {}: not described by dtype, shape and data_offsets", origin,
-         name);
+    core::bad_data("{}: tensor {}: not described by dtype, shape and data_offsets", origin, name);
   SafetensorsReader::Entry entry;
   entry.dtype = dtype_of(json["dtype"].get_ref<const std::string&>(), origin, name);
   if (json["shape"].size() > kMostDimensions)
-    fail(Code::bad_data, "{}: tensor {}: {} dimensions", origin, name, json["shape"].size());
+    core::bad_data("{}: tensor {}: {} dimensions", origin, name, json["shape"].size());
   std::uint64_t extent = 1;  // dimensions of 0 count as 1, which bounds the strides too
   bool none = false;
   for (const auto& item : json["shape"]) {
     const std::uint64_t n = as_unsigned(item, origin, name);
     none = none || n == 0;
     if (n > kMostElements / extent)
-      fail(Code::bad_data, "{}: tensor {}: its shape is larger than any file", origin, name);
+      core::bad_data("{}: tensor {}: its shape is larger than any file", origin, name);
     extent *= std::max<std::uint64_t>(n, 1);
     entry.shape.push_back(static_cast<std::int64_t>(n));
   }
   entry.begin = as_unsigned(json["data_offsets"][0], origin, name);
   entry.end = as_unsigned(json["data_offsets"][1], origin, name);
   if (entry.begin > entry.end || entry.end > kMostBytes)
-    fail(Code::bad_data, "{}: tensor {}: bytes {} to {}", origin, name, entry.begin, entry.end);
+    core::bad_data("{}: tensor {}: bytes {} to {}", origin, name, entry.begin, entry.end);
   const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
   if (entry.end - entry.begin != expected)
-    fail(Code::bad_data, "{}: tensor {}: its shape needs {} bytes, but its offsets span {}", origin,
-         name, expected, entry.end - entry.begin);
+    core::bad_data("{}: tensor {}: its shape needs {} bytes, but its offsets span {}", origin, name,
+                   expected, entry.end - entry.begin);
   return entry;
 }
 
@@ -128,15 +124,13 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
   std::uint64_t at = 0;
   for (const auto& [begin, end] : spans) {
     if (begin != at)
-      fail(Code::bad_data, "{}: tensors {} at data byte {}", origin,
-           begin < at ? "overlap" : "leave a hole", std::min(begin, at));
+      core::bad_data("{}: tensors {} at data byte {}", origin,
+                     begin < at ? "overlap" : "leave a hole", std::min(begin, at));
     at = end;
   }
   const std::uint64_t whole = data_start + at;
-  if (size < whole)
-    fail(Code::bad_data, "{}: cut short: it ends at byte {} of {}", origin, size, whole);
-  if (size > whole)
-    fail(Code::bad_data, "{}: {} bytes that belong to no tensor", origin, size - whole);
+  if (size < whole) core::bad_data("{}: cut short: it ends at byte {} of {}", origin, size, whole);
+  if (size > whole) core::bad_data("{}: {} bytes that belong to no tensor", origin, size - whole);
 }
 
 }  // namespace
@@ -213,21 +207,20 @@ SafetensorsReader::SafetensorsReader(std::unique_ptr<core::RandomSource> source)
 void SafetensorsReader::parse() {
   const std::string& origin = name();
   const std::uint64_t size = source_->size();
-  if (size < kLengthBytes) fail(Code::bad_data, "{}: cut short, or not safetensors", origin);
+  if (size < kLengthBytes) core::bad_data("{}: cut short, or not safetensors", origin);
   std::uint64_t length = 0;
   source_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (std::string_view(reinterpret_cast<const char*>(&length), kLengthBytes) == "version ")
-    fail(Code::bad_data,
-         "{}: is a Git LFS pointer instead of the weights; download them: git lfs pull", origin);
+    core::bad_data("{}: is a Git LFS pointer instead of the weights; download them: git lfs pull",
+                   origin);
   if (length > kHeaderLimit)
-    fail(Code::bad_data, "{}: a header of {} bytes: not safetensors", origin, length);
+    core::bad_data("{}: a header of {} bytes: not safetensors", origin, length);
   if (length > size - kLengthBytes)
-    fail(Code::bad_data, "{}: cut short: it ends at byte {} of a header of {}", origin, size,
-         kLengthBytes + length);
+    core::bad_data("{}: cut short: it ends at byte {} of a header of {}", origin, size,
+                   kLengthBytes + length);
   std::string text(length, '\0');
   source_->read_at(kLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
-  if (text.empty() || text[0] != '{')
-    fail(Code::bad_data, "{}: no JSON header: not safetensors", origin);
+  if (text.empty() || text[0] != '{') core::bad_data("{}: no JSON header: not safetensors", origin);
   const core::Json header = core::parse_json(text, origin, 4);
   const std::uint64_t data_start = kLengthBytes + length;
   for (const auto& [name, json] : header.items()) {
@@ -235,10 +228,10 @@ void SafetensorsReader::parse() {
       entries_[name] = parse_entry(json, origin, name);
       continue;
     }
-    if (!json.is_object()) fail(Code::bad_data, "{}: {} is not an object", origin, kMetadata);
+    if (!json.is_object()) core::bad_data("{}: {} is not an object", origin, kMetadata);
     for (const auto& [key, value] : json.items()) {
       if (!value.is_string())
-        fail(Code::bad_data, "{}: \"{}\" in {} is not a text", origin, key, kMetadata);
+        core::bad_data("{}: \"{}\" in {} is not a text", origin, key, kMetadata);
       metadata_[key] = value.get<std::string>();
     }
   }
@@ -269,7 +262,7 @@ void SafetensorsReader::read_range(const std::string& tensor, std::int64_t begin
   const auto& at = entry(tensor);
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       begin < 0 || begin > at.elements() - out.numel())
-    fail(Code::bug, "tensor {}: a range that does not fit it", tensor);
+    core::bug("tensor {}: a range that does not fit it", tensor);
   const auto bytes = static_cast<std::uint64_t>(begin) * out.element_size();
   source_->read_at(at.begin + bytes, bytes_of(out));
 }
@@ -289,8 +282,8 @@ void SafetensorsReader::verify() const {
     }
   }
   if (hasher.digest().hex() != expected->second)
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch (XXH3 {}, expected {})", name(),
-         hasher.digest().hex(), expected->second);
+    core::bad_data("{}: corrupt file: checksum mismatch (XXH3 {}, expected {})", name(),
+                   hasher.digest().hex(), expected->second);
 }
 
 TensorMap read_safetensors(const std::string& path) {

@@ -6,9 +6,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kIndexBytes = std::size_t{1} << 26;
 constexpr const char* kMap = "weight_map";
 
@@ -23,12 +20,12 @@ bool stays_inside(const std::string& name) {
 std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
                                                       const std::string& origin) {
   if (!index.is_object() || !index.contains(kMap) || !index[kMap].is_object())
-    fail(Code::bad_data, "{}: not an index of tensors: it has no \"{}\"", origin, kMap);
+    core::bad_data("{}: not an index of tensors: it has no \"{}\"", origin, kMap);
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : index[kMap].items()) {
     if (!file.is_string() || !stays_inside(file.get_ref<const std::string&>()))
-      fail(Code::bad_data, "{}: tensor {}: {} is not a file of this folder", origin, tensor,
-           core::dump(file));
+      core::bad_data("{}: tensor {}: {} is not a file of this folder", origin, tensor,
+                     core::dump(file));
     files[tensor] = file.get<std::string>();
   }
   return files;
@@ -57,28 +54,28 @@ TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.saf
     const std::string path = folder + "/" + file;
     const auto found = where_.find(tensor);
     if (found == where_.end())
-      fail(Code::bad_data, "{}: has no tensor {}, although {} names it", path, tensor, name_);
+      core::bad_data("{}: has no tensor {}, although {} names it", path, tensor, name_);
     if (found->second->name() != path)
-      fail(Code::bad_data, "{}: tensor {} is in {}, not in {}", name_, tensor,
-           found->second->name(), path);
+      core::bad_data("{}: tensor {} is in {}, not in {}", name_, tensor, found->second->name(),
+                     path);
   }
   for (const auto& [tensor, file] : where_)
     if (expected.count(tensor) == 0)
-      fail(Code::bad_data, "{}: tensor {} is not in {}", file->name(), tensor, name_);
+      core::bad_data("{}: tensor {} is not in {}", file->name(), tensor, name_);
 }
 
 void TensorFiles::add(std::unique_ptr<TensorReader> file) {
   for (const auto& [tensor, entry] : file->entries()) {
     const auto [at, fresh] = where_.emplace(tensor, file.get());
     if (!fresh)
-      fail(Code::bad_data, "{}: tensor {} is also in {}", file->name(), tensor, at->second->name());
+      core::bad_data("{}: tensor {} is also in {}", file->name(), tensor, at->second->name());
   }
   files_.push_back(std::move(file));
 }
 
 const TensorReader& TensorFiles::reader(const std::string& tensor) const {
   const auto found = where_.find(tensor);
-  if (found == where_.end()) fail(Code::bad_data, "{}: has no tensor {}", name_, tensor);
+  if (found == where_.end()) core::bad_data("{}: has no tensor {}", name_, tensor);
   return *found->second;
 }
 

@@ -16,8 +16,7 @@ std::int64_t TensorEntry::elements() const {
 
 const TensorEntry& TensorReader::entry(const std::string& tensor) const {
   const auto found = entries_.find(tensor);
-  if (found == entries_.end())
-    core::fail(core::Code::bad_data, "{}: has no tensor {}", name(), tensor);
+  if (found == entries_.end()) core::bad_data("{}: has no tensor {}", name(), tensor);
   return found->second;
 }
 
@@ -38,7 +37,7 @@ void TensorReader::read_into(const std::string& tensor, const torch::Tensor& out
   const TensorEntry& at = entry(tensor);
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       out.sizes() != at.shape)
-    core::fail(core::Code::bug, "tensor {}: read into a tensor of another shape or type", tensor);
+    core::bug("tensor {}: read into a tensor of another shape or type", tensor);
   fill(tensor, 0, out);
 }
 
@@ -49,7 +48,7 @@ void TensorReader::read_rows_into(const std::string& tensor, std::int64_t first,
   if (shape.size() >= 2 && out.dim() >= 2) shape[0] = out.size(0);
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       shape.size() < 2 || out.sizes() != shape || first < 0 || first > at.shape[0] - shape[0])
-    core::fail(core::Code::bug, "tensor {}: read into rows of another shape or type", tensor);
+    core::bug("tensor {}: read into rows of another shape or type", tensor);
   fill(tensor, first, out);
 }
 

@@ -22,8 +22,7 @@ std::optional<std::vector<std::int64_t>> ends_in(const core::Json& config,
   std::vector<std::int64_t> ids;
   for (const auto& id : found->is_array() ? *found : core::Json::array({*found})) {
     if (!id.is_number_integer())
-      core::fail(core::Code::bad_config, "{}: \"{}\" takes a token id or a list of token ids",
-                 origin, kEndKey);
+      core::bad_config("{}: \"{}\" takes a token id or a list of token ids", origin, kEndKey);
     ids.push_back(id.get<std::int64_t>());
   }
   return ids;
@@ -63,7 +62,7 @@ text::Chat chat_of(const std::string& given) {
   if (!is_gguf(path)) return text::Chat::in_folder(path);
   const GgufFile file(path);
   const auto source = file.text("tokenizer.chat_template");
-  if (!source) core::fail(core::Code::bad_data, "{}: has no tokenizer.chat_template", path);
+  if (!source) core::bad_data("{}: has no tokenizer.chat_template", path);
   return {text::ChatTemplate(std::string(*source), path), gguf_special_tokens(file)};
 }
 

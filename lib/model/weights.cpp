@@ -11,7 +11,6 @@
 namespace model {
 namespace {
 
-using core::Code;
 using core::fail;
 
 std::string print(torch::IntArrayRef shape) {
@@ -26,8 +25,7 @@ auto made(const std::string& origin, const Make& make) {
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
-    fail(Code::bad_config, "{}: describes no valid model: {}", origin,
-         text.substr(0, text.find('\n')));
+    core::bad_config("{}: describes no valid model: {}", origin, text.substr(0, text.find('\n')));
   } catch (const core::Error& error) {
     fail(error.code(), "{}: {}", origin, error.what());
   }
@@ -107,8 +105,8 @@ ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   const auto name = stacked_name(*config.family);
   if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
-    fail(Code::bad_data, "{}: has {} tensors for {} layers of {} experts", files.name(),
-         files.size(), options.shape.layers, count);
+    core::bad_data("{}: has {} tensors for {} layers of {} experts", files.name(), files.size(),
+                   options.shape.layers, count);
   return ExpertTensors::each;
 }
 
@@ -119,14 +117,14 @@ bool ties_head(const Config& config) { return config.options.vocabulary.tied || 
 
 }  // namespace
 
-void refuse(const std::string& fault) { fail(Code::bad_data, "{}", fault); }
+void refuse(const std::string& fault) { core::bad_data("{}", fault); }
 
 StoredWeights::StoredWeights(const Config& config, const std::string& config_origin,
                              const TensorFiles& files)
     : config_(config), files_(files) {
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
-    fail(Code::bad_data, "{}: has {} tensors for {} layers", files.name(), files.size(),
-         config.options.shape.layers);
+    core::bad_data("{}: has {} tensors for {} layers", files.name(), files.size(),
+                   config.options.shape.layers);
   const auto experts = experts_in(config, files);
   const auto shapes = made(config_origin, [&] {
     const nn::ShapesOnly shapes_only;

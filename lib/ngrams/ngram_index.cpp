@@ -5,15 +5,12 @@
 namespace ngrams {
 namespace {
 
-using core::Code;
-using core::fail;
-
 std::string read_tokenizer(const std::string& folder, const Manifest& manifest) {
   if (manifest.tokenizer.empty()) return {};
   const std::string path = folder + "/" + kTokenizerName;
   auto text = core::read_file(path);
   if (core::hash128(text).hex() != manifest.tokenizer)
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", path);
+    core::bad_data("{}: corrupt file: checksum mismatch", path);
   return text;
 }
 
@@ -34,7 +31,7 @@ Folder::Folder(const std::string& path)
       documents_(path + "/" + kDocumentsName, "<u8", manifest_.documents),
       ends_(documents_.values<std::uint64_t>()) {
   if (!std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != manifest_.tokens)
-    fail(Code::bad_data, "{}: damaged: not the ends of documents", documents_.name());
+    core::bad_data("{}: damaged: not the ends of documents", documents_.name());
   if (const auto& hash = manifest_.names_hash; !hash.empty())
     names_ = shard::read_names(path + "/" + kNamesName, manifest_.documents, hash);
   for (std::size_t i = 0; i < manifest_.parts.size(); ++i)
@@ -87,13 +84,13 @@ Index::Index(std::vector<std::shared_ptr<const Folder>> folders) : folders_(std:
     for (std::size_t j = 0; j < i; ++j) {
       const Manifest& other = folders_[j]->manifest();
       if (own.tokenizer != other.tokenizer || own.vocabulary != other.vocabulary)
-        fail(Code::bad_data, "{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}",
-             folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
-             own.tokenizer, own.vocabulary);
+        core::bad_data("{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}",
+                       folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
+                       own.tokenizer, own.vocabulary);
       if (share_text(own, other))
-        fail(Code::usage,
-             "{} and {} contain the same text {}, which would count twice; leave one out",
-             folders_[j]->name(), folders_[i]->name(), own.data);
+        core::bad_usage(
+            "{} and {} contain the same text {}, which would count twice; leave one out",
+            folders_[j]->name(), folders_[i]->name(), own.data);
     }
     for (const auto& part : folders_[i]->parts()) {
       parts_.push_back(&part);
@@ -152,7 +149,7 @@ Index::Found Index::nth(const Match& match, std::uint64_t n) const {
     if (n < match.ranks[i].size()) return {i, match.ranks[i].begin + n};
     n -= match.ranks[i].size();
   }
-  fail(Code::bug, "a match has no place {} more", n);
+  core::bug("a match has no place {} more", n);
 }
 
 SuffixPosition Index::place(const Match& match, std::uint64_t n) const {

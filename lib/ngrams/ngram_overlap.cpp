@@ -15,10 +15,9 @@ void expect_same_tokenizer(const Index& index, const shard::Dataset& data) {
   const auto& own = data.header();
   const auto tokenizer = own.tokenizer.empty() ? "" : core::hash128(own.tokenizer).hex();
   if (own.vocabulary != first.manifest().vocabulary || tokenizer != first.manifest().tokenizer)
-    core::fail(core::Code::bad_data,
-               "{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}", data.name(),
-               tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
-               first.manifest().vocabulary);
+    core::bad_data("{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}", data.name(),
+                   tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
+                   first.manifest().vocabulary);
 }
 
 Overlap measure(const std::vector<Span>& spans, std::uint64_t tokens) {
@@ -42,15 +41,12 @@ void add(core::OrderedJson& row, const Overlap& found) {
 
 }  // namespace
 
-using core::Code;
-using core::fail;
-
 void IndexOptions::fields(core::FieldList& f) {
   f("ngrams", folders, "folder of an index of n-grams; may be repeated").short_name = 'i';
 }
 
 std::shared_ptr<const Index> IndexOptions::open() const {
-  if (folders.empty()) fail(Code::usage, "--ngrams is missing; see --help");
+  if (folders.empty()) core::bad_usage("--ngrams is missing; see --help");
   return std::make_shared<const Index>(folders);
 }
 

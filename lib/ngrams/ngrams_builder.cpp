@@ -38,8 +38,7 @@ std::vector<std::byte> read_text(const shard::Dataset& data, const PartFacts& fa
       data.read(at, std::span(block));
       for (const std::uint32_t token : block) {
         if (token >= mark)
-          fail(Code::bad_data, "{}: token {} is outside its vocabulary of {}", data.name(), token,
-               mark);
+          core::bad_data("{}: token {} is outside its vocabulary of {}", data.name(), token, mark);
         put_token(text, token, width);
       }
       at += block.size();
@@ -128,8 +127,8 @@ Manifest plan_of(const shard::Dataset& data, const Cut& cut) {
 void expect_same_text(const Manifest& there, const Manifest& plan, const std::string& folder,
                       const std::string& name) {
   if (there.data != plan.data || there.tokenizer != plan.tokenizer)
-    fail(Code::usage, "{}: indexes another text, {}, than {}, {}; give another folder", folder,
-         there.data, name, plan.data);
+    core::bad_usage("{}: indexes another text, {}, than {}, {}; give another folder", folder,
+                    there.data, name, plan.data);
 }
 
 void expect_free(const std::string& folder) {
@@ -160,8 +159,8 @@ Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
   cut.elements = static_cast<std::uint64_t>(memory / std::max<std::int64_t>(1, jobs)) / bytes;
   cut.elements = std::min(cut.elements, most_sorted(types));
   if (cut.elements < 4 * cut.overlap)
-    fail(Code::usage, "--buffer-size: {} threads need at least {} bytes", jobs,
-         static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
+    core::bad_usage("--buffer-size: {} threads need at least {} bytes", jobs,
+                    static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
   return cut;
 }
 
@@ -198,7 +197,7 @@ std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const 
 Built build(const shard::Dataset& data, const std::string& folder, const Cut& cut,
             std::int64_t jobs, const BuildWatch& watch) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
-  if (data.size() == 0) fail(Code::bad_data, "{}: has no tokens", data.name());
+  if (data.size() == 0) core::bad_data("{}: has no tokens", data.name());
   Manifest plan = plan_of(data, cut);
   const core::FolderLock lock(folder, core::FolderLock::kHeld, core::FolderLock::Absent::made);
   const std::string base = folder + "/", building = base + kBuildingName;

@@ -33,8 +33,8 @@ PartFacts part_from(const Json& json, const Manifest& m, const std::string& orig
   part.suffixes_hash = core::get<std::string>(json, "suffixes_hash", origin);
   part.firsts_hash = core::get<std::string>(json, "firsts_hash", origin);
   if (part.begin > part.end || part.end > part.until || part.marks == 0)
-    fail(Code::bad_data, "{}: a part from {} to {}, {}", origin, part.begin, part.end, part.until);
-  if (part.elements() > UINT32_MAX) fail(Code::bad_data, "{}: a part is too large", origin);
+    core::bad_data("{}: a part from {} to {}, {}", origin, part.begin, part.end, part.until);
+  if (part.elements() > UINT32_MAX) core::bad_data("{}: a part is too large", origin);
   return part;
 }
 
@@ -47,9 +47,9 @@ std::vector<TextShard> shards_from(const Json& json, const Manifest& m, const st
                       core::get_at_most(entry, "tokens", m.tokens - end, origin)});
     end += shards.back().tokens;
     while (part != m.parts.end() && part->begin < end)
-      if (part++->end > end) fail(Code::bad_data, "{}: a part has tokens from two shards", origin);
+      if (part++->end > end) core::bad_data("{}: a part has tokens from two shards", origin);
   }
-  if (end != m.tokens) fail(Code::bad_data, "{}: the shards are not the whole text", origin);
+  if (end != m.tokens) core::bad_data("{}: the shards are not the whole text", origin);
   return shards;
 }
 
@@ -98,8 +98,8 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
   m.tokens = core::get_at_most(json, "tokens", kMostTokens, origin);
   m.documents = core::get_at_most(json, "documents", std::uint64_t{1} << 32, origin);
   if (m.vocabulary == 0 || m.tokens == 0 || m.documents == 0)
-    fail(Code::bad_data, "{}: {} tokens of {} types in {} documents", origin, m.tokens,
-         m.vocabulary, m.documents);
+    core::bad_data("{}: {} tokens of {} types in {} documents", origin, m.tokens, m.vocabulary,
+                   m.documents);
   m.data = core::get<std::string>(json, "data", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
@@ -110,10 +110,10 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
     m.parts.push_back(part_from(entry, m, origin));
     const auto& part = m.parts.back();
     if (part.begin != end || (complete && !part.done()))
-      fail(Code::bad_data, "{}: the parts are not the whole text", origin);
+      core::bad_data("{}: the parts are not the whole text", origin);
     end = part.end;
   }
-  if (end != m.tokens) fail(Code::bad_data, "{}: the parts are not the whole text", origin);
+  if (end != m.tokens) core::bad_data("{}: the parts are not the whole text", origin);
   m.shards = shards_from(json, m, origin);
   return m;
 }

@@ -42,13 +42,12 @@ MappedArray::MappedArray(const std::string& path, std::string_view descr, std::u
       header.shape[0] != elements || offset_ % element != 0 ||
       (file_.bytes().size() - offset_) / element != elements ||
       (file_.bytes().size() - offset_) % element != 0)
-    core::fail(core::Code::bad_data, "{}: damaged: it is not {} elements of type '{}'", path,
-               elements, descr);
+    core::bad_data("{}: damaged: it is not {} elements of type '{}'", path, elements, descr);
 }
 
 void MappedArray::expect(const std::string& hash) const {
   if (core::hash128(bytes()).hex() != hash)
-    core::fail(core::Code::bad_data, "{}: corrupt file: checksum mismatch", name());
+    core::bad_data("{}: corrupt file: checksum mismatch", name());
 }
 
 ArrayWriter::ArrayWriter(const std::string& path, std::string_view descr, std::uint64_t elements)
@@ -86,8 +85,8 @@ SortedPart::SortedPart(const std::string& folder, std::size_t number, const Part
       firsts_(firsts_file_.values<std::uint32_t>()) {
   if (!std::is_sorted(firsts_.begin(), firsts_.end()) || firsts_.front() != 0 ||
       firsts_.back() != suffixes_.size())
-    core::fail(core::Code::bad_data, "{}: damaged: not the counts of {} suffixes",
-               firsts_file_.name(), suffixes_.size());
+    core::bad_data("{}: damaged: not the counts of {} suffixes", firsts_file_.name(),
+                   suffixes_.size());
 }
 
 Ranks SortedPart::first(std::uint32_t token) const {

@@ -6,12 +6,10 @@
 namespace page {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::get;
 
 AnnotatedToken token_of(const core::Json& cited, const std::string& origin) {
-  if (!cited.is_object()) fail(Code::bad_data, "{}: a citation is not an object", origin);
+  if (!cited.is_object()) core::bad_data("{}: a citation is not an object", origin);
   AnnotatedToken token;
   token.text = get<std::string>(cited, "text", origin);
   token.nats = -get<double>(cited, "log_prob", origin);
@@ -55,9 +53,9 @@ std::int64_t main_source(const AnnotatedToken& token) {
 
 void add_sample(AnnotatedText& text, std::string_view line, const std::string& origin) {
   const auto json = core::parse_json_line(line, origin);
-  if (!json.is_object()) fail(Code::bad_data, "{}: not a JSON object", origin);
+  if (!json.is_object()) core::bad_data("{}: not a JSON object", origin);
   if (!json.contains("citations"))
-    fail(Code::bad_data, "{}: has no citations; write it with sample --cite --json", origin);
+    core::bad_data("{}: has no citations; write it with sample --cite --json", origin);
   if (text.sources.empty()) text.sources = {"the model", "stores and n-grams"};
   AnnotatedToken prompt;
   prompt.text = get<std::string>(json, "prompt", origin);

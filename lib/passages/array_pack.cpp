@@ -6,9 +6,6 @@
 namespace passages {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kAlign = 64, kNameBytes = 8, kTailBytes = 16;
 constexpr std::uint64_t kMostFacts = 256 << 20;
 
@@ -62,21 +59,21 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
     return std::memcmp(bytes.data() + at, format.name.data(), kNameBytes) == 0;
   };
   if (bytes.size() < kAlign + kTailBytes || !is_name(0))
-    fail(Code::bad_data, "{}: not {}: it {}; give a file of {}", name_, format.what,
-         core::what_path_is(name_), format.written);
+    core::bad_data("{}: not {}: it {}; give a file of {}", name_, format.what,
+                   core::what_path_is(name_), format.written);
   const auto version = shard::layout::get<std::uint32_t>(bytes, kNameBytes);
   if (version != format.version)
-    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
-         name_, version, format.version);
+    core::bad_data("{}: format version {} is not supported; this program reads version {}", name_,
+                   version, format.version);
   const std::size_t tail = bytes.size() - kTailBytes;
   const auto json_bytes = shard::layout::get<std::uint64_t>(bytes, tail);
   if (!is_name(tail + 8) || json_bytes > std::min<std::uint64_t>(kMostFacts, tail - kAlign))
-    fail(Code::bad_data, "{}: cut short, or damaged at its end", name_);
+    core::bad_data("{}: cut short, or damaged at its end", name_);
   const std::size_t end = tail - json_bytes;  // end of the arrays
   facts_ =
       core::parse_json({reinterpret_cast<const char*>(bytes.data() + end), json_bytes}, name_, 4);
   if (!facts_.is_object() || !facts_.contains("arrays") || !facts_["arrays"].is_array())
-    fail(Code::bad_data, "{}: damaged: it has no \"arrays\"", name_);
+    core::bad_data("{}: damaged: it has no \"arrays\"", name_);
   core::expect_sealed(facts_, name_);
   for (const auto& entry : facts_["arrays"]) {
     const auto array = core::get<std::string>(entry, "name", name_);
@@ -85,23 +82,23 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
     const auto own = bytes.subspan(offset, size);
     if (offset % kAlign != 0 ||
         core::hash128(own).hex() != core::get<std::string>(entry, "hash", name_))
-      fail(Code::bad_data, "{}: corrupt file: checksum mismatch of {}", name_, array);
+      core::bad_data("{}: corrupt file: checksum mismatch of {}", name_, array);
     if (!arrays_.emplace(array, own).second)
-      fail(Code::bad_data, "{}: damaged: two arrays have the name {}", name_, array);
+      core::bad_data("{}: damaged: two arrays have the name {}", name_, array);
   }
 }
 
 std::span<const std::byte> PackReader::bytes_of(const std::string& name,
                                                 std::size_t element) const {
   const auto found = arrays_.find(name);
-  if (found == arrays_.end()) fail(Code::bad_data, "{}: damaged: it has no {}", name_, name);
+  if (found == arrays_.end()) core::bad_data("{}: damaged: it has no {}", name_, name);
   if (found->second.size() % element != 0)
-    fail(Code::bad_data, "{}: damaged: {} ends within an element", name_, name);
+    core::bad_data("{}: damaged: {} ends within an element", name_, name);
   return found->second;
 }
 
 void PackReader::wrong_size(const std::string& name, std::uint64_t n, std::uint64_t due) const {
-  fail(Code::bad_data, "{}: damaged: {} has {} elements, not {}", name_, name, n, due);
+  core::bad_data("{}: damaged: {} has {} elements, not {}", name_, name, n, due);
 }
 
 }  // namespace passages

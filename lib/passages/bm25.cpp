@@ -4,8 +4,7 @@ namespace passages {
 
 void TermLists::add(std::vector<TermCount>& terms) {
   if (length_.size() == std::size_t{1} << 31)
-    core::fail(core::Code::bad_data,
-               "more than {} units; use longer segments, or parts of the data", length_.size());
+    core::bad_data("more than {} units; use longer segments, or parts of the data", length_.size());
   std::ranges::sort(terms, {}, &TermCount::term);
   std::uint32_t length = 0;
   for (const auto& [term, count] : terms) {

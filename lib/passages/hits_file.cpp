@@ -6,8 +6,6 @@
 namespace passages {
 namespace {
 
-using core::Code;
-using core::fail;
 using shard::layout::get;
 using shard::layout::put;
 
@@ -31,20 +29,20 @@ core::OrderedJson to_json(const SearchOf& of) {
 std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
   const auto bytes = in.peek(n);
   if (bytes.size() < n)
-    fail(Code::bad_data, "{}: cut short at byte {}", in.name(), in.offset() + bytes.size());
+    core::bad_data("{}: cut short at byte {}", in.name(), in.offset() + bytes.size());
   return bytes.first(n);
 }
 
 core::Part read_front(shard::Input& in, const SearchOf& of) {
   const auto start = in.peek(kFrontBytes);
   if (start.size() < kFrontBytes || std::memcmp(start.data(), kMagic.data(), kMagic.size()) != 0)
-    fail(Code::bad_data, "{}: not a file of bm25-pack --part", in.name());
+    core::bad_data("{}: not a file of bm25-pack --part", in.name());
   if (const auto version = get<std::uint32_t>(start, 8); version != kVersion)
-    fail(Code::bad_data, "{}: format version {} is not supported; this program reads version {}",
-         in.name(), version, kVersion);
+    core::bad_data("{}: format version {} is not supported; this program reads version {}",
+                   in.name(), version, kVersion);
   const auto json_bytes = get<std::uint32_t>(start, 12);
   if (json_bytes > kMostJson)
-    fail(Code::bad_data, "{}: damaged: its JSON has {} bytes", in.name(), json_bytes);
+    core::bad_data("{}: damaged: its JSON has {} bytes", in.name(), json_bytes);
   in.consume(kFrontBytes);
   const auto text = expect(in, json_bytes);
   const core::Json json =
@@ -53,13 +51,13 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
   part.index = core::get<std::int64_t>(json, "part", in.name()) - 1;
   part.count = core::get<std::int64_t>(json, "parts", in.name());
   if (part.index < 0 || part.index >= part.count || part.count > kMostParts)
-    fail(Code::bad_data, "{}: damaged: it is part {} of {}", in.name(), part.index, part.count);
+    core::bad_data("{}: damaged: it is part {} of {}", in.name(), part.index, part.count);
   const auto searched = to_json(of);
   for (const auto& [key, now] : searched.items())
     if (const auto was = json.value(key, key == kOther ? core::Json(false) : core::Json());
         was != core::Json(now))
-      fail(Code::usage, "{}: contains the hits of another search: {} {}, now {}", in.name(), key,
-           core::dump(was), core::dump(now));
+      core::bad_usage("{}: contains the hits of another search: {} {}, now {}", in.name(), key,
+                      core::dump(was), core::dump(now));
   in.consume(json_bytes);
   return part;
 }
@@ -91,15 +89,15 @@ void HitsOptions::fields(core::FieldList& f) {
 }
 
 void HitsOptions::check(bool searches) const {
-  if (queries > 0 && dump != "hits") fail(Code::usage, "--queries: requires --dump hits");
+  if (queries > 0 && dump != "hits") core::bad_usage("--queries: requires --dump hits");
   if (!core::is_part(part) && !joins()) return;
   core::part(part);  // throws if it is invalid
-  if (core::is_part(part) && joins()) fail(Code::usage, "--hits: cannot be combined with --part");
+  if (core::is_part(part) && joins()) core::bad_usage("--hits: cannot be combined with --part");
   const char* const mine = joins() ? "hits" : "part";
-  if (!dump.empty()) fail(Code::usage, "--{}: cannot be combined with --dump", mine);
-  if (!searches) fail(Code::usage, "--{}: cannot be combined with --method random", mine);
+  if (!dump.empty()) core::bad_usage("--{}: cannot be combined with --dump", mine);
+  if (!searches) core::bad_usage("--{}: cannot be combined with --method random", mine);
   if (joins() && !timings.empty())
-    fail(Code::usage, "--timings: cannot be combined with --hits, which replaces the search");
+    core::bad_usage("--timings: cannot be combined with --hits, which replaces the search");
 }
 
 SearchOf search_of(const PackingData& in, const PackOptions& options) {
@@ -151,22 +149,22 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
     const auto count = get<std::uint32_t>(expect(in, 4), 0);
     in.consume(4);
     if (count > all.top())
-      fail(Code::bad_data, "{}: damaged: {} hits, {} at most", in.name(), count, all.top());
+      core::bad_data("{}: damaged: {} hits, {} at most", in.name(), count, all.top());
     const auto bytes = expect(in, count * kHitBytes);
     best.clear();
     for (std::size_t at = 0; at < bytes.size(); at += kHitBytes)
       best.push_back({get<std::uint32_t>(bytes, at), get<float>(bytes, at + 4)});
     if (!possible(best, of.units))
-      fail(Code::bad_data, "{}: damaged: unit {} has impossible hits", in.name(), unit);
+      core::bad_data("{}: damaged: unit {} has impossible hits", in.name(), unit);
     all.set(static_cast<std::uint32_t>(unit), best);
     in.consume(bytes.size());
   }
   const auto hash = in.hash();
   const auto said = expect(in, kDigestBytes);
   if (hash != core::Digest{get<std::uint64_t>(said, 8), get<std::uint64_t>(said, 0)})
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", in.name());
+    core::bad_data("{}: corrupt file: checksum mismatch", in.name());
   in.consume(kDigestBytes);
-  if (!in.peek(1).empty()) fail(Code::bad_data, "{}: has data after its end", in.name());
+  if (!in.peek(1).empty()) core::bad_data("{}: has data after its end", in.name());
   return part;
 }
 
@@ -179,8 +177,8 @@ Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
     const auto source = core::open_source(path);
     const core::Part part = read_hits(*source, of, found.hits);
     if (!names.empty() && part.count != names.count())
-      fail(Code::usage, "{}: is one of {} parts, but {} is one of {}", path, part.count,
-           names.any(), names.count());
+      core::bad_usage("{}: is one of {} parts, but {} is one of {}", path, part.count, names.any(),
+                      names.count());
     names.add(part, path);
   }
   names.expect_all("hits");

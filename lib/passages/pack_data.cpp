@@ -10,8 +10,6 @@
 
 namespace passages {
 
-using core::Code;
-
 void PackOptions::fields(core::FieldList& f) {
   f("unit", unit, "units to order; auto: pairs for a shard of pairs, else segments",
     {"auto", "segment", "document", "pair"});
@@ -39,16 +37,15 @@ PackingData open_packing(const std::vector<std::string>& files, const PackOption
   in.unit.length = static_cast<std::uint64_t>(options.segment);
   expect_units(in.data, in.unit);
   if (header.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: has no tokenizer, so its units cannot be compared as text",
-               in.data.name());
+    core::bad_data("{}: has no tokenizer, so its units cannot be compared as text", in.data.name());
   in.tokenizer = text::parse_tokenizer(header.tokenizer, in.data.name() + ": tokenizer");
   in.end_of_document = text::end_of_document_of(in.data, *in.tokenizer);
-  if (in.units() == 0) core::fail(Code::bad_data, "{}: has no {}", in.data.name(), in.unit.name);
+  if (in.units() == 0) core::bad_data("{}: has no {}", in.data.name(), in.unit.name);
   if (options.other_documents && in.data.documents().size() < 2)
-    core::fail(Code::bad_data,
-               "{}: is one document, so --other-documents has no hits; encode it with --format or "
-               "--document-separator of tokenize, which separate documents",
-               in.data.name());
+    core::bad_data(
+        "{}: is one document, so --other-documents has no hits; encode it with --format or "
+        "--document-separator of tokenize, which separate documents",
+        in.data.name());
   return in;
 }
 
@@ -149,10 +146,10 @@ Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const P
   packed.worth = worth_of(packed.order, bm25, found != nullptr ? found->hits : none);
   packed.by_chance = worth_of(random, bm25, none).mean_score;
   if (found != nullptr && packed.worth.links == 0 && units > 1)
-    core::fail(Code::bad_data,
-               "{}: no {} is a hit of another, so only a random order exists; use other units, or "
-               "--method random",
-               in.data.name(), in.unit.name);
+    core::bad_data(
+        "{}: no {} is a hit of another, so only a random order exists; use other units, or "
+        "--method random",
+        in.data.name(), in.unit.name);
   return packed;
 }
 

@@ -115,8 +115,8 @@ void expect_units(const shard::Dataset& data, const PackingUnit& unit) {
   const auto kind = data.header().kind;
   shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
   if ((kind == shard::Kind::pairs) != (unit.name == "pair"))
-    core::fail(core::Code::usage, "{}: contains {}, not {}s; use --unit {}", data.name(),
-               name_of(kind), unit.name, kind == shard::Kind::pairs ? "pair" : "segment");
+    core::bad_usage("{}: contains {}, not {}s; use --unit {}", data.name(), name_of(kind),
+                    unit.name, kind == shard::Kind::pairs ? "pair" : "segment");
 }
 
 std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit) {

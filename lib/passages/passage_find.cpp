@@ -22,8 +22,7 @@ std::vector<std::uint32_t> parse_ids(std::string_view line, std::size_t types,
     std::uint32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next < end && *next != ' ') || id >= types)
-      core::fail(core::Code::bad_data,
-                 "{}: with --ids, takes token ids below {} separated by spaces", origin, types);
+      core::bad_data("{}: with --ids, takes token ids below {} separated by spaces", origin, types);
     ids.push_back(id);
     at = next;
   }

@@ -8,9 +8,6 @@
 namespace passages {
 namespace {
 
-using core::Code;
-using core::fail;
-
 bool is_share(float value) { return value >= 0 && value <= 1; }
 
 template <class T>
@@ -63,7 +60,7 @@ PassageIndex::PassageIndex(std::span<const std::byte> bytes, const std::string& 
     : PassageIndex(core::MappedFile(), bytes, name) {}
 
 void PassageIndex::damaged(const char* what) const {
-  fail(Code::bad_data, "{}: damaged: {}", name(), what);
+  core::bad_data("{}: damaged: {}", name(), what);
 }
 
 void PassageIndex::read_facts() {

@@ -7,9 +7,6 @@
 namespace passages {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::uint64_t kPieceTokens = std::uint64_t{1} << 20;
 
 // Writes the tokens. Returns a hash of each document's tokens.
@@ -92,12 +89,12 @@ void write_passages(const std::vector<std::string>& files, const PassageOptions&
   const auto tokenizer = text::tokenizer_of(data);
   const auto end = text::end_of_document_of(data, *tokenizer);
   const PackingUnit unit{"passage", static_cast<std::uint64_t>(options.passage)};
-  if (count_units(data, unit) == 0) fail(Code::bad_data, "{}: has no passage", data.name());
+  if (count_units(data, unit) == 0) core::bad_data("{}: has no passage", data.name());
   std::vector<std::string> terms;
   const TermLists lists =
       list_terms(data, tokenizer, end, unit, jobs, static_cast<std::uint64_t>(options.buffer_size),
                  progress, &terms);
-  if (terms.empty()) fail(Code::bad_data, "{}: has no passage with a searchable word", data.name());
+  if (terms.empty()) core::bad_data("{}: has no passage with a searchable word", data.name());
   const Bm25 bm25(lists, {options.k1, options.b});
   const TermKinds kinds(lists);
 

@@ -83,7 +83,7 @@ class MeetingStore final : public c10d::Store {
 
  private:
   [[noreturn]] static void lack(const char* what) {
-    core::fail(core::Code::bug, "ranks: {} is missing at the meeting point", what);
+    core::bug("ranks: {} is missing at the meeting point", what);
   }
   std::shared_ptr<Meeting> meeting_;
 };

@@ -292,9 +292,8 @@ void expect_agreement(Group& group, const core::OrderedJson& own) {
       for (const auto& [key, ignored] : object.items()) {
         const auto here = value(first, key), there = value(other, key);
         if (here != there)
-          core::fail(core::Code::usage,
-                     "{}: rank 0 has {}, rank {} has {}; give all ranks the same", key, here, rank,
-                     there);
+          core::bad_usage("{}: rank 0 has {}, rank {} has {}; give all ranks the same", key, here,
+                          rank, there);
       }
     }
   }
@@ -304,8 +303,7 @@ void expect_same_digest(Group& group, const std::string& what, const std::string
   const auto digests = group.gather(digest);
   for (std::size_t rank = 1; rank < digests.size(); ++rank) {
     if (digests[rank] != digests[0])
-      core::fail(
-          core::Code::bug,
+      core::bug(
           "{} of rank {} differ from rank 0: a fault of a machine, the network or this program; "
           "rerun to resume from the last checkpoint",
           what, rank);

@@ -22,8 +22,7 @@ using Clock = std::chrono::steady_clock;
 void expect(nccl::Result result, const char* call) {
   if (result == nccl::kSuccess || result == nccl::kInProgress) return;
   const auto text = fmt::format("NCCL: {}: {}", call, nccl::calls().GetErrorString(result));
-  if (result == nccl::kInvalidArgument || result == nccl::kInvalidUsage)
-    core::fail(core::Code::bug, "{}", text);
+  if (result == nccl::kInvalidArgument || result == nccl::kInvalidUsage) core::bug("{}", text);
   throw std::runtime_error(text);
 }
 

@@ -31,8 +31,7 @@ std::string connect(Group& group, const BackendOptions& options, torch::Device d
   if (options.backend == "nccl") {
     // A library that is named may serve the CPU (tests/nccl).
     if (device.is_cpu() && core::own_environment("TESSERA_NCCL") == nullptr)
-      core::fail(core::Code::usage,
-                 "--rank-backend nccl: connects GPUs; give --device cuda or leave it out");
+      core::bad_usage("--rank-backend nccl: connects GPUs; give --device cuda or leave it out");
     group.connect("nccl", device);
     return "";
   }
@@ -59,22 +58,22 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
   } catch (const core::Error& error) {
     core::fail(error.code(), "--rank-timeout: {}", error.what());
   }
-  if (seconds < 1) core::fail(core::Code::usage, "--rank-timeout: takes at least one second");
+  if (seconds < 1) core::bad_usage("--rank-timeout: takes at least one second");
   try {
     return Group::join(core::launch(), folder,
                        std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::usage) throw;
-    core::fail(core::Code::usage, "--ranks {}", error.what());
+    core::bad_usage("--ranks {}", error.what());
   }
 }
 
 void expect_files(const std::vector<std::string>& files) {
   if (files.empty() || std::find(files.begin(), files.end(), "-") != files.end())
-    core::fail(core::Code::usage, "FILE: several ranks cannot share stdin; give files");
+    core::bad_usage("FILE: several ranks cannot share stdin; give files");
   for (const auto& file : files)
     if (std::filesystem::is_fifo(file))
-      core::fail(core::Code::usage, "{}: several ranks cannot share a pipe; give files", file);
+      core::bad_usage("{}: several ranks cannot share a pipe; give files", file);
 }
 
 std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output) {

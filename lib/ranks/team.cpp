@@ -7,8 +7,7 @@ using torch::Tensor;
 Team::Team(std::shared_ptr<Group> group, std::int64_t size)
     : group_(std::move(group)), size_(size), first_(group_->rank() / size * size) {
   if (group_->size() % size_ != 0)
-    core::fail(core::Code::usage, "--memory-ranks: takes a divisor of the number of ranks, {}",
-               group_->size());
+    core::bad_usage("--memory-ranks: takes a divisor of the number of ranks, {}", group_->size());
 }
 
 Tensor Team::gather(const Tensor& own, std::int64_t rows, std::int64_t steps,

@@ -63,7 +63,7 @@ const std::vector<Library>& libraries() {
 const Library& library(const std::string& name) {
   for (const auto& each : libraries())
     if (each.name == name) return each;
-  core::fail(core::Code::usage, "'{}' does not connect ranks", name);
+  core::bad_usage("'{}' does not connect ranks", name);
 }
 
 }  // namespace ranks

@@ -34,8 +34,8 @@ Address numeric_address(const std::string& address, std::uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    fail(Code::usage, "--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1",
-         address);
+    core::bad_usage("--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1",
+                    address);
   return Address(found);
 }
 

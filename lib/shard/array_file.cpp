@@ -6,9 +6,6 @@
 namespace shard {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::array<std::string_view, 4> kFormats = {"llm.c", "nanogpt", "npy", "megatron"};
 constexpr std::size_t kLlmcInts = 256, kLlmcBytes = kLlmcInts * 4;
 constexpr std::uint64_t kLlmcMost = std::uint64_t{1} << 31;  // llm.c counts ids in an int
@@ -61,7 +58,7 @@ std::string_view name_of(ArrayFormat format) { return kFormats[static_cast<std::
 ArrayFormat array_format_of(std::string_view name) {
   const auto found = std::find(kFormats.begin(), kFormats.end(), name);
   if (found == kFormats.end())
-    fail(Code::usage, "--format: takes {}, not '{}'", fmt::join(kFormats, ", "), name);
+    core::bad_usage("--format: takes {}, not '{}'", fmt::join(kFormats, ", "), name);
   return static_cast<ArrayFormat>(found - kFormats.begin());
 }
 
@@ -80,9 +77,9 @@ ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> fo
   } else if (llmc_kind(start) != nullptr) {
     format_ = ArrayFormat::llmc;
   } else {
-    fail(Code::bad_data,
-         "{}: neither a file of llm.c nor .npy; for raw u16 ids, give --format nanogpt, {}", name(),
-         "for Megatron's .bin and .idx, --format megatron");
+    core::bad_data(
+        "{}: neither a file of llm.c nor .npy; for raw u16 ids, give --format nanogpt, {}", name(),
+        "for Megatron's .bin and .idx, --format megatron");
   }
   if (format_ == ArrayFormat::llmc) start_llmc();
   if (format_ == ArrayFormat::npy) start_npy();
@@ -91,15 +88,15 @@ ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> fo
 void ArrayReader::start_llmc() {
   const auto start = in_.peek(kLlmcBytes);
   const LlmcKind* kind = llmc_kind(start);
-  if (kind == nullptr) fail(Code::bad_data, "{}: not a file of llm.c", name());
-  if (start.size() < kLlmcBytes) fail(Code::bad_data, "{}: cut short in its header", name());
+  if (kind == nullptr) core::bad_data("{}: not a file of llm.c", name());
+  if (start.size() < kLlmcBytes) core::bad_data("{}: cut short in its header", name());
   const auto version = layout::get<std::uint32_t>(start, 4);
   if (version != kind->version)
-    fail(Code::bad_data, "{}: version {} of llm.c's format is not supported; version {} is", name(),
-         version, kind->version);
+    core::bad_data("{}: version {} of llm.c's format is not supported; version {} is", name(),
+                   version, kind->version);
   announced_ = layout::get<std::uint32_t>(start, 8);
   if (*announced_ >= kLlmcMost)
-    fail(Code::bad_data, "{}: its header announces a negative number of ids", name());
+    core::bad_data("{}: its header announces a negative number of ids", name());
   type_ = {kind->id_bytes, false, false};
   in_.consume(kLlmcBytes);
 }
@@ -110,22 +107,22 @@ void ArrayReader::start_npy() {
       core::parse_npy_header(start.first(std::min(start.size(), core::kMaxNpyHeaderBytes)), name());
   const auto type = type_of(header.descr);
   if (!type)
-    fail(Code::bad_data,
-         "{}: elements of type {} are not supported; little-endian integers, float16 and float32 "
-         "are {}",
-         name(), header.descr.substr(0, 40), "read");
+    core::bad_data(
+        "{}: elements of type {} are not supported; little-endian integers, float16 and float32 "
+        "are {}",
+        name(), header.descr.substr(0, 40), "read");
   type_ = *type;
   announced_ = header.elements(type_.bytes, name());
   const std::size_t dimensions = header.shape.size();
   if (dimensions < 1 || dimensions > 2 || (type_.is_float && dimensions != 2))
-    fail(Code::bad_data,
-         "{}: shape ({}) is not supported; ids are (N,) or (N, length), vectors (N, width)", name(),
-         fmt::join(header.shape, ", "));
+    core::bad_data(
+        "{}: shape ({}) is not supported; ids are (N,) or (N, length), vectors (N, width)", name(),
+        fmt::join(header.shape, ", "));
   if (dimensions == 2) {
     if (header.fortran_order)
-      fail(Code::bad_data, "{}: is in Fortran order; save it with numpy.ascontiguousarray", name());
+      core::bad_data("{}: is in Fortran order; save it with numpy.ascontiguousarray", name());
     row_ = header.shape[1];
-    if (row_ == 0) fail(Code::bad_data, "{}: has empty rows", name());
+    if (row_ == 0) core::bad_data("{}: has empty rows", name());
   }
   in_.consume(header.data_offset);
 }
@@ -138,12 +135,12 @@ std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
     if (announced_) want = std::min<std::uint64_t>(want, *announced_ - done_);
     const auto bytes = in_.peek(std::max<std::size_t>(want * type_.bytes, 1));
     if (want == 0 && !bytes.empty())
-      fail(Code::bad_data, "{}: has data after the {} numbers that its header announces", name(),
-           *announced_);
+      core::bad_data("{}: has data after the {} numbers that its header announces", name(),
+                     *announced_);
     const std::size_t there = std::min(want, bytes.size() / type_.bytes);
     if (there == 0) {
       if (!bytes.empty() || (announced_ && done_ < *announced_))
-        fail(Code::bad_data, "{}: cut short at byte {}", name(), in_.offset() + bytes.size());
+        core::bad_data("{}: cut short at byte {}", name(), in_.offset() + bytes.size());
       break;
     }
     for (std::size_t i = 0; i < there; ++i)
@@ -156,18 +153,18 @@ std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
 }
 
 std::size_t ArrayReader::read(std::span<std::uint64_t> out) {
-  if (is_float()) fail(Code::bug, "{}: contains vectors, not ids", name());
+  if (is_float()) core::bug("{}: contains vectors, not ids", name());
   return read_as(out, [&](const std::byte* at, std::uint64_t index) {
     std::uint64_t id = 0;
     std::memcpy(&id, at, type_.bytes);
     if (type_.is_signed && id >> (8 * type_.bytes - 1))
-      fail(Code::bad_data, "{}: number {} is negative", name(), index);
+      core::bad_data("{}: number {} is negative", name(), index);
     return id;
   });
 }
 
 std::size_t ArrayReader::read(std::span<float> out) {
-  if (!is_float()) fail(Code::bug, "{}: contains ids, not vectors", name());
+  if (!is_float()) core::bug("{}: contains ids, not vectors", name());
   return read_as(out, [&](const std::byte* at, std::uint64_t index) {
     float x = 0;
     if (type_.bytes == 4) {
@@ -177,7 +174,7 @@ std::size_t ArrayReader::read(std::span<float> out) {
       std::memcpy(&half, at, sizeof half);
       x = float_of_half(half);
     }
-    if (!std::isfinite(x)) fail(Code::bad_data, "{}: number {} is not finite", name(), index);
+    if (!std::isfinite(x)) core::bad_data("{}: number {} is not finite", name(), index);
     return x;
   });
 }
@@ -195,13 +192,13 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
   }
   const std::size_t bytes = size_of(header.dtype);
   if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
-    fail(Code::usage, "--output-format {}: cannot store {} of {}; use npy", name_of(format),
-         name_of(header.kind), name_of(header.dtype));
+    core::bad_usage("--output-format {}: cannot store {} of {}; use npy", name_of(format),
+                    name_of(header.kind), name_of(header.dtype));
   if (format == ArrayFormat::nanogpt) return start;
   if (elements >= kLlmcMost)
-    fail(Code::usage,
-         "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
-         elements);
+    core::bad_usage(
+        "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
+        elements);
   const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
   layout::put(start, kind.magic);
   layout::put(start, kind.version);

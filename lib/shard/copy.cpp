@@ -68,8 +68,7 @@ Cut CutOptions::cut() const {
 std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
                                    const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
-    core::fail(core::Code::usage,
-               "--parts, --max-documents and --max-bytes exclude each other; give one");
+    core::bad_usage("--parts, --max-documents and --max-bytes exclude each other; give one");
   // A unit is indivisible: a document, or the two documents of a pair.
   const std::size_t per_unit = header.kind == Kind::pairs ? 2 : 1;
   const std::size_t n = documents.size() / per_unit;
@@ -77,8 +76,8 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
     return documents.end[unit * per_unit + per_unit - 1];
   };
   if (cut.parts > n)
-    core::fail(core::Code::usage, "--parts {}: there are only {} {}, and documents are not divided",
-               cut.parts, n, per_unit == 2 ? "pairs" : "documents");
+    core::bad_usage("--parts {}: there are only {} {}, and documents are not divided", cut.parts, n,
+                    per_unit == 2 ? "pairs" : "documents");
   std::vector<std::size_t> ends;
   const auto add = [&](std::size_t units) { ends.push_back(units * per_unit); };
   const std::uint64_t total = n == 0 ? 0 : end_of(n - 1);

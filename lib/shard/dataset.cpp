@@ -30,9 +30,6 @@ std::string difference(const Header& a, const Header& b) {
   return both("fingerprints of the ordered data", a.data_fingerprint, b.data_fingerprint);
 }
 
-using core::Code;
-using core::fail;
-
 constexpr const char* kPart = "part";
 
 // Finds each part of a command among the files. Empty if they are not parts of one command or a
@@ -68,8 +65,7 @@ void refuse_mixed(const std::vector<File>& files) {
   if (part == files.end()) return;
   for (const auto& file : files)
     if (whole_of(file) != whole_of(*part))
-      core::fail(
-          core::Code::usage,
+      core::bad_usage(
           "{}: belongs to another command than {}; merge the parts of each command separately",
           file.name(), part->name());
 }
@@ -78,9 +74,8 @@ void refuse_mixed(const std::vector<File>& files) {
 
 void expect_same_header(const File& a, const File& b) {
   if (a.header() == b.header()) return;
-  core::fail(core::Code::bad_data, "{} ({}) and {} ({}) do not match: {}", a.name(),
-             a.trailer().fingerprint.hex(), b.name(), b.trailer().fingerprint.hex(),
-             difference(a.header(), b.header()));
+  core::bad_data("{} ({}) and {} ({}) do not match: {}", a.name(), a.trailer().fingerprint.hex(),
+                 b.name(), b.trailer().fingerprint.hex(), difference(a.header(), b.header()));
 }
 
 Dataset::Dataset(const std::vector<std::string>& paths) {
@@ -126,8 +121,8 @@ void Dataset::read_across(std::uint64_t offset, std::span<T> out) const {
   const std::uint64_t element_bytes = size_of(header().dtype);
   const std::uint64_t n_elements = out.size() * item_bytes / element_bytes;
   if (offset > size() || n_elements > size() - offset)
-    core::fail(core::Code::bad_data, "{}: elements {} to {} are out of range; it has {}", name(),
-               offset, offset + n_elements, size());
+    core::bad_data("{}: elements {} to {} are out of range; it has {}", name(), offset,
+                   offset + n_elements, size());
   auto i = static_cast<std::size_t>(std::upper_bound(start_.begin(), start_.end() - 1, offset) -
                                     start_.begin() - 1);
   for (; !out.empty(); ++i) {
@@ -153,7 +148,7 @@ void Dataset::read(std::uint64_t offset, std::span<std::byte> out) const {
 std::string write_names(const std::string& path, const std::vector<std::string>& names) {
   std::string text;
   for (const auto& name : names) {
-    if (name.find('\n') != name.npos) fail(Code::bad_data, "{}: a name with a newline", path);
+    if (name.find('\n') != name.npos) core::bad_data("{}: a name with a newline", path);
     text += name;
     text += '\n';
   }
@@ -165,7 +160,7 @@ std::vector<std::string> read_names(const std::string& path, std::uint64_t count
                                     const std::string& hash) {
   const std::string text = core::read_text(path, std::size_t{1} << 36);
   if (core::hash128(text).hex() != hash)
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", path);
+    core::bad_data("{}: corrupt file: checksum mismatch", path);
   std::vector<std::string> names;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
@@ -175,7 +170,7 @@ std::vector<std::string> read_names(const std::string& path, std::uint64_t count
     if (core::utf8_length(names.back()) != names.back().size()) break;
     if (at == text.size() && names.size() == count) return names;
   }
-  fail(Code::bad_data, "{}: does not have {} lines of names", path, count);
+  core::bad_data("{}: does not have {} lines of names", path, count);
 }
 
 void put_part(core::OrderedJson& options, const core::Part& part) {
@@ -212,12 +207,11 @@ bool order_parts(std::vector<File>& files) {
 void refuse_incomplete(const std::vector<File>& files) {
   const auto found = find_parts(files);
   if (!found) return refuse_mixed(files);
-  if (found->twice > 0)
-    core::fail(core::Code::usage, "{}: this part is given twice", files[found->twice].name());
+  if (found->twice > 0) core::bad_usage("{}: this part is given twice", files[found->twice].name());
   for (std::int64_t part = 0; part < found->count; ++part)
     if (found->place.count(part) == 0)
-      core::fail(core::Code::usage, "{}: is one of {} parts, of which part {} is missing",
-                 files[0].name(), found->count, part + 1);
+      core::bad_usage("{}: is one of {} parts, of which part {} is missing", files[0].name(),
+                      found->count, part + 1);
 }
 
 }  // namespace shard

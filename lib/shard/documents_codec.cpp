@@ -42,8 +42,7 @@ void FrameEncoder::compress(bool last) {
     const std::size_t left =
         ZSTD_compressStream2(context_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
     out_.resize(at + out.pos);
-    if (ZSTD_isError(left))
-      core::fail(core::Code::bug, "zstd cannot compress: {}", ZSTD_getErrorName(left));
+    if (ZSTD_isError(left)) core::bug("zstd cannot compress: {}", ZSTD_getErrorName(left));
     if (last ? left == 0 : in.pos == in.size) break;
   }
   raw_.clear();
@@ -72,8 +71,8 @@ void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_byt
   ++documents_;
   if (name.empty()) return;
   if (name.size() > kMostNameBytes || name.find_first_of({"\n\0", 2}) != name.npos)
-    core::fail(core::Code::bad_data, "a document's name is a line of at most {} bytes, not {}",
-               kMostNameBytes, core::printable(name.substr(0, 80)));
+    core::bad_data("a document's name is a line of at most {} bytes, not {}", kMostNameBytes,
+                   core::printable(name.substr(0, 80)));
   names_.raw().insert(names_.raw().end(), documents_ - 1 - named_, std::byte{'\n'});
   layout::put(names_.raw(), name);
   names_.raw().push_back(std::byte{'\n'});

@@ -144,10 +144,10 @@ struct File::Impl {
     const std::uint64_t element_bytes = size_of(header.dtype);
     const std::uint64_t n_elements = out.size() * item_bytes / element_bytes;
     if (out.size() * item_bytes % element_bytes != 0)
-      core::fail(core::Code::bug, "{}: a part of an element was asked for", name);
+      core::bug("{}: a part of an element was asked for", name);
     if (offset > trailer.elements || n_elements > trailer.elements - offset)
-      core::fail(core::Code::bad_data, "{}: elements {} to {} are out of range; it has {}", name,
-                 offset, offset + n_elements, trailer.elements);
+      core::bad_data("{}: elements {} to {} are out of range; it has {}", name, offset,
+                     offset + n_elements, trailer.elements);
     std::uint64_t at = offset * element_bytes;  // offset in the raw bytes
     auto next = std::upper_bound(starts.begin(), starts.end(), at,
                                  [](std::uint64_t x, const Start& start) { return x < start.raw; });

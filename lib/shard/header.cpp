@@ -16,8 +16,7 @@ std::size_t index_of(const Names& names, const std::string& text, const char* wh
                      const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end())
-    core::fail(core::Code::bad_data, "{}: {} \"{}\" in the header is not known", name, what,
-               text.substr(0, 40));
+    core::bad_data("{}: {} \"{}\" in the header is not known", name, what, text.substr(0, 40));
   return static_cast<std::size_t>(found - names.begin());
 }
 
@@ -120,13 +119,12 @@ void expect_kind(const Header& header, const std::vector<Kind>& kinds, const std
   const auto described = [](const std::string& kind) {
     return kind == name_of(Kind::order) ? "an order" : "a shard of " + kind;
   };
-  core::fail(core::Code::bad_data, "{}: is {}; expected {}", name,
-             described(std::string(name_of(header.kind))), described(wanted));
+  core::bad_data("{}: is {}; expected {}", name, described(std::string(name_of(header.kind))),
+                 described(wanted));
 }
 
 void check_header(const Header& header, const std::string& name) {
-  if (const char* what = contradiction(header))
-    core::fail(core::Code::bad_data, "{}: bad header: {}", name, what);
+  if (const char* what = contradiction(header)) core::bad_data("{}: bad header: {}", name, what);
   if (!header.data_fingerprint.empty()) core::Digest::from_hex(header.data_fingerprint);
 }
 
@@ -160,8 +158,7 @@ Header header_from_json(std::string_view text, const std::string& name) {
     header.data_fingerprint = core::get<std::string>(json, "data_fingerprint", name);
   }
   check_header(header, name);
-  if (header_json(header) != text)
-    core::fail(core::Code::bad_data, "{}: bad header: not in canonical form", name);
+  if (header_json(header) != text) core::bad_data("{}: bad header: not in canonical form", name);
   return header;
 }
 

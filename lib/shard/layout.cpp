@@ -21,10 +21,10 @@ std::string how_to_tokenize(const std::string& name) {
 void put_hash(core::Bytes& frame) {
   const auto size = static_cast<std::uint64_t>(frame.size()) + kHashBytes - kFrameHeadBytes;
   if (size > UINT32_MAX)
-    core::fail(core::Code::bad_data,
-               "too many documents for one shard (their boundaries take {} bytes, 4 GiB at most); "
-               "write several shards",
-               size);
+    core::bad_data(
+        "too many documents for one shard (their boundaries take {} bytes, 4 GiB at most); "
+        "write several shards",
+        size);
   const auto size32 = static_cast<std::uint32_t>(size);
   std::memcpy(frame.data() + 4, &size32, sizeof size32);
   put(frame, core::hash64(frame));
@@ -72,8 +72,7 @@ core::Bytes encode_header(const Header& header) {
                    tokenizer);
   }
   if (header.tokenizer.size() > kMaxHeaderBytes || tokenizer.size() > kMaxHeaderBytes / 2)
-    core::fail(core::Code::bad_data, "the tokenizer is too large for a shard ({} bytes)",
-               kMaxHeaderBytes);
+    core::bad_data("the tokenizer is too large for a shard ({} bytes)", kMaxHeaderBytes);
   put(frame, kHeaderMagic);
   put(frame, std::uint32_t{0});
   put(frame, kHeaderName);
@@ -87,10 +86,8 @@ core::Bytes encode_header(const Header& header) {
 }
 
 std::size_t check_start(std::span<const std::byte> start, const std::string& name) {
-  if (start.empty() && name == "stdin")
-    core::fail(core::Code::bad_data, "no FILE given and stdin is empty");
-  if (start.empty())
-    core::fail(core::Code::bad_data, "{}: is empty: no text and no shard, or cut short", name);
+  if (start.empty() && name == "stdin") core::bad_data("no FILE given and stdin is empty");
+  if (start.empty()) core::bad_data("{}: is empty: no text and no shard, or cut short", name);
   core::Bytes expected;
   put(expected, kHeaderMagic);
   const auto common = std::min(start.size(), expected.size());
@@ -99,21 +96,20 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
     // What the file is, where its beginning says so; zstd's may be another shard's.
     const std::string what = zstd ? "" : core::what_is_no_text(text_of(start));
-    if (!what.empty()) core::fail(core::Code::bad_data, "{}: not a shard, but {}", name, what);
+    if (!what.empty()) core::bad_data("{}: not a shard, but {}", name, what);
     const std::string kind = zstd ? ", but other data compressed by zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
                                                                     : " and not text";
-    core::fail(core::Code::bad_data, "{}: not a shard{}{}", name, kind,
-               kind.front() == ',' ? how_to_tokenize(name) : "");
+    core::bad_data("{}: not a shard{}{}", name, kind,
+                   kind.front() == ',' ? how_to_tokenize(name) : "");
   }
   if (start.size() < kVersionEnd) cut_short(name, start.size(), "the header");
   if (text_of(start.subspan(kFrameHeadBytes, kHeaderName.size())) != kHeaderName)
-    core::fail(core::Code::bad_data, "{}: not a shard", name);
+    core::bad_data("{}: not a shard", name);
   const auto version = get<std::uint32_t>(start, kVersionEnd - 4);
   if (version != kVersion)
-    core::fail(core::Code::bad_data,
-               "{}: shard format version {} is not supported; this program reads version {}", name,
-               version, kVersion);
+    core::bad_data("{}: shard format version {} is not supported; this program reads version {}",
+                   name, version, kVersion);
   const auto size = get<std::uint32_t>(start, 4);
   if (size > kMaxHeaderBytes || size < kHeaderFixedBytes + kHashBytes - kFrameHeadBytes)
     damaged(name, 4, "the header's size");
@@ -152,8 +148,7 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
   const auto most = most_documents(offset + frame.size());
   const auto expect = [&](std::uint64_t n, const char* what) {
     if (n > most)
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{} {}, nearly all equal, are too many for a shard of this size, which has at most {}; "
           "write several shards",
           n, what, most);
@@ -209,8 +204,7 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
 }
 
 core::Bytes encode_seek_table(std::span<const FrameSize> frames) {
-  if (frames.size() > 0x8000000)
-    core::fail(core::Code::bad_data, "too many elements for one shard; write several");
+  if (frames.size() > 0x8000000) core::bad_data("too many elements for one shard; write several");
   core::Bytes table;
   put(table, kSeekTableMagic);
   put(table, static_cast<std::uint32_t>(frames.size() * 8 + kSeekFooterBytes));
@@ -240,14 +234,12 @@ std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::
 }
 
 void cut_short(const std::string& name, std::uint64_t offset, std::string_view where) {
-  core::fail(core::Code::bad_data,
-             "{}: cut short: it ends at byte {}, within {}; write or copy it again", name, offset,
-             where);
+  core::bad_data("{}: cut short: it ends at byte {}, within {}; write or copy it again", name,
+                 offset, where);
 }
 
 void damaged(const std::string& name, std::uint64_t offset, std::string_view what) {
-  core::fail(core::Code::bad_data, "{}: corrupt at byte {}: checksum mismatch of {}", name, offset,
-             what);
+  core::bad_data("{}: corrupt at byte {}: checksum mismatch of {}", name, offset, what);
 }
 
 }  // namespace shard::layout

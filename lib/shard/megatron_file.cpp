@@ -8,8 +8,6 @@
 namespace shard {
 namespace {
 
-using core::Code;
-using core::fail;
 using namespace std::string_view_literals;
 
 constexpr std::string_view kMegatronMagic = "MMIDIDX\0\0"sv;
@@ -51,14 +49,13 @@ MegatronFiles megatron_files(const std::string& path) {
 std::optional<MegatronFiles> megatron_input(const std::string& path,
                                             std::optional<ArrayFormat> format) {
   if (format == ArrayFormat::megatron) {
-    if (path == "-") fail(Code::usage, "--format megatron: reads two files, not stdin; name them");
+    if (path == "-") core::bad_usage("--format megatron: reads two files, not stdin; name them");
     return megatron_files(path);
   }
   if (format || !core::is_regular_file(path) || !core::begins_with(path, kMegatronMagic))
     return std::nullopt;
   if (!path.ends_with(".idx"))
-    fail(Code::bad_data, "{}: is an index of Megatron; rename it to NAME.idx, beside its NAME.bin",
-         path);
+    core::bad_data("{}: is an index of Megatron; rename it to NAME.idx, beside its NAME.bin", path);
   return megatron_files(path);
 }
 
@@ -88,32 +85,31 @@ void MegatronIndex::read_header() {
   const std::size_t there = std::min<std::uint64_t>(bytes_.size(), header.size());
   bytes_.read_at(0, std::span(header).first(there));
   const std::string_view text(reinterpret_cast<const char*>(header.data()), there);
-  if (!text.starts_with(kMegatronMagic)) fail(Code::bad_data, "{}: not an index of Megatron", name);
-  if (there < header.size()) fail(Code::bad_data, "{}: cut short in its header", name);
+  if (!text.starts_with(kMegatronMagic)) core::bad_data("{}: not an index of Megatron", name);
+  if (there < header.size()) core::bad_data("{}: cut short in its header", name);
   const auto version = layout::get<std::uint64_t>(header, 9);
   if (version != kMegatronVersion)
-    fail(Code::bad_data, "{}: version {} of Megatron's format is not supported; version {} is",
-         name, version, kMegatronVersion);
+    core::bad_data("{}: version {} of Megatron's format is not supported; version {} is", name,
+                   version, kMegatronVersion);
   const auto code = layout::get<std::uint8_t>(header, 17);
   if (code == 0 || code >= kMegatronTypes.size())
-    fail(Code::bad_data, "{}: ids of unknown type {}; types are 1 to 8", name, code);
+    core::bad_data("{}: ids of unknown type {}; types are 1 to 8", name, code);
   type_ = kMegatronTypes.at(code).type;
   if (type_.is_float)
-    fail(Code::bad_data, "{}: numbers of type {} ({}) cannot be ids; ids are integers", name, code,
-         kMegatronTypes.at(code).name);
+    core::bad_data("{}: numbers of type {} ({}) cannot be ids; ids are integers", name, code,
+                   kMegatronTypes.at(code).name);
   sequences_ = layout::get<std::uint64_t>(header, 18);
   boundaries_ = layout::get<std::uint64_t>(header, 26);
   const std::uint64_t rest = bytes_.size() - header.size();
   const bool fits = sequences_ <= rest / 12 && boundaries_ <= (rest - 12 * sequences_) / 8;
   const std::uint64_t behind = fits ? rest - 12 * sequences_ - 8 * boundaries_ : 0;
   if (!fits)
-    fail(Code::bad_data, "{}: cut short: {} bytes are too few for {} sequences and {} boundaries",
-         name, bytes_.size(), sequences_, boundaries_);
+    core::bad_data("{}: cut short: {} bytes are too few for {} sequences and {} boundaries", name,
+                   bytes_.size(), sequences_, boundaries_);
   if (behind == sequences_ && behind > 0)
-    fail(Code::bad_data, "{}: is multimodal (a mode for each sequence); only text is supported",
-         name);
-  if (behind > 0) fail(Code::bad_data, "{}: has {} bytes after its end", name, behind);
-  if (boundaries_ == 0) fail(Code::bad_data, "{}: lists no documents", name);
+    core::bad_data("{}: is multimodal (a mode for each sequence); only text is supported", name);
+  if (behind > 0) core::bad_data("{}: has {} bytes after its end", name, behind);
+  if (boundaries_ == 0) core::bad_data("{}: lists no documents", name);
 }
 
 void MegatronIndex::rewind() {
@@ -122,34 +118,33 @@ void MegatronIndex::rewind() {
   starts_ = {bytes_, kMegatronHeader + 12 * sequences_, boundaries_};
   document_ = sequence_ = byte_ = 0;
   if (const auto first = starts_.next(); first != 0)
-    fail(Code::bad_data, "{}: document 0 begins at sequence {}, not 0", bytes_.name(), first);
+    core::bad_data("{}: document 0 begins at sequence {}, not 0", bytes_.name(), first);
 }
 
 std::optional<std::uint64_t> MegatronIndex::next_document() {
   const std::string& name = bytes_.name();
   if (document_ == documents()) {
     if (sequence_ != sequences_)
-      fail(Code::bad_data, "{}: its documents end at sequence {} of {}", name, sequence_,
-           sequences_);
+      core::bad_data("{}: its documents end at sequence {} of {}", name, sequence_, sequences_);
     return std::nullopt;
   }
   const auto end = static_cast<std::uint64_t>(starts_.next());
   if (end < sequence_ || end > sequences_)
-    fail(Code::bad_data, "{}: document {} ends at sequence {}, not between {} and {}", name,
-         document_, static_cast<std::int64_t>(end), sequence_, sequences_);
+    core::bad_data("{}: document {} ends at sequence {}, not between {} and {}", name, document_,
+                   static_cast<std::int64_t>(end), sequence_, sequences_);
   std::uint64_t elements = 0;
   for (; sequence_ < end; ++sequence_) {
     const std::int32_t length = lengths_.next();
-    if (length < 0) fail(Code::bad_data, "{}: sequence {} has {} ids", name, sequence_, length);
+    if (length < 0) core::bad_data("{}: sequence {} has {} ids", name, sequence_, length);
     const std::int64_t begin = begins_.next();
     if (static_cast<std::uint64_t>(begin) != byte_)
-      fail(Code::bad_data,
-           "{}: sequence {} begins at byte {}, not at {}, the end of the previous sequence", name,
-           sequence_, begin, byte_);
+      core::bad_data(
+          "{}: sequence {} begins at byte {}, not at {}, the end of the previous sequence", name,
+          sequence_, begin, byte_);
     const auto ids = static_cast<std::uint64_t>(length);
     byte_ += ids * type_.bytes;
     if (byte_ > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      fail(Code::bad_data, "{}: sequence {} ends beyond any file", name, sequence_);
+      core::bad_data("{}: sequence {} ends beyond any file", name, sequence_);
     elements += ids;
   }
   ++document_;
@@ -160,11 +155,11 @@ namespace {
 
 std::uint8_t megatron_code(const Header& header) {
   if (header.kind != Kind::tokens && header.kind != Kind::pairs)
-    fail(Code::usage, "--output-format megatron: cannot store {}; use npy", name_of(header.kind));
+    core::bad_usage("--output-format megatron: cannot store {}; use npy", name_of(header.kind));
   if (header.vocabulary > std::uint64_t{1} << 31)
-    fail(Code::usage,
-         "--output-format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
-         header.vocabulary);
+    core::bad_usage(
+        "--output-format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
+        header.vocabulary);
   return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
 }
 

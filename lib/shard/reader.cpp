@@ -18,8 +18,7 @@ void widen(const std::byte* in, std::span<T> out) {
 }
 
 [[noreturn]] void misfit(Dtype dtype, const char* wanted, const std::string& name) {
-  core::fail(core::Code::bad_data, "{}: has elements of type {}; expected {}", name, name_of(dtype),
-             wanted);
+  core::bad_data("{}: has elements of type {}; expected {}", name, name_of(dtype), wanted);
 }
 
 template <class T>
@@ -115,8 +114,7 @@ struct Reader::Impl {
       layout::damaged(name, table_start, "the seek table");
     if (found.size() < expected.size()) layout::cut_short(name, input.offset(), "the seek table");
     if (!input.peek(1).empty())
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{}: has data after the end of the shard, at byte {}; to join shards, use shard merge",
           name, input.offset());
     ended = true;
@@ -171,7 +169,7 @@ std::size_t Reader::read(std::span<std::byte> out) {
 }
 
 const Trailer& Reader::trailer() const {
-  if (!impl_->ended) core::fail(core::Code::bug, "the trailer was asked for before the end");
+  if (!impl_->ended) core::bug("the trailer was asked for before the end");
   return impl_->trailer;
 }
 

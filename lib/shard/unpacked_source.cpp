@@ -65,8 +65,7 @@ namespace {
 constexpr std::size_t kLongestMagic = 2 * sizeof(std::uint32_t) + layout::kHeaderName.size();
 
 [[noreturn]] void cannot_unpack(const std::string& name, const char* format, const char* why) {
-  core::fail(core::Code::bad_data, "{}: begins like {}, but cannot be decompressed: {}", name,
-             format, why);
+  core::bad_data("{}: begins like {}, but cannot be decompressed: {}", name, format, why);
 }
 
 class ZstdUnpacker : public UnpackedSource::Unpacker {
@@ -86,8 +85,7 @@ class ZstdUnpacker : public UnpackedSource::Unpacker {
       const auto code = ZSTD_getErrorCode(rest);
       if (code == ZSTD_error_memory_allocation) throw std::bad_alloc();
       if (code == ZSTD_error_frameParameter_windowTooLarge)
-        core::fail(
-            core::Code::bad_data,
+        core::bad_data(
             "{}: its zstd window is larger than the limit of {} MiB; decompress it first (zstd -dc "
             "--long=31 {} | ...), or give tokenize --decode-memory 2G",
             name_, memory_ >> 20, name_);
@@ -220,8 +218,7 @@ class XzUnpacker : public MemberUnpacker {
     const lzma_ret result = ::lzma_code(&stream_, LZMA_RUN);
     if (result == LZMA_MEM_ERROR) throw std::bad_alloc();
     if (result == LZMA_MEMLIMIT_ERROR)
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{}: decompression needs {} MiB, more than the limit of {} MiB; decompress it first (xz "
           "-dc {} | ...), or give tokenize --decode-memory {}M",
           name(), mebibytes(::lzma_memusage(&stream_)), memory_ >> 20, name(),
@@ -255,8 +252,7 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
   if (magic == layout::kHeaderMagic && start.size() >= kLongestMagic &&
       std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
                   layout::kHeaderName.size()) == 0)
-    core::fail(core::Code::bad_data,
-               "{}: is a shard of tokens, not a text; tokenize --decode prints its text", name);
+    core::bad_data("{}: is a shard of tokens, not a text; tokenize --decode prints its text", name);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
   if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
   return nullptr;
@@ -287,7 +283,7 @@ UnpackedSource::UnpackedSource(std::unique_ptr<core::ByteSource> file, std::uint
   unpacker_ = unpacker_for(b.waiting(), name(), memory);
   const std::string_view start(reinterpret_cast<const char*>(b.bytes.data()), b.end);
   if (!unpacker_ && b.end < kLongestMagic && ends_in_magic(start, name()))
-    core::fail(core::Code::bad_data, "{}: cut short: it ends within its compressed data", name());
+    core::bad_data("{}: cut short: it ends within its compressed data", name());
 }
 
 UnpackedSource::~UnpackedSource() = default;
@@ -316,8 +312,7 @@ std::size_t UnpackedSource::read(std::span<std::byte> out) {
     const auto step = unpacker_->step(b.waiting(), out);
     b.begin += step.taken;
     if (step.given > 0) return step.given;
-    if (!more)
-      core::fail(core::Code::bad_data, "{}: cut short: it ends within its compressed data", name());
+    if (!more) core::bad_data("{}: cut short: it ends within its compressed data", name());
   }
   return 0;
 }
@@ -354,8 +349,7 @@ bool is_text(const std::string& path) {
 }
 
 void refuse_text(const std::string& path, std::string_view give) {
-  if (path != "-" && is_text(path))
-    core::fail(core::Code::bad_data, "{}: is a text file; give {}", path, give);
+  if (path != "-" && is_text(path)) core::bad_data("{}: is a text file; give {}", path, give);
 }
 
 std::shared_ptr<const core::RandomSource> spooled_or_made(const std::string& path) {

@@ -63,14 +63,12 @@ struct Writer::Impl {
   template <class T>
   void append_integers(std::span<const T> in) {
     if (in.empty()) return;
-    if (header.dtype == Dtype::f32)
-      core::fail(core::Code::bug, "integers written to a shard of f32");
+    if (header.dtype == Dtype::f32) core::bug("integers written to a shard of f32");
     const T most = *std::max_element(in.begin(), in.end());
     if (header.vocabulary > 0 && most >= header.vocabulary)
-      core::fail(core::Code::bad_data, "element {} is not below the vocabulary of {}", most,
-                 header.vocabulary);
+      core::bad_data("element {} is not below the vocabulary of {}", most, header.vocabulary);
     if (header.dtype == Dtype::u32 && most > UINT32_MAX)
-      core::fail(core::Code::bad_data, "element {} does not fit u32", most);
+      core::bad_data("element {} does not fit u32", most);
     switch (header.dtype) {
       case Dtype::u8:
         return append<std::uint8_t>(in);
@@ -89,13 +87,13 @@ struct Writer::Impl {
     for (const auto& mark : marks) {
       if (!header.marked || mark.begin < at || mark.end <= mark.begin ||
           mark.end > elements - content.elements)
-        core::fail(core::Code::bug, "mark [{}, {}) of a document of {}", mark.begin, mark.end,
-                   elements - content.elements);
+        core::bug("mark [{}, {}) of a document of {}", mark.begin, mark.end,
+                  elements - content.elements);
       at = mark.end;
     }
     n_marks += marks.size();
     if (elements % header.width != 0)
-      core::fail(core::Code::bad_data, "{} numbers end within a row of {}", elements, header.width);
+      core::bad_data("{} numbers end within a row of {}", elements, header.width);
     documents.append(elements - content.elements, source_bytes, source_words, name,
                      header.marked ? &marks : nullptr);
     content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words,
@@ -106,7 +104,7 @@ struct Writer::Impl {
   void finish() {
     if (elements > content.elements) end_document(0, 0, {}, {});
     if (header.kind == Kind::pairs && content.documents % 2 != 0)
-      core::fail(core::Code::bad_data, "a pair without a target");
+      core::bad_data("a pair without a target");
     if (!raw.empty()) push();
     frames.finish();
     layout::TrailerFrame trailer;
@@ -156,7 +154,7 @@ void Writer::write(std::span<const std::uint64_t> elements) {
 }
 void Writer::write(std::span<const float> elements) {
   if (impl_->header.dtype != Dtype::f32)
-    core::fail(core::Code::bug, "floats written to a shard of {}", name_of(impl_->header.dtype));
+    core::bug("floats written to a shard of {}", name_of(impl_->header.dtype));
   impl_->append<float>(elements);
   impl_->elements += elements.size();
 }
@@ -171,7 +169,7 @@ void Writer::add_provenance(core::OrderedJson entry) {
 void Writer::finish() { impl_->finish(); }
 
 core::Digest Writer::fingerprint() const {
-  if (!impl_->finished) core::fail(core::Code::bug, "fingerprint of an unfinished shard");
+  if (!impl_->finished) core::bug("fingerprint of an unfinished shard");
   return impl_->fingerprint;
 }
 std::uint64_t Writer::elements() const { return impl_->elements; }

@@ -57,7 +57,7 @@ void compress_frame(ZSTD_CCtx* context, std::span<const std::byte> raw, core::By
   const std::size_t n = ZSTD_compress2(context, out.data(), out.size(), raw.data(), raw.size());
   if (ZSTD_isError(n)) {
     if (ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation) throw std::bad_alloc();
-    core::fail(core::Code::bug, "zstd cannot compress: {}", ZSTD_getErrorName(n));
+    core::bug("zstd cannot compress: {}", ZSTD_getErrorName(n));
   }
   out.resize(n);
 }
@@ -91,8 +91,7 @@ void decompress_frame(ZSTD_DCtx* context, std::span<const std::byte> frame,
   if (out.size() % size_of(header.dtype) != 0)
     layout::damaged(name, offset, "a data frame ends within an element");
   if (header.vocabulary > 0 && largest(out, header.dtype) >= header.vocabulary)
-    core::fail(
-        core::Code::bad_data,
+    core::bad_data(
         "{}: byte {}: an element of this frame is {}, which is not below the vocabulary size {}",
         name, offset, largest(out, header.dtype), header.vocabulary);
 }

@@ -13,8 +13,6 @@ namespace store {
 namespace {
 
 namespace fs = std::filesystem;
-using core::Code;
-using core::fail;
 using core::Json;
 
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
@@ -104,11 +102,11 @@ Json but_for_scale(Json plan) {
 void expect_possible(const Plan& plan, std::uint64_t rows) {
   const std::uint64_t pca = plan.reduction.pca;
   if (pca >= plan.width)
-    fail(Code::usage, "--keys pca:{}: takes fewer dimensions than a key has, {}", pca, plan.width);
+    core::bad_usage("--keys pca:{}: takes fewer dimensions than a key has, {}", pca, plan.width);
   if (plan.reduction.drop_keys && plan.index == "exact")
-    fail(Code::usage, "--keys none: --index exact searches the keys; give another index");
+    core::bad_usage("--keys none: --index exact searches the keys; give another index");
   if (plan.reduction.drop_keys && rows == 0)
-    fail(Code::usage, "--keys none: no index can be made of a text without entries");
+    core::bad_usage("--keys none: no index can be made of a text without entries");
   if (!plan.index.empty() && plan.index != "exact")
     Index::make(plan.index, pca > 0 ? pca : plan.width, plan.metric);
 }
@@ -180,22 +178,22 @@ Builder::Builder(std::string folder, Plan plan, bool append)
   const bool there = fs::exists(folder_ + "/" + kManifestName);
   if (append_ || there) base_ = read_manifest(folder_);
   if (append_ && (!base_.keyed() || plan_.reduction.drop_keys))
-    fail(Code::usage, "{}: --append cannot be combined with --keys none; build a new store{}",
-         folder_, base_.keyed() ? "" : ", since its keys were not kept");
+    core::bad_usage("{}: --append cannot be combined with --keys none; build a new store{}",
+                    folder_, base_.keyed() ? "" : ", since its keys were not kept");
   if (there) {
     if (plan_.model != base_.model)
-      fail(Code::bad_data, "{}: was built with the model {}, not with {}", folder_, base_.model,
-           plan_.model);
+      core::bad_data("{}: was built with the model {}, not with {}", folder_, base_.model,
+                     plan_.model);
     if (plan_.tokenizer != base_.tokenizer)
-      fail(Code::bad_data, "{}: was built with the tokenizer '{}', not with '{}'", folder_,
-           base_.tokenizer, plan_.tokenizer);
+      core::bad_data("{}: was built with the tokenizer '{}', not with '{}'", folder_,
+                     base_.tokenizer, plan_.tokenizer);
     for (const Source& source : base_.sources) {
       const bool same_text = source.data == plan_.data && source.windows == plan_.windows;
       complete_ = complete_ || (same_text && source.part == plan_.part);
       if (same_text && !append_ && source.part && plan_.part && source.part != plan_.part)
-        fail(Code::usage,
-             "{}: is part {} of the text, not part {}; finish it as that part, or remove it",
-             folder_, name_of(*source.part), name_of(*plan_.part));
+        core::bad_usage(
+            "{}: is part {} of the text, not part {}; finish it as that part, or remove it",
+            folder_, name_of(*source.part), name_of(*plan_.part));
     }
     const std::uint64_t pca = base_.projected() ? base_.width : 0;
     const bool same = plan_.width == base_.query_width() && plan_.metric == base_.metric &&
@@ -205,21 +203,23 @@ Builder::Builder(std::string folder, Plan plan, bool append)
                       plan_.reduction.drop_keys == !base_.keyed() &&
                       plan_.key_scale == base_.key_scale;
     if (!append_ && (!complete_ || !same))
-      fail(Code::usage, "{}: contains a store of other data or options; use --append to add to it",
-           folder_);
+      core::bad_usage("{}: contains a store of other data or options; use --append to add to it",
+                      folder_);
     if (!same)
-      fail(Code::usage, "{}: has keys of width {}{}{}, metric {}, index {}; append with the same",
-           folder_, base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
-           base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
-           name_of(base_.metric), base_.index);
+      core::bad_usage("{}: has keys of width {}{}{}, metric {}, index {}; append with the same",
+                      folder_, base_.query_width(),
+                      pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+                      base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
+                      name_of(base_.metric), base_.index);
     plan_.index = base_.index;
     if (append_ && !complete_) expect_new_text();
     if (append_ && base_.weighted())
-      fail(Code::usage, "{}: its entries were merged with --prune; rebuild it from all texts",
-           folder_);
+      core::bad_usage("{}: its entries were merged with --prune; rebuild it from all texts",
+                      folder_);
     if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
-      fail(Code::usage, "{}: {}; append with the same option", folder_,
-           base_.whole() ? "was built without --skip-known" : "was built with --skip-known");
+      core::bad_usage(
+          "{}: {}; append with the same option", folder_,
+          base_.whole() ? "was built without --skip-known" : "was built with --skip-known");
   }
   if (complete_) {
     remove_stale_files(folder_, base_);
@@ -234,8 +234,8 @@ void Builder::expect_new_text() const {
   for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // or fewer
   for (const Source& source : base_.sources)
     if (source.rows > 0 && overlap(planned, source))
-      fail(Code::usage, "{}: already contains text of {}, which would count twice", folder_,
-           plan_.data_name);
+      core::bad_usage("{}: already contains text of {}, which would count twice", folder_,
+                      plan_.data_name);
 }
 
 Json Builder::plan_json() const {
@@ -261,12 +261,12 @@ void Builder::resume() {
     if (begun->rows == base_.rows && but_for_scale(begun->plan) == but_for_scale(plan))
       begun->plan = plan;
     if (begun->plan != plan)
-      fail(Code::usage, "{}: was begun with {}; rerun with that, or remove {}", folder_,
-           difference(begun->plan, plan, plan_), kProgressName);
+      core::bad_usage("{}: was begun with {}; rerun with that, or remove {}", folder_,
+                      difference(begun->plan, plan, plan_), kProgressName);
     progress_ = std::move(*begun);
     if (progress_.rows < base_.rows)
-      fail(Code::bad_data, "{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
-           progress_.rows, base_.rows);
+      core::bad_data("{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
+                     progress_.rows, base_.rows);
   } else {
     progress_.plan = plan;
     progress_.rows = base_.rows;
@@ -294,20 +294,20 @@ void Builder::expect_in_range(std::span<const float> keys) const {
   float most = 0;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!std::isfinite(keys[i]))
-      fail(Code::bad_data, "{}: the key of row {} is not finite; is the model damaged?", folder_,
-           progress_.rows + added_ + i / plan_.width);
+      core::bad_data("{}: the key of row {} is not finite; is the model damaged?", folder_,
+                     progress_.rows + added_ + i / plan_.width);
     most = std::max(most, std::abs(keys[i]));
   }
   if (most * plan_.key_scale <= kMostHalf) return;
   // Suggest a scale with four times the room, because later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
   if (!is_key_scale(fits))
-    fail(Code::bad_data, "{}: keys reach {:.4g}, beyond any --key-scale; is the model damaged?",
-         folder_, most);
-  fail(Code::bad_data,
-       "{}: keys reach {:.4g}, beyond the range of float16, {}, with --key-scale {}; rebuild the "
-       "store with --key-scale {}",
-       folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
+    core::bad_data("{}: keys reach {:.4g}, beyond any --key-scale; is the model damaged?", folder_,
+                   most);
+  core::bad_data(
+      "{}: keys reach {:.4g}, beyond the range of float16, {}, with --key-scale {}; rebuild the "
+      "store with --key-scale {}",
+      folder_, most, kMostHalf / plan_.key_scale, plan_.key_scale, fits);
 }
 
 void Builder::add(std::span<const float> all, std::span<const std::int32_t> labels,
@@ -315,7 +315,7 @@ void Builder::add(std::span<const float> all, std::span<const std::int32_t> labe
   expect_in_range(all);
   const auto keys = scaled(all, plan_.key_scale, scaled_);
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
-    fail(Code::bug, "{} places of {} rows", places.size(), labels.size());
+    core::bug("{} places of {} rows", places.size(), labels.size());
   if (projection_.any()) {
     const auto projected = projection_.apply(keys);
     halves_.resize(projected.size());
@@ -336,11 +336,11 @@ void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labe
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
-      fail(Code::bad_data, "{}: the key of row {} is not finite in float16", folder_,
-           progress_.rows + added_ + i);
+      core::bad_data("{}: the key of row {} is not finite in float16", folder_,
+                     progress_.rows + added_ + i);
     if (labels[i] < 0 || static_cast<std::uint64_t>(labels[i]) >= plan_.vocabulary)
-      fail(Code::bad_data, "{}: label {} is outside the vocabulary of {}", folder_, labels[i],
-           plan_.vocabulary);
+      core::bad_data("{}: label {} is outside the vocabulary of {}", folder_, labels[i],
+                     plan_.vocabulary);
     progress_.digest.append(row_digest(key, labels[i]));
   }
   keys_->write(keys);
@@ -362,7 +362,7 @@ std::unique_ptr<Index> Builder::extended_index(const Manifest& manifest, std::sp
                                                const ProgressCallback& watch) const {
   const core::MappedFile file(folder_ + "/" + base_.index_file);
   if (core::hash128(file.bytes()).hex() != base_.index_hash)
-    fail(Code::bad_data, "{}: corrupt file: checksum mismatch", file.name());
+    core::bad_data("{}: corrupt file: checksum mismatch", file.name());
   auto index = Index::parse(file.bytes(), file.name(), base_.width, base_.metric, base_.rows);
   add_rows(*index, keys, manifest.width, base_.rows, watch);
   return index;
@@ -487,7 +487,7 @@ void Builder::drop_keys(Manifest& manifest) const {
 
 Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch,
                          const std::function<void(Manifest&)>& complete) {
-  if (added_ > 0) fail(Code::bug, "rows were added and not committed");
+  if (added_ > 0) core::bug("rows were added and not committed");
   if (rows() == 0) {  // no commit() was made
     keys_->commit(), values_->commit();
     if (places_) places_->commit();

@@ -18,8 +18,7 @@ std::uint64_t bytes_of(const std::string& folder, const Manifest& manifest) {
   for (const auto& name : files_of(manifest)) {
     std::error_code missing;
     bytes += std::filesystem::file_size(folder + "/" + name, missing);
-    if (missing)
-      core::fail(core::Code::bad_data, "{}/{}: cannot read: {}", folder, name, missing.message());
+    if (missing) core::bad_data("{}/{}: cannot read: {}", folder, name, missing.message());
   }
   return bytes;
 }

@@ -21,12 +21,12 @@ struct FolderOptions : More... {
   }
   /// Returns the only store. Throws Error{usage} unless there is exactly one.
   const std::string& store() const {
-    if (stores.size() != 1) core::fail(core::Code::usage, "takes one STORE");
+    if (stores.size() != 1) core::bad_usage("takes one STORE");
     return stores[0];
   }
   /// Returns all stores. Throws Error{usage} if there are none.
   const std::vector<std::string>& all() const {
-    if (stores.empty()) core::fail(core::Code::usage, "STORE is missing; see --help");
+    if (stores.empty()) core::bad_usage("STORE is missing; see --help");
     return stores;
   }
 };

@@ -8,9 +8,6 @@
 namespace store {
 namespace {
 
-using core::Code;
-using core::fail;
-
 float score_of(Metric metric, const float* query, const float* key, std::int64_t width) {
   float sum = 0;
   for (std::int64_t j = 0; j < width; ++j) {
@@ -22,19 +19,19 @@ float score_of(Metric metric, const float* query, const float* key, std::int64_t
 
 void expect_range(std::int64_t k, std::int64_t nprobe) {
   if (k < 1 || k > kMostNeighbours)
-    fail(Code::usage, "k is {}; it takes 1 to {}", k, kMostNeighbours);
-  if (nprobe < 1) fail(Code::usage, "nprobe is {}; it takes 1 or more", nprobe);
+    core::bad_usage("k is {}; it takes 1 to {}", k, kMostNeighbours);
+  if (nprobe < 1) core::bad_usage("nprobe is {}; it takes 1 or more", nprobe);
 }
 
 // Checks that first rows ascend from 0 to at most n, so that every row belongs to a document.
 void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
                       const std::string& name) {
   if (first.empty() ? rows > 0 : first[0] != 0)
-    fail(Code::bad_data, "{}: damaged: the first of {} rows belongs to no document", name, rows);
+    core::bad_data("{}: damaged: the first of {} rows belongs to no document", name, rows);
   std::int64_t last = 0;
   for (const std::int64_t row : first) {
     if (row < last || static_cast<std::uint64_t>(row) > rows)
-      fail(Code::bad_data, "{}: damaged: first row {} after {} of {}", name, row, last, rows);
+      core::bad_data("{}: damaged: first row {} after {} of {}", name, row, last, rows);
     last = row;
   }
 }
@@ -83,7 +80,7 @@ void Datastore::open_files(bool with_index) {
   if (m.weighted()) weights_ = NpyArray(folder_ + "/" + m.weights_file, "<i4", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
-    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", folder_, m.documents_file);
+    core::bad_data("{}/{}: corrupt file: checksum mismatch", folder_, m.documents_file);
   expect_documents(first, m.rows, folder_ + "/" + m.documents_file);
   if (m.named())
     names_ = shard::read_names(folder_ + "/" + m.names_file, m.documents, m.names_hash);
@@ -91,8 +88,8 @@ void Datastore::open_files(bool with_index) {
   if (m.exact() || !with_index) return;
   const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
-    fail(Code::bad_data, "{}: corrupt, or of another generation: its checksum differs from {}",
-         file.name(), kManifestName);
+    core::bad_data("{}: corrupt, or of another generation: its checksum differs from {}",
+                   file.name(), kManifestName);
   index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
 }
 
@@ -103,8 +100,8 @@ void Datastore::open_linked_keys() {
   const Manifest other = read_manifest(link);
   if (!other.keyed() || other.rows != manifest_.rows || other.width != manifest_.width ||
       !(other.digest == manifest_.digest))
-    fail(Code::bad_data, "{}: does not have the keys of {}; link a store of the same rows", link,
-         folder_);
+    core::bad_data("{}: does not have the keys of {}; link a store of the same rows", link,
+                   folder_);
   keys_ = NpyArray(link + "/" + other.keys_file, "<f2", other.rows, other.width, true);
 }
 
@@ -131,8 +128,8 @@ void Datastore::expect_rescorable() const {
 void Datastore::expect_followable() const {
   expect_keys("following pointers");
   if (manifest_.reduced())
-    fail(Code::usage, "{}: does not have every original key, which following pointers needs",
-         folder_);
+    core::bad_usage("{}: does not have every original key, which following pointers needs",
+                    folder_);
 }
 
 std::int64_t Datastore::after(std::int64_t row) const {
@@ -162,7 +159,7 @@ void Datastore::score(std::span<const float> all, std::span<const std::int64_t> 
 
 void Datastore::expect_finite(std::span<const float> queries) const {
   if (!std::all_of(queries.begin(), queries.end(), [](float x) { return std::isfinite(x); }))
-    fail(Code::bad_data, "{}: a query is not finite; the model's weights may be damaged", folder_);
+    core::bad_data("{}: a query is not finite; the model's weights may be damaged", folder_);
 }
 
 Hits Datastore::empty_hits(std::span<const float> queries, const SearchOptions& options) const {
@@ -185,8 +182,8 @@ void Datastore::add_labels(Hits& hits) const {
     if (hits.ids[i] < 0) continue;
     hits.weights[i] = weights()[static_cast<std::size_t>(hits.ids[i])];
     if (hits.weights[i] < 1)
-      fail(Code::bad_data, "{}/{}: damaged: row {} has the weight {}", folder_,
-           manifest_.weights_file, hits.ids[i], hits.weights[i]);
+      core::bad_data("{}/{}: damaged: row {} has the weight {}", folder_, manifest_.weights_file,
+                     hits.ids[i], hits.weights[i]);
   }
 }
 
@@ -256,7 +253,7 @@ Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& 
 
 Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t k,
                       std::int64_t nprobe) {
-  if (queries < 1) fail(Code::usage, "queries is {}; it takes 1 or more", queries);
+  if (queries < 1) core::bad_usage("queries is {}; it takes 1 or more", queries);
   expect_range(k, nprobe);
   store.expect_keys("measuring recall");
   if (store.index() == nullptr) return {std::min(k, store.size()), 0, 0, 1};

@@ -161,10 +161,10 @@ void expect_checkable(const faiss::Index& index, const std::string& factory) {
     faiss::write_index(&index, &writer);
     check_index_bytes(std::as_bytes(std::span(writer.data)), factory, 0);
   } catch (const std::exception&) {
-    fail(Code::usage,
-         "--index {}: not supported, since such an index cannot be validated when it is opened; "
-         "use Flat, PQ, SQ or HNSW, or IVF with them",
-         factory);
+    core::bad_usage(
+        "--index {}: not supported, since such an index cannot be validated when it is opened; "
+        "use Flat, PQ, SQ or HNSW, or IVF with them",
+        factory);
   }
 }
 
@@ -220,12 +220,12 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
   } catch (const std::exception& error) {
     const auto text = short_text(error);
     if (text.find("could not parse") != text.npos)
-      fail(Code::usage,
-           "--index {}: FAISS knows no such index; give exact, or a factory string such as "
-           "IVF1024,PQ64x4fs",
-           factory);
-    fail(Code::usage, "--index {}: FAISS cannot build it for keys of width {}: {}", factory, width,
-         text);
+      core::bad_usage(
+          "--index {}: FAISS knows no such index; give exact, or a factory string such as "
+          "IVF1024,PQ64x4fs",
+          factory);
+    core::bad_usage("--index {}: FAISS cannot build it for keys of width {}: {}", factory, width,
+                    text);
   }
   expect_checkable(*impl->index, factory);
   set_training(inner(impl->index.get()));
@@ -241,15 +241,14 @@ std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std:
     BytesReader reader(bytes);
     impl->index.reset(faiss::read_index(&reader));
   } catch (const std::exception& error) {
-    fail(Code::bad_data, "{}: this version of FAISS cannot read the index: {}", origin,
-         short_text(error));
+    core::bad_data("{}: this version of FAISS cannot read the index: {}", origin,
+                   short_text(error));
   }
   const faiss::Index& index = *impl->index;
   if (static_cast<std::uint64_t>(index.d) != width ||
       static_cast<std::uint64_t>(index.ntotal) != rows || index.metric_type != faiss_metric(metric))
-    fail(Code::bad_data,
-         "{}: the index has {} rows of width {}, expected {} of width {} with metric {}", origin,
-         index.ntotal, index.d, rows, width, name_of(metric));
+    core::bad_data("{}: the index has {} rows of width {}, expected {} of width {} with metric {}",
+                   origin, index.ntotal, index.d, rows, width, name_of(metric));
   return std::unique_ptr<Index>(new Index(std::move(impl)));
 }
 
@@ -270,8 +269,8 @@ void Index::train(std::span<const float> keys) {
   try {
     index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
   } catch (const std::exception& error) {
-    fail(Code::bad_data, "training the index failed: {}; use a smaller --index, or exact",
-         short_text(error));
+    core::bad_data("training the index failed: {}; use a smaller --index, or exact",
+                   short_text(error));
   }
 }
 
@@ -331,8 +330,7 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   }
   const float sign = index.metric_type == faiss::METRIC_L2 ? -1.0F : 1.0F;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] >= index.ntotal)
-      fail(Code::bad_data, "the index found a row {} of {}", ids[i], size());
+    if (ids[i] >= index.ntotal) core::bad_data("the index found a row {} of {}", ids[i], size());
     if (std::isnan(scores[i])) ids[i] = -1;  // NaN from corrupt codes or codebooks
     scores[i] = ids[i] < 0 ? -std::numeric_limits<float>::infinity() : sign * scores[i];
   }

@@ -52,9 +52,8 @@ class Parser {
 
  private:
   [[noreturn]] void damaged(std::string_view what) const {
-    core::fail(core::Code::bad_data,
-               "{}: damaged at byte {}: {} is impossible; rebuild the index with store rebuild",
-               origin_, at_, what);
+    core::bad_data("{}: damaged at byte {}: {} is impossible; rebuild the index with store rebuild",
+                   origin_, at_, what);
   }
   void expect(bool right, std::string_view what) const {
     if (!right) damaged(what);
@@ -161,8 +160,7 @@ Header Parser::index(int depth) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
   });
-  core::fail(
-      core::Code::bad_data,
+  core::bad_data(
       "{}: an index of type '{}' is not supported, since it cannot be validated; rebuild the "
       "index with store rebuild",
       origin_, printable ? name : "?");

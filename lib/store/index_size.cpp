@@ -88,8 +88,7 @@ class Growth {
         of_product(product->pq);
       add(rows_ * coded->code_size);
     } else {
-      core::fail(core::Code::usage,
-                 "--index: the size of an index of this type cannot be estimated");
+      core::bad_usage("--index: the size of an index of this type cannot be estimated");
     }
   }
 

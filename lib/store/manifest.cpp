@@ -34,8 +34,8 @@ SourcePart part_from(const Json& json, const std::string& origin) {
   part.begin = core::get<std::uint64_t>(json, "begin", origin);
   part.end = core::get_at_most(json, "end", kMostRows, origin);
   if (part.number < 1 || part.number > part.of || part.of > kMostParts || part.begin > part.end)
-    fail(Code::bad_data, "{}: part {} of {}, rows {} to {}", origin, part.number, part.of,
-         part.begin, part.end);
+    core::bad_data("{}: part {} of {}, rows {} to {}", origin, part.number, part.of, part.begin,
+                   part.end);
   return part;
 }
 
@@ -65,8 +65,8 @@ std::vector<SourceShard> shards_from(const Json& json, const Source& source,
     shards.push_back(std::move(shard));
   }
   if (rows != source.rows || documents != source.documents)
-    fail(Code::bad_data, "{}: shards of {} rows in {} documents, a source of {} in {}", origin,
-         rows, documents, source.rows, source.documents);
+    core::bad_data("{}: shards of {} rows in {} documents, a source of {} in {}", origin, rows,
+                   documents, source.rows, source.documents);
   return shards;
 }
 
@@ -75,7 +75,7 @@ std::string file_name(const Json& files, const char* key, const std::string& end
   auto name = core::get<std::string>(files, key, origin);
   const bool none = name.empty() && std::string_view(key) == "index";
   if (!none && !is_generation_of(name, key, ending))
-    fail(Code::bad_data, "{}: \"{}\" is not the name of a file of a store", origin, key);
+    core::bad_data("{}: \"{}\" is not the name of a file of a store", origin, key);
   return name;
 }
 
@@ -84,8 +84,8 @@ Calibration calibration_from(const Json& json, const std::string& origin) {
   const auto number = [&](const char* name, double least, double most) {
     const auto value = core::get<double>(json, name, origin);
     if (!(value >= least && value <= most))
-      fail(Code::bad_data, "{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value,
-           least, most);
+      core::bad_data("{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value,
+                     least, most);
     return value;
   };
   calibration.tokens = core::get<std::uint64_t>(json, "tokens", origin);
@@ -114,7 +114,7 @@ std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "
 Metric metric_from(std::string_view name, const std::string& origin) {
   if (name == "ip") return Metric::ip;
   if (name == "l2") return Metric::l2;
-  fail(Code::bad_data, "{}: metric \"{}\" is not supported; ip and l2 are", origin, name);
+  core::bad_data("{}: metric \"{}\" is not supported; ip and l2 are", origin, name);
 }
 
 bool is_key_scale(double scale) {
@@ -211,11 +211,11 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.documents = core::get_at_most(json, "documents", kMostRows, origin);
   m.vocabulary = core::get_at_most(json, "vocabulary", std::uint64_t{1} << 31, origin);
   if (m.width == 0 || m.documents == 0)
-    fail(Code::bad_data, "{}: keys of width {} in {} documents", origin, m.width, m.documents);
+    core::bad_data("{}: keys of width {} in {} documents", origin, m.width, m.documents);
   m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);
   m.index = core::get<std::string>(json, "index", origin);
   if (m.generation == 0 || m.generation > kMostGenerations)
-    fail(Code::bad_data, "{}: \"generation\" is {}", origin, m.generation);
+    core::bad_data("{}: \"generation\" is {}", origin, m.generation);
   m.model = core::get<std::string>(json, "model", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   const auto files = core::get<Json>(json, "files", origin);
@@ -240,7 +240,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
     m.projection_file = file_name(files, "projection", ".npy", origin);
     m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
     m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
-    if (m.model_width == 0) fail(Code::bad_data, "{}: \"model_width\" is 0", origin);
+    if (m.model_width == 0) core::bad_data("{}: \"model_width\" is 0", origin);
   }
   if (files.contains("names")) {
     m.names_file = file_name(files, "names", ".txt", origin);
@@ -248,11 +248,10 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   }
   if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
   if (!is_key_scale(m.key_scale))
-    fail(Code::bad_data, "{}: \"key_scale\" is {}, not a power of 2 below 1", origin, m.key_scale);
+    core::bad_data("{}: \"key_scale\" is {}, not a power of 2 below 1", origin, m.key_scale);
   if (m.exact() != m.index_file.empty())
-    fail(Code::bad_data, "{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
-  if (m.exact() && !m.keyed())
-    fail(Code::bad_data, "{}: an exact index in a store without keys", origin);
+    core::bad_data("{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
+  if (m.exact() && !m.keyed()) core::bad_data("{}: an exact index in a store without keys", origin);
   m.digest = shard::Chain::read(json, origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
   m.index_hash = core::get<std::string>(json, "index_hash", origin);

@@ -7,7 +7,6 @@ namespace store {
 namespace {
 
 using core::Code;
-using core::fail;
 
 constexpr std::uint64_t kRowsAtOnce = 16'384;
 
@@ -20,21 +19,21 @@ void expect_part(const Datastore& part) {
   const Manifest& m = part.manifest();
   part.expect_keys("merging");
   if (!m.removed.empty())
-    fail(Code::usage, "{}: documents were removed from it; only unchanged parts can be merged",
-         part.name());
+    core::bad_usage("{}: documents were removed from it; only unchanged parts can be merged",
+                    part.name());
   if (m.sources.size() != 1 || !m.sources[0].part)
-    fail(Code::usage, "{}: not a part of a store from build-datastore --part", part.name());
+    core::bad_usage("{}: not a part of a store from build-datastore --part", part.name());
   const SourcePart& place = *m.sources[0].part;
   if (m.rows != place.end - place.begin || m.sources[0].documents != m.documents)
-    fail(Code::bad_data, "{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows,
-         place.begin, place.end);
+    core::bad_data("{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows, place.begin,
+                   place.end);
 }
 
 void expect_together(const Datastore& first, const Datastore& part) {
   const auto same = [&](const char* what, const auto& a, const auto& b) {
     if (a != b)
-      fail(Code::usage, "{}: belongs to another store than {}: {} {}, not {}", part.name(),
-           first.name(), what, b, a);
+      core::bad_usage("{}: belongs to another store than {}: {} {}, not {}", part.name(),
+                      first.name(), what, b, a);
   };
   const Manifest &a = first.manifest(), &b = part.manifest();
   same("model", a.model, b.model);
@@ -61,13 +60,13 @@ Parts open(const std::vector<std::string>& folders) {
               folder);
     parts[place.number] = std::move(part);
   }
-  if (parts.empty()) fail(Code::usage, "parts are missing; give the stores of all parts");
+  if (parts.empty()) core::bad_usage("parts are missing; give the stores of all parts");
   names.expect_all();
   std::uint64_t row = 0;
   for (const auto& [number, part] : parts) {
     const SourcePart& place = *source_of(*part).part;
     if (place.begin != row)
-      fail(Code::bad_data, "{}: damaged: begins at row {}, not {}", part->name(), place.begin, row);
+      core::bad_data("{}: damaged: begins at row {}, not {}", part->name(), place.begin, row);
     row = place.end;
   }
   return parts;
@@ -107,8 +106,7 @@ void copy(const Parts& parts, Builder& builder, const ProgressCallback& watch) {
     }
     if (place.end <= builder.rows()) continue;
     if (!(builder.digest() == digest))
-      fail(Code::bad_data, "{}: damaged: its rows do not match its {}", part->name(),
-           kManifestName);
+      core::bad_data("{}: damaged: its rows do not match its {}", part->name(), kManifestName);
     builder.commit(place.end);
   }
 }

@@ -26,9 +26,9 @@ void expect_array(const core::NpyHeader& header, std::string_view descr, std::ui
   const bool same = header.descr == descr && header.shape.size() == (matrix ? 2U : 1U) &&
                     header.shape[0] >= rows && (!matrix || header.shape[1] == width);
   if (!same)
-    fail(Code::bad_data, "{}: has type '{}' and shape ({}), expected '{}' and ({})", name,
-         header.descr, fmt::join(header.shape, ", "), descr,
-         fmt::join(shape_of(rows, width, matrix), ", "));
+    core::bad_data("{}: has type '{}' and shape ({}), expected '{}' and ({})", name, header.descr,
+                   fmt::join(header.shape, ", "), descr,
+                   fmt::join(shape_of(rows, width, matrix), ", "));
 }
 
 }  // namespace
@@ -41,22 +41,21 @@ core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::st
   core::NpyHeader header = core::parse_npy_header(front, origin);
   const std::size_t element = npy_element_bytes(header.descr);
   if (element == 0)
-    fail(Code::bad_data, "{}: elements of type '{}' are not supported; '<f2', '<i4' and '<i8' are",
-         origin, header.descr);
-  if (header.fortran_order)
-    fail(Code::bad_data, "{}: is in Fortran order, expected C order", origin);
+    core::bad_data("{}: elements of type '{}' are not supported; '<f2', '<i4' and '<i8' are",
+                   origin, header.descr);
+  if (header.fortran_order) core::bad_data("{}: is in Fortran order, expected C order", origin);
   if (header.data_offset % 8 != 0)
-    fail(Code::bad_data, "{}: its elements begin at byte {}, which is not a multiple of 8", origin,
-         header.data_offset);
+    core::bad_data("{}: its elements begin at byte {}, which is not a multiple of 8", origin,
+                   header.data_offset);
   if (header.shape.size() > kMostDimensions)
-    fail(Code::bad_data, "{}: {} dimensions", origin, header.shape.size());
+    core::bad_data("{}: {} dimensions", origin, header.shape.size());
   header.elements(element, origin);
   return header;
 }
 
 std::string format_npy_header(std::string_view descr, const std::vector<std::uint64_t>& shape) {
   std::string header = core::format_npy_header(descr, shape);
-  if (header.size() != kNpyHeaderBytes) fail(Code::bug, "a .npy header of {} bytes", header.size());
+  if (header.size() != kNpyHeaderBytes) core::bug("a .npy header of {} bytes", header.size());
   return header;
 }
 
@@ -70,8 +69,7 @@ NpyArray::NpyArray(const std::string& path, std::string_view descr, std::uint64_
   elements_ = rows * width;
   const std::uint64_t bytes = elements_ * npy_element_bytes(descr);
   if (front.size() - offset_ < bytes)
-    fail(Code::bad_data, "{}: cut short: it has {} of {} bytes", path, front.size(),
-         offset_ + bytes);
+    core::bad_data("{}: cut short: it has {} of {} bytes", path, front.size(), offset_ + bytes);
 }
 
 NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
@@ -85,8 +83,8 @@ NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint6
   if (rows > 0) {
     const NpyArray there(path, descr, rows, width, matrix);
     if (there.data_offset() != kNpyHeaderBytes)
-      fail(Code::bad_data, "{}: its header was written by another program; rows cannot be appended",
-           path);
+      core::bad_data("{}: its header was written by another program; rows cannot be appended",
+                     path);
   }
   fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);

@@ -40,7 +40,7 @@ Eigen symmetric_eigen(std::vector<double> matrix, std::size_t n) {
   std::vector<double> values(n), work(64 * n);
   int failed = 0;
   dsyev_("V", "L", &size, matrix.data(), &size, values.data(), work.data(), &work_size, &failed);
-  if (failed != 0) core::fail(core::Code::bug, "LAPACK's dsyev returned {}", failed);
+  if (failed != 0) core::bug("LAPACK's dsyev returned {}", failed);
   std::reverse(values.begin(), values.end());
   for (std::size_t i = 0; i < n / 2; ++i)
     std::swap_ranges(&matrix[i * n], &matrix[i * n] + n, &matrix[(n - 1 - i) * n]);
@@ -56,8 +56,8 @@ Projection Projection::learn(std::span<const Half> keys, std::uint64_t width, st
                              Metric metric) {
   auto sample = spread_rows(keys, width);
   if (sample.size() / width < to)
-    core::fail(core::Code::bad_data, "--keys pca:{}: needs at least as many rows; there are {}", to,
-               sample.size() / width);
+    core::bad_data("--keys pca:{}: needs at least as many rows; there are {}", to,
+                   sample.size() / width);
   if (metric == Metric::l2) centre(sample, width);
   std::vector<double> sums(width * width);
   add_products(sample.data(), sample.size() / width, width, sums.data());
@@ -87,7 +87,7 @@ Projection read_projection(const std::string& path, std::uint64_t from, std::uin
   const NpyArray array(path, "<f2", to, from, true);
   const auto matrix = array.values<Half>();
   if (core::hash128(std::as_bytes(matrix)).hex() != hash)
-    core::fail(core::Code::bad_data, "{}: corrupt file: checksum mismatch", path);
+    core::bad_data("{}: corrupt file: checksum mismatch", path);
   return {{matrix.begin(), matrix.end()}, from, to};
 }
 

@@ -34,7 +34,7 @@ std::uint64_t count_behind(std::string_view form, const std::string& text, const
   const auto [at, error] = std::from_chars(begin, end, count);
   if (!text.starts_with(form) || error != std::errc() || at != end || count < 1 ||
       count > kMostCount)
-    core::fail(core::Code::usage, "{}: '{}' is neither {}", flag, text, others);
+    core::bad_usage("{}: '{}' is neither {}", flag, text, others);
   return count;
 }
 
@@ -61,8 +61,7 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m,
     const auto projected = projection.apply(floats);
     if (std::any_of(projected.begin(), projected.end(),
                     [](float x) { return std::abs(x) > kMostHalf; }))
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{}: projected keys are beyond the range of float16; rebuild the store with --key-scale "
           "{}",
           folder, m.key_scale / 4);

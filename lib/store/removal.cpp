@@ -7,9 +7,6 @@
 namespace store {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kBlockRows = 16'384;  // rows copied or checked at once
 
 void tell(const ProgressCallback& watch, const std::string& what, std::size_t done,
@@ -48,8 +45,7 @@ void uncount(Manifest& manifest, const Receipt& receipt) {
   std::uint64_t document = receipt.document;
   const auto less = [&](auto& of) { --of.documents, of.rows -= std::min(of.rows, receipt.rows); };
   Source* const source = holder_of(manifest.sources, document);
-  if (source == nullptr)
-    fail(Code::bad_data, "{}: has more documents than its sources", kManifestName);
+  if (source == nullptr) core::bad_data("{}: has more documents than its sources", kManifestName);
   if (auto* const shard = holder_of(source->shards, document)) less(*shard);
   less(*source);
 }
@@ -154,27 +150,24 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
     if (row % kBlockRows == 0) tell(watch, "verifying", row, rows);
     const std::int32_t label = store.labels()[row];
     if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
-      fail(Code::bad_data, "{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
-           store.name(), manifest.values_file, row, label, manifest.vocabulary);
+      core::bad_data("{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
+                     store.name(), manifest.values_file, row, label, manifest.vocabulary);
     if (manifest.keyed())
       digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
   if (!manifest.keyed() &&
       core::hash128(std::as_bytes(store.labels())).hex() != manifest.values_hash)
-    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
-         manifest.values_file);
+    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.values_file);
   if (manifest.weighted() &&
       core::hash128(std::as_bytes(store.weights())).hex() != manifest.weights_hash)
-    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
-         manifest.weights_file);
+    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.weights_file);
   if (!manifest.whole() &&
       core::hash128(std::as_bytes(store.places())).hex() != manifest.places_hash)
-    fail(Code::bad_data, "{}/{}: corrupt file: checksum mismatch", store.name(),
-         manifest.places_file);
+    core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.places_file);
   if (manifest.keyed() && !(digest == manifest.digest))
-    fail(Code::bad_data, "{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
-         store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
-         kManifestName, manifest.digest.value().hex());
+    core::bad_data("{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
+                   store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
+                   kManifestName, manifest.digest.value().hex());
 }
 
 }  // namespace
@@ -191,10 +184,10 @@ Removal::Removal(const std::string& folder, RemovalRequest request, const Progre
   repeated_ = generation > 0;
   if (!repeated_) {
     if (request_.generation.value_or(manifest_.generation) != manifest_.generation)
-      fail(Code::usage,
-           "{}: is at generation {}, and these documents were not removed from generation {}; look "
-           "up the document numbers again",
-           folder, manifest_.generation, *request_.generation);
+      core::bad_usage(
+          "{}: is at generation {}, and these documents were not removed from generation {}; look "
+          "up the document numbers again",
+          folder, manifest_.generation, *request_.generation);
     remove(watch, before_commit);
     generation = manifest_.generation;
   }
@@ -235,17 +228,17 @@ void Removal::remove(const ProgressCallback& watch, const BeforeCommit& before_c
   const Datastore old(folder_);
   old.expect_keys("removing documents");
   if (old.manifest().weighted())
-    fail(Code::usage,
-         "{}: entries of several documents were merged with --prune; rebuild it without the "
-         "document",
-         folder_);
+    core::bad_usage(
+        "{}: entries of several documents were merged with --prune; rebuild it without the "
+        "document",
+        folder_);
   const auto count = static_cast<std::int64_t>(old.documents().size());
   for (const std::int64_t document : documents)
     if (document < 0 || document >= count)
-      fail(Code::usage, "{}: document {} is out of range; it has {} documents, counted from 0",
-           folder_, document, count);
+      core::bad_usage("{}: document {} is out of range; it has {} documents, counted from 0",
+                      folder_, document, count);
   if (static_cast<std::int64_t>(documents.size()) == count)
-    fail(Code::usage, "{}: no document would remain; remove the folder instead", folder_);
+    core::bad_usage("{}: no document would remain; remove the folder instead", folder_);
 
   Manifest next = old.manifest();
   ++next.generation;

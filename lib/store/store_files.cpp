@@ -141,9 +141,9 @@ void expect_no_removal(const std::string& folder, const std::vector<std::int64_t
   const auto begun = read_progress(folder);
   if (!begun) return;
   if (const auto documents = begun->removes(); !documents.empty() && documents != but)
-    fail(Code::usage,
-         "{}: an interrupted removal must be finished first; rerun: store remove --document {} {}",
-         folder, fmt::join(documents, ","), folder);
+    core::bad_usage(
+        "{}: an interrupted removal must be finished first; rerun: store remove --document {} {}",
+        folder, fmt::join(documents, ","), folder);
 }
 
 }  // namespace store

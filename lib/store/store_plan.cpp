@@ -61,7 +61,7 @@ double measure_speed(std::uint64_t width) {
 
 void expect_size(const PlanOptions& options) {
   if (options.entries < 1 || options.width < 1)
-    core::fail(core::Code::usage, "--entries and --width are required, for example 100M and 512");
+    core::bad_usage("--entries and --width are required, for example 100M and 512");
 }
 
 }  // namespace

@@ -3,9 +3,6 @@
 namespace store {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kQueries = 1024;   // queries searched together
 constexpr double kShareRounding = 1e-4;  // of a sum of probabilities in float32
 
@@ -20,10 +17,10 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   const Manifest& manifest = store.manifest();
   store.expect_keys("build-targets");
   if (manifest.reduced())
-    fail(Code::usage, "{}: does not have every original key, which targets need", store.name());
+    core::bad_usage("{}: does not have every original key, which targets need", store.name());
   if (!manifest.removed.empty())
-    fail(Code::bad_data, "{}: documents were removed from it; build a store of the whole text",
-         store.name());
+    core::bad_data("{}: documents were removed from it; build a store of the whole text",
+                   store.name());
   Stretch stretch;
   for (const Source& source : manifest.sources) {
     if (source.data == text && !source.part) {
@@ -33,9 +30,8 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
     stretch.row += source.rows;
     stretch.document += source.documents;
   }
-  fail(Code::bad_data,
-       "{}: does not contain {}, whose fingerprint is {}; build a store of this text", store.name(),
-       data.name(), text);
+  core::bad_data("{}: does not contain {}, whose fingerprint is {}; build a store of this text",
+                 store.name(), data.name(), text);
 }
 
 double root_of(const Datastore& store) { return std::sqrt(static_cast<double>(store.width())); }
@@ -79,7 +75,7 @@ std::vector<std::int64_t> rows_of(const Datastore& store, const shard::Dataset& 
   const auto [first_row, first_document, source] = stretch_of(store, data);
   const auto& ends = data.documents().end;
   const auto damaged = [&] {
-    fail(Code::bad_data, "{}: its rows do not match the tokens of {}", store.name(), data.name());
+    core::bad_data("{}: its rows do not match the tokens of {}", store.name(), data.name());
   };
   if (source->documents != ends.size() || source->rows > data.size()) damaged();
   std::vector<std::int64_t> rows(data.size(), -1);
@@ -145,7 +141,7 @@ core::OrderedJson targets_provenance(const Datastore& store, const shard::Datase
 void write_targets(const Datastore& store, const shard::Dataset& data, const TargetOptions& options,
                    shard::Writer& out, const std::function<void(std::uint64_t)>& progress) {
   if (store.manifest().vocabulary > 1 << 24)
-    fail(Code::bad_data, "{}: the vocabulary is too large for targets", store.name());
+    core::bad_data("{}: the vocabulary is too large for targets", store.name());
   const auto rows = rows_of(store, data);
   const auto width = static_cast<std::size_t>(store.width());
   const auto keep = static_cast<std::size_t>(options.keep);

@@ -136,7 +136,7 @@ std::string to_json(const Automaton& automaton) {
 Automaton automaton_of_json(std::string_view text, const std::string& origin) {
   const auto json = core::parse_json(text, origin);
   const auto bad = [&](const char* what) {
-    core::fail(core::Code::bad_data, "{}: not an automaton: {}", origin, what);
+    core::bad_data("{}: not an automaton: {}", origin, what);
   };
   if (!json.is_array() || json.empty() || json.size() > 255) bad("not a list of 1 to 255 states");
   Automaton automaton;

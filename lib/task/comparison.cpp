@@ -5,9 +5,6 @@
 namespace task {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Few cosines are robust to dependence; many give a shorter interval. There is one for each 64
 // tokens up to 12, and more than 12 if each can have 256 tokens, up to 60.
 constexpr std::uint64_t kTokensACosine = 64, kTokensAFurtherCosine = 256;
@@ -27,9 +24,9 @@ Sums sums_of(const std::vector<ScoreBlock>& given) {
     sums.all.a += block.a, sums.all.b += block.b, sums.all.tokens += block.tokens;
   }
   if (!std::isfinite(sums.all.a) || !std::isfinite(sums.all.b))
-    fail(Code::bad_data,
-         "a model gives a token probability 0, so its loss is infinite; such scores cannot be "
-         "compared");
+    core::bad_data(
+        "a model gives a token probability 0, so its loss is infinite; such scores cannot be "
+        "compared");
   const auto tokens = static_cast<double>(sums.all.tokens);
   Comparison& result = sums.result;
   result.loss_a = sums.all.a / tokens, result.loss_b = sums.all.b / tokens;
@@ -146,17 +143,17 @@ double incomplete_beta(double a, double b, double x, double y) {
 Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double confidence) {
   Sums sums = sums_of(given);
   if (sums.all.tokens < kLeastTokens)
-    fail(Code::bad_data,
-         "the text has {} tokens, but blocks of tokens need at least {}; use a longer text, or "
-         "--block document with at least {:.0f} documents of equal length",
-         sums.all.tokens, kLeastTokens, kLeastEffectiveDocuments);
+    core::bad_data(
+        "the text has {} tokens, but blocks of tokens need at least {}; use a longer text, or "
+        "--block document with at least {:.0f} documents of equal length",
+        sums.all.tokens, kLeastTokens, kLeastEffectiveDocuments);
   // A shorter last block is a part of the sums, but no observation of its own.
   const std::uint64_t whole = sums.all.tokens / sums.blocks[0].tokens;
   if (whole < kLeastBlocks)
-    fail(Code::bad_data,
-         "a comparison needs at least {} whole blocks of tokens; there are {}; use a smaller "
-         "--block or a longer text",
-         kLeastBlocks, whole);
+    core::bad_data(
+        "a comparison needs at least {} whole blocks of tokens; there are {}; use a smaller "
+        "--block or a longer text",
+        kLeastBlocks, whole);
   const auto tokens = static_cast<double>(sums.all.tokens);
   const std::uint64_t n_cosines = cosines(sums.all.tokens, whole);
   std::vector<double> projections(n_cosines, 0);
@@ -179,8 +176,7 @@ Comparison compare_documents(const std::vector<ScoreBlock>& given, double confid
   Sums sums = sums_of(given);
   const double effective = effective_documents(sums.blocks);
   if (effective < kLeastEffectiveDocuments)
-    fail(
-        Code::bad_data,
+    core::bad_data(
         "--block document: the text has {} documents, which count as {:.1f} of equal length, but a "
         "comparison needs at least {:.0f}; use a longer text, or blocks of tokens (--block N)",
         sums.blocks.size(), effective, kLeastEffectiveDocuments);
@@ -200,8 +196,7 @@ Comparison compare_seeds(const std::vector<ScoreBlock>& pairs, double confidence
     differ = differ || std::abs(rest) > 1e-12 * (std::abs(pair.a) + std::abs(pair.b));
   }
   if (!differ)
-    fail(Code::bad_data, "the {} seeds have the same losses; give one file of each seed",
-         pairs.size());
+    core::bad_data("the {} seeds have the same losses; give one file of each seed", pairs.size());
   const auto seeds = static_cast<double>(pairs.size());
   sums.result.freedom = seeds - 1;
   const double error = std::sqrt(squares / (seeds * (seeds - 1)));

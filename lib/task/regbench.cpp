@@ -86,8 +86,7 @@ std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint
   for (std::size_t t = 0; t < sequence.size(); ++t) {
     state = sequence[t] == kSeparator ? 0 : automaton.next(state, sequence[t]);
     if (state < 0)
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{}: token {} is not in the alphabet of its automaton; give the automata written with "
           "these sequences",
           origin, t);
@@ -167,10 +166,9 @@ void RegbenchSet::fields(core::FieldList& f) {
 
 void RegbenchSet::check() const {
   if (split == "iid" && environments == 0)
-    core::fail(core::Code::usage,
-               "--split iid: requires --environments, the number of automata of train");
+    core::bad_usage("--split iid: requires --environments, the number of automata of train");
   if (shape.most_words < shape.least_words)
-    core::fail(core::Code::usage, "--most-words: must be at least --least-words");
+    core::bad_usage("--most-words: must be at least --least-words");
 }
 
 core::OrderedJson RegbenchSet::changes(std::int64_t seed) const {
@@ -213,12 +211,10 @@ void make_sequences(const RegbenchSet& set, std::uint64_t seed, int jobs, shard:
 
 std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
                                                     const std::string& automata) {
-  using core::Code;
-  using core::fail;
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.header().vocabulary != kRegbenchTypes)
-    fail(Code::bad_data, "{}: has a vocabulary of {} tokens, not the {} of gen-regbench",
-         data.name(), data.header().vocabulary, kRegbenchTypes);
+    core::bad_data("{}: has a vocabulary of {} tokens, not the {} of gen-regbench", data.name(),
+                   data.header().vocabulary, kRegbenchTypes);
   const auto& ends = data.documents().end;
   std::vector<RegbenchProblem> problems(ends.size());
   const auto text = core::read_text(automata);
@@ -227,14 +223,13 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
     auto& problem = problems[i];
     problem.origin = fmt::format("{}:{}", automata, i + 1);
     if (at >= text.size())
-      fail(Code::bad_data,
-           "{}: has {} lines, but {} has {} sequences; give the automata written with it", automata,
-           i, data.name(), problems.size());
+      core::bad_data("{}: has {} lines, but {} has {} sequences; give the automata written with it",
+                     automata, i, data.name(), problems.size());
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = core::parse_json_line(text.substr(at, end - at), problem.origin);
     at = end + 1;
     if (!line.is_object() || !line.contains("states"))
-      fail(Code::bad_data, "{}: has no \"states\"", problem.origin);
+      core::bad_data("{}: has no \"states\"", problem.origin);
     problem.automaton = automaton_of_json(core::dump(line["states"]), problem.origin);
     problem.begin = i == 0 ? 0 : ends[i - 1];
     std::vector<std::uint32_t> tokens(ends[i] - problem.begin);
@@ -243,9 +238,8 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
     states_of(problem.automaton, problem.sequence, problem.origin);
   }
   if (at < text.size())
-    fail(Code::bad_data,
-         "{}: has more lines than {} has sequences; give the automata written with it", automata,
-         data.name());
+    core::bad_data("{}: has more lines than {} has sequences; give the automata written with it",
+                   automata, data.name());
   return problems;
 }
 

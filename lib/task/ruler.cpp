@@ -42,15 +42,14 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
   auto best = at(0);
   const auto answer = count(task.answer_of(best.problem));
   if (answer > length.answer && !length.longer_answers)
-    core::fail(core::Code::usage,
-               "--answer-tokens {}: the answer of problem {} has {} tokens; give more",
-               length.answer, number, answer);
+    core::bad_usage("--answer-tokens {}: the answer of problem {} has {} tokens; give more",
+                    length.answer, number, answer);
   const auto reserved = std::max(length.answer, answer), room = length.tokens - reserved;
   if (best.tokens > room)
-    core::fail(core::Code::usage,
-               "--length {}: problem {} has {} tokens without filler, and {} are reserved for the "
-               "answer; give a larger --length",
-               length.tokens, number, best.tokens, reserved);
+    core::bad_usage(
+        "--length {}: problem {} has {} tokens without filler, and {} are reserved for the "
+        "answer; give a larger --length",
+        length.tokens, number, best.tokens, reserved);
   std::int64_t fits = 0, above = task.most_filling() + 1;
   for (std::int64_t step = 1; fits + 1 < above;) {  // doubles the length, then bisects
     const bool growing = step > 0;

@@ -13,8 +13,7 @@ using core::Json;
 
 const Json& list_in(const Json& object, const char* key, const std::string& origin) {
   if (!object.is_object() || !object.contains(key) || !object[key].is_array())
-    core::fail(core::Code::bad_data, "{}: not in SQuAD's format: it has no list \"{}\"", origin,
-               key);
+    core::bad_data("{}: not in SQuAD's format: it has no list \"{}\"", origin, key);
   return object[key];
 }
 
@@ -155,8 +154,7 @@ DocumentSet read_squad(std::string_view text, const std::string& origin) {
     }
     ++article;
   }
-  if (set.questions.empty())
-    core::fail(core::Code::bad_data, "{}: has no question with an answer", origin);
+  if (set.questions.empty()) core::bad_data("{}: has no question with an answer", origin);
   return set;
 }
 

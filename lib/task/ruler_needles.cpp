@@ -40,7 +40,7 @@ NeedleTask::NeedleTask(const NeedleShape& shape, Haystack haystack,
                        std::vector<std::string> sentences)
     : shape_(shape), haystack_(haystack), sentences_(std::move(sentences)) {
   if (shape_.queries > shape_.keys)
-    core::fail(core::Code::usage, "--num-queries: takes at most --num-keys, {}", shape_.keys);
+    core::bad_usage("--num-queries: takes at most --num-keys, {}", shape_.keys);
   auto parts = default_story_parts();
   nouns_ = std::move(parts.nouns), adjectives_ = std::move(parts.adjectives);
 }
@@ -123,7 +123,7 @@ std::vector<std::string> sentences_of(std::string_view text, const std::string& 
     gap = false, ends = c == '.' || c == '?' || c == '!';
   }
   if (!sentence.empty()) sentences.push_back(std::move(sentence));
-  if (sentences.empty()) core::fail(core::Code::bad_data, "{}: has no sentence", origin);
+  if (sentences.empty()) core::bad_data("{}: has no sentence", origin);
   return sentences;
 }
 

@@ -9,7 +9,7 @@ namespace {
 core::Json object_of(std::string_view line, const std::string& origin) {
   auto json = core::parse_json_line(line, origin, {"outputs", "text"});
   if (!json.is_object() || !json.contains("id"))
-    core::fail(core::Code::bad_data, "{}: not an object with an \"id\"", origin);
+    core::bad_data("{}: not an object with an \"id\"", origin);
   return json;
 }
 
@@ -52,7 +52,7 @@ std::map<std::string, RulerAsked> read_ruler_problems(core::LineReader& lines) {
     problem.any = problem.task == "documents";
     const auto id = id_of(json, *line);
     if (!asked.emplace(id, std::move(problem)).second)
-      core::fail(core::Code::bad_data, "{}: a second problem with the id {}", origin, id);
+      core::bad_data("{}: a second problem with the id {}", origin, id);
   }
   return asked;
 }
@@ -62,7 +62,7 @@ void RulerScore::add(std::string_view line, const std::string& origin) {
   const auto id = id_of(json, line);
   const auto problem = asked_.find(id);
   if (problem == asked_.end())
-    core::fail(core::Code::bad_data, "{}: answers {}, which is not among the problems", origin, id);
+    core::bad_data("{}: answers {}, which is not among the problems", origin, id);
   auto& sum = by_id_[id];
   ++sum.answers;
   sum.score += ruler_score(core::get<std::string>(json, "text", origin), problem->second.answers,
@@ -71,8 +71,7 @@ void RulerScore::add(std::string_view line, const std::string& origin) {
 
 void RulerScore::check_complete(const std::string& origin) const {
   for (const auto& [id, problem] : asked_)
-    if (by_id_.count(id) == 0)
-      core::fail(core::Code::bad_data, "{}: problem {} has no answer", origin, id);
+    if (by_id_.count(id) == 0) core::bad_data("{}: problem {} has no answer", origin, id);
 }
 
 core::OrderedJson RulerScore::total() const {

@@ -7,9 +7,6 @@
 namespace task {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Enough for their differences no longer to mislead blocks of tokens.
 constexpr double kManyEffectiveDocuments = 60;
 constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
@@ -51,15 +48,15 @@ bool next_line(std::deque<ScoreFile>& files) {
     ScoreFile& other = files[i];
     if (other.reader.next(other.row) != more) {
       const TokenScoreReader& ended = more ? other.reader : first.reader;
-      fail(Code::bad_data, "{} ends after line {}, but {} continues; they score different tokens",
-           ended.name(), ended.line(), (more ? first : other).reader.name());
+      core::bad_data("{} ends after line {}, but {} continues; they score different tokens",
+                     ended.name(), ended.line(), (more ? first : other).reader.name());
     }
     const TokenScore &a = first.row, &b = other.row;
     if (more && (a.position != b.position || a.token != b.token))
-      fail(Code::bad_data,
-           "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
-           first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
-           other.reader.line(), b.token, b.position);
+      core::bad_data(
+          "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
+          first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
+          other.reader.line(), b.token, b.position);
   }
   return more;
 }
@@ -139,7 +136,7 @@ BlockChoice block_choice_of(const std::string& text) {
   if (choice.open || choice.by_document) return choice;
   choice.tokens = core::parse_count(text);
   if (choice.tokens < 1)
-    fail(Code::usage, "--block: takes auto, document or a positive number of tokens");
+    core::bad_usage("--block: takes auto, document or a positive number of tokens");
   return choice;
 }
 

@@ -7,8 +7,6 @@
 namespace task {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::Json;
 
 const std::vector<std::string_view> kMembers = {"text", "context", "continuation", "choices",
@@ -17,12 +15,12 @@ const std::vector<std::string_view> kMembers = {"text", "context", "continuation
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
   request.continuations = core::get<std::vector<std::string>>(json, "choices", request.origin);
-  if (request.continuations.empty()) fail(Code::bad_data, "{}: has no choices", request.origin);
+  if (request.continuations.empty()) core::bad_data("{}: has no choices", request.origin);
   if (!json.contains("gold") || json.at("gold").is_null()) return;
   const auto gold = core::get<std::int64_t>(json, "gold", request.origin);
   if (gold < 0 || gold >= std::ssize(request.continuations))
-    fail(Code::bad_data, "{}: \"gold\" is {}, but the choices are 0 to {}", request.origin, gold,
-         request.continuations.size() - 1);
+    core::bad_data("{}: \"gold\" is {}, but the choices are 0 to {}", request.origin, gold,
+                   request.continuations.size() - 1);
   request.gold = static_cast<std::size_t>(gold);
 }
 
@@ -32,24 +30,22 @@ void read_members(const Json& json, const std::string& line, ScoreRequest& reque
     request.special = core::get<bool>(json, "special", request.origin);
   if (has("text")) {
     if (has("context") || has("continuation") || has("choices") || has("messages"))
-      fail(Code::bad_data, "{}: \"text\" cannot be combined with \"context\"; give one",
-           request.origin);
+      core::bad_data("{}: \"text\" cannot be combined with \"context\"; give one", request.origin);
     request.text = core::get<std::string>(json, "text", request.origin);
     return;
   }
   if (has("messages")) {
     if (has("context"))
-      fail(Code::bad_data, "{}: \"context\" and \"messages\" exclude each other; give one",
-           request.origin);
+      core::bad_data("{}: \"context\" and \"messages\" exclude each other; give one",
+                     request.origin);
     request.messages = *core::member_text(line, "messages");
   } else {
-    if (!has("context"))
-      fail(Code::bad_data, "{}: has neither \"text\" nor \"context\"", request.origin);
+    if (!has("context")) core::bad_data("{}: has neither \"text\" nor \"context\"", request.origin);
     request.text = core::get<std::string>(json, "context", request.origin);
   }
   if (has("continuation") == has("choices"))
-    fail(Code::bad_data, "{}: \"{}\" needs \"continuation\" or \"choices\"; give one",
-         request.origin, has("messages") ? "messages" : "context");
+    core::bad_data("{}: \"{}\" needs \"continuation\" or \"choices\"; give one", request.origin,
+                   has("messages") ? "messages" : "context");
   if (has("choices")) return read_choices(json, request);
   request.kind = ScoreRequest::Kind::continuation;
   request.continuations = {core::get<std::string>(json, "continuation", request.origin)};
@@ -66,7 +62,7 @@ ScoreRequest parse_score_request(const std::string& line, bool jsonl, const std:
   }
   try {
     const Json json = core::parse_json_line(line, origin, kMembers);
-    if (!json.is_object()) fail(Code::bad_data, "{}: not a JSON object", origin);
+    if (!json.is_object()) core::bad_data("{}: not a JSON object", origin);
     request.id = core::member_text(line, "id");
     read_members(json, line, request);
   } catch (const core::Error& error) {
@@ -118,8 +114,7 @@ std::optional<ScoreRequest> ScoreRequestReader::next() {
     if (!jsonl_ && !empty) {
       jsonl_ = (*line)[first] == '{';
       if (!*jsonl_ && core::is_named_json_lines(paths_[opened_ - 1]))
-        fail(
-            Code::bad_data,
+        core::bad_data(
             "{}: is named like JSON lines, but does not begin with {{; convert an array with jq -c "
             "'.[]', or give --format lines to read it as text",
             paths_[opened_ - 1]);

@@ -317,12 +317,11 @@ void StoryFile::fields(core::FieldList& f) {
 }
 
 void StoryFile::check() const {
-  if (format == "text" && separator.empty())
-    core::fail(core::Code::usage, "--separator: takes a non-empty text");
+  if (format == "text" && separator.empty()) core::bad_usage("--separator: takes a non-empty text");
   if (format != "jsonl" && !opening_field.empty())
-    core::fail(core::Code::usage, "--opening-field: requires --format jsonl");
+    core::bad_usage("--opening-field: requires --format jsonl");
   if (format != "openai" && !requests.empty())
-    core::fail(core::Code::usage, "--requests: requires --format openai");
+    core::bad_usage("--requests: requires --format openai");
 }
 
 namespace {
@@ -346,7 +345,7 @@ CleanStory clean_answer(const std::string& line, const StoryFile& file,
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
   const auto json = core::parse_json_line(line, origin, {"response"});
   if (!json.is_object() || !json.contains("custom_id"))
-    core::fail(core::Code::bad_data, "{}: has no \"custom_id\"", origin);
+    core::bad_data("{}: has no \"custom_id\"", origin);
   const auto& opening = openings.of(json, origin);
   if (json.contains(kAnswer) && json[kAnswer].is_string())
     return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);
@@ -383,14 +382,13 @@ void read_story_words(std::string_view text, const std::string& origin, StoryPar
                        : kind == "adjective" ? &parts.adjectives
                                              : nullptr;
     if (list == nullptr || gap == line.npos)
-      core::fail(core::Code::bad_data,
-                 "{}:{}: '{}' is not 'noun WORD', 'verb WORD' or 'adjective WORD'", origin, number,
-                 line.substr(0, 40));
+      core::bad_data("{}:{}: '{}' is not 'noun WORD', 'verb WORD' or 'adjective WORD'", origin,
+                     number, line.substr(0, 40));
     list->emplace_back(line.substr(line.find_first_not_of(" \t", gap)));
   });
   for (const auto& [kind, list] :
        {std::pair{"noun", &parts.nouns}, {"verb", &parts.verbs}, {"adjective", &parts.adjectives}})
-    if (list->empty()) core::fail(core::Code::bad_data, "{}: has no {}", origin, kind);
+    if (list->empty()) core::bad_data("{}: has no {}", origin, kind);
 }
 
 std::vector<std::string> read_first_names(std::string_view text, const std::string& origin) {
@@ -400,8 +398,7 @@ std::vector<std::string> read_first_names(std::string_view text, const std::stri
     if (item.empty() || core::count_code_points(item) > kLongestName) continue;
     if (seen.emplace(item).second) names.emplace_back(item);
   }
-  if (names.empty())
-    core::fail(core::Code::bad_data, "{}: has no name of at most {} letters", origin, kLongestName);
+  if (names.empty()) core::bad_data("{}: has no name of at most {} letters", origin, kLongestName);
   return names;
 }
 
@@ -412,7 +409,7 @@ StoryOpenings read_openings(std::string_view text, const std::string& origin) {
     if (!line.empty()) lines.push_back(std::move(line));
   }
   StoryOpenings openings(std::move(lines));
-  if (openings.empty()) core::fail(core::Code::bad_data, "{}: has no opening", origin);
+  if (openings.empty()) core::bad_data("{}: has no opening", origin);
   return openings;
 }
 

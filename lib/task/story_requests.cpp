@@ -21,8 +21,6 @@ bool before(const core::Digest& a, const core::Digest& b) {
   return std::pair(a.high, a.low) < std::pair(b.high, b.low);
 }
 
-using core::Code;
-
 /// One question and its parts.
 struct Question {
   std::string instruction;
@@ -98,9 +96,8 @@ void AnswerOpenings::sort() {
       requests_.begin(), requests_.end(),
       [](const Request& a, const Request& b) { return a.id == b.id && a.opening != b.opening; });
   if (twice != requests_.end())
-    core::fail(core::Code::bad_data,
-               "{}: two requests, with '{}' and '{}', have the same custom_id", file_,
-               *twice->opening, *(twice + 1)->opening);
+    core::bad_data("{}: two requests, with '{}' and '{}', have the same custom_id", file_,
+                   *twice->opening, *(twice + 1)->opening);
 }
 
 const std::string& AnswerOpenings::of(const core::Json& answer, const std::string& origin) const {
@@ -112,8 +109,7 @@ const std::string& AnswerOpenings::of(const core::Json& answer, const std::strin
       std::lower_bound(requests_.begin(), requests_.end(), id,
                        [](const Request& a, const core::Digest& b) { return before(a.id, b); });
   if (found == requests_.end() || found->id != id)
-    core::fail(core::Code::bad_data, "{}: its custom_id occurs in no request of {}: '{}'", origin,
-               file_, custom_id);
+    core::bad_data("{}: its custom_id occurs in no request of {}: '{}'", origin, file_, custom_id);
   return *found->opening;
 }
 
@@ -139,15 +135,14 @@ void StoryQuestionOptions::fields(core::FieldList& f) {
 
 void StoryQuestionOptions::check() const {
   if ((request != "none") == model.empty())
-    core::fail(Code::usage, "--request: requires --model, and --model requires it");
+    core::bad_usage("--request: requires --model, and --model requires it");
   if (ask == "story") return;
   const std::pair<const char*, bool> of_stories[] = {{"words", !words.empty()},
                                                      {"names", !names.empty()},
                                                      {"openings", !openings.empty()},
                                                      {"opening-in", opening_in != "instruction"}};
   for (const auto& [flag, given] : of_stories)
-    if (given)
-      core::fail(Code::usage, "--ask {}: --{} requires --ask story; leave it out", ask, flag);
+    if (given) core::bad_usage("--ask {}: --{} requires --ask story; leave it out", ask, flag);
 }
 
 StoryParts story_parts(const StoryQuestionOptions& options) {

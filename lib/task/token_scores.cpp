@@ -7,9 +7,6 @@
 namespace task {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kPieceBytes = 1 << 16;
 constexpr std::size_t kLongestLine = 1 << 20;
 
@@ -81,8 +78,8 @@ bool TokenScoreReader::read_line() {
   std::size_t end;
   while ((end = buffer_.find('\n', at_)) == buffer_.npos) {
     if (buffer_.size() - at_ > kLongestLine)
-      fail(Code::bad_data, "{}:{}: the line does not end; not a --per-token file", name(),
-           line_number_ + 1);
+      core::bad_data("{}:{}: the line does not end; not a --per-token file", name(),
+                     line_number_ + 1);
     buffer_.erase(0, at_);
     at_ = 0;
     const std::size_t held = buffer_.size();
@@ -92,8 +89,8 @@ bool TokenScoreReader::read_line() {
     buffer_.resize(held + n);
     if (n > 0) continue;
     if (held > 0)
-      fail(Code::bad_data, "{}:{}: the last line does not end; the file is cut short", name(),
-           line_number_ + 1);
+      core::bad_data("{}:{}: the last line does not end; the file is cut short", name(),
+                     line_number_ + 1);
     return false;
   }
   line_ = std::string_view(buffer_).substr(at_, end - at_);
@@ -104,14 +101,14 @@ bool TokenScoreReader::read_line() {
 
 void TokenScoreReader::read_heading() {
   do {
-    if (!read_line()) fail(Code::bad_data, "{}: has no heading; not a --per-token file", name());
+    if (!read_line()) core::bad_data("{}: has no heading; not a --per-token file", name());
   } while (line_.starts_with('#'));
   const auto find = [&](std::string_view wanted) {
     const auto columns = static_cast<std::size_t>(std::count(line_.begin(), line_.end(), '\t')) + 1;
     for (std::size_t i = 0; i < columns; ++i)
       if (field(line_, i) == wanted) return i;
-    fail(Code::bad_data, "{}:{}: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
-         line_number_, wanted);
+    core::bad_data("{}:{}: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
+                   line_number_, wanted);
   };
   position_ = find("position"), document_ = find("document"), token_ = find("token");
   nats_ = find("nats");
@@ -123,7 +120,7 @@ T TokenScoreReader::number(std::size_t column, const char* what) const {
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || text.empty())
-    fail(Code::bad_data, "{}:{}: {} '{}' is not a number", name(), line_number_, what, text);
+    core::bad_data("{}:{}: {} '{}' is not a number", name(), line_number_, what, text);
   return value;
 }
 
@@ -133,8 +130,7 @@ bool TokenScoreReader::next(TokenScore& score) {
   score.document = number<std::uint64_t>(document_, "document");
   score.token = number<std::uint32_t>(token_, "token");
   score.nats = number<double>(nats_, "nats");
-  if (!std::isfinite(score.nats))
-    fail(Code::bad_data, "{}:{}: nats is not finite", name(), line_number_);
+  if (!std::isfinite(score.nats)) core::bad_data("{}:{}: nats is not finite", name(), line_number_);
   return true;
 }
 

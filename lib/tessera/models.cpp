@@ -80,7 +80,7 @@ std::set<std::string> set_fields(const core::FieldList& fields, const Options& o
     if (field == all.end()) {
       std::vector<std::string> names;
       for (const auto& known : all) names.push_back(known.name);
-      core::fail(core::Code::usage, "{}: no such option{}", name, core::did_you_mean(name, names));
+      core::bad_usage("{}: no such option{}", name, core::did_you_mean(name, names));
     }
     core::assign(*field, texts);
     given.insert(name);
@@ -102,7 +102,7 @@ std::string Model::fingerprint() const { return loaded_->fingerprint.hex(); }
 Tokenizer Model::tokenizer() const {
   return translated([&] {
     if (loaded_->tokenizer.empty())
-      core::fail(core::Code::bad_data, "{}: the model has no tokenizer", loaded_->folder);
+      core::bad_data("{}: the model has no tokenizer", loaded_->folder);
     return Tokenizer(text::parse_tokenizer(loaded_->tokenizer, loaded_->folder));
   });
 }

@@ -49,8 +49,7 @@ void Shard::read(std::uint64_t first, std::span<std::uint32_t> tokens) const {
 Tokenizer Shard::tokenizer() const {
   return translated([&] {
     const auto& json = data_->header().tokenizer;
-    if (json.empty())
-      core::fail(core::Code::bad_data, "{}: the shard has no tokenizer", data_->name());
+    if (json.empty()) core::bad_data("{}: the shard has no tokenizer", data_->name());
     return Tokenizer(text::parse_tokenizer(json, data_->name()));
   });
 }

@@ -212,20 +212,18 @@ std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments
   auto list = read_order(order, data, "segment");
   const auto length = order.header().unit_length;
   if (length != static_cast<std::uint64_t>(segments.length))
-    core::fail(core::Code::usage, "{}: is an order of segments of {} tokens; use --segment {}",
-               order.name(), length, length);
+    core::bad_usage("{}: is an order of segments of {} tokens; use --segment {}", order.name(),
+                    length, length);
   // A last segment of one token has no target.
   const auto count = static_cast<std::uint64_t>(segments.count());
   std::erase_if(list, [&](std::uint64_t segment) { return segment >= count; });
   std::vector<bool> seen(count);
   for (const auto segment : list) {
-    if (seen[segment])
-      core::fail(core::Code::bad_data, "{}: lists segment {} twice", order.name(), segment);
+    if (seen[segment]) core::bad_data("{}: lists segment {} twice", order.name(), segment);
     seen[segment] = true;
   }
   if (list.size() != count)
-    core::fail(core::Code::bad_data, "{}: lists {} of {} segments", order.name(), list.size(),
-               count);
+    core::bad_data("{}: lists {} of {} segments", order.name(), list.size(), count);
   return list;
 }
 
@@ -239,8 +237,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   if (data.header().kind == shard::Kind::pairs) return make_pair_order(options, data, order, seed);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.size() < 2)
-    core::fail(core::Code::bad_data, "{}: has {} tokens; at least 2 are needed", data.name(),
-               data.size());
+    core::bad_data("{}: has {} tokens; at least 2 are needed", data.name(), data.size());
   const Segments segments = {static_cast<std::int64_t>(data.size() - 1), options.segment};
   const std::int64_t batch = options.batch;
   const std::string& name = options.batches;
@@ -252,20 +249,18 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   if (name == "documents") {
     auto documents = std::make_unique<Documents>(data.documents(), options.segment, batch, seed);
     if (documents->targets_per_epoch() == 0)
-      core::fail(core::Code::bad_data, "{}: no document has two tokens; use another --batches",
-                 data.name());
+      core::bad_data("{}: no document has two tokens; use another --batches", data.name());
     return documents;
   }
   if (name == "streams") {
     if (segments.targets < batch)
-      core::fail(core::Code::bad_data,
-                 "{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
-                 data.size(), batch);
+      core::bad_data("{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
+                     data.size(), batch);
     return std::make_unique<Columns>(segments.targets, options, seed);
   }
   if (name == "order" && order)
     return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);
-  core::fail(core::Code::usage, "--batches: unknown value '{}'; see --help", name);
+  core::bad_usage("--batches: unknown value '{}'; see --help", name);
 }
 
 MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,

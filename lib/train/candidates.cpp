@@ -67,9 +67,8 @@ void Candidates::get(const model::Checkpoint& checkpoint, const NamedWeights& we
              core::get<std::int64_t>(facts, "best_step", checkpoint.origin)};
     const auto by = core::get<std::string>(facts, "best_by", checkpoint.origin);
     if (by != by_)
-      core::fail(core::Code::usage,
-                 "{}: the best model so far was chosen by {}, now by {}; use the same",
-                 checkpoint.origin, by, by_);
+      core::bad_usage("{}: the best model so far was chosen by {}, now by {}; use the same",
+                      checkpoint.origin, by, by_);
   }
   if (facts.contains("best_joint_temperature"))
     joint_temperature_ = core::get<double>(facts, "best_joint_temperature", checkpoint.origin);

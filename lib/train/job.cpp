@@ -38,8 +38,8 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
     if (kTrainingOnly.count(field.name)) {
       core::assign(field, now);
     } else if (now != core::to_strings(field)) {
-      core::fail(core::Code::usage, "--{}: {} has {}, not {}; leave the option out", field.name,
-                 job.from, fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
+      core::bad_usage("--{}: {} has {}, not {}; leave the option out", field.name, job.from,
+                      fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
     }
   }
   auto model = std::make_shared<nn::Model>(options, loaded.model->vocabulary);
@@ -55,7 +55,7 @@ std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64
     return std::make_shared<nn::Model>(options, vocabulary);
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_config) throw;
-    core::fail(core::Code::usage, "--{}", error.what());
+    core::bad_usage("--{}", error.what());
   }
 }
 
@@ -64,12 +64,11 @@ void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name
                        const shard::Header& valid) {
   shard::expect_kind(valid, {data.header().kind}, valid_name);
   if (valid.tokenizer != data.header().tokenizer || valid.vocabulary != data.header().vocabulary)
-    core::fail(core::Code::bad_data,
-               "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types); "
-               "tokenize both with the same -t",
-               valid_name, model::tokenizer_fingerprint(valid.tokenizer), valid.vocabulary,
-               data.name(), model::tokenizer_fingerprint(data.header().tokenizer),
-               data.header().vocabulary);
+    core::bad_data(
+        "{} (tokenizer {}, {} types) does not belong to {} (tokenizer {}, {} types); "
+        "tokenize both with the same -t",
+        valid_name, model::tokenizer_fingerprint(valid.tokenizer), valid.vocabulary, data.name(),
+        model::tokenizer_fingerprint(data.header().tokenizer), data.header().vocabulary);
 }
 
 bool reads_pairs(const Run& run) { return run.data->header().kind == shard::Kind::pairs; }
@@ -80,7 +79,7 @@ TokenRules rules_of(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.recipe.batches;
   if (pairs && options.begin != "auto")
-    core::fail(core::Code::usage, "--bos: not supported for sentence pairs; leave it out");
+    core::bad_usage("--bos: not supported for sentence pairs; leave it out");
   text::TokenizerPtr tokenizer;
   if (!run.tokenizer.empty()) tokenizer = text::parse_tokenizer(run.tokenizer, run.data->name());
   const auto begin = infer::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
@@ -97,9 +96,8 @@ void choose_targets(Run& run) {
   const auto& data = *run.data;
   if (!data.header().marked) {
     if (loss_on == "marked")
-      core::fail(core::Code::usage,
-                 "--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
-                 data.name());
+      core::bad_usage("--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
+                      data.name());
     return;
   }
   const auto& documents = data.documents();
@@ -110,8 +108,8 @@ void choose_targets(Run& run) {
                     fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",
                                 data.size(), marked));
   if (marked == 0)
-    core::fail(core::Code::bad_data,
-               "{}: has no marked tokens; to learn all tokens, give --loss-on all", data.name());
+    core::bad_data("{}: has no marked tokens; to learn all tokens, give --loss-on all",
+                   data.name());
   // The first element of the data, or of each document, is never a target.
   const bool of_documents = run.recipe.batches.batches == "documents";
   const auto untold = [&](const shard::Span& mark) {
@@ -120,9 +118,8 @@ void choose_targets(Run& run) {
             (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
   };
   if (std::ranges::all_of(documents.marks, untold))
-    core::fail(core::Code::bad_data,
-               "{}: nothing to learn: only first tokens are marked, which nothing comes before",
-               data.name());
+    core::bad_data("{}: nothing to learn: only first tokens are marked, which nothing comes before",
+                   data.name());
   run.rules.marks = &documents;
   add_note(
       run,
@@ -166,7 +163,7 @@ void open_data(const Job& job, Run& run) {
     batches.batches = "streams";
   resolve_batches(run.recipe, reads_pairs(run));
   if (header.vocabulary == 0)
-    core::fail(core::Code::bad_data, "{}: does not state its vocabulary size", run.data->name());
+    core::bad_data("{}: does not state its vocabulary size", run.data->name());
   if (!batches.order.empty()) {
     shard::refuse_text(batches.order, "an order of bm25-pack");
     run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
@@ -188,26 +185,25 @@ void check_model(const Run& run) {
   const bool pairs = reads_pairs(run);
   const auto& options = run.model->options;
   if (run.recipe.objective.label_smoothing > 0 && !options.vocabulary.cutoffs.empty())
-    core::fail(core::Code::usage, "--label-smoothing: cannot be combined with --cutoffs");
+    core::bad_usage("--label-smoothing: cannot be combined with --cutoffs");
   if (nn::arch_facts(options.arch).reads_source != pairs)
-    core::fail(core::Code::usage, "--arch {}: trains on {}, but {} has {}", options.arch,
-               pairs ? "tokens" : "pairs of sentences", run.data->name(),
-               pairs ? "pairs" : "tokens");
+    core::bad_usage("--arch {}: trains on {}, but {} has {}", options.arch,
+                    pairs ? "tokens" : "pairs of sentences", run.data->name(),
+                    pairs ? "pairs" : "tokens");
   const auto context = run.model->architecture->context();
   if (pairs && context) check_pair_lengths(*run.data, *context);
   const std::int64_t segment = run.recipe.batches.segment;
   if (!pairs && context && segment > *context)
-    core::fail(core::Code::usage, "--segment: {} exceeds the model's {} positions; raise --context",
-               segment, *context);
+    core::bad_usage("--segment: {} exceeds the model's {} positions; raise --context", segment,
+                    *context);
 }
 
 void open_targets(Run& run) {
   const std::string& path = run.recipe.objective.targets;
   if (path.empty()) return;
-  if (reads_pairs(run))
-    core::fail(core::Code::usage, "--targets: not supported for sentence pairs");
+  if (reads_pairs(run)) core::bad_usage("--targets: not supported for sentence pairs");
   if (!run.model->head->linear())
-    core::fail(core::Code::usage, "--targets: cannot be combined with --cutoffs or --head-bias");
+    core::bad_usage("--targets: cannot be combined with --cutoffs or --head-bias");
   run.targets = std::make_unique<TargetShard>(path, *run.data);
 }
 
@@ -258,7 +254,7 @@ void settle_fine_tuning(const Job& job, Run& run) {
 // Adds the LoRA terms that are trained instead of the model's weights.
 void add_terms(const Job& job, const From& from, Run& run) {
   const auto expect = [](bool holds, const char* what) {
-    if (!holds) core::fail(core::Code::usage, "--lora: {}", what);
+    if (!holds) core::bad_usage("--lora: {}", what);
   };
   if (!run.recipe.lora.any()) return;
   expect(!job.from.empty(), "--from MODEL is missing; give the model of the adapter");
@@ -267,8 +263,7 @@ void add_terms(const Job& job, const From& from, Run& run) {
          "result to --from");
   const auto* const family = model::family_of(run.model->options, from.family);
   if (family == nullptr)
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--lora: {} belongs to no model family of transformers, which an adapter needs; train all "
         "weights instead",
         job.from);
@@ -336,7 +331,7 @@ Run prepare(const Job& job) {
   run.record = job.record;
   run.thrift = job.thrift;
   if (!job.adapter.empty() && job.from.empty())
-    core::fail(core::Code::usage, "--adapter: requires --from MODEL, the model of the adapter");
+    core::bad_usage("--adapter: requires --from MODEL, the model of the adapter");
   settle_fine_tuning(job, run);
   open_data(job, run);
   settle_further(job, run);

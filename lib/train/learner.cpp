@@ -18,15 +18,14 @@ void expect_equal_shares(const BatchOptions& batches, bool carries, const ranks:
   const std::string who = fmt::format(
       "{} {}", shares, team.size() == 1 ? "ranks" : fmt::format("teams of {} ranks", team.size()));
   if (carries && batches.batch_shards % shares != 0)
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--batch-shards: {} batch shards cannot be divided equally among {}; give a multiple of {}",
         batches.batch_shards, who, shares);
   if (!carries && batches.accumulate % shares != 0)
-    core::fail(core::Code::usage,
-               "--accumulate: {} micro-batches per step cannot be divided equally among {}; give a "
-               "multiple of {}",
-               batches.accumulate, who, shares);
+    core::bad_usage(
+        "--accumulate: {} micro-batches per step cannot be divided equally among {}; give a "
+        "multiple of {}",
+        batches.accumulate, who, shares);
 }
 
 // Returns rows [begin, end), padded like the whole batch.
@@ -56,20 +55,17 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
 void recompute_blocks(nn::Model& model) {
   auto* const blocks = dynamic_cast<nn::RecomputingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
-    core::fail(core::Code::usage,
-               "--recompute: requires arch transformer or encoder-decoder, not {}",
-               model.options.arch);
+    core::bad_usage("--recompute: requires arch transformer or encoder-decoder, not {}",
+                    model.options.arch);
   blocks->recompute_blocks(true);
 }
 
 nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
   auto* const blocks = dynamic_cast<nn::LendingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
-    core::fail(core::Code::usage,
-               "--shard: weights requires arch transformer, not {}; use gradients",
-               model.options.arch);
-  if (lora)
-    core::fail(core::Code::usage, "--shard: weights cannot be combined with --lora; use gradients");
+    core::bad_usage("--shard: weights requires arch transformer, not {}; use gradients",
+                    model.options.arch);
+  if (lora) core::bad_usage("--shard: weights cannot be combined with --lora; use gradients");
   return *blocks;
 }
 
@@ -107,9 +103,9 @@ Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool ca
   const auto weights = lora_ ? lora_->weights() : model_->named_weights();
   for (const auto& [name, weight] : weights)
     if (sharded_ != Sharded::none && is_memory_table(name))
-      core::fail(core::Code::usage,
-                 "--shard: cannot be combined with --memory-layer, whose tables have sparse "
-                 "gradients");
+      core::bad_usage(
+          "--shard: cannot be combined with --memory-layer, whose tables have sparse "
+          "gradients");
   if (sharded_ != Sharded::none)
     shards_ = std::make_unique<Shards>(weights, recipe.optimiser, group_);
   if (sharded_ == Sharded::weights) {

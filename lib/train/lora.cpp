@@ -54,14 +54,13 @@ Lora::Lora(std::shared_ptr<nn::Model> model, const model::Family& family,
     if (!has_term) torch::Tensor(weight).set_requires_grad(false);
   }
   if (terms_.empty())
-    core::fail(core::Code::usage, "--lora-targets: {} is not a linear layer of the model",
-               fmt::join(options.lora_targets, ", "));
+    core::bad_usage("--lora-targets: {} is not a linear layer of the model",
+                    fmt::join(options.lora_targets, ", "));
   for (const auto& target : options.lora_targets)
     if (target != "all-linear" && std::none_of(terms_.begin(), terms_.end(), [&](const Term& term) {
           return term.module == target || term.module.ends_with("." + target);
         }))
-      core::fail(core::Code::usage, "--lora-targets: {} is not a linear layer of the model",
-                 target);
+      core::bad_usage("--lora-targets: {} is not a linear layer of the model", target);
 }
 
 void Lora::to(torch::Device device) {

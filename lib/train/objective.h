@@ -65,7 +65,7 @@ class Objective {
   /// Takes the weights of the finished model in the folder. Throws Error{usage} if the objective
   /// cannot, and the errors of reading a model.
   virtual void take_model(const std::string& folder) {
-    core::fail(core::Code::usage, "{}: it cannot be trained further", folder);
+    core::bad_usage("{}: it cannot be trained further", folder);
   }
   /// Writes the present model; the folder is complete when model.safetensors exists.
   virtual void save(const std::string& folder, std::optional<double> joint_temperature) const = 0;

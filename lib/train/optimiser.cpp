@@ -224,8 +224,7 @@ class Adam : public Optimiser {
 
   std::vector<double> numbers() const override { return {static_cast<double>(updates_)}; }
   void set_numbers(const std::vector<double>& numbers) override {
-    if (numbers.size() != 1)
-      core::fail(core::Code::bad_data, "checkpoint: belongs to another optimiser");
+    if (numbers.size() != 1) core::bad_data("checkpoint: belongs to another optimiser");
     updates_ = static_cast<std::int64_t>(numbers[0]);
   }
 
@@ -289,8 +288,7 @@ class Nag : public Optimiser {
 
   std::vector<double> numbers() const override { return {lr_before_}; }
   void set_numbers(const std::vector<double>& numbers) override {
-    if (numbers.size() != 1)
-      core::fail(core::Code::bad_data, "checkpoint: belongs to another optimiser");
+    if (numbers.size() != 1) core::bad_data("checkpoint: belongs to another optimiser");
     lr_before_ = numbers[0];
   }
 
@@ -352,7 +350,7 @@ void Optimiser::restore(const std::function<torch::Tensor(const std::string& nam
   for (auto& [name, tensor] : tensors_) {
     const auto found = saved(name);
     if (found.sizes() != tensor.sizes())
-      core::fail(core::Code::bad_data, "checkpoint: the optimiser's {} has the wrong shape", name);
+      core::bad_data("checkpoint: the optimiser's {} has the wrong shape", name);
     tensor.copy_(found);
   }
 }
@@ -368,12 +366,12 @@ std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, Named
       return is_hidden_matrix(named.first, named.second);
     });
     if (!any)
-      core::fail(core::Code::usage,
-                 "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");
+      core::bad_usage(
+          "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");
     return std::make_unique<Muon>(options, std::move(weights));
   }
-  core::fail(core::Code::usage, "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
-             options.optimiser);
+  core::bad_usage("--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
+                  options.optimiser);
 }
 
 // Partial sums of fixed blocks, the same for any number of threads.

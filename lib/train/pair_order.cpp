@@ -53,12 +53,12 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
   std::vector<bool> seen(count);
   for (const auto pair : list) {
     if (pair >= count || seen[pair])
-      core::fail(core::Code::bad_data, "{}: lists pair {}, which is {}", order.name(), pair,
-                 pair < count ? "already listed" : "not in the data");
+      core::bad_data("{}: lists pair {}, which is {}", order.name(), pair,
+                     pair < count ? "already listed" : "not in the data");
     seen[pair] = true;
   }
   if (list.size() != count)
-    core::fail(core::Code::bad_data, "{}: lists {} of {} pairs", order.name(), list.size(), count);
+    core::bad_data("{}: lists {} of {} pairs", order.name(), list.size(), count);
   return {list.begin(), list.end()};
 }
 
@@ -78,8 +78,7 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
   for (std::size_t i = 0; i < documents.size(); ++i) {
     const auto begin = i == 0 ? 0 : documents.end[i - 1];
     if (documents.end[i] - begin > static_cast<std::uint64_t>(context))
-      core::fail(
-          core::Code::usage,
+      core::bad_usage(
           "--context: pair {} of {} has a sentence of {} tokens, but the model has {} positions; "
           "raise it, or leave the pair out",
           i / 2, data.name(), documents.end[i] - begin, context);
@@ -104,14 +103,12 @@ std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::
   const auto& header = order.header();
   shard::expect_kind(header, {shard::Kind::order}, order.name());
   if (header.data_fingerprint != data.fingerprint().hex())
-    core::fail(
-        core::Code::bad_data,
+    core::bad_data(
         "{}: is an order of data with fingerprint {}, but {} has {}; create the order from these "
         "data",
         order.name(), header.data_fingerprint, data.name(), data.fingerprint().hex());
   if (header.unit != unit)
-    core::fail(core::Code::bad_data, "{}: is an order of {}s; give an order of {}s", order.name(),
-               header.unit, unit);
+    core::bad_data("{}: is an order of {}s; give an order of {}s", order.name(), header.unit, unit);
   std::vector<std::uint64_t> list(order.size());
   order.read(0, std::span(list));
   return list;

@@ -36,9 +36,8 @@ void expect_same_bytes(core::ByteSource& source, const std::string& path) {
       same = std::equal(here.begin(), here.begin() + static_cast<std::ptrdiff_t>(n), there.begin());
     }
     if (!same)
-      core::fail(core::Code::bad_data,
-                 "stdin: differs from the data of the run in {}; use another folder",
-                 fs::path(path).parent_path().string());
+      core::bad_data("stdin: differs from the data of the run in {}; use another folder",
+                     fs::path(path).parent_path().string());
     at += n;
   }
 }
@@ -100,7 +99,7 @@ std::vector<std::string> RunFolder::spool_stdin(std::vector<std::string> paths) 
     core::Output out(path);
     core::Bytes buffer(1 << 18);
     std::size_t n = core::read_fully(*source, buffer);
-    if (n == 0) core::fail(core::Code::bad_data, "no FILE given and stdin is empty");
+    if (n == 0) core::bad_data("no FILE given and stdin is empty");
     for (; n > 0; n = core::read_fully(*source, buffer))
       out.write(std::span<const std::byte>(buffer).first(n));
     out.commit();
@@ -140,20 +139,17 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     const auto both = core::read_json(path);
     if (both.contains("tessera")) own = both["tessera"];
     if (!own.is_object() || !own.contains("training"))
-      core::fail(core::Code::usage,
-                 "{}: contains a model that was not trained there; use another folder", path_);
+      core::bad_usage("{}: contains a model that was not trained there; use another folder", path_);
   } else if (begun) {
-    core::fail(core::Code::bad_data,
-               "{}: is missing, but a run was begun in the folder; use another folder", path);
+    core::bad_data("{}: is missing, but a run was begun in the folder; use another folder", path);
   } else {
     std::vector<std::string> names = {"metrics.jsonl", "timings.jsonl", "tokenizer.json"};
     for (const auto name : model::carried_names()) names.emplace_back(name);
     for (const auto& name : names) {
       std::error_code ignored;
       if (fs::exists(fs::symlink_status(file(name), ignored)))
-        core::fail(core::Code::usage,
-                   "{}: exists, but no run was begun in the folder; use another folder",
-                   file(name));
+        core::bad_usage("{}: exists, but no run was begun in the folder; use another folder",
+                        file(name));
     }
   }
   if (!begun) {
@@ -175,13 +171,12 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     const std::string& key = item.key();
     if (further && (key == "further" || key == "steps" || key == "valid_every")) continue;
     if (text_of(before, key) != text_of(now, key))
-      core::fail(core::Code::usage, "{}: was begun with {}; use the same, or another folder{}",
-                 path_, difference(before, now, key, files), other_way(key));
+      core::bad_usage("{}: was begun with {}; use the same, or another folder{}", path_,
+                      difference(before, now, key, files), other_way(key));
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
-      core::fail(
-          core::Code::usage,
+      core::bad_usage(
           "{}: was begun with {} {}, which is not given now; use the same, or another folder{}",
           path_, item.key(), core::dump(item.value()), other_way(item.key()));
   }
@@ -245,7 +240,7 @@ OpenedRun open_run(const std::string& path, const std::vector<std::string>& file
                    ranks::Group& group) {
   const bool piped = files.empty() || std::find(files.begin(), files.end(), "-") != files.end();
   if (!group.is_alone() && piped)
-    core::fail(core::Code::usage, "FILE: several ranks cannot share stdin; give files");
+    core::bad_usage("FILE: several ranks cannot share stdin; give files");
   OpenedRun run;
   group.first_does([&] {
     run.folder = std::make_unique<RunFolder>(path);

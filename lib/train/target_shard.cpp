@@ -7,9 +7,6 @@
 namespace train {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Returns the text that the targets say they are for, or an empty string.
 std::string text_of(const shard::Dataset& targets) {
   std::string text;
@@ -34,14 +31,13 @@ TargetShard::TargetShard(const std::string& path, const shard::Dataset& data)
   shard::expect_kind(header, {shard::Kind::vectors}, targets_.name());
   const std::string text = text_of(targets_), own = data.fingerprint().hex();
   if (text.empty() || header.width % 2 != 0)
-    fail(Code::bad_data, "{}: not a file of targets; create it with build-targets",
-         targets_.name());
+    core::bad_data("{}: not a file of targets; create it with build-targets", targets_.name());
   if (text != own)
-    fail(Code::bad_data, "{}: was built for a text with fingerprint {}, but {} has {}",
-         targets_.name(), text, data.name(), own);
+    core::bad_data("{}: was built for a text with fingerprint {}, but {} has {}", targets_.name(),
+                   text, data.name(), own);
   if (targets_.size() / header.width != data.size())
-    fail(Code::bad_data, "{}: has targets of {} tokens, but {} has {}", targets_.name(),
-         targets_.size() / header.width, data.name(), data.size());
+    core::bad_data("{}: has targets of {} tokens, but {} has {}", targets_.name(),
+                   targets_.size() / header.width, data.name(), data.size());
 }
 
 nn::Teachers TargetShard::read(const std::vector<Row>& rows, std::int64_t steps) const {
@@ -61,8 +57,8 @@ nn::Teachers TargetShard::read(const std::vector<Row>& rows, std::int64_t steps)
       const auto vector =
           std::span<const float>(read).subspan(static_cast<std::size_t>(i) * width, width);
       if (!store::is_distribution(vector.first(keep), vector.last(keep), vocabulary_))
-        fail(Code::bad_data, "{}: the target of token {} is not a distribution over {} tokens",
-             targets_.name(), row.begin + 1 + static_cast<std::uint64_t>(i), vocabulary_);
+        core::bad_data("{}: the target of token {} is not a distribution over {} tokens",
+                       targets_.name(), row.begin + 1 + static_cast<std::uint64_t>(i), vocabulary_);
       std::copy_n(vector.data() + keep, keep, share);
       std::transform(vector.begin(), vector.begin() + words, word,
                      [](float id) { return static_cast<std::int64_t>(id); });

@@ -188,7 +188,7 @@ Sharded ThriftOptions::sharded() const {
 namespace {
 
 void expect(bool holds, const char* flag, const char* what) {
-  if (!holds) core::fail(core::Code::usage, "--{}: {}", flag, what);
+  if (!holds) core::bad_usage("--{}: {}", flag, what);
 }
 
 // Checks options that depend on each other.

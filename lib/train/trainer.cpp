@@ -187,8 +187,7 @@ class Trainer {
   // A device counts non-finite gradients. The count is read where the host waits anyway.
   void expect_finite() {
     if (not_finite_.defined() && not_finite_.item<std::int64_t>() > 0)
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "step {} or shortly before: the gradient is not finite; lower --lr, lengthen --warmup or "
           "set --clip",
           step_);
@@ -202,9 +201,8 @@ class Trainer {
     if (window_scored_ > 0)
       loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (loss && !std::isfinite(*loss))
-      core::fail(core::Code::bad_data,
-                 "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
-                 step_);
+      core::bad_data("step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
+                     step_);
     if (loss) loss_ = loss;
     if (!group_.is_alone() && settings_.sharded != Sharded::weights)
       ranks::expect_same_digest(group_, fmt::format("step {}: the weights", step_),
@@ -352,8 +350,7 @@ class Trainer {
     const auto& facts = checkpoint.facts;
     step_ = core::get<std::int64_t>(facts, "step", checkpoint.origin);
     if (step_ > recipe_.steps)
-      core::fail(core::Code::bad_data, "{}: is beyond the run's last step, {}", checkpoint.origin,
-                 recipe_.steps);
+      core::bad_data("{}: is beyond the run's last step, {}", checkpoint.origin, recipe_.steps);
     window_scored_ = core::get<std::int64_t>(facts, "window_tokens", checkpoint.origin);
     if (window_scored_ > 0)
       window_loss_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
@@ -446,7 +443,7 @@ std::string Callbacks::Progress::summary() const {
 Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
                  const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
-    core::fail(core::Code::usage, "--keep: requires --checkpoint-every");
+    core::bad_usage("--keep: requires --checkpoint-every");
   if (!group->is_alone()) ranks::expect_agreement(*group, agreed_settings(objective, keep));
   enum State : std::int64_t { kUnfinished, kFinished, kFurther };
   const auto state = group->first_does([&]() -> std::int64_t {

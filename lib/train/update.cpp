@@ -31,9 +31,9 @@ void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t ste
   if (!norm.defined()) norm = gradient_norm(optimiser.weights());
   update.norm = norm.to(device) * share;
   if (nn::in_host_memory(update.loss) && !std::isfinite(update.norm.item<double>()))
-    core::fail(core::Code::bad_data,
-               "step {}: the gradient is not finite; lower --lr, lengthen --warmup or set --clip",
-               step + 1);
+    core::bad_data(
+        "step {}: the gradient is not finite; lower --lr, lengthen --warmup or set --clip",
+        step + 1);
   auto scale = torch::full({}, share, torch::TensorOptions().dtype(torch::kFloat64).device(device));
   if (clip > 0) scale = scale * (clip / (update.norm + 1e-6)).clamp_max(1);
   optimiser.step(update.lr, scale);

@@ -279,13 +279,11 @@ std::optional<double> run_valid_command(const std::string& command, const std::s
   }
   if (asked_to_stop || (stop && stop())) return std::nullopt;
   if (WIFSIGNALED(*status))
-    core::fail(core::Code::bad_data, "--valid-command: ended by signal {}: {}", WTERMSIG(*status),
-               command);
+    core::bad_data("--valid-command: ended by signal {}: {}", WTERMSIG(*status), command);
   if (WEXITSTATUS(*status) != 0)
-    core::fail(core::Code::bad_data, "--valid-command: failed with status {}: {}",
-               WEXITSTATUS(*status), command);
+    core::bad_data("--valid-command: failed with status {}: {}", WEXITSTATUS(*status), command);
   const auto score = last_number(child.output());
-  if (!score) core::fail(core::Code::bad_data, "--valid-command: printed no number: {}", command);
+  if (!score) core::bad_data("--valid-command: printed no number: {}", command);
   return score;
 }
 

@@ -11,9 +11,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr double kLeastGiven = 0.01;  // less is said
 
 // The stream to annotate: tokens and the ends of documents.
@@ -57,7 +54,7 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
       chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
   if (windows.bos_at == "window") {
     if (stream.windows.beginning < 0)
-      fail(Code::usage, "--bos-at window: requires --bos, the token at the start of each window");
+      core::bad_usage("--bos-at window: requires --bos, the token at the start of each window");
     stream.windows.window_token = stream.windows.beginning;
   }
   const auto encoding = options.special ? text::parsing_special(tokenizer) : nullptr;
@@ -133,12 +130,12 @@ void compare(const std::string& path, const Stream& stream, page::AnnotatedText&
   bool any = false;
   while (reader.next(score) && score.position < stream.tokens.size()) {
     if (stream.tokens[score.position] != static_cast<std::int64_t>(score.token))
-      fail(Code::bad_data, "{}:{}: belongs to another text: its token {} is {}, not {}", path,
-           reader.line(), score.position, score.token, stream.tokens[score.position]);
+      core::bad_data("{}:{}: belongs to another text: its token {} is {}, not {}", path,
+                     reader.line(), score.position, score.token, stream.tokens[score.position]);
     text.tokens[score.position].beside = score.nats;
     any = true;
   }
-  if (!any) fail(Code::bad_data, "{}: does not score these tokens", path);
+  if (!any) core::bad_data("{}: does not score these tokens", path);
   text.beside = path;
 }
 
@@ -179,16 +176,16 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
   say(evaluation.window_note());
   model::Loaded& loaded = evaluation.loaded();
   if (evaluation.of_pairs())
-    fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
+    core::bad_usage("{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded.folder);
   model::give_tokenizer(loaded, options.tokenizer);
   const auto tokenizer = tokenizer_of(loaded, "print tokens");
   Stream stream = of_shards(options, files)
                       ? read_shards(evaluation, files, options.most)
                       : read_texts(evaluation, options, files, *tokenizer, say);
   if (options.special && of_shards(options, files))
-    fail(Code::usage, "--special: a shard is already tokenized; leave it out");
+    core::bad_usage("--special: a shard is already tokenized; leave it out");
   if (stream.tokens.size() < 2)
-    fail(Code::bad_data, "{}: nothing to annotate; a text needs at least two tokens", files[0]);
+    core::bad_data("{}: nothing to annotate; a text needs at least two tokens", files[0]);
 
   const MemoryPlan memory = evaluation.memory().without(stream.own);
   memory.expect_probabilities();
@@ -268,7 +265,7 @@ page::AnnotatedText annotate_samples(const AnnotateOptions& options,
       if (!line->empty()) page::add_sample(text, *line, lines.origin());
     }
   }
-  if (text.tokens.empty()) fail(Code::bad_data, "{}: has no samples", files[0]);
+  if (text.tokens.empty()) core::bad_data("{}: has no samples", files[0]);
   return text;
 }
 

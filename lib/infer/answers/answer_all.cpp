@@ -119,7 +119,7 @@ AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
       out.write(json_line(answer, answerer.tokenizer(), options.per_token));
     }
     if (watch.written) watch.written();
-    if (fatal) core::fail(core::Code::bad_data, "{}", *fatal);
+    if (fatal) core::bad_data("{}", *fatal);
     if (watch.progress) watch.progress(all.totals.requests());
   }
   return all;

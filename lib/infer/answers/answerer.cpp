@@ -9,7 +9,6 @@ namespace infer {
 namespace {
 
 using core::Code;
-using core::fail;
 using task::ScoreRequest;
 
 // How long others wait while the weights are read.
@@ -110,17 +109,17 @@ Answerer::Answerer(const AnswererOptions& options)
 Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   if (nn::arch_facts(loaded_.model->options.arch).reads_source)
-    fail(Code::usage, "{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
+    core::bad_usage("{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);
   if (options_.retrieve.any() && options_.retrieve.mix > 1)
-    fail(Code::usage, "--retrieve-mix {}: score prepends one passage; leave it out",
-         options_.retrieve.mix);
+    core::bad_usage("--retrieve-mix {}: score prepends one passage; leave it out",
+                    options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
   tokenizer_ = tokenizer_of(loaded_, "encode texts");
   encoder_ = tokenizer_->encoder();
   special_text_.emplace(*tokenizer_);
   if (options_.chat) chat_ = model::chat_of(loaded_.folder);
-  if (!options_.system.empty() && !options_.chat) fail(Code::usage, "--system: requires --chat");
+  if (!options_.system.empty() && !options_.chat) core::bad_usage("--system: requires --chat");
   const auto& windows = options_.windows;
   const auto chosen = chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};
@@ -134,7 +133,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.bos_at == "window") {
     if (empty_.empty())
-      fail(Code::usage, "--bos-at window: {} has no BOS token; give --bos", loaded_.folder);
+      core::bad_usage("--bos-at window: {} has no BOS token; give --bos", loaded_.folder);
     own_windows_.window_token = empty_[0];
   }
   windows_ = own_windows_;
@@ -160,14 +159,14 @@ MemoryPlan Answerer::plan(const MemoryOptions& memory) const {
 void Answerer::read_verbalizers() {
   const std::string& path = options_.verbalizers;
   const auto json = core::parse_json(core::read_text(path), path);
-  if (!json.is_object()) fail(Code::bad_data, "{}: not a JSON object", path);
+  if (!json.is_object()) core::bad_data("{}: not a JSON object", path);
   for (const auto& [choice, texts] : json.items()) {
     verbalizers_[choice] = core::get<std::vector<std::string>>(json, choice.c_str(), path);
     const auto& own = verbalizers_[choice];
-    if (own.empty()) fail(Code::bad_data, "{}: \"{}\" has an empty list of texts", path, choice);
+    if (own.empty()) core::bad_data("{}: \"{}\" has an empty list of texts", path, choice);
     for (auto text = own.begin(); text != own.end(); ++text)
       if (text->empty() || std::find(own.begin(), text, *text) != text)
-        fail(Code::bad_data, "{}: \"{}\": takes non-empty, distinct texts", path, choice);
+        core::bad_data("{}: \"{}\": takes non-empty, distinct texts", path, choice);
   }
 }
 
@@ -270,24 +269,23 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     const auto which = [&] {
       return continuations.size() == 1 ? std::string() : fmt::format(" {}", i);
     };
-    if (tokens.continuation.empty())
-      fail(Code::bad_data, "{}: continuation{} is empty", origin, which());
+    if (tokens.continuation.empty()) core::bad_data("{}: continuation{} is empty", origin, which());
     // A chat template already gives a beginning.
     auto before = tokens.context.empty() ? empty_
                   : request.messages     ? tokens.context
                                          : joined(begin_, tokens.context);
     if (before.empty()) {
       if (tokens.continuation.size() == 1)
-        fail(Code::bad_data,
-             "{}: continuation{} is one token without a context; give a context, or --bos", origin,
-             which());
+        core::bad_data(
+            "{}: continuation{} is one token without a context; give a context, or --bos", origin,
+            which());
       before = {tokens.continuation[0]};
       tokens.bytes -= bytes_of_first(static_cast<std::uint32_t>(before[0]), tokens.bytes);
       tokens.continuation.erase(tokens.continuation.begin());
     }
     if (std::ssize(tokens.continuation) > scorer_->longest())
-      fail(Code::bad_data, "{}: continuation{} has {} tokens, more than the window of {}", origin,
-           which(), tokens.continuation.size(), scorer_->longest());
+      core::bad_data("{}: continuation{} has {} tokens, more than the window of {}", origin,
+                     which(), tokens.continuation.size(), scorer_->longest());
     if (batch.passages.size() == first || batch.passages.back().context != before)
       batch.passages.emplace_back().context = std::move(before);
     auto& passage = batch.passages.back();
@@ -298,12 +296,11 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
 }
 
 std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Batch& batch) {
-  if (!request.error.empty()) fail(Code::bad_data, "{}", request.error);
+  if (!request.error.empty()) core::bad_data("{}", request.error);
   if (request.kind == ScoreRequest::Kind::text) return {{{ask_text(request, batch)}, {}}};
   std::string context = request.text;
   if (request.messages) {
-    if (!chat_)
-      fail(Code::bad_data, "{}: messages: a conversation requires --chat", request.origin);
+    if (!chat_) core::bad_data("{}: messages: a conversation requires --chat", request.origin);
     context = chat_->prompt(text::parse_messages(*request.messages, request.origin),
                             options_.system, request.origin);
   }

@@ -35,8 +35,7 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
   const auto is_best = best.accessor<bool, 1>();
   for (std::int64_t i = 0; i < exact.size(0); ++i) {
     if (std::isnan(values[i]))
-      core::fail(core::Code::bad_data,
-                 "a log-probability is not a number; the model's weights may be damaged");
+      core::bad_data("a log-probability is not a number; the model's weights may be damaged");
     to.log_prob.push_back(values[i]);
     to.best.push_back(is_best[i]);
   }

@@ -358,7 +358,7 @@ Precision parse_precision(const std::string& name) {
   if (name == "float32") return Precision::float32;
   if (name == "bfloat16") return Precision::bfloat16;
   if (name == "int8") return Precision::int8;
-  core::fail(core::Code::usage, "--dtype: takes float32, bfloat16 or int8, not '{}'", name);
+  core::bad_usage("--dtype: takes float32, bfloat16 or int8, not '{}'", name);
 }
 
 namespace {

@@ -11,9 +11,9 @@ namespace {
 void expect_sizes(const torch::Tensor& weight, torch::IntArrayRef sizes,
                   const std::string& name = "of a layer") {
   if (!weight.defined() || weight.sizes() != sizes)
-    core::fail(core::Code::bug, "weight {} has shape [{}], expected [{}]", name,
-               fmt::join(weight.defined() ? weight.sizes() : torch::IntArrayRef{}, ", "),
-               fmt::join(sizes, ", "));
+    core::bug("weight {} has shape [{}], expected [{}]", name,
+              fmt::join(weight.defined() ? weight.sizes() : torch::IntArrayRef{}, ", "),
+              fmt::join(sizes, ", "));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ class WholeRows : public nn::HeadBlock {
   }
   torch::Tensor backward(const torch::Tensor&, const torch::Tensor&,
                          std::vector<torch::Tensor>&) override {
-    core::fail(core::Code::bug, "a head without its weights has no gradient");
+    core::bug("a head without its weights has no gradient");
   }
 };
 

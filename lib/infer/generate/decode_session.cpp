@@ -428,8 +428,7 @@ void Session::check_ids(const std::vector<std::vector<std::int64_t>>& texts) con
   for (const auto& text : texts)
     for (const auto id : text)
       if (id < 0 || id >= model_.vocabulary)
-        core::fail(core::Code::bad_data, "token {} is outside the model's vocabulary of {}", id,
-                   model_.vocabulary);
+        core::bad_data("token {} is outside the model's vocabulary of {}", id, model_.vocabulary);
 }
 
 // Returns whether it matters which tokens a call of the engine reads together, to any model.

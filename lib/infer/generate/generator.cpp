@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-
 constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that never fills
 
 }  // namespace
@@ -68,16 +66,15 @@ Generator::~Generator() = default;
 void Generator::check_translation() const {
   const bool reads = nn::arch_facts(loaded_.model->options.arch).reads_source;
   if (reads && !options_.translation.source)
-    core::fail(Code::usage, "{}: is an encoder-decoder; give --source", loaded_.folder);
+    core::bad_usage("{}: is an encoder-decoder; give --source", loaded_.folder);
   if (!reads && options_.translation.source)
-    core::fail(Code::usage, "--source: {} is not an encoder-decoder; leave it out", loaded_.folder);
+    core::bad_usage("--source: {} is not an encoder-decoder; leave it out", loaded_.folder);
   if (reads && options_.begin != "auto")
-    core::fail(
-        Code::usage,
+    core::bad_usage(
         "--bos: cannot be combined with --source; a translation starts with the token of its "
         "pairs");
   if (reads && options_.retrieve.any())
-    core::fail(Code::usage, "--retrieve: cannot be combined with --source");
+    core::bad_usage("--retrieve: cannot be combined with --source");
 }
 
 // Reads the tokenizer, the beginning of prompts and the tokens that end a text.
@@ -93,12 +90,11 @@ void Generator::read_tokenizer() {
 // Checks that there are stores for spans, and that no memory is combined with several passages.
 void Generator::check_memories(const MemoryPlan& memories) const {
   if (options_.spans.longest > 0 && memories.lookup() == nullptr)
-    core::fail(Code::usage, "--copy-spans: requires --datastore");
+    core::bad_usage("--copy-spans: requires --datastore");
   if (options_.spans.longest > 0) memories.lookup()->expect_followable();
   if (memories.gates.any()) memories.gates.expect_fitted();
   if (retrieve_.mix > 1 && memories.any())
-    core::fail(
-        Code::usage,
+    core::bad_usage(
         "--retrieve-mix {}: cannot be combined with memories, datastores, n-grams or further "
         "models; leave them out and give --memory none",
         retrieve_.mix);
@@ -112,8 +108,8 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (prompt.tokens && !prompt.tokens->empty()) {
     for (const auto id : *prompt.tokens)
       if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->size()))
-        core::fail(Code::bad_data, "{}: {} is not a token id; the tokenizer has {} tokens",
-                   prompt.origin, id, tokenizer_->size());
+        core::bad_data("{}: {} is not a token id; the tokenizer has {} tokens", prompt.origin, id,
+                       tokenizer_->size());
     return *prompt.tokens;
   }
   const bool special = prompt.whole || prompt.special.value_or(options_.special);
@@ -131,7 +127,7 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
   if (end_) return {*end_};
   const auto newline = tokenizer_->encode("\n");
   if (newline.size() != 1)
-    core::fail(Code::usage, "an empty prompt: the tokenizer has no BOS token; give text");
+    core::bad_usage("an empty prompt: the tokenizer has no BOS token; give text");
   return {newline[0]};
 }
 
@@ -154,7 +150,7 @@ std::string Generator::engine_error(const Prompt& prompt) {
 // Sets the options of a start: the prompt's own, else the general ones.
 void Generator::set_own(Start& start, const Prompt& prompt) const {
   const auto refuse = [&](const char* member, const char* why) {
-    core::fail(Code::bad_data, "{}: {}: {}; leave it out", prompt.origin, member, why);
+    core::bad_data("{}: {}: {}; leave it out", prompt.origin, member, why);
   };
   if (prompt.max_tokens && sources_)
     refuse("max_tokens", "the length of a translation is bounded by its source");

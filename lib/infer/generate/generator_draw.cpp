@@ -53,8 +53,7 @@ float scale_of_draw(double temperature) {
 
 void expect_numbers(double best) {
   if (!std::isfinite(best))
-    core::fail(core::Code::bad_data,
-               "the model's log-probabilities are not finite; its weights may be damaged");
+    core::bad_data("the model's log-probabilities are not finite; its weights may be damaged");
 }
 
 std::int64_t best_word(std::span<const float> log_p) {

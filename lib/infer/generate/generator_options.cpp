@@ -19,8 +19,7 @@ std::pair<std::int64_t, double> bias_of(const std::string& text) {
     if (value.ec == std::errc() && value.ptr == end && std::abs(bias.second) <= kMostBias)
       return bias;
   }
-  core::fail(core::Code::usage, "--logit-bias {}: takes ID:X, the id of a token and a number",
-             text);
+  core::bad_usage("--logit-bias {}: takes ID:X, the id of a token and a number", text);
 }
 
 constexpr std::int64_t kTranslationBeam = 4;  // if no option chooses a method
@@ -32,8 +31,7 @@ bool LogitRules::any() const { return counts() || !biases.empty() || !allowed.em
 void LogitRules::check(std::int64_t words, bool flags) const {
   const auto expect = [&](const char* rule, std::int64_t id) {
     if (id < 0 || id >= words)
-      core::fail(core::Code::bad_data, "{}: {} is not a token id; the tokenizer has {} tokens",
-                 rule, id, words);
+      core::bad_data("{}: {} is not a token id; the tokenizer has {} tokens", rule, id, words);
   };
   for (const auto& [id, bias] : biases) expect(flags ? "--logit-bias" : "logit_bias", id);
   for (const auto id : allowed) expect(flags ? "--allowed-token-ids" : "allowed_token_ids", id);
@@ -165,32 +163,28 @@ void GeneratorOptions::fields(core::FieldList& f) {
 }
 
 void GeneratorOptions::settle(const std::set<std::string>& given) {
-  using core::Code;
-  using core::fail;
   if (translation.source && given.count("max-tokens") > 0)
-    fail(Code::usage,
-         "--max-tokens: cannot be combined with --source; use --max-len-a and --max-len-b");
+    core::bad_usage(
+        "--max-tokens: cannot be combined with --source; use --max-len-a and --max-len-b");
   bool draws = false;
   for (const char* name : {"temperature", "top-k", "top-p", "presence-penalty", "frequency-penalty",
                            "repetition-penalty", "logit-bias", "allowed-token-ids"}) {
     if (given.count(name) == 0) continue;
     draws = true;
-    if (searches()) fail(Code::usage, "--beam: cannot be combined with --{}", name);
+    if (searches()) core::bad_usage("--beam: cannot be combined with --{}", name);
   }
   if (translation.source && given.count("beam") == 0 && !draws)
     beam = std::max(kTranslationBeam, samples);
 }
 
 void GeneratorOptions::check() const {
-  using core::Code;
-  using core::fail;
   if (searches() && samples > beam)
-    fail(Code::usage, "--samples {}: takes at most --beam, {}", samples, beam);
+    core::bad_usage("--samples {}: takes at most --beam, {}", samples, beam);
   if (searches() && spans.longest > 0)
-    fail(Code::usage, "--beam: cannot be combined with --copy-spans {}", spans.longest);
-  if (window == 1) fail(Code::usage, "--window: takes at least 2 tokens");
+    core::bad_usage("--beam: cannot be combined with --copy-spans {}", spans.longest);
+  if (window == 1) core::bad_usage("--window: takes at least 2 tokens");
   for (const auto& text : stop)
-    if (text.empty()) fail(Code::usage, "--stop: takes a non-empty text");
+    if (text.empty()) core::bad_usage("--stop: takes a non-empty text");
 }
 
 }  // namespace infer

@@ -23,8 +23,7 @@ std::vector<std::string> stops_of(const core::Json& value, const std::string& or
   const core::Json list = value.is_array() ? value : core::Json::array({value});
   for (const auto& stop : list) {
     if (!stop.is_string() || stop.get_ref<const std::string&>().empty())
-      core::fail(core::Code::bad_data, "{}: stop: takes a non-empty text, or a list of them",
-                 origin);
+      core::bad_data("{}: stop: takes a non-empty text, or a list of them", origin);
     stops.push_back(stop.get<std::string>());
   }
   return stops;
@@ -36,8 +35,7 @@ Prompt prompt_of(const std::string& text, const core::Json& line, const std::str
     return [=, &origin](const core::Json& value) {
       const auto number = value.is_number_integer() ? value.get<std::int64_t>() : least - 1;
       if (number < least || number > most)
-        core::fail(core::Code::bad_data, "{}: {}: takes a whole number from {} to {}", origin, key,
-                   least, most);
+        core::bad_data("{}: {}: takes a whole number from {} to {}", origin, key, least, most);
       return number;
     };
   };
@@ -50,15 +48,13 @@ Prompt prompt_of(const std::string& text, const core::Json& line, const std::str
   prompt.temperature = member(line, "temperature", [&](const core::Json& value) {
     const double number = value.is_number() ? value.get<double>() : -1;
     if (!(number >= 0 && number <= kHottest))
-      core::fail(core::Code::bad_data, "{}: temperature: takes a number from 0 to {}", origin,
-                 kHottest);
+      core::bad_data("{}: temperature: takes a number from 0 to {}", origin, kHottest);
     return number;
   });
   const auto seed = member(line, "seed", whole("seed", 0, std::int64_t{1} << 62));
   if (seed) prompt.seed = static_cast<std::uint64_t>(*seed);
   prompt.special = member(line, "special", [&](const core::Json& value) {
-    if (!value.is_boolean())
-      core::fail(core::Code::bad_data, "{}: special: takes true or false", origin);
+    if (!value.is_boolean()) core::bad_data("{}: special: takes true or false", origin);
     return value.get<bool>();
   });
   return prompt;
@@ -100,10 +96,9 @@ Prompt PromptReader::read(const std::string& line, const std::string& origin) co
   const bool has_prompt = json.is_object() && json.contains(field_);
   const bool talks = json.is_object() && json.contains("messages");
   if (talks && has_prompt && chat_)
-    core::fail(core::Code::bad_data, "{}: \"{}\" and \"messages\" exclude each other; give one",
-               origin, field_);
+    core::bad_data("{}: \"{}\" and \"messages\" exclude each other; give one", origin, field_);
   if (talks && !has_prompt && !chat_)
-    core::fail(core::Code::bad_data, "{}: messages: a conversation requires --chat", origin);
+    core::bad_data("{}: messages: a conversation requires --chat", origin);
   if (talks && chat_) {
     say(prompt, text::parse_messages(*core::member_text(line, "messages"), origin));
   } else {
@@ -131,7 +126,7 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
     if (!line) break;
     if (!jsonl_) {
       if (const auto fault = any_bytes_ ? "" : core::utf8_fault(*line); !fault.empty())
-        core::fail(core::Code::bad_data, "{}: {}", lines_->origin(), fault);
+        core::bad_data("{}: {}", lines_->origin(), fault);
       Prompt& prompt = prompts.emplace_back();
       prompt.text = std::move(*line), prompt.origin = lines_->origin();
       if (ask_) {
@@ -162,13 +157,12 @@ void PromptOptions::fields(core::FieldList& f) {
 PromptReader PromptOptions::open(const std::set<std::string>& given, const std::string& folder,
                                  text::Chat::Revision revision) const {
   using core::Code;
-  if (given.count("system") > 0 && !chat) core::fail(Code::usage, "--system: requires --chat");
+  if (given.count("system") > 0 && !chat) core::bad_usage("--system: requires --chat");
   if (chat)
     for (const char* name : {"source", "bos"})
       if (given.count(name) > 0)
-        core::fail(Code::usage,
-                   "--{}: cannot be combined with --chat, whose template makes the whole text",
-                   name);
+        core::bad_usage("--{}: cannot be combined with --chat, whose template makes the whole text",
+                        name);
   PromptReader reader = open_plain(given);
   if (!chat) return reader;
   auto own = model::chat_of(folder);
@@ -180,7 +174,7 @@ PromptReader PromptOptions::open(const std::set<std::string>& given, const std::
 PromptReader PromptOptions::open_plain(const std::set<std::string>& given) const {
   using core::Code;
   if (given.count("prompt") > 0) {
-    if (!file.empty()) core::fail(Code::usage, "--prompt and FILE exclude each other; give one");
+    if (!file.empty()) core::bad_usage("--prompt and FILE exclude each other; give one");
     return PromptReader({prompt});
   }
   try {

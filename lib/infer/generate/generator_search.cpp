@@ -162,7 +162,7 @@ struct Generator::Refilled {
 
 void Generator::run(const Arrivals& arrivals, const GeneratorCallbacks& watch) {
   if (options_.searches() || sources_ || retrieve_.any())
-    core::fail(core::Code::bug, "arrivals: cannot be combined with a beam, sources or passages");
+    core::bug("arrivals: cannot be combined with a beam, sources or passages");
   refilled_.reset();
   while (step(arrivals, watch, /*shared=*/false)) {
   }

@@ -2,16 +2,13 @@
 
 namespace infer {
 
-using core::Code;
-
 SourceReader::SourceReader(TranslationOptions options, text::TokenizerPtr tokenizer,
                            std::optional<std::int64_t> context, const std::string& name)
     : options_(options), tokenizer_(std::move(tokenizer)) {
   const auto end = tokenizer_->end_of_document();
   if (!end)
-    core::fail(Code::bad_data,
-               "{}: its tokenizer has no end-of-document token, which a translation starts with",
-               name);
+    core::bad_data(
+        "{}: its tokenizer has no end-of-document token, which a translation starts with", name);
   end_ = *end;
   most_ = std::min(options_.max_source, context.value_or(options_.max_source));
 }
@@ -26,8 +23,7 @@ Start SourceReader::read(std::uint64_t number, const std::string& line,
     const auto what =
         fmt::format("line {}: has {} tokens, more than {}", number + 1, source.size(), most_);
     if (!options_.truncate)
-      core::fail(
-          Code::bad_data,
+      core::bad_data(
           "{}; shorten it, give --truncate-source, or raise --max-source if the model has more "
           "positions",
           what);

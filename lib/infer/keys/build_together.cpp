@@ -13,11 +13,10 @@ using core::fail;
 
 void check(const SharedBuild& what) {
   if (!what.options.append.empty() || core::is_part(what.options.part))
-    fail(Code::usage, "--ranks: cannot be combined with --append or --part");
-  if (what.options.skip_known < 1)
-    fail(Code::usage, "--skip-known: cannot be combined with --ranks");
+    core::bad_usage("--ranks: cannot be combined with --append or --part");
+  if (what.options.skip_known < 1) core::bad_usage("--skip-known: cannot be combined with --ranks");
   if (store::parse_reduction(what.options.keys, what.options.prune).any())
-    fail(Code::usage, "--keys, --prune: cannot be combined with --ranks");
+    core::bad_usage("--keys, --prune: cannot be combined with --ranks");
   ranks::expect_files(what.files);
 }
 

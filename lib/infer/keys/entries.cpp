@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 // Returns the number of elements without an entry at the front of a document: no token precedes
@@ -36,8 +34,8 @@ void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const st
   const auto largest =
       std::max(batch.targets.max().item<std::int64_t>(), batch.source.max().item<std::int64_t>());
   if (largest >= vocabulary)
-    core::fail(core::Code::bad_data, "{}: has token {}, but the model's vocabulary has {} tokens",
-               name, largest, vocabulary);
+    core::bad_data("{}: has token {}, but the model's vocabulary has {} tokens", name, largest,
+                   vocabulary);
 }
 
 /// Walks the windows of a token stream as Scorer does. A position gets its key from the window that
@@ -74,8 +72,7 @@ class WindowWalk : public EntryWalk {
       passed += entries_in(batch->spans);
     }
     if (passed != entries)
-      fail(Code::bad_data, "{}: cannot resume at entry {}: no window ends there", data_.name(),
-           entries);
+      core::bad_data("{}: cannot resume at entry {}: no window ends there", data_.name(), entries);
     state_ = std::move(state);
   }
   /// Returns whether windows depend on a carried State.
@@ -156,9 +153,8 @@ class PairWalk : public EntryWalk {
       passed += entries_in(first, next_pair_);
     }
     if (passed != entries)
-      core::fail(core::Code::bad_data,
-                 "{}: cannot resume at entry {}: no block of pairs ends there", data_.name(),
-                 entries);
+      core::bad_data("{}: cannot resume at entry {}: no block of pairs ends there", data_.name(),
+                     entries);
   }
   std::vector<std::int64_t> bounds() const override {
     std::vector<std::int64_t> first;

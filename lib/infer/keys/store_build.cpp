@@ -82,9 +82,8 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.reduction = store::parse_reduction(options.keys, options.prune);
   plan.key_scale = options.key_scale;
   if (!store::is_key_scale(plan.key_scale))
-    core::fail(core::Code::usage,
-               "--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100",
-               plan.key_scale);
+    core::bad_usage("--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100",
+                    plan.key_scale);
   return plan;
 }
 
@@ -184,16 +183,14 @@ std::string StoreBuildOptions::folder(const std::string& output,
   core::part(part);  // throws if it is invalid
   if (core::is_part(part)) core::leave_out("part", "builds a new store", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
-    core::fail(core::Code::usage, "--skip-known: cannot be combined with --part");
+    core::bad_usage("--skip-known: cannot be combined with --part");
   if (store::parse_reduction(keys, prune).any() && core::is_part(part))
-    core::fail(core::Code::usage,
-               "--keys, --prune: cannot be combined with --part; give them to store merge");
+    core::bad_usage("--keys, --prune: cannot be combined with --part; give them to store merge");
   if (store::parse_reduction(keys, prune).drop_keys && !append.empty())
-    core::fail(core::Code::usage, "--append: cannot be combined with --keys none");
+    core::bad_usage("--append: cannot be combined with --keys none");
   if (append.empty() == output.empty())
-    core::fail(core::Code::usage, "-o STORE or --append STORE is missing; see --help");
-  if (model.empty())
-    core::fail(core::Code::usage, "-m MODEL is missing; give the model that computes the keys");
+    core::bad_usage("-o STORE or --append STORE is missing; see --help");
+  if (model.empty()) core::bad_usage("-m MODEL is missing; give the model that computes the keys");
   return append.empty() ? output : append;
 }
 

@@ -48,9 +48,8 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
 model::Loaded read_again(const model::Loaded& loaded) {
   auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
   if (again.fingerprint.hex() != loaded.fingerprint.hex())
-    core::fail(core::Code::bad_data,
-               "{}: its weights have changed since they were loaded; start the program again",
-               loaded.folder);
+    core::bad_data("{}: its weights have changed since they were loaded; start the program again",
+                   loaded.folder);
   return again;
 }
 
@@ -153,8 +152,8 @@ torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t
     Row& row = rows_[i];
     auto *const positions = ids + steps, *const slots = positions + steps;
     if (context && row.end + std::ssize(tokens) > *context)
-      core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} learned positions",
-                 row.end + std::ssize(tokens), *context);
+      core::bad_data("a row of {} tokens is longer than the {} learned positions",
+                     row.end + std::ssize(tokens), *context);
     std::copy(tokens.begin(), tokens.end(), ids);
     for (std::int64_t t = 0; t < steps; ++t) {
       if (t < std::ssize(tokens)) positions[t] = row.end + t;

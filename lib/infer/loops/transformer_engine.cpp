@@ -145,8 +145,8 @@ nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
 void TransformerEngine::place(Token& token) {
   token.position = slots_.append(token.row);
   if (position_table_.defined() && token.position >= position_table_.size(0))
-    core::fail(core::Code::bad_data, "a row of {} tokens is longer than the {} learned positions",
-               token.position + 1, position_table_.size(0));
+    core::bad_data("a row of {} tokens is longer than the {} learned positions", token.position + 1,
+                   position_table_.size(0));
 }
 
 // Returns the embeddings (n, d) as float32.

@@ -8,8 +8,8 @@ namespace infer {
 Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most)
     : tokenizer_(std::move(tokenizer)), most_(most) {
   if (!memory.has(&KindFacts::cites))
-    core::fail(core::Code::usage, "--cite: requires {}",
-               flags_of_kinds([](const auto& kind) { return kind.facts().cites; }));
+    core::bad_usage("--cite: requires {}",
+                    flags_of_kinds([](const auto& kind) { return kind.facts().cites; }));
 }
 
 std::string Citer::decode(const std::vector<std::int32_t>& ids) const {

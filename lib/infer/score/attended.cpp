@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 constexpr std::int64_t kPiece = 128;  // tokens of each row per forward pass
@@ -16,19 +14,19 @@ constexpr std::int64_t kPiece = 128;  // tokens of each row per forward pass
 nn::WatchedAttention& watched(nn::Model& model) {
   auto* const attention = dynamic_cast<nn::WatchedAttention*>(model.architecture.get());
   if (attention == nullptr)
-    fail(Code::usage, "the attention of {} cannot be observed; give a transformer or a mosaic",
-         model.options.arch);
+    core::bad_usage("the attention of {} cannot be observed; give a transformer or a mosaic",
+                    model.options.arch);
   return *attention;
 }
 
 void check(const nn::Model& model, const shard::Dataset& data, const AttendedOptions& options) {
-  if (options.window < 2) fail(Code::usage, "--window: takes at least 2 tokens");
+  if (options.window < 2) core::bad_usage("--window: takes at least 2 tokens");
   const auto context = model.architecture->context();
   if (context && options.window > *context)
-    fail(Code::usage, "--window {}: the model has only {} positions", options.window, *context);
+    core::bad_usage("--window {}: the model has only {} positions", options.window, *context);
   if (data.size() <= static_cast<std::uint64_t>(options.window))
-    fail(Code::bad_data, "{}: has {} tokens; a sequence and its target need {}", data.name(),
-         data.size(), options.window + 1);
+    core::bad_data("{}: has {} tokens; a sequence and its target need {}", data.name(), data.size(),
+                   options.window + 1);
 }
 
 /// Returns columns [begin, end) of a batch.
@@ -75,7 +73,7 @@ void AttendedOptions::fields(core::FieldList& f) {
 
 void AttendedOptions::settle(const model::TrainingFacts& facts) {
   if (window == 0) window = facts.segment;
-  if (window == 0) fail(Code::usage, "--window is missing; the model does not say its segment");
+  if (window == 0) core::bad_usage("--window is missing; the model does not say its segment");
 }
 
 Tensor mean_attention(nn::Model& model, const shard::Dataset& data, const AttendedOptions& options,

@@ -99,11 +99,9 @@ class Ablation : public TextReport {
       : memory_(memory), mixture_(memory), block_(task::block_for(tokens)) {
     const auto kinds = memory.kinds();
     if (kinds.empty())
-      core::fail(core::Code::usage,
-                 "--ablate: there is no memory to leave out; add one (see --help=memories)");
+      core::bad_usage("--ablate: there is no memory to leave out; add one (see --help=memories)");
     if (memory.gates.any())
-      core::fail(core::Code::usage,
-                 "--ablate: gates are fitted for all sources together; give constant weights");
+      core::bad_usage("--ablate: gates are fitted for all sources together; give constant weights");
     const OnlineWeights first(mixture_);
     cases_.push_back({"none", std::vector<bool>(kinds.size(), false), first});
     for (std::size_t i = 0; i < kinds.size(); ++i) {
@@ -182,10 +180,9 @@ class Retrieval : public TextReport {
   /// Error{usage}.
   Retrieval(std::vector<std::int64_t> at, std::int64_t most)
       : at_(std::move(at)), found_(at_.size(), 0) {
-    if (most == 0) core::fail(core::Code::usage, "--retrieval-at: requires --datastore");
+    if (most == 0) core::bad_usage("--retrieval-at: requires --datastore");
     for (const std::int64_t k : at_)
-      if (k < 1 || k > most)
-        core::fail(core::Code::usage, "--retrieval-at {}: takes 1 to --k, {}", k, most);
+      if (k < 1 || k > most) core::bad_usage("--retrieval-at {}: takes 1 to --k, {}", k, most);
   }
   void add(const Scored& scored) override {
     const torch::Tensor rank = scored.parts.found()->rank_of(scored.targets);

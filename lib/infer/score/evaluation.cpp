@@ -25,7 +25,7 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   if (of_pairs() && options_.retrieve.any())
-    core::fail(core::Code::usage, "--retrieve: not supported for sentence pairs");
+    core::bad_usage("--retrieve: not supported for sentence pairs");
   options_.windows.settle(given);
   options_.retrieve.settle(options_.windows);
   OpenMemories memories;
@@ -55,8 +55,8 @@ WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   retrieve_.put_into(plan);
   plan.learned = options_.loss_on == "marked";
   if (plan.learned && !data.header().marked)
-    core::fail(core::Code::usage,
-               "--loss-on marked: {} has no marks; encode it with tokenize --loss-on", data.name());
+    core::bad_usage("--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
+                    data.name());
   return plan;
 }
 
@@ -77,9 +77,9 @@ Totals Evaluation::score(const shard::Dataset& data, const Callbacks& watch) con
 
 void Evaluation::expect_part(const shard::Dataset& data, core::Part part) const {
   if (memory_.online && !part.whole())
-    core::fail(core::Code::usage,
-               "--memory-weights online: the weights depend on all earlier text, which a part does "
-               "not know; give constant, or tuned weights (--config)");
+    core::bad_usage(
+        "--memory-weights online: the weights depend on all earlier text, which a part does "
+        "not know; give constant, or tuned weights (--config)");
   windows(data);
 }
 

@@ -5,9 +5,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 void add_gates(Totals& totals, const PartRecord& record) {
   if (const auto& searches = record.totals.searches) {
     if (!totals.searches) totals.searches.emplace();
@@ -35,7 +32,7 @@ void PartOptions::fields(core::FieldList& f) {
 }
 
 void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
-  if (datastore_ranks && !ranks) fail(Code::usage, "--datastore-ranks: requires --ranks launcher");
+  if (datastore_ranks && !ranks) core::bad_usage("--datastore-ranks: requires --ranks launcher");
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
   core::leave_out(mine, "gives the figures alone",
@@ -48,9 +45,9 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs.compute), given);
     core::leave_out(mine, "of parts that are there", {"counts"}, given);
   }
-  if (sum && core::is_part(part)) fail(Code::usage, "--sum: cannot be combined with --part");
+  if (sum && core::is_part(part)) core::bad_usage("--sum: cannot be combined with --part");
   if (ranks && any())
-    fail(Code::usage, "--ranks: cannot be combined with --{}", sum ? "sum" : "part");
+    core::bad_usage("--ranks: cannot be combined with --{}", sum ? "sum" : "part");
 }
 
 std::string to_text(const PartRecord& record) {
@@ -97,7 +94,7 @@ PartRecord parse_part(const std::string& text, const std::string& origin) {
     record.constant_nats = core::get<std::vector<double>>(line, "constant_nats", origin);
   }
   if (record.part.index < 0 || record.part.index >= record.part.count)
-    fail(Code::bad_data, "{}: is part {} of {}", origin, record.part.index + 1, record.part.count);
+    core::bad_data("{}: is part {} of {}", origin, record.part.index + 1, record.part.count);
   return record;
 }
 
@@ -116,14 +113,14 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     if (!parts.empty()) {
       const auto& before = parts.begin()->second;
       if (record.signature != before.signature || record.part.count != before.part.count)
-        fail(Code::usage, "{}: belongs to another evaluation than {}: {} of {} parts, not {} of {}",
-             name, names.any(), record.signature, record.part.count, before.signature,
-             before.part.count);
+        core::bad_usage("{}: belongs to another evaluation than {}: {} of {} parts, not {} of {}",
+                        name, names.any(), record.signature, record.part.count, before.signature,
+                        before.part.count);
     }
     names.add(record.part, name);
     parts[record.part.index] = std::move(record);
   }
-  if (parts.empty()) fail(Code::usage, "--sum: give the files of all parts");
+  if (parts.empty()) core::bad_usage("--sum: give the files of all parts");
   names.expect_all("sum");
   const auto& last = parts.rbegin()->second;
   PartsSum sum;
@@ -133,9 +130,8 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
     if (record.groups[0] != begin || record.groups[2] != last.groups[2] ||
         record.totals.bytes != last.totals.bytes || record.totals.words != last.totals.words ||
         (&record == &last && record.groups[1] != record.groups[2]))
-      fail(Code::usage,
-           "{}: has other boundaries than {}; use the same --batch-tokens for all parts",
-           names.name(index), names.name(last.part.index));
+      core::bad_usage("{}: has other boundaries than {}; use the same --batch-tokens for all parts",
+                      names.name(index), names.name(last.part.index));
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.totals.tokens;
@@ -144,7 +140,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
   }
   sum.totals.bytes = last.totals.bytes;
   sum.totals.words = last.totals.words;
-  if (sum.totals.tokens == 0) fail(Code::bad_data, "{}: has nothing to score", names.name(0));
+  if (sum.totals.tokens == 0) core::bad_data("{}: has nothing to score", names.name(0));
   return sum;
 }
 

@@ -69,9 +69,8 @@ Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
       }
     rows = std::move(more);
     if (std::ssize(rows) > kMostCombinations)
-      core::fail(core::Code::usage,
-                 "--tune: more than {} combinations of weights; give fewer --tune-lambdas",
-                 kMostCombinations);
+      core::bad_usage("--tune: more than {} combinations of weights; give fewer --tune-lambdas",
+                      kMostCombinations);
   }
   std::vector<double> flat;
   for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());

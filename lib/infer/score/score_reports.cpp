@@ -26,25 +26,21 @@ void ReportOptions::fields(core::FieldList& f) {
 
 void ReportOptions::check(const std::string& output) const {
   if ((by == "frequency") != !counts.empty())
-    core::fail(core::Code::usage,
-               "--by frequency: requires --counts SHARD, and --counts requires it");
+    core::bad_usage("--by frequency: requires --counts SHARD, and --counts requires it");
   if (ablate && by != "none")
-    core::fail(core::Code::usage, "--ablate: cannot be combined with --by {}; both print a table",
-               by);
+    core::bad_usage("--ablate: cannot be combined with --by {}; both print a table", by);
   for (const auto& [flag, place] : {std::pair{"--per-token", per_token},
                                     {"--timings", timings},
                                     {"--retrieve-log", retrieve_log}})
     if (core::same_place(place, output.empty() ? "-" : output))
-      core::fail(core::Code::usage,
-                 "{} {}: the figures go there too; give them another place with -o", flag, place);
+      core::bad_usage("{} {}: the figures go there too; give them another place with -o", flag,
+                      place);
   if (core::same_place(timings, per_token))
-    core::fail(core::Code::usage, "--timings {}: is the file of --per-token; give another file",
-               timings);
+    core::bad_usage("--timings {}: is the file of --per-token; give another file", timings);
   for (const auto& place : {per_token, timings})
     if (core::same_place(retrieve_log, place))
-      core::fail(core::Code::usage,
-                 "--retrieve-log {}: is the file of another report; give another file",
-                 retrieve_log);
+      core::bad_usage("--retrieve-log {}: is the file of another report; give another file",
+                      retrieve_log);
 }
 
 bool ReportOptions::too_high(const Totals& totals) const {
@@ -66,7 +62,7 @@ Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
     reports_.push_back(per_token_file(options.per_token, data, memory, evaluation.signature(data)));
   if (!options.timings.empty()) timings_.emplace(options.timings);
   if (options.retrieve_log.empty()) return;
-  if (!evaluation.retrieves()) core::fail(core::Code::usage, "--retrieve-log: requires --retrieve");
+  if (!evaluation.retrieves()) core::bad_usage("--retrieve-log: requires --retrieve");
   retrieve_log_.emplace(options.retrieve_log);
 }
 

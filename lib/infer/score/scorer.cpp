@@ -7,8 +7,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 constexpr std::uint64_t kFirstLook = 1024;  // in tokens
@@ -463,13 +461,12 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
   if (totals.tokens == 0 && watch.part.whole() && windows.learned)
-    fail(Code::bad_data, "{}: nothing to score; no token after the first is marked", data.name());
+    core::bad_data("{}: nothing to score; no token after the first is marked", data.name());
   if (totals.tokens == 0 && watch.part.whole())
-    fail(Code::bad_data, "{}: nothing to score; a {} needs at least two tokens", data.name(),
-         windows.by_document ? "document" : "text");
+    core::bad_data("{}: nothing to score; a {} needs at least two tokens", data.name(),
+                   windows.by_document ? "document" : "text");
   if (mixed && !std::isfinite(totals.nats))
-    fail(Code::bad_data, "{}: the loss is not finite; the model's weights may be damaged",
-         data.name());
+    core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
   return totals;
 }
 

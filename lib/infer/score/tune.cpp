@@ -39,8 +39,8 @@ bool is_open(const PlanAxis& axis, const TuneOptions& options) {
 
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
-    core::fail(core::Code::usage, "--tune: nothing to tune; add {}",
-               flags_of_kinds([](const auto&) { return true; }));
+    core::bad_usage("--tune: nothing to tune; add {}",
+                    flags_of_kinds([](const auto&) { return true; }));
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
@@ -48,7 +48,7 @@ Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
     const bool bias = !axis.bias_of.empty(), own = !axis.temperature_of.empty(),
                alike = axis.name == kShared && !memory.interpolated();
     if (memory.gates.any() && axis.steps.empty() && !bias && values.size() > 1)
-      core::fail(core::Code::usage, "{}: with gates it takes one", flag_of(axis.listed()));
+      core::bad_usage("{}: with gates it takes one", flag_of(axis.listed()));
     if (values.empty() && (bias ? !is_open(axis, options) : own && !apart)) continue;
     if (bias && !values.empty()) values.push_back(-HUGE_VAL);
     if (values.empty() && !(alike && apart)) values = axis.steps;
@@ -329,8 +329,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
                        [](const auto& a, const auto& b) { return a.loss < b.loss; });
   tuned.best = *chosen;
   if (!std::isfinite(tuned.best.loss))
-    core::fail(core::Code::bad_data,
-               "{}: the loss is not finite; the model's weights may be damaged", data.name());
+    core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
   tuned.tried = tuned.points.size();
   tuned.totals.nats = tuned.best.loss * static_cast<double>(tuned.totals.tokens);
   tuned.memory = tuned.at(tuned.best, memory);
@@ -369,10 +368,9 @@ std::vector<double> TuneOptions::of(const std::string& axis) const {
 }
 
 void TuneOptions::check(const std::vector<std::string>& files) const {
-  if (!output.empty() && data.empty())
-    core::fail(core::Code::usage, "--tune-output: requires --tune");
+  if (!output.empty() && data.empty()) core::bad_usage("--tune-output: requires --tune");
   if (data == "-" && std::find(files.begin(), files.end(), "-") != files.end())
-    core::fail(core::Code::usage, "--tune: two inputs are -, but stdin can be read only once");
+    core::bad_usage("--tune: two inputs are -, but stdin can be read only once");
 }
 
 double Tuned::value(const TunePoint& point, const std::string& axis) const {

@@ -5,8 +5,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::Json;
 
 // Returns the kind that an option adds; null: none.
@@ -28,14 +26,14 @@ bool names_files(const core::Field& field) {
 std::string text_of(const std::string& name, const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_structured() || value.is_null())
-    fail(Code::usage, "{}: takes a number, a text, true or false", name);
+    core::bad_usage("{}: takes a number, a text, true or false", name);
   return core::dump(value);
 }
 
 void take(const core::Field& field, const std::string& name, const Json& value) {
   if (names_files(field)) {
     if (!value.is_array() || !value.empty())
-      fail(Code::usage, "{}: is set when the server starts; [] leaves it out", name);
+      core::bad_usage("{}: is set when the server starts; [] leaves it out", name);
     std::get<std::vector<std::string>*>(field.target)->clear();
     return;
   }
@@ -48,7 +46,7 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
   try {
     core::assign(field, values);
   } catch (const core::Error& error) {
-    fail(Code::usage, "{}", error.what());
+    core::bad_usage("{}", error.what());
   }
 }
 
@@ -66,7 +64,7 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
     const auto field = std::find_if(fields.begin(), fields.end(),
                                     [&](const auto& one) { return one.key() == key; });
     if (field == fields.end() || key == "tuned_on")
-      fail(Code::usage, "{}: is not an option of a memory", name.substr(0, 40));
+      core::bad_usage("{}: is not an option of a memory", name.substr(0, 40));
     memory.flags.insert(field->name);
     given.emplace_back(&*field, name);
     // Before the values are taken, because the request may give an option of what it leaves out.

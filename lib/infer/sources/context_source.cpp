@@ -11,8 +11,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 constexpr const char* kDefaultReach = "4seg";
@@ -29,7 +27,7 @@ std::int64_t reach_of(const std::string& text, std::int64_t segment) {
     if (tokens > 0 && tokens <= kMostReach && n <= kMostReach) return tokens;
   } catch (const core::Error&) {
   }
-  fail(Code::usage, "--long: '{}' is not a number of tokens (12288) or of segments (4seg)", text);
+  core::bad_usage("--long: '{}' is not a number of tokens (12288) or of segments (4seg)", text);
 }
 
 // Returns the requested memories, or those the model was trained with.
@@ -42,7 +40,7 @@ nn::MemoryRule asked_rule(const MemoryOptions& options, const model::TrainingFac
   }
   const nn::MemoryRule rule = nn::MemoryRule::parse(options.memory);
   if (rule.ext)
-    fail(Code::usage, "--memory {}: ext is for training only; use --datastore", options.memory);
+    core::bad_usage("--memory {}: ext is for training only; use --datastore", options.memory);
   return rule;
 }
 
@@ -199,15 +197,15 @@ class ContextKind : public SourceKind {
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     nn::MemoryRule& rule = plan.rule = asked_rule(o, context.facts);
     if (!o.long_reach.empty() && !rule.far)
-      fail(Code::usage, "--long {}: --memory {} does not include long", o.long_reach, o.memory);
+      core::bad_usage("--long {}: --memory {} does not include long", o.long_reach, o.memory);
     const auto& facts = context.facts;
     if (rule.far)
       rule.reach = reach_of(o.long_reach.empty() ? kDefaultReach : o.long_reach,
                             facts.segment > 0 ? facts.segment : context.windows.window);
     const bool stores = o.stores.any() || context.opened != nullptr;
-    if (o.combine == "both" && !stores) fail(Code::usage, "--combine both: requires --datastore");
+    if (o.combine == "both" && !stores) core::bad_usage("--combine both: requires --datastore");
     if (o.combine == "interpolate" && !rule.any() && !stores)
-      fail(Code::usage, "--combine interpolate: requires --memory or --datastore");
+      core::bad_usage("--combine interpolate: requires --memory or --datastore");
     rule.temperature =
         o.joint_temperature > 0 ? o.joint_temperature : model::test_temperature(facts);
     rule.gradient = false;
@@ -216,10 +214,10 @@ class ContextKind : public SourceKind {
     plan.local.trained = own.local, plan.far.trained = own.far;
     plan.local.take(o.local), plan.far.take(o.far);
     if (plan.interpolated() && !(o.local.open() && o.far.open()))
-      fail(Code::usage,
-           "--local-joint-*, --long-joint-*: cannot be combined with --combine interpolate");
+      core::bad_usage(
+          "--local-joint-*, --long-joint-*: cannot be combined with --combine interpolate");
     if (o.memory_lambda.gated())
-      fail(Code::usage, "--memory-lambda: takes 0 to below 1, or auto, not gate");
+      core::bad_usage("--memory-lambda: takes 0 to below 1, or auto, not gate");
     plan.memory_lambda = o.memory_lambda.value("--memory-lambda", context.open_share(0.25));
   }
 

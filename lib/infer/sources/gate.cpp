@@ -25,7 +25,7 @@ constexpr double kMostWeight = 1e12;  // a fit gives no larger weight
 
 [[noreturn]] void refuse(const std::string& text, const std::string& why) {
   const std::string shown = text.size() > 40 ? text.substr(0, 40) + "…" : text;
-  core::fail(core::Code::usage, "--gate: {} in '{}'; tune again", why, shown);
+  core::bad_usage("--gate: {} in '{}'; tune again", why, shown);
 }
 
 double number_of(const std::string& number, const std::string& text) {
@@ -160,11 +160,10 @@ void GatePlan::expect_fitted() const {
   std::string flags;
   for (const auto* const kind : gate_kinds())
     if (has(kind->name())) flags += (flags.empty() ? "" : ", ") + kind->facts().gate.flag;
-  core::fail(core::Code::usage,
-             "{} gate: {}; fit it with eval-ppl --tune SHARD, and read its output with --config",
-             flags,
-             fitted.empty() ? "there is no gate yet"
-                            : fmt::format("--gate was fitted for {}", fmt::join(fitted, ", ")));
+  core::bad_usage(
+      "{} gate: {}; fit it with eval-ppl --tune SHARD, and read its output with --config", flags,
+      fitted.empty() ? "there is no gate yet"
+                     : fmt::format("--gate was fitted for {}", fmt::join(fitted, ", ")));
 }
 
 std::vector<std::string> to_texts(const Gate& gate) {

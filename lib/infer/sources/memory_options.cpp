@@ -15,7 +15,7 @@ WithShare read_with(const std::string& text) {
   const auto lambda = number_in(share);
   if (!lambda) return {text, kOpenShare};
   if (!(*lambda >= 0 && *lambda < 1))
-    core::fail(core::Code::usage, "--ensemble {}: takes a weight of at least 0 and below 1", text);
+    core::bad_usage("--ensemble {}: takes a weight of at least 0 and below 1", text);
   return {folder, *lambda};
 }
 
@@ -34,21 +34,19 @@ std::vector<WithShare> WithOptions::shares() const {
   int gates = 0;
   for (const auto& text : models) {
     const WithShare& read = shares.emplace_back(read_with(text));
-    if (read.folder.empty())
-      core::fail(core::Code::usage, "--ensemble {}: the folder is missing", text);
+    if (read.folder.empty()) core::bad_usage("--ensemble {}: the folder is missing", text);
     gates += read.gated;
     rest -= std::max(read.lambda, 0.0);
     open += read.lambda == kOpenShare ? 1 : 0;
   }
-  if (rest <= 0) core::fail(core::Code::usage, "--ensemble: the weights must sum to less than 1");
+  if (rest <= 0) core::bad_usage("--ensemble: the weights must sum to less than 1");
   if (gates > 1)
-    core::fail(core::Code::usage,
-               "--ensemble: only one model may have a gate; give the others weights");
+    core::bad_usage("--ensemble: only one model may have a gate; give the others weights");
   for (auto& share : shares)
     if (share.lambda == kOpenShare) share.lambda = rest / open;
   if (any() && temperatures.size() > 1 && temperatures.size() != models.size())
-    core::fail(core::Code::usage, "--ensemble-temperature: takes 1 or {} temperatures, not {}",
-               models.size(), temperatures.size());
+    core::bad_usage("--ensemble-temperature: takes 1 or {} temperatures, not {}", models.size(),
+                    temperatures.size());
   for (std::size_t i = 0; i < shares.size() && !temperatures.empty(); ++i)
     shares[i].temperature = temperatures[temperatures.size() == 1 ? 0 : i];
   return shares;
@@ -74,8 +72,7 @@ std::vector<double> NgramOptions::shares(double otherwise) const {
   auto shares = lambda.values("--ngrams-lambda", otherwise);
   if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
   if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
-    core::fail(core::Code::usage, "--ngrams-lambda: takes 1 or {} weights, not {}", kNgramBuckets,
-               shares.size());
+    core::bad_usage("--ngrams-lambda: takes 1 or {} weights, not {}", kNgramBuckets, shares.size());
   return shares;
 }
 

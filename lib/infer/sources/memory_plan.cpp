@@ -8,9 +8,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Copies the constants of fitted gates into the plan.
 void give_constants(MemoryPlan& plan) {
   if (plan.gates.gate.rows.empty()) return;
@@ -42,8 +39,8 @@ void bound_shares(const MemoryOptions& o, MemoryPlan& plan) {
   }
   if (sum < 1) return;
   if (share_given(o))
-    fail(Code::usage, "{}: the weights must sum to less than 1, not {:.4g}", fmt::join(flags, ", "),
-         sum);
+    core::bad_usage("{}: the weights must sum to less than 1, not {:.4g}", fmt::join(flags, ", "),
+                    sum);
   for (const auto& weight : weights) weight.values[0] *= kMostOfDefaults / sum;
 }
 
@@ -53,7 +50,7 @@ void bound_shares(const MemoryOptions& o, MemoryPlan& plan) {
 bool learns(const MemoryOptions& o, const PlanContext& context) {
   const bool pairs = nn::arch_facts(context.model.options.arch).reads_source;
   if (o.weights == "online" && pairs)
-    fail(Code::usage, "--memory-weights online: not supported for sentence pairs; give constant");
+    core::bad_usage("--memory-weights online: not supported for sentence pairs; give constant");
   if (o.weights != "auto" || pairs) return o.weights == "online";
   const auto asked = [&](const auto* kind) { return kind->asked(o, context); };
   return std::ranges::any_of(source_kinds(), asked) && !share_given(o);
@@ -70,7 +67,7 @@ void expect_used(const MemoryOptions& o, const PlanContext& context, const Memor
         return uses(*one) && (one->any(plan) || one->asked(o, context));
       };
       if (o.flags.contains(name) && std::ranges::none_of(source_kinds(), serves))
-        fail(Code::usage, "--{}: requires {}", name, flags_of_kinds(uses));
+        core::bad_usage("--{}: requires {}", name, flags_of_kinds(uses));
     }
 }
 
@@ -94,11 +91,11 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
   plan.online = context.online && plan.any();
   plan.constant_for_parts = learned && kept && plan.any();
   if (plan.online && plan.gates.any())
-    fail(Code::usage, "--memory-weights online: cannot be combined with a gate");
+    core::bad_usage("--memory-weights online: cannot be combined with a gate");
   if (plan.online && plan.released())
-    fail(Code::usage,
-         "--memory-weights online: cannot be combined with --datastore-combine released, which "
-         "gives no probabilities");
+    core::bad_usage(
+        "--memory-weights online: cannot be combined with --datastore-combine released, which "
+        "gives no probabilities");
   return plan;
 }
 
@@ -261,8 +258,8 @@ void MemoryPlan::sign(const SayFact& say) const {
 
 void MemoryPlan::expect_probabilities() const {
   if (released())
-    fail(Code::usage,
-         "--datastore-combine released: gives scores, not probabilities; use another value");
+    core::bad_usage(
+        "--datastore-combine released: gives scores, not probabilities; use another value");
 }
 
 void MemoryPlan::notes(const shard::Fingerprints& texts, const char* what,
@@ -278,7 +275,7 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
                        const nn::Model& model, const model::TrainingFacts& facts,
                        std::shared_ptr<const Stores> opened) {
   if (options.stores.any() && !opened)
-    fail(Code::bug, "the stores of {} are not open", options.stores.folders[0]);
+    core::bug("the stores of {} are not open", options.stores.folders[0]);
   PlanContext context{windows, model, facts};
   context.opened = std::move(opened);
   return plan_of(options, context);
@@ -305,15 +302,15 @@ void check_retrieval(const RetrievePlan& retrieve, const MemoryPlan& memory) {
   if (retrieve.mix == 1) return;
   const bool joined = memory.rule.any() && !memory.interpolated();
   if (joined || memory.stores.joined())
-    fail(Code::usage,
-         "--retrieve-mix {}: {} cannot join the softmax of {} passages; give --combine "
-         "interpolate{}",
-         retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
-         joined ? ", or --memory none" : "");
+    core::bad_usage(
+        "--retrieve-mix {}: {} cannot join the softmax of {} passages; give --combine "
+        "interpolate{}",
+        retrieve.mix, joined ? "--memory " + memory.rule.name() : "the stores", retrieve.mix,
+        joined ? ", or --memory none" : "");
   if (memory.gates.any())
-    fail(Code::usage,
-         "--retrieve-mix {}: gates need one model's confidence, not {}; give constant weights",
-         retrieve.mix, retrieve.mix);
+    core::bad_usage(
+        "--retrieve-mix {}: gates need one model's confidence, not {}; give constant weights",
+        retrieve.mix, retrieve.mix);
 }
 
 MemoryOptions settled(MemoryOptions asked, const MemoryPlan& plan) {

@@ -11,7 +11,7 @@ namespace {
 double share_of(std::string_view text, const char* flag) {
   const auto value = number_in(text);
   if (!value || !(*value >= 0 && *value < 1))
-    core::fail(core::Code::usage, "{}: takes 0 to below 1, gate or auto, not {}", flag, text);
+    core::bad_usage("{}: takes 0 to below 1, gate or auto, not {}", flag, text);
   return *value;
 }
 
@@ -21,8 +21,7 @@ double bias_of(const std::string& text, const std::string& name) {
   if (text == kWithout) return -HUGE_VAL;
   const auto value = number_in(text);
   if (!value || !(std::abs(*value) <= kMostBias))
-    core::fail(core::Code::usage, "--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name,
-               text);
+    core::bad_usage("--{}-joint-bias: takes -1M to 1M, without or auto, not {}", name, text);
   return *value;
 }
 
@@ -79,8 +78,8 @@ void JointOptions::fields(core::FieldList& f, const std::string& name, const std
 
 void check_temperature(const std::string& flag, double temperature) {
   if (temperature != 0 && temperature < model::kLeastTemperature)
-    core::fail(core::Code::usage, "--{}: takes {} to 1M, or auto, not {}", flag,
-               model::kLeastTemperature, temperature);
+    core::bad_usage("--{}: takes {} to 1M, or auto, not {}", flag, model::kLeastTemperature,
+                    temperature);
 }
 
 void JointPart::take(const JointOptions& options) {

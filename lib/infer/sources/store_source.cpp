@@ -278,14 +278,13 @@ class StoreKind : public SourceKind {
     const bool any = from.any() || context.opened != nullptr;
     if (any && from.lambda.gated()) {
       if (to.combine != "interpolate")
-        core::fail(
-            core::Code::usage,
+        core::bad_usage(
             "--datastore-lambda gate: has no effect on joint datastores; add --datastore-combine "
             "interpolate");
       plan.gates.sources.push_back(name());
     }
     if (from.threshold > 0 && any && !plan.gates.has(name()))
-      core::fail(core::Code::usage, "--datastore-threshold: requires --datastore-lambda gate");
+      core::bad_usage("--datastore-threshold: requires --datastore-lambda gate");
   }
 
   // Uses a single store as it was calibrated, unless an option or a tuned file says otherwise.

@@ -5,9 +5,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 std::string tokenizer_of(const model::Loaded& loaded) {
   const std::string& written = loaded.facts.tokenizer_fingerprint;
   return written.empty() ? model::tokenizer_fingerprint(loaded.tokenizer) : written;
@@ -17,14 +14,14 @@ std::string tokenizer_of(const model::Loaded& loaded) {
 void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) {
   const std::string theirs = tokenizer_of(with), own = tokenizer_of(loaded);
   if (!own.empty() && !theirs.empty() && own != theirs)
-    fail(Code::bad_data,
-         "--ensemble {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
-         with.folder, theirs, loaded.folder, own);
+    core::bad_data(
+        "--ensemble {}: has tokenizer {}, but {} has {}; give a model with the same tokenizer",
+        with.folder, theirs, loaded.folder, own);
   if ((own.empty() || theirs.empty()) && with.model->vocabulary != loaded.model->vocabulary)
-    fail(Code::bad_data,
-         "--ensemble {}: has a vocabulary of {}, but {} of {}; give a model with the same "
-         "vocabulary",
-         with.folder, with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
+    core::bad_data(
+        "--ensemble {}: has a vocabulary of {}, but {} of {}; give a model with the same "
+        "vocabulary",
+        with.folder, with.model->vocabulary, loaded.folder, loaded.model->vocabulary);
 }
 
 // A protocol may leave out other tokens if windows have another length.
@@ -33,11 +30,11 @@ void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
   const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
-    fail(Code::usage,
-         "--ensemble {}: has windows of {}, but {} of {}, and --protocol {} then scores other "
-         "tokens; give --window {}",
-         with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
-         std::min(theirs.window, own.window));
+    core::bad_usage(
+        "--ensemble {}: has windows of {}, but {} of {}, and --protocol {} then scores other "
+        "tokens; give --window {}",
+        with.loaded.folder, theirs.window, loaded.folder, own.window, own.protocol,
+        std::min(theirs.window, own.window));
 }
 
 // Adapts the options to a model: limits the window to the model's positions, and carries State only
@@ -81,8 +78,8 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
     if (reads_source(with->loaded) != reads_source(loaded))
-      fail(Code::usage, "--ensemble {}: only one of it and {} reads sentence pairs", share.folder,
-           loaded.folder);
+      core::bad_usage("--ensemble {}: only one of it and {} reads sentence pairs", share.folder,
+                      loaded.folder);
     with->loaded.model->eval();
     models.push_back(with->loaded.model.get());
     opened.push_back(std::move(with));

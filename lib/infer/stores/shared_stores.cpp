@@ -3,8 +3,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 // A store of another rank.
@@ -16,11 +14,11 @@ class Elsewhere : public store::Store {
   const store::Manifest& manifest() const override { return manifest_; }
   store::Hits search(std::span<const float> /*queries*/,
                      const store::SearchOptions& /*options*/) const override {
-    fail(Code::bug, "{}: is searched by another rank", name_);
+    core::bug("{}: is searched by another rank", name_);
   }
   void expect_rescorable() const override {}  // its own rank checks
   store::RowContext context(std::int64_t /*row*/, std::int64_t /*most*/) const override {
-    fail(Code::usage, "{}: belongs to another rank, which alone can cite it", name_);
+    core::bad_usage("{}: belongs to another rank, which alone can cite it", name_);
   }
 
  private:
@@ -106,7 +104,7 @@ class SharedStores : public Stores {
       if (first == nullptr) first = &of;
       if (of.options.nprobe != first->options.nprobe ||
           of.options.rescore != first->options.rescore)
-        fail(Code::usage, "--nprobe, --rescore: differ between ranks; use the same values");
+        core::bad_usage("--nprobe, --rescore: differ between ranks; use the same values");
     }
     Tensor padded = torch::zeros({longest, width()});
     std::copy(queries.begin(), queries.end(), padded.data_ptr<float>());
@@ -185,13 +183,13 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
   std::vector<std::unique_ptr<const store::Store>> own;
   core::OrderedJson described = core::OrderedJson::array();
   group->together([&] {
-    if (folders.empty()) fail(Code::usage, "--datastore-ranks: requires --datastore on each rank");
+    if (folders.empty()) core::bad_usage("--datastore-ranks: requires --datastore on each rank");
     own = open_each(folders, loaded.model->head->weights().at(0));
     for (const auto& store : own) {
       if (store->manifest().weighted())
-        fail(Code::usage,
-             "{}: its entries were merged with --prune, which --datastore-ranks does not support",
-             store->name());
+        core::bad_usage(
+            "{}: its entries were merged with --prune, which --datastore-ranks does not support",
+            store->name());
       described.push_back(describe(*store));
     }
   });

@@ -9,9 +9,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Returns the token before the text: the one recorded for the store, or the end-of-document token
 // if documents end with it.
 std::int64_t beginning_of(const store::Datastore& store, const core::Json& windows,
@@ -42,8 +39,8 @@ nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t be
 
 model::Loaded load_model(const StoreSearchOptions& options, torch::Device device) {
   if (options.model.empty())
-    core::fail(core::Code::usage, "-m MODEL is missing; give the model that computed the keys");
-  if (options.store.empty()) core::fail(core::Code::usage, "STORE is missing; see --help");
+    core::bad_usage("-m MODEL is missing; give the model that computed the keys");
+  if (options.store.empty()) core::bad_usage("STORE is missing; see --help");
   auto loaded =
       model::load(options.model, device, nn::dtype(options.compute.precision), options.adapter);
   model::give_tokenizer(loaded, options.tokenizer);
@@ -61,8 +58,8 @@ WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded
   const std::string name = store.name() + "/" + store::kManifestName;
   const auto& sources = store.manifest().sources;
   if (sources.empty() || !sources[0].windows.contains("window"))
-    fail(Code::usage, "{}: was built from sentence pairs; a context without a source has no key",
-         store.name());
+    core::bad_usage("{}: was built from sentence pairs; a context without a source has no key",
+                    store.name());
   const core::Json& windows = sources[0].windows;
   WindowOptions options;
   options.window = core::get<std::int64_t>(windows, "window", name);
@@ -79,10 +76,10 @@ torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
   std::vector<std::int64_t> inputs;
   if (windows.beginning >= 0) inputs.push_back(windows.beginning);
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
-  if (inputs.empty()) fail(Code::usage, "a context needs at least one token");
+  if (inputs.empty()) core::bad_usage("a context needs at least one token");
   for (const std::int64_t token : inputs)
     if (token >= model.vocabulary)
-      fail(Code::bad_data, "token {} is outside the vocabulary of {}", token, model.vocabulary);
+      core::bad_data("token {} is outside the vocabulary of {}", token, model.vocabulary);
   model.eval();
   auto& architecture = *model.architecture;
   const std::int64_t size = std::ssize(inputs);

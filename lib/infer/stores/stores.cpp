@@ -6,8 +6,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
 using torch::Tensor;
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
@@ -113,25 +111,25 @@ Tensor both_weights(const Neighbours& a, const Neighbours& b) {
 void expect_label(const store::Store& store, std::int64_t row, std::int64_t label,
                   std::int64_t vocabulary) {
   if (label < 0 || label >= vocabulary)
-    fail(Code::bad_data, "{}: damaged: row {} has the label {} of {}", store.name(), row, label,
-         vocabulary);
+    core::bad_data("{}: damaged: row {} has the label {} of {}", store.name(), row, label,
+                   vocabulary);
 }
 
 void expect_together(const store::Store& a, const store::Store& b) {
   if (a.metric() != b.metric())
-    fail(Code::usage,
-         "{} has metric {}, {} has {}; stores that are searched together need the same metric",
-         a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
+    core::bad_usage(
+        "{} has metric {}, {} has {}; stores that are searched together need the same metric",
+        a.name(), name_of(a.metric()), b.name(), name_of(b.metric()));
   if (a.metric() == store::Metric::l2 && a.width() != b.width())
-    fail(Code::usage,
-         "{} has keys of width {}, {} of {}; with metric l2, all stores need the same width",
-         a.name(), a.width(), b.name(), b.width());
+    core::bad_usage(
+        "{} has keys of width {}, {} of {}; with metric l2, all stores need the same width",
+        a.name(), a.width(), b.name(), b.width());
   for (const auto& one : a.manifest().sources)
     for (const auto& other : b.manifest().sources)
       if (store::overlap(one, other))
-        fail(Code::usage,
-             "{} and {} contain the same text {}, which would count twice; leave one out", a.name(),
-             b.name(), one.data);
+        core::bad_usage(
+            "{} and {} contain the same text {}, which would count twice; leave one out", a.name(),
+            b.name(), one.data);
 }
 
 }  // namespace
@@ -156,8 +154,8 @@ Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const st
     const store::Store& store = *stores_[i];
     store.expect_model(model, tokenizer, name);
     if (store.query_width() != width)
-      fail(Code::bad_data, "{}: has keys of width {}, but the keys of {} have {}", store.name(),
-           store.query_width(), name, width);
+      core::bad_data("{}: has keys of width {}, but the keys of {} have {}", store.name(),
+                     store.query_width(), name, width);
     for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
   }
 }

@@ -15,11 +15,11 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
       set(*model->architecture);
       taken = true;
     } catch (const Error& error) {
-      if (error.code() != Code::usage) core::fail(Code::usage, "{}", error.what());
+      if (error.code() != Code::usage) core::bad_usage("{}", error.what());
       if (refused.empty()) refused = error.what();
     }
   }
-  if (!taken) core::fail(Code::usage, "{}", refused);
+  if (!taken) core::bad_usage("{}", refused);
 }
 
 }  // namespace
@@ -46,7 +46,7 @@ void LayerReachOptions::fields(core::FieldList& f) {
 
 void LayerReachOptions::apply(const std::vector<nn::Model*>& models) const {
   if (context_slots == 0 && evict != "oldest")
-    core::fail(Code::usage, "--evict {}: requires --context-slots", evict);
+    core::bad_usage("--evict {}: requires --context-slots", evict);
   if (context_slots > 0)
     set_where_it_is(models, [&](auto& of) { of.bound_slots({context_slots, evict == "lru"}); });
   const nn::LayerReach memory{layer_memory, -1, ""}, clamp{"", clamp_length, ""},

@@ -33,29 +33,26 @@ Side target_of(const shard::Documents& documents, std::int64_t pair) {
 void check_pairs(const shard::Dataset& data) {
   shard::expect_kind(data.header(), {shard::Kind::pairs}, data.name());
   const auto& documents = data.documents();
-  if (documents.size() < 2)
-    core::fail(core::Code::bad_data, "{}: has no sentence pair", data.name());
+  if (documents.size() < 2) core::bad_data("{}: has no sentence pair", data.name());
   for (std::size_t i = 0; i < documents.size(); ++i)
     if (document_of(documents, i).length == 0)
-      core::fail(core::Code::bad_data,
-                 "{}: pair {} has an empty {}; tokenize with an end-of-document token", data.name(),
-                 i / 2, i % 2 == 0 ? "source" : "target");
+      core::bad_data("{}: pair {} has an empty {}; tokenize with an end-of-document token",
+                     data.name(), i / 2, i % 2 == 0 ? "source" : "target");
   if (data.header().tokenizer.empty()) return;  // read_pairs checks that all pairs end alike
   const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
   const auto mark = text::end_of_document_of(data, *tokenizer);
   if (!mark || read(data, document_of(documents, 0)).back() != *mark)
-    core::fail(core::Code::bad_data,
-               "{}: its sentences do not end with an end-of-document token; "
-               "use a tokenizer that has one",
-               data.name());
+    core::bad_data(
+        "{}: its sentences do not end with an end-of-document token; "
+        "use a tokenizer that has one",
+        data.name());
 }
 
 void check_pairs(const shard::Dataset& data, const nn::Model& model) {
   check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
-    core::fail(core::Code::bad_data,
-               "{}: contains sentence pairs, but a model of architecture {} reads tokens",
-               data.name(), model.options.arch);
+    core::bad_data("{}: contains sentence pairs, but a model of architecture {} reads tokens",
+                   data.name(), model.options.arch);
 }
 
 WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
@@ -86,8 +83,7 @@ nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>
     const Side side = target_of(documents, pair);
     const auto source = read(data, source_of(documents, pair)), target = read(data, side);
     if (source.back() != target.back())
-      core::fail(core::Code::bad_data, "{}: pair {} does not end with the end-of-document token",
-                 data.name(), pair);
+      core::bad_data("{}: pair {} does not end with the end-of-document token", data.name(), pair);
     auto* const inputs = batch.inputs[row].data_ptr<std::int64_t>();
     inputs[0] = target.back();
     std::copy(target.begin(), target.end() - 1, inputs + 1);

@@ -6,9 +6,6 @@
 namespace infer {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::int64_t kMostByDefault = 256;
 
 }  // namespace
@@ -46,18 +43,18 @@ void RetrieveOptions::settle(WindowOptions& windows) const {
   if (!any()) return;
   for (const char* const protocol : {"lm-eval", "llama.cpp"})
     if (windows.protocol == protocol)
-      fail(Code::usage, "--protocol {}: cannot be combined with --retrieve; use hf or fairseq",
-           protocol);
+      core::bad_usage("--protocol {}: cannot be combined with --retrieve; use hf or fairseq",
+                      protocol);
   if (windows.stride != 0 && windows.stride != every)
-    fail(Code::usage,
-         "--stride {}: with --retrieve, the stride is --retrieve-every, {}; leave it out",
-         windows.stride, every);
+    core::bad_usage(
+        "--stride {}: with --retrieve, the stride is --retrieve-every, {}; leave it out",
+        windows.stride, every);
   if (windows.carry == "on")
-    fail(Code::usage,
-         "--carry on: cannot be combined with --retrieve, since each window has another passage");
+    core::bad_usage(
+        "--carry on: cannot be combined with --retrieve, since each window has another passage");
   if (windows.bos_at == "window")
-    fail(Code::usage,
-         "--bos-at window: cannot be combined with --retrieve, since windows begin with passages");
+    core::bad_usage(
+        "--bos-at window: cannot be combined with --retrieve, since windows begin with passages");
   windows.stride = every;
   windows.carry = "off";
 }
@@ -85,9 +82,9 @@ RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
   if (plan.tokens == 0)
     plan.tokens = std::min({kMostByDefault, std::max<std::int64_t>(1, window / 2), room});
   if (plan.tokens < 1 || plan.tokens > room)
-    fail(Code::usage,
-         "--retrieve-tokens {}: does not fit into a window of {} tokens of which {} are scored",
-         std::max<std::int64_t>(1, plan.tokens), window, options.every);
+    core::bad_usage(
+        "--retrieve-tokens {}: does not fit into a window of {} tokens of which {} are scored",
+        std::max<std::int64_t>(1, plan.tokens), window, options.every);
   plan.index = std::move(index);
   return plan;
 }

@@ -40,7 +40,7 @@ text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat,
   const bool turns = chat && retrieve.any();
   const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {
     for (const char* const name : names)
-      if (given.contains(name)) core::fail(core::Code::usage, "--{}: {}", name, why);
+      if (given.contains(name)) core::bad_usage("--{}: {}", name, why);
   };
   if (!turns) {
     refuse({"retrieve-k", "retrieve-least", "retrieve-template"}, "requires --chat and --retrieve");

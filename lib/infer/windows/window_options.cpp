@@ -35,8 +35,7 @@ const Protocol* find_protocol(const std::string& name) {
   const auto& all = protocols();
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.name == name; });
-  if (found == all.end())
-    core::fail(core::Code::usage, "--protocol {}: unknown protocol; see --help", name);
+  if (found == all.end()) core::bad_usage("--protocol {}: unknown protocol; see --help", name);
   return &*found;
 }
 
@@ -84,8 +83,7 @@ void WindowOptions::settle(const std::set<std::string>& given) {
 
 void refuse_windows_of_pairs(const std::set<std::string>& given) {
   for (const char* flag : {"window", "stride", "reset", "carry", "bos", "bos-at", "protocol"})
-    if (given.count(flag) > 0)
-      core::fail(core::Code::usage, "--{}: not supported for sentence pairs", flag);
+    if (given.count(flag) > 0) core::bad_usage("--{}: not supported for sentence pairs", flag);
 }
 
 }  // namespace infer

@@ -20,7 +20,7 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
                     : chosen_beginning(options.begin, tokenizer.get(), data.name());
   if (options.bos_at == "window") plan.window_token = chosen.value_or(plan.beginning);
   if (options.bos_at == "window" && plan.window_token < 0 && protocol == nullptr)
-    core::fail(core::Code::usage, "--bos-at window: {} has no BOS token; give --bos", data.name());
+    core::bad_usage("--bos-at window: {} has no BOS token; give --bos", data.name());
   if (chosen && options.begin == "auto" && data.size() > 0) {
     std::uint32_t first = 0;
     data.read(0, std::span(&first, 1));
@@ -33,16 +33,16 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
 
 void take(const Protocol& protocol, WindowPlan& plan) {
   if (plan.carried)
-    core::fail(core::Code::usage,
-               "--protocol {}: cannot be combined with --carry on, since it encodes each window "
-               "separately",
-               protocol.name);
+    core::bad_usage(
+        "--protocol {}: cannot be combined with --carry on, since it encodes each window "
+        "separately",
+        protocol.name);
   plan.protocol = protocol.name;
   plan.layout = protocol.layout;
   if (plan.inputs() <= plan.unscored())
-    core::fail(core::Code::usage,
-               "--window {}: with --protocol {}, no token of it is scored; give a larger window",
-               plan.window, protocol.name);
+    core::bad_usage(
+        "--window {}: with --protocol {}, no token of it is scored; give a larger window",
+        plan.window, protocol.name);
 }
 
 }  // namespace
@@ -68,14 +68,13 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
                      ? protocol == nullptr && architecture.carry() == nn::Carry::constant
                      : options.carry == "on";
   if (plan.carried && architecture.carry() == nn::Carry::reencode)
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--carry on: this model has absolute positions, so its state cannot be carried beyond a "
         "window; use --carry off and a smaller --stride");
   if (plan.carried && options.bos_at == "window")
-    core::fail(core::Code::usage,
-               "--bos-at window: cannot be combined with a carried state; leave it out, or give "
-               "--carry off");
+    core::bad_usage(
+        "--bos-at window: cannot be combined with a carried state; leave it out, or give "
+        "--carry off");
   if (plan.stride == 0 && protocol != nullptr)
     plan.stride = std::min(protocol->stride, plan.window);
   if (plan.stride == 0) {
@@ -84,10 +83,9 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
     plan.stride = forgets ? std::max<std::int64_t>(1, plan.window / 2) : plan.window;
   }
   if (context && plan.window > *context && architecture.carry() != nn::Carry::constant)
-    core::fail(core::Code::usage, "--window {}: the model has only {} positions", plan.window,
-               *context);
+    core::bad_usage("--window {}: the model has only {} positions", plan.window, *context);
   if (plan.stride > plan.window)
-    core::fail(core::Code::usage, "--stride {}: takes 1 to --window, {}", plan.stride, plan.window);
+    core::bad_usage("--stride {}: takes 1 to --window, {}", plan.stride, plan.window);
   if (protocol != nullptr) take(*protocol, plan);
   return plan;
 }
@@ -138,14 +136,12 @@ core::Json to_json(const WindowPlan& plan) {
 }
 
 text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what) {
-  using core::Code;
   if (loaded.tokenizer.empty())
-    core::fail(Code::bad_data, "{}: has no tokenizer to {} with; give --tokenizer", loaded.folder,
-               what);
+    core::bad_data("{}: has no tokenizer to {} with; give --tokenizer", loaded.folder, what);
   auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer->size()) > loaded.model->vocabulary)
-    core::fail(Code::bad_data, "{}: the tokenizer has {} tokens, but the model has {}",
-               loaded.folder, tokenizer->size(), loaded.model->vocabulary);
+    core::bad_data("{}: the tokenizer has {} tokens, but the model has {}", loaded.folder,
+                   tokenizer->size(), loaded.model->vocabulary);
   return tokenizer;
 }
 
@@ -157,13 +153,11 @@ std::optional<std::int64_t> chosen_beginning(const std::string& begin,
     if (tokenizer == nullptr || tokenizer->text_template().begin.size() != 1) return std::nullopt;
     return tokenizer->text_template().begin[0];
   }
-  if (tokenizer == nullptr)
-    core::fail(core::Code::usage, "--bos {}: {} has no tokenizer", begin, name);
+  if (tokenizer == nullptr) core::bad_usage("--bos {}: {} has no tokenizer", begin, name);
   const auto id = tokenizer->id_of(begin);
   if (!id)
-    core::fail(core::Code::usage,
-               "--bos {}: not a token of the tokenizer of {}; give auto, none or a token", begin,
-               name);
+    core::bad_usage("--bos {}: not a token of the tokenizer of {}; give auto, none or a token",
+                    begin, name);
   return *id;
 }
 
@@ -179,8 +173,7 @@ std::optional<std::int64_t> open_beginning(const Protocol* protocol,
   if (!chosen && tokenizer != nullptr && tokenizer->counts_newlines())
     chosen = tokenizer->id_of("<eos>");
   if (!chosen)
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--protocol {}: the tokenizer of {} has no end-of-document token to use as BOS; give "
         "--bos",
         protocol->name, name);

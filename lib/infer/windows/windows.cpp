@@ -11,10 +11,10 @@ void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Datase
                    std::int64_t vocabulary) {
   const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
   if (largest >= static_cast<std::uint64_t>(vocabulary))
-    core::fail(core::Code::bad_data,
-               "{}: token {} is outside the model's vocabulary of {}; "
-               "use the tokenizer that the model was trained with",
-               data.name(), largest, vocabulary);
+    core::bad_data(
+        "{}: token {} is outside the model's vocabulary of {}; "
+        "use the tokenizer that the model was trained with",
+        data.name(), largest, vocabulary);
 }
 
 // Returns the documents before the spans' own: (rows, S), where -1 is padding.

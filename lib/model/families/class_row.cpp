@@ -228,7 +228,7 @@ bool ClassRow::has(std::string_view key) const {
 const ClassRow& class_row(std::string_view type) {
   for (const auto& row : rows())
     if (row.type == type) return row;
-  core::fail(core::Code::bug, "no class of transformers is described for {}", type);
+  core::bug("no class of transformers is described for {}", type);
 }
 
 std::vector<std::string> ignored_keys(const ClassRow& row, const core::Json& config) {

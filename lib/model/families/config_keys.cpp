@@ -3,9 +3,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 struct ActivationName {
   const char *ours, *theirs;
 };
@@ -20,7 +17,7 @@ const core::Json& nothing() {
 }
 
 [[noreturn]] void wrong_type(const std::string& origin, const char* key) {
-  fail(Code::bad_config, "{}: \"{}\" has the wrong type", origin, key);
+  core::bad_config("{}: \"{}\" has the wrong type", origin, key);
 }
 
 template <class T>
@@ -33,7 +30,7 @@ T value_or(const core::Json& object, const char* key, T otherwise, const std::st
   try {
     return core::get<T>(object, key, origin);
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}", error.what());
+    core::bad_config("{}", error.what());
   }
 }
 
@@ -122,7 +119,7 @@ ConfigKeys ConfigKeys::object(const char* key) const {
 }
 
 std::int64_t ConfigKeys::required(const char* key) const {
-  if (!has(key)) fail(Code::bad_config, "{}: has no \"{}\"", origin_, key);
+  if (!has(key)) core::bad_config("{}: has no \"{}\"", origin_, key);
   return whole(key, 0);
 }
 
@@ -138,13 +135,13 @@ void ConfigKeys::expect(const char* key, bool otherwise, bool expected) const {
 }
 
 void ConfigKeys::unsupported(const char* key, const std::string& value) const {
-  fail(Code::bad_config, "{}: \"{}\": {} is not supported", origin_, key, value);
+  core::bad_config("{}: \"{}\": {} is not supported", origin_, key, value);
 }
 
 std::string their_activation(const std::string& ours) {
   for (const auto& name : kActivations)
     if (ours == name.ours) return name.theirs;
-  fail(Code::bug, "transformers has no name for the activation {}", ours);
+  core::bug("transformers has no name for the activation {}", ours);
 }
 
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,

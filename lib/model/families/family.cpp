@@ -7,9 +7,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::int64_t kPaddingRows = 2;
 
 const std::vector<const Family*>& families() {
@@ -142,8 +139,8 @@ std::vector<std::string> family_names() {
 const Family& family_named(const std::string& type, const std::string& origin) {
   for (const Family* family : families())
     if (family->type == type) return *family;
-  fail(Code::bad_config, "{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
-       fmt::join(family_names(), ", "));
+  core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
+                   fmt::join(family_names(), ", "));
 }
 
 std::string unlike(const Family& family, const nn::ModelOptions& options) {
@@ -215,7 +212,7 @@ void expect_bounded(const nn::ModelOptions& options, const std::string& origin) 
   try {
     core::expect_within_bounds(core::list_fields(copy));
   } catch (const core::Error& error) {
-    fail(Code::bad_config, "{}: {}", origin, error.what());
+    core::bad_config("{}: {}", origin, error.what());
   }
 }
 
@@ -321,7 +318,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
       }
     return pieces;
   }
-  fail(Code::bug, "{} cannot be expressed in a file of {}", weight, family->type);
+  core::bug("{} cannot be expressed in a file of {}", weight, family->type);
 }
 
 std::string stacked_name(const Family& family) {

@@ -9,9 +9,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint64_t kLeastPair = 8 + 1 + 4 + 1, kLeastTensor = 8 + 1 + 4 + 8 + 4 + 8;
 constexpr std::uint64_t kMostName = 65535, kMostDimensions = 4;
@@ -94,8 +91,8 @@ class GgufFile::Cursor {
 
   std::span<const std::byte> take(std::uint64_t n) {
     if (n > left())
-      fail(Code::bad_data, "{}: cut short, or damaged: {} bytes expected at byte {} of {}", name_,
-           n, at_, bytes_.size());
+      core::bad_data("{}: cut short, or damaged: {} bytes expected at byte {} of {}", name_, n, at_,
+                     bytes_.size());
     const auto taken = bytes_.subspan(at_, n);
     at_ += n;
     return taken;
@@ -111,24 +108,22 @@ class GgufFile::Cursor {
   std::string name(const char* what) {
     const auto found = text();
     if (found.empty() || found.size() > kMostName)
-      fail(Code::bad_data, "{}: damaged: {} of {} bytes at byte {}", name_, what, found.size(),
-           at_);
+      core::bad_data("{}: damaged: {} of {} bytes at byte {}", name_, what, found.size(), at_);
     return std::string(found);
   }
   // Skips n elements of a type.
   void skip(std::uint32_t type, std::uint64_t n, int depth, const std::string& key) {
     if (type >= kTypesEnd)
-      fail(Code::bad_data, "{}: {}: damaged: no type {} of metadata", name_, core::printable(key),
-           type);
+      core::bad_data("{}: {}: damaged: no type {} of metadata", name_, core::printable(key), type);
     if (kBytes[type] > 0) {
       if (n > left() / kBytes[type])
-        fail(Code::bad_data, "{}: {}: damaged: {} elements in {} bytes", name_,
-             core::printable(key), n, left());
+        core::bad_data("{}: {}: damaged: {} elements in {} bytes", name_, core::printable(key), n,
+                       left());
       take(n * kBytes[type]);
       return;
     }
     if (depth == kMostDepth)
-      fail(Code::bad_data, "{}: {}: arrays nested too deeply", name_, core::printable(key));
+      core::bad_data("{}: {}: arrays nested too deeply", name_, core::printable(key));
     for (std::uint64_t i = 0; i < n; ++i) {
       if (type == kText) {
         text();
@@ -169,36 +164,36 @@ void GgufFile::parse() {
   Cursor cursor(bytes_, name_);
   const auto magic = cursor.take(std::min<std::uint64_t>(kMagic.size(), cursor.left()));
   if (std::string_view(reinterpret_cast<const char*>(magic.data()), magic.size()) != kMagic)
-    fail(Code::bad_data, "{}: not a GGUF file: it does not begin with GGUF", name_);
+    core::bad_data("{}: not a GGUF file: it does not begin with GGUF", name_);
   const auto version = cursor.number<std::uint32_t>();
   if (version != 2 && version != 3) {
     const bool big = (version & 0xFFFF) == 0 && version != 0;
-    fail(Code::bad_data, "{}: GGUF of {} is not supported; convert it to version 3, little endian",
-         name_, big ? "big endian" : fmt::format("version {}", version));
+    core::bad_data("{}: GGUF of {} is not supported; convert it to version 3, little endian", name_,
+                   big ? "big endian" : fmt::format("version {}", version));
   }
   const auto tensors = cursor.number<std::uint64_t>(), pairs = cursor.number<std::uint64_t>();
   if (pairs > cursor.left() / kLeastPair || tensors > cursor.left() / kLeastTensor)
-    fail(Code::bad_data, "{}: damaged: {} tensors and {} metadata in {} bytes", name_, tensors,
-         pairs, bytes_.size());
+    core::bad_data("{}: damaged: {} tensors and {} metadata in {} bytes", name_, tensors, pairs,
+                   bytes_.size());
   for (std::uint64_t i = 0; i < pairs; ++i) {
     const auto key = cursor.name("a key");
     if (!values_.emplace(key, parse_value(cursor, key)).second)
-      fail(Code::bad_data, "{}: damaged: {} occurs twice", name_, core::printable(key));
+      core::bad_data("{}: damaged: {} occurs twice", name_, core::printable(key));
   }
   for (std::uint64_t i = 0; i < tensors; ++i) parse_tensor(cursor);
   const auto alignment = whole(kAlignment).value_or(32);
   if (alignment < 1 || alignment > 1 << 20 || !std::has_single_bit<std::uint64_t>(alignment))
-    fail(Code::bad_data, "{}: {} is {}, not a power of 2", name_, kAlignment, alignment);
+    core::bad_data("{}: {} is {}, not a power of 2", name_, kAlignment, alignment);
   const auto step = static_cast<std::uint64_t>(alignment);
   const std::uint64_t start = (cursor.at() + step - 1) / step * step;
   for (auto& [name, tensor] : tensors_) {
     if (tensor.begin % step != 0)
-      fail(Code::bad_data, "{}: damaged: tensor {} is at {}, not a multiple of {}", name_,
-           core::printable(name), tensor.begin, step);
+      core::bad_data("{}: damaged: tensor {} is at {}, not a multiple of {}", name_,
+                     core::printable(name), tensor.begin, step);
     if (start > bytes_.size() || tensor.begin > bytes_.size() - start ||
         tensor.bytes > bytes_.size() - start - tensor.begin)
-      fail(Code::bad_data, "{}: cut short: tensor {} ends beyond the file's {} bytes", name_,
-           core::printable(name), bytes_.size());
+      core::bad_data("{}: cut short: tensor {} ends beyond the file's {} bytes", name_,
+                     core::printable(name), bytes_.size());
     tensor.begin += start;
   }
   expect_apart();
@@ -224,28 +219,28 @@ void GgufFile::parse_tensor(Cursor& cursor) {
   GgufTensor tensor{};
   const auto dimensions = cursor.number<std::uint32_t>();
   if (dimensions < 1 || dimensions > kMostDimensions)
-    fail(Code::bad_data, "{}: damaged: tensor {} has {} dimensions", name_, said, dimensions);
+    core::bad_data("{}: damaged: tensor {} has {} dimensions", name_, said, dimensions);
   std::uint64_t elements = 1;
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const auto n = cursor.number<std::uint64_t>();
     if (n == 0 || n > kMostElements / elements)
-      fail(Code::bad_data, "{}: damaged: tensor {} has a dimension of {}", name_, said, n);
+      core::bad_data("{}: damaged: tensor {} has a dimension of {}", name_, said, n);
     elements *= n;
     tensor.shape.insert(tensor.shape.begin(), static_cast<std::int64_t>(n));
   }
   const auto id = cursor.number<std::uint32_t>();
   tensor.type = gguf_type(id);
   if (tensor.type == nullptr)
-    fail(Code::bad_data, "{}: tensor {} is of {}, which is not supported; supported: {}", name_,
-         said, gguf_type_name(id), gguf_type_names());
+    core::bad_data("{}: tensor {} is of {}, which is not supported; supported: {}", name_, said,
+                   gguf_type_name(id), gguf_type_names());
   const auto inner = static_cast<std::uint64_t>(tensor.shape.back());
   if (inner % tensor.type->elements != 0)
-    fail(Code::bad_data, "{}: damaged: tensor {} has rows of {}, but {} has blocks of {}", name_,
-         said, inner, tensor.type->name, tensor.type->elements);
+    core::bad_data("{}: damaged: tensor {} has rows of {}, but {} has blocks of {}", name_, said,
+                   inner, tensor.type->name, tensor.type->elements);
   tensor.bytes = elements / tensor.type->elements * tensor.type->bytes;
   tensor.begin = cursor.number<std::uint64_t>();
   if (!tensors_.emplace(name, std::move(tensor)).second)
-    fail(Code::bad_data, "{}: damaged: tensor {} occurs twice", name_, said);
+    core::bad_data("{}: damaged: tensor {} occurs twice", name_, said);
 }
 
 void GgufFile::expect_apart() const {
@@ -257,8 +252,8 @@ void GgufFile::expect_apart() const {
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto& before = *order[i - 1].second;
     if (order[i].second->begin < before.begin + before.bytes)
-      fail(Code::bad_data, "{}: damaged: tensors {} and {} overlap", name_,
-           core::printable(*order[i - 1].first), core::printable(*order[i].first));
+      core::bad_data("{}: damaged: tensors {} and {} overlap", name_,
+                     core::printable(*order[i - 1].first), core::printable(*order[i].first));
   }
 }
 
@@ -285,7 +280,7 @@ std::optional<double> GgufFile::number(const std::string& key) const {
   if (value == nullptr) return std::nullopt;
   const auto found = value->array ? std::nullopt : number_at(value->type, value->bytes, 0);
   if (!found || value->type == kBool || !std::isfinite(*found))
-    fail(Code::bad_data, "{}: {} is not a number", name_, key);
+    core::bad_data("{}: {} is not a number", name_, key);
   return found;
 }
 
@@ -299,26 +294,25 @@ std::optional<std::int64_t> GgufFile::whole(const std::string& key) const {
         std::abs(*found) > static_cast<double>(kMostElements))
       break;
     if (first && *found != *first)
-      fail(Code::bad_config, "{}: {} differs between layers, which is not supported", name_, key);
+      core::bad_config("{}: {} differs between layers, which is not supported", name_, key);
     first = found;
     if (i + 1 == value->count) return static_cast<std::int64_t>(*first);
   }
-  fail(Code::bad_data, "{}: {} is not a whole number", name_, key);
+  core::bad_data("{}: {} is not a whole number", name_, key);
 }
 
 std::optional<bool> GgufFile::truth(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return std::nullopt;
   if (value->array || value->type != kBool)
-    fail(Code::bad_data, "{}: {} is not true or false", name_, key);
+    core::bad_data("{}: {} is not true or false", name_, key);
   return value->bytes[0] != std::byte{0};
 }
 
 std::optional<std::string_view> GgufFile::text(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return std::nullopt;
-  if (value->array || value->type != kText)
-    fail(Code::bad_data, "{}: {} is not a text", name_, key);
+  if (value->array || value->type != kText) core::bad_data("{}: {} is not a text", name_, key);
   return Cursor(value->bytes, name_).text();
 }
 
@@ -326,7 +320,7 @@ std::vector<std::string_view> GgufFile::texts(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return {};
   if (!value->array || (value->type != kText && value->count > 0))
-    fail(Code::bad_data, "{}: {} is not a list of texts", name_, key);
+    core::bad_data("{}: {} is not a list of texts", name_, key);
   std::vector<std::string_view> texts;
   texts.reserve(value->count);
   Cursor cursor(value->bytes, name_);
@@ -338,7 +332,7 @@ std::vector<double> GgufFile::numbers(const std::string& key) const {
   const Value* const value = find(key);
   if (value == nullptr) return {};
   if (!value->array || value->type == kText || value->type == kArray)
-    fail(Code::bad_data, "{}: {} is not a list of numbers", name_, key);
+    core::bad_data("{}: {} is not a list of numbers", name_, key);
   std::vector<double> numbers;
   numbers.reserve(value->count);
   for (std::uint64_t i = 0; i < value->count; ++i)

@@ -103,7 +103,7 @@ void write_gguf(core::ByteSink& sink, const GgufMetadata& metadata,
   const auto padded = [](std::uint64_t n) { return (n + kStep - 1) / kStep * kStep; };
   for (const auto& tensor : tensors) {
     if (static_cast<std::size_t>(tensor.shape.back()) % tensor.type->elements != 0)
-      core::fail(core::Code::bug, "tensor {}: rows are not whole blocks", tensor.name);
+      core::bug("tensor {}: rows are not whole blocks", tensor.name);
     header.text(tensor.name);
     header.raw(static_cast<std::uint32_t>(tensor.shape.size()));
     for (auto n = tensor.shape.rbegin(); n != tensor.shape.rend(); ++n)

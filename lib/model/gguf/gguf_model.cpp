@@ -10,9 +10,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Keys that do not change a model's log-probabilities, whatever their values.
 constexpr std::array kHarmless = {
     "vocab_size",   "tensor_data_layout",     "expert_used_count",
@@ -66,7 +63,7 @@ class Keys {
       const auto end = name.substr(prefix.size());
       if (known_.count(end) == 0 &&
           std::find(kHarmless.begin(), kHarmless.end(), end) == kHarmless.end())
-        fail(Code::bad_config, "{}: {} is not supported", file_.name(), core::printable(name));
+        core::bad_config("{}: {} is not supported", file_.name(), core::printable(name));
     }
   }
   bool has(const char* end) const { return file_.has(key(end)); }
@@ -80,22 +77,22 @@ class Keys {
   std::int64_t required(const char* end) const {
     const auto found = file_.whole(key(end));
     if (!found || *found < 1)
-      fail(Code::bad_data, "{}: {} {}", file_.name(), key(end),
-           found ? fmt::format("is {}", *found) : "is missing");
+      core::bad_data("{}: {} {}", file_.name(), key(end),
+                     found ? fmt::format("is {}", *found) : "is missing");
     return *found;
   }
   [[noreturn]] void unsupported(const char* end, const std::string& value) const {
-    fail(Code::bad_config, "{}: {}: {} is not supported", file_.name(), key(end), value);
+    core::bad_config("{}: {}: {} is not supported", file_.name(), key(end), value);
   }
 
  private:
   static const GgufArchitecture& architecture_of(const GgufFile& file) {
     const auto found = file.text("general.architecture");
-    if (!found) fail(Code::bad_data, "{}: general.architecture is missing", file.name());
+    if (!found) core::bad_data("{}: general.architecture is missing", file.name());
     for (const auto& known : kGgufArchitectures)
       if (known.name == *found) return known;
-    fail(Code::bad_config, "{}: general.architecture \"{}\" is not supported; supported: {}",
-         file.name(), core::printable(*found), fmt::join(gguf_architectures(), ", "));
+    core::bad_config("{}: general.architecture \"{}\" is not supported; supported: {}", file.name(),
+                     core::printable(*found), fmt::join(gguf_architectures(), ", "));
   }
 
   const GgufFile& file_;
@@ -120,9 +117,8 @@ std::int64_t head_width(const Keys& keys) {
 
 void expect_switches_off(const GgufFile& file, const Keys& keys) {
   if (file.whole("split.count").value_or(1) > 1)
-    fail(Code::bad_config,
-         "{}: is one of several files of a model; merge them: llama-gguf-split --merge",
-         file.name());
+    core::bad_config("{}: is one of several files of a model; merge them: llama-gguf-split --merge",
+                     file.name());
   for (const auto& [key, off, unset] : kSwitches)
     if (const auto value = keys.number(key, off); value != off && value != unset)
       keys.unsupported(key, fmt::format("{}", value));
@@ -136,7 +132,7 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
         keys.unsupported(key, fmt::format("{}", value));
   for (const char* name : {"rope_factors_long.weight", "rope_factors_short.weight"})
     if (tensor_of(file, name) != nullptr)
-      fail(Code::bad_config, "{}: {}: LongRoPE is not supported", file.name(), name);
+      core::bad_config("{}: {}: LongRoPE is not supported", file.name(), name);
 }
 
 // Computes Llama 3's rope scaling from llama.cpp's divisors of the angles.
@@ -145,8 +141,7 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
   constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // values of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
-    fail(Code::bad_data, "{}: tensor {} does not have {} numbers", file.name(), kGgufRopeFactors,
-         count);
+    core::bad_data("{}: tensor {} does not have {} numbers", file.name(), kGgufRopeFactors, count);
   std::vector<float> found(static_cast<std::size_t>(count));
   gguf_unpack(*tensor.type, file.bytes_of(tensor), found.data());
   const double factor = found.back();
@@ -161,8 +156,8 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
       expected = 1 / ((1 - smooth) / factor + smooth);
     }
     if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
-      fail(Code::bad_config, "{}: {}: only the rope factors of Llama 3 are supported", file.name(),
-           kGgufRopeFactors);
+      core::bad_config("{}: {}: only the rope factors of Llama 3 are supported", file.name(),
+                       kGgufRopeFactors);
   }
   return {{"rope_type", "llama3"},
           {"factor", factor},
@@ -231,8 +226,7 @@ core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t l
   const auto every = keys.whole(kPattern, 6);
   if (every < 1) keys.unsupported(kPattern, std::to_string(every));
   if (layers > std::ssize(file.tensors()))
-    fail(Code::bad_data, "{}: has {} tensors for {} layers", file.name(), file.tensors().size(),
-         layers);
+    core::bad_data("{}: has {} tensors for {} layers", file.name(), file.tensors().size(), layers);
   for (std::int64_t i = 0; i < layers; ++i) put(i % every != every - 1);
   return types;
 }
@@ -288,13 +282,12 @@ void expect_tokens(const GgufFile& file, std::int64_t rows) {
     if (!key.ends_with("_token_id")) continue;
     const auto id = *file.whole(key);
     if (id != -1 && id != kNoToken && (id < 0 || id >= rows))
-      fail(Code::bad_data, "{}: {} is {}, but the model has {} tokens", file.name(),
-           core::printable(key), id, rows);
+      core::bad_data("{}: {} is {}, but the model has {} tokens", file.name(), core::printable(key),
+                     id, rows);
   }
   for (const auto type : file.numbers(kTypes))
     if (!(type >= 0 && type <= kLastType && type == std::floor(type)))
-      fail(Code::bad_data, "{}: {} has the type {}, which does not exist", file.name(), kTypes,
-           type);
+      core::bad_data("{}: {} has the type {}, which does not exist", file.name(), kTypes, type);
 }
 
 std::vector<std::int64_t> ends_of(const GgufFile& file) {
@@ -369,7 +362,7 @@ core::Json gguf_config(const GgufFile& file) {
   config["model_type"] = keys.architecture().model_type;
   const auto* const embedding = tensor_of(file, "token_embd.weight");
   if (embedding == nullptr || embedding->shape.size() != 2)
-    fail(Code::bad_data, "{}: has no matrix token_embd.weight", file.name());
+    core::bad_data("{}: has no matrix token_embd.weight", file.name());
   config["vocab_size"] = embedding->shape[0];
   config["hidden_size"] = keys.required("embedding_length");
   config["num_hidden_layers"] = keys.required("block_count");
@@ -410,14 +403,14 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
     if (architecture.pairs && turned) {
       const bool by_rows = tensor.shape.size() == 2 || tensor.type->elements == 1;
       if (!by_rows || width % 2 != 0 || tensor.shape[0] % width != 0)
-        fail(Code::bad_data, "{}: tensor {} has {} rows, not a multiple of the head width {}",
-             file.name(), core::printable(name), tensor.shape[0], width);
+        core::bad_data("{}: tensor {} has {} rows, not a multiple of the head width {}",
+                       file.name(), core::printable(name), tensor.shape[0], width);
       weight.rotated_heads = tensor.shape[0] / width;
     }
     weight.one_more = architecture.one_more && renamed.ends_with("norm.weight");
     if (!weights.emplace(renamed.empty() ? name : renamed, weight).second)
-      fail(Code::bad_data, "{}: tensor {} also occurs under another name", file.name(),
-           core::printable(name));
+      core::bad_data("{}: tensor {} also occurs under another name", file.name(),
+                     core::printable(name));
   }
   return weights;
 }

@@ -9,8 +9,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::OrderedJson;
 
 constexpr const char* kTokenTexts = "tokenizer.ggml.tokens";
@@ -86,8 +84,8 @@ const Way& way_of(const GgufFile& file) {
   const auto name = file.text("tokenizer.ggml.pre").value_or("default");
   for (const auto& way : ways())
     if (way.name == name) return way;
-  fail(Code::bad_config, "{}: tokenizer.ggml.pre \"{}\" is not supported", file.name(),
-       core::printable(name));
+  core::bad_config("{}: tokenizer.ggml.pre \"{}\" is not supported", file.name(),
+                   core::printable(name));
 }
 
 // The lists of the metadata, which have equal lengths.
@@ -98,11 +96,11 @@ struct Tokens {
 
 Tokens tokens_of(const GgufFile& file) {
   Tokens tokens{file.texts(kTokenTexts), file.numbers(kTokenTypes)};
-  if (tokens.texts.empty()) fail(Code::bad_data, "{}: {} is missing", file.name(), kTokenTexts);
+  if (tokens.texts.empty()) core::bad_data("{}: {} is missing", file.name(), kTokenTexts);
   if (tokens.types.empty()) tokens.types.resize(tokens.texts.size(), kNormal);
   if (tokens.types.size() != tokens.texts.size())
-    fail(Code::bad_data, "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(),
-         kTokenTypes, tokens.types.size());
+    core::bad_data("{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kTokenTypes,
+                   tokens.types.size());
   return tokens;
 }
 
@@ -135,7 +133,7 @@ OrderedJson vocabulary_of(const GgufFile& file, const Tokens& tokens, bool with_
   for (std::size_t id = 0; id < end; ++id) {
     if (tokens.texts[id].empty() || (!with_unused && tokens.types[id] == kUnused)) continue;
     if (const auto [at, fresh] = ids.emplace(tokens.texts[id], id); !fresh)
-      fail(Code::bad_data, "{}: tokens {} and {} are the same text", file.name(), at->second, id);
+      core::bad_data("{}: tokens {} and {} are the same text", file.name(), at->second, id);
     object.emplace_back(std::string(tokens.texts[id]), id);
   }
   return vocabulary;
@@ -147,8 +145,8 @@ OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins)
     const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
     if (!asked || !id) return nullptr;
     if (*id < 0 || *id >= std::ssize(tokens.texts))
-      fail(Code::bad_data, "{}: tokenizer.ggml.{}_token_id is {}, but there are {} tokens",
-           file.name(), name, *id, tokens.texts.size());
+      core::bad_data("{}: tokenizer.ggml.{}_token_id is {}, but there are {} tokens", file.name(),
+                     name, *id, tokens.texts.size());
     return {{"id", *id}, {"text", tokens.texts[static_cast<std::size_t>(*id)]}};
   };
   const auto first = token("bos", file.truth("tokenizer.ggml.add_bos_token").value_or(begins));
@@ -196,8 +194,8 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
   for (const auto merge : file.texts(kMerges)) {
     const auto space = merge.find(' ', 1);
     if (space == std::string_view::npos)
-      fail(Code::bad_data, "{}: {}: entry {} is not two tokens separated by a space", file.name(),
-           kMerges, merges.size());
+      core::bad_data("{}: {}: entry {} is not two tokens separated by a space", file.name(),
+                     kMerges, merges.size());
     merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
   }
   return {{"added_tokens", added_tokens(tokens)},
@@ -216,8 +214,8 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
 OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   const auto scores = file.numbers(kScores);
   if (scores.size() != tokens.texts.size())
-    fail(Code::bad_data, "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores,
-         scores.size());
+    core::bad_data("{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores,
+                   scores.size());
   std::vector<bool> merged(tokens.texts.size());
   for (std::size_t id = 0; id < merged.size(); ++id)
     merged[id] = tokens.types[id] == kNormal || tokens.types[id] == kUnused;
@@ -284,8 +282,8 @@ std::string gguf_tokenizer(const GgufFile& file) {
   if (kind == "none" || kind == "no_vocab") return {};
   if (kind == "gpt2") return core::dump(byte_level_tokenizer(file));
   if (kind == "llama") return core::dump(pieces_tokenizer(file));
-  fail(Code::bad_config, "{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)",
-       file.name(), core::printable(kind));
+  core::bad_config("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)",
+                   file.name(), core::printable(kind));
 }
 
 }  // namespace model

@@ -7,8 +7,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::OrderedJson;
 
 constexpr const char* kWho = "tokenizer.json";
@@ -18,7 +16,7 @@ constexpr std::int32_t kPlainToken = 1, kUnknownToken = 2, kMarkToken = 3, kOwnT
                        kUnusedToken = 5, kByteToken = 6;
 
 [[noreturn]] void no_form(const std::string& what) {
-  fail(Code::bad_config, "{}: GGUF cannot express {}", kWho, what);
+  core::bad_config("{}: GGUF cannot express {}", kWho, what);
 }
 
 // Returns the ids of the pieces that a tokenizer.model's user defined.

@@ -9,8 +9,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-
 constexpr std::int64_t kFirstPosition = 2;
 constexpr std::int64_t kUsualContext = 1024;
 const std::string kTokens = "decoder.embed_tokens.";
@@ -76,15 +74,14 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
   words.tied = weights.has(kSoftmax + "head.word_proj.weight");
   if (words.tied) {
     if (!shares(weights, kSoftmax + "head.word_proj.weight", band(0, "0"), own))
-      core::fail(Code::bad_data, "{}: the softmax shares only a part of the embedding",
-                 weights.origin());
+      core::bad_data("{}: the softmax shares only a part of the embedding", weights.origin());
     out["lm_head.slots"] = weights.take(kSoftmax + "head.class_proj.weight");
   } else {
     const auto head = weights.take(kSoftmax + "head.weight");
     const auto common = words.cutoffs[0];
     if (head.dim() != 2 || head.size(0) != common + bands - 1)
-      core::fail(Code::bad_data, "{}: {} does not have {} rows", weights.origin(),
-                 kSoftmax + "head.weight", common + bands - 1);
+      core::bad_data("{}: {} does not have {} rows", weights.origin(), kSoftmax + "head.weight",
+                     common + bands - 1);
     out["lm_head.table_0"] = head.slice(0, 0, common);
     out["lm_head.slots"] = head.slice(0, common);
   }
@@ -93,14 +90,12 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
     const auto number = std::to_string(i);
     const bool tied = shares(weights, tail(i, "2"), band(i, "0"), own);
     if (tied != words.tied)
-      core::fail(Code::bad_data, "{}: the softmax shares only a part of the embedding",
-                 weights.origin());
+      core::bad_data("{}: the softmax shares only a part of the embedding", weights.origin());
     if (!tied) out["lm_head.table_" + number] = own;
     if (words.tied && shares(weights, tail(i, "0"), band(i, "1"), own)) continue;
     words.tied_projections = false;
     if (!words.tied) own = weights.take(tail(i, "0"));
-    if (own.dim() != 2)
-      core::fail(Code::bad_data, "{}: {} is not a matrix", weights.origin(), tail(i, "0"));
+    if (own.dim() != 2) core::bad_data("{}: {} is not a matrix", weights.origin(), tail(i, "0"));
     out["lm_head.projection_" + number] = own.t();
   }
 }
@@ -140,8 +135,8 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   for (; weights.has(band(bands, "0")); ++bands) {
     const auto rows = weights.shape(band(bands, "0"), 2)[0];
     if (rows == 0 || bands == kMostBands)
-      core::fail(Code::bad_data, "{}: {} has no rows, or there is one band too many",
-                 weights.origin(), band(bands, "0"));
+      core::bad_data("{}: {} has no rows, or there is one band too many", weights.origin(),
+                     band(bands, "0"));
     if (bands > 0) words.cutoffs.push_back(model.vocabulary);
     model.vocabulary += rows;
   }
@@ -149,8 +144,7 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   if (args.number("adaptive_softmax_factor", words.factor) != words.factor)
     args.unsupported("adaptive_softmax_factor", "a value other than adaptive_input_factor");
   words.adaptive_softmax_dropout = args.number("adaptive_softmax_dropout", 0);
-  if (bands == 0)
-    core::fail(Code::bad_data, "{}: has no tensor {}", weights.origin(), kTokens + "weight");
+  if (bands == 0) core::bad_data("{}: has no tensor {}", weights.origin(), kTokens + "weight");
   if (bands == 1) return read_one_band(weights, model);
   read_adaptive(weights, bands, model);
 }
@@ -166,8 +160,7 @@ void read_positions(StateDict& weights, const Settings& args, ImportedModel& mod
   if (weights.has(name)) {
     const auto table = weights.take(name);
     if (table.dim() != 2 || table.size(0) <= kFirstPosition)
-      core::fail(Code::bad_data, "{}: {} has no rows after that of the padding", weights.origin(),
-                 name);
+      core::bad_data("{}: {} has no rows after that of the padding", weights.origin(), name);
     model.weights[ours] = table.slice(0, kFirstPosition).contiguous();
     options.context = model.weights[ours].size(0);
     return;

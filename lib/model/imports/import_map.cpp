@@ -9,9 +9,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kKeysShown = 6, kKeyBytesShown = 40;
 constexpr std::size_t kMostTensorNameBytes = std::size_t{1} << 10;  // bytes of a tensor's name
 // Limits as multiples of the file's size. Taken bytes count twice for a shared matrix read under
@@ -36,7 +33,7 @@ const std::vector<const ImportMap*>& maps() {
 StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
                      std::vector<std::string> prefixes)
     : file_(file) {
-  if (dict.kind != PickleKind::dict) fail(Code::bad_data, "{}: has no named tensors", origin());
+  if (dict.kind != PickleKind::dict) core::bad_data("{}: has no named tensors", origin());
   for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
     const auto &key = *dict.items[i], &value = *dict.items[i + 1];
     if (key.kind != PickleKind::text) continue;
@@ -55,8 +52,8 @@ StateDict::StateDict(const TorchFile& file,
 
 void StateDict::put(const std::string& name, const PickleValue& value) {
   if (name.size() > kMostTensorNameBytes)
-    fail(Code::bad_data, "{}: the name of a tensor has more than {} bytes", origin(),
-         kMostTensorNameBytes);
+    core::bad_data("{}: the name of a tensor has more than {} bytes", origin(),
+                   kMostTensorNameBytes);
   if (TorchFile::is_tensor(value))
     values_[name] = &value;
   else
@@ -71,9 +68,8 @@ bool StateDict::has_any(std::string_view start) const {
 const PickleValue& StateDict::value(const std::string& name) const {
   const auto found = values_.find(name);
   if (others_.count(name) > 0)
-    fail(Code::bad_data, "{}: {} is not a dense tensor: it is sparse, quantised or none", origin(),
-         name);
-  if (found == values_.end()) fail(Code::bad_data, "{}: has no tensor {}", origin(), name);
+    core::bad_data("{}: {} is not a dense tensor: it is sparse, quantised or none", origin(), name);
+  if (found == values_.end()) core::bad_data("{}: has no tensor {}", origin(), name);
   return *found->second;
 }
 
@@ -84,8 +80,8 @@ bool StateDict::same(const std::string& a, const std::string& b) const {
 std::vector<std::int64_t> StateDict::shape(const std::string& name, std::size_t dimensions) const {
   const auto shape = file_.place(value(name), name).shape;
   if (shape.size() != dimensions)
-    fail(Code::bad_data, "{}: tensor {} has shape ({}), not {} dimensions", origin(), name,
-         fmt::join(shape, ", "), dimensions);
+    core::bad_data("{}: tensor {} has shape ({}), not {} dimensions", origin(), name,
+                   fmt::join(shape, ", "), dimensions);
   return shape;
 }
 
@@ -95,12 +91,12 @@ torch::Tensor StateDict::take(const std::string& name) {
   taken_ += static_cast<std::uint64_t>(place.elements()) * width;
   read_ += static_cast<std::uint64_t>(place.span()) * width;
   if (taken_ > kMostTaken * file_.size() || read_ > kMostRead * file_.size())
-    fail(Code::bad_data, "{}: its tensors up to {} overlap: they take {} bytes of a file of {}",
-         origin(), name, std::max(taken_, read_), file_.size());
+    core::bad_data("{}: its tensors up to {} overlap: they take {} bytes of a file of {}", origin(),
+                   name, std::max(taken_, read_), file_.size());
   const auto tensor = file_.read(value(name), name);
   if (!tensor.is_floating_point())
-    fail(Code::bad_data, "{}: tensor {} has type {}, which is not floating point", origin(), name,
-         c10::toString(tensor.scalar_type()));
+    core::bad_data("{}: tensor {} has type {}, which is not floating point", origin(), name,
+                   c10::toString(tensor.scalar_type()));
   done_.insert(name);
   return tensor.to(torch::kFloat32);
 }
@@ -109,17 +105,16 @@ void StateDict::expect_makes(std::int64_t rows, std::int64_t columns, const std:
   const double bytes = 4.0 * static_cast<double>(rows) * static_cast<double>(columns),
                most = static_cast<double>(kMostMade * file_.size() + kAlwaysMade);
   if (bytes + static_cast<double>(made_) > most)
-    fail(Code::bad_data,
-         "{}: {} would have shape ({}, {}), more than a file of {} bytes can contain", origin(),
-         what, rows, columns, file_.size());
+    core::bad_data("{}: {} would have shape ({}, {}), more than a file of {} bytes can contain",
+                   origin(), what, rows, columns, file_.size());
   made_ += static_cast<std::uint64_t>(bytes);
 }
 
 torch::Tensor StateDict::product(const torch::Tensor& rows, const torch::Tensor& projection,
                                  const std::string& what) {
   if (rows.dim() != 2 || projection.dim() != 2 || rows.size(1) != projection.size(1))
-    fail(Code::bad_data, "{}: {}: shape ({}) does not match a projection of ({})", origin(), what,
-         fmt::join(rows.sizes().vec(), ", "), fmt::join(projection.sizes().vec(), ", "));
+    core::bad_data("{}: {}: shape ({}) does not match a projection of ({})", origin(), what,
+                   fmt::join(rows.sizes().vec(), ", "), fmt::join(projection.sizes().vec(), ", "));
   expect_makes(rows.size(0), projection.size(0), what);
   const auto out = torch::empty({rows.size(0), projection.size(0)});
   const auto wide = projection.to(torch::kFloat64).t();
@@ -136,7 +131,7 @@ torch::Tensor StateDict::take_rows(const std::vector<std::string>& names) {
     parts.push_back(take(name));
     const auto& part = parts.back();
     if (part.dim() == 0 || part.sizes().slice(1) != parts[0].sizes().slice(1))
-      fail(Code::bad_data, "{}: tensor {} does not fit below {}", origin(), name, names[0]);
+      core::bad_data("{}: tensor {} does not fit below {}", origin(), name, names[0]);
   }
   return torch::cat(parts);
 }
@@ -151,7 +146,7 @@ void StateDict::ignore(const std::vector<std::string_view>& ends) {
 
 void StateDict::expect_none_left() const {
   if (const auto names = left(); !names.empty())
-    fail(Code::bad_data, "{}: tensor {} matches no part of the model", origin(), names[0]);
+    core::bad_data("{}: tensor {} matches no part of the model", origin(), names[0]);
 }
 
 std::vector<std::string> StateDict::left() const {
@@ -167,7 +162,7 @@ Settings::Settings(const std::string& origin, const PickleValue* value, const st
       value != nullptr && value->kind == PickleKind::call && value->items[0]->is_global(kNamespace);
   if (object) dict_ = value->state;
   if (dict_ == nullptr || dict_->kind != PickleKind::dict)
-    fail(Code::bad_data, "{}: \"{}\" is not a dict of settings", origin, what);
+    core::bad_data("{}: \"{}\" is not a dict of settings", origin, what);
 }
 
 const PickleValue* Settings::find(const char* key) const {
@@ -178,13 +173,12 @@ const PickleValue* Settings::find(const char* key) const {
 bool Settings::has(const char* key) const { return find(key) != nullptr; }
 
 void Settings::wrong(const char* key) const {
-  fail(Code::bad_data, "{}: \"{}\" of \"{}\" is missing or has the wrong type", origin_, key,
-       what_);
+  core::bad_data("{}: \"{}\" of \"{}\" is missing or has the wrong type", origin_, key, what_);
 }
 
 void Settings::unsupported(const char* key, const std::string& value) const {
-  fail(Code::bad_config, "{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_,
-       value.substr(0, kKeyBytesShown));
+  core::bad_config("{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_,
+                   value.substr(0, kKeyBytesShown));
 }
 
 std::int64_t Settings::whole(const char* key) const {
@@ -253,7 +247,7 @@ void expect_possible(const ImportedModel& model, const std::string& origin) {
   try {
     core::expect_within_bounds(known);
   } catch (const core::Error& error) {
-    fail(Code::bad_data, "{}: {}", origin, error.what());
+    core::bad_data("{}: {}", origin, error.what());
   }
 }
 
@@ -269,9 +263,9 @@ const ImportMap& import_map_of(const TorchFile& file) {
   for (std::size_t i = 0; i + 1 < items.size() && keys.size() < kKeysShown; i += 2)
     if (items[i]->kind == PickleKind::text)
       keys.push_back(core::printable(items[i]->text.substr(0, kKeyBytesShown)));
-  fail(Code::bad_data, "{}: not a checkpoint of {}: it contains {}", file.name(),
-       fmt::join(programs, ", "),
-       keys.empty() ? "no dict of named tensors" : fmt::format("{}", fmt::join(keys, ", ")));
+  core::bad_data(
+      "{}: not a checkpoint of {}: it contains {}", file.name(), fmt::join(programs, ", "),
+      keys.empty() ? "no dict of named tensors" : fmt::format("{}", fmt::join(keys, ", ")));
 }
 
 }  // namespace model

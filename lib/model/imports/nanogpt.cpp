@@ -6,8 +6,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-
 constexpr const char* kGpt = "transformer.";
 constexpr const char* kMosaic = "mosaic.";
 constexpr const char* kHead = "lm_head.weight";
@@ -71,8 +69,7 @@ void read_unit(StateDict& weights, const std::string& theirs, const std::string&
 torch::Tensor pairs(StateDict& weights, const std::string& name) {
   const auto tensor = weights.take(name);
   if (tensor.dim() != 5 || tensor.size(0) != 1 || tensor.size(1) != 1)
-    core::fail(Code::bad_data, "{}: tensor {} is not (1, 1, heads, pairs, width)", weights.origin(),
-               name);
+    core::bad_data("{}: tensor {} is not (1, 1, heads, pairs, width)", weights.origin(), name);
   return tensor[0][0];
 }
 

@@ -13,7 +13,6 @@
 namespace model {
 namespace {
 
-using core::Code;
 using torch::Tensor;
 
 constexpr const char* kOurs = "transformer-xl.";
@@ -83,8 +82,7 @@ void Reader::shape() {
     own_.unsupported("d_head", std::to_string(own_.whole("d_head")));
   const auto wide = weights_.shape("layers.0.pos_ff.CoreNet.0.weight", 2);
   if (wide[1] != shape.d_model)
-    core::fail(Code::bad_data, "{}: its layers do not have width {}", weights_.origin(),
-               shape.d_model);
+    core::bad_data("{}: its layers do not have width {}", weights_.origin(), shape.d_model);
   shape.d_ff = wide[0];
   options.transformer.norm = attention_.truth("pre_lnorm", false) ? "pre" : "post";
   options.transformer.final_norm = false;
@@ -108,8 +106,8 @@ void Reader::bands() {
   std::int64_t last = 0;
   for (const auto cutoff : cutoffs_) {
     if (cutoff <= last || cutoff >= model_.vocabulary || std::ssize(cutoffs_) >= kMostBands)
-      core::fail(Code::bad_data, "{}: the cutoffs of its {} tokens are inconsistent",
-                 weights_.origin(), model_.vocabulary);
+      core::bad_data("{}: the cutoffs of its {} tokens are inconsistent", weights_.origin(),
+                     model_.vocabulary);
     last = cutoff;
   }
 }
@@ -120,8 +118,8 @@ Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* en
   auto& all = tables_[list + end];
   if (!all.defined()) all = weights_.take(list + ".0" + end);
   if (all.dim() == 0 || all.size(0) != model_.vocabulary)
-    core::fail(Code::bad_data, "{}: tensor {}.0{} does not have {} tokens", weights_.origin(), list,
-               end, model_.vocabulary);
+    core::bad_data("{}: tensor {}.0{} does not have {} tokens", weights_.origin(), list, end,
+                   model_.vocabulary);
   return all.narrow(0, begin(band), this->end(band) - begin(band));
 }
 
@@ -236,8 +234,7 @@ ImportedModel read_transformer_xl(const TorchFile& file) {
     return Reader(file).read();
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
-    core::fail(Code::bad_data, "{}: its tensor shapes are inconsistent with a Transformer-XL",
-               file.name());
+    core::bad_data("{}: its tensor shapes are inconsistent with a Transformer-XL", file.name());
   }
 }
 

@@ -99,9 +99,7 @@ class Collector {
   }
   void look(std::size_t times) { expect((looks_ += times) <= kMostLooks); }
   void expect(bool holds) const {
-    if (!holds)
-      core::fail(core::Code::bad_data, "{}: its modules are too many, or contain each other",
-                 origin_);
+    if (!holds) core::bad_data("{}: its modules are too many, or contain each other", origin_);
   }
 
   std::string origin_;

@@ -6,7 +6,6 @@ namespace model {
 namespace {
 
 using core::Code;
-using core::fail;
 
 constexpr std::string_view kTensor = "torch._utils _rebuild_tensor_v2";
 constexpr std::string_view kOldTensor = "torch._utils _rebuild_tensor";
@@ -72,12 +71,12 @@ const PickleValue* storage_id(const PickleValue* value) {
 
 std::vector<std::int64_t> numbers(const PickleValue* tuple, const std::string& what) {
   if (tuple == nullptr || tuple->kind != PickleKind::tuple || tuple->items.size() > kMostDimensions)
-    fail(Code::bad_data, "{}: a tensor without a shape", what);
+    core::bad_data("{}: a tensor without a shape", what);
   std::vector<std::int64_t> all;
   for (const auto* number : tuple->items) {
     if (number->kind != PickleKind::integer || number->integer < 0 ||
         number->integer > kMostElements)
-      fail(Code::bad_data, "{}: the shape or stride of a tensor is not an integer", what);
+      core::bad_data("{}: the shape or stride of a tensor is not an integer", what);
     all.push_back(number->integer);
   }
   return all;
@@ -111,8 +110,7 @@ struct Part {
 };
 
 [[noreturn]] void malformed(const core::RandomSource& source, std::string_view what) {
-  core::fail(Code::bad_data, "{}: a zip archive that is cut short or malformed: {}", source.name(),
-             what);
+  core::bad_data("{}: a zip archive that is cut short or malformed: {}", source.name(), what);
 }
 
 Part read_part(const core::RandomSource& source, std::uint64_t begin, std::uint64_t size) {
@@ -201,14 +199,14 @@ void TorchFile::open_archive() {
     return entry.first.ends_with(kPickleName);
   });
   if (pickle == entries.end())
-    fail(Code::bad_data, "{}: not a file of torch.save: it has no data.pkl", name());
+    core::bad_data("{}: not a file of torch.save: it has no data.pkl", name());
   const std::string folder = pickle->first.substr(0, pickle->first.size() - kPickleName.size() + 1);
   if (const auto order = entries.find(folder + "byteorder"); order != entries.end()) {
     std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(order->second.size, 8)), ' ');
     source_->read_at(order->second.begin,
                      std::as_writable_bytes(std::span(text.data(), text.size())));
     if (text != "little")
-      fail(Code::bad_data, "{}: its tensors have byte order \"{}\", not little", name(), text);
+      core::bad_data("{}: its tensors have byte order \"{}\", not little", name(), text);
   }
   const auto [begin, size] = pickle->second;
   pickle_ = unpickle(*source_, begin, begin + size);
@@ -225,18 +223,17 @@ void TorchFile::open_stream() {
     magic = unpickle(*source_, 0, size);
   } catch (const core::Error& error) {
     if (error.code() != Code::bad_data) throw;
-    fail(Code::bad_data, "{}: not a file of torch.save", name());
+    core::bad_data("{}: not a file of torch.save", name());
   }
   if (magic.root().kind != PickleKind::big_integer || magic.root().text != kMagic)
-    fail(Code::bad_data, "{}: a pickle, but not one of torch.save", name());
+    core::bad_data("{}: a pickle, but not one of torch.save", name());
   const Pickle version = unpickle(*source_, magic.end(), size);
   if (version.root().kind != PickleKind::integer || version.root().integer != kStreamVersion)
-    fail(Code::bad_data, "{}: a stream of torch.save whose version is not {}", name(),
-         kStreamVersion);
+    core::bad_data("{}: a stream of torch.save whose version is not {}", name(), kStreamVersion);
   const Pickle machine = unpickle(*source_, version.end(), size);
   const auto* const little = machine.root().find("little_endian");
   if (little == nullptr || little->kind != PickleKind::boolean || little->integer == 0)
-    fail(Code::bad_data, "{}: written on a big-endian machine, which is not supported", name());
+    core::bad_data("{}: written on a big-endian machine, which is not supported", name());
   pickle_ = unpickle(*source_, machine.end(), size);
   const Pickle keys = unpickle(*source_, pickle_.end(), size);
   // Only the values that refer to a storage give the width of its elements.
@@ -249,13 +246,13 @@ void TorchFile::open_stream() {
   for (const auto* key : keys.root().items) {
     const auto width = key->kind == PickleKind::text ? widths.find(key->text) : widths.end();
     if (width == widths.end() || width->second == 0)
-      fail(Code::bad_data, "{}: a storage that belongs to no tensor", name());
+      core::bad_data("{}: a storage that belongs to no tensor", name());
     std::uint64_t elements = 0;
-    if (size - at < sizeof elements) fail(Code::bad_data, "{}: cut short at a storage", name());
+    if (size - at < sizeof elements) core::bad_data("{}: cut short at a storage", name());
     source_->read_at(at, std::as_writable_bytes(std::span(&elements, 1)));
     at += sizeof elements;
     if (elements > (size - at) / width->second)
-      fail(Code::bad_data, "{}: cut short in storage {}", name(), key->text);
+      core::bad_data("{}: cut short in storage {}", name(), key->text);
     storages_[key->text] = {at, elements * width->second};
     at += elements * width->second;
   }
@@ -269,21 +266,20 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
   const std::string where = name() + ": " + what;
   const auto* const arguments = tensor_arguments(without_parameter(value));
   const auto* const id = arguments == nullptr ? nullptr : storage_id(item(*arguments, 0));
-  if (id == nullptr || !is_whole(item(*arguments, 1)))
-    fail(Code::bad_data, "{}: not a tensor", where);
+  if (id == nullptr || !is_whole(item(*arguments, 1))) core::bad_data("{}: not a tensor", where);
   TensorPlace place;
   place.storage = id->items[2]->text;
   const auto& type = id->items[1]->text;
   const auto known = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
                                   [&](const auto& candidate) { return candidate.name == type; });
   if (known == kStorageTypes.end())
-    fail(Code::bad_data, "{}: a tensor of {}, which is not supported", where, type);
+    core::bad_data("{}: a tensor of {}, which is not supported", where, type);
   place.dtype = known->dtype;
   place.offset = arguments->items[1]->integer;
   place.shape = numbers(item(*arguments, 2), where);
   place.strides = numbers(item(*arguments, 3), where);
   if (const auto* const view = item(*id, 5); view != nullptr && view->kind == PickleKind::tuple) {
-    if (!is_whole(item(*view, 1))) fail(Code::bad_data, "{}: not a tensor", where);
+    if (!is_whole(item(*view, 1))) core::bad_data("{}: not a tensor", where);
     place.offset += std::clamp(view->items[1]->integer, std::int64_t{-1}, kMostElements);
   }
   check_inside(place, where);
@@ -293,14 +289,13 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
 void TorchFile::check_inside(const TensorPlace& place, const std::string& what) const {
   const auto storage = storages_.find(place.storage);
   if (storage == storages_.end())
-    fail(Code::bad_data, "{}: its storage {} is missing", what, place.storage);
+    core::bad_data("{}: its storage {} is missing", what, place.storage);
   const auto there =
       static_cast<std::int64_t>(storage->second.size / c10::elementSize(place.dtype));
   if (place.shape.size() != place.strides.size())
-    fail(Code::bad_data, "{}: {} dimensions, {} strides", what, place.shape.size(),
-         place.strides.size());
+    core::bad_data("{}: {} dimensions, {} strides", what, place.shape.size(), place.strides.size());
   const auto outside = [&] {
-    fail(Code::bad_data, "{}: exceeds its storage of {} elements", what, there);
+    core::bad_data("{}: exceeds its storage of {} elements", what, there);
   };
   if (place.offset < 0 || place.offset > there) outside();
   // Dimensions of 0 count as 1, which bounds the product of the others too.
@@ -359,8 +354,7 @@ ZipArchive::ZipArchive(const core::RandomSource& source) {
                  {&unpacked, &packed, &header});
     if (directory.number(at + 8, 2) & kEncrypted || directory.number(at + 10, 2) != kStored ||
         packed != unpacked)
-      core::fail(Code::bad_data, "{}: {} is compressed, which torch.save never does", source.name(),
-                 name);
+      core::bad_data("{}: {} is compressed, which torch.save never does", source.name(), name);
     const auto begin = data_begin(source, header);
     if (begin > source.size() || unpacked > source.size() - begin)
       malformed(source, name + " ends beyond the file");

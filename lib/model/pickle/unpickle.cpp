@@ -3,8 +3,6 @@
 namespace model {
 namespace {
 
-using core::Code;
-
 constexpr std::size_t kCursorBytes = std::size_t{1} << 16;
 constexpr std::string_view kOrderedDict = "collections OrderedDict";
 
@@ -75,8 +73,8 @@ class Cursor {
   std::uint64_t at() const { return at_; }
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) const {
-    core::fail(Code::bad_data, "{}: byte {} of a pickle: {}", source_.name(), at_,
-               fmt::format(text, std::forward<Args>(args)...));
+    core::bad_data("{}: byte {} of a pickle: {}", source_.name(), at_,
+                   fmt::format(text, std::forward<Args>(args)...));
   }
   void expect(std::uint64_t n) const {
     if (n > end_ - at_) fail("cut short");

@@ -26,18 +26,15 @@ Tensor turned_back(const Tensor& state, const Tensor& count, std::int64_t steps)
 }
 
 void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
-  using core::Code;
-  using core::fail;
   if (shape.heads < 1 || shape.d_model % (2 * shape.heads) != 0)
-    fail(Code::bad_config, "heads: twice {} does not divide d-model {}", shape.heads,
-         shape.d_model);
+    core::bad_config("heads: twice {} does not divide d-model {}", shape.heads, shape.d_model);
   if (options.decay != "fixed") return;
   if (options.update == "delta")
-    fail(Code::bad_config,
-         "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
+    core::bad_config(
+        "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   if (shape.d_model % (4 * shape.heads) != 0)
-    fail(Code::bad_config, "gla-decay: fixed needs keys of even width, not {}",
-         shape.d_model / 2 / shape.heads);
+    core::bad_config("gla-decay: fixed needs keys of even width, not {}",
+                     shape.d_model / 2 / shape.heads);
 }
 
 }  // namespace
@@ -197,8 +194,8 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   if (!rows.dense()) call.count = rows.count();
   if (state != nullptr && state->has("h.0.state")) {
     if (state->tensors["h.0.state"].size(0) != batch.rows())
-      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
-                 state->tensors["h.0.state"].size(0), batch.rows());
+      core::bug("a state of {} rows cannot continue with a batch of {} rows",
+                state->tensors["h.0.state"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
   const auto made = run(rows.packed_ids(batch), call);

@@ -30,8 +30,8 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
       dense ? batch.inputs : batch.inputs.masked_fill(upload(real.logical_not(), device), 0);
   if (state != nullptr && state->has("h")) {
     if (state->tensors["h"].size(0) != batch.rows())
-      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
-                 state->tensors["h"].size(0), batch.rows());
+      core::bug("a state of {} rows cannot continue with a batch of {} rows",
+                state->tensors["h"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
   // Padding after a row's tokens changes only cells, and without a State no later call reads them.

@@ -15,19 +15,16 @@ void expect_of_transformer(ModelOptions& options) {
   check_memory_layers(memory, options.shape);
   if (options.arch == "transformer") return;
   if (memory.any() && !arch_facts(options.arch).product_keys)
-    core::fail(core::Code::bad_config, "memory-layer: not with arch {}; its layers have none",
-               options.arch);
+    core::bad_config("memory-layer: not with arch {}; its layers have none", options.arch);
   if (memory.kind == "ngram")
-    core::fail(core::Code::bad_config, "memory-layer: ngram goes with arch transformer, not {}",
-               options.arch);
+    core::bad_config("memory-layer: ngram goes with arch transformer, not {}", options.arch);
   TransformerOptions defaults;
   core::FieldList asked, usual;
   options.transformer.own_fields(asked), defaults.own_fields(usual);
   for (std::size_t i = 0; i < asked.all().size(); ++i) {
     const auto& field = asked.all()[i];
     if (core::to_strings(field) != core::to_strings(usual.all()[i]))
-      core::fail(core::Code::bad_config, "{}: requires arch transformer, not {}", field.name,
-                 options.arch);
+      core::bad_config("{}: requires arch transformer, not {}", field.name, options.arch);
   }
   check_norm(options.transformer);
 }
@@ -39,8 +36,7 @@ void check(ModelOptions options, std::int64_t vocabulary) {
   expect_of_transformer(options);
   const auto& shape = options.shape;
   if (shape.memory_key != "last-ffn-input" && shape.memory_key != "output")
-    core::fail(core::Code::bad_config, "memory-key: takes last-ffn-input or output, not '{}'",
-               shape.memory_key);
+    core::bad_config("memory-key: takes last-ffn-input or output, not '{}'", shape.memory_key);
 }
 
 std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabulary,
@@ -49,9 +45,9 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   const auto tied = words.tied ? embedding : nullptr;
   const auto bands = make_bands(options, vocabulary);
   if (bands.count() > 1 && words.logit_softcap > 0)
-    core::fail(core::Code::bad_config, "logit-softcap: cannot be combined with --cutoffs");
+    core::bad_config("logit-softcap: cannot be combined with --cutoffs");
   if (words.head_bias && words.logit_softcap > 0)
-    core::fail(core::Code::bad_config, "head-bias: cannot be combined with --logit-softcap");
+    core::bad_config("head-bias: cannot be combined with --logit-softcap");
   if (bands.count() > 1)
     return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections,
                                           words.adaptive_softmax_dropout, words.head_bias);

@@ -41,8 +41,8 @@ Tensor started_rows(const Batch& batch, State* state) {
   if (state == nullptr || !state->has("started")) return torch::zeros({batch.rows()}, torch::kBool);
   const auto started = state->tensors["started"].cpu();
   if (started.size(0) != batch.rows())
-    core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
-               started.size(0), batch.rows());
+    core::bug("a state of {} rows cannot continue with a batch of {} rows", started.size(0),
+              batch.rows());
   return batch.fresh.defined() ? started & batch.fresh.logical_not() : started;
 }
 

@@ -45,7 +45,7 @@ constexpr Maker kMakers[] = {
 const Maker& maker_of(const ModelOptions& options) {
   for (const auto& maker : kMakers)
     if (options.arch == maker.name) return maker;
-  core::fail(core::Code::bug, "arch: '{}' has no maker", arch_facts(options.arch).name);
+  core::bug("arch: '{}' has no maker", arch_facts(options.arch).name);
 }
 
 }  // namespace

@@ -12,15 +12,13 @@ std::int64_t width_of(const ModelOptions& options) {
 }
 
 void check(const ModelOptions& options) {
-  using core::Code;
-  using core::fail;
   const auto& o = options.srupp;
   const auto width = width_of(options), heads = options.shape.heads;
   if (width % heads != 0)
-    fail(Code::bad_config, "heads: {} does not divide the attention's width {}", heads, width);
+    core::bad_config("heads: {} does not divide the attention's width {}", heads, width);
   if (o.attention_last > options.shape.layers)
-    fail(Code::bad_config, "attention-last: {} is more than the {} layers", o.attention_last,
-         options.shape.layers);
+    core::bad_config("attention-last: {} is more than the {} layers", o.attention_last,
+                     options.shape.layers);
 }
 
 bool attends(const ModelOptions& options, std::int64_t layer) {
@@ -172,7 +170,7 @@ Hidden Srupp::run(const torch::Tensor& ids, LayerPast& memory, const torch::Tens
 
 void Srupp::set_reach(const LayerReach& reach) {
   if (reach.clamp_length >= 0)
-    core::fail(core::Code::usage, "--clamp-length: not supported by srupp, which has no positions");
+    core::bad_usage("--clamp-length: not supported by srupp, which has no positions");
   if (!reach.layer_memory.empty()) {
     lengths_ = parse_layer_memory(reach.layer_memory, shape_.layers);
     for (std::size_t i = 0; i < layers_.size(); ++i)

@@ -35,21 +35,21 @@ Hidden Hidden::concatenate(const std::vector<Hidden>& pieces) {
 
 void Architecture::set_reach(const LayerReach& reach) {
   if (reach.open()) return;
-  core::fail(core::Code::usage,
-             "--layer-memory, --clamp-length, --same-length: this architecture has no memory of "
-             "layers; leave them out");
+  core::bad_usage(
+      "--layer-memory, --clamp-length, --same-length: this architecture has no memory of "
+      "layers; leave them out");
 }
 
 void Architecture::bound_slots(const SlotBound& bound) {
   if (bound.slots == 0) return;
-  core::fail(core::Code::usage, "--context-slots: requires arch mosaic");
+  core::bad_usage("--context-slots: requires arch mosaic");
 }
 
 const ArchFacts& arch_facts(const std::string& name) {
   for (const auto& facts : kFacts)
     if (name == facts.name) return facts;
-  core::fail(core::Code::bad_config, "arch: takes one of {1}, not '{0}'", name,
-             fmt::join(architecture_names(), ", "));
+  core::bad_config("arch: takes one of {1}, not '{0}'", name,
+                   fmt::join(architecture_names(), ", "));
 }
 
 std::vector<std::string> architecture_names() {

@@ -114,7 +114,7 @@ torch::Device device(const std::string& name) {
   } catch (const c10::Error&) {
   }
   if (!device || (!device->is_cpu() && !device->is_cuda()))
-    core::fail(core::Code::usage, "--device: '{}' is not a device; use cpu, cuda or auto", name);
+    core::bad_usage("--device: '{}' is not a device; use cpu, cuda or auto", name);
   if (device->is_cpu()) return *device;
   try {
     cuda();

@@ -40,8 +40,8 @@ NormPlacement parse_norm_placement(const std::string& name) {
   if (name == "sublayer") return NormPlacement::sublayer;
   if (name == "sandwich") return NormPlacement::sandwich;
   if (name == "parallel" || name == kParallelOne) return NormPlacement::parallel;
-  core::fail(core::Code::bad_config,
-             "norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'", name);
+  core::bad_config("norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'",
+                   name);
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,

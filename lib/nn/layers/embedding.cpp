@@ -70,16 +70,15 @@ Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
   const auto& words = options.vocabulary;
   std::int64_t last = 0;
   for (const auto cutoff : words.cutoffs) {
-    if (cutoff <= last)
-      core::fail(core::Code::bad_config, "cutoffs: must increase, but {} follows {}", cutoff, last);
+    if (cutoff <= last) core::bad_config("cutoffs: must increase, but {} follows {}", cutoff, last);
     last = cutoff;
   }
   if (last >= vocabulary) {
-    core::fail(core::Code::bad_config,
-               "cutoffs: {} is not below the vocabulary size, {}; leave it out", last, vocabulary);
+    core::bad_config("cutoffs: {} is not below the vocabulary size, {}; leave it out", last,
+                     vocabulary);
   }
   if (words.d_embedding > 0 && words.cutoffs.empty())
-    core::fail(core::Code::bad_config, "d-embedding: requires cutoffs");
+    core::bad_config("d-embedding: requires cutoffs");
   return {vocabulary, options.shape.d_model, words.cutoffs, words.factor, words.d_embedding};
 }
 

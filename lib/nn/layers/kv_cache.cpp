@@ -44,15 +44,14 @@ KvCache::KvCache(const Batch& batch, State* state, std::optional<std::int64_t> c
     seen = state_->has("seen") ? state_->tensors["seen"].cpu()
                                : torch::zeros({batch.rows()}, torch::kInt64);
     if (seen.size(0) != batch.rows())
-      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
-                 seen.size(0), batch.rows());
+      core::bug("a state of {} rows cannot continue with a batch of {} rows", seen.size(0),
+                batch.rows());
     if (batch.fresh.defined()) seen = seen.masked_fill(batch.fresh, 0);
     before_ = before_ + seen.unsqueeze(1);
   }
   before_ = before_.masked_fill(counted.logical_not(), 0);
   if (context && before_.numel() > 0 && before_.max().item<std::int64_t>() >= *context) {
-    core::fail(
-        core::Code::bad_data,
+    core::bad_data(
         "a row of {} tokens is longer than the model's {} learned positions; use a smaller window",
         before_.max().item<std::int64_t>() + 1, *context);
   }

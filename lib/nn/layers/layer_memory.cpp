@@ -27,8 +27,7 @@ constexpr const char* kPlaces[] = {"all", "none", "first", "last", "middle", "in
 
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {
-  core::fail(core::Code::bad_config, "layer-memory: {}",
-             fmt::format(format, std::forward<Args>(args)...));
+  core::bad_config("layer-memory: {}", fmt::format(format, std::forward<Args>(args)...));
 }
 
 std::int64_t number(const std::string& word, const std::string& text) {
@@ -122,8 +121,8 @@ LayerMemory::LayerMemory(const Batch& batch, State* state)
   if (state_->has("seen")) {
     seen_ = state_->tensors["seen"].cpu();
     if (seen_.size(0) != batch.rows())
-      core::fail(core::Code::bug, "a state of {} rows cannot continue with a batch of {} rows",
-                 seen_.size(0), batch.rows());
+      core::bug("a state of {} rows cannot continue with a batch of {} rows", seen_.size(0),
+                batch.rows());
     if (batch.fresh.defined()) seen_ = seen_.masked_fill(batch.fresh, 0);
   }
   state_->reset(batch.fresh);
@@ -143,8 +142,8 @@ torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& 
   auto& memory = state_->tensors[name + ".memory"];
   auto all = x;
   if (before > 0 && memory.size(2) != x.size(2))
-    core::fail(core::Code::bug, "{}: a state of width {} cannot continue with width {}", name,
-               memory.size(2), x.size(2));
+    core::bug("{}: a state of width {} cannot continue with width {}", name, memory.size(2),
+              x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
   // Row b's tokens end before slot before + count[b].
   const auto keep = std::min(length, before + count().max().item<std::int64_t>());

@@ -64,8 +64,7 @@ thread_local torch::Dtype parameter_type = torch::kFloat32;
 
 void initialise(torch::nn::Module& module, const std::string& scheme, std::int64_t layers) {
   if (scheme != "gpt2" && scheme != "fairseq" && scheme != "fan-in" && scheme != "depth")
-    core::fail(core::Code::bad_config, "init: takes gpt2, fairseq, fan-in or depth, not '{}'",
-               scheme);
+    core::bad_config("init: takes gpt2, fairseq, fan-in or depth, not '{}'", scheme);
   if (no_first_values) return;
   const torch::NoGradGuard no_grad;
   for (auto& item : module.named_parameters()) fill(item.key(), item.value(), scheme, layers);
@@ -113,7 +112,7 @@ NormKind parse_norm_kind(const std::string& name) {
   if (name == "layer") return NormKind::layer;
   if (name == "rms") return NormKind::rms;
   if (name == "rms-one") return NormKind::rms_one;
-  core::fail(core::Code::bad_config, "norm-kind: takes layer, rms or rms-one, not '{}'", name);
+  core::bad_config("norm-kind: takes layer, rms or rms-one, not '{}'", name);
 }
 
 LayerNorm::LayerNorm(std::int64_t d, double epsilon, bool with_bias, NormKind kind)
@@ -138,8 +137,7 @@ Activation parse_activation(const std::string& name) {
   if (name == "gelu-exact") return Activation::gelu_exact;
   if (name == "relu") return Activation::relu;
   if (name == "silu") return Activation::silu;
-  core::fail(core::Code::bad_config, "activation: takes gelu, gelu-exact, relu or silu, not '{}'",
-             name);
+  core::bad_config("activation: takes gelu, gelu-exact, relu or silu, not '{}'", name);
 }
 
 torch::Tensor activate(const torch::Tensor& x, Activation activation) {

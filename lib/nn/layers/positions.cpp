@@ -10,8 +10,7 @@ Positions parse_positions(const std::string& name) {
   if (name == "rope") return Positions::rope;
   if (name == "alibi") return Positions::alibi;
   if (name == "none") return Positions::none;
-  core::fail(core::Code::bad_config,
-             "positions: takes learned, sinusoidal, rope, alibi or none, not '{}'", name);
+  core::bad_config("positions: takes learned, sinusoidal, rope, alibi or none, not '{}'", name);
 }
 
 torch::Tensor sinusoids(const torch::Tensor& positions, std::int64_t d) {

@@ -66,7 +66,7 @@ torch::Tensor KeyVisibility::hidden(std::int64_t queries, std::int64_t slots,
 
 bool parse_same_length(const std::string& text) {
   if (text != "on" && text != "off")
-    core::fail(core::Code::bad_config, "same-length: takes on or off, not '{}'", text);
+    core::bad_config("same-length: takes on or off, not '{}'", text);
   return text == "on";
 }
 

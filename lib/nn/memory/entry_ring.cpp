@@ -16,7 +16,7 @@ std::string name_of(std::int64_t segment, const char* part) {
 }  // namespace
 
 EntryRing::EntryRing(std::int64_t capacity) : capacity_(capacity) {
-  if (capacity < 1) core::fail(core::Code::bug, "a ring of {} steps", capacity);
+  if (capacity < 1) core::bug("a ring of {} steps", capacity);
 }
 
 std::int64_t EntryRing::count(const char* name) const {

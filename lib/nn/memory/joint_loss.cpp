@@ -137,7 +137,7 @@ class JointLoss : public torch::autograd::Function<JointLoss> {
   static variable_list backward(AutogradContext* context, const variable_list& d_loss) {
     const auto found = context->saved_data.find("gradients");
     if (found == context->saved_data.end())
-      core::fail(core::Code::bug, "the gradient of this loss was already computed");
+      core::bug("the gradient of this loss was already computed");
     auto list = found->second.toTensorVector();
     context->saved_data.erase(found);
     variable_list gradients;
@@ -288,7 +288,7 @@ Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& he
 Tensor smoothed_loss(const Tensor& f, const Batch& batch, Head& head, double smoothing,
                      const LossWork& work) {
   if (smoothing > 0 && !head.linear())
-    core::fail(core::Code::usage, "label smoothing is not supported with an adaptive softmax");
+    core::bad_usage("label smoothing is not supported with an adaptive softmax");
   Problem problem = problem_of(batch, head, work);
   problem.smoothing = head.vocabulary() > 1 ? smoothing : 0;
   return solve(f, {}, problem);
@@ -301,8 +301,7 @@ Tensor join(const RowScores& s) {
 Tensor target_loss(const Tensor& f, const Batch& batch, Head& head, const Teachers& teachers,
                    double beta, const LossWork& work) {
   if (!head.linear())
-    core::fail(core::Code::usage,
-               "targets of a teacher are not supported with an adaptive softmax");
+    core::bad_usage("targets of a teacher are not supported with an adaptive softmax");
   const Tensor words = head.weights()[0];
   TaughtRows rows;
   rows.targets = batch.targets.flatten();

@@ -8,7 +8,6 @@
 namespace text {
 namespace {
 
-using core::Code;
 using core::fail;
 using core::Json;
 using core::OrderedJson;
@@ -33,7 +32,7 @@ std::optional<std::string> template_in(const Json& config, const std::string& or
   if (found == config.end() || found->is_null()) return std::nullopt;
   if (found->is_string()) return found->get<std::string>();
   if (!found->is_array())
-    fail(Code::bad_data, "{}: \"chat_template\" is neither a text nor a list", origin);
+    core::bad_data("{}: \"chat_template\" is neither a text nor a list", origin);
   std::string names;
   for (const auto& one : *found) {
     const auto name = core::get<std::string>(one, "name", origin + ": chat_template");
@@ -41,7 +40,7 @@ std::optional<std::string> template_in(const Json& config, const std::string& or
       return core::get<std::string>(one, "template", origin + ": chat_template");
     names += (names.empty() ? "" : ", ") + name;
   }
-  fail(Code::bad_data, "{}: \"chat_template\" has no template named default ({})", origin, names);
+  core::bad_data("{}: \"chat_template\" has no template named default ({})", origin, names);
 }
 
 std::size_t bytes_in(const chat::Value& value) { return 16 * chat::extent(value); }
@@ -66,10 +65,9 @@ std::string ChatTemplate::render(const OrderedJson& variables, std::time_t now,
   try {
     all = chat::of_json(variables);
   } catch (const chat::Fault& fault) {
-    fail(Code::bad_data, "{}: {}", origin_, fault.what());
+    core::bad_data("{}: {}", origin_, fault.what());
   }
-  if (all.dict() == nullptr)
-    fail(Code::bad_data, "{}: its variables are not a JSON object", origin_);
+  if (all.dict() == nullptr) core::bad_data("{}: its variables are not a JSON object", origin_);
   const std::size_t given = source_.size() + bytes_in(all);
   const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
   return chat::run_template(parsed_->block, *all.dict(), work, now, origin_);
@@ -96,10 +94,10 @@ std::optional<Chat> Chat::of_folder(const std::string& folder) {
 Chat Chat::in_folder(const std::string& folder) {
   auto chat = of_folder(folder);
   if (!chat)
-    fail(Code::bad_data,
-         "{}: has no chat template (chat_template.jinja, or \"chat_template\" in "
-         "tokenizer_config.json); add one",
-         folder);
+    core::bad_data(
+        "{}: has no chat template (chat_template.jinja, or \"chat_template\" in "
+        "tokenizer_config.json); add one",
+        folder);
   return *std::move(chat);
 }
 
@@ -113,19 +111,18 @@ namespace {
 // line for each.
 OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
   if (!messages.is_array() || messages.empty())
-    fail(Code::bad_data, "{}: messages: takes a non-empty list of {{\"role\", \"content\"}}",
-         origin);
+    core::bad_data("{}: messages: takes a non-empty list of {{\"role\", \"content\"}}", origin);
   for (auto& message : messages) {
     if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
-      fail(Code::bad_data, "{}: messages: takes objects with a \"role\"", origin);
+      core::bad_data("{}: messages: takes objects with a \"role\"", origin);
     if (!message.contains("content") || !message.at("content").is_array()) continue;
     std::string text;
     for (const auto& part : message.at("content")) {
       if (!part.is_object() || part.value("type", OrderedJson()) != "text" ||
           !part.value("text", OrderedJson()).is_string())
-        fail(Code::bad_data,
-             "{}: messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}",
-             origin);
+        core::bad_data(
+            "{}: messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}",
+            origin);
       if (&part != &message.at("content").front()) text += '\n';
       text += part.at("text").get_ref<const std::string&>();
     }
@@ -145,8 +142,8 @@ std::string Chat::prompt(OrderedJson messages, const std::string& system, const 
   }
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
-      fail(Code::bad_data, "{}: messages: already begin with a system message; leave --system out",
-           origin);
+      core::bad_data("{}: messages: already begin with a system message; leave --system out",
+                     origin);
     messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", system}});
   }
   return write(std::move(messages), true, origin);
@@ -160,23 +157,21 @@ std::vector<Chat::Part> Chat::parts(const OrderedJson& given, const std::string&
   std::size_t at = 0;
   for (const auto& message : messages) {
     const bool answers = message.at("role") == "assistant";
-    if (answers && before.empty())
-      fail(Code::bad_data, "{}: messages: begin with an answer", origin);
+    if (answers && before.empty()) core::bad_data("{}: messages: begin with an answer", origin);
     const std::string asked = answers ? write(before, true, origin) : std::string();
     before.push_back(message);
     if (!answers) continue;
     const std::string answered = write(before, false, origin);
     if (!answered.starts_with(asked))
-      fail(
-          Code::bad_data,
+      core::bad_data(
           "{}: the chat template does not begin turn {} as it begins an answer to be generated (as "
           "templates of reasoning models do not); give prompts and completions",
           origin, before.size());
     if (!whole.starts_with(answered) || asked.size() < at)
-      fail(Code::bad_data,
-           "{}: the chat template formats turn {} differently when later turns follow; give one "
-           "line per answer, each with the conversation up to it",
-           origin, before.size());
+      core::bad_data(
+          "{}: the chat template formats turn {} differently when later turns follow; give one "
+          "line per answer, each with the conversation up to it",
+          origin, before.size());
     parts.push_back({whole.substr(at, asked.size() - at), false});
     parts.push_back({whole.substr(asked.size(), answered.size() - asked.size()), true});
     at = answered.size();

@@ -7,8 +7,6 @@
 namespace text::chat {
 namespace {
 
-using core::Code;
-
 bool begins_name(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_' ||
          static_cast<unsigned char>(c) >= 0x80;
@@ -54,7 +52,7 @@ class Lexer {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    core::fail(Code::bad_data, "{}:{}: {}", origin_, line_, what);
+    core::bad_data("{}:{}: {}", origin_, line_, what);
   }
   void put(Token::What what, std::string text) {
     tokens_.push_back({what, line_, std::move(text)});

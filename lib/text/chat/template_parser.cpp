@@ -36,7 +36,7 @@ class Parser {
     return token;
   }
   [[noreturn]] void fail(const std::string& what) const {
-    core::fail(core::Code::bad_data, "{}:{}: {}", origin_, peek().line, what);
+    core::bad_data("{}:{}: {}", origin_, peek().line, what);
   }
   [[noreturn]] void unexpected() const {
     switch (peek().what) {

@@ -471,8 +471,8 @@ std::string run_template(const Block& block, const Dict& variables, Work work, s
     return run.run(block);
   } catch (const Fault& fault) {
     constexpr std::size_t kMost = 500;  // limit of untrusted text
-    core::fail(core::Code::bad_data, "{}:{}: {}", origin, run.line(),
-               core::printable(std::string_view(fault.what()).substr(0, kMost)));
+    core::bad_data("{}:{}: {}", origin, run.line(),
+                   core::printable(std::string_view(fault.what()).substr(0, kMost)));
   }
 }
 

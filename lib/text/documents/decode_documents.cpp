@@ -110,8 +110,7 @@ TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given) 
   if (given.empty()) return parse_tokenizer(stored, data.name() + ": tokenizer");
   auto tokenizer = load_tokenizer(given);
   if (!stored.empty() && tokenizer->json() != stored)
-    core::fail(
-        core::Code::bad_data,
+    core::bad_data(
         "{}: was encoded by another tokenizer (fingerprint {}) than {} ({}); leave -t out to use "
         "its own",
         data.name(), core::hash128(stored).hex(), given, tokenizer->fingerprint().hex());
@@ -165,7 +164,7 @@ void print_documents(const shard::Dataset& data, std::uint64_t count, core::Outp
 void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& out) {
   shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
   if (data.header().tokenizer.empty())
-    core::fail(core::Code::bad_data, "{}: has no tokenizer; --by-document prints ids", data.name());
+    core::bad_data("{}: has no tokenizer; --by-document prints ids", data.name());
   const auto tokenizer = parse_tokenizer(data.header().tokenizer, data.name());
   const auto end_of_document = end_of_document_of(data, *tokenizer);
   StreamDecoder decoder(tokenizer);
@@ -202,7 +201,7 @@ void PrintOptions::fields(core::FieldList& f) {
 
 void print(const std::vector<std::string>& paths, const PrintOptions& options, core::Output& out) {
   if (options.raw + options.documents + options.text + options.names > 1)
-    core::fail(core::Code::usage, "--raw, --by-document, --text and --names exclude each other");
+    core::bad_usage("--raw, --by-document, --text and --names exclude each other");
   const auto count = options.whole ? UINT64_MAX : static_cast<std::uint64_t>(options.count);
   if (options.names) {
     const shard::Dataset data(paths);

@@ -12,9 +12,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
-
 constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 constexpr std::size_t kMaxLine = std::size_t{1} << 30;
 
@@ -59,7 +56,7 @@ class FileReader : public DocumentReader {
       : paths_(std::move(paths)), options_(std::move(options)), cut_(std::move(cut)) {
     if (paths_.empty()) paths_.push_back("-");
     if (std::count(paths_.begin(), paths_.end(), "-") > 1)
-      fail(Code::usage, "two inputs cannot both be stdin");
+      core::bad_usage("two inputs cannot both be stdin");
     separator_ = options_.format == Format::text ? options_.separator : "\n";
   }
 
@@ -118,8 +115,8 @@ class FileReader : public DocumentReader {
     position_ += done;
     rest_.assign(batch.bytes, done, size - done);
     if (rest_.size() > kMaxLine)
-      fail(Code::bad_data, "{}:{}: a {} of more than {} bytes", source_->name(), line_ + 1,
-           options_.format == Format::wikitext ? "page" : "line", kMaxLine);
+      core::bad_data("{}:{}: a {} of more than {} bytes", source_->name(), line_ + 1,
+                     options_.format == Format::wikitext ? "page" : "line", kMaxLine);
     if (!at_end) return;
     digests_.push_back(source_->digest());
     TextFindings findings = source_->findings();
@@ -236,7 +233,7 @@ class LineSource {
       size_ -= at_;
       at_ = 0;
       if (size_ > kMaxLine)
-        fail(Code::bad_data, "{}:{}: a line of more than {} bytes", name(), number_ + 1, kMaxLine);
+        core::bad_data("{}:{}: a line of more than {} bytes", name(), number_ + 1, kMaxLine);
       ended_ = source_.append(bytes_, size_, std::max(kBatchBytes, size_));
     }
   }
@@ -274,10 +271,10 @@ class PairReader : public DocumentReader {
       if (more_a != more_b) {
         const LineSource& longer = more_a ? source_ : target_;
         const LineSource& shorter = more_a ? target_ : source_;
-        fail(Code::bad_data,
-             "{}:{}: has no counterpart in {}, which has {} lines; both files need the same number "
-             "of lines",
-             longer.name(), longer.number(), shorter.name(), shorter.number());
+        core::bad_data(
+            "{}:{}: has no counterpart in {}, which has {} lines; both files need the same number "
+            "of lines",
+            longer.name(), longer.number(), shorter.name(), shorter.number());
       }
       if (!more_a) break;
       if (!range_.has(source_.first_byte())) continue;
@@ -318,12 +315,12 @@ bool is_json_lines(const std::string& path) {
   const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
   if (first == start.end() || *first == '{') return true;
   if (*first == '[')
-    fail(Code::bad_data, "{}: contains a JSON array, not JSON lines; convert it: jq -c '.[]' {}",
-         path, path);
-  fail(Code::bad_data,
-       "{}: is named like JSON lines, but does not begin with {{; to read it as text, give "
-       "--format text",
-       path);
+    core::bad_data("{}: contains a JSON array, not JSON lines; convert it: jq -c '.[]' {}", path,
+                   path);
+  core::bad_data(
+      "{}: is named like JSON lines, but does not begin with {{; to read it as text, give "
+      "--format text",
+      path);
 }
 
 }  // namespace
@@ -334,8 +331,7 @@ Format format_of(std::string_view name) {
   if (name == "lines") return Format::lines;
   if (name == "wikitext") return Format::wikitext;
   if (name == "parquet") return Format::parquet;
-  fail(Code::usage, "format {} is not supported; text, jsonl, lines, wikitext and parquet are",
-       name);
+  core::bad_usage("format {} is not supported; text, jsonl, lines, wikitext and parquet are", name);
 }
 
 namespace {
@@ -347,8 +343,8 @@ bool all_are(const std::vector<std::string>& paths, bool (*is)(const std::string
   const std::string* other = nullptr;
   for (const auto& path : paths) (is(path) ? some : other) = &path;
   if (some != nullptr && other != nullptr)
-    fail(Code::usage, "{}: {}, but {} is not; give --format for both, or encode them separately",
-         *some, what, *other);
+    core::bad_usage("{}: {}, but {} is not; give --format for both, or encode them separately",
+                    *some, what, *other);
   return some != nullptr;
 }
 
@@ -367,10 +363,10 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
   for (const auto& path : inputs)
     if (path == "-" || (core::exists(path) && !core::is_regular_file(path)) ||
         shard::UnpackedSource(core::open_source(path)).packed())
-      fail(Code::usage,
-           "--part: {} is compressed or not a regular file, and cannot be divided; decompress it "
-           "first",
-           path == "-" ? "stdin" : path);
+      core::bad_usage(
+          "--part: {} is compressed or not a regular file, and cannot be divided; decompress it "
+          "first",
+          path == "-" ? "stdin" : path);
   const auto bytes = static_cast<std::int64_t>(total_bytes(inputs));
   // With U+FFFD replacements a text is longer than its files.
   const bool last = part.index + 1 == part.count;
@@ -386,7 +382,7 @@ std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& p
 
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
                                            const ByteRange& range, const TextRules& rules) {
-  if (source == "-" && target == "-") fail(Code::usage, "two inputs cannot both be stdin");
+  if (source == "-" && target == "-") core::bad_usage("two inputs cannot both be stdin");
   return std::make_unique<PairReader>(source, target, range, rules);
 }
 
@@ -471,7 +467,7 @@ LineFlaws PartTexts::each(const Batch& batch,
       continue;
     }
     const std::string reason = fmt::format("{}:{}: {}", batch.source, part.line, why);
-    if (impl_->bad == BadLines::error) fail(Code::bad_data, "{}", reason);
+    if (impl_->bad == BadLines::error) core::bad_data("{}", reason);
     flaws.add({1, 0, reason});
   }
   return flaws;

@@ -10,15 +10,13 @@ namespace {
 const core::OrderedJson& member(const core::OrderedJson& of, const char* name,
                                 const std::string& origin) {
   const auto found = of.is_object() ? of.find(name) : of.end();
-  if (!of.is_object() || found == of.end())
-    core::fail(core::Code::bad_data, "{}: has no \"{}\"", origin, name);
+  if (!of.is_object() || found == of.end()) core::bad_data("{}: has no \"{}\"", origin, name);
   return *found;
 }
 
 std::string text_member(const core::OrderedJson& of, const char* name, const std::string& origin) {
   const auto& value = member(of, name, origin);
-  if (!value.is_string())
-    core::fail(core::Code::bad_data, "{}: \"{}\" is not a string", origin, name);
+  if (!value.is_string()) core::bad_data("{}: \"{}\" is not a string", origin, name);
   return value.get<std::string>();
 }
 
@@ -139,14 +137,12 @@ LinePieces completion_pieces() {
 LinePieces segment_pieces() {
   return [](const core::OrderedJson& line, const std::string& origin) {
     const auto& segments = member(line, "segments", origin);
-    if (!segments.is_array())
-      core::fail(core::Code::bad_data, "{}: \"segments\" is not a list", origin);
+    if (!segments.is_array()) core::bad_data("{}: \"segments\" is not a list", origin);
     std::vector<Piece> pieces;
     for (const auto& segment : segments) {
       const auto& label = member(segment, "label", origin + ": segments");
       if (!label.is_boolean())
-        core::fail(core::Code::bad_data, "{}: segments: \"label\" is neither true nor false",
-                   origin);
+        core::bad_data("{}: segments: \"label\" is neither true nor false", origin);
       pieces.push_back({text_member(segment, "text", origin + ": segments"), label.get<bool>()});
     }
     return pieces;
@@ -193,8 +189,8 @@ std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
   if (name == "none") return std::nullopt;
   const auto id = tokenizer.id_of(name);
   if (!id)
-    core::fail(core::Code::usage,
-               "--end-of-document: the tokenizer has no token {}; give another, or none", name);
+    core::bad_usage("--end-of-document: the tokenizer has no token {}; give another, or none",
+                    name);
   return id;
 }
 

@@ -117,27 +117,23 @@ void TextOptions::fields(core::FieldList& f) {
 
 void TextOptions::check(bool encodes) const {
   core::part(part);  // throws for an invalid part
-  if (core::is_part(part) && !encodes)
-    core::fail(core::Code::usage, "--part: requires encoding; leave it out");
-  if (special && !encodes)
-    core::fail(core::Code::usage, "--special: requires encoding; leave it out");
+  if (core::is_part(part) && !encodes) core::bad_usage("--part: requires encoding; leave it out");
+  if (special && !encodes) core::bad_usage("--special: requires encoding; leave it out");
   if (detokenise && format != "wikitext")
-    core::fail(core::Code::usage, "--detokenise: requires --format wikitext");
+    core::bad_usage("--detokenise: requires --format wikitext");
   if (count_newlines && format == "wikitext")
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "--count-newlines: cannot be combined with --format wikitext, whose words are separated "
         "by white space");
 }
 
 DocumentOptions TextOptions::documents(bool of_bytes, int jobs) const {
   if (!document_separator.empty() && format_of(format) != Format::text)
-    core::fail(core::Code::usage,
-               "--document-separator: requires --format text; leave it out with {}", format);
+    core::bad_usage("--document-separator: requires --format text; leave it out with {}", format);
   if (newlines == "lf" && format == "jsonl")
-    core::fail(core::Code::usage,
-               "--newlines lf: cannot be combined with JSON lines, whose texts are kept as they "
-               "are");
+    core::bad_usage(
+        "--newlines lf: cannot be combined with JSON lines, whose texts are kept as they "
+        "are");
   DocumentOptions made{format_of(format), field, document_separator, {}, detokenise};
   made.rules.invalid = invalid == "replace"            ? Invalid::replace
                        : invalid == "keep"             ? Invalid::keep
@@ -201,8 +197,7 @@ std::string EncodedShard::summary() const {
 EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,
                           const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
                           const std::function<void(std::uint64_t)>& progress) {
-  if (pairs && files.size() != 2)
-    core::fail(core::Code::usage, "--pairs: takes two files, source and target");
+  if (pairs && files.size() != 2) core::bad_usage("--pairs: takes two files, source and target");
   const auto mark = end_of_document_id(*tokenizer, options.end_of_document);
   const TokenizerPtr encoding = options.special ? parsing_special(*tokenizer) : tokenizer;
   ByteRange range;

@@ -82,9 +82,8 @@ class FolderWalk {
     std::uint64_t replaced = 0;
     std::string clean = core::with_replacements(name, replaced);
     if (clean.find('\n') != clean.npos || clean.size() > shard::kMostNameBytes)
-      fail(Code::bad_data,
-           "{}: is not a valid document name, which is one line of at most {} bytes",
-           core::printable(path), shard::kMostNameBytes);
+      core::bad_data("{}: is not a valid document name, which is one line of at most {} bytes",
+                     core::printable(path), shard::kMostNameBytes);
     found_.paths.push_back(path);
     found_.names.push_back(std::move(clean));
   }
@@ -102,8 +101,8 @@ FolderTexts texts_below(const std::vector<std::string>& folders) {
   for (const auto& folder : folders) walk.add(folder);
   walk.finish();
   if (found.paths.empty())
-    fail(Code::bad_data, "{}: has no text{}{}", fmt::join(folders, ", "),
-         found.notes.empty() ? "" : "; ", fmt::join(found.notes, "; "));
+    core::bad_data("{}: has no text{}{}", fmt::join(folders, ", "), found.notes.empty() ? "" : "; ",
+                   fmt::join(found.notes, "; "));
   return found;
 }
 

@@ -10,8 +10,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
 using shard::ArrayReader;
 
 constexpr std::size_t kPiece = 1 << 16;
@@ -67,8 +65,8 @@ class Importer {
     ArrayReader reader(*source, options_.format);
     if (!writer_) begin(reader);
     if (reader.is_float() != (header_.kind == shard::Kind::vectors))
-      fail(Code::bad_data, "{}: {}, the files before it {}", reader.name(),
-           reader.is_float() ? "vectors" : "ids", reader.is_float() ? "ids" : "vectors");
+      core::bad_data("{}: {}, the files before it {}", reader.name(),
+                     reader.is_float() ? "vectors" : "ids", reader.is_float() ? "ids" : "vectors");
     reader.is_float() ? add_vectors(reader) : add_ids(reader);
     add_input(reader.hash(), reader.format());
   }
@@ -98,7 +96,7 @@ class Importer {
       header_.kind = shard::Kind::vectors;
       header_.dtype = shard::Dtype::f32;
       if (reader.row() > UINT32_MAX)
-        fail(Code::bad_data, "{}: vectors of {} numbers", reader.name(), reader.row());
+        core::bad_data("{}: vectors of {} numbers", reader.name(), reader.row());
       header_.width = static_cast<std::uint32_t>(reader.row());
     } else {
       header_.vocabulary = options_.vocabulary;
@@ -107,11 +105,11 @@ class Importer {
         header_.tokenizer = options_.tokenizer->json();
       }
       if (header_.vocabulary == 0)
-        fail(Code::usage, "{}: contains ids; give their tokenizer with -t, or --vocabulary",
-             reader.name());
+        core::bad_usage("{}: contains ids; give their tokenizer with -t, or --vocabulary",
+                        reader.name());
       if (options_.mark && *options_.mark >= header_.vocabulary)
-        fail(Code::usage, "--end-of-document: {} is not below the vocabulary of {}", *options_.mark,
-             header_.vocabulary);
+        core::bad_usage("--end-of-document: {} is not below the vocabulary of {}", *options_.mark,
+                        header_.vocabulary);
       header_.dtype = shard::dtype_for(header_.vocabulary);
     }
     writer_ = std::make_unique<shard::Writer>(out_, header_, std::vector<core::OrderedJson>{},
@@ -120,8 +118,8 @@ class Importer {
 
   void add_vectors(ArrayReader& reader) {
     if (reader.row() != header_.width)
-      fail(Code::bad_data, "{}: contains vectors of {} numbers, but the files before it of {}",
-           reader.name(), reader.row(), header_.width);
+      core::bad_data("{}: contains vectors of {} numbers, but the files before it of {}",
+                     reader.name(), reader.row(), header_.width);
     std::vector<float> piece(kPiece);
     for (std::size_t n = kPiece; n == kPiece;) {
       n = reader.read(std::span(piece));
@@ -158,8 +156,7 @@ class Importer {
     ArrayReader reader(*source, index.type(), index.elements());
     if (!writer_) begin(reader);
     if (header_.kind == shard::Kind::vectors)
-      fail(Code::bad_data, "{}: contains ids, but the files before it contain vectors",
-           reader.name());
+      core::bad_data("{}: contains ids, but the files before it contain vectors", reader.name());
     if (open_ > 0) close();
     std::vector<std::uint64_t> piece(kPiece);
     std::uint64_t at = 0;  // in the file
@@ -184,8 +181,8 @@ class Importer {
   void check(std::span<const std::uint64_t> ids, const std::string& name, std::uint64_t at) const {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] >= header_.vocabulary)
-        fail(Code::bad_data, "{}: id {} at position {} is not below the vocabulary size {}", name,
-             ids[i], at + i, header_.vocabulary);
+        core::bad_data("{}: id {} at position {} is not below the vocabulary size {}", name, ids[i],
+                       at + i, header_.vocabulary);
   }
 
   void add_input(const core::Digest& hash, shard::ArrayFormat format) {
@@ -273,7 +270,7 @@ void ImportRequest::fields(core::FieldList& f) {
 
 ImportTokensOptions ImportRequest::resolve(int jobs) const {
   if (vocabulary > 0 && !tokenizer.empty())
-    fail(Code::usage, "-t and --vocabulary exclude each other; give one");
+    core::bad_usage("-t and --vocabulary exclude each other; give one");
   ImportTokensOptions how;
   if (format != "auto") how.format = shard::array_format_of(format);
   how.vocabulary = static_cast<std::uint64_t>(vocabulary);

@@ -36,7 +36,7 @@ const ParquetLibrary& parquet_library() {
 
 // Some of Arrow's errors end with a newline.
 [[noreturn]] void refuse(const std::string& path, std::string_view error) {
-  fail(Code::bad_data, "{}: {}", path, error.substr(0, error.find_last_not_of(" \n\r") + 1));
+  core::bad_data("{}: {}", path, error.substr(0, error.find_last_not_of(" \n\r") + 1));
 }
 
 class ParquetReader : public DocumentReader {
@@ -46,10 +46,10 @@ class ParquetReader : public DocumentReader {
     if (paths_.empty()) paths_.push_back("-");
     for (const auto& path : paths_)
       if (path == "-" || (core::exists(path) && !core::is_regular_file(path)))
-        fail(Code::usage, "{}: Parquet cannot be read from a pipe; give a file",
-             path == "-" ? "stdin" : path);
+        core::bad_usage("{}: Parquet cannot be read from a pipe; give a file",
+                        path == "-" ? "stdin" : path);
     if (options_.range.begin != 0 || options_.range.end != UINT64_MAX)
-      fail(Code::usage, "--part: not supported for Parquet; give each part its own files");
+      core::bad_usage("--part: not supported for Parquet; give each part its own files");
   }
 
   bool next(Batch& batch) override {
@@ -74,7 +74,7 @@ class ParquetReader : public DocumentReader {
   bool open() {
     if (at_ == paths_.size()) return false;
     const auto& path = paths_[at_];
-    if (!is_parquet(path)) fail(Code::bad_data, "{}: not a Parquet file", path);
+    if (!is_parquet(path)) core::bad_data("{}: not a Parquet file", path);
     std::string error;
     texts_.reset(parquet_library().open(
         {path, options_.column, options_.threads, options_.rules.unpack_memory}, error));
@@ -104,8 +104,7 @@ class ParquetReader : public DocumentReader {
       ++row_;
       if (end == ParquetTexts::kNone) {
         if (options_.bad_lines == BadLines::error)
-          fail(Code::bad_data, "{}: row {}: has no text; --bad-lines skip leaves it out", path,
-               row_);
+          core::bad_data("{}: row {}: has no text; --bad-lines skip leaves it out", path, row_);
         ++seen_.no_row.count;
         continue;
       }
@@ -139,8 +138,8 @@ class ParquetReader : public DocumentReader {
       return;
     }
     if (options_.rules.invalid == Invalid::error)
-      fail(Code::bad_data, "{}: row {}: {}; --invalid replace writes U+FFFD for it", paths_[at_],
-           row_, core::what_is_not_utf8(text, good));
+      core::bad_data("{}: row {}: {}; --invalid replace writes U+FFFD for it", paths_[at_], row_,
+                     core::what_is_not_utf8(text, good));
     to += core::with_replacements(text, seen_.replaced.count);
   }
 

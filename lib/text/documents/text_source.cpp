@@ -87,8 +87,7 @@ void TextSource::begin(std::string& text, std::size_t from, std::size_t& size) {
   json_ = start_(all);
   const auto what = core::what_is_no_text(all);
   if (what.empty() || rules_.invalid == Invalid::keep) return;
-  if (rules_.invalid != Invalid::pass)
-    core::fail(core::Code::bad_data, "{}: byte {}: {}", name(), place_, what);
+  if (rules_.invalid != Invalid::pass) core::bad_data("{}: byte {}: {}", name(), place_, what);
   findings_.no_text.count = 1;
   findings_.what_is_no_text = what;
 }
@@ -104,8 +103,8 @@ void TextSource::check(std::string& text, std::size_t from, std::size_t& size) {
     findings_.nul.count += nul;
     if (!simdjson::validate_utf8(all.data(), all.size())) {
       if (rules_.invalid == Invalid::error)
-        core::fail(core::Code::bad_data, "{}: {}; --invalid replace writes U+FFFD for it", name(),
-                   core::what_is_not_utf8(all, core::utf8_length(all), place_));
+        core::bad_data("{}: {}; --invalid replace writes U+FFFD for it", name(),
+                       core::what_is_not_utf8(all, core::utf8_length(all), place_));
       std::uint64_t replaced = 0;
       const std::string mended = core::with_replacements(all, replaced);
       findings_.replaced.count += replaced;

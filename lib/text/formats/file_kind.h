@@ -51,8 +51,7 @@ class Lines {
 
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    core::fail(core::Code::bad_data, "{}:{}: {}", name_, number_,
-               fmt::format(format, std::forward<Args>(args)...));
+    core::bad_data("{}:{}: {}", name_, number_, fmt::format(format, std::forward<Args>(args)...));
   }
 
  private:

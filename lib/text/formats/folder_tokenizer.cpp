@@ -29,18 +29,17 @@ void expect_gpt2_class(const std::string& folder) {
   if (name == config.end() || !name->is_string()) return;
   const auto& found = name->get_ref<const std::string&>();
   if (found == "GPT2Tokenizer" || found == "GPT2TokenizerFast") return;
-  core::fail(core::Code::bad_data,
-             "{}: vocab.json and merges.txt of a {} do not define how it splits a text; save it as "
-             "tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
-             folder, found);
+  core::bad_data(
+      "{}: vocab.json and merges.txt of a {} do not define how it splits a text; save it as "
+      "tokenizer.json: AutoTokenizer.from_pretrained(...).save_pretrained(...)",
+      folder, found);
 }
 
 // Refuses a path of another kind and says what it is.
 void expect_tokenizer_kind(const std::string& path, PathKind kind) {
   switch (kind) {
     case PathKind::gguf:
-      core::fail(
-          core::Code::bad_data,
+      core::bad_data(
           "{}: is a GGUF file of a model; convert it with model import {} -o DIR, and give -t DIR",
           path, path);
     case PathKind::safetensors:
@@ -48,7 +47,7 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
     case PathKind::shard:
     case PathKind::passages:
     case PathKind::lfs_pointer:
-      core::fail(core::Code::bad_data, "{}: {}, not a tokenizer", path, core::what_path_is(path));
+      core::bad_data("{}: {}, not a tokenizer", path, core::what_path_is(path));
     case PathKind::nothing:
     case PathKind::broken_link:
       core::fail(
@@ -115,7 +114,7 @@ SentencepieceAround around_of(const std::string& folder) {
     const auto [end, error] = std::from_chars(id.data(), id.data() + id.size(), number);
     if (error != std::errc{} || end != id.data() + id.size() || !token.is_object() ||
         !token.contains("content") || !token["content"].is_string())
-      core::fail(core::Code::bad_data, "{}: added tokens: {} is not a token", folder, id);
+      core::bad_data("{}: added tokens: {} is not a token", folder, id);
     const bool special = flag_of(token, "special", false);
     around.added[number] = {.id = number,
                             .content = token["content"].get<std::string>(),
@@ -159,8 +158,7 @@ TokenizerPtr folder_tokenizer(const std::string& folder) {
 
 TokenizerPtr load_tokenizer(const std::string& path) {
   if (path.empty())
-    core::fail(
-        core::Code::usage,
+    core::bad_usage(
         "give a tokenizer: -t tokenizer.json, -t MODEL (a folder with one) or -t bytes; see --help");
   if (path == "bytes") return make_bytes_tokenizer();
   if (path == "-") return parse_tokenizer(core::read_text(path, kTokenizerBytes), "stdin");
@@ -171,8 +169,7 @@ TokenizerPtr load_tokenizer(const std::string& path) {
   const auto folder = core::followed_snapshot(path);
   if (auto tokenizer = folder_tokenizer(folder)) return tokenizer;
   if (core::exists(folder + "/vocab.txt"))
-    core::fail(core::Code::bad_data,
-               "{}: a WordPiece tokenizer (vocab.txt, as in BERT) is not supported", folder);
+    core::bad_data("{}: a WordPiece tokenizer (vocab.txt, as in BERT) is not supported", folder);
   if (const auto other = folder + "/tokenizer.model"; core::exists(other))
     return parse_tokenizer(core::read_text(other, kTokenizerBytes), other);  // says what it is
   core::fail(core::Code::no_input, "{}: has no tokenizer; {}", folder, kGive);

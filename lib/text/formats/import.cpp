@@ -18,9 +18,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
-
 // Names without text in the vocabularies of GPT-2, RoBERTa and BART.
 constexpr std::string_view kMarks[] = {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"};
 
@@ -37,11 +34,10 @@ Vocabulary read_gpt2_vocabulary(const NamedText& file) {
   vocabulary.reserve(json.size(), file.text.size());
   for (const auto& [name, value] : json.items()) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 2 * json.size() + 65536)
-      fail(Code::bad_data, "{}: token {} has no id below twice the number of tokens", file.name,
-           name);
+      core::bad_data("{}: token {} has no id below twice the number of tokens", file.name, name);
     const auto bytes = bytes_of_alphabet(name);
     if (!vocabulary.set(value.get<std::uint32_t>(), bytes ? *bytes : name))
-      fail(Code::bad_data, "{}: token {} or its id occurs twice", file.name, name);
+      core::bad_data("{}: token {} or its id occurs twice", file.name, name);
   }
   return vocabulary;
 }
@@ -186,13 +182,13 @@ TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merg
 TokenizerPtr import_tiktoken(const NamedText& ranks) {
   Vocabulary vocabulary = read_ranks(ranks);
   if (vocabulary.count() > 60000)
-    fail(Code::bad_data,
-         "{}: {} ranks: "
-         "not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the file",
-         ranks.name, vocabulary.count());
+    core::bad_data(
+        "{}: {} ranks: "
+        "not GPT-2's family (r50k_base, p50k_base), and its pattern is not in the file",
+        ranks.name, vocabulary.count());
   for (int b = 0; b < 256; ++b) {
     const char c = static_cast<char>(b);
-    if (!vocabulary.id_of({&c, 1})) fail(Code::bad_data, "{}: no rank for byte {}", ranks.name, b);
+    if (!vocabulary.id_of({&c, 1})) core::bad_data("{}: no rank for byte {}", ranks.name, b);
   }
   // The file has only results; a token's merge is the pair that the earlier merges leave.
   std::vector<Merge> merges;
@@ -239,11 +235,11 @@ TokenizerPtr import_tokenizer(const std::vector<std::string>& paths) {
       return import_codes(*of[FileKind::codes], of[FileKind::counts]);
   }
   if (has(FileKind::merges) && !has(FileKind::json))
-    fail(Code::bad_data, "{}: {}", of[FileKind::merges]->name, not_a_tokenizer(FileKind::merges));
-  fail(Code::bad_data,
-       "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
-       "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",
-       files.empty() ? "--import" : files[0].name);
+    core::bad_data("{}: {}", of[FileKind::merges]->name, not_a_tokenizer(FileKind::merges));
+  core::bad_data(
+      "{}: none of the files that can be imported: encoder.json and vocab.bpe, .tiktoken ranks, "
+      "fairseq's dict.txt, subword-nmt's codes (with or without dict.txt)",
+      files.empty() ? "--import" : files[0].name);
 }
 
 TokenizerPtr import_fairseq(const NamedText& dictionary) {

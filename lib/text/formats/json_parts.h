@@ -20,8 +20,7 @@ class TokenizerJson {
 
   template <class... Args>
   [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
-    core::fail(core::Code::bad_data, "{}: {}", origin_,
-               fmt::format(format, std::forward<Args>(args)...));
+    core::bad_data("{}: {}", origin_, fmt::format(format, std::forward<Args>(args)...));
   }
 
   /// Returns a member; nothing if it is absent or null.

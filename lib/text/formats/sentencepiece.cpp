@@ -9,8 +9,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
 using core::OrderedJson;
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";
@@ -27,7 +25,7 @@ enum PieceType : std::uint64_t {
 enum ModelType : std::uint64_t { kUnigramModel = 1, kBpeModel, kWordModel, kCharModel };
 
 [[noreturn]] void damaged(const std::string& origin, const char* what) {
-  fail(Code::bad_data, "{}: not a tokenizer.model of sentencepiece, or damaged: {}", origin, what);
+  core::bad_data("{}: not a tokenizer.model of sentencepiece, or damaged: {}", origin, what);
 }
 
 // Iterates over the fields of a protobuf message.
@@ -168,7 +166,7 @@ PieceModel read_model(std::string_view bytes, const std::string& origin) {
 
 void expect_supported(const PieceModel& model, const std::string& origin) {
   const auto refuse = [&](const char* what) {
-    fail(Code::bad_data, "{}: a sentencepiece model of {}, which is not supported", origin, what);
+    core::bad_data("{}: a sentencepiece model of {}, which is not supported", origin, what);
   };
   if (model.kind == kWordModel) refuse("words (model_type WORD)");
   if (model.kind == kCharModel) refuse("characters (model_type CHAR)");
@@ -266,7 +264,7 @@ OrderedJson template_of(const PieceModel& model, const SentencepieceAround& arou
     if (!asked) return;
     const auto found = std::find(model.texts.begin(), model.texts.end(), token);
     if (found == model.texts.end())
-      fail(Code::bad_data, "{}: has no piece {}, which should surround a text", origin, token);
+      core::bad_data("{}: has no piece {}, which should surround a text", origin, token);
     single.push_back({{"SpecialToken", {{"id", token}, {"type_id", 0}}}});
     special[token] = {{"id", token}, {"ids", {found - model.texts.begin()}}, {"tokens", {token}}};
   };
@@ -308,7 +306,7 @@ void append_merges(const PieceModel& model, bool llama, const std::string& origi
   for (const auto& [left, right] : scored_merges(texts, scores, merged, origin)) {
     const auto id = ids.at(std::string(left).append(right));
     if (!llama && model.types[id] == kUnusedPiece)
-      fail(Code::bad_data, "{}: unused pieces of a BPE that merges make are not supported", origin);
+      core::bad_data("{}: unused pieces of a BPE that merges make are not supported", origin);
     merges.push_back({left, right});
     if (before && id != *before && scores[id] == scores[*before]) tied.push_back(id);
     before = id;
@@ -359,8 +357,8 @@ std::string sentencepiece_json(std::string_view bytes, const std::string& origin
   const auto id = static_cast<std::size_t>(unknown - model.types.begin());
   for (const auto& [added, token] : around.added)
     if (added < model.texts.size() && model.texts[added] != token.content)
-      fail(Code::bad_data, "{}: piece {} is {}, not {}", origin, added, model.texts[added],
-           token.content);
+      core::bad_data("{}: piece {} is {}, not {}", origin, added, model.texts[added],
+                     token.content);
   return core::dump(core::OrderedJson{
       {"added_tokens", added_tokens(model, around)},
       {"normalizer", normalizer_of(model, around)},
@@ -378,11 +376,11 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
   std::vector<std::size_t> order;
   for (std::size_t id = 0; id < tokens.size(); ++id) {
     if (std::isnan(scores[id]))
-      core::fail(core::Code::bad_data, "{}: the score of token {} is not a number", origin, id);
+      core::bad_data("{}: the score of token {} is not a number", origin, id);
     if (!merges[id]) continue;
     if (tokens[id].size() > kLongestScored)
-      core::fail(core::Code::bad_data, "{}: token {} of {} bytes is not supported (of {} it is)",
-                 origin, id, tokens[id].size(), kLongestScored);
+      core::bad_data("{}: token {} of {} bytes is not supported (of {} it is)", origin, id,
+                     tokens[id].size(), kLongestScored);
     order.push_back(id);
   }
   std::stable_sort(order.begin(), order.end(),
@@ -397,10 +395,10 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
       if (known.count(left) > 0 && known.count(right) > 0) all.emplace_back(left, right);
     }
     if (all.size() > most)
-      core::fail(core::Code::bad_data,
-                 "{}: its {} tokens are made of two others in more than {} ways, which is not "
-                 "supported (of {} a token and {} it is); use the model's tokenizer.json",
-                 origin, tokens.size(), most, kPairsOfToken, kMorePairs);
+      core::bad_data(
+          "{}: its {} tokens are made of two others in more than {} ways, which is not "
+          "supported (of {} a token and {} it is); use the model's tokenizer.json",
+          origin, tokens.size(), most, kPairsOfToken, kMorePairs);
   }
   return all;
 }

@@ -18,8 +18,6 @@
 namespace text {
 namespace {
 
-using core::Code;
-using core::fail;
 using simdjson::dom::element;
 
 using NewTokenizer = std::shared_ptr<Tokenizer>;
@@ -353,21 +351,21 @@ bool is_vocabulary(element root) {
 TokenizerPtr parse_tokenizer(std::string_view json, const std::string& origin) {
   json = core::without_byte_order_mark(json);
   const FileKind kind = kind_of(json);
-  if (kind != FileKind::json) fail(Code::bad_data, "{}: {}", origin, not_a_tokenizer(kind));
+  if (kind != FileKind::json) core::bad_data("{}: {}", origin, not_a_tokenizer(kind));
   simdjson::dom::parser parser;
   if (parser.allocate(std::max<std::size_t>(json.size(), 64), kMaxDepth) != simdjson::SUCCESS)
-    fail(Code::bad_data, "{}: cannot be read as JSON: too large", origin);
+    core::bad_data("{}: cannot be read as JSON: too large", origin);
   element root;
   auto error = parser.parse(json.data(), json.size()).get(root);
   if (error != simdjson::SUCCESS && error != simdjson::DEPTH_ERROR) {
     const core::MendedJson mended = core::mend_json(json);
     if (!mended.constant.empty())
-      fail(Code::bad_data, "{}: {}", origin, core::why_no_constant(mended.constant));
+      core::bad_data("{}: {}", origin, core::why_no_constant(mended.constant));
     if (mended.only_numbers()) error = parser.parse(mended.text).get(root);
   }
-  if (error == simdjson::DEPTH_ERROR) fail(Code::bad_data, "{}: JSON nested too deeply", origin);
+  if (error == simdjson::DEPTH_ERROR) core::bad_data("{}: JSON nested too deeply", origin);
   if (error != simdjson::SUCCESS)
-    fail(Code::bad_data, "{}: not JSON: {}", origin, simdjson::error_message(error));
+    core::bad_data("{}: not JSON: {}", origin, simdjson::error_message(error));
   const TokenizerJson file(root, origin);
   if (is_vocabulary(root)) file.refuse("{}", kVocabularyAlone);
   const auto model = file.find(root, "model");
@@ -397,10 +395,10 @@ void export_gpt2(const Tokenizer& tokenizer, const std::string& folder) {
   const auto* bpe = dynamic_cast<const ByteLevel*>(&tokenizer);
   if (bpe == nullptr || bpe->kind() != TokenizerKind::bpe || bpe->whole_words() ||
       bpe->split().kind() != Split::Kind::gpt2 || !bpe->steps().empty())
-    core::fail(core::Code::usage,
-               "--export gpt2 takes a byte-level BPE tokenizer with GPT-2's splitting, not {}{}",
-               bpe == nullptr || bpe->kind() != TokenizerKind::bpe ? "" : "another ",
-               name_of(tokenizer.kind()));
+    core::bad_usage(
+        "--export gpt2 takes a byte-level BPE tokenizer with GPT-2's splitting, not {}{}",
+        bpe == nullptr || bpe->kind() != TokenizerKind::bpe ? "" : "another ",
+        name_of(tokenizer.kind()));
   const std::vector<std::string> names = bpe->file_names();
   JsonText vocabulary;
   vocabulary.open('{');

@@ -98,8 +98,7 @@ void AddedMatcher::grow_trie() {
       low = next;
     }
     if (ranges.size() > kMaxNodes)
-      core::fail(core::Code::bad_data, "the added tokens are longer than {} MiB together",
-                 kMaxNodes >> 20);
+      core::bad_data("the added tokens are longer than {} MiB together", kMaxNodes >> 20);
   }
   first_child_.push_back(static_cast<std::uint32_t>(ranges.size()));
 }

@@ -52,7 +52,7 @@ CharUnits::CharUnits(Vocabulary vocabulary, std::vector<Merge> merges,
     : unknown_name_(std::move(unknown)) {
   take(std::move(vocabulary), merges, std::move(special));
   const auto id = id_of(unknown_name_);
-  if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", unknown_name_);
+  if (!id) core::bad_data("no token {} in the vocabulary", unknown_name_);
   unknown_ = *id;
   merges_ = MergeTable(std::move(merges));
 }

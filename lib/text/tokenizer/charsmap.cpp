@@ -16,7 +16,7 @@ Charsmap::Charsmap(std::string_view bytes) {
   if (bytes.size() >= sizeof size) std::memcpy(&size, bytes.data(), sizeof size);
   if (size < sizeof(std::uint32_t) || size % sizeof(std::uint32_t) != 0 ||
       size > bytes.size() - sizeof size)
-    core::fail(core::Code::bad_data, "damaged rules of normalisation (precompiled_charsmap)");
+    core::bad_data("damaged rules of normalisation (precompiled_charsmap)");
   units_.resize(size / sizeof(std::uint32_t));
   std::memcpy(units_.data(), bytes.data() + sizeof size, size);
   texts_ = bytes.substr(sizeof size + size);

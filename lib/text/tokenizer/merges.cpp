@@ -11,8 +11,7 @@ constexpr std::size_t kShort = 48;  // number of symbols below which scanning al
 MergeTable::MergeTable(std::vector<Merge> merges, const std::vector<std::uint32_t>& ranks)
     : merges_(std::move(merges)) {
   if (merges_.empty()) return;
-  if (merges_.size() > kMaxMerges)
-    core::fail(core::Code::bad_data, "more than {} merges", kMaxMerges);
+  if (merges_.size() > kMaxMerges) core::bad_data("more than {} merges", kMaxMerges);
   slots_ = core::HugeArray<std::uint64_t>(std::bit_ceil(merges_.size() * 2 + 2));
   shift_ = 64 - std::countr_zero(slots_.size());
   filter_.resize((std::size_t{1} << kFilterBits) / 64);
@@ -23,7 +22,7 @@ MergeTable::MergeTable(std::vector<Merge> merges, const std::vector<std::uint32_
     const auto& [left, right, result] = merges_[i];
     const std::size_t rank = ranks.empty() ? i : ranks[i];
     if (std::max({left, right, result}) >= kMaxIds)
-      core::fail(core::Code::bad_data, "a merge with an id that is not below {}", kMaxIds);
+      core::bad_data("a merge with an id that is not below {}", kMaxIds);
     const std::uint64_t pair = pair_of(left, right), hash = hash_of(pair);
     std::size_t at = hash >> shift_;
     while (slots_[at] != 0 && slots_[at] >> 22 != pair + 1) at = (at + 1) & (slots_.size() - 1);

@@ -19,7 +19,7 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE |
                                                       (compatible ? UTF8PROC_COMPAT : 0));
   const auto check = [](utf8proc_ssize_t n) {
-    if (n < 0) core::fail(core::Code::bug, "a text cannot be normalised: {}", utf8proc_errmsg(n));
+    if (n < 0) core::bug("a text cannot be normalised: {}", utf8proc_errmsg(n));
     return static_cast<std::size_t>(n);
   };
   utf8proc_int32_t few[64];  // most runs are short
@@ -34,7 +34,7 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
     const std::size_t count = check(utf8proc_decompose_char(
         static_cast<utf8proc_int32_t>(c.code_point), made,
         static_cast<utf8proc_ssize_t>(std::size(made)), options, &boundary));
-    if (count > std::size(made)) core::fail(core::Code::bug, "a character of {} characters", count);
+    if (count > std::size(made)) core::bug("a character of {} characters", count);
     if (many.empty() && n + count > std::size(few)) many.assign(few, few + n);
     if (many.empty()) {
       std::copy(made, made + count, few + n);
@@ -221,10 +221,10 @@ class StepRun {
 
   void expect(std::size_t bytes) const {
     if (bytes > room_)
-      core::fail(core::Code::bad_data,
-                 "step {} of the tokenizer's normalizer, {}, "
-                 "makes this text more than {} times as long, which is not supported",
-                 number_, name_of(step_), Normalizer::kGrowth);
+      core::bad_data(
+          "step {} of the tokenizer's normalizer, {}, "
+          "makes this text more than {} times as long, which is not supported",
+          number_, name_of(step_), Normalizer::kGrowth);
   }
 
   const NormalStep& step_;
@@ -256,7 +256,7 @@ Normalizer::Normalizer(std::vector<NormalStep> steps, const std::vector<AddedTok
   if (is(What::prepend)) prefix_ = steps_[next++].to;
   if (next + 1 != steps_.size() || !is(What::replace) || steps_[next].from != " " ||
       steps_[next].to.empty())
-    core::fail(core::Code::bad_data, "the normalizer's steps are not those of a tokenizer.model");
+    core::bad_data("the normalizer's steps are not those of a tokenizer.model");
   mark_ = steps_[next].to;
   one_pass_ = true;
   prefix_once_ = prefix_once;
@@ -337,10 +337,10 @@ std::string_view Normalizer::apply_in_one_pass(std::string_view text, PiecePosit
       from = space + 1;
     }
     if (buffer.size() > room)
-      core::fail(core::Code::bad_data,
-                 "the tokenizer's normalizer makes this text more than {} times as long, which is "
-                 "not supported",
-                 kGrowth);
+      core::bad_data(
+          "the tokenizer's normalizer makes this text more than {} times as long, which is "
+          "not supported",
+          kGrowth);
   };
   buffer.clear();
   bool after_space = counts_spaces_ && place != PiecePosition::continues;

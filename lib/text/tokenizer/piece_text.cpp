@@ -9,8 +9,7 @@ PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Norma
   for (std::uint32_t b = 0; b < 256; ++b) {
     const auto id = tokenizer.id_of(fmt::format("<0x{:02X}>", b));
     if (!id && byte_fallback)
-      core::fail(core::Code::bad_data,
-                 "byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
+      core::bad_data("byte_fallback without a token <0x{:02X}>: it is supported with all 256", b);
     if (!id) continue;
     names_bytes_ = names_bytes_ || !bytes;
     bytes_[b] = *id;
@@ -53,8 +52,7 @@ void PieceText::decode(std::uint32_t id, std::string_view token, bool& line_star
         if (found < text.size()) out += now;
         at = found + old.size();
         if (out.size() - from > 64 * token.size())
-          core::fail(core::Code::bad_data, "the decoder makes token {} more than 64 times as long",
-                     id);
+          core::bad_data("the decoder makes token {} more than 64 times as long", id);
       }
     }
   }

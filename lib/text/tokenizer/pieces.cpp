@@ -122,12 +122,12 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
       if (vocabulary.has(id) && vocabulary.token(id).empty())  // no characters to join
-        core::fail(core::Code::bad_data, "a merge with id {}, which is not a token", id);
+        core::bad_data("a merge with id {}, which is not a token", id);
   take(std::move(vocabulary), merges, std::move(parts_.special));
   template_ = std::move(parts_.around);
   if (!parts_.unknown.empty()) {
     const auto id = id_of(parts_.unknown);
-    if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", parts_.unknown);
+    if (!id) core::bad_data("no token {} in the vocabulary", parts_.unknown);
     unknown_ = *id;
   }
   const auto& [mark, prepend, _] = parts_.metaspace;
@@ -141,13 +141,12 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   if (!pieces_.space().empty()) mark_ = first_char(pieces_.space());
   for (const std::string& one : {pieces_.space(), mark})
     if (!one.empty() && decode_char(one.data(), one.data() + one.size()).bytes != one.size())
-      core::fail(core::Code::bad_data,
-                 "spaces written as \"{}\" are not supported (one character is)", one);
+      core::bad_data("spaces written as \"{}\" are not supported (one character is)", one);
   small_.resize(kSmall * kSmall);
   for (const Merge& merge : merges) {
     if (pieces_.is_byte(merge.left) || pieces_.is_byte(merge.right))
-      core::fail(core::Code::bad_data, "a merge of {} is not supported, since it is a byte",
-                 token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
+      core::bad_data("a merge of {} is not supported, since it is a byte",
+                     token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
     const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
     const auto place = [this](std::uint32_t c) { return c < 128 ? c : c == mark_ ? 128 : kNone; };
     if (place(left) != kNone && place(right) != kNone) {

@@ -13,8 +13,8 @@ constexpr std::size_t kShownOfName = 120;    // bytes of a pattern that a messag
 
 [[noreturn]] void refuse_name(const std::string& pattern, std::string_view why) {
   const bool cut = pattern.size() > kShownOfName;
-  core::fail(core::Code::bad_data, "the pattern {}{} {}",
-             core::printable(pattern.substr(0, kShownOfName)), cut ? "..." : "", why);
+  core::bad_data("the pattern {}{} {}", core::printable(pattern.substr(0, kShownOfName)),
+                 cut ? "..." : "", why);
 }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }

@@ -149,7 +149,7 @@ const char* border(const char* begin, const char* p) {
 
 Regex::Regex(const std::string& pattern) : pattern_(pattern) {
   const auto refuse = [&](std::string_view why) {
-    core::fail(core::Code::bad_data, "the pattern {} {}", shown(pattern), why);
+    core::bad_data("the pattern {} {}", shown(pattern), why);
   };
   // A leading (*VERB) sets options of PCRE2, which Oniguruma does not have.
   if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
@@ -216,12 +216,10 @@ std::optional<Regex::Match> Regex::find(const char* begin, const char* from, con
   if (found >= 0) return Match{begin + at[0], begin + at[1]};
   if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
   if (found == PCRE2_ERROR_CALLOUT)
-    core::fail(core::Code::bad_data,
-               "the tokenizer's pattern {} takes more than {} steps for each byte of this text",
-               shown(pattern_), MatchBudget::kPerByte);
-  core::fail(core::Code::bad_data,
-             "the tokenizer's pattern {} takes too long on this text (PCRE2's {})", shown(pattern_),
-             found);
+    core::bad_data("the tokenizer's pattern {} takes more than {} steps for each byte of this text",
+                   shown(pattern_), MatchBudget::kPerByte);
+  core::bad_data("the tokenizer's pattern {} takes too long on this text (PCRE2's {})",
+                 shown(pattern_), found);
 }
 
 }  // namespace text

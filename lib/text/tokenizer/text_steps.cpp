@@ -45,9 +45,8 @@ TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer,
     const char* const from = step.from.data();
     if (step.what == NormalStep::What::replace &&
         (step.from.empty() || decode_char(from, from + step.from.size()).bytes != step.from.size()))
-      core::fail(core::Code::bad_data,
-                 "the normalizer Replace of \"{}\" is not supported (of one character it is)",
-                 step.from);
+      core::bad_data("the normalizer Replace of \"{}\" is not supported (of one character it is)",
+                     step.from);
   }
   find(added_);
   plain_ = empty();

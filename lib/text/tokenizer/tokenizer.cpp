@@ -37,8 +37,7 @@ void Vocabulary::grow() {
 }
 
 void Vocabulary::put(std::uint32_t id, std::string_view token) {
-  if (pool_.size() + token.size() >= kGap)
-    core::fail(core::Code::bad_data, "a vocabulary of more than 4 GiB");
+  if (pool_.size() + token.size() >= kGap) core::bad_data("a vocabulary of more than 4 GiB");
   if (id >= tokens_.size()) tokens_.resize(id + std::size_t{1});
   tokens_[id] = {static_cast<std::uint32_t>(pool_.size()),
                  static_cast<std::uint32_t>(token.size())};
@@ -93,11 +92,10 @@ void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
                      std::vector<SpecialToken> special) {
   for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
-      if (!vocabulary.has(id))
-        core::fail(core::Code::bad_data, "a merge with id {}, which is not a token", id);
+      if (!vocabulary.has(id)) core::bad_data("a merge with id {}, which is not a token", id);
   for (const auto& token : special)
     if (vocabulary.token(token.id) != token.content)
-      core::fail(core::Code::bad_data, "special token {} is not in the vocabulary", token.content);
+      core::bad_data("special token {} is not in the vocabulary", token.content);
   vocabulary_ = std::move(vocabulary);
   special_ = std::move(special);
   std::sort(special_.begin(), special_.end(),
@@ -105,8 +103,7 @@ void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
 }
 
 void Tokenizer::expect_token(std::uint32_t id) const {
-  if (!vocabulary_.has(id))
-    core::fail(core::Code::bad_data, "id {} is not in a vocabulary of {}", id, size());
+  if (!vocabulary_.has(id)) core::bad_data("id {} is not in a vocabulary of {}", id, size());
 }
 
 std::string Tokenizer::summary() const {
@@ -163,14 +160,11 @@ void StreamEncoder::finish(std::vector<std::uint32_t>& out) {
   try_at_ = 0;
 }
 
-using core::Code;
-using core::fail;
-
 std::vector<std::uint32_t> TextOrIds::encode(const std::string& text, bool ids) const {
   std::vector<std::uint32_t> tokens;
   if (!ids) {
     if (tokenizer_ == nullptr)
-      fail(Code::usage, "{} has no tokenizer; give token ids with --ids", name_);
+      core::bad_usage("{} has no tokenizer; give token ids with --ids", name_);
     tokens = tokenizer_->encode(text);
   }
   const char *at = text.data(), *const end = at + text.size();
@@ -182,11 +176,11 @@ std::vector<std::uint32_t> TextOrIds::encode(const std::string& text, bool ids) 
     std::uint32_t id = 0;
     const auto [next, error] = std::from_chars(at, end, id);
     if (error != std::errc() || (next < end && *next != ' '))
-      fail(Code::usage, "--ids: takes token ids separated by spaces, not '{}'", text);
+      core::bad_usage("--ids: takes token ids separated by spaces, not '{}'", text);
     tokens.push_back(id);
     at = next;
   }
-  if (tokens.empty()) fail(Code::usage, "TEXT: takes at least one token");
+  if (tokens.empty()) core::bad_usage("TEXT: takes at least one token");
   return tokens;
 }
 

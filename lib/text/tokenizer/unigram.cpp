@@ -71,8 +71,8 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   take(std::move(vocabulary), {}, std::move(parts_.special));
   template_ = std::move(parts_.around);
   if (parts_.unknown >= parts_.scores.size())
-    core::fail(core::Code::bad_data, "the unknown token has id {}, of {} pieces", parts_.unknown,
-               parts_.scores.size());
+    core::bad_data("the unknown token has id {}, of {} pieces", parts_.unknown,
+                   parts_.scores.size());
   pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder);
   std::vector<bool> silent(size());
   silent[parts_.unknown] = true;
@@ -86,7 +86,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   double least = parts_.rules ? std::numeric_limits<float>::max() : 0;
   for (std::uint32_t id = 0; id < parts_.scores.size(); ++id) {
     if (!std::isfinite(parts_.scores[id]))
-      core::fail(core::Code::bad_data, "the score of piece {} is not a number", id);
+      core::bad_data("the score of piece {} is not a number", id);
     const bool quiet = silent[id] || pieces_.is_byte(id) || token(id).empty();
     if (!parts_.rules || !(quiet || symbol[id])) least = std::min(least, parts_.scores[id]);
     if (quiet) continue;
@@ -98,7 +98,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
     for (const char* p = text.data() + left.bytes; p < end;) {
       const Char right = decode_char(p, end);
       if (left.code_point == Char::kInvalid || right.code_point == Char::kInvalid)
-        core::fail(core::Code::bad_data, "piece {} is not UTF-8", id);
+        core::bad_data("piece {} is not UTF-8", id);
       pairs_.insert(pair_of(left.code_point, right.code_point));
       p += right.bytes;
       left = right;

@@ -66,7 +66,7 @@ WordLevel::WordLevel(Vocabulary vocabulary, Options options) : options_(std::mov
   vocabulary_ = std::move(vocabulary);
   const auto need = [this](const std::string& token) {
     const auto id = id_of(token);
-    if (!id) core::fail(core::Code::bad_data, "no token {} in the vocabulary", token);
+    if (!id) core::bad_data("no token {} in the vocabulary", token);
     return *id;
   };
   unknown_ = need(options_.unknown);
