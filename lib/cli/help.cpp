@@ -5,7 +5,6 @@
 
 #include "cli/flags.h"
 #include "cli/requests.h"
-#include "cli/run.h"
 
 namespace cli {
 namespace {

@@ -6,7 +6,6 @@
 #include <chrono>
 
 #include "cli/run.h"
-#include "core/json.h"
 
 namespace cli {
 

@@ -6,8 +6,6 @@
 
 #include "cli/run.h"
 #include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
 
 namespace cli {
 

@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/plain_text.h"
 
 namespace core {

@@ -7,7 +7,6 @@
 #include "core/json.h"
 #include "forecast/forecast_kernels.h"
 #include "model/safetensors.h"
-#include "nn/base/torch.h"
 
 namespace forecast {
 

@@ -5,13 +5,8 @@
 // A matrix W (out, in) becomes W + s B A with A (r, in), B (out, r) and s = lora_alpha / r (Hu et
 // al. 2021, section 4.1), or lora_alpha / sqrt(r) with use_rslora (Kalajdzievski 2023).
 
-#include "core/options.h"
 #include "model/adapter_rules.h"
-#include "model/families/family.h"
-#include "model/model_config.h"
-#include "model/safetensors.h"
 #include "model/weights.h"
-#include "nn/base/torch.h"
 
 namespace model {
 

@@ -3,7 +3,6 @@
 #include <cctype>
 #include <charconv>
 
-#include "core/json.h"
 #include "model/families/config_keys.h"
 #include "text/tokenizer/python_regex.h"
 

@@ -1,9 +1,7 @@
 #include "model/carried.h"
 
 #include "core/file_text.h"
-#include "core/io.h"
 #include "model/folder.h"
-#include "model/gguf/gguf_model.h"
 #include "model/gguf/gguf_tokenizer.h"
 
 namespace model {

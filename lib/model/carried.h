@@ -1,7 +1,6 @@
 #pragma once
 // Contents of a model folder for other programs, which derived folders keep unchanged.
 
-#include "core/json.h"
 #include "model/families/family.h"
 
 namespace model {

@@ -2,12 +2,8 @@
 // Checkpoint folders step-N/: the complete state of a run, from which it resumes to byte-identical
 // results.
 
-#include "core/json.h"
 #include "model/checkpoint_files.h"
-#include "model/safetensors.h"
 #include "nn/arch/model.h"
-#include "nn/base/state.h"
-#include "nn/base/torch.h"
 
 namespace model {
 

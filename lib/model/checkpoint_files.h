@@ -1,9 +1,7 @@
 #pragma once
 // The tensors of a checkpoint: in one file, or in one file for each process that wrote it.
 
-#include "core/io.h"
 #include "model/safetensors.h"
-#include "nn/base/torch.h"
 
 namespace model {
 

@@ -2,10 +2,7 @@
 // Exports a model in the format of a transformers family.
 
 #include "core/folder_lock.h"
-#include "core/options.h"
-#include "model/families/family.h"
 #include "model/folder.h"
-#include "nn/arch/model.h"
 
 namespace model {
 

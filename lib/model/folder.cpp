@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "core/file_text.h"
-#include "model/adapter.h"
 #include "model/model_path.h"
 #include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"

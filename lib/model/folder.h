@@ -1,15 +1,8 @@
 #pragma once
 // Reads and writes model folders (see man/model.5).
 
-#include "core/hash.h"
-#include "core/json.h"
-#include "core/options.h"
 #include "model/carried.h"
-#include "model/model_config.h"
-#include "model/tensor_files.h"
 #include "model/weights.h"
-#include "nn/arch/model.h"
-#include "nn/base/torch.h"
 #include "shard/header.h"
 
 namespace model {

@@ -3,10 +3,8 @@
 // Reads transformers folders with pickled weights: pytorch_model.bin, or the files named in
 // pytorch_model.bin.index.json.
 
-#include "core/options.h"
 #include "model/folder.h"
 #include "model/imports/import_map.h"
-#include "nn/arch/model.h"
 
 namespace model {
 

@@ -1,7 +1,6 @@
 #pragma once
 // The README.md of an exported model: a model card with fields to fill in.
 
-#include "core/json.h"
 #include "model/folder.h"
 
 namespace model {

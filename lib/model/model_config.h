@@ -3,9 +3,7 @@
 // the model.
 
 #include "core/hash.h"
-#include "core/json.h"
 #include "model/families/family.h"
-#include "nn/base/model_options.h"
 
 namespace model {
 

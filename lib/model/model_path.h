@@ -3,7 +3,6 @@
 // Loads the model or adapter of an unfinished run from one of its checkpoints.
 
 #include "model/adapter.h"
-#include "model/weights.h"
 
 namespace model {
 

@@ -3,11 +3,8 @@
 #include "core/plain_text.h"
 #include "model/checkpoint.h"
 #include "model/folder.h"
-#include "model/gguf/gguf_file.h"
 #include "model/model_path.h"
-#include "model/tensor_files.h"
 #include "model/tokenizer_file.h"
-#include "model/weights.h"
 #include "nn/arch/carried_state.h"
 #include "text/formats/tokenizer_json.h"
 

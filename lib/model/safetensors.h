@@ -10,7 +10,6 @@
 #include "core/hash.h"
 #include "core/io.h"
 #include "model/tensor_reader.h"
-#include "nn/base/torch.h"
 
 namespace model {
 

@@ -3,8 +3,6 @@
 // file.
 // Tensors of a GGUF file as weights of a transformers family (model/gguf).
 
-#include "core/json.h"
-#include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_model.h"
 #include "model/tensor_reader.h"
 

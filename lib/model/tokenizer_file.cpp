@@ -1,8 +1,6 @@
 #include "model/tokenizer_file.h"
 
 #include "core/file_text.h"
-#include "core/io.h"
-#include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/model_path.h"
 #include "text/documents/encode_shard.h"

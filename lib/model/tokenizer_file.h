@@ -4,7 +4,6 @@
 // Encodes texts with a model's tokenizer where programs expect shards.
 // Reads the tokens that end a text from a transformers folder.
 
-#include "core/json.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/tokenizer.h"
 

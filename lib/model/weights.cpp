@@ -5,7 +5,6 @@
 #include "model/adapter.h"
 #include "nn/base/pages.h"
 #include "nn/base/runtime.h"
-#include "nn/layers/layers.h"
 #include "nn/layers/ngram_memory.h"
 
 namespace model {

@@ -2,7 +2,6 @@
 // Weights of a model in safetensors files: with the module's own names, or in the layout of a
 // transformers family (model/families).
 
-#include "core/hash.h"
 #include "model/model_config.h"
 #include "model/safetensors.h"
 #include "model/tensor_files.h"

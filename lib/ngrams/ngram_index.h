@@ -2,7 +2,6 @@
 // Searches n-gram indices: where a sequence of tokens occurs, and what follows it. Counts are sums
 // over the parts of all folders.
 
-#include "ngrams/ngrams_manifest.h"
 #include "ngrams/sorted_part.h"
 #include "shard/dataset.h"
 

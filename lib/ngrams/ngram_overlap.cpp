@@ -1,7 +1,5 @@
 #include "ngrams/ngram_overlap.h"
 
-#include <mutex>
-
 #include "core/parallel.h"
 #include "ngrams/next_tokens.h"
 #include "text/formats/tokenizer_json.h"

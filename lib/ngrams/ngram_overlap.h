@@ -2,10 +2,8 @@
 // Reports which spans of a text also occur in n-gram indices, to detect contamination.
 // Finds the occurrences of a text in n-gram indices.
 
-#include "core/json.h"
 #include "core/options.h"
 #include "ngrams/ngram_index.h"
-#include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace ngrams {

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <mutex>
 
 #include "core/file_text.h"
 #include "core/folder_lock.h"

@@ -3,7 +3,6 @@
 // resumed: once the files of a part are complete, building.json records it; ngrams.json is written
 // last.
 
-#include "core/json.h"
 #include "core/options.h"
 #include "ngrams/ngrams_manifest.h"
 #include "shard/dataset.h"

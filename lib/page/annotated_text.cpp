@@ -1,6 +1,5 @@
 #include "page/annotated_text.h"
 
-#include "core/json.h"
 #include "core/json_line.h"
 
 namespace page {

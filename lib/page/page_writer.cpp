@@ -1,6 +1,5 @@
 #include "page/page_writer.h"
 
-#include "core/json.h"
 #include "page/charts.h"
 #include "page/page_assets.h"
 

@@ -5,7 +5,6 @@
 
 #include <new>
 
-#include "core/plain_text.h"
 #include "text/tokenizer/utf8.h"
 
 namespace passages {

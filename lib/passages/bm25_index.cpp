@@ -1,7 +1,5 @@
 #include "passages/bm25_index.h"
 
-#include <mutex>
-
 #include "core/parallel.h"
 
 namespace passages {

@@ -9,10 +9,6 @@
 //   f32 score
 //   XXH3-128 of everything before it, low half first
 
-#include "core/io.h"
-#include "core/launcher.h"
-#include "core/options.h"
-#include "passages/bm25.h"
 #include "passages/pack_data.h"
 
 namespace passages {

@@ -4,7 +4,6 @@
 #include <ctime>
 
 #include "passages/bm25_index.h"
-#include "shard/writer.h"
 #include "text/documents/decode_documents.h"
 #include "text/formats/tokenizer_json.h"
 

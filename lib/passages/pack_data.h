@@ -1,16 +1,9 @@
 #pragma once
 // Orders the units of a data set: the work of bm25-pack.
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
-#include "core/launcher.h"
 #include "core/options.h"
-#include "passages/bm25.h"
 #include "passages/packing.h"
 #include "passages/packing_units.h"
-#include "shard/dataset.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace passages {
 

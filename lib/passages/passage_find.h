@@ -1,7 +1,6 @@
 #pragma once
 // Answers queries with passages: the work of bm25-search find.
 
-#include "core/io.h"
 #include "core/options.h"
 #include "passages/passage_index.h"
 

@@ -17,8 +17,6 @@
 // document), k1, b, data (fingerprint of the shards).
 // Splits documents into passages of a fixed number of tokens.
 
-#include "core/io.h"
-#include "core/mapped_file.h"
 #include "passages/array_pack.h"
 #include "passages/bm25_index.h"
 #include "text/tokenizer/tokenizer.h"

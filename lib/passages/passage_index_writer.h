@@ -1,10 +1,7 @@
 #pragma once
 // Writes an index of passages (passage_index.h) from shards.
 
-#include "core/io.h"
-#include "core/json.h"
 #include "core/options.h"
-#include "passages/array_pack.h"
 #include "passages/passage_index.h"
 
 namespace passages {

@@ -1,14 +1,11 @@
 #pragma once
 // Notices that another rank is gone while this one waits for a device, which would wait for ever.
 
-#include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <thread>
 
 #include "ranks/gloo.h"
-#include "ranks/transport.h"
 
 namespace ranks {
 

@@ -3,7 +3,6 @@
 // ranks agree on always goes over it.
 
 #include <atomic>
-#include <chrono>
 
 #include "core/launcher.h"
 #include "ranks/transport.h"

@@ -1,12 +1,9 @@
 #include "ranks/group.h"
 
-#include <exception>
 #include <new>
 
 #include "ranks/failure_detector.h"
-#include "ranks/gloo.h"
 #include "ranks/heart.h"
-#include "ranks/transport.h"
 
 namespace ranks {
 namespace {

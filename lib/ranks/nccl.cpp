@@ -5,10 +5,6 @@
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
-#include <chrono>
-#include <mutex>
-#include <stdexcept>
-
 #include "ranks/heart.h"
 #include "ranks/nccl_calls.h"
 #include "ranks/transport.h"

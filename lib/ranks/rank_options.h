@@ -1,8 +1,6 @@
 #pragma once
 // Options for programs that run as several processes.
 
-#include <chrono>
-
 #include "core/options.h"
 #include "ranks/group.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 // Ranks that share a micro-batch: each processes some rows, and all see the keys of all rows.
 
-#include "nn/base/torch.h"
 #include "ranks/group.h"
 
 namespace ranks {

@@ -1,10 +1,6 @@
 #pragma once
 // Answers the paths of `serve`: connects HTTP to the queue of completions.
 
-#include <atomic>
-#include <mutex>
-
-#include "serve/completion.h"
 #include "serve/http_server.h"
 #include "serve/job_queue.h"
 #include "serve/token_api.h"

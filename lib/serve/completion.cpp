@@ -3,7 +3,6 @@
 #include <charconv>
 
 #include "core/plain_text.h"
-#include "serve/http_request.h"
 #include "serve/members.h"
 
 namespace serve {

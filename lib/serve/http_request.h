@@ -2,8 +2,6 @@
 // Parses the head of an HTTP/1.1 request (RFC 9112). Clients are untrusted: anything ambiguous is
 // refused.
 
-#include <stdexcept>
-
 #include "core/json.h"
 
 namespace serve {

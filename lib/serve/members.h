@@ -1,7 +1,6 @@
 #pragma once
 // Reads the members of a request, and refuses those that would have no effect on its answer.
 
-#include "core/json.h"
 #include "serve/http_request.h"
 
 namespace serve {

@@ -8,8 +8,6 @@
 //   npy       NumPy's array file (core/npy_header.h): ids of any integer type, shape (N,) or, with
 //             one document per row, (N, length); or vectors, float16 or float32, shape (N, width)
 
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/options.h"
 #include "shard/dataset.h"
 #include "shard/reader.h"

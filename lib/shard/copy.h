@@ -1,7 +1,6 @@
 #pragma once
 // Merges shards, and splits them at document boundaries.
 
-#include "core/io.h"
 #include "core/options.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"

@@ -5,10 +5,8 @@
 // Handles shards that are parts of one command's work. The last provenance entry of a part has the
 // option "part": "2/8"; without this option, the entries of all parts are equal.
 
-#include "core/json.h"
 #include "core/launcher.h"
 #include "shard/file.h"
-#include "shard/header.h"
 
 namespace shard {
 

@@ -4,8 +4,6 @@
 // document's marks follows and then, for each mark, the elements since the previous mark and the
 // mark's length. A second frame holds the documents' names, one per line.
 
-#include "core/io.h"
-#include "shard/header.h"
 #include "shard/zstd_frame.h"
 
 namespace shard {

@@ -2,7 +2,6 @@
 
 #include "core/plain_text.h"
 #include "shard/documents_codec.h"
-#include "shard/zstd_frame.h"
 
 namespace shard::layout {
 namespace {

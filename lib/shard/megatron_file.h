@@ -13,10 +13,7 @@
 //
 // Source: megatron/core/datasets/indexed_dataset.py of Megatron-LM.
 
-#include "core/hash.h"
-#include "core/io.h"
 #include "shard/array_file.h"
-#include "shard/dataset.h"
 
 namespace shard {
 

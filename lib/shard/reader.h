@@ -3,7 +3,6 @@
 // A byte source with look-ahead that hashes the consumed bytes.
 // Converts elements from their bytes in a frame to the types that programs use.
 
-#include "core/hash.h"
 #include "core/io.h"
 #include "shard/header.h"
 

@@ -2,9 +2,7 @@
 // Verifies whole shards.
 // Reports the figures of a shard, or of several shards as one.
 
-#include "core/json.h"
 #include "shard/dataset.h"
-#include "shard/header.h"
 
 namespace shard {
 

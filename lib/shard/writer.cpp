@@ -3,7 +3,6 @@
 #include "core/parallel.h"
 #include "shard/documents_codec.h"
 #include "shard/layout.h"
-#include "shard/zstd_frame.h"
 
 namespace shard {
 

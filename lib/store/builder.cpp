@@ -2,11 +2,9 @@
 
 #include <filesystem>
 
-#include "core/io.h"
 #include "core/rng.h"
 #include "shard/dataset.h"
 #include "store/datastore.h"
-#include "store/exact_search.h"
 #include "store/reduction.h"
 
 namespace store {

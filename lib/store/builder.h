@@ -3,9 +3,7 @@
 // to disk first, then building.json counts them; store.json is written last.
 
 #include "core/folder_lock.h"
-#include "store/half.h"
 #include "store/index.h"
-#include "store/manifest.h"
 #include "store/npy.h"
 #include "store/projection.h"
 #include "store/store_files.h"

@@ -3,10 +3,7 @@
 // Formats a store's report for programs.
 // Describes a store from its store.json, without reading other files.
 
-#include "core/json.h"
 #include "core/options.h"
-#include "store/builder.h"
-#include "store/manifest.h"
 #include "store/removal.h"
 
 namespace store {

@@ -3,7 +3,6 @@
 
 #include "store/exact_search.h"
 #include "store/index.h"
-#include "store/manifest.h"
 #include "store/npy.h"
 #include "store/projection.h"
 #include "store/store.h"

@@ -1,8 +1,5 @@
 #include "store/exact_search.h"
 
-#include <exception>
-#include <thread>
-
 #include "core/parallel.h"
 #include "store/exact_kernels.h"
 

@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/path_kind.h"
 #include "store/store_files.h"
 

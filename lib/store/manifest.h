@@ -2,8 +2,6 @@
 // Reads and writes store.json, which lists the contents of a store, its model and its files. It is
 // renamed into place last, which commits the rows.
 
-#include "core/hash.h"
-#include "core/json.h"
 #include "shard/header.h"
 
 namespace store {

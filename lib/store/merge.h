@@ -2,7 +2,6 @@
 // Merges the stores of the parts of a text into one store.
 
 #include "store/builder.h"
-#include "store/manifest.h"
 
 namespace store {
 

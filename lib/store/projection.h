@@ -1,7 +1,6 @@
 #pragma once
 // Projects a model's keys and queries to fewer dimensions.
 
-#include "core/hash.h"
 #include "store/half.h"
 #include "store/manifest.h"
 

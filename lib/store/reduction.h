@@ -2,8 +2,6 @@
 // Reduces the size of a store's keys once all rows are present.
 
 #include "store/builder.h"
-#include "store/half.h"
-#include "store/manifest.h"
 
 namespace store {
 

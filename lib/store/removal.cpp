@@ -1,6 +1,5 @@
 #include "store/removal.h"
 
-#include "core/io.h"
 #include "shard/dataset.h"
 #include "store/datastore.h"
 

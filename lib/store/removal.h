@@ -1,9 +1,7 @@
 #pragma once
 // Removes documents from a store permanently, rebuilds its index, and verifies it.
 
-#include "core/folder_lock.h"
 #include "store/builder.h"
-#include "store/store_files.h"
 
 namespace store {
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/temporary_file.h"
 
 namespace store {

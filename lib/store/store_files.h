@@ -3,8 +3,6 @@
 // Reads and writes building.json, which records an unfinished command on a store and how many rows
 // on disk are not yet in store.json.
 
-#include "core/json.h"
-#include "shard/header.h"
 #include "store/manifest.h"
 
 namespace store {

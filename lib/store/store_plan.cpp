@@ -6,7 +6,6 @@
 #include "store/builder.h"
 #include "store/exact_search.h"
 #include "store/index_size.h"
-#include "store/npy.h"
 
 namespace store {
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 // Estimates what a store will need before it is built: bytes on disk, memory, time.
 
-#include "core/json.h"
 #include "core/options.h"
 
 namespace store {

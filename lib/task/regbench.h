@@ -4,9 +4,7 @@
 // Generates a set of RegBench's sequences according to options.
 // Reads RegBench's sequences together with their automata, for eval-regbench.
 
-#include "core/json.h"
 #include "core/options.h"
-#include "core/rng.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 #include "task/automaton.h"

@@ -2,7 +2,6 @@
 // Scores answers as RULER does (Hsieh et al. 2024), by searching for strings.
 
 #include "core/file_text.h"
-#include "core/json.h"
 
 namespace task {
 

@@ -1,6 +1,5 @@
 #include "task/score_pairs.h"
 
-#include "core/io.h"
 #include "core/units.h"
 #include "task/token_scores.h"
 

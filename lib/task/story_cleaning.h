@@ -6,9 +6,6 @@
 
 #include <cctype>
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
 #include "task/story_requests.h"
 
 namespace task {

@@ -4,7 +4,6 @@
 
 #include "core/hash.h"
 #include "core/io.h"
-#include "core/json.h"
 #include "core/options.h"
 #include "task/story_prompts.h"
 

@@ -3,7 +3,6 @@
 // micro-batch), so that a run can resume anywhere without stored state.
 // Cuts the columns of a text into segments of L tokens or of varying lengths.
 
-#include "nn/base/batch.h"
 #include "nn/memory/joint_loss.h"
 #include "shard/dataset.h"
 #include "train/permutation.h"

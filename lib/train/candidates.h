@@ -3,7 +3,6 @@
 // checkpoint average.
 
 #include "model/checkpoint.h"
-#include "nn/base/torch.h"
 #include "train/optimiser.h"
 
 namespace train {

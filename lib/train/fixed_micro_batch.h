@@ -5,7 +5,6 @@
 #include "nn/base/batch.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/base/model_options.h"
-#include "nn/base/torch.h"
 #include "train/optimiser.h"
 
 namespace train {

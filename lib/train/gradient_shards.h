@@ -1,8 +1,6 @@
 #pragma once
 // Sums a step's gradients so that each process has the sum of its pieces alone (ZeRO stage 2).
 
-#include "nn/base/torch.h"
-#include "ranks/group.h"
 #include "train/shards.h"
 #include "train/update.h"
 

@@ -2,11 +2,8 @@
 // Sums a step's gradients and losses in an order that does not depend on the number of processes.
 // Sums gradients over processes on their device, in buckets, while the backward pass still runs.
 
-#include "nn/base/torch.h"
 #include "ranks/group.h"
-#include "train/optimiser.h"
 #include "train/side_stream.h"
-#include "train/train_options.h"
 #include "train/update.h"
 
 namespace train {

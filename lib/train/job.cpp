@@ -3,8 +3,6 @@
 #include "core/file_text.h"
 #include "infer/windows/window_plan.h"
 #include "model/adapter.h"
-#include "model/folder.h"
-#include "model/model_config.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layer_memory.h"
 #include "shard/unpacked_source.h"

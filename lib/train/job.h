@@ -1,16 +1,11 @@
 #pragma once
 // Sets up a training run from its options: data, order, model and configuration.
 
-#include "core/json.h"
 #include "model/carried.h"
-#include "nn/arch/model.h"
-#include "nn/base/torch.h"
-#include "shard/dataset.h"
 #include "train/batches.h"
 #include "train/lora.h"
 #include "train/run_folder.h"
 #include "train/target_shard.h"
-#include "train/train_options.h"
 
 namespace train {
 

@@ -1,25 +1,14 @@
 #pragma once
 // One training step: forward and backward passes of micro-batches, clipping, the optimiser.
 
-#include "model/checkpoint.h"
-#include "nn/arch/model.h"
-#include "nn/base/memory_rule.h"
-#include "nn/base/torch.h"
 #include "nn/memory/entry_ring.h"
-#include "nn/memory/joint_loss.h"
-#include "ranks/group.h"
 #include "ranks/team.h"
 #include "train/batches.h"
 #include "train/fixed_micro_batch.h"
-#include "train/gradient_shards.h"
 #include "train/gradient_sum.h"
 #include "train/lent_weights.h"
 #include "train/lora.h"
-#include "train/optimiser.h"
 #include "train/schedule.h"
-#include "train/shards.h"
-#include "train/train_options.h"
-#include "train/update.h"
 
 namespace train {
 

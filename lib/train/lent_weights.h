@@ -2,9 +2,7 @@
 // Weights of blocks that a process has whole only while a block computes (ZeRO stage 3, as FSDP).
 
 #include "nn/base/recomputing.h"
-#include "nn/base/torch.h"
 #include "train/gradient_shards.h"
-#include "train/shards.h"
 
 namespace train {
 

@@ -3,9 +3,7 @@
 
 #include "model/families/family.h"
 #include "nn/arch/model.h"
-#include "nn/base/torch.h"
 #include "train/optimiser.h"
-#include "train/train_options.h"
 
 namespace train {
 

@@ -2,10 +2,7 @@
 // Interface of a training objective for the loop (trainer.h) and the plan (plan.h): the tokens of a
 // language model (token_objective.h), or other objectives.
 
-#include "core/json.h"
-#include "model/checkpoint.h"
 #include "train/job.h"
-#include "train/train_options.h"
 #include "train/update.h"
 
 namespace train {

@@ -3,7 +3,6 @@
 #include <ranges>
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/optimiser_kernels.h"
 #include "nn/ops/gathered_sum.h"
 
 namespace train {

@@ -2,9 +2,7 @@
 // Order of batches for a shard of pairs.
 // Reads order shards for training.
 
-#include "shard/dataset.h"
 #include "train/batches.h"
-#include "train/train_options.h"
 
 namespace train {
 

@@ -5,7 +5,6 @@
 #include "train/gradient_shards.h"
 #include "train/gradient_sum.h"
 #include "train/log.h"
-#include "train/shards.h"
 
 namespace train {
 namespace {

@@ -2,12 +2,6 @@
 // Estimates the resources of a run before it starts.
 // Memory of each process of a run, by what the processes share out.
 
-#include "core/json.h"
-#include "nn/base/torch.h"
-#include "ranks/group.h"
-#include "train/objective.h"
-#include "train/optimiser.h"
-#include "train/train_options.h"
 #include "train/trainer.h"
 
 namespace train {

@@ -6,7 +6,6 @@
 
 #include "core/build_info.h"
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/path_kind.h"
 #include "core/temporary_file.h"
 #include "model/adapter.h"

@@ -2,7 +2,6 @@
 // Folder of a run: one process, one configuration, and a copy of data from stdin.
 
 #include "core/folder_lock.h"
-#include "core/json.h"
 #include "ranks/group.h"
 
 namespace train {

@@ -3,11 +3,9 @@
 // Rajbhandari et al. 2020).
 
 #include "model/checkpoint.h"
-#include "nn/base/torch.h"
 #include "ranks/group.h"
 #include "train/optimiser.h"
 #include "train/side_stream.h"
-#include "train/train_options.h"
 
 namespace train {
 

@@ -1,6 +1,5 @@
 #include "train/token_objective.h"
 
-#include "model/folder.h"
 #include "train/validation.h"
 
 namespace train {

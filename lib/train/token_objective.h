@@ -2,18 +2,10 @@
 // Training objective of a language model.
 // Reads and uploads the next micro-batch during the training on the present one.
 
-#include <c10/core/Event.h>
-
 #include <future>
 
-#include "nn/base/torch.h"
-#include "ranks/group.h"
-#include "shard/dataset.h"
-#include "train/batches.h"
-#include "train/job.h"
 #include "train/learner.h"
 #include "train/objective.h"
-#include "train/target_shard.h"
 
 namespace train {
 

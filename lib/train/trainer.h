@@ -1,12 +1,7 @@
 #pragma once
 // Training loop: steps, validation, logs, checkpoints, and resuming.
 
-#include <chrono>
-
-#include "core/options.h"
-#include "ranks/group.h"
 #include "train/objective.h"
-#include "train/run_folder.h"
 
 namespace train {
 

@@ -3,7 +3,6 @@
 // Calls a function while a backward pass runs, as soon as it has added to a weight's gradient.
 
 #include "model/checkpoint.h"
-#include "nn/base/torch.h"
 #include "train/optimiser.h"
 
 namespace train {

@@ -13,7 +13,6 @@
 #include <filesystem>
 
 #include "core/temporary_file.h"
-#include "infer/score/scorer.h"
 #include "infer/score/tune.h"
 #include "infer/windows/pairs.h"
 #include "train/log.h"

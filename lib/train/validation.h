@@ -4,13 +4,7 @@
 // Runs a user's program that scores a model.
 
 #include "infer/score/report.h"
-#include "nn/arch/model.h"
-#include "nn/base/memory_rule.h"
-#include "nn/base/torch.h"
-#include "train/batches.h"
-#include "train/job.h"
 #include "train/objective.h"
-#include "train/run_folder.h"
 
 namespace train {
 

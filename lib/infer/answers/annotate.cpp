@@ -1,6 +1,5 @@
 #include "infer/answers/annotate.h"
 
-#include "core/file_text.h"
 #include "core/plain_text.h"
 #include "infer/answers/passage_scorer.h"
 #include "model/adapter.h"

@@ -2,7 +2,6 @@
 // Annotates each token of a text with the predictions of a model and its memories (program
 // annotate).
 
-#include "core/options.h"
 #include "infer/score/evaluation.h"
 #include "page/annotated_text.h"
 

@@ -2,12 +2,9 @@
 // Answer to a score request: a JSON line.
 // Token sequences to score, and their scores.
 
-#include "core/json.h"
 #include "infer/memory/cite.h"
-#include "nn/base/torch.h"
 #include "task/choice_rules.h"
 #include "task/score_request.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

@@ -2,14 +2,8 @@
 // Answers all requests of a reader batch by batch and writes the answers (program score).
 // Aggregate statistics over all answers.
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
-#include "infer/answers/answer.h"
 #include "infer/answers/answerer.h"
 #include "infer/score/report.h"
-#include "task/choice_rules.h"
-#include "task/score_request.h"
 
 namespace infer {
 

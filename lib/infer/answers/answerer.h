@@ -4,20 +4,10 @@
 
 #include <future>
 
-#include "core/options.h"
-#include "infer/answers/answer.h"
 #include "infer/answers/passage_scorer.h"
-#include "infer/decode/decode_engine.h"
-#include "infer/memory/cite.h"
-#include "infer/sources/memory_plan.h"
-#include "infer/windows/layer_reach.h"
-#include "infer/windows/window_plan.h"
-#include "model/folder.h"
 #include "nn/base/runtime.h"
-#include "task/score_request.h"
 #include "text/chat/chat_template.h"
 #include "text/tokenizer/special_text.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

@@ -1,13 +1,9 @@
 #pragma once
 // Scores passages with a model and its memories; encodes a context once for all its continuations.
 
-#include "infer/answers/answer.h"
 #include "infer/answers/tree_encoder.h"
 #include "infer/answers/window_scores.h"
-#include "infer/decode/decode_engine.h"
-#include "infer/sources/memory_plan.h"
 #include "infer/windows/retriever.h"
-#include "infer/windows/window_plan.h"
 
 namespace infer {
 

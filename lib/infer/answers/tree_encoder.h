@@ -4,7 +4,6 @@
 #include "infer/decode/decode_engine.h"
 #include "infer/decode/pace.h"
 #include "infer/windows/window_plan.h"
-#include "nn/base/architecture.h"
 
 namespace infer {
 

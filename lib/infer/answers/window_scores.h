@@ -3,9 +3,6 @@
 
 #include "infer/answers/answer.h"
 #include "infer/decode/pace.h"
-#include "infer/memory/stream_memory.h"
-#include "infer/sources/memory_plan.h"
-#include "infer/windows/window_plan.h"
 
 namespace infer {
 

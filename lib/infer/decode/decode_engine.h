@@ -5,7 +5,6 @@
 
 #include "infer/decode/decode_kernels.h"
 #include "nn/arch/model.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -5,7 +5,6 @@
 #include "infer/decode/decode_weights.h"
 #include "nn/arch/transformer.h"
 #include "nn/base/pages.h"
-#include "nn/layers/embedding.h"
 
 namespace infer {
 namespace {

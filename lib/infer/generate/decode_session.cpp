@@ -2,7 +2,6 @@
 
 #include "infer/decode/paged_rows.h"
 #include "infer/loops/make_engine.h"
-#include "nn/base/upload.h"
 
 namespace infer {
 namespace {

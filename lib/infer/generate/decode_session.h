@@ -1,12 +1,8 @@
 #pragma once
 // Decoding session: rows of growing texts and the next-token distribution of a model with memories.
 
-#include "infer/decode/decode_engine.h"
 #include "infer/generate/prefixed_rows.h"
 #include "infer/memory/cite.h"
-#include "infer/memory/stream_memory.h"
-#include "infer/sources/memory_plan.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -2,7 +2,6 @@
 
 #include "infer/loops/make_engine.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/upload.h"
 
 namespace infer {
 namespace {

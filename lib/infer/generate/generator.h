@@ -1,22 +1,14 @@
 #pragma once
 // Continues prompts with a model and its memories (program sample).
 
-#include "core/json.h"
-#include "core/rng.h"
 #include "infer/decode/pace.h"
 #include "infer/generate/decode_session.h"
 #include "infer/generate/generator_beam.h"
 #include "infer/generate/generator_draw.h"
-#include "infer/generate/generator_options.h"
 #include "infer/generate/generator_prompts.h"
 #include "infer/generate/generator_source.h"
 #include "infer/generate/spans.h"
-#include "infer/memory/cite.h"
-#include "infer/sources/memory_plan.h"
-#include "model/folder.h"
-#include "nn/base/torch.h"
 #include "text/tokenizer/special_text.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

@@ -6,7 +6,6 @@
 
 #include "core/rng.h"
 #include "infer/generate/generator_options.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -3,7 +3,6 @@
 // Changes the logits of tokens before one is drawn: penalties of tokens that a text already has,
 // biases of single tokens, and a closed set of tokens.
 
-#include "core/options.h"
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/retrieve_options.h"
 

@@ -2,7 +2,6 @@
 // Reads prompts from a file of text lines or JSON lines.
 
 #include "core/file_text.h"
-#include "core/json.h"
 #include "core/options.h"
 #include "text/chat/chat_template.h"
 

@@ -1,10 +1,7 @@
 // Beam search for the best texts of each prompt, and citation of the stored contexts behind them.
 // Continues prompts that arrive while others are continued: rows are refilled between two steps.
 
-#include <chrono>
-
 #include "infer/generate/generator.h"
-#include "infer/generate/generator_draw.h"
 
 namespace infer {
 namespace {

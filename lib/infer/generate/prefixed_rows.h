@@ -3,8 +3,6 @@
 
 #include "infer/decode/decode_engine.h"
 #include "infer/windows/retriever.h"
-#include "nn/base/architecture.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -2,11 +2,7 @@
 // Continues all prompts of a reader batch by batch and writes the samples (program sample).
 // Writes samples as streamed text or as JSON lines, in the order of the prompts.
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
 #include "infer/generate/generator.h"
-#include "infer/generate/generator_prompts.h"
 
 namespace infer {
 

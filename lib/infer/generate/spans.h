@@ -3,9 +3,7 @@
 // model agrees (NEST: Li et al. 2024, Nearest neighbor speculative decoding for LLM generation and
 // attribution).
 
-#include "core/json.h"
 #include "infer/generate/generator_options.h"
-#include "infer/stores/neighbours.h"
 #include "infer/stores/stores.h"
 
 namespace infer {

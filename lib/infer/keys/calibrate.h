@@ -2,10 +2,7 @@
 // Calibrates the interpolation weight and temperatures of a store on a piece of its own text.
 
 #include "infer/keys/entries.h"
-#include "infer/stores/neighbours.h"
 #include "infer/stores/stores.h"
-#include "nn/base/torch.h"
-#include "store/manifest.h"
 
 namespace infer {
 

@@ -1,13 +1,8 @@
 #pragma once
 // Computes the memory entries of a data set, from which a datastore is built.
 
-#include "core/launcher.h"
 #include "infer/windows/window_plan.h"
-#include "nn/arch/model.h"
-#include "nn/base/state.h"
-#include "nn/base/torch.h"
 #include "nn/base/upload.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

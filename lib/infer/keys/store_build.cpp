@@ -3,12 +3,9 @@
 #include <chrono>
 
 #include "infer/keys/calibrate.h"
-#include "infer/stores/stores.h"
 #include "model/adapter.h"
 #include "model/checkpoint.h"
 #include "model/test_temperature.h"
-#include "nn/base/memory_rule.h"
-#include "store/datastore.h"
 
 namespace infer {
 namespace {

@@ -2,14 +2,9 @@
 // Builds a datastore from a data set (program build-datastore).
 // Writes the entries of a walk to the rows of a store.
 
-#include "core/launcher.h"
 #include "infer/keys/entries.h"
 #include "infer/windows/layer_reach.h"
-#include "infer/windows/window_plan.h"
-#include "model/folder.h"
 #include "nn/base/runtime.h"
-#include "nn/base/torch.h"
-#include "shard/dataset.h"
 #include "store/builder.h"
 
 namespace infer {

@@ -7,7 +7,6 @@
 // int8; sums are float32. Results of a row do not depend on the other rows, bit for bit.
 
 #include "infer/decode/decode_engine.h"
-#include "infer/decode/decode_weights.h"
 #include "infer/loops/part.h"
 
 namespace infer {

@@ -4,7 +4,6 @@
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/mosaic.h"
-#include "nn/arch/mosaic_units.h"
 
 namespace infer {
 namespace {

@@ -3,7 +3,6 @@
 
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"
-#include "infer/loops/part.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/mosaic2.h"
 

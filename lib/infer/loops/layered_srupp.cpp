@@ -4,7 +4,6 @@
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/srupp.h"
-#include "nn/base/model_options.h"
 
 namespace infer {
 namespace {

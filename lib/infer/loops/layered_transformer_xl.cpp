@@ -4,7 +4,6 @@
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/recurrence_kernels.h"
 #include "nn/arch/transformer_xl.h"
-#include "nn/layers/relative_attention.h"
 
 namespace infer {
 namespace {

@@ -1,6 +1,5 @@
 #include "infer/loops/make_engine.h"
 
-#include "infer/decode/paged_rows.h"
 #include "infer/loops/layered_models.h"
 #include "infer/loops/transformer_engine.h"
 

@@ -8,7 +8,6 @@
 #include "infer/decode/packed_model.h"
 #include "model/folder.h"
 #include "nn/base/fixed_sequence.h"
-#include "nn/base/state.h"
 #include "nn/layers/kv_cache.h"
 
 namespace infer {

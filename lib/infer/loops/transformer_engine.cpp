@@ -6,8 +6,6 @@
 #include <omp.h>
 
 #include "nn/arch/encoder_decoder.h"
-#include "nn/arch/transformer.h"
-#include "nn/layers/embedding.h"
 
 namespace infer {
 

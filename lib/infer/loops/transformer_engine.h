@@ -13,7 +13,6 @@
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
 #include "nn/layers/block.h"
-#include "nn/layers/positions.h"
 
 namespace infer {
 

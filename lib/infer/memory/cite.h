@@ -1,9 +1,7 @@
 #pragma once
 // Cites the stored contexts that contributed to a token's probability.
 
-#include "core/json.h"
 #include "infer/memory/stream_memory.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

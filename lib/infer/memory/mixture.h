@@ -1,7 +1,6 @@
 #pragma once
 // The mixture p = sum over sources of weight times p_source, for targets and for whole rows.
 
-#include "infer/sources/gate.h"
 #include "infer/sources/memory_plan.h"
 
 namespace infer {

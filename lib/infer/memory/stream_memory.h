@@ -3,14 +3,7 @@
 // Scores of R targets from all sources, at every point of a grid.
 // Learns the weights of sources from the given beginning of a text: a prompt, or a context.
 
-#include "infer/memory/mixture.h"
 #include "infer/memory/online.h"
-#include "infer/sources/memory_plan.h"
-#include "infer/sources/source.h"
-#include "infer/windows/head_rows.h"
-#include "nn/arch/model.h"
-#include "nn/base/architecture.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

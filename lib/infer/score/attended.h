@@ -1,10 +1,8 @@
 #pragma once
 // Average attention weights of the last token of a text.
 
-#include "core/options.h"
 #include "model/model_config.h"
 #include "nn/arch/model.h"
-#include "nn/base/torch.h"
 #include "shard/dataset.h"
 
 namespace infer {

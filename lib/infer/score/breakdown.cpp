@@ -1,5 +1,4 @@
 #include "infer/score/text_report.h"
-#include "shard/file.h"
 #include "task/score_pairs.h"
 
 namespace infer {

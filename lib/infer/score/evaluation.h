@@ -2,15 +2,8 @@
 // Scores shards with a model and its memories (program eval-ppl).
 
 #include "infer/score/part_record.h"
-#include "infer/score/scorer.h"
 #include "infer/score/tune.h"
-#include "infer/sources/memory_plan.h"
-#include "infer/windows/layer_reach.h"
-#include "infer/windows/retriever.h"
-#include "infer/windows/window_plan.h"
-#include "model/folder.h"
 #include "nn/base/runtime.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

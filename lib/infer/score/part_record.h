@@ -2,9 +2,6 @@
 // Result of one part of an evaluation, as a file with one JSON line, and the sum of all parts.
 
 #include "core/build_info.h"
-#include "core/json.h"
-#include "core/launcher.h"
-#include "core/options.h"
 #include "infer/score/report.h"
 
 namespace infer {

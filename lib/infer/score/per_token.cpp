@@ -1,7 +1,6 @@
 #include "infer/score/text_report.h"
 
 #include "core/build_info.h"
-#include "core/io.h"
 #include "task/token_scores.h"
 #include "text/formats/tokenizer_json.h"
 

@@ -2,11 +2,7 @@
 // Formats results, and the signature that identifies what they depend on.
 // Totals of a scored text and the results computed from them.
 
-#include "core/hash.h"
-#include "core/json.h"
 #include "infer/sources/memory_plan.h"
-#include "infer/sources/source.h"
-#include "infer/windows/window_plan.h"
 
 namespace infer {
 

@@ -3,7 +3,6 @@
 
 #include "infer/memory/stream_memory.h"
 #include "infer/score/gate_fit.h"
-#include "infer/sources/grid.h"
 
 namespace infer {
 

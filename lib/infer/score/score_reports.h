@@ -3,11 +3,7 @@
 // the retrieval accuracy of datastores.
 // Distributes one evaluation over several processes, each of which scores a part.
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
 #include "infer/score/evaluation.h"
-#include "infer/score/part_record.h"
 #include "infer/score/text_report.h"
 #include "ranks/group.h"
 

@@ -2,15 +2,9 @@
 // Scores a data set with a model and its memories, window by window (eval-ppl, and validation in
 // train).
 
-#include "core/launcher.h"
 #include "infer/memory/stream_memory.h"
 #include "infer/score/report.h"
-#include "infer/sources/memory_plan.h"
 #include "infer/windows/retriever.h"
-#include "infer/windows/window_plan.h"
-#include "nn/arch/model.h"
-#include "nn/base/torch.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

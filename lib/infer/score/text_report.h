@@ -1,9 +1,7 @@
 #pragma once
 // Reports about the scored tokens of a text, beside its perplexity.
 
-#include "core/json.h"
 #include "infer/score/scorer.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

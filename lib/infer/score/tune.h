@@ -4,8 +4,6 @@
 
 #include "infer/score/samples.h"
 #include "infer/score/scorer.h"
-#include "infer/sources/memory_plan.h"
-#include "infer/windows/window_plan.h"
 
 namespace infer {
 

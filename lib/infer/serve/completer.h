@@ -1,14 +1,10 @@
 #pragma once
 // Computes completions for clients, with a model and its memories.
 
-#include "core/options.h"
 #include "infer/answers/answerer.h"
-#include "infer/decode/pace.h"
 #include "infer/generate/generator.h"
 #include "infer/windows/turn_passages.h"
 #include "serve/api.h"
-#include "serve/job_queue.h"
-#include "serve/token_api.h"
 
 namespace infer {
 

@@ -4,7 +4,6 @@
 #include "infer/answers/answer.h"
 #include "infer/generate/generator.h"
 #include "serve/job_queue.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

@@ -1,10 +1,8 @@
 // The continuous cache: a softmax of theta f.f over the last positions (Grave et al. 2017).
 
-#include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
 #include "infer/sources/source_kinds.h"
-#include "nn/memory/memory_block.h"
 
 namespace infer {
 namespace {

@@ -2,7 +2,6 @@
 // softmax, or form a distribution of their own.
 
 #include "core/units.h"
-#include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
 #include "infer/sources/source_kinds.h"

@@ -4,7 +4,6 @@
 
 #include <fmt/ranges.h>
 
-#include "infer/sources/share.h"
 #include "infer/sources/source.h"
 
 namespace infer {

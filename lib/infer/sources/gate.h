@@ -3,7 +3,6 @@
 // over the sources (after He et al. 2021, Efficient nearest neighbor language models).
 
 #include "infer/windows/head_rows.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -5,7 +5,6 @@
 #include <any>
 #include <typeindex>
 
-#include "core/options.h"
 #include "infer/sources/share.h"
 
 namespace infer {

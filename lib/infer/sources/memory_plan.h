@@ -2,14 +2,10 @@
 // Memory options resolved for a model, with files opened.
 
 #include "infer/sources/gate.h"
-#include "infer/sources/memory_options.h"
 #include "infer/sources/source.h"
 #include "infer/sources/with_models.h"
 #include "infer/windows/window_plan.h"
-#include "model/folder.h"
 #include "ngrams/ngram_index.h"
-#include "nn/arch/model.h"
-#include "nn/base/memory_rule.h"
 
 namespace infer {
 

@@ -3,13 +3,10 @@
 
 #include <fmt/ranges.h>
 
-#include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
-#include "infer/windows/head_rows.h"
 #include "infer/windows/windows.h"
 #include "model/test_temperature.h"
-#include "nn/base/architecture.h"
 
 namespace infer {
 namespace {

@@ -2,7 +2,6 @@
 // Tuning parameters common to kinds of sources: steps, and the parameters of the joint softmax.
 
 #include "infer/sources/memory_plan.h"
-#include "infer/sources/source.h"
 
 namespace infer {
 

@@ -8,12 +8,9 @@
 // token's probability. To add a kind, write one file that defines a SourceKind and add a line to
 // source_kinds().
 
-#include "core/options.h"
 #include "infer/sources/grid.h"
 #include "infer/sources/share.h"
 #include "infer/stores/neighbours.h"
-#include "nn/base/memory_rule.h"
-#include "nn/base/torch.h"
 #include "shard/dataset.h"
 
 namespace infer {

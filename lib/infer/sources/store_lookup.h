@@ -4,7 +4,6 @@
 // rows after them are the next neighbours (Alon et al. 2022, RetoMaton: pointers without clusters).
 
 #include "infer/sources/memory_plan.h"
-#include "infer/stores/neighbours.h"
 
 namespace infer {
 

@@ -5,7 +5,6 @@
 
 #include <future>
 
-#include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
 #include "infer/sources/source_kinds.h"

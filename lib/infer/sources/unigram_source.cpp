@@ -1,7 +1,6 @@
 // An adaptive unigram: how often each token came in the text so far (Kuhn and De Mori 1990), where
 // an occurrence may count less with its distance (Clarkson and Robinson 1997).
 
-#include "infer/sources/memory_plan.h"
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
 

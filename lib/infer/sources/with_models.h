@@ -5,7 +5,6 @@
 #include "infer/windows/layer_reach.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -9,7 +9,6 @@
 
 #include "nn/base/torch.h"
 #include "store/datastore.h"
-#include "store/exact_search.h"
 
 namespace infer {
 

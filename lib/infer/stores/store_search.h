@@ -2,14 +2,9 @@
 // Finds the nearest entries of a datastore for a context (store search).
 // Computes the key of a context as a datastore built from a text would contain it.
 
-#include "core/json.h"
-#include "core/options.h"
 #include "infer/windows/window_plan.h"
-#include "model/folder.h"
 #include "nn/base/runtime.h"
-#include "nn/base/torch.h"
 #include "store/datastore.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace infer {
 

@@ -3,10 +3,8 @@
 
 #include "infer/stores/neighbours.h"
 #include "model/folder.h"
-#include "nn/base/torch.h"
 #include "shard/dataset.h"
 #include "store/datastore.h"
-#include "store/store.h"
 
 namespace infer {
 

@@ -2,7 +2,6 @@
 // Scores that the model's own head gives to the rows of a window.
 
 #include "nn/base/architecture.h"
-#include "nn/base/torch.h"
 
 namespace infer {
 

@@ -1,7 +1,6 @@
 #pragma once
 // Options that change how far a model's layers look back at test time.
 
-#include "core/options.h"
 #include "nn/arch/model.h"
 
 namespace infer {

@@ -2,9 +2,6 @@
 // Converts shards of pairs, source and target, to batches for a model that reads a source.
 
 #include "infer/windows/window_plan.h"
-#include "nn/arch/model.h"
-#include "nn/base/batch.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

@@ -1,7 +1,6 @@
 #pragma once
 // Retrieved passages in front of a model's input (--retrieve).
 
-#include "core/options.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
 

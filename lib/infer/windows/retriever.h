@@ -2,13 +2,8 @@
 // Retrieves passages similar to the end of a text.
 // Prepends retrieved passages to windows.
 
-#include "core/json.h"
-#include "infer/windows/retrieve_options.h"
 #include "infer/windows/windows.h"
-#include "nn/base/architecture.h"
-#include "nn/base/batch.h"
 #include "passages/passage_index.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

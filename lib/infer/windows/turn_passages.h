@@ -1,8 +1,6 @@
 #pragma once
 // Retrieved passages in the last turn of a conversation (--chat with --retrieve).
 
-#include "core/json.h"
-#include "core/options.h"
 #include "infer/windows/retrieve_options.h"
 #include "passages/passage_index.h"
 #include "text/chat/chat_template.h"

@@ -2,11 +2,7 @@
 // Window options resolved for a model and a text.
 // Opens the tokenizer of a model that reads texts, and selects the BOS token of a text (--bos).
 
-#include "core/json.h"
 #include "infer/windows/retrieve_options.h"
-#include "infer/windows/window_options.h"
-#include "model/folder.h"
-#include "nn/arch/model.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
 

@@ -3,8 +3,6 @@
 // Groups windows into batches, and into parts that can be scored by separate processes.
 
 #include "infer/windows/window_plan.h"
-#include "nn/arch/model.h"
-#include "shard/dataset.h"
 
 namespace infer {
 

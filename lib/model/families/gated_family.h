@@ -2,9 +2,6 @@
 // Common part of Llama's and Gemma's families: RMS norms, rotary embeddings, gated MLPs,
 // grouped-query attention.
 
-#include "core/json.h"
-#include "model/families/class_row.h"
-#include "model/families/config_keys.h"
 #include "model/families/family.h"
 
 namespace model {

@@ -1,7 +1,6 @@
 // Llama and the families that differ from it in a few keys: RMSNorm, rotary positions, gated
 // feed-forward networks, grouped-query attention.
 
-#include "model/families/config_keys.h"
 #include "model/families/gated_family.h"
 #include "model/families/rope_keys.h"
 

@@ -1,7 +1,6 @@
 #pragma once
 // Rotary embeddings in a config.json of transformers versions 4 and 5.
 
-#include "core/json.h"
 #include "model/families/class_row.h"
 #include "model/families/config_keys.h"
 #include "nn/base/model_options.h"

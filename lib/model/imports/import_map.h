@@ -2,10 +2,8 @@
 // Checkpoints of other training programs: one map for each program, from its options and names to
 // Tessera's.
 
-#include "core/json.h"
 #include "model/pickle/torch_file.h"
 #include "nn/base/model_options.h"
-#include "nn/base/torch.h"
 
 namespace model {
 

@@ -7,7 +7,6 @@
 // belongs to the first band of rarer tokens. With div_val 1 all tokens are in one table.
 
 #include "model/imports/import_map.h"
-#include "model/pickle/pickle_value.h"
 #include "nn/base/runtime.h"
 
 namespace model {

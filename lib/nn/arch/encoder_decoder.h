@@ -4,9 +4,6 @@
 // Encoder of an encoder-decoder, with attention in both directions.
 
 #include "nn/arch/transformer.h"
-#include "nn/base/model_options.h"
-#include "nn/layers/block_stack.h"
-#include "nn/layers/embedding.h"
 
 namespace nn {
 

@@ -2,7 +2,6 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
-#include "nn/layers/embedding.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {

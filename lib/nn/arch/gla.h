@@ -4,14 +4,8 @@
 // half as wide as values.
 
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
-#include "nn/base/model_options.h"
-#include "nn/base/state.h"
 #include "nn/layers/block.h"
-#include "nn/layers/kv_cache.h"
-#include "nn/layers/layers.h"
 #include "nn/layers/ngram_memory.h"
-#include "nn/layers/positions.h"
 
 namespace nn {
 

@@ -2,8 +2,6 @@
 // Long short-term memory (Hochreiter & Schmidhuber 1997), as in torch.nn.LSTM.
 
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
-#include "nn/base/model_options.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
 

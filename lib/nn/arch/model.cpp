@@ -3,7 +3,6 @@
 #include "nn/arch/carried_state.h"
 #include "nn/heads/adaptive_head.h"
 #include "nn/heads/plain_head.h"
-#include "nn/layers/embedding.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/option_checks.h"
 

@@ -2,8 +2,6 @@
 // A language model: an architecture with its head, created from options.
 
 #include "nn/base/architecture.h"
-#include "nn/base/model_options.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

@@ -4,9 +4,6 @@
 
 #include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
-#include "nn/base/architecture.h"
-#include "nn/base/attention_callback.h"
-#include "nn/layers/kv_cache.h"
 
 namespace nn {
 

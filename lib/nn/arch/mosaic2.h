@@ -6,10 +6,7 @@
 
 #include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
-#include "nn/base/architecture.h"
-#include "nn/layers/attention.h"
 #include "nn/layers/block.h"
-#include "nn/layers/kv_cache.h"
 
 namespace nn {
 

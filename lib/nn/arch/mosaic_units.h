@@ -4,10 +4,7 @@
 // Rearranges a batch for Memory Mosaics: each row's real tokens come first, and each completes a
 // pair with its predecessor.
 
-#include "nn/base/architecture.h"
 #include "nn/base/attention_callback.h"
-#include "nn/base/model_options.h"
-#include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
 

@@ -8,9 +8,7 @@
 #include "nn/arch/mosaic.h"
 #include "nn/arch/mosaic2.h"
 #include "nn/arch/srupp.h"
-#include "nn/arch/transformer.h"
 #include "nn/arch/transformer_xl.h"
-#include "nn/base/architecture.h"
 
 namespace nn {
 namespace {

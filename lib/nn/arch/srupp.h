@@ -2,10 +2,7 @@
 // SRU++ (Lei 2021): a simple recurrent unit whose gates come from attention.
 
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
-#include "nn/layers/kv_cache.h"
 #include "nn/layers/layer_memory.h"
-#include "nn/layers/layers.h"
 #include "nn/layers/relative_attention.h"
 #include "nn/ops/sru_scan.h"
 

@@ -3,12 +3,7 @@
 // Common base of the transformer and of the decoder of an encoder-decoder.
 
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
-#include "nn/base/attention_callback.h"
-#include "nn/base/model_options.h"
-#include "nn/base/recomputing.h"
 #include "nn/layers/block_stack.h"
-#include "nn/layers/kv_cache.h"
 
 namespace nn {
 

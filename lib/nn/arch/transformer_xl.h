@@ -3,9 +3,7 @@
 // each layer has its own memory length (Rae & Razavi 2020).
 
 #include "nn/arch/carried_state.h"
-#include "nn/base/architecture.h"
 #include "nn/layers/block.h"
-#include "nn/layers/kv_cache.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/relative_attention.h"
 

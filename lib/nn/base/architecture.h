@@ -6,7 +6,6 @@
 #include "nn/base/batch.h"
 #include "nn/base/model_options.h"
 #include "nn/base/state.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

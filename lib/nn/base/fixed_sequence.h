@@ -3,7 +3,6 @@
 
 #include "core/options.h"
 #include "nn/base/cuda.h"
-#include "nn/base/torch.h"
 #include "nn/base/upload.h"
 
 namespace nn {

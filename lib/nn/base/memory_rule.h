@@ -3,7 +3,6 @@
 
 #include "core/base.h"
 #include "nn/base/batch.h"
-#include "nn/base/torch.h"
 #include "nn/kernels/visibility_rule.h"
 
 namespace nn {

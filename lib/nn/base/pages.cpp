@@ -1,6 +1,5 @@
 #include "nn/base/pages.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "core/mapped_file.h"

@@ -3,7 +3,6 @@
 // Sliding-window attention over long rows, without a mask quadratic in their length.
 
 #include "nn/base/attention_callback.h"
-#include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
 #include "nn/layers/positions.h"

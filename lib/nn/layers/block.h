@@ -3,10 +3,7 @@
 // network, each with a residual connection.
 // Cross-attention of a decoder over an encoder's output.
 
-#include "nn/base/model_options.h"
-#include "nn/base/torch.h"
 #include "nn/layers/attention.h"
-#include "nn/layers/layers.h"
 #include "nn/ops/fused_block.h"
 
 namespace nn {

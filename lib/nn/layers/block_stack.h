@@ -13,14 +13,10 @@
 // Each expert is a FeedForward. The gradient reaches the router through w, and the chosen experts;
 // the gradients of the others are zero. There is no load-balancing loss.
 
-#include "nn/base/model_options.h"
 #include "nn/base/recomputing.h"
-#include "nn/base/torch.h"
 #include "nn/layers/block.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/layers.h"
 #include "nn/layers/ngram_memory.h"
-#include "nn/layers/positions.h"
 #include "nn/layers/product_key_memory.h"
 
 namespace nn {

@@ -15,9 +15,6 @@
 // Interface of architectures that decode on a device with fixed operators in each step.
 
 #include "nn/base/architecture.h"
-#include "nn/base/batch.h"
-#include "nn/base/state.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

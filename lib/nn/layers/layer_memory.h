@@ -12,9 +12,6 @@
 // Parses the memory length of each layer.
 // Packs rows: each row's real tokens come first, in order, and its padding last.
 
-#include "nn/base/batch.h"
-#include "nn/base/state.h"
-#include "nn/base/torch.h"
 #include "nn/layers/kv_cache.h"
 
 namespace nn {

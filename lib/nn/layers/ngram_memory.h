@@ -24,9 +24,6 @@
 //  NAME + ".steps"  (B, kNgramPast, d): RMSNorm(a v) of the last steps
 // Short convolution before the queries, keys and values of recurrences.
 
-#include "nn/base/batch.h"
-#include "nn/base/state.h"
-#include "nn/base/torch.h"
 #include "nn/layers/layer_memory.h"
 #include "nn/layers/layers.h"
 

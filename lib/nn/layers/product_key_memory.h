@@ -15,7 +15,6 @@
 //
 // Each head has its own keys. All heads share the values; layers with a common pool share them too.
 
-#include "nn/base/torch.h"
 #include "nn/layers/layers.h"
 
 namespace nn {

@@ -6,7 +6,6 @@
 // with a content bias u and a position bias v for each head, and sinusoids R of the distance.
 // Visibility of keys in layers that store past inputs.
 
-#include "nn/base/torch.h"
 #include "nn/layers/layers.h"
 
 namespace nn {

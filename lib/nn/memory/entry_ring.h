@@ -2,10 +2,8 @@
 // Ring buffer of the last steps of streams, as memory entries.
 // The last segments of continuing rows, as memory entries.
 
-#include "nn/base/batch.h"
 #include "nn/base/memory_rule.h"
 #include "nn/base/state.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

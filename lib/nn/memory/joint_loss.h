@@ -3,9 +3,7 @@
 // Distillation loss: a model learns a teacher's distribution beside the target token.
 
 #include "nn/base/architecture.h"
-#include "nn/base/batch.h"
 #include "nn/base/memory_rule.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

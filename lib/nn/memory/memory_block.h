@@ -3,7 +3,6 @@
 // Prepares places and a rule for the kernels that compute visibility.
 
 #include "nn/base/memory_rule.h"
-#include "nn/base/torch.h"
 #include "nn/kernels/memory_kernels.h"
 
 namespace nn {

@@ -1,8 +1,6 @@
 #include "nn/ops/gated_keys.h"
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/gated_keys_kernels.h"
-#include "nn/kernels/leaky_kernels.h"
 #include "nn/ops/leaky.h"
 
 namespace nn {

@@ -4,7 +4,6 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/delta_scan_kernels.h"
 #include "nn/kernels/gla_scan_kernels.h"
 
 namespace nn {

@@ -1,7 +1,6 @@
 #include "nn/ops/leaky.h"
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/leaky_kernels.h"
 
 namespace nn {
 namespace {

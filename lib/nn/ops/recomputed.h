@@ -3,7 +3,6 @@
 // et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 
 #include "nn/base/recomputing.h"
-#include "nn/base/torch.h"
 
 namespace nn {
 

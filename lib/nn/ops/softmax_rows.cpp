@@ -1,7 +1,6 @@
 #include "nn/ops/softmax_rows.h"
 
 #include "nn/base/cuda.h"
-#include "nn/kernels/row_softmax_kernels.h"
 
 namespace nn {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "nn/base/cuda.h"
 #include "nn/base/upload.h"
-#include "nn/kernels/sru_scan_kernels.h"
 
 namespace nn {
 namespace {

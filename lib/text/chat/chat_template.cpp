@@ -1,7 +1,6 @@
 #include "text/chat/chat_template.h"
 
 #include "core/file_text.h"
-#include "core/io.h"
 #include "core/json_line.h"
 #include "text/chat/template_run.h"
 

@@ -1,6 +1,5 @@
 #include "text/chat/template_run.h"
 
-#include "core/plain_text.h"
 #include "text/chat/template_text.h"
 
 namespace text::chat {

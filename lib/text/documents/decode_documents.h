@@ -2,12 +2,8 @@
 // Converts a shard back to text: the body of `tokenize --decode`.
 // Prints a shard for people: the bodies of `shard cat` and `shard head`.
 
-#include "core/io.h"
-#include "core/options.h"
 #include "shard/dataset.h"
-#include "text/documents/documents.h"
 #include "text/documents/encode_shard.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

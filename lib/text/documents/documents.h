@@ -3,8 +3,6 @@
 // WikiText, pairs of lines. Memory is a few MiB for any file size, except that a line of JSON and a
 // page must fit.
 
-#include "core/hash.h"
-#include "core/io.h"
 #include "core/launcher.h"
 #include "text/documents/text_source.h"
 

@@ -2,11 +2,9 @@
 // Encodes documents into a shard: the body of `tokenize`.
 // Splits a JSON line into pieces that are context and pieces that are learned.
 
-#include "core/json.h"
 #include "shard/writer.h"
 #include "text/documents/documents.h"
 #include "text/tokenizer/special_text.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

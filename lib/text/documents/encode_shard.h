@@ -2,13 +2,8 @@
 // Encodes text files into a whole shard with header and provenance: the work of tokenize.
 // Lets programs tokenize text files that are given in place of shards.
 
-#include "core/hash.h"
-#include "core/io.h"
-#include "core/json.h"
 #include "core/options.h"
-#include "text/documents/documents.h"
 #include "text/documents/encode_documents.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

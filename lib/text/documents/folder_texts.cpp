@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "core/io.h"
 #include "core/path_kind.h"
 #include "core/plain_text.h"
 #include "shard/documents_codec.h"

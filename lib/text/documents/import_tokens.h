@@ -2,9 +2,6 @@
 // Converts token files of other programs (shard/array_file.h) to a shard: the body of `shard
 // import`.
 
-#include "core/io.h"
-#include "core/json.h"
-#include "core/options.h"
 #include "shard/array_file.h"
 #include "text/tokenizer/tokenizer.h"
 

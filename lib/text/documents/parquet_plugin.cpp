@@ -11,7 +11,6 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <stdexcept>
 #include <thread>
 
 #include "text/documents/parquet_reader.h"

@@ -2,7 +2,6 @@
 // Reads a text file: decompresses it and checks its UTF-8.
 
 #include "core/hash.h"
-#include "core/io.h"
 #include "shard/unpacked_source.h"
 
 namespace text {

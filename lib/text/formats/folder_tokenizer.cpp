@@ -3,8 +3,6 @@
 #include <charconv>
 
 #include "core/file_text.h"
-#include "core/io.h"
-#include "core/json.h"
 #include "core/path_kind.h"
 #include "text/formats/import.h"
 #include "text/formats/sentencepiece.h"

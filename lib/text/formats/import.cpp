@@ -6,7 +6,6 @@
 
 #include "core/io.h"
 #include "core/json.h"
-#include "core/plain_text.h"
 #include "text/formats/file_kind.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/byte_alphabet.h"

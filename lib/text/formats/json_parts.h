@@ -3,10 +3,7 @@
 
 #include <simdjson.h>
 
-#include "text/tokenizer/merges.h"
 #include "text/tokenizer/pieces.h"
-#include "text/tokenizer/split.h"
-#include "text/tokenizer/text_steps.h"
 
 namespace text {
 

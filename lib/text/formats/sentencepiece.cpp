@@ -3,7 +3,6 @@
 #include "core/json.h"
 #include "core/plain_text.h"
 #include "text/tokenizer/byte_alphabet.h"
-#include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/piece_text.h"
 
 namespace text {

@@ -1,7 +1,5 @@
 #include "text/formats/tokenizer_json.h"
 
-#include <simdjson.h>
-
 #include "core/io.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
@@ -10,8 +8,6 @@
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/char_units.h"
-#include "text/tokenizer/json_text.h"
-#include "text/tokenizer/pieces.h"
 #include "text/tokenizer/unigram.h"
 #include "text/tokenizer/word_level.h"
 

@@ -1,13 +1,10 @@
 #include "text/learn/learn.h"
 
-#include <mutex>
-
 #include "core/parallel.h"
 #include "text/documents/encode_shard.h"
 #include "text/learn/bpe_learner.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
 

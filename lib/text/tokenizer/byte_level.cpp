@@ -2,7 +2,6 @@
 
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/cl100k_split.h"
-#include "text/tokenizer/json_text.h"
 #include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/word_cache.h"

@@ -1,7 +1,6 @@
 #pragma once
 // Byte-level byte-pair encoding; without merges, it encodes plain bytes.
 
-#include "text/tokenizer/merges.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
 #include "text/tokenizer/tokenizer.h"

@@ -3,7 +3,6 @@
 // 2016). The last character of a word carries `</w>`; merges are applied in order of rank; a unit
 // that is not in the vocabulary is `<unk>`.
 
-#include "text/tokenizer/merges.h"
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {

@@ -3,7 +3,6 @@
 
 #include "text/tokenizer/json_text.h"
 #include "text/tokenizer/normalizer.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

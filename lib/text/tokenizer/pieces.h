@@ -7,11 +7,9 @@
 // another way without changing any id: if no merge joins two neighbouring characters, no token
 // contains both. So each stretch without such a position is encoded separately.
 
-#include "text/tokenizer/merges.h"
 #include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

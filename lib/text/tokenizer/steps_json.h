@@ -5,7 +5,6 @@
 #include "text/tokenizer/json_text.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

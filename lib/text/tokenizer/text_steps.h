@@ -2,7 +2,6 @@
 // Prepares a text for splitting: finds added tokens, normalises the text between them, and
 // determines where such a text may be cut.
 
-#include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/normalizer.h"
 

@@ -13,7 +13,6 @@
 
 #include "text/tokenizer/piece_text.h"
 #include "text/tokenizer/text_steps.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

@@ -1,5 +1,4 @@
 #ifdef __SSE2__
-#include <emmintrin.h>
 #endif
 
 #include "text/tokenizer/gpt2_split.h"
