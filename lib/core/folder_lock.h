@@ -20,8 +20,7 @@ class FolderLock {
   explicit FolderLock(const std::string& folder, std::string_view held = kHeld,
                       Absent absent = Absent::refused);
   ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
+  FolderLock(FolderLock&&) = delete;
 
  private:
   int fd_ = -1;

@@ -91,8 +91,7 @@ class Output : public ByteSink {
   /// writing to that path, and Error{usage} if the path is a protected input.
   explicit Output(const std::string& path);
   ~Output() override;
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
+  Output(Output&&) = delete;
   using ByteSink::write;
   void write(std::span<const std::byte> in) override;
   /// Passes buffered bytes to the system without completing the output.
@@ -131,8 +130,7 @@ class RandomFile : public RandomSource {
   /// Error{no_input}.
   explicit RandomFile(const std::string& path, std::string name = {});
   ~RandomFile() override;
-  RandomFile(const RandomFile&) = delete;
-  RandomFile& operator=(const RandomFile&) = delete;
+  RandomFile(RandomFile&&) = delete;
   std::uint64_t size() const override { return size_; }
   void read_at(std::uint64_t offset, std::span<std::byte> out) const override;
   const std::string& name() const override { return name_; }

@@ -105,8 +105,7 @@ class FieldList {
     Group(FieldList& list, std::string title)
         : list_(list), before_(std::exchange(list.group_, std::move(title))) {}
     ~Group() { list_.group_ = std::move(before_); }
-    Group(const Group&) = delete;
-    Group& operator=(const Group&) = delete;
+    Group(Group&&) = delete;
 
    private:
     FieldList& list_;

@@ -84,8 +84,7 @@ class InOrder {
     }
     work_there_.notify_all();
   }
-  InOrder(const InOrder&) = delete;
-  InOrder& operator=(const InOrder&) = delete;
+  InOrder(InOrder&&) = delete;
 
   /// Returns the input that the next push() takes; it may hold an earlier one.
   Input& input() { return slot(n_pushed_).input; }

@@ -13,8 +13,7 @@ class UnnamedFile : public ByteSink {
   /// Creates the file. `name` is its name in messages. Throws Error{cannot_create}.
   explicit UnnamedFile(std::string name);
   ~UnnamedFile() override;
-  UnnamedFile(const UnnamedFile&) = delete;
-  UnnamedFile& operator=(const UnnamedFile&) = delete;
+  UnnamedFile(UnnamedFile&&) = delete;
 
   using ByteSink::write;
   void write(std::span<const std::byte> in) override;
@@ -37,8 +36,7 @@ class SpillFile {
   /// Creates the file. Throws Error{cannot_create}.
   SpillFile();
   ~SpillFile();
-  SpillFile(const SpillFile&) = delete;
-  SpillFile& operator=(const SpillFile&) = delete;
+  SpillFile(SpillFile&&) = delete;
   /// Appends bytes. Throws Error{io}.
   void append(std::span<const std::byte> bytes);
   /// Maps the whole file and returns its start; append() must not follow.

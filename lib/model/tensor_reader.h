@@ -22,8 +22,7 @@ struct TensorEntry {
 class TensorReader {
  public:
   TensorReader() = default;
-  TensorReader(const TensorReader&) = delete;
-  TensorReader& operator=(const TensorReader&) = delete;
+  TensorReader(TensorReader&&) = delete;
   virtual ~TensorReader() = default;
 
   virtual const std::string& name() const = 0;

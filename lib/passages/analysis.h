@@ -20,8 +20,7 @@ class Analyzer {
  public:
   Analyzer();
   ~Analyzer();
-  Analyzer(const Analyzer&) = delete;
-  Analyzer& operator=(const Analyzer&) = delete;
+  Analyzer(Analyzer&&) = delete;
 
   /// Appends the numbers of the terms of `text`, in order. Terms are numbered in order of
   /// appearance.

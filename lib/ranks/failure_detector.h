@@ -29,8 +29,7 @@ class FailureDetector {
     farewell_->stop();
     thread_.join();
   }
-  FailureDetector(const FailureDetector&) = delete;
-  FailureDetector& operator=(const FailureDetector&) = delete;
+  FailureDetector(FailureDetector&&) = delete;
 
   /// Tells the previous rank that this one ends as it should, and waits for the next rank's word
   /// for a short time.

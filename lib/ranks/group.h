@@ -35,8 +35,7 @@ class Group {
   static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
                                      std::chrono::milliseconds timeout);
   ~Group();
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
+  Group(Group&&) = delete;
 
   /// Connects the ranks by the library of this name (transport.h) for tensors on `device`, the
   /// current device of this thread. Collective. Throws Error{unavailable} on all ranks if one lacks

@@ -27,8 +27,7 @@ class Heart {
           }
         }) {}
   ~Heart() { stop(); }
-  Heart(const Heart&) = delete;
-  Heart& operator=(const Heart&) = delete;
+  Heart(Heart&&) = delete;
   /// Stops the thread and rethrows the exception of `beat`, if any.
   void end() {
     stop();

@@ -22,8 +22,7 @@ class Meeting {
   /// reached within `timeout`.
   Meeting(const core::Launch& launch, std::chrono::milliseconds timeout);
   ~Meeting();
-  Meeting(const Meeting&) = delete;
-  Meeting& operator=(const Meeting&) = delete;
+  Meeting(Meeting&&) = delete;
 
   /// Stores a value; each key can be set once. Each rank may store at most 64 + 2 size keys, and
   /// values of 64 KiB + 4 KiB size in total.

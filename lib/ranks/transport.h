@@ -19,8 +19,7 @@ class Transport {
  public:
   Transport(std::int64_t rank, std::int64_t size) : rank_(rank), size_(size) {}
   virtual ~Transport() = default;
-  Transport(const Transport&) = delete;
-  Transport& operator=(const Transport&) = delete;
+  Transport(Transport&&) = delete;
 
   /// Replaces `flat` (n), float32 or float64, by the sum over ranks, in the library's order.
   virtual void add(const torch::Tensor& flat) = 0;

@@ -72,8 +72,7 @@ class HttpServer {
              Handler handler, Refusal refusal);
   /// Calls stop().
   ~HttpServer();
-  HttpServer(const HttpServer&) = delete;
-  HttpServer& operator=(const HttpServer&) = delete;
+  HttpServer(HttpServer&&) = delete;
 
   std::uint16_t port() const { return port_; }
   /// Returns the bytes of the bodies that have been received and are not answered yet.

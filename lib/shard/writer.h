@@ -17,8 +17,7 @@ class Writer {
   Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance = {},
          int jobs = 1);
   ~Writer();
-  Writer(const Writer&) = delete;
-  Writer& operator=(const Writer&) = delete;
+  Writer(Writer&&) = delete;
 
   /// Appends elements, narrowed to the header's dtype. Throws Error{bad_data} for an element that
   /// is not below the vocabulary, and Error{bug} for integers in an f32 shard or floats in an

@@ -31,8 +31,7 @@ class Index {
   static std::unique_ptr<Index> parse(std::span<const std::byte> bytes, const std::string& origin,
                                       std::uint64_t width, Metric metric, std::uint64_t rows);
   ~Index();
-  Index(const Index&) = delete;
-  Index& operator=(const Index&) = delete;
+  Index(Index&&) = delete;
 
   /// Returns the largest number of rows that training uses.
   std::uint64_t training_rows() const;

@@ -47,8 +47,7 @@ class NpyWriter {
   NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
             std::uint64_t width, bool matrix);
   ~NpyWriter();
-  NpyWriter(const NpyWriter&) = delete;
-  NpyWriter& operator=(const NpyWriter&) = delete;
+  NpyWriter(NpyWriter&&) = delete;
 
   /// Writes whole rows. Throws Error{io}.
   void write(std::span<const std::byte> rows);

@@ -28,8 +28,7 @@ class AnswerOpenings {
   /// Reads a batch file. Throws Error{bad_data}, naming file and line for an invalid request, or
   /// the file for a custom_id with two openings.
   explicit AnswerOpenings(core::ByteSource& requests);
-  AnswerOpenings(const AnswerOpenings&) = delete;
-  AnswerOpenings& operator=(const AnswerOpenings&) = delete;
+  AnswerOpenings(AnswerOpenings&&) = delete;
 
   /// Returns the opening of an answer, a line of the server's output; empty if it has none. Throws
   /// Error{bad_data}, with `origin` in front, if no request has its custom_id.

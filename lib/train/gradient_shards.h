@@ -21,8 +21,7 @@ class GradientShards {
   /// must be no other communication then; else after it.
   GradientShards(Shards& shards, std::int64_t own, ranks::Group& group, ranks::Sum how,
                  Neighbours neighbours, bool early);
-  GradientShards(const GradientShards&) = delete;
-  GradientShards& operator=(const GradientShards&) = delete;
+  GradientShards(GradientShards&&) = delete;
 
   /// Returns how many neighbouring micro-batches a process adds before others are added to them,
   /// for `own` leaves.

@@ -29,8 +29,7 @@ class GradientBuckets {
   /// `group` connects the weights' device. `weights` outlive this object.
   GradientBuckets(const NamedWeights& weights, ranks::Group& group, ranks::Sum how,
                   std::int64_t bucket_bytes = kBucketBytes);
-  GradientBuckets(const GradientBuckets&) = delete;
-  GradientBuckets& operator=(const GradientBuckets&) = delete;
+  GradientBuckets(GradientBuckets&&) = delete;
 
   /// Call before the backward pass that completes the gradients. Errors of a transfer are thrown by
   /// that pass.

@@ -21,8 +21,7 @@ class Log {
   /// invalid line.
   Log(const std::string& path, std::int64_t through);
   ~Log();
-  Log(const Log&) = delete;
-  Log& operator=(const Log&) = delete;
+  Log(Log&&) = delete;
 
   /// Writes one line to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);
@@ -51,8 +50,7 @@ class TensorBoardLog {
   /// Creates the file. Throws Error{cannot_create}, Error{io}.
   explicit TensorBoardLog(const std::string& folder);
   ~TensorBoardLog();
-  TensorBoardLog(const TensorBoardLog&) = delete;
-  TensorBoardLog& operator=(const TensorBoardLog&) = delete;
+  TensorBoardLog(TensorBoardLog&&) = delete;
 
   /// Writes a line of metrics.jsonl to the system at once. Throws Error{io}.
   void write(const core::OrderedJson& line);

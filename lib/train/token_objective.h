@@ -18,8 +18,7 @@ class Prefetch {
            TokenRules rules = {}, torch::Device device = torch::kCPU,
            const TargetShard* targets = nullptr);
   ~Prefetch();
-  Prefetch(const Prefetch&) = delete;
-  Prefetch& operator=(const Prefetch&) = delete;
+  Prefetch(Prefetch&&) = delete;
   /// Returns the next micro-batch; its tensors are on the device when the caller's stream uses
   /// them. Rethrows errors of reading.
   MicroBatch next();

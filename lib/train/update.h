@@ -35,8 +35,7 @@ class GradientHooks {
   /// gradient have no hook. `weights` outlive the object.
   GradientHooks(const NamedWeights& weights, const std::function<void(std::size_t)>& arrived);
   ~GradientHooks();
-  GradientHooks(const GradientHooks&) = delete;
-  GradientHooks& operator=(const GradientHooks&) = delete;
+  GradientHooks(GradientHooks&&) = delete;
 
  private:
   const NamedWeights& weights_;

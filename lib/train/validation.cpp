@@ -126,8 +126,7 @@ class Child {
       while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
     }
   }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
+  Child(Child&&) = delete;
 
   // Waits briefly and reads the available output. Returns the status of wait() once the process has
   // ended.

@@ -37,8 +37,7 @@ struct EntryRange {
 class EntryWalk {
  public:
   virtual ~EntryWalk();
-  EntryWalk(const EntryWalk&) = delete;
-  EntryWalk& operator=(const EntryWalk&) = delete;
+  EntryWalk(EntryWalk&&) = delete;
 
   /// Returns the next entries, whose labels have arrived; nullopt at the end. Throws
   /// Error{bad_data} for a token outside the model's vocabulary.

@@ -19,8 +19,7 @@ class Evaluating {
     model_.eval();
   }
   ~Evaluating() { model_.train(training_); }
-  Evaluating(const Evaluating&) = delete;
-  Evaluating& operator=(const Evaluating&) = delete;
+  Evaluating(Evaluating&&) = delete;
 
  private:
   nn::Model& model_;

@@ -22,8 +22,7 @@ class Stores {
   /// Takes opened stores and the facts of a loaded model.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded);
   virtual ~Stores() = default;
-  Stores(const Stores&) = delete;
-  Stores& operator=(const Stores&) = delete;
+  Stores(Stores&&) = delete;
 
   /// Searches for queries (R, width) of any float dtype and device. Entries of texts and shards
   /// with the fingerprints `own` are excluded and take no places among the k, so that a scored text

@@ -45,8 +45,7 @@ class AsDevice {
  public:
   explicit AsDevice(const CudaKernels* kernels = nullptr, torch::DeviceType device = torch::kCPU);
   ~AsDevice();
-  AsDevice(const AsDevice&) = delete;
-  AsDevice& operator=(const AsDevice&) = delete;
+  AsDevice(AsDevice&&) = delete;
 };
 
 /// Makes CUDA compute float32 products in TF32 while the object exists, if `on`. Not thread safe.
@@ -58,8 +57,7 @@ class Tf32 {
   ~Tf32() {
     if (on_) at::globalContext().setAllowTF32CuBLAS(before_);
   }
-  Tf32(const Tf32&) = delete;
-  Tf32& operator=(const Tf32&) = delete;
+  Tf32(Tf32&&) = delete;
 
  private:
   bool before_, on_;

@@ -113,8 +113,7 @@ class Graph {
     each_as_far_as_it_goes([&] { renew_generator(device_); });
     static_cast<void>(cudaGetLastError());
   }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  Graph(Graph&&) = delete;
   // If it throws, ~Graph cleans up.
   void end() {
     graph_.capture_end();

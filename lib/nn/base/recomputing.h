@@ -65,8 +65,7 @@ class Autocast {
     at::autocast::set_autocast_enabled(device_, was_on_);
     at::autocast::set_autocast_dtype(device_, was_type_);
   }
-  Autocast(const Autocast&) = delete;
-  Autocast& operator=(const Autocast&) = delete;
+  Autocast(Autocast&&) = delete;
 
  private:
   bool on_, was_on_ = false;

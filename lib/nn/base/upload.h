@@ -29,8 +29,7 @@ class SameUploads {
   /// `complete`: upload() throws std::logic_error for any other copy.
   SameUploads(Uploads& uploads, bool complete);
   ~SameUploads();
-  SameUploads(const SameUploads&) = delete;
-  SameUploads& operator=(const SameUploads&) = delete;
+  SameUploads(SameUploads&&) = delete;
 
  private:
   friend torch::Tensor upload(const torch::Tensor& x, const torch::TensorOptions& options);

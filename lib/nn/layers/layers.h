@@ -40,8 +40,7 @@ class NoFirstValues {
  public:
   NoFirstValues();
   ~NoFirstValues();
-  NoFirstValues(const NoFirstValues&) = delete;
-  NoFirstValues& operator=(const NoFirstValues&) = delete;
+  NoFirstValues(NoFirstValues&&) = delete;
 
  private:
   bool before_;
@@ -62,8 +61,7 @@ class ShapesOnly {
  public:
   ShapesOnly();
   ~ShapesOnly();
-  ShapesOnly(const ShapesOnly&) = delete;
-  ShapesOnly& operator=(const ShapesOnly&) = delete;
+  ShapesOnly(ShapesOnly&&) = delete;
 
  private:
   bool before_;
@@ -74,8 +72,7 @@ class ParameterType {
  public:
   explicit ParameterType(torch::Dtype dtype);
   ~ParameterType();
-  ParameterType(const ParameterType&) = delete;
-  ParameterType& operator=(const ParameterType&) = delete;
+  ParameterType(ParameterType&&) = delete;
 
  private:
   torch::Dtype before_;

@@ -44,8 +44,7 @@ class DrawsAgain {
     then.put_back(device);
   }
   ~DrawsAgain() { before_.put_back(device_); }
-  DrawsAgain(const DrawsAgain&) = delete;
-  DrawsAgain& operator=(const DrawsAgain&) = delete;
+  DrawsAgain(DrawsAgain&&) = delete;
 
  private:
   torch::Device device_;
@@ -74,8 +73,7 @@ class Borrowed {
     if (call_.casts) at::autocast::clear_cache();  // copies of what is taken back
     call_.lender->take_back(call_.lent);
   }
-  Borrowed(const Borrowed&) = delete;
-  Borrowed& operator=(const Borrowed&) = delete;
+  Borrowed(Borrowed&&) = delete;
 
  private:
   const Call& call_;

@@ -278,8 +278,7 @@ class Parser {
         parser.fail(fmt::format("expressions more than {} deep", kDeepestExpression));
     }
     ~Nested() { --parser.nested_; }
-    Nested(const Nested&) = delete;
-    Nested& operator=(const Nested&) = delete;
+    Nested(Nested&&) = delete;
   };
 
   // Parses one expression, or several separated by commas: a tuple.

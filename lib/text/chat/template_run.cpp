@@ -37,8 +37,7 @@ class Run {
     for (const auto& space : spaces_) space->members.clear();
     for (const auto& home : homes_) home->names.clear();
   }
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  Run(Run&&) = delete;
 
   std::string run(const Block& block) {
     std::string out;
@@ -57,8 +56,7 @@ class Run {
       if (++run.depth_ > kDeepestCall) throw Fault("calls and expressions are too deep");
     }
     ~Deeper() { --run.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
+    Deeper(Deeper&&) = delete;
   };
   // Names that are set inside the scope disappear at its end.
   struct Inner {
@@ -68,8 +66,7 @@ class Run {
       run.scope_ = std::make_shared<Scope>(Scope{std::move(parent)});
     }
     ~Inner() { run.scope_ = outer; }
-    Inner(const Inner&) = delete;
-    Inner& operator=(const Inner&) = delete;
+    Inner(Inner&&) = delete;
   };
 
   void print(const std::string& text) {

@@ -81,8 +81,7 @@ struct NameMatcher {
       core::fail(core::Code::out_of_memory, "no memory to match a pattern");
     pcre2_set_heap_limit(context, 65536);
   }
-  NameMatcher(const NameMatcher&) = delete;
-  NameMatcher& operator=(const NameMatcher&) = delete;
+  NameMatcher(NameMatcher&&) = delete;
   ~NameMatcher() {
     pcre2_match_context_free(context);
     pcre2_match_data_free(data);

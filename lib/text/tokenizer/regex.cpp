@@ -118,8 +118,7 @@ struct Matcher {
       pcre2_jit_stack_assign(context, nullptr, stack);
     }
   }
-  Matcher(const Matcher&) = delete;
-  Matcher& operator=(const Matcher&) = delete;
+  Matcher(Matcher&&) = delete;
   ~Matcher() {
     pcre2_jit_stack_free(stack);
     pcre2_match_context_free(counted);
