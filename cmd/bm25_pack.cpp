@@ -40,24 +40,23 @@ int dump_terms(const passages::PackingData& in, const cli::Context& context) {
   return 0;
 }
 
-passages::TermLists read_terms(const passages::PackingData& in, const Options& options,
-                               const cli::Context& context) {
+passages::TermLists read_terms(
+    const passages::PackingData& in, const Options& options, const cli::Context& context) {
   cli::Progress progress(context, "analyse", in.unit.name + "s", in.units());
   return passages::list_terms(in, options.pack, static_cast<int>(context.jobs), progress.counter());
 }
 
 passages::Found find_hits(const passages::PackingData& in, const passages::Bm25& bm25,
-                          const Options& options, const cli::Context& context) {
+    const Options& options, const cli::Context& context) {
   cli::Progress progress(context, "search", "queries");
   const auto queries = passages::queries_of(bm25.lists().size(), core::part(options.hits.part),
-                                            static_cast<std::uint64_t>(options.hits.queries),
-                                            static_cast<std::uint64_t>(context.seed));
-  auto found = passages::find_hits(in, bm25, options.pack, queries, static_cast<int>(context.jobs),
-                                   progress.counter());
+      static_cast<std::uint64_t>(options.hits.queries), static_cast<std::uint64_t>(context.seed));
+  auto found = passages::find_hits(
+      in, bm25, options.pack, queries, static_cast<int>(context.jobs), progress.counter());
   const bool spilled = bm25.lists().spilled();
   if (found.parts > 1 || spilled)
     cli::note(context, fmt::format("searched the index in {} parts{}", found.parts,
-                                   spilled ? ", with the terms on disk" : ""));
+                           spilled ? ", with the terms on disk" : ""));
   if (!options.hits.timings.empty())
     core::write_file(options.hits.timings, core::dump(found.timings()) + "\n");
   return found;
@@ -65,13 +64,12 @@ passages::Found find_hits(const passages::PackingData& in, const passages::Bm25&
 
 // Writes hits as lines, or as a part for --hits.
 int write_hits(const passages::Found& found, const passages::PackingData& in,
-               const Options& options, const cli::Context& context, cli::Summary& summary) {
+    const Options& options, const cli::Context& context, cli::Summary& summary) {
   core::Output out(context.output);
-  if (options.hits.dump == "hits")
-    passages::print_hits(found, out);
+  if (options.hits.dump == "hits") passages::print_hits(found, out);
   else
-    passages::write_hits(passages::search_of(in, options.pack), core::part(options.hits.part),
-                         found.hits, out);
+    passages::write_hits(
+        passages::search_of(in, options.pack), core::part(options.hits.part), found.hits, out);
   out.commit();
   summary.commit({{"queries", found.queries.size()}}, {});
   return 0;
@@ -94,13 +92,13 @@ int pack(const Options& options, const cli::Context& context) {
   if (options.hits.gives_hits()) return write_hits(*found, in, options, context, summary);
 
   const auto seed = static_cast<std::uint64_t>(context.seed);
-  const auto packed = passages::pack(in, bm25, found ? &*found : nullptr, options.pack, seed,
-                                     static_cast<int>(context.jobs));
+  const auto packed = passages::pack(
+      in, bm25, found ? &*found : nullptr, options.pack, seed, static_cast<int>(context.jobs));
   core::Output out(context.output);
   const auto fingerprint = passages::write_order(packed.order, in, options.pack, seed, out);
   out.commit();
   summary.commit(packed.figures(in.unit.name, bm25, options.pack.searches(), fingerprint),
-                 {packed.summary(in.unit.name, options.pack.searches())});
+      {packed.summary(in.unit.name, options.pack.searches())});
   return 0;
 }
 
@@ -109,11 +107,10 @@ int pack(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"bm25-pack",
-                   "Order the segments of a text so that neighbours are similar by BM25.",
-                   "  bm25-pack --segment 512 train.shard.zst -o order.shard.zst\n"
-                   "  bm25-pack --method paths train.shard.zst -o order.shard.zst\n"
-                   "  bm25-pack --dump hits --queries 100 train.shard.zst | less",
-                   {"hits"}},
-                  options, pack);
+      {"bm25-pack", "Order the segments of a text so that neighbours are similar by BM25.",
+          "  bm25-pack --segment 512 train.shard.zst -o order.shard.zst\n"
+          "  bm25-pack --method paths train.shard.zst -o order.shard.zst\n"
+          "  bm25-pack --dump hits --queries 100 train.shard.zst | less",
+          {"hits"}},
+      options, pack);
 }

@@ -30,8 +30,8 @@ int build(const BuildOptions& options, const cli::Context& context) {
   cli::refuse_binary_to_terminal(context);
   core::Output out(context.output);
   cli::Progress progress(context, "indexing", "passages");
-  passages::write_passages(options.files, options.passages, static_cast<int>(context.jobs),
-                           progress.counter(), out);
+  passages::write_passages(
+      options.files, options.passages, static_cast<int>(context.jobs), progress.counter(), out);
   out.commit();
   return 0;
 }
@@ -40,11 +40,11 @@ int find(const passages::FindOptions& options, const cli::Context& context) {
   const passages::PassageIndex index(options.index);
   core::Output out(context.output);
   cli::Progress progress(context, "searching", "queries");
-  passages::find_passages(index, options, static_cast<int>(context.jobs), out,
-                          [&](std::uint64_t queries) {
-                            out.flush();
-                            progress.update(queries);
-                          });
+  passages::find_passages(
+      index, options, static_cast<int>(context.jobs), out, [&](std::uint64_t queries) {
+        out.flush();
+        progress.update(queries);
+      });
   out.commit();
   return 0;
 }
@@ -69,14 +69,13 @@ int main(int argc, char** argv) {
   BuildOptions made;
   passages::FindOptions sought;
   InfoOptions looked_at;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"bm25-search", "Index the passages of a text for BM25, and search them.",
-       "  bm25-search find -i wiki.bm25 <queries.txt | jq .text"},
+          "  bm25-search find -i wiki.bm25 <queries.txt | jq .text"},
       {cli::command("build", "Write an index of a text's passages.",
-                    "  bm25-search build --passage 100 train.shard.zst -o train.bm25", made, build),
-       cli::command("find", "Print the best passages of each query.",
-                    "  bm25-search find -i train.bm25 --k 3 <queries.txt", sought, find, {"index"}),
-       cli::command("info", "Check every byte of an index and describe it.",
-                    "  bm25-search info train.bm25", looked_at, info)});
+           "  bm25-search build --passage 100 train.shard.zst -o train.bm25", made, build),
+          cli::command("find", "Print the best passages of each query.",
+              "  bm25-search find -i train.bm25 --k 3 <queries.txt", sought, find, {"index"}),
+          cli::command("info", "Check every byte of an index and describe it.",
+              "  bm25-search info train.bm25", looked_at, info)});
 }

@@ -44,15 +44,15 @@ bool fill(infer::StoreBuild& build, const cli::Context& context) {
 // Warns of an index with low recall, because it impairs all results that use it, and says if the
 // default index was replaced for that reason.
 void note_index(const BuildDatastoreOptions& options, const cli::Context& context,
-                const std::string& folder, const store::Manifest& manifest) {
+    const std::string& folder, const store::Manifest& manifest) {
   cli::warn(context, store::recall_warning(folder, manifest));
   if (options.build.index.empty() && options.build.append.empty())
     cli::note(context, store::choice_note(folder, manifest));
 }
 
 // Each of several processes builds a part, and the first merges the parts.
-int build_together(const BuildDatastoreOptions& options, const std::string& folder,
-                   cli::Context context) {
+int build_together(
+    const BuildDatastoreOptions& options, const std::string& folder, cli::Context context) {
   const auto group = ranks::join_beside(options.ranks, folder);
   nn::set_local_rank(group->local());
   context.quiet = context.quiet || !group->first();
@@ -60,7 +60,7 @@ int build_together(const BuildDatastoreOptions& options, const std::string& fold
   cli::Progress storing(context, "storing", "tokens");
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return infer::build_together({options.build, context.given, options.files, folder}, *group,
-                                 cli::stop_requested, storing.counter_with_total(), watch);
+        cli::stop_requested, storing.counter_with_total(), watch);
   });
   if (!manifest) {
     cli::note(context, "stopped; rerun with the same number of ranks to resume");
@@ -84,8 +84,8 @@ int build(const BuildDatastoreOptions& options, const cli::Context& context) {
     cli::note(context, fmt::format("stopped after {} rows; rerun to resume", build.rows()));
     return static_cast<int>(Code::stopped);
   }
-  const auto manifest = cli::watched(context, "indexing", "rows",
-                                     [&](const auto& watch) { return build.finish(watch); });
+  const auto manifest = cli::watched(
+      context, "indexing", "rows", [&](const auto& watch) { return build.finish(watch); });
   cli::note(context, build.summary(manifest));
   note_index(options, context, folder, manifest);
   cli::write_receipt(context, store::describe(folder, manifest));
@@ -96,16 +96,13 @@ int build(const BuildDatastoreOptions& options, const cli::Context& context) {
 
 int build_datastore_main(int argc, char** argv) {
   BuildDatastoreOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"build-datastore",
-       "Build a datastore of a text: the model's key at each position, and the token that "
-       "follows it.",
-       "  build-datastore -m model train.shard.zst -o store\n"
-       "  build-datastore -m model --append store more.shard.zst\n"
-       "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
-       {"model", "adapter"},
-       {},
-       "folder of the datastore [required without --append]"},
+          "Build a datastore of a text: the model's key at each position, and the token that "
+          "follows it.",
+          "  build-datastore -m model train.shard.zst -o store\n"
+          "  build-datastore -m model --append store more.shard.zst\n"
+          "  build-datastore -m model --part 1/2 train.shard.zst -o part.1",
+          {"model", "adapter"}, {}, "folder of the datastore [required without --append]"},
       options, build);
 }

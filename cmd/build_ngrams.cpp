@@ -31,7 +31,7 @@ struct Options {
 int build(const Options& options, const cli::Context& context) {
   if (context.output.empty()) core::bad_usage("-o FOLDER is missing; see --help");
   text::read_texts({[&] { return text::load_tokenizer(options.tokenizer); }, "the given",
-                    static_cast<int>(context.jobs), cli::noter(context)});
+      static_cast<int>(context.jobs), cli::noter(context)});
   const shard::Dataset data(options.files);
   const auto cut = options.build.cut(data.header().vocabulary, context.jobs);
   cli::catch_stop_signals();
@@ -53,12 +53,9 @@ int build(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"build-ngrams",
-                   "Build an index of a text's n-grams of all lengths.",
-                   "  build-ngrams train.shard.zst -o ngrams\n"
-                   "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst",
-                   {"tokenizer"},
-                   {},
-                   "folder of the index [required]"},
-                  options, build);
+      {"build-ngrams", "Build an index of a text's n-grams of all lengths.",
+          "  build-ngrams train.shard.zst -o ngrams\n"
+          "  eval-ppl -m model --ngrams ngrams --tune valid.shard.zst test.shard.zst",
+          {"tokenizer"}, {}, "folder of the index [required]"},
+      options, build);
 }

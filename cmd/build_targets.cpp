@@ -34,8 +34,8 @@ int build_targets(const BuildTargetsOptions& options, const cli::Context& contex
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   core::Output out(context.output);
   shard::Writer writer(out, store::targets_header(options.targets),
-                       {store::targets_provenance(datastore, data, options.targets)},
-                       static_cast<int>(context.jobs));
+      {store::targets_provenance(datastore, data, options.targets)},
+      static_cast<int>(context.jobs));
   cli::Progress progress(context, "searching", "tokens", data.size());
   store::write_targets(datastore, data, options.targets, writer, progress.counter());
   writer.finish();
@@ -47,13 +47,12 @@ int build_targets(const BuildTargetsOptions& options, const cli::Context& contex
 
 int build_targets_main(int argc, char** argv) {
   BuildTargetsOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"build-targets",
-       "Write, for each token of a datastore's text, the distribution given by the other tokens: "
-       "the targets of train --targets.",
-       "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
-       "  train --targets targets.shard.zst train.shard.zst -o decoder",
-       {"datastore"}},
+          "Write, for each token of a datastore's text, the distribution given by the other tokens: "
+          "the targets of train --targets.",
+          "  build-targets --datastore store train.shard.zst -o targets.shard.zst\n"
+          "  train --targets targets.shard.zst train.shard.zst -o decoder",
+          {"datastore"}},
       options, build_targets);
 }

@@ -26,8 +26,8 @@ struct Options {
     f.positional("FILE", files, "the model's outputs; stdin if - or not given");
     input.fields(f);
     f("output-format", form,
-      "format of the output: one JSON string per line, or each text followed by the separator",
-      {"json", "text"});
+        "format of the output: one JSON string per line, or each text followed by the separator",
+        {"json", "text"});
     f("least-words", input.least_words, "minimum words of a story; shorter stories are dropped")
         .between(0, 1e12);
     summary.fields(f);
@@ -50,8 +50,8 @@ task::AnswerOpenings requested_openings(const std::string& path) {
 void write(core::Output& out, const task::CleanStory& story, const Options& options) {
   if (!story.dropped.empty()) return;
   const bool json = options.form == "json";
-  out.write(json ? core::dump(core::Json(story.text))
-                 : story.text + "\n" + options.input.separator);
+  out.write(
+      json ? core::dump(core::Json(story.text)) : story.text + "\n" + options.input.separator);
   out.write("\n");
 }
 
@@ -63,11 +63,11 @@ int clean(const Options& options, const cli::Context& context) {
   cli::Summary summary(context, options.summary);
   core::Output out(context.output);
   for (const auto& path : paths)
-    task::clean_stories(*shard::open_unpacked(path), options.input, openings,
-                        [&](const task::CleanStory& story) {
-                          tally.add(story);
-                          write(out, story, options);
-                        });
+    task::clean_stories(
+        *shard::open_unpacked(path), options.input, openings, [&](const task::CleanStory& story) {
+          tally.add(story);
+          write(out, story, options);
+        });
   out.commit();
   summary.commit(tally.figures(), tally.lines());
   return 0;
@@ -77,14 +77,13 @@ int clean(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"clean-babistories",
-       "Clean stories that a language model wrote: drop bad ones, cut comments.",
-       "  clean-babistories stories.jsonl -o clean.jsonl\n"
-       "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
-       "  clean-babistories --format text --output-format text TinyStories.txt | tokenize -t "
-       "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
-       {"requests"}},
+          "Clean stories that a language model wrote: drop bad ones, cut comments.",
+          "  clean-babistories stories.jsonl -o clean.jsonl\n"
+          "  clean-babistories --format openai --requests batch.jsonl answers.jsonl\n"
+          "  clean-babistories --format text --output-format text TinyStories.txt | tokenize -t "
+          "gpt2.json --document-separator '<|endoftext|>' -o stories.shard.zst",
+          {"requests"}},
       options, clean);
 }

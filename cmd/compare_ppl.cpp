@@ -28,14 +28,14 @@ struct Options {
     f.positional("B", b, "per-token scores of the other, on the same tokens");
     f("a", seeds_a, "instead of A: per-token scores of one model, a file for each seed").several();
     f("b", seeds_b,
-      "instead of B: those of the other, in the same order of seeds; without, --a is summed up")
+        "instead of B: those of the other, in the same order of seeds; without, --a is summed up")
         .several();
     f("block", block,
-      "block: document, or a number of tokens; auto: documents if they count as at least 6 of "
-      "equal length, else a number of tokens that follows from the length of the text");
+        "block: document, or a number of tokens; auto: documents if they count as at least 6 of "
+        "equal length, else a number of tokens that follows from the length of the text");
     f("confidence", confidence, "confidence level of the interval").above(0).below(1);
     f("fail-unless-better", fail_unless_better,
-      "exit with 1 unless B's loss is lower with p below 1 - confidence");
+        "exit with 1 unless B's loss is lower with p below 1 - confidence");
   }
 };
 
@@ -51,7 +51,7 @@ void check(Options& options) {
   }
   if (!b.empty() && a.size() != b.size())
     core::bad_usage("--a has {} files and --b has {}; give one of each seed, in the same order",
-                    a.size(), b.size());
+        a.size(), b.size());
   if (b.empty() && a.size() < 2)
     core::bad_usage("--a alone takes the files of at least 2 seeds; --b compares");
   if (b.empty() && options.fail_unless_better)
@@ -84,14 +84,13 @@ int compare_ppl(Options options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"compare-ppl",
-       "Compare two models' per-token scores: mean difference, confidence interval and p-value.",
-       "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
-       "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
-       "  compare-ppl a.tsv b.tsv\n"
-       "  compare-ppl --a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b3.tsv",
-       {"a", "b"}},
+          "Compare two models' per-token scores: mean difference, confidence interval and p-value.",
+          "  eval-ppl -m plain --per-token a.tsv test.shard.zst\n"
+          "  eval-ppl -m trime --per-token b.tsv test.shard.zst\n"
+          "  compare-ppl a.tsv b.tsv\n"
+          "  compare-ppl --a a1.tsv a2.tsv a3.tsv --b b1.tsv b2.tsv b3.tsv",
+          {"a", "b"}},
       options, compare_ppl);
 }

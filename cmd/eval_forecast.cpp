@@ -26,8 +26,8 @@ struct EvalForecastOptions {
     f.positional("FILE", files, "shards of vectors; stdin if - or not given");
     f("model", model, "folder of the model [required without --identity]").short_name = 'm';
     f("identity", identity,
-      "use identity maps with this number of heads and beta 50 instead of a model",
-      {"none", "1", "3"});
+        "use identity maps with this number of heads and beta 50 instead of a model",
+        {"none", "1", "3"});
     f("length", task.length, "rows per sequence").between(2, 1e9);
     f("horizon", task.horizon, "rows to forecast").between(1, 1e9);
     f("every", task.every, "measure contexts of 1, 1 + N, 1 + 2N, ... rows").between(1, 1e9);
@@ -38,8 +38,8 @@ struct EvalForecastOptions {
   }
 };
 
-std::vector<const float*> draw(const forecast::Series& series, const EvalForecastOptions& options,
-                               std::uint64_t seed) {
+std::vector<const float*> draw(
+    const forecast::Series& series, const EvalForecastOptions& options, std::uint64_t seed) {
   const auto& documents = series.documents;
   if (options.document >= std::ssize(documents))
     core::bad_usage("--document: out of range; {} has {} documents", series.name, documents.size());
@@ -51,7 +51,7 @@ std::vector<const float*> draw(const forecast::Series& series, const EvalForecas
     const auto starts = documents[d].size() - options.task.length + 1;
     if (starts < 1)
       core::bad_data("{}: document {} has fewer than {} rows; give a smaller --length", series.name,
-                     d, options.task.length);
+          d, options.task.length);
     sequences.push_back(series.row(documents[d].begin + static_cast<std::int64_t>(rng.below(
                                                             static_cast<std::uint64_t>(starts)))));
   }
@@ -71,7 +71,7 @@ int eval_forecast(const EvalForecastOptions& options, const cli::Context& contex
                          : forecast::load(options.model);
   if (model.shape.width() != series.width)
     core::bad_data("{} has rows of {} numbers, {} takes {}", series.name, series.width,
-                   options.model, model.shape.width());
+        options.model, model.shape.width());
   const auto sequences = draw(series, options, static_cast<std::uint64_t>(context.seed));
   core::Output out(context.output);
   cli::Columns columns(context, out, {"context", "error"});
@@ -86,10 +86,10 @@ int eval_forecast(const EvalForecastOptions& options, const cli::Context& contex
 int eval_forecast_main(int argc, char** argv) {
   EvalForecastOptions options;
   return cli::run(argc, argv,
-                  {"eval-forecast",
-                   "Measure the forecasts of a model of vectors for each length of the context.",
-                   "  eval-forecast -m three-heads valid.shard.zst >errors.tsv\n"
-                   "  eval-forecast --identity 3 --document 5 train.shard.zst",
-                   {"model"}},
-                  options, eval_forecast);
+      {"eval-forecast",
+          "Measure the forecasts of a model of vectors for each length of the context.",
+          "  eval-forecast -m three-heads valid.shard.zst >errors.tsv\n"
+          "  eval-forecast --identity 3 --document 5 train.shard.zst",
+          {"model"}},
+      options, eval_forecast);
 }

@@ -42,8 +42,8 @@ struct EvalPplOptions {
 
 // Tunes on the validation shard. Writes the result to --tune-output, or to the output if nothing
 // else is written there.
-void tune(infer::Evaluation& evaluation, const EvalPplOptions& options,
-          const cli::Context& context) {
+void tune(
+    infer::Evaluation& evaluation, const EvalPplOptions& options, const cli::Context& context) {
   const shard::Dataset data = evaluation.open({options.tune.data});
   std::optional<core::Output> out;  // opened first: an unwritable path fails at once
   const std::string& place = options.tune.output;
@@ -54,7 +54,7 @@ void tune(infer::Evaluation& evaluation, const EvalPplOptions& options,
     return evaluation.tune(data, options.tune, progress.counter());
   }();
   cli::note(context, fmt::format("tuned on {}: {} ({})", data.name(), tuned.summary(),
-                                 evaluation.signature(data)));
+                         evaluation.signature(data)));
   if (!out) return;
   auto chosen = evaluation.memory_options();
   out->write(cli::format_config(core::list_fields(chosen)));
@@ -62,7 +62,7 @@ void tune(infer::Evaluation& evaluation, const EvalPplOptions& options,
 }
 
 int evaluate(const infer::Evaluation& evaluation, const EvalPplOptions& options,
-             const cli::Context& context) {
+    const cli::Context& context) {
   const shard::Dataset data = evaluation.open(options.files);
   infer::Reports reports(options.reports, evaluation, data);
   core::Output out(context.output);
@@ -79,13 +79,13 @@ int evaluate(const infer::Evaluation& evaluation, const EvalPplOptions& options,
 
 // Writes the results of a part as a line for --sum.
 int evaluate_part(const infer::Evaluation& evaluation, const EvalPplOptions& options,
-                  const cli::Context& context) {
+    const cli::Context& context) {
   const shard::Dataset data = evaluation.open(options.files);
   core::Output out(context.output);
   const auto part = core::part(options.parts.part);
   cli::note(context, evaluation.part_note());
-  cli::Progress progress(context, "scoring", "tokens",
-                         data.size() / static_cast<std::uint64_t>(part.count));
+  cli::Progress progress(
+      context, "scoring", "tokens", data.size() / static_cast<std::uint64_t>(part.count));
   out.write(infer::to_text(evaluation.score_part(data, part, progress.counter())));
   out.commit();
   return 0;
@@ -102,8 +102,8 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
   });
   cli::Progress progress(context, "scoring", "tokens");
   const auto sum = infer::score_together({options.evaluation, context.given, options.files,
-                                          options.parts.datastore_ranks, cli::noter(context)},
-                                         group, progress.counter_with_total());
+                                             options.parts.datastore_ranks, cli::noter(context)},
+      group, progress.counter_with_total());
   if (!sum) return 0;
   out->write(cli::format_report(context, sum->figures()));
   out->commit();
@@ -127,8 +127,8 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
       core::bad_usage("--{}: cannot be combined with --loss-on marked", name);
   if (options.tune.alone(options.files)) {
     infer::ReportOptions reports;
-    core::leave_out("tune", "without a FILE, nothing is scored", core::list_fields(reports),
-                    context.given);
+    core::leave_out(
+        "tune", "without a FILE, nothing is scored", core::list_fields(reports), context.given);
   }
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   model::read_texts_for(options.evaluation.model, context.jobs, cli::noter(context));
@@ -144,16 +144,15 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
 
 int eval_ppl_main(int argc, char** argv) {
   EvalPplOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"eval-ppl",
-       "Evaluate a language model and its memories on a text: perplexity, bits per byte, and the "
-       "settings they depend on.",
-       "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
-       "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
-       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tune", "counts"},
-       {"model",    "window", "stride",   "cache", "datastore", "k",     "ngrams",
-        "ensemble", "memory", "retrieve", "tune",  "config",    "by",    "per-token",
-        "part",     "dtype",  "device",   "json",  "jobs",      "output"}},
+          "Evaluate a language model and its memories on a text: perplexity, bits per byte, and the "
+          "settings they depend on.",
+          "  eval-ppl -m model --tune valid.shard.zst --cache 2000 -o tuned.conf\n"
+          "  eval-ppl -m model --config tuned.conf --json test.shard.zst",
+          {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tune", "counts"},
+          {"model", "window", "stride", "cache", "datastore", "k", "ngrams", "ensemble", "memory",
+              "retrieve", "tune", "config", "by", "per-token", "part", "dtype", "device", "json",
+              "jobs", "output"}},
       options, eval_ppl);
 }

@@ -31,7 +31,7 @@ struct EvalRegbenchOptions {
     f("model", model, "folder of the model [required without --ngram]").short_name = 'm';
     model::adapter_field(f, adapter);
     f("ngram", ngram,
-      "use counts of n-grams in the sequence so far, with back-off, instead of a model")
+        "use counts of n-grams in the sequence so far, with back-off, instead of a model")
         .between(1, 12)
         .or_none();
     f("automata", automata, "file of the sequences' automata, from gen-regbench").required = true;
@@ -44,8 +44,7 @@ using Problems = std::vector<task::RegbenchProblem>;
 
 /// Scores problems [begin, end) with the model's predictions.
 void score_with(nn::Model& model, const shard::Dataset& data, const Problems& problems,
-                std::size_t begin, std::size_t end, torch::Device device,
-                task::RegbenchScore& score) {
+    std::size_t begin, std::size_t end, torch::Device device, task::RegbenchScore& score) {
   std::vector<infer::Span> spans;
   for (std::size_t i = begin; i < end; ++i) {
     const auto number = static_cast<std::int64_t>(i);
@@ -63,7 +62,7 @@ void score_with(nn::Model& model, const shard::Dataset& data, const Problems& pr
     const auto row = p[static_cast<std::int64_t>(i - begin)];
     const auto n = (problems[i].sequence.size() - 1) * task::kRegbenchTypes;
     score.add(problems[i].automaton, problems[i].sequence, {row.const_data_ptr<float>(), n},
-              problems[i].origin);
+        problems[i].origin);
   }
 }
 
@@ -77,7 +76,7 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
   if (options.ngram > 0) {
     for (const auto& problem : problems) {
       score.add(problem.automaton, problem.sequence,
-                task::ngram_predictions(problem.sequence, options.ngram), problem.origin);
+          task::ngram_predictions(problem.sequence, options.ngram), problem.origin);
       progress.update(score.sequences);
     }
   } else {
@@ -89,7 +88,7 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
     const auto step = static_cast<std::size_t>(options.batch);
     for (std::size_t begin = 0; begin < problems.size(); begin += step) {
       score_with(*loaded.model, data, problems, begin, std::min(begin + step, problems.size()),
-                 device, score);
+          device, score);
       progress.update(score.sequences);
     }
   }
@@ -104,13 +103,12 @@ int eval_regbench(const EvalRegbenchOptions& options, const cli::Context& contex
 
 int eval_regbench_main(int argc, char** argv) {
   EvalRegbenchOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"eval-regbench",
-       "Measure how well a model, or counts of n-grams, follows the regular language of each "
-       "sequence.",
-       "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
-       "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
-       {"model", "adapter", "automata"}},
+          "Measure how well a model, or counts of n-grams, follows the regular language of each "
+          "sequence.",
+          "  eval-regbench -m model --automata test.jsonl test.shard.zst\n"
+          "  eval-regbench --ngram 3 --automata test.jsonl --json test.shard.zst",
+          {"model", "adapter", "automata"}},
       options, eval_regbench);
 }

@@ -24,15 +24,14 @@ int generate(const task::StoryQuestionOptions& options, const cli::Context& cont
 
 int main(int argc, char** argv) {
   task::StoryQuestionOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"gen-babistories-prompts",
-       "Generate prompts that ask a language model for diverse short stories, or for the lists "
-       "of words they use.",
-       "  gen-babistories-prompts -n 5 --output-format text\n"
-       "  gen-babistories-prompts --ask names -n 2560 --request openai --model "
-       "NAME -o batch.jsonl\n"
-       "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",
-       {"words", "names", "openings"}},
+          "Generate prompts that ask a language model for diverse short stories, or for the lists "
+          "of words they use.",
+          "  gen-babistories-prompts -n 5 --output-format text\n"
+          "  gen-babistories-prompts --ask names -n 2560 --request openai --model "
+          "NAME -o batch.jsonl\n"
+          "  gen-babistories-prompts -n 100000 --request openai --model NAME -o batch.jsonl",
+          {"words", "names", "openings"}},
       options, generate);
 }

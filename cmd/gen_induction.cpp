@@ -40,7 +40,7 @@ int generate(const Options& options, const cli::Context& context) {
   made["seed"] = context.seed;
   core::Output out(context.output);
   shard::Writer writer(out, header, {shard::provenance_entry("gen-induction", made, {})},
-                       static_cast<int>(context.jobs));
+      static_cast<int>(context.jobs));
   for (std::int64_t i = options.first; i < options.first + options.n; ++i) {
     core::Rng rng(static_cast<std::uint64_t>(context.seed), static_cast<std::uint64_t>(i));
     const auto sequence = task::induction_sequence(shape, rng);
@@ -56,12 +56,11 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"gen-induction",
-       "Generate sequences for induction: what follows a symbol must be looked up earlier in the "
-       "sequence.",
-       "  gen-induction -n 5000 -o train.shard.zst\n"
-       "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
+          "Generate sequences for induction: what follows a symbol must be looked up earlier in the "
+          "sequence.",
+          "  gen-induction -n 5000 -o train.shard.zst\n"
+          "  gen-induction -n 500 --first 5000 -o test.shard.zst"},
       options, generate);
 }

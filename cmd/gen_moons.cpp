@@ -21,7 +21,7 @@ struct Options {
   double per_unit = 800.0 / 18, phase = 0.3;
   void fields(core::FieldList& f) {
     f("split", split, "train: the first eight of the nine triples of periods; valid: the ninth",
-      {"train", "valid"});
+        {"train", "valid"});
     f("periods", periods, "use these three periods instead, in time units").above(0, 1e9);
     f("count", n, "observations per triple").between(1, 1e9).short_name = 'n';
     f("per-unit", per_unit, "observations per time unit").above(0, 1e9);
@@ -34,10 +34,8 @@ int generate(const Options& options, const cli::Context& context) {
     core::bad_usage("--periods takes three numbers");
   cli::refuse_binary_to_terminal(context);
   std::vector<task::Periods> triples = task::chosen_periods();
-  if (options.split == "valid")
-    triples.erase(triples.begin(), triples.end() - 1);
-  else
-    triples.pop_back();
+  if (options.split == "valid") triples.erase(triples.begin(), triples.end() - 1);
+  else triples.pop_back();
   if (!options.periods.empty())
     triples = {{options.periods[0], options.periods[1], options.periods[2]}};
   shard::Header header;
@@ -65,11 +63,10 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"gen-moons", "Generate the time series of the three moons, for models of vectors.",
-       "  gen-moons -o train.shard.zst\n"
-       "  gen-moons --split valid -o valid.shard.zst\n"
-       "  gen-moons --periods 0.5,1,1.5 -o one.shard.zst"},
+          "  gen-moons -o train.shard.zst\n"
+          "  gen-moons --split valid -o valid.shard.zst\n"
+          "  gen-moons --periods 0.5,1,1.5 -o one.shard.zst"},
       options, generate);
 }

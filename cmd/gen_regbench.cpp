@@ -44,8 +44,8 @@ int generate(const Options& options, const cli::Context& context) {
   options.set.check();
   const std::string out_path = context.output.empty() ? "-" : context.output;
   if (options.automata == out_path)
-    core::bad_usage("--automata and -o: both are {}; give two files",
-                    out_path == "-" ? "stdout" : out_path);
+    core::bad_usage(
+        "--automata and -o: both are {}; give two files", out_path == "-" ? "stdout" : out_path);
   cli::refuse_binary_to_terminal(context);
   const int jobs = static_cast<int>(context.jobs);
   core::Output out(context.output);
@@ -55,13 +55,12 @@ int generate(const Options& options, const cli::Context& context) {
     automata.emplace(options.automata);
     lines = [&](const std::string& text) { automata->write(text); };
   }
-  shard::Writer writer(
-      out, header(),
+  shard::Writer writer(out, header(),
       {shard::provenance_entry("gen-regbench", options.set.changes(context.seed), {})}, jobs);
-  cli::Progress progress(context, "making", "sequences",
-                         static_cast<std::uint64_t>(options.set.count));
+  cli::Progress progress(
+      context, "making", "sequences", static_cast<std::uint64_t>(options.set.count));
   task::make_sequences(options.set, static_cast<std::uint64_t>(context.seed), jobs, writer, lines,
-                       progress.counter());
+      progress.counter());
   writer.finish();
   if (automata) automata->commit();
   out.commit();
@@ -72,12 +71,11 @@ int generate(const Options& options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"gen-regbench", "Generate sequences of random regular languages, for in-context learning.",
-       "  gen-regbench -n 5000 -o train.shard.zst\n"
-       "  gen-regbench --split test -n 500 --automata test.jsonl -o test.shard.zst\n"
-       "  gen-regbench --split iid --environments 5000 -n 500 --automata "
-       "iid.jsonl -o iid.shard.zst"},
+          "  gen-regbench -n 5000 -o train.shard.zst\n"
+          "  gen-regbench --split test -n 500 --automata test.jsonl -o test.shard.zst\n"
+          "  gen-regbench --split iid --environments 5000 -n 500 --automata "
+          "iid.jsonl -o iid.shard.zst"},
       options, generate);
 }

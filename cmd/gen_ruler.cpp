@@ -36,23 +36,23 @@ struct Options {
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`, that counts the tokens").short_name =
         't';
     f("answer-tokens", length.answer,
-      "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or as many as the "
-      "answer has if these are more")
+        "tokens of --length reserved for the answer; auto: 128, 30 or 32, by task, or as many as the "
+        "answer has if these are more")
         .between(1, 1e9)
         .or_auto();
     f("shots", length.shots, "solved examples before each problem, with little filler")
         .between(0, 100);
     f("output-format", form,
-      "problems: for evaluation; answered: each prompt with its answer as one text, for "
-      "training; completions: prompt and completion, for tokenize --loss-on completion",
-      {"problems", "answered", "completions"});
+        "problems: for evaluation; answered: each prompt with its answer as one text, for "
+        "training; completions: prompt and completion, for tokenize --loss-on completion",
+        {"problems", "answered", "completions"});
     f("haystack", haystack, "needles: text around the needles", {"noise", "needles", "text"});
     f("text", text, "needles: file of the text, for --haystack text");
     needles.fields(f);
     f("chains", chains, "variables: number of chains").between(1, 1000);
     f("hops", hops, "variables: assignments from another variable in each chain").between(0, 1000);
     f("squad", documents,
-      "documents: a file in SQuAD's format; without it, documents are generated");
+        "documents: a file in SQuAD's format; without it, documents are generated");
   }
 };
 
@@ -71,11 +71,10 @@ std::unique_ptr<task::RulerTask> task_of(const Options& options) {
   }
   using Haystack = task::NeedleTask::Haystack;
   if (options.haystack != "text")
-    return std::make_unique<task::NeedleTask>(
-        options.needles, options.haystack == "noise" ? Haystack::noise : Haystack::needles,
+    return std::make_unique<task::NeedleTask>(options.needles,
+        options.haystack == "noise" ? Haystack::noise : Haystack::needles,
         std::vector<std::string>());
-  return std::make_unique<task::NeedleTask>(
-      options.needles, Haystack::sentences,
+  return std::make_unique<task::NeedleTask>(options.needles, Haystack::sentences,
       task::sentences_of(text_of(options.text), options.text));
 }
 
@@ -86,14 +85,14 @@ std::int64_t answer_tokens(const Options& options) {
 }
 
 core::OrderedJson line_of(const Options& options, const task::RulerTask& task, std::int64_t number,
-                          const task::FittedProblem& made) {
+    const task::FittedProblem& made) {
   const auto& [prompt, answers] = made.problem;
   const auto answer = task.answer_of(made.problem);
   if (options.form == "answered") return {{"text", prompt + answer}};
   if (options.form == "completions") return {{"prompt", prompt}, {"completion", answer}};
-  return {{"id", number},         {"task", options.task}, {"length", options.length.tokens},
-          {"prompt", prompt},     {"outputs", answers},   {"max_tokens", made.answer},
-          {"tokens", made.tokens}};
+  return {{"id", number}, {"task", options.task}, {"length", options.length.tokens},
+      {"prompt", prompt}, {"outputs", answers}, {"max_tokens", made.answer},
+      {"tokens", made.tokens}};
 }
 
 int generate(const Options& options, const cli::Context& context) {
@@ -115,7 +114,7 @@ int generate(const Options& options, const cli::Context& context) {
   cli::Progress progress(context, "making", "problems", static_cast<std::uint64_t>(options.n));
   for (std::int64_t i = options.first; i < options.first + options.n; ++i) {
     const auto made = task::fitted_problem(*task, length, static_cast<std::uint64_t>(context.seed),
-                                           static_cast<std::uint64_t>(i), count);
+        static_cast<std::uint64_t>(i), count);
     out.write(core::dump(line_of(options, *task, i, made)) + "\n");
     progress.update(static_cast<std::uint64_t>(i - options.first + 1));
   }
@@ -128,12 +127,11 @@ int generate(const Options& options, const cli::Context& context) {
 int main(int argc, char** argv) {
   Options options;
   return cli::run(argc, argv,
-                  {"gen-ruler",
-                   "Generate questions about long texts, as RULER does.",
-                   "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
-                   "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
-                   "  gen-ruler --output-format answered -n 5000 | tokenize -t bytes --format "
-                   "jsonl -o train.shard.zst",
-                   {"tokenizer", "text", "squad"}},
-                  options, generate);
+      {"gen-ruler", "Generate questions about long texts, as RULER does.",
+          "  gen-ruler --length 4096 -t model/tokenizer.json -n 100 -o problems.jsonl\n"
+          "  gen-ruler --task needles --haystack needles --first 5000 -n 100\n"
+          "  gen-ruler --output-format answered -n 5000 | tokenize -t bytes --format "
+          "jsonl -o train.shard.zst",
+          {"tokenizer", "text", "squad"}},
+      options, generate);
 }

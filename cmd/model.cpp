@@ -88,8 +88,8 @@ int verify_models(const Folders& options, const cli::Context& context) {
   return 0;
 }
 
-void write_gguf(const model::Loaded& loaded, const model::ExportOptions& options,
-                const cli::Context& context) {
+void write_gguf(
+    const model::Loaded& loaded, const model::ExportOptions& options, const cli::Context& context) {
   const auto written = model::export_gguf(loaded, options.family, options.dtype, context.output);
   for (const auto& line : written.notes) cli::note(context, line);
   cli::write_receipt(context, {{"model", context.output}, {"architecture", written.architecture}});
@@ -98,7 +98,7 @@ void write_gguf(const model::Loaded& loaded, const model::ExportOptions& options
 // Writes a model and its adapter as a folder, with export_model() or merge_model(), or as a GGUF
 // file.
 int write_model(const Export& options, const cli::Context& context,
-                decltype(model::export_model)* make_folder) {
+    decltype(model::export_model)* make_folder) {
   expect_folder_to_write(context);
   start(context);
   const auto loaded = model::load(options.folder, torch::kCPU, torch::kFloat32, options.adapter);
@@ -127,10 +127,8 @@ int import_file(const Import& options, const cli::Context& context) {
   start(context);
   const auto found = model::import_model(options.file, options, context.output);
   if (found.was_there) say_it_was_there(context);
-  cli::write_receipt(context, {{"model", context.output},
-                               {"program", found.program},
-                               {"arch", found.arch},
-                               {"parameters", found.parameters}});
+  cli::write_receipt(context, {{"model", context.output}, {"program", found.program},
+                                  {"arch", found.arch}, {"parameters", found.parameters}});
   return 0;
 }
 
@@ -141,22 +139,20 @@ int model_main(int argc, char** argv) {
   Export given;
   Merge both;
   Import brought;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"model", "Describe, check, export, merge and import models.", "  model info model"},
       {cli::command("info", "Describe models: shape, tokenizer, training and origin.",
-                    "  model info --json model | jq .parameters", looked_at, model_info, {"DIR"}),
-       cli::command("verify",
-                    "Check all files that a program would read; exit with 65 on an error.",
-                    "  model verify model", checked, verify_models, {"DIR"}),
-       cli::command("export", "Export a model as a folder of transformers or as a GGUF file.",
-                    "  model export model --family gpt2 -o gpt2", given, export_folder,
-                    {"DIR", "adapter"}),
-       cli::command("merge", "Merge a LoRA adapter into the weights of a model.",
-                    "  model merge base adapter -o merged", both, merge_adapter,
-                    {"DIR", "ADAPTER"}),
-       cli::command("import",
-                    "Convert a GGUF file, or a checkpoint of nanoGPT or fairseq, to a model.",
-                    "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
-                    {"FILE", "tokenizer"})});
+           "  model info --json model | jq .parameters", looked_at, model_info, {"DIR"}),
+          cli::command("verify",
+              "Check all files that a program would read; exit with 65 on an error.",
+              "  model verify model", checked, verify_models, {"DIR"}),
+          cli::command("export", "Export a model as a folder of transformers or as a GGUF file.",
+              "  model export model --family gpt2 -o gpt2", given, export_folder,
+              {"DIR", "adapter"}),
+          cli::command("merge", "Merge a LoRA adapter into the weights of a model.",
+              "  model merge base adapter -o merged", both, merge_adapter, {"DIR", "ADAPTER"}),
+          cli::command("import",
+              "Convert a GGUF file, or a checkpoint of nanoGPT or fairseq, to a model.",
+              "  model import -t gpt2.json ckpt.pt -o model", brought, import_file,
+              {"FILE", "tokenizer"})});
 }

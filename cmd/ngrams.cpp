@@ -62,16 +62,16 @@ int main(int argc, char** argv) {
   ngrams::FindOptions sought;
   ngrams::OverlapOptions compared;
   VerifyOptions checked;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"ngrams", "Search, compare and check indices of n-grams.",
-       "  ngrams find -i ngrams 'Once upon a time'"},
+          "  ngrams find -i ngrams 'Once upon a time'"},
       {cli::command("find", "Count the occurrences of a text, and show some of them.",
-                    "  ngrams find -i ngrams --json 'Once upon a time' | jq .document", sought,
-                    find, {"ngrams"}),
-       cli::command("overlap", "List the spans of a shard that occur in the indices, by document.",
-                    "  ngrams overlap -i ngrams --at-least 13 test.shard.zst", compared, overlap,
-                    {"ngrams"}),
-       cli::command("verify", "Check every byte; exit with 65 on damage.", "  ngrams verify ngrams",
-                    checked, verify)});
+           "  ngrams find -i ngrams --json 'Once upon a time' | jq .document", sought, find,
+           {"ngrams"}),
+          cli::command("overlap",
+              "List the spans of a shard that occur in the indices, by document.",
+              "  ngrams overlap -i ngrams --at-least 13 test.shard.zst", compared, overlap,
+              {"ngrams"}),
+          cli::command("verify", "Check every byte; exit with 65 on damage.",
+              "  ngrams verify ngrams", checked, verify)});
 }

@@ -70,8 +70,8 @@ int probe_lambda(const ProbeOptions& options, const cli::Context& context) {
   const auto loaded = model::load(options.model);
   const auto* const mosaic = dynamic_cast<const nn::Mosaic*>(loaded.model->architecture.get());
   if (mosaic == nullptr)
-    core::bad_usage("{}: a {} has no leaky averages; give a mosaic", options.model,
-                    loaded.model->options.arch);
+    core::bad_usage(
+        "{}: a {} has no leaky averages; give a mosaic", options.model, loaded.model->options.arch);
   core::Output out(context.output);
   cli::Columns columns(context, out, {"layer", "unit", "head", "lambda"});
   for (const auto& decay : mosaic->decays())
@@ -109,18 +109,17 @@ int probe_attention(const AttentionOptions& options, const cli::Context& context
 int probe_main(int argc, char** argv) {
   ProbeOptions weights, lambda;
   AttentionOptions attention;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"probe", "Print quantities inside a model.",
-       "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
-       "  probe attention -m mosaic --window 1536 valid.shard.zst"},
+          "  probe weights -m three-heads\n  probe lambda -m mosaic\n"
+          "  probe attention -m mosaic --window 1536 valid.shard.zst"},
       {cli::command("weights",
-                    "Print the moduli of the complex maps of a model that forecasts vectors.",
-                    "  probe weights -m three-heads", weights, probe_weights, {"model"}),
-       cli::command("lambda", "Print the decay rate of a mosaic's leaky averages, per head.",
-                    "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
-       cli::command("attention",
-                    "Print the attention weights of the last position, averaged over sequences.",
-                    "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
-                    probe_attention, {"model", "adapter"})});
+           "Print the moduli of the complex maps of a model that forecasts vectors.",
+           "  probe weights -m three-heads", weights, probe_weights, {"model"}),
+          cli::command("lambda", "Print the decay rate of a mosaic's leaky averages, per head.",
+              "  probe lambda -m mosaic", lambda, probe_lambda, {"model"}),
+          cli::command("attention",
+              "Print the attention weights of the last position, averaged over sequences.",
+              "  probe attention -m mosaic --window 1536 valid.shard.zst", attention,
+              probe_attention, {"model", "adapter"})});
 }

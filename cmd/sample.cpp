@@ -48,7 +48,7 @@ struct SampleOptions {
     turns.fields(f);
     memory.fields(f);
     f("memory-weights-follow", memory.weights_follow,
-      "update learned interpolation weights on generated tokens too, not only on the prompt");
+        "update learned interpolation weights on generated tokens too, not only on the prompt");
     compute.fields(f);
     graph.fields(f);
   }
@@ -92,12 +92,11 @@ int write_samples(SampleOptions options, const cli::Context& context) {
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  auto prompts = options.prompts.open(
-      context.given, options.model,
+  auto prompts = options.prompts.open(context.given, options.model,
       options.turns.settle(settings.retrieve, options.prompts.chat, context.given));
   settings.seed = static_cast<std::uint64_t>(context.seed);
-  infer::Generator generator(load(options, device), settings, options.memory, device,
-                             options.graph.on());
+  infer::Generator generator(
+      load(options, device), settings, options.memory, device, options.graph.on());
   if (generator.tokenizer().kind() == text::TokenizerKind::bytes) prompts.take_any_bytes();
 
   core::Output out(context.output);
@@ -140,17 +139,16 @@ int write_samples(SampleOptions options, const cli::Context& context) {
 
 int sample_main(int argc, char** argv) {
   SampleOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"sample",
-       "Generate continuations of prompts, or translations, with a model and its memories.",
-       "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
-       "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
-       "  sample -m instruct --chat --prompt 'What is a shard?'\n"
-       "  sample -m model --source --beam 4 <german >english",
-       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer"},
-       {"model", "prompt",  "chat", "system",  "max-tokens", "temperature", "top-k",  "top-p",
-        "beam",  "samples", "stop", "special", "datastore",  "cache",       "ngrams", "retrieve",
-        "cite",  "dtype",   "json", "seed",    "jobs",       "output"}},
+          "Generate continuations of prompts, or translations, with a model and its memories.",
+          "  sample -m model --prompt 'Once upon a time' --top-p 0.9\n"
+          "  sample -m model prompts.txt --beam 4 --json | jq .text\n"
+          "  sample -m instruct --chat --prompt 'What is a shard?'\n"
+          "  sample -m model --source --beam 4 <german >english",
+          {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer"},
+          {"model", "prompt", "chat", "system", "max-tokens", "temperature", "top-k", "top-p",
+              "beam", "samples", "stop", "special", "datastore", "cache", "ngrams", "retrieve",
+              "cite", "dtype", "json", "seed", "jobs", "output"}},
       options, write_samples);
 }

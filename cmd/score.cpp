@@ -32,12 +32,12 @@ struct ScoreOptions {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "requests; stdin if - or not given");
     f("report", report,
-      "file for the totals over all answers; without it, they are printed on stderr");
+        "file for the totals over all answers; without it, they are printed on stderr");
     answers.fields(f);
     answerer.fields(f);
     f("memory-weights-follow", answerer.memory.weights_follow,
-      "update learned interpolation weights on the tokens of continuations too, not only on their "
-      "contexts");
+        "update learned interpolation weights on the tokens of continuations too, not only on their "
+        "contexts");
     answerer.compute.fields(f);
   }
 };
@@ -85,14 +85,13 @@ int score(ScoreOptions options, const cli::Context& context) {
 
 int score_main(int argc, char** argv) {
   ScoreOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"score",
-       "Score texts, continuations and multiple choices with a model and its memories; prints "
-       "JSON lines.",
-       "  score -m model texts.txt\n"
-       "  score -m model --datastore store questions.jsonl --report figures.json",
-       {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer",
-        "verbalizers"}},
+          "Score texts, continuations and multiple choices with a model and its memories; prints "
+          "JSON lines.",
+          "  score -m model texts.txt\n"
+          "  score -m model --datastore store questions.jsonl --report figures.json",
+          {"model", "adapter", "datastore", "ngrams", "ensemble", "retrieve", "tokenizer",
+              "verbalizers"}},
       options, score);
 }

@@ -35,11 +35,11 @@ struct ServeOptions {
   void fields(core::FieldList& f) {
     f("port", port, "TCP port; 0: any free port").between(0, 65535);
     f("listen", listen,
-      "numeric address to listen on; one that other machines can reach requires --api-key-file");
+        "numeric address to listen on; one that other machines can reach requires --api-key-file");
     f("api-key-file", key_file, "file whose first line is the API key of clients");
     f("allow-origin", origins,
-      "origin, such as https://example.org, whose pages may send requests (CORS); *: any; "
-      "may be repeated");
+        "origin, such as https://example.org, whose pages may send requests (CORS); *: any; "
+        "may be repeated");
     f("name", name, "name of the model for clients [the folder's name]");
     completer.fields(f);
     const auto in_limits = f.group("Limits");
@@ -48,7 +48,7 @@ struct ServeOptions {
     f("max-tokens", max_tokens, "maximum generated tokens of a text").between(1, 1e9);
     f("max-texts", max_texts, "maximum texts of a request").between(1, 65536);
     f("max-scored", max_scored,
-      "maximum prompt tokens of a request with log-probabilities, counted for each text")
+        "maximum prompt tokens of a request with log-probabilities, counted for each text")
         .between(1, 1e9);
     f("max-body", body, "maximum bytes of a request").between(1024, 1 << 30).bytes();
     f("max-bodies", all_bodies, "maximum bytes of all requests that are not answered yet")
@@ -60,8 +60,8 @@ struct ServeOptions {
 std::string read_key(const ServeOptions& options) {
   if (options.key_file.empty()) {
     if (!serve::is_loopback(options.listen))
-      core::bad_usage("--listen {}: is reachable from other machines; give --api-key-file",
-                      options.listen);
+      core::bad_usage(
+          "--listen {}: is reachable from other machines; give --api-key-file", options.listen);
     return {};
   }
   const auto text = core::read_text(options.key_file, kMostKeyBytes);
@@ -119,7 +119,7 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
       [&](int status, const std::string& text) { return api.refusal(status, text); });
   const bool v6 = options.listen.find(':') != std::string::npos;
   cli::note(context, fmt::format("listening on http://{}{}{}:{}", v6 ? "[" : "", options.listen,
-                                 v6 ? "]" : "", server.port()));
+                         v6 ? "]" : "", server.port()));
   completer.run(queue, counts, [&, trimmed = std::int64_t{0}]() mutable {
     if (cli::stop_requested()) queue.close();
     // What large requests have freed lies between smaller blocks of the heap.
@@ -135,13 +135,12 @@ int serve_completions(ServeOptions options, const cli::Context& context) {
 
 int serve_main(int argc, char** argv) {
   ServeOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"serve",
-       "Serve completions over HTTP, in the format of OpenAI's API, with a model and its memories.",
-       "  serve -m model --datastore store\n"
-       "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
-       "localhost:8080/v1/completions",
-       {"model", "datastore", "ngrams", "ensemble", "tokenizer", "api-key-file"}},
+          "Serve completions over HTTP, in the format of OpenAI's API, with a model and its memories.",
+          "  serve -m model --datastore store\n"
+          "  curl -d '{\"prompt\": \"Once upon\", \"max_tokens\": 20}' "
+          "localhost:8080/v1/completions",
+          {"model", "datastore", "ngrams", "ensemble", "tokenizer", "api-key-file"}},
       options, serve_completions);
 }

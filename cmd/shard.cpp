@@ -26,8 +26,7 @@
 namespace {
 
 // FILEs and the options of a verb.
-template <class... More>
-struct Options : More... {
+template <class... More> struct Options : More... {
   std::vector<std::string> files;
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "shards; stdin if - or not given");
@@ -82,8 +81,8 @@ int split(const Options<shard::CutOptions>& options, const cli::Context& context
   if (context.output.empty() || context.output == "-")
     core::bad_usage("-o PREFIX is missing; give the prefix of the parts' names");
   shard::split(shard::Dataset(options.files), options.cut(), context.output,
-               static_cast<int>(context.jobs),
-               [&](const shard::Part& part) { cli::note(context, part.summary()); });
+      static_cast<int>(context.jobs),
+      [&](const shard::Part& part) { cli::note(context, part.summary()); });
   return 0;
 }
 
@@ -118,8 +117,8 @@ int export_array(const Options<shard::ArrayOptions>& options, const cli::Context
   if (!is_pair) cli::refuse_binary_to_terminal(context);
   const shard::Dataset data(options.files);
   if (data.header().marked)
-    cli::note(context,
-              fmt::format("{}: the marks are left out; these formats have none", data.name()));
+    cli::note(
+        context, fmt::format("{}: the marks are left out; these formats have none", data.name()));
   if (is_pair) return export_pair(data, context);
   core::Output out(context.output);
   cli::Progress progress(context, "export", "elements", data.size());
@@ -137,30 +136,28 @@ int main(int argc, char** argv) {
   Options<shard::CutOptions> cut;
   Import brought;
   Options<shard::ArrayOptions> given;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"shard", "Describe, check, print, merge, split, import and export shards.",
-       "  shard info train.shard.zst"},
+          "  shard info train.shard.zst"},
       {cli::command("info", "Describe shards: elements, tokenizer and origin.",
-                    "  shard info --json train.shard.zst | jq .elements", looked_at, info),
-       cli::command("verify", "Check every byte; exit with 65 on damage.",
-                    "  shard verify *.shard.zst", checked, verify),
-       cli::command("cat", "Print the elements, one per line (vectors: one row per line).",
-                    "  shard cat train.shard.zst | sort -n | uniq -c | sort -rn | head", cat,
-                    print),
-       cli::command("head", "Print the first elements.",
-                    "  shard head -n 3 --by-document x.shard.zst", head, print),
-       cli::command("merge", "Merge shards of the same kind and tokenizer.",
-                    "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", joined, merge),
-       cli::command("split",
-                    "Split by documents into PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
-                    "  shard split -n 8 -o part- train.shard.zst", cut, split),
-       cli::command("import",
-                    "Convert token files of llm.c, nanoGPT or Megatron, or .npy, to a shard.",
-                    "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", brought,
-                    import_arrays, {"tokenizer"}),
-       cli::command("export",
-                    "Write the elements in the format of llm.c, nanoGPT, Megatron or NumPy.",
-                    "  shard export --output-format llm.c train.shard.zst -o train.bin", given,
-                    export_array)});
+           "  shard info --json train.shard.zst | jq .elements", looked_at, info),
+          cli::command("verify", "Check every byte; exit with 65 on damage.",
+              "  shard verify *.shard.zst", checked, verify),
+          cli::command("cat", "Print the elements, one per line (vectors: one row per line).",
+              "  shard cat train.shard.zst | sort -n | uniq -c | sort -rn | head", cat, print),
+          cli::command("head", "Print the first elements.",
+              "  shard head -n 3 --by-document x.shard.zst", head, print),
+          cli::command("merge", "Merge shards of the same kind and tokenizer.",
+              "  shard merge a.shard.zst b.shard.zst -o all.shard.zst", joined, merge),
+          cli::command("split",
+              "Split by documents into PREFIX00000.shard.zst, PREFIX00001.shard.zst, ...",
+              "  shard split -n 8 -o part- train.shard.zst", cut, split),
+          cli::command("import",
+              "Convert token files of llm.c, nanoGPT or Megatron, or .npy, to a shard.",
+              "  shard import -t gpt2.json fineweb_train_*.bin -o train.shard.zst", brought,
+              import_arrays, {"tokenizer"}),
+          cli::command("export",
+              "Write the elements in the format of llm.c, nanoGPT, Megatron or NumPy.",
+              "  shard export --output-format llm.c train.shard.zst -o train.bin", given,
+              export_array)});
 }

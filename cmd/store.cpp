@@ -78,8 +78,8 @@ int rebuild(const store::FolderOptions<store::IndexOptions>& options, const cli:
   });
 }
 
-int remove_documents(const store::FolderOptions<store::RemovalOptions>& options,
-                     const cli::Context& context) {
+int remove_documents(
+    const store::FolderOptions<store::RemovalOptions>& options, const cli::Context& context) {
   if (options.documents.empty())
     core::bad_usage("--document is missing; give the documents to remove");
   core::Output out(context.output);
@@ -101,7 +101,7 @@ int merge(const store::FolderOptions<store::MergeOptions>& options, const cli::C
   cli::catch_stop_signals();
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
     return store::merge(parts, context.output, options.index, watch,
-                        store::parse_reduction(options.keys, options.prune));
+        store::parse_reduction(options.keys, options.prune));
   });
   cli::warn(context, store::recall_warning(context.output, manifest));
   if (options.index.empty()) cli::note(context, store::choice_note(context.output, manifest));
@@ -120,22 +120,21 @@ int store_main(int argc, char** argv) {
   store::FolderOptions<store::MergeOptions> merged;
   store::FolderOptions<store::RemovalOptions> removed;
   return cli::run(argc, argv, {"store", "Inspect and maintain datastores.", "  store info store"},
-                  {cli::command("info", "Describe a store.", "  store info --json store | jq .rows",
-                                looked_at, store_info),
-                   cli::command("search", "Show the nearest entries of a context.",
-                                "  store search -m model store 'Once upon a'", sought, search,
-                                {"model", "adapter", "tokenizer"}),
-                   cli::command("plan", "Estimate the size of a store before it is built.",
-                                "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs",
-                                planned, plan),
-                   cli::command("verify", "Check every byte; exit with 65 on damage.",
-                                "  store verify store", checked, verify_stores),
-                   cli::command("recall", "Measure the recall of the index against exact search.",
-                                "  store recall --nprobe 8 store", measured, recall),
-                   cli::command("rebuild", "Rebuild the index from the keys.",
-                                "  store rebuild --index IVF1024,SQ8 store", indexed, rebuild),
-                   cli::command("remove", "Remove documents from a store permanently.",
-                                "  store remove --document 12 store", removed, remove_documents),
-                   cli::command("merge", "Merge the stores of all parts of a text.",
-                                "  store merge part.1 part.2 -o store", merged, merge)});
+      {cli::command("info", "Describe a store.", "  store info --json store | jq .rows", looked_at,
+           store_info),
+          cli::command("search", "Show the nearest entries of a context.",
+              "  store search -m model store 'Once upon a'", sought, search,
+              {"model", "adapter", "tokenizer"}),
+          cli::command("plan", "Estimate the size of a store before it is built.",
+              "  store plan --entries 100M --width 512 --index IVF16384,PQ64x4fs", planned, plan),
+          cli::command("verify", "Check every byte; exit with 65 on damage.",
+              "  store verify store", checked, verify_stores),
+          cli::command("recall", "Measure the recall of the index against exact search.",
+              "  store recall --nprobe 8 store", measured, recall),
+          cli::command("rebuild", "Rebuild the index from the keys.",
+              "  store rebuild --index IVF1024,SQ8 store", indexed, rebuild),
+          cli::command("remove", "Remove documents from a store permanently.",
+              "  store remove --document 12 store", removed, remove_documents),
+          cli::command("merge", "Merge the stores of all parts of a text.",
+              "  store merge part.1 part.2 -o store", merged, merge)});
 }

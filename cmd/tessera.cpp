@@ -51,7 +51,7 @@ struct Installation {
     for (const auto& place : {top / "libexec" / "tessera", folder})
       if (::access((place / name).c_str(), X_OK) == 0) return place / name;
     core::fail(Code::unavailable, "{} is neither in {} nor beside tessera", name,
-               (top / "libexec" / "tessera").string());
+        (top / "libexec" / "tessera").string());
   }
 
   // Returns the manual page of a program, a format or the whole, or an empty path if none is
@@ -97,8 +97,8 @@ void expect_program(const std::string& name) {
   for (const auto& program : programs::kAll) names.push_back(program.name);
   if (std::find(names.begin() + 1, names.end(), name) != names.end()) return;
   const std::string near = core::did_you_mean(name, names);
-  core::bad_usage("{}: no such program{}", name,
-                  near.empty() ? "; tessera --help lists them" : near);
+  core::bad_usage(
+      "{}: no such program{}", name, near.empty() ? "; tessera --help lists them" : near);
 }
 
 [[noreturn]] void help(const std::string& name) {
@@ -121,9 +121,8 @@ std::string example() {
       "  tessera help tutorial\n\n"
       "Programs:\n";
   const std::size_t width = cli::terminal_width(STDOUT_FILENO);
-  text += cli::help_row(
-      "help PROGRAM", "print the manual of a program; begin with help tour, tutorial or your-model",
-      width);
+  text += cli::help_row("help PROGRAM",
+      "print the manual of a program; begin with help tour, tutorial or your-model", width);
   for (const auto& program : programs::kAll)
     text += cli::help_row(program.name, program.summary, width);
   text.pop_back();

@@ -32,30 +32,30 @@ struct Options {
   cli::SummaryOptions summary;
   bool decode = false, pairs = false, import = false, recursive = false;
   void fields(core::FieldList& f) {
-    f.positional("FILE", files,
-                 "texts, also compressed; shards with --decode; stdin if - or not given");
+    f.positional(
+        "FILE", files, "texts, also compressed; shards with --decode; stdin if - or not given");
     f("tokenizer", tokenizer, "tokenizer.json, or `bytes`").short_name = 't';
     f("recursive", recursive,
-      "read folders: each file below them is a document with the file's name");
+        "read folders: each file below them is a document with the file's name");
     text.fields(f);
     f("loss-on", loss_on,
-      "JSON lines: mark the part of each document that is learned: the \"completion\" after a "
-      "\"prompt\"; the assistant's turns of \"messages\", written by the chat template of -t "
-      "FOLDER; \"segments\" whose \"label\" is true",
-      {"completion", "assistant", "segments"});
+        "JSON lines: mark the part of each document that is learned: the \"completion\" after a "
+        "\"prompt\"; the assistant's turns of \"messages\", written by the chat template of -t "
+        "FOLDER; \"segments\" whose \"label\" is true",
+        {"completion", "assistant", "segments"});
     summary.fields(f);
     const auto in_other_jobs = f.group("Other jobs");
     learn.fields(f);
     f("decode", decode, "print the text of a shard");
     f("pairs", pairs,
-      "two parallel files: line n of the first and line n of the second are a pair");
+        "two parallel files: line n of the first and line n of the second are a pair");
     f("import", import,
-      "convert encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt or subword-nmt's "
-      "codes to tokenizer.json");
+        "convert encoder.json and vocab.bpe, .tiktoken ranks, fairseq's dict.txt or subword-nmt's "
+        "codes to tokenizer.json");
     f("export", export_as,
-      "json: write the tokenizer as tokenizer.json; gpt2: write vocab.json and merges.txt into "
-      "the folder of -o",
-      {"json", "gpt2"});
+        "json: write the tokenizer as tokenizer.json; gpt2: write vocab.json and merges.txt into "
+        "the folder of -o",
+        {"json", "gpt2"});
   }
 };
 
@@ -67,12 +67,12 @@ int write_tokenizer(const cli::Context& context, const text::Tokenizer& tokenize
 
 // `format` says which format was chosen; it may be empty. It follows the work, so that bad input
 // gets one line.
-int learn_tokenizer(const Options& options, const std::string& format,
-                    const cli::Context& context) {
+int learn_tokenizer(
+    const Options& options, const std::string& format, const cli::Context& context) {
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(options.files));
   cli::Progress learning(context, "learn", "tokens", options.learn.options().vocabulary_size);
-  const auto tokenizer = text::learn_tokenizer(
-      options.files, options.text.documents(false, static_cast<int>(context.jobs)), options.learn,
+  const auto tokenizer = text::learn_tokenizer(options.files,
+      options.text.documents(false, static_cast<int>(context.jobs)), options.learn,
       static_cast<int>(context.jobs), {reading.counter(), learning.counter(), cli::noter(context)});
   write_tokenizer(context, *tokenizer);
   cli::note(context, format);
@@ -104,7 +104,7 @@ int encode(const Options& options, const std::string& format, const cli::Context
   core::Output out(context.output);
   cli::Progress progress(context, "tokenize", "bytes", text::total_bytes(options.files));
   const auto made = text::encode_shard(options.files, tokenizer, options.text, options.pairs,
-                                       static_cast<int>(context.jobs), out, progress.counter());
+      static_cast<int>(context.jobs), out, progress.counter());
   out.commit();
   cli::note(context, tokenizer->remark());
   cli::note(context, format);
@@ -149,8 +149,8 @@ void learn_in_part(Options& options, const cli::Context& context) {
     core::bad_usage("--loss-on: requires JSON lines; give --format jsonl");
   for (const auto* option : {"field", "column"})
     if (context.was_given(option))
-      core::bad_usage("--{}: cannot be combined with --loss-on, which names its own members",
-                      option);
+      core::bad_usage(
+          "--{}: cannot be combined with --loss-on, which names its own members", option);
   if (text.bad_lines != "error")
     core::bad_usage("--loss-on: cannot be combined with --bad-lines; every line must be valid");
   text.format = "jsonl";
@@ -175,10 +175,8 @@ int tokenize(Options options, const cli::Context& context) {
   if (options.import) return write_tokenizer(context, *text::import_tokenizer(options.files));
   if (options.decode) return decode(options, context);
   std::string format;
-  if (!options.loss_on.empty())
-    learn_in_part(options, context);
-  else if (!options.pairs && !options.recursive)
-    format = options.text.follow(options.files);
+  if (!options.loss_on.empty()) learn_in_part(options, context);
+  else if (!options.pairs && !options.recursive) format = options.text.follow(options.files);
   return learns ? learn_tokenizer(options, format, context) : encode(options, format, context);
 }
 
@@ -186,15 +184,14 @@ int tokenize(Options options, const cli::Context& context) {
 
 int main(int argc, char** argv) {
   Options options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"tokenize",
-       "Encode text as a shard of token ids, decode shards, and learn or convert tokenizers.",
-       "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
-       "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
-       "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
-       "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
-       "  tokenize --decode news.shard.zst | less",
-       {"tokenizer"}},
+          "Encode text as a shard of token ids, decode shards, and learn or convert tokenizers.",
+          "  tokenize --learn bpe --vocab-size 16000 book.txt -o tokenizer.json\n"
+          "  tokenize --import encoder.json vocab.bpe -o gpt2.json\n"
+          "  tokenize -t gpt2.json --format jsonl news.jsonl -o news.shard.zst\n"
+          "  tokenize -t gpt2.json --recursive notes -o notes.shard.zst\n"
+          "  tokenize --decode news.shard.zst | less",
+          {"tokenizer"}},
       options, tokenize);
 }

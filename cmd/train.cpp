@@ -47,7 +47,7 @@ struct TrainOptions {
   void fields(core::FieldList& f) {
     f.positional("FILE", files, "texts, or shards of tokens; stdin if - or not given");
     f("tokenizer", tokenizer,
-      "texts: tokenizer.json, a model's folder, or `bytes` [the tokenizer of --from, else learned]")
+        "texts: tokenizer.json, a model's folder, or `bytes` [the tokenizer of --from, else learned]")
         .short_name = 't';
     job.fields(f);
     const auto in_run = f.group("Run");
@@ -63,8 +63,8 @@ struct TrainOptions {
 };
 
 // What the options train, on these shards; `device`: of this rank, by default as the options say.
-std::unique_ptr<train::Objective> objective_of(
-    const TrainOptions& options, const cli::Context& context, std::vector<std::string> shards,
+std::unique_ptr<train::Objective> objective_of(const TrainOptions& options,
+    const cli::Context& context, std::vector<std::string> shards,
     const std::shared_ptr<ranks::Group>& group = ranks::Group::alone(),
     std::optional<torch::Device> device = std::nullopt) {
   options.loss.check(options.job.model.arch);
@@ -88,7 +88,7 @@ std::unique_ptr<train::Objective> objective_of(
 // Returns the tokenizer of the texts among the files: the requested one, that of the initial model,
 // or that of a shard among the files. Otherwise learns one from the texts.
 text::TokenizerPtr tokenizer_for(const TrainOptions& options, const std::vector<std::string>& files,
-                                 const cli::Context& context) {
+    const cli::Context& context) {
   if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);
   if (!options.job.from.empty()) return model::tokenizer_of(options.job.from);
   std::vector<std::string> texts;
@@ -104,14 +104,14 @@ text::TokenizerPtr tokenizer_for(const TrainOptions& options, const std::vector<
   cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
   cli::Progress learning(context, "learn", "tokens");
   return text::learn_for_training(texts, static_cast<int>(context.jobs),
-                                  {reading.counter(), learning.counter(), cli::noter(context)});
+      {reading.counter(), learning.counter(), cli::noter(context)});
 }
 
 // Tokenizes texts among the files on the fly.
 void read_texts(const TrainOptions& options, const std::vector<std::string>& files,
-                const cli::Context& context) {
+    const cli::Context& context) {
   text::read_texts({[&options, files, &context] { return tokenizer_for(options, files, context); },
-                    "the run's", static_cast<int>(context.jobs), cli::noter(context)});
+      "the run's", static_cast<int>(context.jobs), cli::noter(context)});
 }
 
 int plan_only(const TrainOptions& options, const cli::Context& context) {
@@ -136,8 +136,8 @@ int plan_only(const TrainOptions& options, const cli::Context& context) {
 }
 
 // Connects the ranks for tensors of this rank's device, which it returns.
-torch::Device connect(const TrainOptions& options, const cli::Context& context,
-                      ranks::Group& group) {
+torch::Device connect(
+    const TrainOptions& options, const cli::Context& context, ranks::Group& group) {
   torch::Device device = torch::kCPU;
   group.together([&] { device = nn::device(options.compute.device); });
   ranks::expect_agreement(group, {{"shard", options.job.thrift.shard}});
@@ -167,8 +167,8 @@ int train_model(TrainOptions options, cli::Context context) {
   if (options.ranks.any() && !options.loss.of_vectors()) device = connect(options, context, *group);
   std::unique_ptr<train::Objective> objective;
   group->together([&] { objective = objective_of(options, context, run.shards, group, device); });
-  cli::Progress progress(context, "training", "steps",
-                         static_cast<std::uint64_t>(objective->settings().recipe.steps));
+  cli::Progress progress(
+      context, "training", "steps", static_cast<std::uint64_t>(objective->settings().recipe.steps));
   const auto note = [&](const std::string& text) {
     cli::note(context, run.folder->path() + ": " + text);
   };
@@ -193,16 +193,15 @@ int train_model(TrainOptions options, cli::Context context) {
 
 int train_main(int argc, char** argv) {
   TrainOptions options;
-  return cli::run(
-      argc, argv,
+  return cli::run(argc, argv,
       {"train",
-       "Train a language model on texts or shards of tokens, optionally with memories in the loss.",
-       "  train -o model book.txt\n"
-       "  train --memory local,long --valid valid.shard.zst -o model/ train.shard.zst",
-       {"valid", "order"},
-       {"output",   "valid",   "steps",  "epochs",  "from",  "tokenizer", "arch",
-        "layers",   "d-model", "heads",  "segment", "batch", "lr",        "memory",
-        "max-time", "plan",    "device", "jobs",    "seed",  "quiet"},
-       "folder of the model [required]"},
+          "Train a language model on texts or shards of tokens, optionally with memories in the loss.",
+          "  train -o model book.txt\n"
+          "  train --memory local,long --valid valid.shard.zst -o model/ train.shard.zst",
+          {"valid", "order"},
+          {"output", "valid", "steps", "epochs", "from", "tokenizer", "arch", "layers", "d-model",
+              "heads", "segment", "batch", "lr", "memory", "max-time", "plan", "device", "jobs",
+              "seed", "quiet"},
+          "folder of the model [required]"},
       options, train_model);
 }

@@ -28,8 +28,8 @@ void send_signal(int signal) {
 }
 
 // Signals that end a process or that it may handle, but for those of a fault and for SIGKILL.
-constexpr int kForwarded[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,  SIGALRM,
-                              SIGPIPE, SIGXCPU, SIGXFSZ, SIGABRT, SIGPROF, SIGVTALRM};
+constexpr int kForwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE,
+    SIGXCPU, SIGXFSZ, SIGABRT, SIGPROF, SIGVTALRM};
 
 std::uint64_t bit(int signal) { return std::uint64_t{1} << (signal - 1); }
 
@@ -137,8 +137,7 @@ std::optional<int> forked(const char* program, int argc, char** argv) {
 
   int status = 0;
   ssize_t bytes = -1;
-  while (sent && (bytes = ::recv(server, &status, sizeof status, 0)) < 0 && errno == EINTR) {
-  }
+  while (sent && (bytes = ::recv(server, &status, sizeof status, 0)) < 0 && errno == EINTR) {}
   if (bytes != sizeof status)
     core::fail(core::Code::unavailable, "{}: the fork server ended", kForkServers);
   if (WIFEXITED(status)) return WEXITSTATUS(status);

@@ -20,9 +20,9 @@ namespace {
 
 // Beginnings of the names of variables that the loader, the C library, OpenMP, MKL or LibTorch may
 // read before main().
-constexpr std::string_view kReadByLibraries[] = {
-    "LD_",    "GLIBC_",   "MALLOC_", "OMP_",  "GOMP_", "KMP_",      "MKL_",  "ATEN_",
-    "TORCH_", "PYTORCH_", "C10_",    "CUDA_", "DNNL_", "OPENBLAS_", "GOTO_", "FAISS_"};
+constexpr std::string_view kReadByLibraries[] = {"LD_", "GLIBC_", "MALLOC_", "OMP_", "GOMP_",
+    "KMP_", "MKL_", "ATEN_", "TORCH_", "PYTORCH_", "C10_", "CUDA_", "DNNL_", "OPENBLAS_", "GOTO_",
+    "FAISS_"};
 
 std::string identity(const std::string& path, bool with_time) {
   struct stat s = {};
@@ -71,15 +71,14 @@ void append_number(std::string& text, std::uint64_t number) {
 
 std::string socket_path(const std::string& folder, const std::string& library) {
   const std::string all = fmt::format("{}\n{}\n{}\n{}\n", identity(library, true),
-                                      library_variables(), process_limits(), user_and_namespaces());
+      library_variables(), process_limits(), user_and_namespaces());
   return folder + "/" + core::hash128(all).hex();
 }
 
 int Request::write() const {
   std::string text;
-  for (const std::uint64_t n :
-       {std::uint64_t{arguments.size()}, std::uint64_t{environment.size()},
-        std::uint64_t{descriptors.size()}, std::uint64_t{mask}, ignored, blocked})
+  for (const std::uint64_t n : {std::uint64_t{arguments.size()}, std::uint64_t{environment.size()},
+           std::uint64_t{descriptors.size()}, std::uint64_t{mask}, ignored, blocked})
     append_number(text, n);
   for (const int descriptor : descriptors)
     append_number(text, static_cast<std::uint64_t>(descriptor));

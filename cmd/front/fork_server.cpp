@@ -73,8 +73,8 @@ void take_signals(const front::Request& request) {
   arguments.push_back(nullptr);
   ::prctl(PR_SET_NAME, request.arguments[0].c_str());
   take_signals(request);
-  const int code = main_of(request.arguments[0].c_str())(static_cast<int>(arguments.size()) - 1,
-                                                         arguments.data());
+  const int code = main_of(request.arguments[0].c_str())(
+      static_cast<int>(arguments.size()) - 1, arguments.data());
   std::fflush(nullptr);
   ::_exit(code);
 }
@@ -123,10 +123,8 @@ void reap(std::vector<Client>& clients) {
 void leave(Client& client) {
   ::close(client.socket);
   client.socket = -1;
-  if (client.process > 0)
-    ::kill(client.process, SIGKILL);
-  else
-    client.process = 0;
+  if (client.process > 0) ::kill(client.process, SIGKILL);
+  else client.process = 0;
 }
 
 int listening(const std::string& path) {
@@ -180,8 +178,7 @@ int main(int argc, char** argv) {
       if (polled[i].revents != 0 && !receive(clients[i - 2], main_of)) leave(clients[i - 2]);
     if (polled[0].revents != 0) {
       struct signalfd_siginfo taken;
-      while (::read(ended, &taken, sizeof taken) > 0) {
-      }
+      while (::read(ended, &taken, sizeof taken) > 0) {}
       reap(clients);
     }
     std::erase_if(clients, [](const auto& c) { return c.socket < 0 && c.process == 0; });

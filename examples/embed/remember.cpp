@@ -20,12 +20,8 @@ int main(int argc, char** argv) try {
   tessera::start(2, 1, [](const std::string& note) { std::cerr << note << '\n'; });
 
   tessera::train({text}, "model",
-                 {{"layers", "2"},
-                  {"d-model", "64"},
-                  {"heads", "2"},
-                  {"segment", "64"},
-                  {"batch", "4"},
-                  {"steps", "50"}});
+      {{"layers", "2"}, {"d-model", "64"}, {"heads", "2"}, {"segment", "64"}, {"batch", "4"},
+          {"steps", "50"}});
   tessera::build_store("model", {text}, "store");
   tessera::build_ngrams({text}, "ngrams", "model");
 

@@ -47,10 +47,8 @@ std::string table_of(const Field& field) {
 std::string toml_string(const std::string& text) {
   std::string escaped;
   for (const char c : core::dump(core::Json(text))) {
-    if (c == '\x7f')
-      escaped += "\\u007F";
-    else
-      escaped += c;
+    if (c == '\x7f') escaped += "\\u007F";
+    else escaped += c;
   }
   return escaped;
 }
@@ -104,14 +102,14 @@ class Setter {
     if (knows(written)) core::bad_config("{}: \"{}\" {}", where, written, kNoValue);
     const std::string header = "[" + quoted_piece(written) + "]";
     core::bad_config("{}: unknown table {}{}; --print-config lists them", where, header,
-                     core::did_you_mean(header, headers));
+        core::did_you_mean(header, headers));
   }
 
   // `table` is the table of the key, or empty above all tables. `values` are its texts for
   // core::assign.
   template <class Values>
-  void set(const std::string& table, std::string key, const std::string& where,
-           const Values& values) {
+  void set(
+      const std::string& table, std::string key, const std::string& where, const Values& values) {
     const Field* const field = find(key);
     std::replace(key.begin(), key.end(), '-', '_');
     if (field == nullptr) {
@@ -119,18 +117,16 @@ class Setter {
       for (const auto& known : fields_.all())
         if (!known.positional) keys.push_back(known.key());
       core::bad_config("{}: unknown key \"{}\"{}; --print-config lists them", where,
-                       quoted_piece(key), core::did_you_mean(key, keys));
+          quoted_piece(key), core::did_you_mean(key, keys));
     }
     if (const std::string own = table_of(*field); !table.empty() && table != own)
       core::bad_config("{}: \"{}\" is not in [{}]; move it {}above all tables", where, key, table,
-                       own.empty() ? "" : fmt::format("to [{}] or ", own));
+          own.empty() ? "" : fmt::format("to [{}] or ", own));
     if (!seen_.insert(key).second) core::bad_config("{}: \"{}\" is given twice", where, key);
     if (flags_.count(field->name) > 0) return;
     try {
       core::assign(*field, values());
-    } catch (const core::Error& error) {
-      core::bad_config("{}: {}", where, error.what());
-    }
+    } catch (const core::Error& error) { core::bad_config("{}: {}", where, error.what()); }
     given_.insert(field->name);
   }
 
@@ -171,9 +167,7 @@ void read_json(const std::string& text, const std::string& origin, Setter& sette
   core::Json json;
   try {
     json = core::parse_json(text, origin);
-  } catch (const core::Error& error) {
-    throw core::Error(core::Code::bad_config, error.what());
-  }
+  } catch (const core::Error& error) { throw core::Error(core::Code::bad_config, error.what()); }
   for (const auto& item : json.items()) {
     const core::Json& value = item.value();
     setter.set({}, item.key(), origin, [&] {
@@ -196,13 +190,13 @@ std::vector<Entry> entries_of(const toml::table& table) {
   std::vector<Entry> entries;
   for (const auto& [key, value] : table)
     entries.push_back({std::string(key.str()), key.source().begin, &value});
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.at < b.at; });
+  std::sort(
+      entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.at < b.at; });
   return entries;
 }
 
 void set_all(const toml::table& entries, const std::string& table, const std::string& origin,
-             Setter& setter) {
+    Setter& setter) {
   for (const auto& [key, at, value] : entries_of(entries)) {
     const std::string where = fmt::format("{}:{}", origin, at.line);
     if (const auto* inner = value->as_table(); inner != nullptr && table.empty()) {
@@ -221,8 +215,8 @@ void set_all(const toml::table& entries, const std::string& table, const std::st
 
 void read_toml(std::string_view text, const std::string& origin, Setter& setter) {
   if (std::count(text.begin(), text.end(), '.') > kMostDots)
-    core::bad_config("{}: a key has more than {} dots; give the options of one command", origin,
-                     kMostDots);
+    core::bad_config(
+        "{}: a key has more than {} dots; give the options of one command", origin, kMostDots);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     std::string_view fault = parsed.error().description();
@@ -242,12 +236,10 @@ std::string format_config(const core::FieldList& fields, const std::set<std::str
   for (const auto& field : fields.all()) {
     if (field.positional) continue;
     const std::string name = table_of(field);
-    auto table = std::find_if(tables.begin(), tables.end(),
-                              [&](const auto& one) { return one.first == name; });
-    if (table == tables.end())
-      table = tables.insert(table, {name, fmt::format("[{}]\n", name)});
-    else if (!table->second.empty())
-      table->second += "\n";
+    auto table = std::find_if(
+        tables.begin(), tables.end(), [&](const auto& one) { return one.first == name; });
+    if (table == tables.end()) table = tables.insert(table, {name, fmt::format("[{}]\n", name)});
+    else if (!table->second.empty()) table->second += "\n";
     table->second += format_field(field, given == nullptr || given->count(field.name) > 0);
   }
   std::string text;
@@ -256,14 +248,12 @@ std::string format_config(const core::FieldList& fields, const std::set<std::str
 }
 
 void read_config(const std::string& whole, const std::string& origin, const core::FieldList& fields,
-                 std::set<std::string>& given) {
+    std::set<std::string>& given) {
   const std::string text(core::without_byte_order_mark(whole));
   Setter setter(fields, given);
   const auto first = text.find_first_not_of(" \t\r\n");
-  if (first != text.npos && text[first] == '{')
-    read_json(text, origin, setter);
-  else
-    read_toml(text, origin, setter);
+  if (first != text.npos && text[first] == '{') read_json(text, origin, setter);
+  else read_toml(text, origin, setter);
 }
 
 }  // namespace cli

@@ -20,13 +20,13 @@ namespace cli {
 /// Writes all fields except positional ones, each below its help: first those without a group, then
 /// one table for each group. If there is a set `given`, fields that are not in it are comments, so
 /// the file sets exactly what was set.
-std::string format_config(const core::FieldList& fields,
-                          const std::set<std::string>* given = nullptr);
+std::string format_config(
+    const core::FieldList& fields, const std::set<std::string>* given = nullptr);
 
 /// Sets each field that `text` names and `given` does not contain (flags take precedence), and adds
 /// the field to `given`. Throws Error{bad_config} with ORIGIN:LINE for invalid TOML, an unknown key
 /// or table, a key that occurs twice or in the table of another group, and a bad value.
 void read_config(const std::string& text, const std::string& origin, const core::FieldList& fields,
-                 std::set<std::string>& given);
+    std::set<std::string>& given);
 
 }  // namespace cli

@@ -49,15 +49,14 @@ std::string unexpected(const CLI::App& app) {
     if (std::find(flags.begin(), flags.end(), flag) != flags.end())
       return flag + ": must follow the command";
     const std::string hint = hint_for_other_name(flag, flags, takes_files);
-    return fmt::format("{}: no such option{}", flag,
-                       hint.empty() ? core::did_you_mean(flag, flags) : hint);
+    return fmt::format(
+        "{}: no such option{}", flag, hint.empty() ? core::did_you_mean(flag, flags) : hint);
   }
   std::vector<std::string> commands;
   for (const auto* command : app.get_subcommands(nullptr)) commands.push_back(command->get_name());
   if (!commands.empty() && verbs.empty()) {
     const std::string near = core::did_you_mean(word, commands);
-    return fmt::format(
-        "{}: no such command{}", word,
+    return fmt::format("{}: no such command{}", word,
         near.empty() ? fmt::format("; there are {}", fmt::join(commands, ", ")) : near);
   }
   const auto* const model = asked.get_option_no_throw("--model");
@@ -83,33 +82,33 @@ const std::vector<Names>& table() {
   static const std::vector<Names> names = {
       {{"lr"}, "learning-rate max-lr peak-lr base-lr eta"},
       {{"batch", "batch-tokens"},
-       "batch-size micro-batch-size train-batch-size per-device-train-batch-size "
-       "per-device-eval-batch-size eval-batch-size bsz bs"},
+          "batch-size micro-batch-size train-batch-size per-device-train-batch-size "
+          "per-device-eval-batch-size eval-batch-size bsz bs"},
       {{"max-tokens"},
-       "max-new-tokens tokens num-tokens n-predict max-length max-gen-toks max-gen-len "
-       "max-completion-tokens generate-tokens"},
+          "max-new-tokens tokens num-tokens n-predict max-length max-gen-toks max-gen-len "
+          "max-completion-tokens generate-tokens"},
       {{"batch-tokens"}, "max-tokens"},
       {{"layers"}, "n-layer n-layers num-layers num-hidden-layers decoder-layers depth"},
       {{"d-model"},
-       "n-embd hidden-size hidden-dim embed-dim embedding-dim embedding-size emb-size embed model-dim "
-       "dim n-embed decoder-embed-dim"},
+          "n-embd hidden-size hidden-dim embed-dim embedding-dim embedding-size emb-size embed model-dim "
+          "dim n-embed decoder-embed-dim"},
       {{"heads"}, "n-head n-heads num-heads num-attention-heads decoder-attention-heads"},
       {{"kv-heads"}, "n-kv-head n-kv-heads num-kv-heads num-key-value-heads"},
       {{"d-ff"},
-       "intermediate-size ffn-dim ffn-hidden-size d-inner n-inner dim-feedforward "
-       "decoder-ffn-embed-dim"},
+          "intermediate-size ffn-dim ffn-hidden-size d-inner n-inner dim-feedforward "
+          "decoder-ffn-embed-dim"},
       {{"d-head"}, "head-dim"},
       {{"segment", "window", "context"},
-       "block-size seq-len seq-length sequence-length max-seq-len max-seq-length ctx "
-       "tokens-per-sample bptt n-ctx ctx-size context-length context-size context-window max-position-embeddings "
-       "max-length"},
+          "block-size seq-len seq-length sequence-length max-seq-len max-seq-length ctx "
+          "tokens-per-sample bptt n-ctx ctx-size context-length context-size context-window max-position-embeddings "
+          "max-length"},
       {{"context"}, "n-positions"},
       {{"epochs"}, "num-epochs num-train-epochs n-epochs max-epoch max-epochs"},
       {{"steps"},
-       "max-steps num-steps n-steps max-iters iters iterations max-update max-updates updates "
-       "train-steps train-iters total-steps epochs"},
+          "max-steps num-steps n-steps max-iters iters iterations max-update max-updates updates "
+          "train-steps train-iters total-steps epochs"},
       {{"warmup"},
-       "warmup-steps warmup-iters warmup-updates warmup-ratio lr-warmup-steps num-warmup-steps"},
+          "warmup-steps warmup-iters warmup-updates warmup-ratio lr-warmup-steps num-warmup-steps"},
       {{"schedule"}, "lr-scheduler lr-scheduler-type scheduler lr-schedule lr-decay-style"},
       {{"optimiser"}, "optimizer optim"},
       {{"clip"}, "grad-clip max-grad-norm clip-norm clip-grad gradient-clipping"},
@@ -118,11 +117,11 @@ const std::vector<Names>& table() {
       {{"beta2"}, "adam-beta2"},
       {{"epsilon"}, "adam-epsilon adam-eps eps"},
       {{"accumulate"},
-       "gradient-accumulation-steps grad-accum grad-accumulation accumulation-steps update-freq"},
+          "gradient-accumulation-steps grad-accum grad-accumulation accumulation-steps update-freq"},
       {{"output"}, "output-dir out-dir out save-dir save-path output-path"},
       {{"model", "from"},
-       "model-name-or-path model-path model-name pretrained pretrained-model checkpoint ckpt "
-       "load-from model-dir restore-file"},
+          "model-name-or-path model-path model-name pretrained pretrained-model checkpoint ckpt "
+          "load-from model-dir restore-file"},
       {{"from"}, "init-from finetune-from-model base-model model"},
       {{"prompt"}, "start"},
       {{"system"}, "system-prompt system-message sys"},
@@ -136,33 +135,33 @@ const std::vector<Names>& table() {
       {{"device"}, "gpu gpus cuda use-cuda n-gpu-layers device-map cpu no-cuda no-gpu use-cpu"},
       {{"precision"}, "dtype torch-dtype bf16 fp16 half mixed-precision amp autocast"},
       {{"dtype"},
-       "precision weights torch-dtype bf16 fp16 half quantize quantization load-in-8bit"},
+          "precision weights torch-dtype bf16 fp16 half quantize quantization load-in-8bit"},
       {{"jobs"}, "threads num-threads n-threads num-workers nproc workers"},
       {{"log-every"}, "log-interval logging-steps log-freq"},
       {{"valid-every"}, "eval-interval eval-steps eval-every validate-interval val-interval"},
       {{"checkpoint-every"}, "save-steps save-interval save-every checkpoint-interval"},
       {{"keep"}, "save-total-limit keep-last-epochs keep-interval-updates"},
       {{"valid"},
-       "val val-data valid-data validation validation-data validation-file valid-file eval-data "
-       "eval-file"},
+          "val val-data valid-data validation validation-data validation-file valid-file eval-data "
+          "eval-file"},
       {{"tokenizer"}, "tokenizer-path tokenizer-name tokenizer-file vocab vocab-file"},
       {{"vocab-size"}, "num-tokens n-vocab"},
       {{"seed"}, "random-seed rng-seed manual-seed"},
       {{"rope-theta"}, "rope-base rope-freq-base rotary-base"},
       {{"tied"},
-       "tie-embeddings tie-word-embeddings weight-tying tie-weights share-decoder-input-output-embed "
-       "share-all-embeddings"},
+          "tie-embeddings tie-word-embeddings weight-tying tie-weights share-decoder-input-output-embed "
+          "share-all-embeddings"},
       {{"lora"}, "lora-r lora-rank r"},
       {{"lora-targets"}, "target-modules lora-target-modules"},
       {{"recompute"},
-       "gradient-checkpointing activation-checkpointing grad-checkpoint checkpoint-activations"},
+          "gradient-checkpointing activation-checkpointing grad-checkpoint checkpoint-activations"},
       {{"shard"}, "fsdp zero zero-stage deepspeed zero-sharding"},
       {{"ranks"}, "nproc-per-node world-size distributed-world-size num-processes local-rank"},
       {{"plan"}, "dry-run"},
       {{"tensorboard"}, "report-to tensorboard-logdir wandb wandb-project wandb-log"},
       {{"memory"}, "memories"},
       {{"datastore"},
-       "store dstore dstore-dir dstore-filename dstore-path knn-store knnlm indexfile index-path"},
+          "store dstore dstore-dir dstore-filename dstore-path knn-store knnlm indexfile index-path"},
       {{"datastore-lambda"}, "lambda lmbda knn-lambda interpolation-weight"},
       {{"datastore-temperature"}, "knn-temp knn-temperature knn-sim-temp"},
       {{"nprobe"}, "probe n-probe"},
@@ -186,14 +185,14 @@ struct Advice {
 
 constexpr Advice kAdvice[] = {
     {"checkpoint-every", "resume resume-from resume-from-checkpoint continue auto-resume",
-     "rerun the command of a run to resume it"},
+        "rerun the command of a run to resume it"},
     {"checkpoint-every", "overwrite overwrite-output-dir", "-o takes a new folder"},
     {"top-p", "greedy do-sample no-sample",
-     "--temperature 0 takes the most probable token, any other draws one"},
+        "--temperature 0 takes the most probable token, any other draws one"},
     {"top-p", "min-p typical typical-p top-a mirostat", "--top-k and --top-p limit the tokens"},
     {"top-p",
-     "repeat-penalty repetition-penalty no-repeat-ngram-size frequency-penalty presence-penalty",
-     "there is no penalty of repetitions"},
+        "repeat-penalty repetition-penalty no-repeat-ngram-size frequency-penalty presence-penalty",
+        "there is no penalty of repetitions"},
 };
 
 constexpr std::string_view kFiles =
@@ -277,12 +276,12 @@ std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
                                            : error.what());
 }
 
-std::string hint_for_other_name(const std::string& flag, const std::vector<std::string>& flags,
-                                bool takes_files) {
+std::string hint_for_other_name(
+    const std::string& flag, const std::vector<std::string>& flags, bool takes_files) {
   std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
   std::replace(name.begin(), name.end(), '_', '-');
   std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+      [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
   const auto has = [&](const std::string& one) {
     return std::find(flags.begin(), flags.end(), one) != flags.end();
   };

@@ -29,7 +29,7 @@ std::string parse_message(const CLI::App& app, const CLI::ParseError& error);
 /// `flags` or another program's name for one of them, the hint is "; did you mean --lr?". If it is
 /// a name for input files and the program `takes_files`, the hint says that files need no option.
 /// Otherwise the result is empty.
-std::string hint_for_other_name(const std::string& flag, const std::vector<std::string>& flags,
-                                bool takes_files);
+std::string hint_for_other_name(
+    const std::string& flag, const std::vector<std::string>& flags, bool takes_files);
 
 }  // namespace cli

@@ -18,9 +18,8 @@ std::string group_of(const CLI::Option& option) {
 }
 
 std::string word_for(std::string heading) {
-  std::transform(heading.begin(), heading.end(), heading.begin(), [](unsigned char c) {
-    return c == ' ' ? '-' : static_cast<char>(std::tolower(c));
-  });
+  std::transform(heading.begin(), heading.end(), heading.begin(),
+      [](unsigned char c) { return c == ' ' ? '-' : static_cast<char>(std::tolower(c)); });
   return heading;
 }
 
@@ -110,8 +109,8 @@ std::string asked_groups(const CLI::App& app, const std::string& what, std::size
       text += group_text(app, heading, width);
   }
   if (text.empty())
-    core::bad_usage("--help={}: no group of options; there are {}", what,
-                    CLI::detail::join(words, ", "));
+    core::bad_usage(
+        "--help={}: no group of options; there are {}", what, CLI::detail::join(words, ", "));
   return text;
 }
 
@@ -122,7 +121,7 @@ std::string used_most(const CLI::App& app, const Program& program, std::size_t w
   for (const auto& heading : headings_of(app)) words.push_back(word_for(heading));
   return text + "\n" +
          help_row("--help=all",
-                  "all options, or those of one group: " + CLI::detail::join(words, ", "), width);
+             "all options, or those of one group: " + CLI::detail::join(words, ", "), width);
 }
 
 }  // namespace
@@ -132,10 +131,8 @@ std::string help_row(std::string left, const std::string& text, std::size_t widt
   if (text.empty()) return left + "\n";
   const bool narrow = width > 0 && width < kColumn + kLeastText;
   const std::size_t column = narrow ? kNarrowColumn : kColumn;
-  if (narrow || left.size() + 2 > column)
-    left += "\n" + std::string(column, ' ');
-  else
-    left.resize(column, ' ');
+  if (narrow || left.size() + 2 > column) left += "\n" + std::string(column, ' ');
+  else left.resize(column, ' ');
   return left + wrapped(text, column, narrow ? std::max(width, 2 * kNarrowColumn) : width);
 }
 
@@ -151,8 +148,8 @@ std::string take_help(std::vector<std::string>& arguments) {
   return what;
 }
 
-std::string help_text(const CLI::App& app, const Program& program, const std::string& what,
-                      std::size_t width) {
+std::string help_text(
+    const CLI::App& app, const Program& program, const std::string& what, std::size_t width) {
   std::string text = start_text(app, program, width);
   text += !what.empty()               ? asked_groups(app, what, width)
           : program.used_most.empty() ? asked_groups(app, "all", width)

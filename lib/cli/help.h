@@ -24,7 +24,7 @@ std::string help_row(std::string left, const std::string& text, std::size_t widt
 /// Returns the help text: the program's options in the order of their groups, then the options that
 /// all programs share. `width` is the number of columns to wrap at; 0 disables wrapping. Throws
 /// Error{usage}, listing the groups, if `what` names no group.
-std::string help_text(const CLI::App& app, const Program& program, const std::string& what,
-                      std::size_t width);
+std::string help_text(
+    const CLI::App& app, const Program& program, const std::string& what, std::size_t width);
 
 }  // namespace cli

@@ -41,12 +41,8 @@ std::size_t terminal_width(int descriptor) {
 }
 
 Progress::Progress(const Context& context, std::string what, std::string unit, std::uint64_t total)
-    : what_(std::move(what)),
-      unit_(std::move(unit)),
-      total_(total),
-      terminal_(::isatty(STDERR_FILENO)),
-      quiet_(context.quiet),
-      last_(Clock::now()) {}
+    : what_(std::move(what)), unit_(std::move(unit)), total_(total),
+      terminal_(::isatty(STDERR_FILENO)), quiet_(context.quiet), last_(Clock::now()) {}
 
 Progress::~Progress() {
   if (drawn_ && terminal_) to_stderr("\r\033[K");
@@ -74,8 +70,7 @@ void Progress::write(std::uint64_t done, Clock::time_point now, const std::strin
   last_ = now;
   drawn_ = true;
   const auto& [before, start] = *first_;
-  std::string text = progress_line(
-      what_, unit_,
+  std::string text = progress_line(what_, unit_,
       {done, total_, done - before, std::chrono::duration<double>(now - start).count()}, note);
   if (!terminal_) return to_stderr(text + "\n");
   if (const auto width = terminal_width(STDERR_FILENO); width > 0 && text.size() >= width)
@@ -83,8 +78,8 @@ void Progress::write(std::uint64_t done, Clock::time_point now, const std::strin
   to_stderr("\r\033[K" + text);
 }
 
-std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
-                          const std::string& note) {
+std::string progress_line(
+    std::string_view what, std::string_view unit, const Pace& pace, const std::string& note) {
   const auto done = static_cast<double>(pace.done), total = static_cast<double>(pace.total);
   const bool bytes = unit == "bytes";
   std::string text = bytes ? fmt::format("{}: {}", what, core::format_bytes(done))
@@ -150,7 +145,7 @@ void write_receipt(const Context& context, const core::OrderedJson& report) {
 }
 
 std::string format_parts(const Context& context, const core::OrderedJson& report,
-                         const std::vector<core::OrderedJson>& parts) {
+    const std::vector<core::OrderedJson>& parts) {
   if (parts.empty()) return format_report(context, report);
   if (!context.json) return format_report(context, report) + "\n" + format_table(context, parts);
   const auto line = [](const char* type, const core::OrderedJson& figures) {

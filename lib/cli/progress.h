@@ -21,8 +21,8 @@ struct Pace {
 /// Formats a line such as "training: 300 steps (30 %), 10.0 steps/s, 1:10 left, loss 3.21".
 /// Omits the rate if this run has done nothing yet. Formats counts of the unit "bytes" as KiB, MiB
 /// and so on.
-std::string progress_line(std::string_view what, std::string_view unit, const Pace& pace,
-                          const std::string& note = {});
+std::string progress_line(
+    std::string_view what, std::string_view unit, const Pace& pace, const std::string& note = {});
 
 /// A Progress shows one line on stderr with the rate and the time left. On a terminal it redraws
 /// the line at most 5 times a second and cuts it to the width; elsewhere it writes one line per
@@ -86,7 +86,7 @@ void write_receipt(const Context& context, const core::OrderedJson& report);
 /// Formats a result and a table of its parts below it. With --json, each line has a `type`,
 /// "report" or "part". Without parts, the text is that of format_report().
 std::string format_parts(const Context& context, const core::OrderedJson& report,
-                         const std::vector<core::OrderedJson>& parts);
+    const std::vector<core::OrderedJson>& parts);
 /// Formats several results with equal keys: JSON lines with --json, else an aligned table with a
 /// header line.
 std::string format_table(const Context& context, const std::vector<core::OrderedJson>& rows);
@@ -107,7 +107,7 @@ auto watched(const Context& context, const char* what, const char* unit, const W
 
 /// Behaves like format_parts(), but with --json adds the `type` also to a result without parts.
 inline std::string format_typed_parts(const Context& context, const core::OrderedJson& report,
-                                      const std::vector<core::OrderedJson>& parts) {
+    const std::vector<core::OrderedJson>& parts) {
   if (!context.json || !parts.empty()) return format_parts(context, report, parts);
   core::OrderedJson typed = {{"type", "report"}};
   typed.update(report);

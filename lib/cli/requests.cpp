@@ -52,15 +52,15 @@ core::FieldList with_common(core::FieldList fields, Context& context) {
 }
 
 void add_requests(CLI::App& app, Requests& requests) {
-  app.set_help_flag("-h,--help",
-                    "print the most used options and exit; --help=all: print all options");
+  app.set_help_flag(
+      "-h,--help", "print the most used options and exit; --help=all: print all options");
   app.get_help_ptr()->group(kSharedGroup);
   app.add_flag("-V,--version", requests.version, "print the version and exit")->group(kSharedGroup);
-  app.add_flag("--build-info", requests.build_info,
-               "print compiler, flags and library versions and exit")
+  app.add_flag(
+         "--build-info", requests.build_info, "print compiler, flags and library versions and exit")
       ->group(kSharedGroup);
   app.add_flag("--print-flags", requests.print_flags,
-               "print all options as a table (command, names, value, default, help) and exit")
+         "print all options as a table (command, names, value, default, help) and exit")
       ->group(kSharedGroup);
 }
 
@@ -71,14 +71,14 @@ void add_common(CLI::App& app, Context& context, Requests& requests) {
       app.add_flag("-v,--verbose", context.verbose, "print more notes (repeat for more)"),
       app.add_flag("--force", context.force, "write binary data to a terminal"),
       app.add_flag("--print-config", requests.print_config,
-                   "print all options and their values as a config file (TOML) and exit")};
+          "print all options and their values as a config file (TOML) and exit")};
   for (auto* flag : flags) flag->group(kSharedGroup);
   core::FieldList& values = requests.values;
   const std::string& output = context.program.output;
   values("output", context.output, output.empty() ? "output file or folder [stdout]" : output)
       .short_name = 'o';
   values("config", requests.config,
-         "read options from a file (TOML, as --print-config prints it, or JSON)");
+      "read options from a file (TOML, as --print-config prints it, or JSON)");
   for (const auto& field : values.all()) add_field(app, field, context);
   for (const char* name : {"--jobs", "--json", "--output", "--config", "--seed"})
     app.get_option(name)->group(kSharedGroup);

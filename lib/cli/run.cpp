@@ -122,9 +122,8 @@ int guarded(const Context& context, const std::function<int()>& body) {
     const std::string_view text = error.what();
     if (is_out_of_memory(error))
       return complain(name, core::Code::out_of_memory,
-                      "out of memory; reduce the batch, the window, the memories or -j");
-    return complain(
-        name, core::Code::bug,
+          "out of memory; reduce the batch, the window, the memories or -j");
+    return complain(name, core::Code::bug,
         fmt::format("internal error: {}{}", text.substr(0, text.find('\n')), advice(text)));
   }
 }
@@ -160,8 +159,8 @@ struct Verb {
   core::FieldList fields;
 
   // `program` is named in messages; `own` is shown by --help. This object must not move.
-  void open(CLI::App& in, const Program& program, const Program& own,
-            const core::FieldList& own_fields) {
+  void open(
+      CLI::App& in, const Program& program, const Program& own, const core::FieldList& own_fields) {
     app = &in;
     context.program = program;
     context.program.output = own.output;
@@ -196,7 +195,7 @@ void expect_no_switch_values(const core::FieldList& fields) {
     for (const auto& value : core::to_strings(field))
       if (words.contains(value) && !core::exists(value))
         core::fail(core::Code::no_input,
-                   "{}: does not exist; a switch takes no value: give --NAME or --no-NAME", value);
+            "{}: does not exist; a switch takes no value: give --NAME or --no-NAME", value);
   }
 }
 
@@ -219,7 +218,7 @@ int answer(Verb& verb, const Command& command, bool front) {
 }
 
 int answer_verbs(CLI::App& app, const Requests& requests, const Context& top,
-                 std::vector<Verb>& verbs, const Offer& offer) {
+    std::vector<Verb>& verbs, const Offer& offer) {
   if (const int code = answer_request(app, requests, top); code >= 0) return code;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < verbs.size(); ++i) {
@@ -227,12 +226,12 @@ int answer_verbs(CLI::App& app, const Requests& requests, const Context& top,
     names.push_back(offer.verbs[i].program.name);
   }
   return complain(top.program.name, core::Code::usage,
-                  fmt::format("give a command: {}; see --help", fmt::join(names, ", ")));
+      fmt::format("give a command: {}; see --help", fmt::join(names, ", ")));
 }
 
 // Converts the command line to an exit code; calls `asked` after a successful parse.
 int parse(CLI::App& app, int argc, char** argv, const Offer& offer, const Context& context,
-          const std::function<int()>& asked) {
+    const std::function<int()>& asked) {
   return guarded(context, [&] {
     std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
     const std::string what = take_help(arguments);
@@ -336,7 +335,7 @@ int run(int argc, char** argv, const Offer& offer) {
     Verb whole;
     whole.open(*app, program, program, offer.whole.fields);
     return parse(*app, argc, argv, offer, whole.context,
-                 [&] { return answer(whole, offer.whole, offer.front); });
+        [&] { return answer(whole, offer.whole, offer.front); });
   }
   Context top;
   top.program = program;
@@ -346,14 +345,14 @@ int run(int argc, char** argv, const Offer& offer) {
   for (std::size_t i = 0; i < verbs.size(); ++i) {
     const Command& verb = offer.verbs[i];
     verbs[i].open(*app->add_subcommand(verb.program.name, verb.program.summary), program,
-                  verb.program, verb.fields);
+        verb.program, verb.fields);
   }
   return parse(*app, argc, argv, offer, top,
-               [&] { return answer_verbs(*app, requests, top, verbs, offer); });
+      [&] { return answer_verbs(*app, requests, top, verbs, offer); });
 }
 
 int run(int argc, char** argv, const Program& program, const core::FieldList& fields,
-        const Body& body) {
+    const Body& body) {
   return run(argc, argv, Offer{{program, fields, body}});
 }
 
@@ -369,7 +368,7 @@ void refuse_binary_to_terminal(const Context& context) {
 }
 
 void protect_inputs(const core::FieldList& fields, const Program& program,
-                    const std::string& config, const std::string& output) {
+    const std::string& config, const std::string& output) {
   if (!config.empty()) core::protect_input(config);
   for (const auto& name : program.inputs) {
     const auto& all = fields.all();

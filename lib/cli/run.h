@@ -64,13 +64,13 @@ using Body = std::function<int(const Context&)>;
 
 /// Parses the command line, calls the body, prints one line for an error and returns the exit code
 /// (core::Code).
-int run(int argc, char** argv, const Program& program, const core::FieldList& fields,
-        const Body& body);
+int run(
+    int argc, char** argv, const Program& program, const core::FieldList& fields, const Body& body);
 
 template <class Options, class F>
 int run(int argc, char** argv, const Program& program, Options& options, F body) {
   return run(argc, argv, program, core::list_fields(options),
-             [&](const Context& context) { return static_cast<int>(body(options, context)); });
+      [&](const Context& context) { return static_cast<int>(body(options, context)); });
 }
 
 /// A Command is one verb of a program that has several (`shard info`).
@@ -83,12 +83,11 @@ int run(int argc, char** argv, const Program& program, const std::vector<Command
 /// Makes a verb whose options are listed and passed to its body; `options` must outlive the run.
 template <class Options, class F>
 Command command(std::string name, std::string summary, std::string example, Options& options,
-                F body, std::vector<std::string> inputs = {}) {
+    F body, std::vector<std::string> inputs = {}) {
   return {{std::move(name), std::move(summary), std::move(example), std::move(inputs)},
-          core::list_fields(options),
-          [&options, body](const Context& context) {
-            return static_cast<int>(body(options, context));
-          }};
+      core::list_fields(options), [&options, body](const Context& context) {
+        return static_cast<int>(body(options, context));
+      }};
 }
 
 /// Throws Error{usage} if `context.output` is stdout, stdout is a terminal and --force was not
@@ -99,7 +98,7 @@ void refuse_binary_to_terminal(const Context& context);
 /// values of the options that the program lists as inputs, and its config file. Throws Error{usage}
 /// if `output` is inside a folder that is an input.
 void protect_inputs(const core::FieldList& fields, const Program& program,
-                    const std::string& config, const std::string& output);
+    const std::string& config, const std::string& output);
 
 /// Installs a handler for reads of mapped pages that their file no longer has. The handler removes
 /// temporary files, prints one line that names the file, and ends the program with Code::io.

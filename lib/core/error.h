@@ -59,8 +59,7 @@ template <class... Args>
 [[noreturn]] void bad_config(fmt::format_string<Args...> format, Args&&... args) {
   fail(Code::bad_config, format, std::forward<Args>(args)...);
 }
-template <class... Args>
-[[noreturn]] void bug(fmt::format_string<Args...> format, Args&&... args) {
+template <class... Args> [[noreturn]] void bug(fmt::format_string<Args...> format, Args&&... args) {
   fail(Code::bug, format, std::forward<Args>(args)...);
 }
 

@@ -34,10 +34,10 @@ FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent 
       const bool none = errno == ENOENT || errno == ENOTDIR;
       if (absent == Absent::made && errno == ENOTDIR && exists(folder))
         fail(Code::cannot_create, "{}: cannot create: a file of that name is there; give a folder",
-             folder);
+            folder);
       if (absent == Absent::made)
-        fail_errno(Code::cannot_create, folder + (none ? ": cannot create" : ": cannot open"),
-                   errno);
+        fail_errno(
+            Code::cannot_create, folder + (none ? ": cannot create" : ": cannot open"), errno);
       fail_errno(none ? Code::no_input : Code::cannot_create, folder + ": cannot open", errno);
     }
     if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {

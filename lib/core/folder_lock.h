@@ -17,8 +17,8 @@ class FolderLock {
   /// Locks `folder`. Throws Error{cannot_create}, with the text `held`, if another process holds
   /// the lock; Error{cannot_create} if the folder cannot be locked or created; Error{no_input} if
   /// it is not a folder.
-  explicit FolderLock(const std::string& folder, std::string_view held = kHeld,
-                      Absent absent = Absent::refused);
+  explicit FolderLock(
+      const std::string& folder, std::string_view held = kHeld, Absent absent = Absent::refused);
   ~FolderLock();
   FolderLock(FolderLock&&) = delete;
 

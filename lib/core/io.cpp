@@ -222,7 +222,7 @@ void Output::commit() {
     const std::string temporary = std::exchange(temporary_, {});  // not to be removed: another's
     forget_temporary(temporary);
     fail(Code::cannot_create, "{}: {} was removed or replaced while it was written", name_,
-         temporary);
+        temporary);
   }
   rename_file(temporary_, target_);
   // The output is complete from here on, even if a later step fails.
@@ -303,7 +303,7 @@ void make_folder(const std::string& path) {
   const auto parent = fs::path(bare).parent_path();
   if (error == std::errc::no_such_file_or_directory && !parent.empty() && !fs::exists(parent))
     fail(Code::cannot_create, "{}: cannot create: no folder {}; make it first", path,
-         parent.string());
+        parent.string());
   if (error) fail(Code::cannot_create, "{}: cannot create: {}", path, error.message());
 }
 

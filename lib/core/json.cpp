@@ -26,7 +26,7 @@ constexpr std::size_t kMostMembers = 1000;
 // it visits all earlier members of an object whenever a member ends: a header of 20,000 tensors
 // took 15 s.
 void bound(std::string_view text, const std::string& origin, std::size_t max_depth,
-           std::size_t max_members = std::string_view::npos) {
+    std::size_t max_members = std::string_view::npos) {
   std::vector<std::size_t> members;  // of each open array and object
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -47,15 +47,12 @@ void bound(std::string_view text, const std::string& origin, std::size_t max_dep
   }
 }
 
-template <typename Value>
-Value parse_bounded(std::string_view text, const std::string& origin) {
+template <typename Value> Value parse_bounded(std::string_view text, const std::string& origin) {
   try {
     return Value::parse(text.begin(), text.end());
   } catch (const nlohmann::json::parse_error& error) {
     refuse(text, origin, error.byte);
-  } catch (const nlohmann::json::exception&) {
-    refuse(text, origin, 0);
-  }
+  } catch (const nlohmann::json::exception&) { refuse(text, origin, 0); }
 }
 
 // Collects the keys of the document's member `member`.
@@ -85,7 +82,7 @@ class MemberKeys : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t /*byte*/, const std::string& /*token*/,
-                   const nlohmann::json::exception& /*error*/) override {
+      const nlohmann::json::exception& /*error*/) override {
     return false;
   }
 
@@ -144,18 +141,18 @@ void expect_sealed(const Json& object, const std::string& origin) {
 }
 
 void expect_format(const Json& object, const std::string& format, std::uint64_t version,
-                   const std::string& what, const std::string& origin) {
+    const std::string& what, const std::string& origin) {
   if (!object.is_object() || get<std::string>(object, "format", origin) != format)
     bad_data("{}: not {}", origin, what);
   const auto found = get<std::uint64_t>(object, "version", origin);
   if (found != version)
     bad_data("{}: format version {} is not supported; this program reads version {}", origin, found,
-             version);
+        version);
   expect_sealed(object, origin);
 }
 
-std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
-                          const std::string& origin) {
+std::uint64_t get_at_most(
+    const Json& object, const char* key, std::uint64_t most, const std::string& origin) {
   const auto value = get<std::uint64_t>(object, key, origin);
   if (value > most) bad_data("{}: \"{}\" is too large", origin, key);
   return value;

@@ -18,8 +18,8 @@ using OrderedJson = nlohmann::ordered_json;
 Json parse_json(std::string_view text, const std::string& origin, int max_depth = 64);
 /// Parses a document whose members keep their order, and whose objects have at most 1,000 members
 /// each.
-OrderedJson parse_ordered_json(std::string_view text, const std::string& origin,
-                               int max_depth = 64);
+OrderedJson parse_ordered_json(
+    std::string_view text, const std::string& origin, int max_depth = 64);
 
 /// Returns the keys of the object that is the member `key` of a valid document, each once, in the
 /// order in which they first occur; empty if there is no such object.
@@ -33,8 +33,7 @@ std::string dump_pretty(const OrderedJson& json);
 
 /// Returns the member `key` of `object` as a T. Throws Error{bad_data}, naming origin and key, if
 /// it is absent or has another type.
-template <class T>
-T get(const Json& object, const char* key, const std::string& origin) {
+template <class T> T get(const Json& object, const char* key, const std::string& origin) {
   if (!object.is_object() || !object.contains(key)) bad_data("{}: has no \"{}\"", origin, key);
   const Json& value = object.at(key);
   bool fits = true;
@@ -47,9 +46,7 @@ T get(const Json& object, const char* key, const std::string& origin) {
   }
   try {
     if (fits) return value.get<T>();
-  } catch (const Json::exception&) {
-    fits = false;
-  }
+  } catch (const Json::exception&) { fits = false; }
   bad_data("{}: \"{}\" has the wrong type", origin, key);
 }
 
@@ -64,10 +61,10 @@ void expect_sealed(const Json& object, const std::string& origin);
 /// unless "format" and "version" have the given values. `what` ("a store's") completes the message
 /// that says what the file is not.
 void expect_format(const Json& object, const std::string& format, std::uint64_t version,
-                   const std::string& what, const std::string& origin);
+    const std::string& what, const std::string& origin);
 
 /// Returns a count of at most `most`. Throws Error{bad_data}, naming origin and key.
-std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
-                          const std::string& origin);
+std::uint64_t get_at_most(
+    const Json& object, const char* key, std::uint64_t most, const std::string& origin);
 
 }  // namespace core

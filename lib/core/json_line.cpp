@@ -179,7 +179,7 @@ bool has_surrogate(const MendedJson& mended, std::string_view key) {
   if (mended.surrogates.empty()) return false;
   const auto place = member_place(mended.text, key);
   return place && std::any_of(mended.surrogates.begin(), mended.surrogates.end(),
-                              [&](auto at) { return at >= place->begin && at < place->end; });
+                      [&](auto at) { return at >= place->begin && at < place->end; });
 }
 
 std::string why_no_surrogate(std::string_view key) {
@@ -199,8 +199,8 @@ bool is_named_json_lines(std::string_view path) {
   return path.ends_with(".jsonl") || path.ends_with(".ndjson");
 }
 
-Json parse_json_line(std::string_view line, const std::string& origin,
-                     const std::vector<std::string_view>& used) {
+Json parse_json_line(
+    std::string_view line, const std::string& origin, const std::vector<std::string_view>& used) {
   try {
     return parse_json(line, origin, kMaxDepth);
   } catch (const Error& error) {

@@ -44,7 +44,7 @@ bool is_named_json_lines(std::string_view path);
 /// unpaired surrogates (they become U+FFFD). Throws Error{bad_data} with a text that says what is
 /// wrong, also for NaN and for unpaired surrogates in a member of `used`.
 Json parse_json_line(std::string_view line, const std::string& origin,
-                     const std::vector<std::string_view>& used = {});
+    const std::vector<std::string_view>& used = {});
 
 /// A MemberPlace is the byte range [begin, end) of a member's value in the object's text.
 struct MemberPlace {

@@ -40,7 +40,7 @@ class Variables {
 
 // `here` is the variable that holds the number of ranks on this machine, or "".
 Launch ranks_of(const Variables& of, const char* launcher, const char* rank, const char* size,
-                const char* local, const char* here) {
+    const char* local, const char* here) {
   Launch launch;
   launch.launcher = launcher;
   launch.size = of.number(size, 1, kMostRanks);
@@ -89,7 +89,7 @@ Launch launch(const Environment& environment) {
     launch = ranks_of(of, "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   } else if (of.has("OMPI_COMM_WORLD_RANK")) {
     launch = ranks_of(of, "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                      "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
+        "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE");
   } else if (of.has("SLURM_STEP_ID")) {
     launch = ranks_of(of, "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "");
     launch.one_machine = of.number_or("SLURM_STEP_NUM_NODES", 0) == 1;
@@ -159,7 +159,7 @@ Part part(const std::string& text, const Environment& environment) {
                        away = number("SLURM_ARRAY_TASK_ID") - number("SLURM_ARRAY_TASK_MIN");
     if (away < 0 || away % step != 0 || away / step >= count)
       bad_usage("--part launcher: the array's task numbers are not consecutive; use --array=1-{}",
-                std::max<std::int64_t>(1, count));
+          std::max<std::int64_t>(1, count));
     return {away / step, count};
   }
   std::int64_t index = 0, count = 0;
@@ -183,7 +183,7 @@ void PartNames::expect_all(std::string_view flag) const {
   for (std::int64_t index = 0; index < count_; ++index)
     if (names_.count(index) == 0)
       bad_usage("{}part {} of {} is missing", flag.empty() ? "" : fmt::format("--{}: ", flag),
-                index + 1, count_);
+          index + 1, count_);
 }
 
 }  // namespace core

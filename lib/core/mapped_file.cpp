@@ -32,8 +32,7 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : name_(std::move(other.name_)),
-      data_(std::exchange(other.data_, nullptr)),
+    : name_(std::move(other.name_)), data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {

@@ -41,8 +41,7 @@ class MappedFile {
 
 /// A HugeArray holds `n` objects of type T, whose bytes are initially zero. Throws std::bad_alloc
 /// if the memory cannot be mapped.
-template <class T>
-class HugeArray {
+template <class T> class HugeArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:

@@ -101,7 +101,7 @@ std::uint64_t NpyHeader::elements(std::size_t element_bytes, const std::string& 
 bool is_npy(std::span<const std::byte> start) {
   return start.size() >= kMagic.size() &&
          std::equal(kMagic.begin(), kMagic.end(), start.begin(),
-                    [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
+             [](char a, std::byte b) { return static_cast<std::byte>(a) == b; });
 }
 
 NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& origin) {
@@ -112,8 +112,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
   };
   const std::size_t major = byte(6);
   if (major < 1 || major > 3 || byte(7) != 0)
-    bad_data("{}: .npy version {}.{} is not supported; versions 1.0 to 3.0 are", origin, major,
-             byte(7));
+    bad_data(
+        "{}: .npy version {}.{} is not supported; versions 1.0 to 3.0 are", origin, major, byte(7));
   const std::size_t begin = major == 1 ? 10 : 12;
   std::size_t length = byte(8) | byte(9) << 8;
   if (major > 1) length |= byte(10) << 16 | byte(11) << 24;
@@ -128,7 +128,7 @@ NpyHeader parse_npy_header(std::span<const std::byte> start, const std::string& 
 
 std::string format_npy_header(std::string_view descr, std::span<const std::uint64_t> shape) {
   std::string dict = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+      descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   const std::size_t before = kMagic.size() + 4;
   dict.resize((before + dict.size() + kAlignment) / kAlignment * kAlignment - before - 1, ' ');
   dict += '\n';

@@ -9,10 +9,8 @@ namespace {
 
 template <class T>
 constexpr bool is_number = std::is_same_v<T, std::int64_t> || std::is_same_v<T, double>;
-template <class T>
-constexpr bool is_vector = false;
-template <class T>
-constexpr bool is_vector<std::vector<T>> = true;
+template <class T> constexpr bool is_vector = false;
+template <class T> constexpr bool is_vector<std::vector<T>> = true;
 
 void parse_into(const Field&, const std::string& text, std::string& out) { out = text; }
 void parse_into(const Field& field, const std::string& text, std::int64_t& out) {
@@ -34,8 +32,7 @@ void refuse(const Field& field, const std::string& value) {
 }
 
 // Parses one value and checks the bounds.
-template <class T>
-T value_of(const Field& field, const std::string& text) {
+template <class T> T value_of(const Field& field, const std::string& text) {
   T value{};
   if constexpr (is_number<T>) {
     if (const auto* word = field.word(text)) return static_cast<T>(word->held);
@@ -57,8 +54,7 @@ std::string print(std::int64_t value) { return std::to_string(value); }
 std::string print(double value) { return fmt::format("{}", value); }
 
 // Formats a value as assign() reads it.
-template <class T>
-std::string print_for(const Field& field, const T& value) {
+template <class T> std::string print_for(const Field& field, const T& value) {
   if constexpr (is_number<T>) {
     if (const auto* word = field.word_for(static_cast<double>(value))) return word->text;
   }
@@ -71,24 +67,17 @@ std::string as_choice(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) {
     return static_cast<char>(c == '_' || c == ' ' ? '-' : std::tolower(c));
   });
-  constexpr std::array<std::array<std::string_view, 2>, 10> kShort = {{{"bf16", "bfloat16"},
-                                                                       {"f32", "float32"},
-                                                                       {"fp32", "float32"},
-                                                                       {"f64", "float64"},
-                                                                       {"fp64", "float64"},
-                                                                       {"q8-0", "int8"},
-                                                                       {"validation", "valid"},
-                                                                       {"training", "train"},
-                                                                       {"numpy", "npy"},
-                                                                       {"json", "jsonl"}}};
+  constexpr std::array<std::array<std::string_view, 2>, 10> kShort = {
+      {{"bf16", "bfloat16"}, {"f32", "float32"}, {"fp32", "float32"}, {"f64", "float64"},
+          {"fp64", "float64"}, {"q8-0", "int8"}, {"validation", "valid"}, {"training", "train"},
+          {"numpy", "npy"}, {"json", "jsonl"}}};
   for (const auto& [other, choice] : kShort)
     if (text == other) return std::string(choice);
   return text;
 }
 
 // Returns the first value of the field that is out of bounds, if any.
-template <class T>
-void expect_within(const Field& field, const T& value) {
+template <class T> void expect_within(const Field& field, const T& value) {
   if constexpr (is_vector<T>) {
     for (const auto& item : value) expect_within(field, item);
   } else if constexpr (is_number<T>) {
@@ -142,22 +131,21 @@ std::string Field::range() const {
     range = (bounds.open_most ? "below " : "up to ") + text(bounds.most);
   else
     range = fmt::format("{}{} to {}{}", bounds.open_least ? "above " : "", text(bounds.least),
-                        bounds.open_most ? "below " : "", text(bounds.most));
+        bounds.open_most ? "below " : "", text(bounds.most));
   for (std::size_t i = 0; i < words.size(); ++i)
     range += (i > 0 ? " or " : words.size() == 1 ? ", or " : ", ") + words[i].text;
   return range;
 }
 
 const NamedNumber* Field::word(std::string_view text) const {
-  const auto found = std::find_if(words.begin(), words.end(),
-                                  [&](const NamedNumber& one) { return one.text == text; });
+  const auto found = std::find_if(
+      words.begin(), words.end(), [&](const NamedNumber& one) { return one.text == text; });
   return found == words.end() ? nullptr : &*found;
 }
 
 const NamedNumber* Field::word_for(double number) const {
-  const auto found = std::find_if(words.begin(), words.end(), [&](const NamedNumber& one) {
-    return static_cast<double>(one.held) == number;
-  });
+  const auto found = std::find_if(words.begin(), words.end(),
+      [&](const NamedNumber& one) { return static_cast<double>(one.held) == number; });
   return found == words.end() ? nullptr : &*found;
 }
 
@@ -172,13 +160,13 @@ std::string Field::key() const {
   return key;
 }
 
-Field& FieldList::operator()(std::string name, Field::Target target, std::string help,
-                             std::vector<std::string> choices) {
+Field& FieldList::operator()(
+    std::string name, Field::Target target, std::string help, std::vector<std::string> choices) {
   fields_.push_back(Field{.name = std::move(name),
-                          .help = std::move(help),
-                          .target = target,
-                          .choices = std::move(choices),
-                          .group = group_});
+      .help = std::move(help),
+      .target = target,
+      .choices = std::move(choices),
+      .group = group_});
   return fields_.back();
 }
 
@@ -192,7 +180,7 @@ void assign(const Field& field, const std::vector<std::string>& values) {
     if (!field.choices.empty() &&
         std::find(field.choices.begin(), field.choices.end(), value) == field.choices.end())
       bad_usage("{}: '{}' is not one of {}{}", flag, value, fmt::join(field.choices, ", "),
-                did_you_mean(as_choice(value), field.choices));
+          did_you_mean(as_choice(value), field.choices));
   }
   try {
     std::visit(
@@ -209,18 +197,14 @@ void assign(const Field& field, const std::vector<std::string>& values) {
           }
         },
         field.target);
-  } catch (const Error& error) {
-    bad_usage("{}: {}", flag, error.what());
-  }
+  } catch (const Error& error) { bad_usage("{}: {}", flag, error.what()); }
 }
 
 void expect_within_bounds(const FieldList& fields) {
   for (const auto& field : fields.all()) {
     try {
       std::visit([&](const auto* target) { expect_within(field, *target); }, field.target);
-    } catch (const Error& error) {
-      bad_config("{}: {}", field.name, error.what());
-    }
+    } catch (const Error& error) { bad_config("{}: {}", field.name, error.what()); }
   }
 }
 
@@ -260,8 +244,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& names
   return found;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
-                         std::string_view prefix) {
+std::string did_you_mean(
+    std::string_view word, const std::vector<std::string>& names, std::string_view prefix) {
   const std::string name = nearest(word, names);
   return name.empty() ? name : fmt::format("; did you mean {}{}?", prefix, name);
 }
@@ -288,8 +272,8 @@ OrderedJson fields_to_json(const FieldList& fields) {
   return object;
 }
 
-void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
-                      bool allow_unknown) {
+void fields_from_json(
+    const FieldList& fields, const Json& object, const std::string& origin, bool allow_unknown) {
   if (!object.is_object()) bad_config("{}: not a JSON object", origin);
   for (const auto& item : object.items()) {
     const std::string& key = item.key();
@@ -316,20 +300,18 @@ void fields_from_json(const FieldList& fields, const Json& object, const std::st
     }
     try {
       assign(*field, texts);
-    } catch (const Error& error) {
-      bad_config("{}: {}", origin, error.what());
-    }
+    } catch (const Error& error) { bad_config("{}: {}", origin, error.what()); }
   }
 }
 
 void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
-               const std::set<std::string>& given) {
+    const std::set<std::string>& given) {
   for (const auto& flag : flags)
     if (given.count(flag) > 0) bad_usage("--{}: {}; leave --{} out", mine, why, flag);
 }
 
 void leave_out(const char* mine, const char* why, const FieldList& fields,
-               const std::set<std::string>& given) {
+    const std::set<std::string>& given) {
   std::vector<std::string> flags;
   for (const auto& field : fields.all())
     if (!field.positional) flags.push_back(field.name);

@@ -35,9 +35,8 @@ struct NamedNumber {
 /// separated by commas; texts are not split, because they may contain commas. With several(), the
 /// flag takes all values up to the next flag.
 struct Field {
-  using Target =
-      std::variant<bool*, std::int64_t*, double*, std::string*, std::vector<std::string>*,
-                   std::vector<std::int64_t>*, std::vector<double>*>;
+  using Target = std::variant<bool*, std::int64_t*, double*, std::string*,
+      std::vector<std::string>*, std::vector<std::int64_t>*, std::vector<double>*>;
   std::string name;
   std::string help;
   Target target;
@@ -84,15 +83,14 @@ struct Field {
 class FieldList {
  public:
   Field& operator()(std::string name, Field::Target target, std::string help,
-                    std::vector<std::string> choices = {});
+      std::vector<std::string> choices = {});
   template <class T>
-  Field& operator()(std::string name, T& field, std::string help,
-                    std::vector<std::string> choices = {}) {
+  Field& operator()(
+      std::string name, T& field, std::string help, std::vector<std::string> choices = {}) {
     return (*this)(std::move(name), Field::Target(&field), std::move(help), std::move(choices));
   }
   /// Adds an argument without a flag; a vector takes all remaining arguments.
-  template <class T>
-  Field& positional(std::string name, T& field, std::string help) {
+  template <class T> Field& positional(std::string name, T& field, std::string help) {
     Field& added = (*this)(std::move(name), field, std::move(help));
     added.positional = true;
     return added;
@@ -113,8 +111,7 @@ class FieldList {
   };
   Group group(std::string title) { return {*this, std::move(title)}; }
   /// Adds the fields of `options` under a heading of their own.
-  template <class Options>
-  void group(std::string title, Options& options) {
+  template <class Options> void group(std::string title, Options& options) {
     const Group scope(*this, std::move(title));
     options.fields(*this);
   }
@@ -126,8 +123,7 @@ class FieldList {
   std::string group_;
 };
 
-template <class Options>
-FieldList list_fields(Options& options) {
+template <class Options> FieldList list_fields(Options& options) {
   FieldList list;
   options.fields(list);
   return list;
@@ -146,8 +142,8 @@ std::string named_in_part(std::string_view word, const std::vector<std::string>&
 /// names in part, else the one of which it is a misspelling.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 /// Returns "; did you mean PREFIXnearest?", or an empty text.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& names,
-                         std::string_view prefix = {});
+std::string did_you_mean(
+    std::string_view word, const std::vector<std::string>& names, std::string_view prefix = {});
 
 /// Checks the values of a struct that was not filled by assign(). Throws Error{bad_config} with a
 /// text such as "KEY: takes 1 to 10K, not 0" for the first value out of bounds.
@@ -160,20 +156,19 @@ OrderedJson fields_to_json(const FieldList& fields);
 /// Throws Error{bad_config}, naming origin and key, for an unknown key (unless `allow_unknown`) and
 /// for a value of the wrong type.
 void fields_from_json(const FieldList& fields, const Json& object, const std::string& origin,
-                      bool allow_unknown = false);
+    bool allow_unknown = false);
 
-template <class Options>
-OrderedJson to_json(Options options) {
+template <class Options> OrderedJson to_json(Options options) {
   return fields_to_json(list_fields(options));
 }
 
 /// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first of `flags` that
 /// is in `given`.
 void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
-               const std::set<std::string>& given);
+    const std::set<std::string>& given);
 
 /// Does likewise for all flags of a list of fields.
-void leave_out(const char* mine, const char* why, const FieldList& fields,
-               const std::set<std::string>& given);
+void leave_out(
+    const char* mine, const char* why, const FieldList& fields, const std::set<std::string>& given);
 
 }  // namespace core

@@ -23,16 +23,14 @@ void start_threads(std::vector<Thread>& threads, std::size_t n, const Body& body
   try {
     for (std::size_t i = 0; i < n; ++i) threads.emplace_back(body, i);
   } catch (const std::system_error&) {  // EAGAIN
-  } catch (const std::bad_alloc&) {
-  }
+  } catch (const std::bad_alloc&) {}
 }
 
 /// Processes the items [0, n) in `jobs` threads. Each thread obtains a function work() from
 /// make_work() and calls work(i) for the next item i that no thread has taken. With one job, or if
 /// the system starts no thread, everything runs in the calling thread. The first exception stops
 /// the processing and is rethrown here.
-template <class MakeWork>
-void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
+template <class MakeWork> void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
   std::atomic<std::uint64_t> next{0};
   const auto work_on = [&] {
     auto work = make_work();
@@ -44,16 +42,16 @@ void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
   bool any = false;
   {
     std::vector<std::jthread> threads;
-    start_threads(threads, std::min<std::uint64_t>(static_cast<std::uint64_t>(jobs), n),
-                  [&](std::size_t) {
-                    try {
-                      work_on();
-                    } catch (...) {
-                      const std::lock_guard lock(mutex);
-                      if (!error) error = std::current_exception();
-                      next = n;
-                    }
-                  });
+    start_threads(
+        threads, std::min<std::uint64_t>(static_cast<std::uint64_t>(jobs), n), [&](std::size_t) {
+          try {
+            work_on();
+          } catch (...) {
+            const std::lock_guard lock(mutex);
+            if (!error) error = std::current_exception();
+            next = n;
+          }
+        });
     any = !threads.empty();
   }
   if (error) std::rethrow_exception(error);
@@ -65,13 +63,11 @@ void parallel_for(int jobs, std::uint64_t n, const MakeWork& make_work) {
 /// push() and finish(). At most 2 * jobs + 1 inputs are held. push() and finish() rethrow the
 /// exceptions of the callbacks, after which the object can only be destroyed. With one job, or if
 /// the system starts no thread, push() does everything itself.
-template <class Input, class Output>
-class InOrder {
+template <class Input, class Output> class InOrder {
  public:
   using Work = std::function<void(Input&, Output&)>;
   InOrder(int jobs, std::function<Work()> make_work, std::function<void(Output&)> write)
-      : make_work_(std::move(make_work)),
-        write_(std::move(write)),
+      : make_work_(std::move(make_work)), write_(std::move(write)),
         slots_(jobs > 1 ? static_cast<std::size_t>(jobs) * 2 + 1 : 1) {
     if (jobs > 1)
       start_threads(threads_, static_cast<std::size_t>(jobs), [this](std::size_t) { work(); });
@@ -145,9 +141,7 @@ class InOrder {
       try {
         if (!work) work = make_work_();
         work(next.input, next.output);
-      } catch (...) {
-        next.error = std::current_exception();
-      }
+      } catch (...) { next.error = std::current_exception(); }
       lock.lock();
       next.state = Slot::done;
       result_there_.notify_one();
@@ -169,8 +163,8 @@ class InOrder {
 /// in the calling thread. An exception of any callback stops the processing and is rethrown here.
 template <class Input, class Output>
 void work_in_order(int jobs, const std::function<bool(Input&)>& read,
-                   const std::function<typename InOrder<Input, Output>::Work()>& make_work,
-                   const std::function<void(Output&)>& write) {
+    const std::function<typename InOrder<Input, Output>::Work()>& make_work,
+    const std::function<void(Output&)>& write) {
   InOrder<Input, Output> order(jobs, make_work, write);
   while (read(order.input())) order.push();
   order.finish();

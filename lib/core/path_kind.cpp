@@ -21,36 +21,19 @@ constexpr std::size_t kMostEntries = 10'000;  // most entries of a folder that a
 constexpr std::size_t kRefBytes = 4096;
 // The names of a model's weights in its folder.
 constexpr std::array kWeightNames = {"model.safetensors"sv, "model.safetensors.index.json"sv,
-                                     "pytorch_model.bin"sv, "pytorch_model.bin.index.json"sv};
+    "pytorch_model.bin"sv, "pytorch_model.bin.index.json"sv};
 
 // What what_path_is() says of each PathKind, in their order.
-constexpr std::array kWhatIs = {
-    "does not exist",
-    "does not exist",
+constexpr std::array kWhatIs = {"does not exist", "does not exist",
     "",  // a broken link: its target is named
-    "is an empty file",
-    "is a text file",
-    "is a shard",
-    "is a GGUF file",
-    "is a safetensors file",
-    "is a file of torch.save",
-    "is a sentencepiece model",
+    "is an empty file", "is a text file", "is a shard", "is a GGUF file", "is a safetensors file",
+    "is a file of torch.save", "is a sentencepiece model",
     "is a Git LFS pointer instead of the file (git lfs pull downloads it)",
-    "is a model's config.json",
-    "is a tokenizer",
-    "is an index of passages",
-    "is a plain file",
-    "cannot be read",
-    "is a model's folder",
-    "is an adapter's folder",
-    "is a folder of a hub's cache",
-    "is a folder of a hub's cache",
-    "is a datastore",
-    "is an index of n-grams",
-    "is a tokenizer's folder",
-    "is a trainer's folder of checkpoints",
-    "is an empty folder",
-    "is some other folder"};
+    "is a model's config.json", "is a tokenizer", "is an index of passages", "is a plain file",
+    "cannot be read", "is a model's folder", "is an adapter's folder",
+    "is a folder of a hub's cache", "is a folder of a hub's cache", "is a datastore",
+    "is an index of n-grams", "is a tokenizer's folder", "is a trainer's folder of checkpoints",
+    "is an empty folder", "is some other folder"};
 static_assert(kWhatIs.size() == static_cast<std::size_t>(PathKind::folder) + 1);
 
 bool is_there(const std::string& path) {
@@ -86,9 +69,8 @@ bool looks_like_hub_id(const std::string& path) {
   if (slash == 0 || slash == path.npos || path.find('/', slash + 1) != path.npos) return false;
   const auto is_name = [](std::string_view name) {
     return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) &&
-           std::all_of(name.begin(), name.end(), [](unsigned char c) {
-             return std::isalnum(c) || c == '-' || c == '_' || c == '.';
-           });
+           std::all_of(name.begin(), name.end(),
+               [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
   };
   const auto name = std::string_view(path).substr(slash + 1);
   for (const auto end : {".zst"sv, ".json"sv, ".txt"sv, ".safetensors"sv, ".gguf"sv, ".pt"sv})
@@ -173,8 +155,8 @@ PathKind folder_kind(const std::string& path, const std::string& name) {
     return PathKind::checkpoints;
   if (has_any({"tokenizer.json", "tokenizer.model", "vocab.json"}))
     return PathKind::tokenizer_folder;
-  if (std::any_of(names.begin(), names.end(),
-                  [](const auto& one) { return one.starts_with("models--"); }))
+  if (std::any_of(
+          names.begin(), names.end(), [](const auto& one) { return one.starts_with("models--"); }))
     return PathKind::hub_cache;
   return names.empty() ? PathKind::empty_folder : PathKind::folder;
 }
@@ -189,7 +171,7 @@ std::string cached_hub_model(const std::string& id) {
   std::string name = "models--" + id;
   if (const auto slash = name.find('/'); slash != name.npos) name.replace(slash, 1, "--");
   for (const auto& cache :
-       {home("HF_HUB_CACHE", ""), home("HF_HOME", "/hub"), home("HOME", "/.cache/huggingface/hub")})
+      {home("HF_HUB_CACHE", ""), home("HF_HOME", "/hub"), home("HOME", "/.cache/huggingface/hub")})
     if (!cache.empty() && folder_at(cache + "/" + name)) return cache + "/" + name;
   return {};
 }
@@ -218,8 +200,8 @@ std::string what_path_is(const std::string& path) {
   const PathKind kind = path_kind(path);
   if (kind != PathKind::broken_link) return kWhatIs[static_cast<std::size_t>(kind)];
   std::error_code ignored;
-  return fmt::format("is a link to {}, which does not exist",
-                     fs::read_symlink(path, ignored).string());
+  return fmt::format(
+      "is a link to {}, which does not exist", fs::read_symlink(path, ignored).string());
 }
 
 void refuse_folder(const std::string& path) {
@@ -239,18 +221,18 @@ std::string followed_snapshot(const std::string& path) {
   const auto found = names_in(snapshots);
   if (found.size() == 1) return snapshots + "/" + found[0];
   fail(Code::no_input, "{}: {}", path,
-       found.empty() ? "a hub cache without a snapshot; download the model again"
-                     : "refs/main names no snapshot; give one of snapshots/*");
+      found.empty() ? "a hub cache without a snapshot; download the model again"
+                    : "refs/main names no snapshot; give one of snapshots/*");
 }
 
 void refuse_hub_id(const std::string& id) {
   if (const auto cached = cached_hub_model(id); !cached.empty())
     fail(Code::no_input, "{}: does not exist; a model of that name is in the hub cache: give {}",
-         id, cached);
+        id, cached);
   fail(Code::no_input,
-       "{}: does not exist, and models are not downloaded; for a model of the hub, run hf "
-       "download {} --local-dir DIR (formerly huggingface-cli download) and give DIR",
-       id, id);
+      "{}: does not exist, and models are not downloaded; for a model of the hub, run hf "
+      "download {} --local-dir DIR (formerly huggingface-cli download) and give DIR",
+      id, id);
 }
 
 }  // namespace core

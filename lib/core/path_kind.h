@@ -7,8 +7,8 @@
 namespace core {
 
 /// The names that trainers give their checkpoints, the preferred one first.
-inline constexpr std::array kCheckpointNames = {"ckpt.pt", "checkpoint_best.pt",
-                                                "checkpoint_last.pt", "model.pt"};
+inline constexpr std::array kCheckpointNames = {
+    "ckpt.pt", "checkpoint_best.pt", "checkpoint_last.pt", "model.pt"};
 
 enum class PathKind {
   nothing,      ///< the path does not exist

@@ -45,7 +45,7 @@ constexpr Beginning kBeginnings[] = {
     {"\x28\xB5\x2F\xFD"sv, "compressed by zstd, not text; decompress it: zstd -dc"},
     {"\xFD"
      "7zXZ\0"sv,
-     "compressed by xz, not text; decompress it: xz -dc"},
+        "compressed by xz, not text; decompress it: xz -dc"},
     {"LZIP\1"sv, "compressed by lzip, not text; decompress it: lzip -dc"},
     {"\x04\x22\x4D\x18"sv, "compressed by lz4, not text; decompress it: lz4 -dc"},
     {"\x5D\0\0"sv, "compressed by lzma, not text; decompress it: xz -dc --format=lzma"},
@@ -56,19 +56,19 @@ constexpr Beginning kBeginnings[] = {
     {"%PDF-"sv, "a PDF, not text; extract the text: pdftotext"},
     {"{\\rtf"sv, "rich text (RTF), not plain text; extract the text: unrtf --text"},
     {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
-     "a file of an old office program, not text; extract the text: catdoc"},
+        "a file of an old office program, not text; extract the text: catdoc"},
     {"PAR1\x15"sv, "Parquet, not text; tokenize --format parquet reads such files, by name"},
     {"ARROW1\0\0"sv, "Arrow, not text; convert its rows to JSON lines"},
     {"GGUF\2\0\0\0"sv, "a GGUF file: a model, not text"},
     {"GGUF\3\0\0\0"sv, "a GGUF file: a model, not text"},
     {"version https://git-lfs.github.com/spec/"sv,
-     "a Git LFS pointer instead of the file; download it: git lfs pull"},
+        "a Git LFS pointer instead of the file; download it: git lfs pull"},
     {"SQLite format 3\0"sv, "an SQLite database, not text; sqlite3 FILE .dump prints its contents"},
     {"\x89PNG\r\n"sv, "a PNG image, not text"},
     {"\xFF\xD8\xFF"sv, "a JPEG image, not text"},
     {"\x7F"
      "ELF"sv,
-     "a program, not text"},
+        "a program, not text"},
 };
 
 // Detects UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed positions.
@@ -160,8 +160,8 @@ std::string what_is_not_utf8(std::string_view text, std::size_t at, std::uint64_
       fmt::format("byte {} (0x{:02x})", before + at, static_cast<unsigned char>(text[at]));
   constexpr std::string_view kHow = "Latin-1 or Windows-1252: iconv -f WINDOWS-1252 -t UTF-8";
   if (bad.state == Character::unfinished)
-    return fmt::format("{} is not UTF-8: the file ends within a character, or it is {}", place,
-                       kHow);
+    return fmt::format(
+        "{} is not UTF-8: the file ends within a character, or it is {}", place, kHow);
   return fmt::format("{} is not UTF-8; if it is {}", place, kHow);
 }
 

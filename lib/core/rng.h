@@ -21,8 +21,7 @@ class Rng {
   /// Returns a standard normal number (Box-Muller, one value per call).
   double normal();
 
-  template <class T>
-  void shuffle(std::vector<T>& items) {
+  template <class T> void shuffle(std::vector<T>& items) {
     for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(i)]);
   }
 

@@ -30,7 +30,7 @@ int open_new(const std::string& path) {
   std::error_code ignored;
   if (error == ENOENT && !parent.empty() && !std::filesystem::exists(parent, ignored))
     fail(Code::cannot_create, "{}: cannot create: no folder {}; make it first", path,
-         parent.string());
+        parent.string());
   fail_errno(Code::cannot_create, path + ": cannot create", error);
 }
 

@@ -40,8 +40,8 @@ SpillFile::SpillFile() {
       std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/tessera-XXXXXX";
   fd_ = ::mkstemp(path.data());
   if (fd_ < 0)
-    core::fail_errno(core::Code::cannot_create,
-                     path + ": cannot create; set TMPDIR to another folder", errno);
+    core::fail_errno(
+        core::Code::cannot_create, path + ": cannot create; set TMPDIR to another folder", errno);
   ::unlink(path.c_str());
 }
 
@@ -56,7 +56,7 @@ void SpillFile::append(std::span<const std::byte> bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0)
       core::fail(core::Code::io, "temporary file: {}; set TMPDIR to a folder with more space",
-                 core::error_text(errno));
+          core::error_text(errno));
     size_ += static_cast<std::size_t>(n);
     bytes = bytes.subspan(static_cast<std::size_t>(n));
   }

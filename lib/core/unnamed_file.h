@@ -50,8 +50,7 @@ class SpillFile {
 
 /// A SpillArray is filled by append() and read after finish(). If it exceeds `memory` bytes, it
 /// moves to a SpillFile, whose pages the system may drop. Not thread safe while it grows.
-template <class T>
-class SpillArray {
+template <class T> class SpillArray {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:

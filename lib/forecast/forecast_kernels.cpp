@@ -46,15 +46,10 @@ void add_gradient(const float* dy, const float* x, std::int64_t n, float* dw) {
 }  // namespace
 
 MemoryUnit::MemoryUnit(const Shape& shape, std::int64_t capacity)
-    : shape_(shape),
-      capacity_(capacity),
-      channels_(shape.width() / shape.heads),
-      keys_(static_cast<std::size_t>(shape.width() * capacity)),
-      values_(keys_.size()),
-      scores_(static_cast<std::size_t>(capacity)),
-      d_scores_(scores_.size()),
-      log_sums_(static_cast<std::size_t>(capacity * shape.heads)),
-      read_(keys_.size()) {}
+    : shape_(shape), capacity_(capacity), channels_(shape.width() / shape.heads),
+      keys_(static_cast<std::size_t>(shape.width() * capacity)), values_(keys_.size()),
+      scores_(static_cast<std::size_t>(capacity)), d_scores_(scores_.size()),
+      log_sums_(static_cast<std::size_t>(capacity * shape.heads)), read_(keys_.size()) {}
 
 void MemoryUnit::set_key(std::int64_t step, const float* x, const float* weights) {
   float k[2 * kMostPoints];
@@ -163,8 +158,8 @@ void MemoryUnit::read_back(std::int64_t step, std::int64_t head, const float* o,
   }
 }
 
-void MemoryUnit::backward(const float* x, std::int64_t steps, const float* weights, const float* dy,
-                          float* d_weights) {
+void MemoryUnit::backward(
+    const float* x, std::int64_t steps, const float* weights, const float* dy, float* d_weights) {
   const std::int64_t width = shape_.width(), n = shape_.points, matrix = 2 * n * n;
   d_keys_.assign(keys_.size(), 0.0f);
   d_values_.assign(values_.size(), 0.0f);

@@ -35,8 +35,8 @@ class MemoryUnit {
   /// backward.
   void forward(const float* x, std::int64_t steps, const float* weights, float* y);
   /// Adds to d_weights (parameters()) for dy (steps, width).
-  void backward(const float* x, std::int64_t steps, const float* weights, const float* dy,
-                float* d_weights);
+  void backward(
+      const float* x, std::int64_t steps, const float* weights, const float* dy, float* d_weights);
 
  private:
   /// Computes scores_ = beta k_step . k_s of a head, s < step.

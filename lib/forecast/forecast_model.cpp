@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kMaps[] = {"key", "value", "c_proj"};
 
 /// Returns the sums of |error| of one sequence, one for each context.
-std::vector<double> errors_of(MemoryUnit& unit, const Model& model, const float* x,
-                              const Task& task) {
+std::vector<double> errors_of(
+    MemoryUnit& unit, const Model& model, const float* x, const Task& task) {
   const auto width = model.shape.width();
   const float* const weights = model.maps.const_data_ptr<float>();
   std::vector<double> errors;
@@ -102,9 +102,8 @@ Model load(const std::string& given) {
   return model;
 }
 
-std::vector<ContextError> errors_by_context(const Model& model,
-                                            const std::vector<const float*>& sequences,
-                                            const Task& task) {
+std::vector<ContextError> errors_by_context(
+    const Model& model, const std::vector<const float*>& sequences, const Task& task) {
   std::vector<std::vector<double>> sums(sequences.size());
   at::parallel_for(
       0, static_cast<std::int64_t>(sequences.size()), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -132,7 +131,7 @@ Series read_series(const std::vector<std::string>& shards) {
   series.width = static_cast<std::int64_t>(data.header().width);
   if (series.width % 2 != 0 || series.width > 2 * kMostPoints)
     core::bad_data("{}: rows of {} numbers cannot be points in the plane; they need an even number",
-                   series.name, series.width);
+        series.name, series.width);
   series.numbers.resize(data.size());
   data.read(0, std::span<float>(series.numbers));
   std::int64_t begin = 0;

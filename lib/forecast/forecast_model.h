@@ -43,9 +43,8 @@ struct ContextError {
 };
 
 /// Returns the errors; `sequences` are (length, width) rows each.
-std::vector<ContextError> errors_by_context(const Model& model,
-                                            const std::vector<const float*>& sequences,
-                                            const Task& task);
+std::vector<ContextError> errors_by_context(
+    const Model& model, const std::vector<const float*>& sequences, const Task& task);
 
 struct Series {
   /// Rows [begin, end).

@@ -11,43 +11,12 @@ constexpr std::int64_t kUpdates = 500;  // the paper's number of steps, the defa
 
 /// Options of train that have the same meaning here (core/options.h describes the form of the
 /// list).
-const std::set<std::string> kMeaningful = {"FILE",
-                                           "arch",
-                                           "heads",
-                                           "beta",
-                                           "loss",
-                                           "segment",
-                                           "batch",
-                                           "accumulate",
-                                           "steps",
-                                           "optimiser",
-                                           "lr",
-                                           "beta1",
-                                           "beta2",
-                                           "epsilon",
-                                           "momentum",
-                                           "weight-decay",
-                                           "decay",
-                                           "clip",
-                                           "schedule",
-                                           "warmup",
-                                           "warmup-init-lr",
-                                           "min-lr",
-                                           "period",
-                                           "t-mult",
-                                           "lr-shrink",
-                                           "valid-every",
-                                           "log-every",
-                                           "average-checkpoints",
-                                           "from",
-                                           "valid",
-                                           "valid-command",
-                                           "valid-better",
-                                           "checkpoint-every",
-                                           "keep",
-                                           "max-time",
-                                           "plan",
-                                           "bias-correction"};
+const std::set<std::string> kMeaningful = {"FILE", "arch", "heads", "beta", "loss", "segment",
+    "batch", "accumulate", "steps", "optimiser", "lr", "beta1", "beta2", "epsilon", "momentum",
+    "weight-decay", "decay", "clip", "schedule", "warmup", "warmup-init-lr", "min-lr", "period",
+    "t-mult", "lr-shrink", "valid-every", "log-every", "average-checkpoints", "from", "valid",
+    "valid-command", "valid-better", "checkpoint-every", "keep", "max-time", "plan",
+    "bias-correction"};
 
 /// Returns the documents with at least `window` rows.
 std::vector<Series::Span> long_enough(const Series& series, std::int64_t window) {
@@ -86,8 +55,8 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
   expect("heads", model.shape.heads, shape.heads);
   expect("beta", model.shape.beta, shape.beta);
   if (model.shape.points != points)
-    core::bad_data("{}: forecasts {} points, but the data have {}", job.from, model.shape.points,
-                   points);
+    core::bad_data(
+        "{}: forecasts {} points, but the data have {}", job.from, model.shape.points, points);
   fingerprint = model::tensors_digest(model.named_weights()).hex();
   return model;
 }
@@ -95,7 +64,7 @@ Model first_model(const Job& job, std::int64_t points, std::string& fingerprint)
 /// Returns the sum over the rows of a window of their mean error. Adds its gradient to `gradient`
 /// unless that is null.
 double window_loss(MemoryUnit& unit, const Shape& shape, const float* x, std::int64_t steps,
-                   const float* weights, float* gradient) {
+    const float* weights, float* gradient) {
   const auto width = static_cast<std::size_t>(shape.width());
   std::vector<float> y(static_cast<std::size_t>(steps) * width);
   unit.forward(x, steps, weights, y.data());
@@ -114,13 +83,9 @@ double window_loss(MemoryUnit& unit, const Shape& shape, const float* x, std::in
 class VectorObjective : public train::Objective {
  public:
   VectorObjective(Settings settings, std::uint64_t seed, Model model, Series data, Series valid)
-      : Objective(std::move(settings)),
-        recipe_(this->settings().recipe),
-        seed_(seed),
-        model_(std::move(model)),
-        data_(std::move(data)),
-        documents_(long_enough(data_, recipe_.batches.segment)),
-        valid_(std::move(valid)),
+      : Objective(std::move(settings)), recipe_(this->settings().recipe), seed_(seed),
+        model_(std::move(model)), data_(std::move(data)),
+        documents_(long_enough(data_, recipe_.batches.segment)), valid_(std::move(valid)),
         schedule_(recipe_.schedule, recipe_.optimiser.lr, recipe_.steps),
         gradient_(torch::zeros_like(model_.maps)),
         optimiser_(train::make_optimiser(recipe_.optimiser, model_.named_weights())) {
@@ -206,7 +171,7 @@ class VectorObjective : public train::Objective {
       for (auto i = begin; i < end; ++i)
         losses[static_cast<std::size_t>(i)] =
             window_loss(unit, model_.shape, windows[static_cast<std::size_t>(i)], steps, weights,
-                        gradients == nullptr ? nullptr : gradients + i * model_.maps.numel());
+                gradients == nullptr ? nullptr : gradients + i * model_.maps.numel());
     });
     double sum = 0;
     for (const double loss : losses) sum += loss;
@@ -226,7 +191,7 @@ class VectorObjective : public train::Objective {
 
 /// Returns the facts that determine the bytes of the model.
 core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& data,
-                           const Series& valid, const std::string& from) {
+    const Series& valid, const std::string& from) {
   core::OrderedJson facts;
   facts["data"] = data.fingerprint;
   facts["valid"] = valid.fingerprint;
@@ -246,8 +211,8 @@ core::OrderedJson facts_of(const Job& job, const Shape& shape, const Series& dat
 
 void LossOptions::fields(core::FieldList& f) {
   f("loss", loss,
-    "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
-    {"softmax", "clipped-mse"});
+      "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
+      {"softmax", "clipped-mse"});
   f("beta", beta, "clipped-mse: sharpness of the kernel").above(0, 1e6);
 }
 
@@ -270,7 +235,7 @@ std::unique_ptr<train::Objective> prepare(Job job) {
     valid = read_series({job.valid});
     if (valid.width != data.width)
       core::bad_data("{} (rows of {} numbers) does not match {} (rows of {})", valid.name,
-                     valid.width, data.name, data.width);
+          valid.width, data.name, data.width);
     long_enough(valid, recipe.batches.segment);
   }
   std::string from;
@@ -278,16 +243,15 @@ std::unique_ptr<train::Objective> prepare(Job job) {
   const auto& batches = recipe.batches;
   const double windows =
       static_cast<double>(recipe.steps) * static_cast<double>(batches.batch * batches.accumulate);
-  train::Objective::Settings settings = {
-      .recipe = recipe,
+  train::Objective::Settings settings = {.recipe = recipe,
       .validation = job.validation,
       .config = make_config(model.shape, facts_of(job, model.shape, data, valid, from)),
       .counted = "rows",
       .nats = false,
       .has_valid = !job.valid.empty(),
       .scored = windows * static_cast<double>(batches.segment - 1)};
-  return std::make_unique<VectorObjective>(std::move(settings), job.seed, std::move(model),
-                                           std::move(data), std::move(valid));
+  return std::make_unique<VectorObjective>(
+      std::move(settings), job.seed, std::move(model), std::move(data), std::move(valid));
 }
 
 void refuse_meaningless(const core::FieldList& fields, const core::FieldList& defaults) {

@@ -21,15 +21,15 @@ std::string config_of(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFile;
   if (!core::exists(path))
     fail(Code::no_input, "{}: not an adapter's folder: it has no {}{}", folder, kAdapterConfigFile,
-         latest_checkpoint(folder)
-             ? "; its training has not finished: give the folder as the model, without an adapter"
-             : "");
+        latest_checkpoint(folder)
+            ? "; its training has not finished: give the folder as the model, without an adapter"
+            : "");
   const std::string weights = folder + "/" + kAdapterWeightsFile;
   if (!core::exists(weights))
     fail(Code::no_input, "{}: has no {}{}", folder, kAdapterWeightsFile,
-         core::exists(folder + "/adapter_model.bin")
-             ? ", and adapter_model.bin is not read; save it with safe_serialization=True"
-             : "; is the folder complete?");
+        core::exists(folder + "/adapter_model.bin")
+            ? ", and adapter_model.bin is not read; save it with safe_serialization=True"
+            : "; is the folder complete?");
   return core::read_file(path, kConfigBytes);
 }
 
@@ -45,8 +45,8 @@ struct AdaptedMatrix {
   bool embedding, linear;
 };
 
-std::map<std::string, AdaptedMatrix> adapted_matrices(const Config& config,
-                                                      const StoredWeights& weights) {
+std::map<std::string, AdaptedMatrix> adapted_matrices(
+    const Config& config, const StoredWeights& weights) {
   std::map<std::string, AdaptedMatrix> places;
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto& name = weights.name(i);
@@ -82,7 +82,7 @@ Named named(const std::string& tensor, const std::string& prefix) {
   if (!tensor.starts_with(prefix)) return {tensor, ""};
   const std::string rest = tensor.substr(prefix.size());
   for (const char* kind : {".lora_A.weight", ".lora_B.weight", ".lora_embedding_A",
-                           ".lora_embedding_B", ".base_layer.weight", ".weight"})
+           ".lora_embedding_B", ".base_layer.weight", ".weight"})
     if (rest.ends_with(kind))
       return {rest.substr(0, rest.size() - std::string_view(kind).size()), kind};
   return {rest, ""};
@@ -95,19 +95,14 @@ torch::Tensor low_rank_term(const torch::Tensor& a, const torch::Tensor& b, doub
 }
 
 Adapter::Adapter(const std::string& folder)
-    : folder_(folder),
-      rules_(config_of(folder), folder + "/" + kAdapterConfigFile),
-      file_(folder + "/" + kAdapterWeightsFile),
-      prefix_(kBase) {
+    : folder_(folder), rules_(config_of(folder), folder + "/" + kAdapterConfigFile),
+      file_(folder + "/" + kAdapterWeightsFile), prefix_(kBase) {
   file_.verify();
 }
 
 Adapter::Adapter(const core::Json& rules, const std::string& file, std::string prefix)
-    : folder_(file.substr(0, file.rfind('/'))),
-      rules_(core::dump(rules), file),
-      file_(file),
-      prefix_(std::move(prefix)),
-      alone_(false) {
+    : folder_(file.substr(0, file.rfind('/'))), rules_(core::dump(rules), file), file_(file),
+      prefix_(std::move(prefix)), alone_(false) {
   file_.verify();
 }
 
@@ -133,8 +128,8 @@ std::set<std::string> Adapter::saved_modules(const std::vector<std::string>& mod
         found = true;
       }
     if (!found)
-      core::bad_data("{}: has no tensor of {}, which \"modules_to_save\" requires", file_.name(),
-                     end);
+      core::bad_data(
+          "{}: has no tensor of {}, which \"modules_to_save\" requires", file_.name(), end);
   }
   return saved;
 }
@@ -147,8 +142,8 @@ void Adapter::complete_tied(Change& embedding, Change& head) const {
   head.a = embedding.a, head.b = embedding.b, head.embedding = true;
 }
 
-std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
-                                                           const StoredWeights& weights) const {
+std::vector<std::vector<Adapter::Change>> Adapter::changes(
+    const Config& config, const StoredWeights& weights) const {
   const auto places = adapted_matrices(config, weights);
   const auto refused = [&](const std::string& tensor, const std::string& why) {
     core::bad_data("{}: tensor {}: {}", file_.name(), tensor, why);
@@ -163,10 +158,10 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     const double factor = weights.factor(place.weight);
     return changed
         .emplace(module, Change{.piece = place.piece,
-                                .embedding = place.embedding,
-                                .rank = rules_.rank(module),
-                                .scale = rules_.scale(module) * factor,
-                                .factor = factor})
+                             .embedding = place.embedding,
+                             .rank = rules_.rank(module),
+                             .scale = rules_.scale(module) * factor,
+                             .factor = factor})
         .first->second;
   };
   const auto [embedding, head] = tied_modules(config);
@@ -206,9 +201,9 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
       (saved.count(module) > 0 ? change.whole : change.base) = tensor;
     }
     if (entry.shape != expected)
-      refused(tensor,
-              fmt::format("has shape {}, but the model and {} require {}", shown(entry.shape),
-                          alone_ ? kAdapterConfigFile : "the run", shown(expected)));
+      refused(
+          tensor, fmt::format("has shape {}, but the model and {} require {}", shown(entry.shape),
+                      alone_ ? kAdapterConfigFile : "the run", shown(expected)));
   }
   if (config.untied) complete_tied(changed.at(embedding), changed.at(head));
   std::vector<std::vector<Change>> all(weights.size());
@@ -217,7 +212,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
     const bool here = found != changed.end();
     if (saved.count(module) > 0 && (!here || found->second.whole.empty()))
       core::bad_data("{}: has no tensor {}{}.weight, which \"modules_to_save\" requires",
-                     file_.name(), prefix_, module);
+          file_.name(), prefix_, module);
     const bool has = here && !(found->second.a.empty() && found->second.b.empty());
     if (has && (found->second.a.empty() || found->second.b.empty()))
       core::bad_data("{}: {} has only one of lora_A and lora_B", file_.name(), module);
@@ -225,7 +220,7 @@ std::vector<std::vector<Adapter::Change>> Adapter::changes(const Config& config,
         (rules_.ties_terms() && is_tied(module)) || rules_.targets(module, place.linear);
     if (rules_.says_targets() && place.shape.size() == 2 && chosen != has)
       core::bad_data("{}: {} lora_A and lora_B of {}, which \"target_modules\" {}", file_.name(),
-                     has ? "has" : "has no", module, has ? "does not choose" : "chooses");
+          has ? "has" : "has no", module, has ? "does not choose" : "chooses");
     if (here) all[place.weight].push_back(found->second);
   }
   return all;
@@ -239,7 +234,7 @@ torch::Tensor Adapter::read(const std::string& tensor, const FaultFound& found) 
 }
 
 void Adapter::apply(const std::vector<Change>& changes, const torch::Tensor& weight,
-                    const FaultFound& found) const {
+    const FaultFound& found) const {
   const torch::NoGradGuard no_grad;
   for (const auto& change : changes) {
     const auto& piece = change.piece;
@@ -254,22 +249,14 @@ void Adapter::apply(const std::vector<Change>& changes, const torch::Tensor& wei
   }
 }
 
-void save_adapter(const std::string& folder, const AdapterFacts& facts,
-                  const std::vector<AdapterTerm>& terms) {
+void save_adapter(
+    const std::string& folder, const AdapterFacts& facts, const std::vector<AdapterTerm>& terms) {
   core::make_folder(folder);
-  const core::OrderedJson config = {{"peft_type", "LORA"},
-                                    {"task_type", "CAUSAL_LM"},
-                                    {"base_model_name_or_path", facts.base},
-                                    {"r", facts.rank},
-                                    {"lora_alpha", facts.alpha},
-                                    {"lora_dropout", 0.0},
-                                    {"target_modules", facts.targets},
-                                    {"fan_in_fan_out", facts.transposed},
-                                    {"bias", "none"},
-                                    {"use_rslora", false},
-                                    {"modules_to_save", nullptr},
-                                    {"init_lora_weights", true},
-                                    {"inference_mode", true}};
+  const core::OrderedJson config = {{"peft_type", "LORA"}, {"task_type", "CAUSAL_LM"},
+      {"base_model_name_or_path", facts.base}, {"r", facts.rank}, {"lora_alpha", facts.alpha},
+      {"lora_dropout", 0.0}, {"target_modules", facts.targets},
+      {"fan_in_fan_out", facts.transposed}, {"bias", "none"}, {"use_rslora", false},
+      {"modules_to_save", nullptr}, {"init_lora_weights", true}, {"inference_mode", true}};
   core::write_file(folder + "/" + kAdapterConfigFile, core::dump_pretty(config) + "\n");
   NamedTensors tensors;
   for (const auto& term : terms) {
@@ -290,9 +277,7 @@ std::string adapter_base(const std::string& folder) {
   try {
     const auto config = core::read_json(folder + "/" + kAdapterConfigFile, kConfigBytes);
     return config.is_object() ? config.value("base_model_name_or_path", "") : "";
-  } catch (const std::exception&) {
-    return {};
-  }
+  } catch (const std::exception&) { return {}; }
 }
 
 }  // namespace model

@@ -41,12 +41,12 @@ class Adapter {
   bool unties(const Config& config) const;
   /// Returns the changes of each weight of `weights`, in order. Throws Error{bad_data} that names a
   /// tensor which is missing, belongs to no weight, or has the wrong shape.
-  std::vector<std::vector<Change>> changes(const Config& config,
-                                           const StoredWeights& weights) const;
+  std::vector<std::vector<Change>> changes(
+      const Config& config, const StoredWeights& weights) const;
   /// Applies the changes in place to a float32 weight as read from the model's files. Reports
   /// values that are not finite.
   void apply(const std::vector<Change>& changes, const torch::Tensor& weight,
-             const FaultFound& found) const;
+      const FaultFound& found) const;
 
   const std::string& folder() const { return folder_; }
 
@@ -79,8 +79,8 @@ struct AdapterFacts {
 
 /// Writes adapter_config.json, then adapter_model.safetensors, each atomically, in a form that
 /// peft.PeftModel.from_pretrained and Adapter read. Throws Error{cannot_create}, Error{io}.
-void save_adapter(const std::string& folder, const AdapterFacts& facts,
-                  const std::vector<AdapterTerm>& terms);
+void save_adapter(
+    const std::string& folder, const AdapterFacts& facts, const std::vector<AdapterTerm>& terms);
 
 /// Lists the option --adapter of a program that loads a model.
 void adapter_field(core::FieldList& f, std::string& adapter);

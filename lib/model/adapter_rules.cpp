@@ -17,32 +17,11 @@ constexpr std::int64_t kMostSteps = 100'000'000;
 constexpr std::array kTiedNames = {"embed_tokens", "lm_head"};
 
 // Keys that do not change the function of a trained adapter, or that the code below reads.
-constexpr std::array kKnown = {"peft_type",
-                               "task_type",
-                               "auto_mapping",
-                               "peft_version",
-                               "revision",
-                               "inference_mode",
-                               "r",
-                               "target_modules",
-                               "exclude_modules",
-                               "lora_alpha",
-                               "lora_dropout",
-                               "fan_in_fan_out",
-                               "bias",
-                               "use_rslora",
-                               "modules_to_save",
-                               "init_lora_weights",
-                               "rank_pattern",
-                               "alpha_pattern",
-                               "layers_to_transform",
-                               "layers_pattern",
-                               "megatron_core",
-                               "qalora_group_size",
-                               "runtime_config",
-                               "ensure_weight_tying",
-                               "eva_config",
-                               "base_model_name_or_path"};
+constexpr std::array kKnown = {"peft_type", "task_type", "auto_mapping", "peft_version", "revision",
+    "inference_mode", "r", "target_modules", "exclude_modules", "lora_alpha", "lora_dropout",
+    "fan_in_fan_out", "bias", "use_rslora", "modules_to_save", "init_lora_weights", "rank_pattern",
+    "alpha_pattern", "layers_to_transform", "layers_pattern", "megatron_core", "qalora_group_size",
+    "runtime_config", "ensure_weight_tying", "eva_config", "base_model_name_or_path"};
 
 bool is_set(const core::Json& value) {
   if (value.is_null()) return false;
@@ -52,13 +31,10 @@ bool is_set(const core::Json& value) {
 }
 
 // Puts the place before the message of an Error.
-template <class Work>
-auto located(const std::string& where, const Work& work) {
+template <class Work> auto located(const std::string& where, const Work& work) {
   try {
     return work();
-  } catch (const core::Error& error) {
-    core::bad_config("{}: {}", where, error.what());
-  }
+  } catch (const core::Error& error) { core::bad_config("{}: {}", where, error.what()); }
 }
 
 // Compiles the regular expressions of a configuration and counts them and their steps.
@@ -67,12 +43,12 @@ class Regexes {
   explicit Regexes(std::string origin) : origin_(std::move(origin)) {}
 
   text::PythonRegex compile(const char* key, const std::string& pattern,
-                            text::PythonRegex::Range range = text::PythonRegex::Range::start) {
+      text::PythonRegex::Range range = text::PythonRegex::Range::start) {
     if (++count_ > kMostRegexes)
       core::bad_config("{}: \"{}\": more than {} regular expressions are not supported", origin_,
-                       key, kMostRegexes);
-    return located(fmt::format("{}: \"{}\"", origin_, key),
-                   [&] { return text::PythonRegex(pattern, range); });
+          key, kMostRegexes);
+    return located(
+        fmt::format("{}: \"{}\"", origin_, key), [&] { return text::PythonRegex(pattern, range); });
   }
   std::optional<std::string_view> find(const text::PythonRegex& regex, std::string_view module) {
     return located(origin_, [&] { return regex.find(module, steps_); });
@@ -116,7 +92,7 @@ bool ends_with_name(std::string_view module, const std::string& name) {
 }
 
 std::vector<Pattern> patterns_of(const core::Json& config, std::string_view json, const char* key,
-                                 const ConfigKeys& keys, Regexes& regexes) {
+    const ConfigKeys& keys, Regexes& regexes) {
   std::vector<Pattern> patterns;
   if (!keys.has(key)) return patterns;
   const auto& object = config[key];
@@ -147,8 +123,8 @@ struct Modules {
   }
 };
 
-Modules modules_of(const core::Json& config, const char* key, const ConfigKeys& keys,
-                   Regexes& regexes) {
+Modules modules_of(
+    const core::Json& config, const char* key, const ConfigKeys& keys, Regexes& regexes) {
   Modules modules;
   if (keys.has(key) && config[key].is_string()) {
     modules.whole =
@@ -160,8 +136,8 @@ Modules modules_of(const core::Json& config, const char* key, const ConfigKeys& 
 }
 
 // Returns an element or a list of texts as a list.
-std::vector<std::string> one_or_more(const core::Json& config, const char* key,
-                                     const ConfigKeys& keys) {
+std::vector<std::string> one_or_more(
+    const core::Json& config, const char* key, const ConfigKeys& keys) {
   if (keys.has(key) && config[key].is_string()) return {config[key].get<std::string>()};
   return keys.texts(key);
 }
@@ -219,8 +195,8 @@ struct AdapterRules::Choice {
   std::vector<text::PythonRegex> layer_numbers;
   std::vector<Pattern> ranks, alphas;
 
-  double value_of(const std::vector<Pattern>& patterns, const std::string& module,
-                  double otherwise) {
+  double value_of(
+      const std::vector<Pattern>& patterns, const std::string& module, double otherwise) {
     for (const auto& pattern : patterns)
       if (pattern.regex ? regexes.find(*pattern.regex, module).has_value()
                         : ends_with_name(module, pattern.name))
@@ -289,12 +265,12 @@ AdapterRules::AdapterRules(std::string_view json, const std::string& origin)
     return std::any_of(names.begin(), names.end(), is_tied_name);
   };
   choice.ties_saved = any_tied(choice.saved);
-  choice.ties_terms =
-      !choice.ties_saved &&
-      (any_tied(choice.targets.ends) ||
-       (choice.targets.whole && std::any_of(kTiedNames.begin(), kTiedNames.end(), [&](auto name) {
-          return choice.targets.has(name, choice.regexes);
-        })));
+  choice.ties_terms = !choice.ties_saved &&
+                      (any_tied(choice.targets.ends) ||
+                          (choice.targets.whole &&
+                              std::any_of(kTiedNames.begin(), kTiedNames.end(), [&](auto name) {
+                                return choice.targets.has(name, choice.regexes);
+                              })));
 }
 
 AdapterRules::~AdapterRules() = default;

@@ -40,14 +40,8 @@ std::vector<Carried::File> files_of_gguf(const GgufFile& file) {
 
 const std::vector<std::string_view>& carried_names() {
   static const std::vector<std::string_view> names = {"tokenizer_config.json",
-                                                      "special_tokens_map.json",
-                                                      "added_tokens.json",
-                                                      "chat_template.jinja",
-                                                      "chat_template.json",
-                                                      "generation_config.json",
-                                                      "tokenizer.model",
-                                                      "vocab.json",
-                                                      "merges.txt"};
+      "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json",
+      "generation_config.json", "tokenizer.model", "vocab.json", "merges.txt"};
   return names;
 }
 
@@ -67,10 +61,8 @@ Carried carried_of(const Loaded& loaded) {
     // A GGUF file without an id has none; a folder of transformers has its class's.
     if (found == loaded.config.end() && is_gguf(loaded.folder)) carried.ids[key] = nullptr;
     if (found == loaded.config.end()) continue;
-    if (found->is_null() && loaded.tokenizer.empty())
-      carried.unknown.emplace(key);
-    else
-      carried.ids[key] = *found;
+    if (found->is_null() && loaded.tokenizer.empty()) carried.unknown.emplace(key);
+    else carried.ids[key] = *found;
   }
   for (const char* key : kTypeKeys)
     if (loaded.config.contains(key)) carried.type_key = key;
@@ -79,10 +71,8 @@ Carried carried_of(const Loaded& loaded) {
 
 void Carried::set_ids(core::OrderedJson& config, const Family& written) const {
   for (const char* key : kIds) {
-    if (ids.contains(key))
-      config[key] = core::OrderedJson(ids.at(key));
-    else if (family == written.type && !unknown.contains(key))
-      config.erase(key);
+    if (ids.contains(key)) config[key] = core::OrderedJson(ids.at(key));
+    else if (family == written.type && !unknown.contains(key)) config.erase(key);
   }
 }
 

@@ -79,7 +79,7 @@ bool is_own(const std::string& path) {
 void expect_own(const std::string& path) {
   if (fs::exists(fs::symlink_status(path)) && !is_own(path))
     fail(Code::cannot_create,
-         "{}: cannot create: the folder has other files; move it away or give another", path);
+        "{}: cannot create: the folder has other files; move it away or give another", path);
 }
 
 void remove_folder(const std::string& path) {
@@ -111,8 +111,7 @@ std::string checkpoint_path(const std::string& folder, std::int64_t step) {
 }
 
 // Calls `work`, and removes `building` if it throws.
-template <class F>
-auto or_remove(const std::string& building, const F& work) {
+template <class F> auto or_remove(const std::string& building, const F& work) {
   try {
     return work();
   } catch (...) {
@@ -141,8 +140,7 @@ std::string save_part(const std::string& building, std::size_t part, const Check
 }
 
 std::string end_checkpoint(const std::string& building, const std::string& folder,
-                           std::int64_t step, const Checkpoint& checkpoint,
-                           const std::vector<std::string>& digests) {
+    std::int64_t step, const Checkpoint& checkpoint, const std::vector<std::string>& digests) {
   return or_remove(building, [&] {
     core::OrderedJson outer = core::OrderedJson::object();
     const std::string facts = core::dump(checkpoint.facts);
@@ -159,8 +157,8 @@ std::string end_checkpoint(const std::string& building, const std::string& folde
   });
 }
 
-std::string save_checkpoint(const std::string& folder, std::int64_t step,
-                            const Checkpoint& checkpoint) {
+std::string save_checkpoint(
+    const std::string& folder, std::int64_t step, const Checkpoint& checkpoint) {
   return end_checkpoint(begin_checkpoint(folder, step), folder, step, checkpoint, {});
 }
 
@@ -170,7 +168,7 @@ Checkpoint open_checkpoint(const std::string& path) {
   const auto version = core::get<std::int64_t>(outer, "version", facts_path);
   if (version != kCheckpointVersion)
     core::bad_data("{}: checkpoint version {} is not supported; this program reads version {}",
-                   facts_path, version, kCheckpointVersion);
+        facts_path, version, kCheckpointVersion);
   Checkpoint checkpoint;
   checkpoint.origin = path;
   checkpoint.facts = core::get<core::Json>(outer, "facts", facts_path);
@@ -201,8 +199,8 @@ std::vector<CheckpointPath> checkpoints(const std::string& folder) {
   std::vector<CheckpointPath> found;
   for (const auto& name : names_in(folder))
     if (const auto step = step_of(name)) found.push_back({*step, folder + "/" + name});
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.step < b.step; });
+  std::sort(
+      found.begin(), found.end(), [](const auto& a, const auto& b) { return a.step < b.step; });
   return found;
 }
 
@@ -237,8 +235,8 @@ torch::Tensor Checkpoint::tensor(const std::string& name) const {
   return files->tensor(name);
 }
 
-torch::Tensor Checkpoint::numbers(const std::string& name, std::int64_t begin,
-                                  std::int64_t end) const {
+torch::Tensor Checkpoint::numbers(
+    const std::string& name, std::int64_t begin, std::int64_t end) const {
   const auto found = tensors.find(name);
   if (found == tensors.end() && files) return files->numbers(name, begin, end);
   const auto all = tensor(name).flatten();
@@ -256,10 +254,9 @@ void Checkpoint::get_weight(const std::string& name, const torch::Tensor& weight
   const torch::NoGradGuard no_grad;
   const auto saved = tensor(name);
   if (saved.sizes() != weight.sizes() || saved.scalar_type() != weight.scalar_type())
-    core::bad_data(
-        "{}: {} is {} {}, but in the model {} {}", origin, name, c10::toString(saved.scalar_type()),
-        fmt::format("[{}]", fmt::join(saved.sizes(), ", ")), c10::toString(weight.scalar_type()),
-        fmt::format("[{}]", fmt::join(weight.sizes(), ", ")));
+    core::bad_data("{}: {} is {} {}, but in the model {} {}", origin, name,
+        c10::toString(saved.scalar_type()), fmt::format("[{}]", fmt::join(saved.sizes(), ", ")),
+        c10::toString(weight.scalar_type()), fmt::format("[{}]", fmt::join(weight.sizes(), ", ")));
   torch::Tensor(weight).copy_(saved);
 }
 

@@ -35,8 +35,8 @@ struct Checkpoint {
 /// Writes FOLDER/step-STEP/ atomically: writes and syncs the files in step-STEP.tmp.PID/, then
 /// renames the folder, replacing an existing one. Returns its path. Throws Error{cannot_create},
 /// also if a folder with that name contains other files, and Error{io}.
-std::string save_checkpoint(const std::string& folder, std::int64_t step,
-                            const Checkpoint& checkpoint);
+std::string save_checkpoint(
+    const std::string& folder, std::int64_t step, const Checkpoint& checkpoint);
 
 /// Do what save_checkpoint() does for a checkpoint that several processes write. Process 0 calls
 /// begin_checkpoint(), which returns the temporary folder; then each other process `part` writes
@@ -46,8 +46,7 @@ std::string save_checkpoint(const std::string& folder, std::int64_t step,
 std::string begin_checkpoint(const std::string& folder, std::int64_t step);
 std::string save_part(const std::string& building, std::size_t part, const Checkpoint& checkpoint);
 std::string end_checkpoint(const std::string& building, const std::string& folder,
-                           std::int64_t step, const Checkpoint& checkpoint,
-                           const std::vector<std::string>& digests);
+    std::int64_t step, const Checkpoint& checkpoint, const std::vector<std::string>& digests);
 
 /// Loads a checkpoint and verifies every byte of its files. Throws Error{no_input},
 /// Error{bad_data}.

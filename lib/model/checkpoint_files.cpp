@@ -30,7 +30,7 @@ PartMap stated_parts(const SafetensorsReader& file) {
   if (!json.is_object()) core::bad_data("{}: \"{}\" is no object", file.name(), kPartsKey);
   for (const auto& [name, part] : json.items())
     parts[name] = {core::get<std::vector<std::int64_t>>(part, "shape", file.name()),
-                   core::get<std::int64_t>(part, "begin", file.name())};
+        core::get<std::int64_t>(part, "begin", file.name())};
   return parts;
 }
 
@@ -54,8 +54,8 @@ bool is_checkpoint_file(std::string_view name) {
   return checkpoint_file(part) == name;
 }
 
-std::string write_checkpoint_file(core::ByteSink& sink, const TensorMap& tensors,
-                                  const PartMap& parts) {
+std::string write_checkpoint_file(
+    core::ByteSink& sink, const TensorMap& tensors, const PartMap& parts) {
   Metadata metadata;
   if (!parts.empty()) {
     auto json = core::Json::object();
@@ -74,7 +74,7 @@ CheckpointFiles::CheckpointFiles(const std::string& folder, const std::vector<st
   for (auto& [name, whole] : tensors_) {
     auto& pieces = whole.pieces;
     std::sort(pieces.begin(), pieces.end(),
-              [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
+        [](const Piece& a, const Piece& b) { return a.begin < b.begin; });
     std::int64_t covered = 0;
     for (const auto& piece : pieces) {
       if (piece.begin != covered) break;
@@ -104,7 +104,7 @@ void CheckpointFiles::add_file(std::size_t file, const std::string& digest) {
         place.begin >= 0 &&
         place.begin <= std::numeric_limits<std::int64_t>::max() - entry.elements() &&
         (fresh || (part != parts.end() && at->second.shape == place.shape &&
-                   files_[at->second.pieces[0].file]->entry(name).dtype == entry.dtype));
+                      files_[at->second.pieces[0].file]->entry(name).dtype == entry.dtype));
     if (!fits) core::bad_data("{}: {} does not match the other files' parts of it", path, name);
     at->second.pieces.push_back({place.begin, place.begin + entry.elements(), file});
   }
@@ -128,8 +128,8 @@ torch::Tensor CheckpointFiles::tensor(const std::string& name) const {
   return numbers(name, 0, whole.size()).view(whole.shape);
 }
 
-torch::Tensor CheckpointFiles::numbers(const std::string& name, std::int64_t begin,
-                                       std::int64_t end) const {
+torch::Tensor CheckpointFiles::numbers(
+    const std::string& name, std::int64_t begin, std::int64_t end) const {
   const Whole& whole = of(name);
   if (begin < 0 || begin > end || end > whole.size())
     core::bad_data("{}: {} has {} numbers, not {}", folder_, name, whole.size(), end);
@@ -138,8 +138,8 @@ torch::Tensor CheckpointFiles::numbers(const std::string& name, std::int64_t beg
   for (const auto& piece : whole.pieces) {
     const auto from = std::max(begin, piece.begin), to = std::min(end, piece.end);
     if (from >= to) continue;
-    files_[piece.file]->read_range(name, from - piece.begin,
-                                   out.narrow(0, from - begin, to - from));
+    files_[piece.file]->read_range(
+        name, from - piece.begin, out.narrow(0, from - begin, to - from));
   }
   return out;
 }

@@ -20,8 +20,8 @@ bool is_checkpoint_file(std::string_view name);
 
 /// Writes a process's tensors; those that `parts` names are parts. Returns the digest of the
 /// tensors and of their places. Throws Error{io}.
-std::string write_checkpoint_file(core::ByteSink& sink, const TensorMap& tensors,
-                                  const PartMap& parts);
+std::string write_checkpoint_file(
+    core::ByteSink& sink, const TensorMap& tensors, const PartMap& parts);
 
 /// Open files of one checkpoint. Parts are joined when they are read, so that a reader need not
 /// know how many processes wrote them. Thread safe.

@@ -16,7 +16,7 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
     const Family& family = family_named(type, loaded.folder);
     if (gguf_architecture_of(type) == nullptr)
       core::bad_config("{}: GGUF export of {} is not supported; supported: {}", loaded.folder, type,
-                       fmt::join(gguf_architectures(), ", "));
+          fmt::join(gguf_architectures(), ", "));
     return family;
   }
   for (const auto& name : family_names()) {
@@ -25,7 +25,7 @@ const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
       return family;
   }
   core::bad_config("{}: cannot be exported as GGUF: its shape matches none of {}", loaded.folder,
-                   fmt::join(gguf_architectures(), ", "));
+      fmt::join(gguf_architectures(), ", "));
 }
 
 const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
@@ -51,8 +51,8 @@ bool same_in_float32(const core::Json& value, const core::Json& read) {
 // Checks that the keys describe the model's function. It writes a file with these keys and the
 // tensors whose presence or values are read, and reads it back.
 void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const Family& family,
-                 const GgufMetadata& keys, std::vector<GgufNewTensor> tensors,
-                 const std::vector<float>& factors, const std::string& name) {
+    const GgufMetadata& keys, std::vector<GgufNewTensor> tensors, const std::vector<float>& factors,
+    const std::string& name) {
   for (auto& tensor : tensors) {
     tensor.type = gguf_type_to_write("F32");
     if (tensor.name != kGgufRopeFactors)
@@ -90,8 +90,8 @@ GgufIds ids_of(const Loaded& loaded) {
 }
 
 // Returns a tensor's numbers in the order of the file, before they are packed.
-std::vector<float> numbers_of(const torch::Tensor& weight, const GgufPlace& place,
-                              std::int64_t head_width) {
+std::vector<float> numbers_of(
+    const torch::Tensor& weight, const GgufPlace& place, std::int64_t head_width) {
   auto values = weight.detach().to(torch::kCPU, torch::kFloat32);
   if (place.turned) {
     std::vector<std::int64_t> order(static_cast<std::size_t>(values.size(0)));
@@ -111,13 +111,13 @@ void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tenso
   const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
   if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
     core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
-                   tensor.type->name);
+        tensor.type->name);
 }
 
 }  // namespace
 
 GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
-                       const std::string& dtype, const std::string& path) {
+    const std::string& dtype, const std::string& path) {
   const torch::NoGradGuard no_grad;
   const Family& family = family_to_write(loaded, family_asked);
   const auto& architecture = *gguf_architecture_of(std::string(family.type));
@@ -138,8 +138,8 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   for (const auto& [name, weight] : weights_to_write(*model, &family)) {
     const auto place = gguf_place(architecture, name);
     if (place.name.empty())
-      core::bad_config("{}: GGUF files of {} cannot express {}", loaded.folder, architecture.name,
-                       name);
+      core::bad_config(
+          "{}: GGUF files of {} cannot express {}", loaded.folder, architecture.name, name);
     const GgufType* own = weight.dim() == 1 ? gguf_type_to_write("F32") : &type;
     if (weight.size(-1) % static_cast<std::int64_t>(own->elements) != 0)
       own = gguf_type_to_write("F16"), ++narrowed;
@@ -149,7 +149,7 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   if (narrowed > 0)
     report.notes.push_back(
         fmt::format("wrote {} of {} tensors as float16, since their rows are not multiples of 32",
-                    narrowed, tensors.size()));
+            narrowed, tensors.size()));
   if (!factors.empty())
     tensors.push_back({kGgufRopeFactors, {std::ssize(factors)}, gguf_type_to_write("F32")});
   expect_said(model->options, model->vocabulary, family, keys, tensors, factors, loaded.folder);
@@ -157,7 +157,7 @@ GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
   if (!loaded.tokenizer.empty()) {
     std::string remark;
     for (auto& key :
-         gguf_tokenizer_keys(loaded.tokenizer, model->vocabulary, ids_of(loaded), remark))
+        gguf_tokenizer_keys(loaded.tokenizer, model->vocabulary, ids_of(loaded), remark))
       keys.push_back(std::move(key));
     if (!remark.empty()) report.notes.push_back(remark);
     if (auto chat = chat_source_of(loaded.folder); !chat.empty())

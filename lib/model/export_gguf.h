@@ -17,6 +17,6 @@ struct GgufExport {
 /// float16. Reading the file gives the identical model and ids; otherwise Error{bad_config} names
 /// what the format cannot represent. Throws Error{bad_data} for values outside the type's range.
 GgufExport export_gguf(const Loaded& loaded, const std::string& family, const std::string& dtype,
-                       const std::string& path);
+    const std::string& path);
 
 }  // namespace model

@@ -47,8 +47,8 @@ bool holds_exactly(const nn::Model& model, torch::Dtype type) {
 
 // Removes what an interrupted export of another model left, which would be read as a part of this
 // model.
-void remove_others(const std::string& folder, const std::string& tokenizer,
-                   const Carried& carried) {
+void remove_others(
+    const std::string& folder, const std::string& tokenizer, const Carried& carried) {
   const auto remove = [&](std::string_view name) {
     std::error_code ignored;
     std::filesystem::remove(fmt::format("{}/{}", folder, name), ignored);
@@ -56,20 +56,19 @@ void remove_others(const std::string& folder, const std::string& tokenizer,
   if (tokenizer.empty()) remove("tokenizer.json");
   for (const auto name : carried_names())
     if (std::none_of(carried.files.begin(), carried.files.end(),
-                     [&](const auto& file) { return file.name == name; }))
+            [&](const auto& file) { return file.name == name; }))
       remove(name);
 }
 
 [[noreturn]] void refuse_folder(const std::string& folder, const char* what) {
-  core::fail(core::Code::cannot_create, "{}: already contains {}; give another folder", folder,
-             what);
+  core::fail(
+      core::Code::cannot_create, "{}: already contains {}; give another folder", folder, what);
 }
 
 }  // namespace
 
-std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
-                                             const std::shared_ptr<const nn::Model>& model,
-                                             const std::string& name) {
+std::shared_ptr<const nn::Model> in_shape_of(
+    const Family& family, const std::shared_ptr<const nn::Model>& model, const std::string& name) {
   if (unlike(family, model->options).empty()) return model;
   nn::ModelOptions options = model->options;
   const bool scaled = options.vocabulary.scale_embedding;
@@ -89,10 +88,8 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
         weights.at(kEmbedding) * std::sqrt(static_cast<double>(options.shape.d_model));
   for (const auto& [weight, values] : made->named_weights()) {
     const auto found = weights.find(weight);
-    if (found == weights.end())
-      torch::Tensor(values).zero_();  // a missing bias is zero
-    else
-      torch::Tensor(values).copy_(found->second);
+    if (found == weights.end()) torch::Tensor(values).zero_();  // a missing bias is zero
+    else torch::Tensor(values).copy_(found->second);
   }
   made->eval();
   return made;
@@ -100,11 +97,11 @@ std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
 
 void ExportOptions::fields(core::FieldList& f) {
   f("family", family, "family of transformers whose config.json and weight names are written",
-    family_names());
+      family_names());
   f("dtype", dtype, "data type of the weights; auto: that of the model's files",
-    {"auto", "float32", "bfloat16", "float16", "q8_0"});
+      {"auto", "float32", "bfloat16", "float16", "q8_0"});
   f("output-format", form, "a folder for transformers, or a GGUF file for llama.cpp",
-    {"transformers", "gguf"});
+      {"transformers", "gguf"});
   f("results", results, "JSON file of figures, such as those of eval-ppl --json, for README.md");
 }
 
@@ -143,7 +140,7 @@ void set_type(const nn::Model& model, const std::string& name, torch::Dtype stor
 }
 
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-               const std::string& tokenizer, const Carried& carried) {
+    const std::string& tokenizer, const Carried& carried) {
   if (!core::exists(folder + "/model.safetensors")) {
     remove_others(folder, tokenizer, carried);
     save(folder, model, facts, tokenizer, carried);
@@ -155,26 +152,25 @@ bool save_once(const std::string& folder, const nn::Model& model, const core::Or
 
 NewModelFolder::NewModelFolder(const std::string& folder)
     : lock_(folder, "another process is writing a model there; wait for it, or give another folder",
-            core::FolderLock::Absent::made) {
+          core::FolderLock::Absent::made) {
   expect_no_other_model(folder);
 }
 
-ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
-                          const std::string& folder) {
+ExportReport export_model(
+    const Loaded& loaded, const ExportOptions& options, const std::string& folder) {
   if (options.dtype == "q8_0") core::bad_usage("--dtype q8_0: requires --output-format gguf");
   const NewModelFolder locked(folder);
   std::string type = options.family.empty() ? loaded.family : options.family;
   if (type.empty()) {
     const Family* const first = family_of(loaded.model->options);
     if (first == nullptr)
-      core::bad_usage("{}: --family is missing; give the family of transformers to export to",
-                      loaded.folder);
+      core::bad_usage(
+          "{}: --family is missing; give the family of transformers to export to", loaded.folder);
     type = first->type;
   }
   const auto model = in_shape_of(family_named(type, loaded.folder), loaded.model, loaded.folder);
   core::OrderedJson facts = {{"memory", loaded.facts.memory},
-                             {"memory_temperature", loaded.facts.memory_temperature},
-                             {"segment", loaded.facts.segment}};
+      {"memory_temperature", loaded.facts.memory_temperature}, {"segment", loaded.facts.segment}};
   facts.update(core::OrderedJson(loaded.facts.all));
   facts["family"] = type;
   set_type(*model, options.dtype, loaded.stored_type);
@@ -182,8 +178,8 @@ ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
   return {type, save_once(folder, *model, facts, loaded.tokenizer, carried_of(loaded))};
 }
 
-ExportReport merge_model(const Loaded& loaded, const ExportOptions& options,
-                         const std::string& folder) {
+ExportReport merge_model(
+    const Loaded& loaded, const ExportOptions& options, const std::string& folder) {
   ExportOptions merged = options;
   if (merged.dtype == "auto") merged.dtype = name_of_type(loaded.stored_type);
   return export_model(loaded, merged, folder);

@@ -10,9 +10,8 @@ namespace model {
 /// into weights: a scale of embeddings (a tied softmax then gets its own matrix), and absent biases
 /// as zeros. Returns the model itself if nothing changes. Throws Error{bad_config} that names any
 /// other unsupported option; `name` is the model's, for messages.
-std::shared_ptr<const nn::Model> in_shape_of(const Family& family,
-                                             const std::shared_ptr<const nn::Model>& model,
-                                             const std::string& name);
+std::shared_ptr<const nn::Model> in_shape_of(
+    const Family& family, const std::shared_ptr<const nn::Model>& model, const std::string& name);
 
 /// Rounds the weights to the type `name`: float32, bfloat16, float16; auto: `stored` if it
 /// represents the weights exactly, else float32. Throws Error{bad_data} that names a weight which
@@ -36,12 +35,12 @@ struct ExportReport {
 /// Writes the folder as save_once() does, with the training facts and the carried contents, and a
 /// README.md (model_card.h). May round the weights of `loaded`. Throws the errors of save_once(),
 /// in_shape_of(), set_type().
-ExportReport export_model(const Loaded& loaded, const ExportOptions& options,
-                          const std::string& folder);
+ExportReport export_model(
+    const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 
 /// Exports a model changed by an adapter: auto rounds the weights to the type of the model's files.
-ExportReport merge_model(const Loaded& loaded, const ExportOptions& options,
-                         const std::string& folder);
+ExportReport merge_model(
+    const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 
 /// Throws Error{cannot_create} if `folder` contains a model or tokenizer that no export or import
 /// wrote. Cheap enough for the start of a command: reads no weights.
@@ -50,7 +49,7 @@ void expect_no_other_model(const std::string& folder);
 /// the files that save() would write, so that a command killed after its last step can be rerun.
 /// Throws Error{cannot_create} if the folder contains another model, and the errors of save().
 bool save_once(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-               const std::string& tokenizer, const Carried& carried = {});
+    const std::string& tokenizer, const Carried& carried = {});
 
 /// Creates a folder for a model if needed and locks it for this process. Removes a folder that it
 /// created and that is still empty. Throws the errors of expect_no_other_model(), also if another

@@ -17,10 +17,10 @@ using core::Code;
 using core::fail;
 
 std::string other(const std::string& what, const std::string& path, const std::string& found,
-                  const std::string& written) {
+    const std::string& written) {
   if (written.empty() || found == written) return {};
   return fmt::format("{}: is not the {} that was saved with this model ({}, expected {})", path,
-                     what, found, written);
+      what, found, written);
 }
 
 void expect_none(const std::string& fault) {
@@ -28,9 +28,9 @@ void expect_none(const std::string& fault) {
 }
 
 std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
-                        const std::string& tokenizer, const Carried& carried) {
+    const std::string& tokenizer, const Carried& carried) {
   auto config = make_config(model.options, model.vocabulary, facts,
-                            tokenizer_fingerprint(tokenizer), end_of_document(tokenizer));
+      tokenizer_fingerprint(tokenizer), end_of_document(tokenizer));
   if (const Family* const family = written_family(model.options, facts)) {
     carried.set_ids(config, *family);
     const auto type = model.named_weights().front().second.scalar_type();
@@ -42,7 +42,7 @@ std::string config_text(const nn::Model& model, const core::OrderedJson& facts,
 
 void write_weights(core::ByteSink& sink, const nn::Model& model, const core::OrderedJson& facts) {
   write_safetensors(sink, weights_to_write(model, written_family(model.options, facts)),
-                    {{kFingerprintKey, fingerprint(model).hex()}});
+      {{kFingerprintKey, fingerprint(model).hex()}});
 }
 
 // Compares the bytes written to it with a file.
@@ -82,24 +82,24 @@ void expect_model_folder(const std::string& folder) {
   for (const char* other : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
     if (core::exists(folder + "/" + other))
       fail(Code::no_input, "{}: {} is not supported; convert it: model import {} -o DIR", folder,
-           other, folder);
+          other, folder);
   }
   const auto json = core::read_json(config, kConfigLimit);
   if (json.is_object() && json.contains("tessera"))
     fail(Code::no_input,
-         "{}: has no model.safetensors: its training has not finished and has no checkpoint yet; "
-         "rerun train",
-         folder);
+        "{}: has no model.safetensors: its training has not finished and has no checkpoint yet; "
+        "rerun train",
+        folder);
   for (const char* other : {"consolidated.safetensors", "tf_model.h5", "flax_model.msgpack"})
     if (core::exists(folder + "/" + other))
       fail(Code::no_input,
-           "{}: has no model.safetensors, and {} is not supported; use the files that transformers "
-           "writes",
-           folder, other);
+          "{}: has no model.safetensors, and {} is not supported; use the files that transformers "
+          "writes",
+          folder, other);
   fail(Code::no_input,
-       "{}: has no weights: neither model.safetensors nor an index of several files; is the "
-       "folder complete?",
-       folder);
+      "{}: has no weights: neither model.safetensors nor an index of several files; is the "
+      "folder complete?",
+      folder);
 }
 
 StoredConfig read_config(const std::string& folder) {
@@ -124,7 +124,7 @@ StoredConfig parse_config_of(const std::string& folder) {
   }
   if (const auto& ignored = stored.config.ignored; !ignored.empty())
     nn::say(fmt::format("{}: ignores {}, as transformers' {} does", stored.path,
-                        fmt::join(ignored, ", "), stored.config.family->row.architecture));
+        fmt::join(ignored, ", "), stored.config.family->row.architecture));
   return stored;
 }
 
@@ -132,7 +132,7 @@ std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& f
   auto tokenizer = read_tokenizer(folder);
   if (!tokenizer.empty())
     expect_none(other("tokenizer", tokenizer_path(folder), tokenizer_fingerprint(tokenizer),
-                      facts.tokenizer_fingerprint));
+        facts.tokenizer_fingerprint));
   return tokenizer;
 }
 
@@ -141,8 +141,8 @@ std::string written_fingerprint(const TensorFiles& files) {
   return saved == files.metadata().end() ? "" : saved->second;
 }
 
-std::string other_fingerprint(const std::string& config_path, const TensorFiles& files,
-                              const core::Digest& found) {
+std::string other_fingerprint(
+    const std::string& config_path, const TensorFiles& files, const core::Digest& found) {
   return other("configuration", config_path, found.hex(), written_fingerprint(files));
 }
 
@@ -151,8 +151,8 @@ namespace {
 // Loads a complete folder and adds the adapter (null: none) to its weights. `own` receives the
 // fingerprint without the adapter.
 Loaded load_folder(const std::string& folder, torch::Device device,
-                   std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own,
-                   WeightTaker* taker = nullptr) {
+    std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own,
+    WeightTaker* taker = nullptr) {
   StoredConfig stored = read_config(folder);
   Loaded loaded;
   loaded.folder = folder;
@@ -176,26 +176,25 @@ Loaded load_folder(const std::string& folder, torch::Device device,
 
 // Loads the model that a run of train --lora adapts and adds the run's terms.
 Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
-                    const std::string& which, torch::Device device,
-                    std::optional<torch::Dtype> dtype) {
+    const std::string& which, torch::Device device, std::optional<torch::Dtype> dtype) {
   if (!core::exists(terms.base))
     fail(Code::no_input,
-         "{}: contains an adapter of {}, which does not exist; run this in the folder where train "
-         "ran",
-         run.folder, terms.base);
+        "{}: contains an adapter of {}, which does not exist; run this in the folder where train "
+        "ran",
+        run.folder, terms.base);
   core::Digest own;
   Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
   if (own.hex() != terms.base_fingerprint)
-    core::bad_data("{}: contains an adapter of {}, which is a different model now", run.folder,
-                   terms.base);
-  nn::say(fmt::format("{}: its training has not finished; uses {}, on {}", run.folder, which,
-                      terms.base));
+    core::bad_data(
+        "{}: contains an adapter of {}, which is a different model now", run.folder, terms.base);
+  nn::say(fmt::format(
+      "{}: its training has not finished; uses {}, on {}", run.folder, which, terms.base));
   loaded.folder = run.best ? run.folder : run.checkpoint;
   return loaded;
 }
 
-Loaded load_unfinished(const UnfinishedRun& run, torch::Device device,
-                       std::optional<torch::Dtype> asked) {
+Loaded load_unfinished(
+    const UnfinishedRun& run, torch::Device device, std::optional<torch::Dtype> asked) {
   StoredConfig stored = parse_config_of(run.folder);
   std::string which;
   if (const auto terms = unfinished_adapter(run, stored.config, which))
@@ -218,7 +217,7 @@ Loaded load_unfinished(const UnfinishedRun& run, torch::Device device,
 }  // namespace
 
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
-            const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {
+    const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {
   if (const auto run = unfinished_run(path); run && adapter_folder.empty())
     return load_unfinished(*run, device, dtype);
   const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;
@@ -237,7 +236,7 @@ Loaded load(const std::string& path, torch::Device device, std::optional<torch::
 }
 
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-          const std::string& tokenizer, const Carried& carried) {
+    const std::string& tokenizer, const Carried& carried) {
   core::make_folder(folder);
   core::write_file(folder + "/config.json", config_text(model, facts, tokenizer, carried));
   if (!tokenizer.empty()) core::write_file(folder + "/tokenizer.json", tokenizer + "\n");
@@ -248,7 +247,7 @@ void save(const std::string& folder, const nn::Model& model, const core::Ordered
 }
 
 bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-              const std::string& tokenizer, const Carried& carried) {
+    const std::string& tokenizer, const Carried& carried) {
   const auto path_of = [&](std::string_view name) { return fmt::format("{}/{}", folder, name); };
   const auto holds = [&](std::string_view name, const auto& write) {
     const std::string path = path_of(name);
@@ -263,14 +262,14 @@ bool is_saved(const std::string& folder, const nn::Model& model, const core::Ord
   const bool tokenizers = tokenizer.empty() ? !core::exists(path_of("tokenizer.json"))
                                             : holds_text("tokenizer.json", tokenizer + "\n");
   const auto& names = carried_names();
-  const auto others = std::count_if(names.begin(), names.end(),
-                                    [&](auto name) { return core::exists(path_of(name)); });
+  const auto others = std::count_if(
+      names.begin(), names.end(), [&](auto name) { return core::exists(path_of(name)); });
   return tokenizers && others == std::ssize(carried.files) &&
          std::all_of(carried.files.begin(), carried.files.end(),
-                     [&](const auto& file) { return holds_text(file.name, file.bytes); }) &&
+             [&](const auto& file) { return holds_text(file.name, file.bytes); }) &&
          holds_text("config.json", config_text(model, facts, tokenizer, carried)) &&
-         holds("model.safetensors",
-               [&](core::ByteSink& sink) { write_weights(sink, model, facts); });
+         holds(
+             "model.safetensors", [&](core::ByteSink& sink) { write_weights(sink, model, facts); });
 }
 
 bool is_model_file(std::string_view name) {
@@ -297,7 +296,7 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
   const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)
     core::bad_data("{}: has a vocabulary of {}, but {} of {}", name, header.vocabulary,
-                   loaded.folder, loaded.model->vocabulary);
+        loaded.folder, loaded.model->vocabulary);
 }
 
 void tokenizer_field(core::FieldList& f, std::string& path) {
@@ -312,8 +311,8 @@ void give_tokenizer(Loaded& loaded, const std::string& path) {
     core::bad_data("{}: its tokenizer differs from {}; leave --tokenizer out", loaded.folder, path);
   const std::string own = loaded.facts.tokenizer_fingerprint, theirs = tokenizer_fingerprint(given);
   if (!own.empty() && theirs != own)
-    core::bad_data("{}: was trained with tokenizer {}, but {} is {}", loaded.folder, own, path,
-                   theirs);
+    core::bad_data(
+        "{}: was trained with tokenizer {}, but {} is {}", loaded.folder, own, path, theirs);
   loaded.tokenizer = given;
 }
 

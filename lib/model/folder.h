@@ -49,8 +49,8 @@ std::string read_own_tokenizer(const std::string& folder, const TrainingFacts& f
 /// Returns the fingerprint recorded in the files; empty: none.
 std::string written_fingerprint(const TensorFiles& files);
 /// Returns an error text if `found` differs from the recorded fingerprint; else empty.
-std::string other_fingerprint(const std::string& config_path, const TensorFiles& files,
-                              const core::Digest& found);
+std::string other_fingerprint(
+    const std::string& config_path, const TensorFiles& files, const core::Digest& found);
 
 /// Loads the model_folder() of `path`: a Tessera folder, a transformers folder of a family in
 /// model/families (names with or without the base's prefix, one file or several, any float dtype;
@@ -65,8 +65,8 @@ std::string other_fingerprint(const std::string& config_path, const TensorFiles&
 /// which is missing, superfluous, of a wrong shape or not finite, and for weights or a tokenizer
 /// that differ from the recorded fingerprints; and the errors of Adapter.
 Loaded load(const std::string& path, torch::Device device = torch::kCPU,
-            std::optional<torch::Dtype> dtype = torch::kFloat32, const std::string& adapter = {},
-            std::shared_ptr<WeightTaker> taker = nullptr);
+    std::optional<torch::Dtype> dtype = torch::kFloat32, const std::string& adapter = {},
+    std::shared_ptr<WeightTaker> taker = nullptr);
 
 /// Sets the tokenizer of a model without one, from `path` (tokenizer.json or "bytes"); an empty
 /// path has no effect. Throws Error{bad_data} if the model has a different tokenizer, and the
@@ -82,12 +82,12 @@ void tokenizer_field(core::FieldList& f, std::string& path);
 /// transformers.AutoModelForCausalLM.from_pretrained; the fact "family" selects among several.
 /// Throws Error{cannot_create}, Error{io}.
 void save(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-          const std::string& tokenizer, const Carried& carried = {});
+    const std::string& tokenizer, const Carried& carried = {});
 
 /// Returns whether the folder contains exactly the bytes of the files that save() would write, and
 /// no other tokenizer.json or carried files.
 bool is_saved(const std::string& folder, const nn::Model& model, const core::OrderedJson& facts,
-              const std::string& tokenizer, const Carried& carried = {});
+    const std::string& tokenizer, const Carried& carried = {});
 
 /// Returns whether save() or save_adapter() writes files of this name: config.json, tokenizer.json,
 /// model.safetensors, carried_names() and an adapter's two.

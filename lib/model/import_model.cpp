@@ -24,17 +24,15 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
     core::bad_config("{}: its options describe no valid model", origin);
-  } catch (const core::Error& error) {
-    fail(error.code(), "{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { fail(error.code(), "{}: {}", origin, error.what()); }
 }
 
 // Checks sizes before memory for the model is allocated: a file of a few bytes may ask for much.
 void expect_weights(const ImportedModel& read, const std::string& origin) {
   expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
-    core::bad_data("{}: has {} tensors for {} layers", origin, read.weights.size(),
-                   read.options.shape.layers);
+    core::bad_data(
+        "{}: has {} tensors for {} layers", origin, read.weights.size(), read.options.shape.layers);
   const nn::ShapesOnly shapes_only;
   const auto model = blank_model(read, origin);
   std::size_t known = 0;
@@ -43,23 +41,22 @@ void expect_weights(const ImportedModel& read, const std::string& origin) {
     if (found == read.weights.end()) core::bad_data("{}: has no {}", origin, name);
     if (found->second.sizes() != weight.sizes())
       core::bad_data("{}: {} has shape ({}), but its options require ({})", origin, name,
-                     fmt::join(found->second.sizes().vec(), ", "),
-                     fmt::join(weight.sizes().vec(), ", "));
+          fmt::join(found->second.sizes().vec(), ", "), fmt::join(weight.sizes().vec(), ", "));
     if (!torch::isfinite(found->second).all().item<bool>())
       core::bad_data("{}: {} has a value that is not finite", origin, name);
     ++known;
   }
   if (known < read.weights.size())
-    core::bad_data("{}: has {} tensors more than its options require", origin,
-                   read.weights.size() - known);
+    core::bad_data(
+        "{}: has {} tensors more than its options require", origin, read.weights.size() - known);
 }
 
 std::string tokenizer_for(const ImportOptions& options, std::int64_t vocabulary) {
   if (options.tokenizer.empty()) return {};
   const auto tokenizer = text::load_tokenizer(options.tokenizer);
   if (tokenizer->size() > static_cast<std::size_t>(vocabulary))
-    core::bad_data("{}: {} tokens, but the model has {}", options.tokenizer, tokenizer->size(),
-                   vocabulary);
+    core::bad_data(
+        "{}: {} tokens, but the model has {}", options.tokenizer, tokenizer->size(), vocabulary);
   return tokenizer->json();
 }
 
@@ -72,11 +69,11 @@ std::string checkpoint_at(const std::string& path) {
   if (core::exists(path + "/config.json") && core::exists(path + "/model.safetensors"))
     fail(Code::no_input, "{}: is already a model that programs read; give it to -m", path);
   fail(Code::no_input, "{}: has none of {}, pytorch_model.bin", path,
-       fmt::join(core::kCheckpointNames, ", "));
+      fmt::join(core::kCheckpointNames, ", "));
 }
 
-ImportReport import_transformers(const std::string& given, const ImportOptions& options,
-                                 const std::string& folder) {
+ImportReport import_transformers(
+    const std::string& given, const ImportOptions& options, const std::string& folder) {
   const auto loaded = load_pickled(given);
   auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
   if (tokenizer.empty()) tokenizer = loaded.tokenizer;
@@ -87,8 +84,8 @@ ImportReport import_transformers(const std::string& given, const ImportOptions& 
   return {"transformers", loaded.model->options.arch, loaded.model->parameter_count(), was_there};
 }
 
-ImportReport import_gguf(const std::string& path, const ImportOptions& options,
-                         const std::string& folder) {
+ImportReport import_gguf(
+    const std::string& path, const ImportOptions& options, const std::string& folder) {
   const auto loaded = load(path);
   auto tokenizer = tokenizer_for(options, loaded.model->vocabulary);
   if (tokenizer.empty()) tokenizer = loaded.tokenizer;
@@ -121,8 +118,8 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
     StateDict weights(file, file.root(), {});
     for (const auto& name : expected)
       if (!weights.has(name))
-        core::bad_data("{}: has no tensor {}, although {} names it", path, name,
-                       folder + kPickledIndex);
+        core::bad_data(
+            "{}: has no tensor {}, although {} names it", path, name, folder + kPickledIndex);
     for (const auto& name : weights.left()) {
       if (is_buffer(family, name)) continue;
       if (name.empty() || name == "__metadata__")
@@ -140,7 +137,7 @@ NamedTensors pickled_tensors(const std::string& folder, const Family* family) {
 
 void ImportOptions::fields(core::FieldList& f) {
   f("tokenizer", tokenizer,
-    "tokenizer.json, or `bytes`: the tokenizer that the model was trained with")
+      "tokenizer.json, or `bytes`: the tokenizer that the model was trained with")
       .short_name = 't';
 }
 
@@ -158,8 +155,8 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
   return model;
 }
 
-ImportReport import_model(const std::string& path_given, const ImportOptions& options,
-                          const std::string& folder) {
+ImportReport import_model(
+    const std::string& path_given, const ImportOptions& options, const std::string& folder) {
   const std::string given = core::followed_snapshot(path_given);
   const NewModelFolder locked(folder);
   if (is_gguf(given)) return import_gguf(given, options, folder);
@@ -173,7 +170,7 @@ ImportReport import_model(const std::string& path_given, const ImportOptions& op
   facts.update(read.facts);
   const bool was_there = save_once(folder, *model, facts, tokenizer);
   return {facts["imported"]["program"].get<std::string>(), read.options.arch,
-          model->parameter_count(), was_there};
+      model->parameter_count(), was_there};
 }
 
 bool has_pickled_weights(const std::string& folder) {

@@ -32,8 +32,8 @@ std::shared_ptr<nn::Model> made_of(const ImportedModel& read, const std::string&
 /// file that is corrupt, that no map of model/imports accepts, or whose tensors contradict its
 /// options; Error{bad_config} for unsupported options; Error{cannot_create} if `folder` contains
 /// another model.
-ImportReport import_model(const std::string& given, const ImportOptions& options,
-                          const std::string& folder);
+ImportReport import_model(
+    const std::string& given, const ImportOptions& options, const std::string& folder);
 
 /// Returns whether `folder` has pickled weights.
 bool has_pickled_weights(const std::string& folder);

@@ -17,7 +17,7 @@ std::string block(const core::OrderedJson& json) {
 }
 
 std::string card_text(const std::string& name, const Loaded& loaded, const core::OrderedJson& facts,
-                      const std::string& results) {
+    const std::string& results) {
   std::string text = kCardHead;
   text +=
       "license:\nbase_model:\ndatasets:\nlanguage:\nlibrary_name: transformers\n"
@@ -31,12 +31,9 @@ std::string card_text(const std::string& name, const Loaded& loaded, const core:
   text +=
       "## Data\n\nFingerprints (XXH3-128) of what the training read; add names and licences.\n\n";
   const auto training = facts.find("training");
-  for (const auto& [key, what] : {std::pair{"data", "training data"},
-                                  {"valid", "validation data"},
-                                  {"tokenizer", "tokenizer"},
-                                  {"order", "order of the batches"},
-                                  {"targets", "targets of a teacher"},
-                                  {"from", "base model"}})
+  for (const auto& [key, what] : {std::pair{"data", "training data"}, {"valid", "validation data"},
+           {"tokenizer", "tokenizer"}, {"order", "order of the batches"},
+           {"targets", "targets of a teacher"}, {"from", "base model"}})
     if (training != facts.end() && training->is_object() && training->contains(key))
       if (const auto hash = (*training)[key]; hash.is_string() && !hash.get<std::string>().empty())
         text += fmt::format("- {}: {}\n", what, hash.get<std::string>());
@@ -50,7 +47,7 @@ std::string card_text(const std::string& name, const Loaded& loaded, const core:
 }  // namespace
 
 void write_model_card(const std::string& folder, const Loaded& loaded,
-                      const core::OrderedJson& facts, const std::string& results) {
+    const core::OrderedJson& facts, const std::string& results) {
   const std::string path = folder + "/README.md";
   // Before the weights, a card of ours is one of an interrupted export.
   if (core::exists(folder + "/model.safetensors")) return;

@@ -10,6 +10,6 @@ namespace model {
 /// (`facts`), and the figures in the file `results`; empty: none. Throws Error{bad_data} if that
 /// file is not JSON, and the errors of files.
 void write_model_card(const std::string& folder, const Loaded& loaded,
-                      const core::OrderedJson& facts, const std::string& results);
+    const core::OrderedJson& facts, const std::string& results);
 
 }  // namespace model

@@ -12,27 +12,21 @@ constexpr const char* kFamily = "family";
 constexpr std::int64_t kConfigVersion = 1;
 constexpr double kMostTypes = 4e9;
 /// Fields that only training reads.
-constexpr std::array<std::string_view, 6> kTrainingOnly = {
-    "dropout",      "attention_dropout",        "activation_dropout",
-    "head_dropout", "adaptive_softmax_dropout", "init"};
+constexpr std::array<std::string_view, 6> kTrainingOnly = {"dropout", "attention_dropout",
+    "activation_dropout", "head_dropout", "adaptive_softmax_dropout", "init"};
 
 /// Like core::get, but errors are Error{bad_config}.
-template <class T>
-T get(const core::Json& object, const char* key, const std::string& origin) {
+template <class T> T get(const core::Json& object, const char* key, const std::string& origin) {
   try {
     return core::get<T>(object, key, origin);
-  } catch (const core::Error& error) {
-    core::bad_config("{}", error.what());
-  }
+  } catch (const core::Error& error) { core::bad_config("{}", error.what()); }
 }
 
 /// Impossible numbers would otherwise only show as a failed allocation.
 void expect_within_bounds(const core::FieldList& fields, const std::string& origin) {
   try {
     core::expect_within_bounds(fields);
-  } catch (const core::Error& error) {
-    core::bad_config("{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { core::bad_config("{}: {}", origin, error.what()); }
 }
 
 nn::ModelOptions parse_options(const core::Json& json, const std::string& origin) {
@@ -80,7 +74,7 @@ void expect_same(const Config& own, const core::Json& json, const std::string& o
   for (const auto& [key, value] : a.items()) {
     if (!b.contains(key) || b[key] != value)
       core::bad_config("{}: \"{}\" is {}, but \"{}\" says {}", origin, key,
-                       core::dump(b.value(key, core::OrderedJson())), kOwn, core::dump(value));
+          core::dump(b.value(key, core::OrderedJson())), kOwn, core::dump(value));
   }
 }
 
@@ -95,8 +89,7 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
       method = said->get<std::string>();
     else if (found->contains("load_in_4bit") || found->contains("load_in_8bit"))
       method = "bitsandbytes";
-    else if (method.empty())
-      method = "method not named";
+    else if (method.empty()) method = "method not named";
     const char* const way =
         method == "gptq" || method == "awq" || method == "mlx"
             ? "use the model without quantization"
@@ -105,8 +98,8 @@ void refuse_quantized(const core::Json& json, const std::string& origin) {
               "from_pretrained(MODEL).dequantize().save_pretrained(DIR)"
             : "use the model without quantization, or dequantize it with transformers: load it "
               "with dequantize=True in the method's configuration, then save_pretrained(DIR)";
-    core::bad_config("{}: \"{}\": quantized weights ({}) are not supported; {}", origin, key,
-                     method, way);
+    core::bad_config(
+        "{}: \"{}\": quantized weights ({}) are not supported; {}", origin, key, method, way);
   }
 }
 
@@ -117,14 +110,13 @@ core::Json text_config(const core::Json& json) {
       json.value("model_type", core::Json()) != "gemma3")
     return nullptr;
   // Values that the released files leave to transformers' defaults.
-  core::Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 262208},
-                     {"hidden_size", 2304},         {"intermediate_size", 9216},
-                     {"num_hidden_layers", 26},     {"num_attention_heads", 8},
-                     {"num_key_value_heads", 4}};
+  core::Json text = {{"model_type", "gemma3_text"}, {"vocab_size", 262208}, {"hidden_size", 2304},
+      {"intermediate_size", 9216}, {"num_hidden_layers", 26}, {"num_attention_heads", 8},
+      {"num_key_value_heads", 4}};
   for (const auto& [key, value] : json["text_config"].items())
     if (!value.is_null()) text[key] = value;
   for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "dtype", "torch_dtype",
-                          "quantization_config", "tie_word_embeddings"})
+           "quantization_config", "tie_word_embeddings"})
     if (json.contains(key) && !text.contains(key)) text[key] = json[key];
   return text;
 }
@@ -143,7 +135,7 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     const auto version = get<std::int64_t>(own, "version", origin);
     if (version != kConfigVersion)
       core::bad_config("{}: model version {} is not supported; this program reads version {}",
-                       origin, version, kConfigVersion);
+          origin, version, kConfigVersion);
     config.options = parse_options(get<core::Json>(own, "model", origin), origin);
     config.vocabulary = get<std::int64_t>(own, "vocabulary_size", origin);
     config.facts = parse_facts(own, origin);
@@ -158,8 +150,8 @@ Config parse_config(const core::Json& whole, const std::string& origin) {
     if (config.family->factors != nullptr)
       config.factors = config.family->factors(ConfigKeys(json, origin));
   } else {
-    core::bad_config("{}: not a model's config.json: it has neither \"{}\" nor \"model_type\"",
-                     origin, kOwn);
+    core::bad_config(
+        "{}: not a model's config.json: it has neither \"{}\" nor \"model_type\"", origin, kOwn);
   }
   core::FieldList known = core::list_fields(config.options);
   known("vocabulary-size", config.vocabulary, "").between(0, kMostTypes);
@@ -179,9 +171,8 @@ double test_temperature(const TrainingFacts& facts) {
 }
 
 core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t vocabulary,
-                              const core::OrderedJson& facts,
-                              const std::string& tokenizer_fingerprint,
-                              std::int64_t end_of_document) {
+    const core::OrderedJson& facts, const std::string& tokenizer_fingerprint,
+    std::int64_t end_of_document) {
   core::OrderedJson config = core::OrderedJson::object();
   if (const Family* const family = written_family(options, facts))
     config = family_config(*family, options, vocabulary, end_of_document);

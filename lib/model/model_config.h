@@ -47,9 +47,8 @@ Config parse_config(const core::Json& json, const std::string& origin);
 /// "family" selects the family to write, if it supports the model. `end_of_document`: the token's
 /// id, or -1.
 core::OrderedJson make_config(const nn::ModelOptions& options, std::int64_t vocabulary,
-                              const core::OrderedJson& facts,
-                              const std::string& tokenizer_fingerprint,
-                              std::int64_t end_of_document);
+    const core::OrderedJson& facts, const std::string& tokenizer_fingerprint,
+    std::int64_t end_of_document);
 
 /// Returns the family that make_config uses; null: none supports the model.
 const Family* written_family(const nn::ModelOptions& options, const core::OrderedJson& facts);

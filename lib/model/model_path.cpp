@@ -43,21 +43,21 @@ std::string gguf_inside(const std::string& folder) {
   if (kind == PathKind::adapter) {
     const auto base = adapter_base(path);
     core::bad_data("{}: is an adapter{}, not a model; give the model and --adapter {}", path,
-                   base.empty() ? "" : " of " + base, path);
+        base.empty() ? "" : " of " + base, path);
   }
   if (kind == PathKind::hub_cache)
     fail(Code::no_input, "{}: is a hub cache of several models; give one of its models--*", path);
   if (kind == PathKind::checkpoints)
     fail(Code::no_input,
-         "{}: {}; it has a checkpoint of another program: convert it: model import {} -o DIR", path,
-         kNone, path);
+        "{}: {}; it has a checkpoint of another program: convert it: model import {} -o DIR", path,
+        kNone, path);
   if (const auto gguf = gguf_inside(path); !gguf.empty())
     fail(Code::no_input, "{}: {}; it has a GGUF file: give {}", path, kNone, gguf);
   if (core::exists(path + "/params.json"))
     fail(Code::no_input,
-         "{}: {}; params.json belongs to Meta's or Mistral's own format: use the model's files for "
-         "transformers",
-         path, kNone);
+        "{}: {}; params.json belongs to Meta's or Mistral's own format: use the model's files for "
+        "transformers",
+        path, kNone);
   if (kind == PathKind::datastore || kind == PathKind::ngrams || kind == PathKind::empty_folder ||
       kind == PathKind::tokenizer_folder)
     fail(Code::no_input, "{}: {}; it {}", path, kNone, core::what_path_is(path));
@@ -85,9 +85,8 @@ std::string folder_of_file(const std::string& path, PathKind kind, Beside beside
     case PathKind::sentencepiece:
     case PathKind::tokenizer:
       core::bad_data("{}: {}, not a model's folder; give the folder", path,
-                     core::what_path_is(path).substr(3));
-    default:
-      core::bad_data("{}: {}; give a model's folder", path, core::what_path_is(path));
+          core::what_path_is(path).substr(3));
+    default: core::bad_data("{}: {}; give a model's folder", path, core::what_path_is(path));
   }
 }
 
@@ -109,8 +108,8 @@ std::int64_t summed(const Checkpoint& checkpoint) {
 }
 
 template <class T>
-T value_or(const core::Json& object, const char* key, const T& otherwise,
-           const std::string& origin) {
+T value_or(
+    const core::Json& object, const char* key, const T& otherwise, const std::string& origin) {
   return object.contains(key) ? core::get<T>(object, key, origin) : otherwise;
 }
 
@@ -120,8 +119,8 @@ std::string after_update(const char* what, std::int64_t step) {
 
 std::string of_best(const char* what, const Checkpoint& checkpoint) {
   return fmt::format("the {} of its best validation so far, {:.4g} after step {}", what,
-                     core::get<double>(checkpoint.facts, "best_score", checkpoint.origin),
-                     core::get<std::int64_t>(checkpoint.facts, "best_step", checkpoint.origin));
+      core::get<double>(checkpoint.facts, "best_score", checkpoint.origin),
+      core::get<std::int64_t>(checkpoint.facts, "best_step", checkpoint.origin));
 }
 
 }  // namespace
@@ -129,16 +128,13 @@ std::string of_best(const char* what, const Checkpoint& checkpoint) {
 std::string model_folder(const std::string& path, Beside beside) {
   const PathKind kind = core::path_kind(path);
   switch (kind) {
-    case PathKind::hub_id:
-      core::refuse_hub_id(path);
+    case PathKind::hub_id: core::refuse_hub_id(path);
     case PathKind::nothing:
     case PathKind::broken_link:
     case PathKind::unreadable:
       fail(Code::no_input, "{}: {}; give a model's folder", path, core::what_path_is(path));
-    case PathKind::gguf:
-      return path;
-    case PathKind::hub_model:
-      return model_folder(core::followed_snapshot(path), beside);
+    case PathKind::gguf: return path;
+    case PathKind::hub_model: return model_folder(core::followed_snapshot(path), beside);
     case PathKind::model:
       if (beside == Beside::refused && core::exists(path + "/" + kAdapterConfigFile))
         core::bad_config(
@@ -156,8 +152,7 @@ std::string model_folder(const std::string& path, Beside beside) {
     case PathKind::folder:
       if (const auto run = unfinished_run(path)) return run->folder;
       refuse_folder_without_config(path, kind);
-    default:
-      return folder_of_file(path, kind, beside);
+    default: return folder_of_file(path, kind, beside);
   }
 }
 
@@ -175,8 +170,8 @@ std::optional<UnfinishedRun> unfinished_run(const std::string& path) {
   return UnfinishedRun{path, latest->path, true};
 }
 
-ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
-                          std::string& which) {
+ReadModel read_unfinished(
+    const UnfinishedRun& run, const Config& config, torch::Dtype dtype, std::string& which) {
   const torch::NoGradGuard no_grad;
   const nn::NoFirstValues unset;  // torch's generator is not advanced
   const auto checkpoint = load_checkpoint(run.checkpoint);
@@ -200,8 +195,8 @@ ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch:
   return {model, print, print};
 }
 
-std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, const Config& config,
-                                                    std::string& which) {
+std::optional<UnfinishedAdapter> unfinished_adapter(
+    const UnfinishedRun& run, const Config& config, std::string& which) {
   const auto training = config.facts.all.find("training");
   if (training == config.facts.all.end() || !training->is_object() ||
       value_or<std::int64_t>(*training, "lora", 0, run.folder) == 0)
@@ -210,22 +205,21 @@ std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, co
   const auto base = value_or<std::string>(checkpoint.facts, "base", "", checkpoint.origin);
   if (base.empty())
     core::bad_data("{}: contains an adapter that does not name its model; let train finish the run",
-                   run.checkpoint);
+        run.checkpoint);
   const auto begins = [&](const std::string& prefix) {
     const auto found = checkpoint.tensors.lower_bound(prefix);
     return found != checkpoint.tensors.end() && found->first.starts_with(prefix);
   };
   const bool best = run.best && begins(kKept);
   which = best ? of_best("terms", checkpoint)
-               : after_update("terms",
-                              core::get<std::int64_t>(checkpoint.facts, "step", checkpoint.origin));
+               : after_update(
+                     "terms", core::get<std::int64_t>(checkpoint.facts, "step", checkpoint.origin));
   core::Json rules = {{"r", core::get<std::int64_t>(*training, "lora", run.folder)}};
   const auto alpha = value_or<double>(*training, "lora_alpha", 0, run.folder);
   rules["lora_alpha"] = alpha > 0 ? alpha : 2 * rules["r"].get<double>();
-  return UnfinishedAdapter{
-      base,
-      std::make_unique<Adapter>(rules, run.checkpoint + "/" + kCheckpointTensors,
-                                best ? kKept : kTerms),
+  return UnfinishedAdapter{base,
+      std::make_unique<Adapter>(
+          rules, run.checkpoint + "/" + kCheckpointTensors, best ? kKept : kTerms),
       value_or<std::string>(*training, "from", "", run.folder)};
 }
 

@@ -39,13 +39,13 @@ std::optional<UnfinishedRun> unfinished_run(const std::string& path);
 /// (--average-checkpoints), or the checkpoint's own. `which` receives a description with their
 /// step. On
 /// the CPU, as `dtype`. Throws the errors of load_checkpoint() and read_model().
-ReadModel read_unfinished(const UnfinishedRun& run, const Config& config, torch::Dtype dtype,
-                          std::string& which);
+ReadModel read_unfinished(
+    const UnfinishedRun& run, const Config& config, torch::Dtype dtype, std::string& which);
 
 /// Reads the terms that the run would keep, chosen as in read_unfinished(); nullopt if the run
 /// trains weights. Throws Error{bad_data} if the checkpoint does not name its model, and the errors
 /// of load_checkpoint() and Adapter.
-std::optional<UnfinishedAdapter> unfinished_adapter(const UnfinishedRun& run, const Config& config,
-                                                    std::string& which);
+std::optional<UnfinishedAdapter> unfinished_adapter(
+    const UnfinishedRun& run, const Config& config, std::string& which);
 
 }  // namespace model

@@ -44,18 +44,16 @@ core::OrderedJson types_of(const TensorFiles& files) {
 // Returns the bytes of State per stream, in float32.
 core::OrderedJson state_of(const nn::ModelOptions& options) {
   const auto carried = nn::carried_state(options);
-  core::OrderedJson state = {{"bytes", carried.bytes(0)},
-                             {"bytes_per_token", carried.bytes(1) - carried.bytes(0)}};
+  core::OrderedJson state = {
+      {"bytes", carried.bytes(0)}, {"bytes_per_token", carried.bytes(1) - carried.bytes(0)}};
   if (carried.most_tokens > 0) state["most_tokens"] = carried.most_tokens;
   return state;
 }
 
 void flatten(const core::OrderedJson& object, const std::string& before, core::OrderedJson& out) {
   for (const auto& [key, value] : object.items()) {
-    if (value.is_object())
-      flatten(value, before + key + ".", out);
-    else
-      out[before + key] = value;
+    if (value.is_object()) flatten(value, before + key + ".", out);
+    else out[before + key] = value;
   }
 }
 
@@ -66,8 +64,7 @@ class Check {
  public:
   explicit Check(ModelVerdict& verdict) : verdict_(verdict) {}
 
-  template <class Part>
-  void part(const Part& part) {
+  template <class Part> void part(const Part& part) {
     try {
       part();
     } catch (const core::Error& error) {
@@ -94,8 +91,8 @@ void check_own_tokenizer(const std::string& folder, const Config& config) {
     core::bad_data("{}: has {} tokens, but config.json says {}", path, tokens, config.vocabulary);
 }
 
-void check_weights(const StoredConfig& stored, const TensorFiles& files, Check& check,
-                   ModelVerdict& verdict) {
+void check_weights(
+    const StoredConfig& stored, const TensorFiles& files, Check& check, ModelVerdict& verdict) {
   const StoredWeights weights(stored.config, stored.path, files);
   const auto found = [&](const std::string& fault) { check.found(fault); };
   weights.check(found);
@@ -167,7 +164,7 @@ core::OrderedJson ModelVerdict::json() const {
 std::string ModelVerdict::lines() const {
   if (ok())
     return fmt::format("{}: ok, {} tensors, {} parameters, fingerprint {}\n",
-                       core::printable(folder), tensors, parameters, fingerprint.hex());
+        core::printable(folder), tensors, parameters, fingerprint.hex());
   std::string lines;
   for (const auto& fault : faults) lines += core::printable(fault) + "\n";
   return lines;
@@ -182,10 +179,8 @@ ModelVerdict check_model(const std::string& given) {
   std::optional<StoredConfig> stored;
   check.part([&] { stored = read_config(folder); });
   check.part([&] {
-    if (stored)
-      check_own_tokenizer(folder, stored->config);
-    else
-      read_tokenizer(folder);
+    if (stored) check_own_tokenizer(folder, stored->config);
+    else read_tokenizer(folder);
   });
   std::unique_ptr<TensorFiles> files;
   check.part([&] { files = std::make_unique<TensorFiles>(folder); });
@@ -199,7 +194,7 @@ ModelVerdict check_model(const std::string& given) {
 }
 
 std::string check_models(const std::vector<std::string>& folders,
-                         const std::function<void(const ModelVerdict&)>& found) {
+    const std::function<void(const ModelVerdict&)>& found) {
   std::string first;
   std::size_t count = 0;
   for (const auto& folder : folders) {

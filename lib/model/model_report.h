@@ -40,7 +40,7 @@ struct ModelVerdict {
 ModelVerdict check_model(const std::string& folder);
 /// Checks each folder and passes the result to `found`. Returns the first fault and the number of
 /// further ones; empty if there are none.
-std::string check_models(const std::vector<std::string>& folders,
-                         const std::function<void(const ModelVerdict&)>& found);
+std::string check_models(
+    const std::vector<std::string>& folders, const std::function<void(const ModelVerdict&)>& found);
 
 }  // namespace model

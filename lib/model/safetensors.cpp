@@ -54,8 +54,8 @@ std::span<std::byte> bytes_of(const torch::Tensor& contiguous) {
 }
 
 /// Returns the bytes that precede a tensor's data in the digest.
-std::string digest_line(const std::string& name, std::string_view dtype,
-                        std::span<const std::int64_t> shape) {
+std::string digest_line(
+    const std::string& name, std::string_view dtype, std::span<const std::int64_t> shape) {
   return fmt::format("{}\n{}\n[{}]\n", name, dtype, fmt::join(shape, ","));
 }
 
@@ -66,9 +66,8 @@ std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
   for (const auto& [name, tensor] : tensors) {
     if (name.empty() || header.contains(name))
       core::bug("tensor \"{}\" written twice or without a name", name);
-    header[name] = {{"dtype", name_of(tensor.scalar_type(), name)},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {offset, offset + tensor.nbytes()}}};
+    header[name] = {{"dtype", name_of(tensor.scalar_type(), name)}, {"shape", tensor.sizes().vec()},
+        {"data_offsets", {offset, offset + tensor.nbytes()}}};
     offset += tensor.nbytes();
   }
   std::string text = core::dump(header);
@@ -76,15 +75,15 @@ std::string header_of(const NamedTensors& tensors, const Metadata& metadata) {
   return text;
 }
 
-std::uint64_t as_unsigned(const core::Json& value, const std::string& origin,
-                          const std::string& tensor) {
+std::uint64_t as_unsigned(
+    const core::Json& value, const std::string& origin, const std::string& tensor) {
   if (!value.is_number_unsigned())
     core::bad_data("{}: tensor {}: a shape or offset is not an integer", origin, tensor);
   return value.get<std::uint64_t>();
 }
 
-SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& origin,
-                                     const std::string& name) {
+SafetensorsReader::Entry parse_entry(
+    const core::Json& json, const std::string& origin, const std::string& name) {
   if (!json.is_object() || json.size() != 3 || !json.contains("dtype") ||
       !json["dtype"].is_string() || !json.contains("shape") || !json["shape"].is_array() ||
       !json.contains("data_offsets") || !json["data_offsets"].is_array() ||
@@ -111,13 +110,13 @@ SafetensorsReader::Entry parse_entry(const core::Json& json, const std::string& 
   const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
   if (entry.end - entry.begin != expected)
     core::bad_data("{}: tensor {}: its shape needs {} bytes, but its offsets span {}", origin, name,
-                   expected, entry.end - entry.begin);
+        expected, entry.end - entry.begin);
   return entry;
 }
 
 /// Checks that the entries cover all bytes from `data_start` to `size` without overlap or gap.
 void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries,
-                  const std::string& origin, std::uint64_t data_start, std::uint64_t size) {
+    const std::string& origin, std::uint64_t data_start, std::uint64_t size) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
   for (const auto& [name, entry] : entries) spans.emplace_back(entry.begin, entry.end);
   std::sort(spans.begin(), spans.end());
@@ -125,7 +124,7 @@ void expect_tight(const std::map<std::string, SafetensorsReader::Entry>& entries
   for (const auto& [begin, end] : spans) {
     if (begin != at)
       core::bad_data("{}: tensors {} at data byte {}", origin,
-                     begin < at ? "overlap" : "leave a hole", std::min(begin, at));
+          begin < at ? "overlap" : "leave a hole", std::min(begin, at));
     at = end;
   }
   const std::uint64_t whole = data_start + at;
@@ -147,7 +146,7 @@ void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Ten
 }
 
 void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor,
-               const std::function<void(const torch::Tensor& rows)>& after) {
+    const std::function<void(const torch::Tensor& rows)>& after) {
   const auto values = tensor.detach();
   hasher.update(digest_line(name, name_of(torch::kFloat32, name), values.sizes()));
   const auto row_bytes = std::max<std::int64_t>(
@@ -175,8 +174,8 @@ core::Digest tensors_digest(const NamedTensors& tensors) {
   return hasher.digest();
 }
 
-core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
-                               Metadata metadata) {
+core::Digest write_safetensors(
+    core::ByteSink& sink, const NamedTensors& tensors, Metadata metadata) {
   // Wide elements come first, so that each tensor is aligned in a memory-mapped file.
   NamedTensors ordered = tensors;
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) {
@@ -211,13 +210,13 @@ void SafetensorsReader::parse() {
   std::uint64_t length = 0;
   source_->read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (std::string_view(reinterpret_cast<const char*>(&length), kLengthBytes) == "version ")
-    core::bad_data("{}: is a Git LFS pointer instead of the weights; download them: git lfs pull",
-                   origin);
+    core::bad_data(
+        "{}: is a Git LFS pointer instead of the weights; download them: git lfs pull", origin);
   if (length > kHeaderLimit)
     core::bad_data("{}: a header of {} bytes: not safetensors", origin, length);
   if (length > size - kLengthBytes)
-    core::bad_data("{}: cut short: it ends at byte {} of a header of {}", origin, size,
-                   kLengthBytes + length);
+    core::bad_data(
+        "{}: cut short: it ends at byte {} of a header of {}", origin, size, kLengthBytes + length);
   std::string text(length, '\0');
   source_->read_at(kLengthBytes, std::as_writable_bytes(std::span(text.data(), text.size())));
   if (text.empty() || text[0] != '{') core::bad_data("{}: no JSON header: not safetensors", origin);
@@ -250,15 +249,15 @@ torch::Tensor SafetensorsReader::map(const std::string& tensor) const {
   return path_.empty() ? torch::Tensor() : map_tensor(path_, entry(tensor));
 }
 
-void SafetensorsReader::fill(const std::string& tensor, std::int64_t first,
-                             const torch::Tensor& out) const {
+void SafetensorsReader::fill(
+    const std::string& tensor, std::int64_t first, const torch::Tensor& out) const {
   const Entry& at = entry(tensor);
   const auto row = first == 0 ? 0 : (at.end - at.begin) / static_cast<std::uint64_t>(at.shape[0]);
   source_->read_at(at.begin + static_cast<std::uint64_t>(first) * row, bytes_of(out));
 }
 
-void SafetensorsReader::read_range(const std::string& tensor, std::int64_t begin,
-                                   const torch::Tensor& out) const {
+void SafetensorsReader::read_range(
+    const std::string& tensor, std::int64_t begin, const torch::Tensor& out) const {
   const auto& at = entry(tensor);
   if (!out.is_contiguous() || !out.device().is_cpu() || out.scalar_type() != at.dtype ||
       begin < 0 || begin > at.elements() - out.numel())
@@ -283,7 +282,7 @@ void SafetensorsReader::verify() const {
   }
   if (hasher.digest().hex() != expected->second)
     core::bad_data("{}: corrupt file: checksum mismatch (XXH3 {}, expected {})", name(),
-                   hasher.digest().hex(), expected->second);
+        hasher.digest().hex(), expected->second);
 }
 
 TensorMap read_safetensors(const std::string& path) {

@@ -30,7 +30,7 @@ void hash_tensor(core::Hasher& hasher, const std::string& name, const torch::Ten
 /// Does the same a part at a time; calls `after` with each part's rows, which are contiguous, when
 /// they have been read. `tensor` is contiguous and on the CPU, and is hashed as float32.
 void hash_rows(core::Hasher& hasher, const std::string& name, const torch::Tensor& tensor,
-               const std::function<void(const torch::Tensor& rows)>& after);
+    const std::function<void(const torch::Tensor& rows)>& after);
 /// Hashes a float32 tensor's name and shape, which precede its numbers.
 void hash_name(core::Hasher& hasher, const std::string& name, torch::IntArrayRef sizes);
 /// Hashes a part of a tensor's numbers, contiguous and on the CPU.
@@ -41,8 +41,8 @@ core::Digest tensors_digest(const NamedTensors& tensors);
 /// Writes the tensors (any device, any layout) one at a time and adds "format": "pt" and their
 /// digest to `metadata`; returns the digest. Equal tensors give equal bytes. Throws Error{bug} for
 /// a duplicate name or an unsupported dtype, Error{io}.
-core::Digest write_safetensors(core::ByteSink& sink, const NamedTensors& tensors,
-                               Metadata metadata = {});
+core::Digest write_safetensors(
+    core::ByteSink& sink, const NamedTensors& tensors, Metadata metadata = {});
 
 /// A safetensors file opened for reading. metadata() is "__metadata__" of the header.
 class SafetensorsReader : public TensorReader {

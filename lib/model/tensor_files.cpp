@@ -17,15 +17,15 @@ bool stays_inside(const std::string& name) {
 
 }  // namespace
 
-std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
-                                                      const std::string& origin) {
+std::map<std::string, std::string> parse_tensor_index(
+    const core::Json& index, const std::string& origin) {
   if (!index.is_object() || !index.contains(kMap) || !index[kMap].is_object())
     core::bad_data("{}: not an index of tensors: it has no \"{}\"", origin, kMap);
   std::map<std::string, std::string> files;
   for (const auto& [tensor, file] : index[kMap].items()) {
     if (!file.is_string() || !stays_inside(file.get_ref<const std::string&>()))
-      core::bad_data("{}: tensor {}: {} is not a file of this folder", origin, tensor,
-                     core::dump(file));
+      core::bad_data(
+          "{}: tensor {}: {} is not a file of this folder", origin, tensor, core::dump(file));
     files[tensor] = file.get<std::string>();
   }
   return files;
@@ -56,8 +56,8 @@ TensorFiles::TensorFiles(const std::string& folder) : name_(folder + "/model.saf
     if (found == where_.end())
       core::bad_data("{}: has no tensor {}, although {} names it", path, tensor, name_);
     if (found->second->name() != path)
-      core::bad_data("{}: tensor {} is in {}, not in {}", name_, tensor, found->second->name(),
-                     path);
+      core::bad_data(
+          "{}: tensor {} is in {}, not in {}", name_, tensor, found->second->name(), path);
   }
   for (const auto& [tensor, file] : where_)
     if (expected.count(tensor) == 0)
@@ -115,8 +115,8 @@ std::string GgufTensors::type_of(const std::string& tensor) const {
   return std::string(weights_.at(tensor).tensor->type->name);
 }
 
-void GgufTensors::fill(const std::string& tensor, std::int64_t first,
-                       const torch::Tensor& out) const {
+void GgufTensors::fill(
+    const std::string& tensor, std::int64_t first, const torch::Tensor& out) const {
   gguf_read_rows(file_, weights_.at(tensor), first, out.size(0), out.data_ptr<float>());
 }
 

@@ -10,8 +10,8 @@ namespace model {
 
 /// Parses an index {"weight_map": {TENSOR: FILE, ...}} and returns the file of each tensor. Throws
 /// Error{bad_data} for any other content, and for a name that is no file in the index's folder.
-std::map<std::string, std::string> parse_tensor_index(const core::Json& index,
-                                                      const std::string& origin);
+std::map<std::string, std::string> parse_tensor_index(
+    const core::Json& index, const std::string& origin);
 
 /// Several tensor files read as one. Thread safe.
 class TensorFiles {
@@ -36,8 +36,8 @@ class TensorFiles {
   void read_into(const std::string& tensor, const torch::Tensor& out) const {
     reader(tensor).read_into(tensor, out);
   }
-  void read_rows_into(const std::string& tensor, std::int64_t first,
-                      const torch::Tensor& out) const {
+  void read_rows_into(
+      const std::string& tensor, std::int64_t first, const torch::Tensor& out) const {
     reader(tensor).read_rows_into(tensor, first, out);
   }
   torch::Tensor map(const std::string& tensor) const { return reader(tensor).map(tensor); }

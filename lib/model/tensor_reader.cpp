@@ -41,8 +41,8 @@ void TensorReader::read_into(const std::string& tensor, const torch::Tensor& out
   fill(tensor, 0, out);
 }
 
-void TensorReader::read_rows_into(const std::string& tensor, std::int64_t first,
-                                  const torch::Tensor& out) const {
+void TensorReader::read_rows_into(
+    const std::string& tensor, std::int64_t first, const torch::Tensor& out) const {
   const TensorEntry& at = entry(tensor);
   auto shape = at.shape;
   if (shape.size() >= 2 && out.dim() >= 2) shape[0] = out.size(0);
@@ -59,7 +59,7 @@ torch::Tensor map_tensor(const std::string& path, const TensorEntry& entry) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) core::fail_errno(core::Code::no_input, path + ": cannot open", errno);
   void* const mapped = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
-                              fd, static_cast<off_t>(first));
+      fd, static_cast<off_t>(first));
   const int error = errno;
   ::close(fd);
   if (mapped == MAP_FAILED) core::fail_errno(core::Code::io, path + ": cannot map it", error);

@@ -43,8 +43,8 @@ class TensorReader {
   void read_into(const std::string& tensor, const torch::Tensor& out) const;
   /// Reads rows [first, first + out.size(0)) of a tensor of two or more dimensions into `out`,
   /// which must be as in read_into(), with these rows.
-  void read_rows_into(const std::string& tensor, std::int64_t first,
-                      const torch::Tensor& out) const;
+  void read_rows_into(
+      const std::string& tensor, std::int64_t first, const torch::Tensor& out) const;
   /// Maps a tensor as map_tensor() does; undefined if the format or the source has no such bytes.
   virtual torch::Tensor map(const std::string& /*tensor*/) const { return {}; }
   /// Throws Error{bad_data} if the tensors do not match the file's digest. Reads all bytes.
@@ -56,8 +56,8 @@ class TensorReader {
 
  private:
   /// Fills `out` with rows from `first` on, as many as it has; all from row 0 for one dimension.
-  virtual void fill(const std::string& tensor, std::int64_t first,
-                    const torch::Tensor& out) const = 0;
+  virtual void fill(
+      const std::string& tensor, std::int64_t first, const torch::Tensor& out) const = 0;
 };
 
 /// Maps a tensor of the file `path` into memory: its pages are read when they are first touched,

@@ -12,8 +12,8 @@ namespace {
 constexpr const char* kEndKey = "eos_token_id";
 constexpr std::size_t kGenerationConfigLimit = std::size_t{1} << 24;  // bytes
 
-std::optional<std::vector<std::int64_t>> ends_in(const core::Json& config,
-                                                 const std::string& origin) {
+std::optional<std::vector<std::int64_t>> ends_in(
+    const core::Json& config, const std::string& origin) {
   if (!config.is_object()) return std::nullopt;
   const auto found = config.find(kEndKey);
   if (found == config.end() || found->is_null()) return std::nullopt;
@@ -68,17 +68,16 @@ text::TokenizerPtr tokenizer_of(const std::string& path) {
   const auto folder = model_folder(path);
   const auto json = read_tokenizer(folder);
   if (json.empty())
-    core::fail(
-        core::Code::no_input,
+    core::fail(core::Code::no_input,
         "{}: has no tokenizer, so it reads shards but not texts; encode the texts with tokenize",
         folder);
   return text::parse_tokenizer(json, tokenizer_path(folder));
 }
 
-void read_texts_for(const std::string& path, std::int64_t jobs,
-                    std::function<void(const std::string&)> note) {
+void read_texts_for(
+    const std::string& path, std::int64_t jobs, std::function<void(const std::string&)> note) {
   text::read_texts({[path] { return tokenizer_of(path); }, "the model's", static_cast<int>(jobs),
-                    std::move(note)});
+      std::move(note)});
 }
 
 std::vector<std::int64_t> end_tokens(const std::string& folder, const core::Json& config) {

@@ -34,8 +34,8 @@ std::string chat_source_of(const std::string& given);
 text::TokenizerPtr tokenizer_of(const std::string& path);
 
 /// Calls text::read_texts() with the tokenizer of the model at `path`.
-void read_texts_for(const std::string& path, std::int64_t jobs,
-                    std::function<void(const std::string&)> note);
+void read_texts_for(
+    const std::string& path, std::int64_t jobs, std::function<void(const std::string&)> note);
 
 /// Returns "eos_token_id", a number or a list, from the folder's generation_config.json, else from
 /// `config`, its config.json. Empty: none. Throws Error{bad_config} that names the file for another

@@ -17,17 +17,14 @@ std::string print(torch::IntArrayRef shape) {
 }
 
 /// Turns an exception that absurd options cause inside torch into Error{bad_config}.
-template <class Make>
-auto made(const std::string& origin, const Make& make) {
+template <class Make> auto made(const std::string& origin, const Make& make) {
   try {
     return make();
   } catch (const c10::Error& error) {
     if (nn::is_out_of_memory(error)) throw;
     const std::string text = error.what_without_backtrace();
     core::bad_config("{}: describes no valid model: {}", origin, text.substr(0, text.find('\n')));
-  } catch (const core::Error& error) {
-    fail(error.code(), "{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { fail(error.code(), "{}: {}", origin, error.what()); }
 }
 
 bool is_finite(const torch::Tensor& tensor) {
@@ -43,7 +40,7 @@ class WeightsDigest {
     hash_tensor(weights_, name, values);
   }
   void add_rows(const std::string& name, const torch::Tensor& values,
-                const std::function<void(const torch::Tensor& rows)>& after) {
+      const std::function<void(const torch::Tensor& rows)>& after) {
     hash_rows(weights_, name, values, after);
   }
   /// Adds a weight in parts: its name, then rows in order.
@@ -63,8 +60,8 @@ class WeightsDigest {
 };
 
 /// Returns 0 to n - 1 in the order of their names.
-std::vector<std::size_t> by_name(std::size_t n,
-                                 const std::function<std::string(std::size_t)>& name) {
+std::vector<std::size_t> by_name(
+    std::size_t n, const std::function<std::string(std::size_t)>& name) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return name(a) < name(b); });
@@ -105,7 +102,7 @@ ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
     core::bad_data("{}: has {} tensors for {} layers of {} experts", files.name(), files.size(),
-                   options.shape.layers, count);
+        options.shape.layers, count);
   return ExpertTensors::each;
 }
 
@@ -118,12 +115,12 @@ bool ties_head(const Config& config) { return config.options.vocabulary.tied || 
 
 void refuse(const std::string& fault) { core::bad_data("{}", fault); }
 
-StoredWeights::StoredWeights(const Config& config, const std::string& config_origin,
-                             const TensorFiles& files)
+StoredWeights::StoredWeights(
+    const Config& config, const std::string& config_origin, const TensorFiles& files)
     : config_(config), files_(files) {
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
     core::bad_data("{}: has {} tensors for {} layers", files.name(), files.size(),
-                   config.options.shape.layers);
+        config.options.shape.layers);
   const auto experts = experts_in(config, files);
   const auto shapes = made(config_origin, [&] {
     const nn::ShapesOnly shapes_only;
@@ -132,7 +129,7 @@ StoredWeights::StoredWeights(const Config& config, const std::string& config_ori
   });
   for (const auto& [name, tensor] : shapes)
     weights_.push_back({name, tensor.sizes().vec(),
-                        pieces_of(config.family, config.options, name, tensor.size(0), experts)});
+        pieces_of(config.family, config.options, name, tensor.size(0), experts)});
   if (config.family != nullptr) find_names();
   if (!config.untied) return;
   for (auto& weight : weights_)
@@ -196,10 +193,10 @@ std::string StoredWeights::fault(const Weight& weight, const Piece& piece) const
   const auto& file = files_.file_of(piece.tensor);
   if (entry.shape != shape)
     return fmt::format("{}: tensor {} has shape {}, but config.json requires {}", file,
-                       piece.tensor, print(entry.shape), print(shape));
+        piece.tensor, print(entry.shape), print(shape));
   if (!c10::isFloatingType(entry.dtype))
     return fmt::format("{}: tensor {} has type {}, which is not floating point", file, piece.tensor,
-                       c10::toString(entry.dtype));
+        c10::toString(entry.dtype));
   return {};
 }
 
@@ -217,12 +214,12 @@ void StoredWeights::check_others(const FaultFound& found) const {
   for (const auto& name : files_.tensors()) {
     if (known.count(name) > 0 || is_buffer(config_.family, name)) continue;
     if (config_.part && (name.find("vision_tower.") != name.npos ||
-                         name.find("multi_modal_projector.") != name.npos))
+                            name.find("multi_modal_projector.") != name.npos))
       continue;
     if (config_.family == nullptr || !ties_head(config_) ||
         name != head_name(*config_.family, config_.options)) {
       found(fmt::format("{}: tensor {} {} matches no part of the model", files_.file_of(name), name,
-                        print(files_.entry(name).shape)));
+          print(files_.entry(name).shape)));
       continue;
     }
     // transformers ties the head to the embedding even if the file has a head.
@@ -230,18 +227,18 @@ void StoredWeights::check_others(const FaultFound& found) const {
     if (!files_.has(embedding)) continue;
     if (!equal_tensors(files_, name, embedding))
       found(fmt::format("{}: {} differs from {}, but config.json ties them", files_.file_of(name),
-                        name, embedding));
+          name, embedding));
   }
 }
 
 bool StoredWeights::fits(std::size_t i) const {
   const auto& weight = weights_[i];
   return std::all_of(weight.pieces.begin(), weight.pieces.end(),
-                     [&](const Piece& piece) { return fault(weight, piece).empty(); });
+      [&](const Piece& piece) { return fault(weight, piece).empty(); });
 }
 
-void StoredWeights::read_into(std::size_t i, const torch::Tensor& weight,
-                              const FaultFound& found) const {
+void StoredWeights::read_into(
+    std::size_t i, const torch::Tensor& weight, const FaultFound& found) const {
   for (const auto& piece : weights_[i].pieces) {
     const std::string& name = piece.tensor;
     const torch::Tensor target = weight.narrow(0, piece.begin, piece.rows);
@@ -264,8 +261,8 @@ bool StoredWeights::has_rows(std::size_t i) const {
          files_.entry(weight.pieces[0].tensor).shape == weight.shape;
 }
 
-void StoredWeights::read_rows_into(std::size_t i, std::int64_t first, const torch::Tensor& rows,
-                                   const FaultFound& found) const {
+void StoredWeights::read_rows_into(
+    std::size_t i, std::int64_t first, const torch::Tensor& rows, const FaultFound& found) const {
   const auto& name = weights_[i].pieces[0].tensor;
   const auto dtype = files_.entry(name).dtype;
   if (dtype == rows.scalar_type()) {
@@ -291,8 +288,8 @@ NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : model.named_weights())
     for (const auto& piece : pieces_of(family, model.options, name, tensor.size(0)))
-      tensors.emplace_back(piece.tensor,
-                           piece.there(tensor.detach().narrow(0, piece.begin, piece.rows)));
+      tensors.emplace_back(
+          piece.tensor, piece.there(tensor.detach().narrow(0, piece.begin, piece.rows)));
   return tensors;
 }
 
@@ -323,8 +320,8 @@ void give_up(const torch::Tensor& weight) {
 // Gives up the weights that `taker` (null: none) takes, and returns which these are. They are given
 // up before any is read: the memory of each would otherwise be a hole of the heap in which the next
 // parts are read, and the holes together would become as large as the model.
-std::vector<bool> taken_weights(const nn::Model& model, const NamedTensors& weights,
-                                WeightTaker* taker) {
+std::vector<bool> taken_weights(
+    const nn::Model& model, const NamedTensors& weights, WeightTaker* taker) {
   std::vector<bool> taken(weights.size(), false);
   if (taker == nullptr) return taken;
   std::vector<torch::Tensor> left;
@@ -343,8 +340,8 @@ std::vector<bool> taken_weights(const nn::Model& model, const NamedTensors& weig
 
 // Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
 void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
-               const torch::Tensor& weight, WeightTaker& taker, WeightsDigest& digest,
-               const std::function<torch::Tensor()>& whole) {
+    const torch::Tensor& weight, WeightTaker& taker, WeightsDigest& digest,
+    const std::function<torch::Tensor()>& whole) {
   const auto sizes = weight.sizes().vec();
   if (whole) {
     taker.take(weight, 0, whole());
@@ -365,8 +362,7 @@ void give_rows(const StoredWeights& stored, std::size_t i, const std::string& na
 }  // namespace
 
 ReadModel read_model(const Config& config_of_files, const std::string& config_origin,
-                     const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter,
-                     WeightTaker* taker) {
+    const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter, WeightTaker* taker) {
   Config config = config_of_files;
   config.untied = adapter != nullptr && adapter->unties(config);
   if (config.untied) config.options.vocabulary.tied = false;
@@ -413,7 +409,7 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
     if (taken[i]) {
       const bool by_rows = adapter == nullptr && stored.has_rows(i);
       give_rows(stored, i, name, weight, *taker, as_stored,
-                by_rows ? std::function<torch::Tensor()>() : fresh);
+          by_rows ? std::function<torch::Tensor()>() : fresh);
     } else if (dtype == torch::kFloat32) {
       read(weight);
     } else {
@@ -422,7 +418,7 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
   }
   const auto digest = as_stored.of(config_of_files.options, config.vocabulary);
   return {model, adapter == nullptr ? digest : as_changed.of(config.options, config.vocabulary),
-          digest};
+      digest};
 }
 
 core::Digest fingerprint(const nn::Model& model) {
@@ -433,8 +429,8 @@ core::Digest fingerprint(const nn::Model& model) {
   return digest.of(model.options, model.vocabulary);
 }
 
-core::Digest fingerprint(const Config& config, const StoredWeights& weights,
-                         const FaultFound& found) {
+core::Digest fingerprint(
+    const Config& config, const StoredWeights& weights, const FaultFound& found) {
   WeightsDigest digest;
   for (const auto i : by_name(weights.size(), [&](std::size_t i) { return weights.name(i); })) {
     auto values = torch::empty(weights.shape(i), torch::kFloat32);

@@ -47,8 +47,8 @@ class StoredWeights {
   /// Returns whether the rows of a weight are consecutive rows of one tensor of the files.
   bool has_rows(std::size_t i) const;
   /// Does the same with rows [first, first + rows.size(0)). Requires has_rows().
-  void read_rows_into(std::size_t i, std::int64_t first, const torch::Tensor& rows,
-                      const FaultFound& found) const;
+  void read_rows_into(
+      std::size_t i, std::int64_t first, const torch::Tensor& rows, const FaultFound& found) const;
   /// Maps a weight (map_tensor()). Undefined unless the file has its numbers as they are, in
   /// `dtype`.
   torch::Tensor map(std::size_t i, torch::Dtype dtype) const;
@@ -105,8 +105,8 @@ struct ReadModel {
 /// Error{bad_data} that names a tensor which is missing, superfluous, of a wrong shape or dtype, or
 /// not finite; and the errors of Adapter::changes().
 ReadModel read_model(const Config& config, const std::string& config_origin,
-                     const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
-                     const Adapter* adapter = nullptr, WeightTaker* taker = nullptr);
+    const TensorFiles& files, torch::Dtype dtype = torch::kFloat32,
+    const Adapter* adapter = nullptr, WeightTaker* taker = nullptr);
 
 /// Returns bfloat16 if all tensors of the files have this type; else float32.
 torch::Dtype dtype_of(const TensorFiles& files);
@@ -119,7 +119,7 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family);
 core::Digest fingerprint(const nn::Model& model);
 /// Computes the fingerprint of stored weights, read one at a time. Reports values that are not
 /// finite.
-core::Digest fingerprint(const Config& config, const StoredWeights& weights,
-                         const FaultFound& found);
+core::Digest fingerprint(
+    const Config& config, const StoredWeights& weights, const FaultFound& found);
 
 }  // namespace model

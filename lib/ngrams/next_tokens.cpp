@@ -6,8 +6,8 @@ namespace {
 constexpr std::size_t kWorthKeeping = 32;  // shorter results are recounted faster than found
 
 // Visits run after run: scans a narrow range, and skips through a wide one.
-void count_part(const SortedPart& part, Ranks ranks, std::uint64_t depth,
-                std::vector<TokenCount>& counts) {
+void count_part(
+    const SortedPart& part, Ranks ranks, std::uint64_t depth, std::vector<TokenCount>& counts) {
   counts.clear();
   if (depth == 0 && ranks == part.all()) {
     for (std::uint32_t token = 0; token < part.mark(); ++token)
@@ -61,8 +61,8 @@ void NextTokens::count(const Match& match) {
 
 const std::vector<TokenCount>& NextTokens::of(const Match& match) {
   // The first ranks identify a match.
-  const auto first = std::find_if(match.ranks.begin(), match.ranks.end(),
-                                  [](const Ranks& ranks) { return !ranks.empty(); });
+  const auto first = std::find_if(
+      match.ranks.begin(), match.ranks.end(), [](const Ranks& ranks) { return !ranks.empty(); });
   if (first == match.ranks.end()) {
     counts_.clear();
     return counts_;
@@ -87,8 +87,8 @@ void SuffixFollower::clear() {
   recent_.clear();
 }
 
-bool SuffixFollower::stands(const SortedPart& part, const Ranks& ranks,
-                            std::uint64_t length) const {
+bool SuffixFollower::stands(
+    const SortedPart& part, const Ranks& ranks, std::uint64_t length) const {
   return with_next_ ? part.goes_on(ranks, length) : !ranks.empty();
 }
 

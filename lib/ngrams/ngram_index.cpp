@@ -25,9 +25,7 @@ bool share_text(const Manifest& a, const Manifest& b) {
 }  // namespace
 
 Folder::Folder(const std::string& path)
-    : name_(path),
-      manifest_(read_manifest(path)),
-      tokenizer_(read_tokenizer(path, manifest_)),
+    : name_(path), manifest_(read_manifest(path)), tokenizer_(read_tokenizer(path, manifest_)),
       documents_(path + "/" + kDocumentsName, "<u8", manifest_.documents),
       ends_(documents_.values<std::uint64_t>()) {
   if (!std::is_sorted(ends_.begin(), ends_.end()) || ends_.back() != manifest_.tokens)
@@ -85,8 +83,8 @@ Index::Index(std::vector<std::shared_ptr<const Folder>> folders) : folders_(std:
       const Manifest& other = folders_[j]->manifest();
       if (own.tokenizer != other.tokenizer || own.vocabulary != other.vocabulary)
         core::bad_data("{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}",
-                       folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
-                       own.tokenizer, own.vocabulary);
+            folders_[j]->name(), other.tokenizer, other.vocabulary, folders_[i]->name(),
+            own.tokenizer, own.vocabulary);
       if (share_text(own, other))
         core::bad_usage(
             "{} and {} contain the same text {}, which would count twice; leave one out",
@@ -167,8 +165,8 @@ SuffixPosition Index::place(const Match& match, std::uint64_t n) const {
   return place;
 }
 
-std::vector<std::uint32_t> Index::around(const Match& match, std::uint64_t n, std::int64_t from,
-                                         std::int64_t to) const {
+std::vector<std::uint32_t> Index::around(
+    const Match& match, std::uint64_t n, std::int64_t from, std::int64_t to) const {
   const auto [i, rank] = nth(match, n);
   const SortedPart& part = *parts_[i];
   const std::uint64_t at = part.place(rank);

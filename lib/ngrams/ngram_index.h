@@ -91,8 +91,8 @@ class Index {
   SuffixPosition place(const Match& match, std::uint64_t n) const;
   /// Returns the tokens [from, to) relative to the beginning of the n-th suffix, limited to its
   /// document and part; from may be negative.
-  std::vector<std::uint32_t> around(const Match& match, std::uint64_t n, std::int64_t from,
-                                    std::int64_t to) const;
+  std::vector<std::uint32_t> around(
+      const Match& match, std::uint64_t n, std::int64_t from, std::int64_t to) const;
 
   /// Returns true if a part belongs to a text, or a shard, with one of these fingerprints.
   bool holds(const shard::Fingerprints& texts) const;

@@ -14,8 +14,8 @@ void expect_same_tokenizer(const Index& index, const shard::Dataset& data) {
   const auto tokenizer = own.tokenizer.empty() ? "" : core::hash128(own.tokenizer).hex();
   if (own.vocabulary != first.manifest().vocabulary || tokenizer != first.manifest().tokenizer)
     core::bad_data("{} has tokenizer '{}' with {} tokens, but {} has '{}' with {}", data.name(),
-                   tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
-                   first.manifest().vocabulary);
+        tokenizer, own.vocabulary, first.name(), first.manifest().tokenizer,
+        first.manifest().vocabulary);
 }
 
 Overlap measure(const std::vector<Span>& spans, std::uint64_t tokens) {
@@ -81,12 +81,10 @@ std::vector<Finding> find(const Index& index, const FindOptions& options) {
     const auto shown = std::min(count, static_cast<std::uint64_t>(options.most));
     for (std::uint64_t i = 0; i < shown; ++i) {
       const SuffixPosition place = index.place(match, i);
-      found.places.push_back(
-          {{"ngrams", index.folders()[place.folder]->name()},
-           {"document", place.document},
-           {"offset", place.offset},
-           {"before", words.decode(index.around(match, i, -options.around, 0))},
-           {"after", words.decode(index.around(match, i, n, n + options.around))}});
+      found.places.push_back({{"ngrams", index.folders()[place.folder]->name()},
+          {"document", place.document}, {"offset", place.offset},
+          {"before", words.decode(index.around(match, i, -options.around, 0))},
+          {"after", words.decode(index.around(match, i, n, n + options.around))}});
     }
   }
   return all;
@@ -100,7 +98,7 @@ void OverlapOptions::fields(core::FieldList& f) {
 }
 
 std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,
-                           std::span<const std::uint32_t> document, std::uint64_t at_least) {
+    std::span<const std::uint32_t> document, std::uint64_t at_least) {
   SuffixFollower follower(index, /*with_next=*/false);
   std::vector<Span> spans;
   Match before;
@@ -119,8 +117,8 @@ std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,
 }
 
 OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Dataset& data,
-                      const OverlapOptions& options, std::int64_t jobs,
-                      const std::function<void(std::uint64_t)>& progress) {
+    const OverlapOptions& options, std::int64_t jobs,
+    const std::function<void(std::uint64_t)>& progress) {
   expect_same_tokenizer(*index, data);
   const IndexText words(*index);
   const auto& ends = data.documents().end;
@@ -137,17 +135,12 @@ OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Da
       if (options.spans) {
         for (const Span& span : spans) {
           const SuffixPosition there = index->place(span.match, 0);
-          rows[d].push_back(
-              {{"document", d},
-               {"offset", span.begin},
-               {"tokens", span.end - span.begin},
-               {"count", Index::count(span.match)},
-               {"text",
-                words.decode(
-                    std::span(std::as_const(document)).subspan(span.begin, span.end - span.begin))},
-               {"ngrams", index->folders()[there.folder]->name()},
-               {"there", there.document},
-               {"there_offset", there.offset}});
+          rows[d].push_back({{"document", d}, {"offset", span.begin},
+              {"tokens", span.end - span.begin}, {"count", Index::count(span.match)},
+              {"text", words.decode(std::span(std::as_const(document))
+                                        .subspan(span.begin, span.end - span.begin))},
+              {"ngrams", index->folders()[there.folder]->name()}, {"there", there.document},
+              {"there_offset", there.offset}});
         }
       } else if (!spans.empty()) {
         add(rows[d].emplace_back(core::OrderedJson{{"document", d}}), found);

@@ -56,7 +56,7 @@ struct Span {
 };
 /// Returns the spans of at least `at_least` tokens, ascending; they may overlap.
 std::vector<Span> spans_of(const std::shared_ptr<const Index>& index,
-                           std::span<const std::uint32_t> document, std::uint64_t at_least);
+    std::span<const std::uint32_t> document, std::uint64_t at_least);
 
 /// Overlap holds the counts for a document, or for all.
 struct Overlap {
@@ -79,7 +79,7 @@ struct OverlapReport {
 /// Compares data of kind tokens, made with the index's tokenizer. `progress` receives the number of
 /// tokens so far. Throws Error{bad_data} for other data.
 OverlapReport overlap(const std::shared_ptr<const Index>& index, const shard::Dataset& data,
-                      const OverlapOptions& options, std::int64_t jobs,
-                      const std::function<void(std::uint64_t)>& progress = {});
+    const OverlapOptions& options, std::int64_t jobs,
+    const std::function<void(std::uint64_t)>& progress = {});
 
 }  // namespace ngrams

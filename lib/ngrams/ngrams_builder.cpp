@@ -22,8 +22,8 @@ using core::fail;
 constexpr std::size_t kBlock = 1 << 16;  // tokens read or written at once
 
 // Returns the text of a part, for sorting.
-std::vector<std::byte> read_text(const shard::Dataset& data, const PartFacts& facts,
-                                 std::uint64_t types) {
+std::vector<std::byte> read_text(
+    const shard::Dataset& data, const PartFacts& facts, std::uint64_t types) {
   const std::size_t width = sort_width(types);
   const auto mark = static_cast<std::uint32_t>(types - 1);
   std::vector<std::byte> text;
@@ -48,8 +48,8 @@ std::vector<std::byte> read_text(const shard::Dataset& data, const PartFacts& fa
 }
 
 template <class T>
-std::string write_text(const std::string& path, std::span<const std::byte> text,
-                       std::uint64_t types) {
+std::string write_text(
+    const std::string& path, std::span<const std::byte> text, std::uint64_t types) {
   const std::size_t width = sort_width(types), n = text.size() / width;
   ArrayWriter out(path, descr_of(types), n);
   std::vector<T> block;
@@ -62,29 +62,26 @@ std::string write_text(const std::string& path, std::span<const std::byte> text,
   return out.commit();
 }
 
-std::string write_text(const std::string& path, std::span<const std::byte> text,
-                       std::uint64_t types) {
+std::string write_text(
+    const std::string& path, std::span<const std::byte> text, std::uint64_t types) {
   switch (bytes_of(descr_of(types))) {
-    case 1:
-      return write_text<std::uint8_t>(path, text, types);
-    case 2:
-      return write_text<std::uint16_t>(path, text, types);
-    default:
-      return write_text<std::uint32_t>(path, text, types);
+    case 1: return write_text<std::uint8_t>(path, text, types);
+    case 2: return write_text<std::uint16_t>(path, text, types);
+    default: return write_text<std::uint32_t>(path, text, types);
   }
 }
 
 template <class T>
-std::string write_all(const std::string& path, std::string_view descr,
-                      const std::vector<T>& elements) {
+std::string write_all(
+    const std::string& path, std::string_view descr, const std::vector<T>& elements) {
   ArrayWriter out(path, descr, elements.size());
   out.write(std::span<const T>(elements));
   return out.commit();
 }
 
 // Writes the files of a part and returns its facts with their hashes.
-PartFacts build_part(const shard::Dataset& data, const std::string& folder, std::size_t number,
-                     PartFacts facts) {
+PartFacts build_part(
+    const shard::Dataset& data, const std::string& folder, std::size_t number, PartFacts facts) {
   const std::uint64_t types = data.header().vocabulary + 1;
   const std::size_t width = sort_width(types);
   const auto text = read_text(data, facts, types);
@@ -124,10 +121,10 @@ Manifest plan_of(const shard::Dataset& data, const Cut& cut) {
 }
 
 void expect_same_text(const Manifest& there, const Manifest& plan, const std::string& folder,
-                      const std::string& name) {
+    const std::string& name) {
   if (there.data != plan.data || there.tokenizer != plan.tokenizer)
     core::bad_usage("{}: indexes another text, {}, than {}, {}; give another folder", folder,
-                    there.data, name, plan.data);
+        there.data, name, plan.data);
 }
 
 void expect_free(const std::string& folder) {
@@ -135,7 +132,7 @@ void expect_free(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (!is_index_file(entry.path().filename().string()))
       fail(Code::cannot_create, "{}: contains {}; give an empty or new folder", folder,
-           entry.path().filename().string());
+          entry.path().filename().string());
 }
 
 void remove_file(const std::string& path) {
@@ -159,12 +156,12 @@ Cut BuildOptions::cut(std::uint64_t vocabulary, std::int64_t jobs) const {
   cut.elements = std::min(cut.elements, most_sorted(types));
   if (cut.elements < 4 * cut.overlap)
     core::bad_usage("--buffer-size: {} threads need at least {} bytes", jobs,
-                    static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
+        static_cast<std::uint64_t>(jobs) * 4 * cut.overlap * bytes);
   return cut;
 }
 
 std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut,
-                                  const std::vector<std::uint64_t>& shards) {
+    const std::vector<std::uint64_t>& shards) {
   std::vector<PartFacts> parts;
   std::uint64_t begin = 0, last = 0;
   for (const std::uint64_t documents : shards.empty() ? std::vector{ends.size()} : shards) {
@@ -194,7 +191,7 @@ std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const 
 }
 
 Built build(const shard::Dataset& data, const std::string& folder, const Cut& cut,
-            std::int64_t jobs, const BuildWatch& watch) {
+    std::int64_t jobs, const BuildWatch& watch) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.size() == 0) core::bad_data("{}: has no tokens", data.name());
   Manifest plan = plan_of(data, cut);

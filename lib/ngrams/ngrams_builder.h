@@ -31,7 +31,7 @@ struct BuildOptions {
 /// one shard as long as they fit; a longer document is cut. `shards` is the number of documents of
 /// each shard; empty: one shard has all.
 std::vector<PartFacts> plan_parts(const std::vector<std::uint64_t>& ends, const Cut& cut,
-                                  const std::vector<std::uint64_t>& shards = {});
+    const std::vector<std::uint64_t>& shards = {});
 
 /// A BuildWatch receives the number of tokens sorted and written; it may throw to stop.
 using BuildWatch = std::function<void(std::uint64_t tokens)>;
@@ -48,7 +48,7 @@ struct Built {
 /// if the folder has an index, even unfinished, of another text; Error{cannot_create} for a folder
 /// with other files, or one that another process is writing.
 Built build(const shard::Dataset& data, const std::string& folder, const Cut& cut,
-            std::int64_t jobs, const BuildWatch& watch = {});
+    std::int64_t jobs, const BuildWatch& watch = {});
 
 /// Returns the report of an index's contents.
 core::OrderedJson describe(const std::string& folder, const Manifest& manifest);

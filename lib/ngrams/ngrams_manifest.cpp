@@ -44,7 +44,7 @@ std::vector<TextShard> shards_from(const Json& json, const Manifest& m, const st
   auto part = m.parts.begin();
   for (const Json& entry : core::get<std::vector<Json>>(json, "shards", origin)) {
     shards.push_back({core::get<std::string>(entry, "data", origin),
-                      core::get_at_most(entry, "tokens", m.tokens - end, origin)});
+        core::get_at_most(entry, "tokens", m.tokens - end, origin)});
     end += shards.back().tokens;
     while (part != m.parts.end() && part->begin < end)
       if (part++->end > end) core::bad_data("{}: a part has tokens from two shards", origin);
@@ -77,14 +77,9 @@ OrderedJson to_json(const Manifest& m) {
   if (!m.names_hash.empty()) json["names_hash"] = m.names_hash;
   json["parts"] = OrderedJson::array();
   for (const auto& part : m.parts)
-    json["parts"].push_back({{"begin", part.begin},
-                             {"end", part.end},
-                             {"until", part.until},
-                             {"document", part.document},
-                             {"marks", part.marks},
-                             {"text_hash", part.text_hash},
-                             {"suffixes_hash", part.suffixes_hash},
-                             {"firsts_hash", part.firsts_hash}});
+    json["parts"].push_back({{"begin", part.begin}, {"end", part.end}, {"until", part.until},
+        {"document", part.document}, {"marks", part.marks}, {"text_hash", part.text_hash},
+        {"suffixes_hash", part.suffixes_hash}, {"firsts_hash", part.firsts_hash}});
   json["shards"] = OrderedJson::array();
   for (const auto& shard : m.shards)
     json["shards"].push_back({{"data", shard.data}, {"tokens", shard.tokens}});
@@ -98,8 +93,8 @@ Manifest manifest_from(const Json& json, const std::string& origin, bool complet
   m.tokens = core::get_at_most(json, "tokens", kMostTokens, origin);
   m.documents = core::get_at_most(json, "documents", std::uint64_t{1} << 32, origin);
   if (m.vocabulary == 0 || m.tokens == 0 || m.documents == 0)
-    core::bad_data("{}: {} tokens of {} types in {} documents", origin, m.tokens, m.vocabulary,
-                   m.documents);
+    core::bad_data(
+        "{}: {} tokens of {} types in {} documents", origin, m.tokens, m.vocabulary, m.documents);
   m.data = core::get<std::string>(json, "data", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);
@@ -124,7 +119,7 @@ Manifest read_manifest(const std::string& folder) {
     if (std::filesystem::exists(folder + "/" + kBuildingName))
       fail(Code::no_input, "{}: not complete yet; rerun its build-ngrams", folder);
     fail(Code::no_input, "{}: not an index of n-grams: it {}; give a folder of build-ngrams",
-         folder, core::what_path_is(folder));
+        folder, core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

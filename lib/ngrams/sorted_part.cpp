@@ -71,22 +71,20 @@ std::string_view descr_of(std::uint64_t types) {
 
 std::size_t bytes_of(std::string_view descr) { return static_cast<std::size_t>(descr[2] - '0'); }
 
-SortedPart::SortedPart(const std::string& folder, std::size_t number, const PartFacts& facts,
-                       std::uint64_t vocabulary)
-    : facts_(facts),
-      mark_(static_cast<std::uint32_t>(vocabulary)),
+SortedPart::SortedPart(
+    const std::string& folder, std::size_t number, const PartFacts& facts, std::uint64_t vocabulary)
+    : facts_(facts), mark_(static_cast<std::uint32_t>(vocabulary)),
       width_(bytes_of(descr_of(vocabulary + 1))),
       text_file_(folder + "/" + text_name(number), descr_of(vocabulary + 1), facts.elements()),
       suffixes_file_(folder + "/" + suffixes_name(number), "<u4", facts.end - facts.begin),
       firsts_file_(folder + "/" + firsts_name(number), "<u4", vocabulary + 1),
-      text_(text_file_.bytes().data()),
-      text_size_(facts.elements()),
+      text_(text_file_.bytes().data()), text_size_(facts.elements()),
       suffixes_(suffixes_file_.values<std::uint32_t>()),
       firsts_(firsts_file_.values<std::uint32_t>()) {
   if (!std::is_sorted(firsts_.begin(), firsts_.end()) || firsts_.front() != 0 ||
       firsts_.back() != suffixes_.size())
-    core::bad_data("{}: damaged: not the counts of {} suffixes", firsts_file_.name(),
-                   suffixes_.size());
+    core::bad_data(
+        "{}: damaged: not the counts of {} suffixes", firsts_file_.name(), suffixes_.size());
 }
 
 Ranks SortedPart::first(std::uint32_t token) const {
@@ -111,15 +109,15 @@ Ranks SortedPart::find(std::span<const std::uint32_t> tokens) const {
   const auto begin =
       first_that(ranks.begin, ranks.end, [&](std::uint64_t rank) { return order(rank) >= 0; });
   if (begin == ranks.end || order(begin) != 0) return {};
-  return {begin, near_first_that(begin + 1, ranks.end,
-                                 [&](std::uint64_t rank) { return order(rank) > 0; })};
+  return {begin,
+      near_first_that(begin + 1, ranks.end, [&](std::uint64_t rank) { return order(rank) > 0; })};
 }
 
 Ranks SortedPart::extend(Ranks ranks, std::uint64_t depth, std::uint32_t token) const {
   if (token >= mark_ || ranks.empty()) return {};
   if (depth == 0) return first(token);
-  const auto begin = first_that(ranks.begin, ranks.end,
-                                [&](std::uint64_t rank) { return token_of(rank, depth) >= token; });
+  const auto begin = first_that(
+      ranks.begin, ranks.end, [&](std::uint64_t rank) { return token_of(rank, depth) >= token; });
   if (begin == ranks.end || token_of(begin, depth) != token) return {};
   return {begin, run_end({begin, ranks.end}, depth)};
 }
@@ -127,14 +125,14 @@ Ranks SortedPart::extend(Ranks ranks, std::uint64_t depth, std::uint32_t token) 
 std::uint64_t SortedPart::run_end(Ranks ranks, std::uint64_t depth) const {
   const std::uint32_t token = token_of(ranks.begin, depth);
   return near_first_that(ranks.begin + 1, ranks.end,
-                         [&](std::uint64_t rank) { return token_of(rank, depth) != token; });
+      [&](std::uint64_t rank) { return token_of(rank, depth) != token; });
 }
 
 std::uint64_t SortedPart::followers(Ranks ranks, std::uint64_t depth) const {
   if (ranks.empty() || token_of(ranks.end - 1, depth) != mark_) return ranks.size();
-  return first_that(ranks.begin, ranks.end,
-                    [&](std::uint64_t rank) { return token_of(rank, depth) == mark_; }) -
-         ranks.begin;
+  return first_that(ranks.begin, ranks.end, [&](std::uint64_t rank) {
+    return token_of(rank, depth) == mark_;
+  }) - ranks.begin;
 }
 
 void SortedPart::verify() const {

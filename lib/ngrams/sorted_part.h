@@ -19,8 +19,7 @@ class MappedArray {
 
   std::span<const std::byte> bytes() const { return file_.bytes().subspan(offset_); }
   /// Returns the elements; the size of T is that of descr.
-  template <class T>
-  std::span<const T> values() const {
+  template <class T> std::span<const T> values() const {
     return {reinterpret_cast<const T*>(bytes().data()), bytes().size() / sizeof(T)};
   }
   const std::string& name() const { return file_.name(); }
@@ -37,10 +36,7 @@ class ArrayWriter {
  public:
   ArrayWriter(const std::string& path, std::string_view descr, std::uint64_t elements);
   void write(std::span<const std::byte> elements);
-  template <class T>
-  void write(std::span<const T> elements) {
-    write(std::as_bytes(elements));
-  }
+  template <class T> void write(std::span<const T> elements) { write(std::as_bytes(elements)); }
   /// Completes the file under its name and returns the XXH3-128 of the elements in hexadecimal.
   std::string commit();
 
@@ -70,7 +66,7 @@ class SortedPart {
   /// Maps a part. Throws as MappedArray does, and Error{bad_data} for impossible counts of first
   /// tokens.
   SortedPart(const std::string& folder, std::size_t number, const PartFacts& facts,
-             std::uint64_t vocabulary);
+      std::uint64_t vocabulary);
 
   const PartFacts& facts() const { return facts_; }
   std::uint32_t mark() const { return mark_; }
@@ -78,12 +74,9 @@ class SortedPart {
   std::uint32_t token(std::uint64_t place) const {
     if (place >= text_size_) return mark_;
     switch (width_) {
-      case 1:
-        return std::to_integer<std::uint32_t>(text_[place]);
-      case 2:
-        return load<std::uint16_t>(place);
-      default:
-        return load<std::uint32_t>(place);
+      case 1: return std::to_integer<std::uint32_t>(text_[place]);
+      case 2: return load<std::uint16_t>(place);
+      default: return load<std::uint32_t>(place);
     }
   }
   std::uint64_t text_size() const { return text_size_; }
@@ -117,8 +110,7 @@ class SortedPart {
   void verify() const;
 
  private:
-  template <class T>
-  std::uint32_t load(std::uint64_t place) const {
+  template <class T> std::uint32_t load(std::uint64_t place) const {
     T value;
     std::memcpy(&value, text_ + place * sizeof(T), sizeof(T));
     return value;

@@ -16,16 +16,15 @@ std::uint64_t most_sorted(std::uint64_t types) {
   return static_cast<std::uint64_t>(std::numeric_limits<saidx_t>::max()) / sort_width(types);
 }
 
-std::vector<std::uint32_t> sort_suffixes(std::span<const std::byte> text, std::size_t width,
-                                         std::uint64_t own, std::uint32_t mark) {
+std::vector<std::uint32_t> sort_suffixes(
+    std::span<const std::byte> text, std::size_t width, std::uint64_t own, std::uint32_t mark) {
   static_assert(sizeof(saidx_t) == sizeof(std::uint32_t));
   std::vector<std::uint32_t> places(text.size());
-  const int failed =
-      divsufsort(reinterpret_cast<const sauchar_t*>(text.data()),
-                 reinterpret_cast<saidx_t*>(places.data()), static_cast<saidx_t>(text.size()));
+  const int failed = divsufsort(reinterpret_cast<const sauchar_t*>(text.data()),
+      reinterpret_cast<saidx_t*>(places.data()), static_cast<saidx_t>(text.size()));
   if (failed != 0)
     core::fail(core::Code::out_of_memory, "not enough memory to sort {} bytes; lower --buffer-size",
-               text.size());
+        text.size());
   std::size_t kept = 0;
   for (const std::uint32_t byte : places) {
     const auto place = static_cast<std::uint32_t>(byte / width);

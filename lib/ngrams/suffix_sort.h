@@ -18,8 +18,8 @@ inline void put_token(std::vector<std::byte>& text, std::uint32_t token, std::si
   for (std::size_t i = width; i-- > 0;) text.push_back(static_cast<std::byte>(token >> (8 * i)));
 }
 /// Returns the token at a position of such a text.
-inline std::uint32_t token_at(std::span<const std::byte> text, std::size_t place,
-                              std::size_t width) {
+inline std::uint32_t token_at(
+    std::span<const std::byte> text, std::size_t place, std::size_t width) {
   std::uint32_t token = 0;
   for (std::size_t i = 0; i < width; ++i)
     token = token << 8 | std::to_integer<std::uint32_t>(text[place * width + i]);
@@ -28,7 +28,7 @@ inline std::uint32_t token_at(std::span<const std::byte> text, std::size_t place
 
 /// Returns the positions [0, own) of the text (made by put_token()) whose token is not `mark`,
 /// sorted by the suffixes that begin there. Throws Error{out_of_memory}.
-std::vector<std::uint32_t> sort_suffixes(std::span<const std::byte> text, std::size_t width,
-                                         std::uint64_t own, std::uint32_t mark);
+std::vector<std::uint32_t> sort_suffixes(
+    std::span<const std::byte> text, std::size_t width, std::uint64_t own, std::uint32_t mark);
 
 }  // namespace ngrams

@@ -15,11 +15,10 @@ AnnotatedToken token_of(const core::Json& cited, const std::string& origin) {
   const double share = std::clamp(get<double>(cited, "share", origin), 0., 1.);
   token.shares = {1 - share, share};
   for (const auto& context : get<std::vector<core::Json>>(cited, "contexts", origin))
-    token.contexts.push_back(
-        {get<std::string>(context, "store", origin), get<std::int64_t>(context, "document", origin),
-         get<std::int64_t>(context, "row", origin), get<double>(context, "share", origin),
-         get<std::string>(context, "context", origin),
-         context.contains("source") ? get<std::string>(context, "source", origin) : std::string()});
+    token.contexts.push_back({get<std::string>(context, "store", origin),
+        get<std::int64_t>(context, "document", origin), get<std::int64_t>(context, "row", origin),
+        get<double>(context, "share", origin), get<std::string>(context, "context", origin),
+        context.contains("source") ? get<std::string>(context, "source", origin) : std::string()});
   return token;
 }
 

@@ -35,8 +35,7 @@ std::string line(const std::vector<Stretch>& all, double most, const char* name,
   for (std::size_t i = 0; i < all.size(); ++i) {
     const double v = value(all[i]);
     if (std::isnan(v)) continue;
-    fmt::format_to(
-        std::back_inserter(points), "{:.1f},{:.1f} ",
+    fmt::format_to(std::back_inserter(points), "{:.1f},{:.1f} ",
         kLeft + (static_cast<double>(i) + .5) * (kWidth - kLeft) / static_cast<double>(all.size()),
         kTop + (1 - v / most) * (kHeight - kTop - kBottom));
   }
@@ -65,14 +64,14 @@ std::string loss_by_position(const AnnotatedText& text) {
   for (const double share : {0., .5, 1.}) {
     const double y = kTop + (1 - share) * (kHeight - kTop - kBottom);
     fmt::format_to(std::back_inserter(svg),
-                   "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
-                   "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
-                   kLeft, kWidth, y, y, kLeft - 6, y + 4, most * share);
+        "<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>"
+        "<text x=\"{}\" y=\"{:.1f}\" text-anchor=\"end\">{:g}</text>\n",
+        kLeft, kWidth, y, y, kLeft - 6, y + 4, most * share);
   }
   fmt::format_to(std::back_inserter(svg),
-                 "<text x=\"{}\" y=\"{}\">token 0</text><text x=\"{}\" y=\"{}\" "
-                 "text-anchor=\"end\">token {}</text>\n",
-                 kLeft, kHeight - 6, kWidth, kHeight - 6, text.tokens.size());
+      "<text x=\"{}\" y=\"{}\">token 0</text><text x=\"{}\" y=\"{}\" "
+      "text-anchor=\"end\">token {}</text>\n",
+      kLeft, kHeight - 6, kWidth, kHeight - 6, text.tokens.size());
   if (!text.beside.empty()) svg += line(all, most, "beside", other);
   return svg + line(all, most, "own", own) + "</svg>\n";
 }
@@ -103,8 +102,7 @@ std::string loss_by_source(const AnnotatedText& text) {
       "mean loss</th></tr></thead><tbody>\n";
   for (std::size_t i = 0; i < n; ++i) {
     const double share = shares[i] / tokens;
-    fmt::format_to(
-        std::back_inserter(table),
+    fmt::format_to(std::back_inserter(table),
         "<tr><th scope=\"row\">{} {}</th><td><svg class=\"bar\" viewBox=\"0 0 100 10\" "
         "preserveAspectRatio=\"none\" aria-hidden=\"true\"><rect class=\"o{}\" width=\"{:.2f}\" "
         "height=\"10\"/></svg> {:.1f} %</td><td>{:.1f} %</td><td>{}</td></tr>\n",
@@ -119,27 +117,14 @@ std::string escape(std::string_view text) {
   while (!text.empty()) {
     std::size_t length = core::printable_length(text);
     switch (text[0]) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
       case '\n':
-      case '\t':
-        out += text[0];
-        break;
-      default:
-        out += length > 0 ? text.substr(0, length) : "\xEF\xBF\xBD";
+      case '\t': out += text[0]; break;
+      default: out += length > 0 ? text.substr(0, length) : "\xEF\xBF\xBD";
     }
     text.remove_prefix(std::max<std::size_t>(1, length));
   }

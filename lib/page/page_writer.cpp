@@ -50,7 +50,7 @@ class Details {
     for (const double share : token.shares) shares.push_back(number(share, 1e4));
     for (const auto& context : token.contexts)
       contexts.push_back({store(context.store), context.document, context.row,
-                          number(context.share, 1e4), context.text, context.source});
+          number(context.share, 1e4), context.text, context.source});
     // Write an infinite loss as a string, because JSON has no such number.
     core::OrderedJson nats = number(token.nats, 1e4);
     if (std::isinf(token.nats)) nats = "inf";
@@ -74,12 +74,11 @@ std::string figures(const AnnotatedText& text) {
   std::string out = fmt::format("<p>{} tokens", means.tokens);
   if (means.tokens > 0)
     fmt::format_to(std::back_inserter(out), ", perplexity <b>{:.2f}</b>, loss {:.4f} nats",
-                   std::exp(means.nats), means.nats);
+        std::exp(means.nats), means.nats);
   if (!text.model.empty()) fmt::format_to(std::back_inserter(out), " by {}", escape(text.model));
   out += "</p>\n";
   if (means.compared > 0)
-    fmt::format_to(
-        std::back_inserter(out),
+    fmt::format_to(std::back_inserter(out),
         "<p>Beside it {}: perplexity <b>{:.2f}</b>; this is {:.4f} nats a token {}.</p>\n",
         escape(text.beside), std::exp(means.beside), std::abs(means.beside - means.nats_compared),
         means.beside >= means.nats_compared ? "better" : "worse");
@@ -97,16 +96,15 @@ std::string extremes(const AnnotatedText& text, bool better) {
   for (std::size_t i = 0; i < text.tokens.size(); ++i)
     if (text.tokens[i].compared() && gain(i) > 0) order.push_back(i);
   const auto n = std::min(kExtremes, order.size());
-  std::partial_sort(
-      order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), order.end(),
       [&](std::size_t a, std::size_t b) { return gain(a) != gain(b) ? gain(a) > gain(b) : a < b; });
   order.resize(n);
   std::string list =
       fmt::format("<section><h2>Where it {} most</h2><ol>\n", better ? "helps" : "hurts");
   for (const std::size_t i : order)
     fmt::format_to(std::back_inserter(list),
-                   "<li><button type=\"button\" data-go=\"{}\">{}</button> {:.2f} nats</li>\n", i,
-                   escape(text.tokens[i].text), gain(i));
+        "<li><button type=\"button\" data-go=\"{}\">{}</button> {:.2f} nats</li>\n", i,
+        escape(text.tokens[i].text), gain(i));
   return list + "</ol></section>\n";
 }
 
@@ -163,11 +161,8 @@ core::OrderedJson line_of(std::size_t number, const AnnotatedText& text) {
     line["shares"][text.sources[i]] = token.shares[i];
   for (const auto& [word, p] : token.likely) line["likely"].push_back({{"text", word}, {"p", p}});
   for (const auto& context : token.contexts) {
-    line["contexts"].push_back({{"store", context.store},
-                                {"document", context.document},
-                                {"row", context.row},
-                                {"share", context.share},
-                                {"context", context.text}});
+    line["contexts"].push_back({{"store", context.store}, {"document", context.document},
+        {"row", context.row}, {"share", context.share}, {"context", context.text}});
     if (!context.source.empty()) line["contexts"].back()["source"] = context.source;
   }
   return line;

@@ -15,10 +15,9 @@ constexpr std::size_t kWordsKept = std::size_t{1} << 20;  // bounds the memory o
 
 constexpr std::size_t kNotStemmed = 2;  // characters; as in Porter's program, else "s" would be ""
 
-constexpr std::string_view kStopWords[] = {
-    "a",   "an",    "and",  "are",   "as",    "at",   "be",   "but", "by",  "for",  "if",
-    "in",  "into",  "is",   "it",    "no",    "not",  "of",   "on",  "or",  "such", "that",
-    "the", "their", "then", "there", "these", "they", "this", "to",  "was", "will", "with"};
+constexpr std::string_view kStopWords[] = {"a", "an", "and", "are", "as", "at", "be", "but", "by",
+    "for", "if", "in", "into", "is", "it", "no", "not", "of", "on", "or", "such", "that", "the",
+    "their", "then", "there", "these", "they", "this", "to", "was", "will", "with"};
 
 enum class Part : std::uint8_t { none, letter, number, mark, connector, alone };
 
@@ -31,12 +30,9 @@ Part part_of_any(std::uint32_t c) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return Part::mark;
-    case UTF8PROC_CATEGORY_PC:
-      return Part::connector;
-    default:
-      break;
+    case UTF8PROC_CATEGORY_ME: return Part::mark;
+    case UTF8PROC_CATEGORY_PC: return Part::connector;
+    default: break;
   }
   const auto kind = text::class_of(c);
   return kind == text::CharClass::letter   ? Part::letter
@@ -160,12 +156,11 @@ std::uint32_t Analyzer::look_up(std::string_view word) {
     return kStopped;
   std::string_view term = lower_;
   if (characters > kNotStemmed) {
-    const auto* stem =
-        sb_stemmer_stem(stemmer_.get(), reinterpret_cast<const sb_symbol*>(lower_.data()),
-                        static_cast<int>(lower_.size()));
+    const auto* stem = sb_stemmer_stem(stemmer_.get(),
+        reinterpret_cast<const sb_symbol*>(lower_.data()), static_cast<int>(lower_.size()));
     if (stem == nullptr) throw std::bad_alloc();
     term = {reinterpret_cast<const char*>(stem),
-            static_cast<std::size_t>(sb_stemmer_length(stemmer_.get()))};
+        static_cast<std::size_t>(sb_stemmer_length(stemmer_.get()))};
   }
   if (const auto found = numbers_.find(term); found != numbers_.end()) return found->second;
   const auto number = static_cast<std::uint32_t>(terms_.size());

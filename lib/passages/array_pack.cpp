@@ -32,10 +32,8 @@ void PackWriter::begin(std::string name) {
 
 void PackWriter::end() {
   if (!name_.empty())
-    arrays_.push_back({{"name", name_},
-                       {"offset", start_},
-                       {"bytes", offset_ - start_},
-                       {"hash", hash_.digest().hex()}});
+    arrays_.push_back({{"name", name_}, {"offset", start_}, {"bytes", offset_ - start_},
+        {"hash", hash_.digest().hex()}});
   hash_.reset();
   name_.clear();
   constexpr std::array<std::byte, kAlign> kZeros{};
@@ -60,11 +58,11 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
   };
   if (bytes.size() < kAlign + kTailBytes || !is_name(0))
     core::bad_data("{}: not {}: it {}; give a file of {}", name_, format.what,
-                   core::what_path_is(name_), format.written);
+        core::what_path_is(name_), format.written);
   const auto version = shard::layout::get<std::uint32_t>(bytes, kNameBytes);
   if (version != format.version)
     core::bad_data("{}: format version {} is not supported; this program reads version {}", name_,
-                   version, format.version);
+        version, format.version);
   const std::size_t tail = bytes.size() - kTailBytes;
   const auto json_bytes = shard::layout::get<std::uint64_t>(bytes, tail);
   if (!is_name(tail + 8) || json_bytes > std::min<std::uint64_t>(kMostFacts, tail - kAlign))
@@ -88,8 +86,8 @@ PackReader::PackReader(std::span<const std::byte> bytes, const PackFormat& forma
   }
 }
 
-std::span<const std::byte> PackReader::bytes_of(const std::string& name,
-                                                std::size_t element) const {
+std::span<const std::byte> PackReader::bytes_of(
+    const std::string& name, std::size_t element) const {
   const auto found = arrays_.find(name);
   if (found == arrays_.end()) core::bad_data("{}: damaged: it has no {}", name_, name);
   if (found->second.size() % element != 0)

@@ -30,14 +30,12 @@ class PackWriter {
 
   /// Starts an array that write() fills in pieces; the next begin() ends it.
   void begin(std::string name);
-  template <class T>
-  void write(std::span<const T> elements) {
+  template <class T> void write(std::span<const T> elements) {
     put(std::as_bytes(elements));
     hash_.update(std::as_bytes(elements));
   }
   /// Writes a whole array.
-  template <class T>
-  void add(std::string name, std::span<const T> elements) {
+  template <class T> void add(std::string name, std::span<const T> elements) {
     begin(std::move(name));
     write(elements);
   }
@@ -66,14 +64,12 @@ class PackReader {
   const std::string& name() const { return name_; }
   /// Returns an array. Throws Error{bad_data} if it is absent or does not hold a whole number of
   /// elements.
-  template <class T>
-  std::span<const T> array(const std::string& name) const {
+  template <class T> std::span<const T> array(const std::string& name) const {
     const auto bytes = bytes_of(name, sizeof(T));
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};
   }
   /// Returns an array of exactly `n` elements; throws likewise.
-  template <class T>
-  std::span<const T> array(const std::string& name, std::uint64_t n) const {
+  template <class T> std::span<const T> array(const std::string& name, std::uint64_t n) const {
     const auto elements = array<T>(name);
     if (elements.size() != n) wrong_size(name, elements.size(), n);
     return elements;

@@ -19,8 +19,7 @@ void TermLists::add(std::vector<TermCount>& terms) {
 }
 
 Bm25::Bm25(const TermLists& lists, const Bm25Options& options)
-    : lists_(lists),
-      base_(options.k1 * (1 - options.b)),
+    : lists_(lists), base_(options.k1 * (1 - options.b)),
       per_term_(lists.average_length() > 0 ? options.k1 * options.b / lists.average_length() : 0) {
   idf_.reserve(lists.terms());
   for (std::uint32_t term = 0; term < lists.terms(); ++term) {

@@ -19,8 +19,8 @@ constexpr std::size_t kBatch = BlockSearcher::kBatch;
 
 // Returns the end of the units whose index, from `first` on, fits into `memory`; at least one
 // block.
-std::uint32_t part_end(const TermLists& lists, const TermKinds& kinds, std::uint32_t first,
-                       std::uint64_t memory) {
+std::uint32_t part_end(
+    const TermLists& lists, const TermKinds& kinds, std::uint32_t first, std::uint64_t memory) {
   std::uint64_t bytes = 0;
   std::uint32_t last = first;
   while (last < lists.size()) {
@@ -41,13 +41,11 @@ TermKinds::TermKinds(const TermLists& lists) : row_(lists.terms(), kSparse) {
     if (lists.units_with(term) > least) row_[term] = rows_++;
 }
 
-IndexBlock::IndexBlock(const Bm25& bm25, const TermKinds& kinds, std::uint32_t first,
-                       std::uint32_t last)
-    : first_(first),
-      tiles_(static_cast<std::uint32_t>((last - first + kTile - 1) / kTile)),
+IndexBlock::IndexBlock(
+    const Bm25& bm25, const TermKinds& kinds, std::uint32_t first, std::uint32_t last)
+    : first_(first), tiles_(static_cast<std::uint32_t>((last - first + kTile - 1) / kTile)),
       tile_floats_(std::size_t{kinds.rows()} * kTile),
-      begin_(std::size_t{bm25.lists().terms()} + 1),
-      rows_(tiles_ * tile_floats_) {
+      begin_(std::size_t{bm25.lists().terms()} + 1), rows_(tiles_ * tile_floats_) {
   const auto& lists = bm25.lists();
   // Holds counts, then the begins of the terms' postings, then (while filling) their ends.
   for (std::uint32_t unit = first; unit < last; ++unit)
@@ -77,20 +75,20 @@ IndexBlock::IndexBlock(const Bm25& bm25, const TermKinds& kinds, std::uint32_t f
   begin_.front() = 0;
 }
 
-std::uint64_t IndexBlock::bytes(const TermLists& lists, const TermKinds& kinds, std::uint32_t first,
-                                std::uint32_t last) {
+std::uint64_t IndexBlock::bytes(
+    const TermLists& lists, const TermKinds& kinds, std::uint32_t first, std::uint32_t last) {
   const std::uint64_t postings = lists.begin(last) - lists.begin(first);
   return postings * (sizeof(std::uint16_t) + sizeof(float)) +
          std::uint64_t{lists.terms()} * sizeof(std::uint32_t) +
          std::uint64_t{last - first} * kinds.rows() * sizeof(float);
 }
 
-BlockSearcher::BlockSearcher(std::span<const float> idf, std::span<const std::uint32_t> row,
-                             std::uint32_t top)
+BlockSearcher::BlockSearcher(
+    std::span<const float> idf, std::span<const std::uint32_t> row, std::uint32_t top)
     : idf_(idf), row_(row), top_(top), queries_(kBatch), scores_(kGroup * BlockView::kUnits) {}
 
 void BlockSearcher::search(std::span<const BlockView> blocks, std::span<const Bm25Query> queries,
-                           std::uint32_t first_query, Hits& hits) {
+    std::uint32_t first_query, Hits& hits) {
   for (std::size_t i = 0; i < queries.size(); ++i)
     prepare(queries_[i], queries[i], hits.of(first_query + static_cast<std::uint32_t>(i)));
   for (const auto& block : blocks)
@@ -110,8 +108,7 @@ void BlockSearcher::prepare(Query& query, const Bm25Query& asked, std::span<cons
     const float weight = idf_[term] * static_cast<float>(count);
     if (const auto row = row_[term]; row == TermKinds::kSparse)
       query.sparse.push_back({term, weight});
-    else
-      query.dense.push_back({row, weight});
+    else query.dense.push_back({row, weight});
   }
   query.best.assign(best.begin(), best.end());
   query.threshold = query.best.size() < top_ ? 0 : query.best.back().score;
@@ -145,8 +142,8 @@ void BlockSearcher::score(const BlockView& block, std::span<Query> queries) {
 
 // Without a better bound, the `top` best scores of all are at least the `top` best of the tiles'
 // maxima.
-void BlockSearcher::select(const BlockView& block, std::span<const float> highest,
-                           const float* scores, Query& query) {
+void BlockSearcher::select(
+    const BlockView& block, std::span<const float> highest, const float* scores, Query& query) {
   float least = std::max(query.threshold, std::numeric_limits<float>::min());
   if (query.best.size() < top_ && highest.size() >= top_) {
     order_.assign(highest.begin(), highest.end());
@@ -169,7 +166,7 @@ void BlockSearcher::select(const BlockView& block, std::span<const float> highes
 }
 
 Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const SearchOptions& options,
-            const std::function<void(std::uint64_t)>& progress, std::uint32_t* parts) {
+    const std::function<void(std::uint64_t)>& progress, std::uint32_t* parts) {
   const auto& lists = bm25.lists();
   const TermKinds kinds(lists);
   Hits hits(static_cast<std::uint32_t>(queries.size()), options.top);
@@ -179,13 +176,13 @@ Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const Sear
   const std::uint32_t units = queries.empty() ? 0 : lists.size();  // of the index
   for (std::uint32_t first = 0; first < units; ++n_parts) {
     const std::uint32_t last = part_end(lists, kinds, first, options.memory);
-    std::vector<std::unique_ptr<IndexBlock>> blocks((last - first + BlockView::kUnits - 1) /
-                                                    BlockView::kUnits);
+    std::vector<std::unique_ptr<IndexBlock>> blocks(
+        (last - first + BlockView::kUnits - 1) / BlockView::kUnits);
     core::parallel_for(options.jobs, blocks.size(), [&] {
       return [&](std::uint64_t i) {
         const auto begin = first + static_cast<std::uint32_t>(i) * BlockView::kUnits;
-        blocks[i] = std::make_unique<IndexBlock>(bm25, kinds, begin,
-                                                 std::min(last, begin + BlockView::kUnits));
+        blocks[i] = std::make_unique<IndexBlock>(
+            bm25, kinds, begin, std::min(last, begin + BlockView::kUnits));
       };
     });
     std::vector<BlockView> views;
@@ -196,10 +193,10 @@ Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const Sear
       return [&, searcher](std::uint64_t i) {
         std::vector<Bm25Query> batch;
         for (const auto unit :
-             queries.subspan(i * kBatch, std::min(kBatch, queries.size() - i * kBatch)))
-          batch.push_back({lists.list(unit), options.without.empty()
-                                                 ? std::span<const UnitRange>()
-                                                 : options.without.subspan(unit, 1)});
+            queries.subspan(i * kBatch, std::min(kBatch, queries.size() - i * kBatch)))
+          batch.push_back(
+              {lists.list(unit), options.without.empty() ? std::span<const UnitRange>()
+                                                         : options.without.subspan(unit, 1)});
         searcher->search(views, batch, static_cast<std::uint32_t>(i * kBatch), hits);
         const std::lock_guard lock(mutex);
         progress(done += batch.size());

@@ -46,8 +46,8 @@ struct BlockView {
   /// Calls add_postings() for a sparse term; scores (tiles * kTile).
   void add(std::uint32_t term, float weight, float* scores) const {
     const auto from = begin[term];
-    add_postings(units.data() + from, impacts.data() + from, begin[term + 1] - from, weight,
-                 scores);
+    add_postings(
+        units.data() + from, impacts.data() + from, begin[term + 1] - from, weight, scores);
   }
   /// Prefetches the first postings of a term before add().
   void prefetch(std::uint32_t term) const {
@@ -72,8 +72,8 @@ class IndexBlock {
   }
 
   /// Returns the memory in bytes of a block of the units [first, last).
-  static std::uint64_t bytes(const TermLists& lists, const TermKinds& kinds, std::uint32_t first,
-                             std::uint32_t last);
+  static std::uint64_t bytes(
+      const TermLists& lists, const TermKinds& kinds, std::uint32_t first, std::uint32_t last);
 
  private:
   std::uint32_t first_, tiles_;
@@ -103,7 +103,7 @@ class BlockSearcher {
   /// Merges into `hits`, from first_query on, the best units of the blocks for each of at most
   /// kBatch queries.
   void search(std::span<const BlockView> blocks, std::span<const Bm25Query> queries,
-              std::uint32_t first_query, Hits& hits);
+      std::uint32_t first_query, Hits& hits);
 
  private:
   struct SparseTerm {
@@ -121,8 +121,8 @@ class BlockSearcher {
 
   void prepare(Query& query, const Bm25Query& asked, std::span<const Hit> best) const;
   void score(const BlockView& block, std::span<Query> queries);
-  void select(const BlockView& block, std::span<const float> highest, const float* scores,
-              Query& query);
+  void select(
+      const BlockView& block, std::span<const float> highest, const float* scores, Query& query);
 
   std::span<const float> idf_;
   std::span<const std::uint32_t> row_;
@@ -149,6 +149,6 @@ struct SearchOptions {
 /// of queries done (out of queries.size() times the number of parts), from any thread but never
 /// concurrently. Sets `parts`, if not null, to the number of parts.
 Hits search(const Bm25& bm25, std::span<const std::uint32_t> queries, const SearchOptions& options,
-            const std::function<void(std::uint64_t)>& progress, std::uint32_t* parts = nullptr);
+    const std::function<void(std::uint64_t)>& progress, std::uint32_t* parts = nullptr);
 
 }  // namespace passages

@@ -21,8 +21,8 @@ float highest_of(const Lanes& lanes) {
 
 }  // namespace
 
-void add_postings(const std::uint16_t* units, const float* impacts, std::size_t n, float weight,
-                  float* scores) {
+void add_postings(
+    const std::uint16_t* units, const float* impacts, std::size_t n, float weight, float* scores) {
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < n; ++i) scores[units[i]] += weight * impacts[i];
 }

@@ -17,8 +17,8 @@ struct DenseTerm {
 };
 
 /// Adds weight * impacts[i] to scores[units[i]]; each unit occurs once.
-void add_postings(const std::uint16_t* units, const float* impacts, std::size_t n, float weight,
-                  float* scores);
+void add_postings(
+    const std::uint16_t* units, const float* impacts, std::size_t n, float weight, float* scores);
 
 /// Adds the sum over terms of weight * rows[row * kTile + j] to scores[j] for j < kTile, and
 /// returns the highest score. rows and scores are aligned to 64 bytes.

@@ -16,14 +16,8 @@ constexpr std::size_t kFrontBytes = 16, kMostJson = 1 << 12, kHitBytes = 8, kDig
 constexpr std::int64_t kMostParts = 1 << 20;
 
 core::OrderedJson to_json(const SearchOf& of) {
-  return {{"data", of.data},
-          {"unit", of.unit},
-          {"segment", of.unit_length},
-          {"units", of.units},
-          {"k", of.top},
-          {"k1", of.k1},
-          {"b", of.b},
-          {kOther, of.other_documents}};
+  return {{"data", of.data}, {"unit", of.unit}, {"segment", of.unit_length}, {"units", of.units},
+      {"k", of.top}, {"k1", of.k1}, {"b", of.b}, {kOther, of.other_documents}};
 }
 
 std::span<const std::byte> expect(shard::Input& in, std::size_t n) {
@@ -39,7 +33,7 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
     core::bad_data("{}: not a file of bm25-pack --part", in.name());
   if (const auto version = get<std::uint32_t>(start, 8); version != kVersion)
     core::bad_data("{}: format version {} is not supported; this program reads version {}",
-                   in.name(), version, kVersion);
+        in.name(), version, kVersion);
   const auto json_bytes = get<std::uint32_t>(start, 12);
   if (json_bytes > kMostJson)
     core::bad_data("{}: damaged: its JSON has {} bytes", in.name(), json_bytes);
@@ -57,7 +51,7 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
     if (const auto was = json.value(key, key == kOther ? core::Json(false) : core::Json());
         was != core::Json(now))
       core::bad_usage("{}: contains the hits of another search: {} {}, now {}", in.name(), key,
-                      core::dump(was), core::dump(now));
+          core::dump(was), core::dump(now));
   in.consume(json_bytes);
   return part;
 }
@@ -76,15 +70,15 @@ bool possible(std::span<const Hit> best, std::uint32_t units) {
 void HitsOptions::fields(core::FieldList& f) {
   const auto in_other_jobs = f.group("Other jobs");
   f("dump", dump, "print the terms or the hits of each unit instead of writing an order",
-    {"terms", "hits"});
+      {"terms", "hits"});
   f("queries", queries, "with --dump hits: number of randomly chosen units; none: all")
       .between(1, 1e12)
       .or_none();
   f("timings", timings, "file for the timings: seconds and rates of the search");
   const auto in_parts = f.group("Parts");
   f("part", part,
-    "I/N: search the hits of the I-th of N parts of the units, for --hits; launcher: part of "
-    "this task of srun or of a job array");
+      "I/N: search the hits of the I-th of N parts of the units, for --hits; launcher: part of "
+      "this task of srun or of a job array");
   f("hits", files, "output of --part, which replaces the search; repeat for each part");
 }
 
@@ -168,8 +162,8 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
   return part;
 }
 
-Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
-                const PackOptions& options) {
+Found join_hits(
+    const std::vector<std::string>& paths, const PackingData& in, const PackOptions& options) {
   const SearchOf of = search_of(in, options);
   Found found{{}, Hits(of.units, of.top)};
   core::PartNames names;
@@ -178,7 +172,7 @@ Found join_hits(const std::vector<std::string>& paths, const PackingData& in,
     const core::Part part = read_hits(*source, of, found.hits);
     if (!names.empty() && part.count != names.count())
       core::bad_usage("{}: is one of {} parts, but {} is one of {}", path, part.count, names.any(),
-                      names.count());
+          names.count());
     names.add(part, path);
   }
   names.expect_all("hits");

@@ -11,14 +11,14 @@ namespace passages {
 
 void PackOptions::fields(core::FieldList& f) {
   f("unit", unit, "units to order; auto: pairs for a shard of pairs, else segments",
-    {"auto", "segment", "document", "pair"});
+      {"auto", "segment", "document", "pair"});
   f("segment", segment, "tokens per segment").between(1, 1e9);
   f("method", method,
-    "greedy: chain of nearest neighbours, as in TRIME; paths: path cover, with higher "
-    "similarity and fewer jumps; random: shuffle",
-    {"greedy", "paths", "random"});
+      "greedy: chain of nearest neighbours, as in TRIME; paths: path cover, with higher "
+      "similarity and fewer jumps; random: shuffle",
+      {"greedy", "paths", "random"});
   f("buffer-size", buffer_size,
-    "memory in bytes for the terms, and the same for the index; more terms are spilled to disk")
+      "memory in bytes for the terms, and the same for the index; more terms are spilled to disk")
       .between(1, 0x1p50)
       .bytes();
   const auto in_bm25 = f.group("BM25");
@@ -48,10 +48,10 @@ PackingData open_packing(const std::vector<std::string>& files, const PackOption
   return in;
 }
 
-TermLists list_terms(const PackingData& in, const PackOptions& options, int jobs,
-                     const PackProgress& progress) {
+TermLists list_terms(
+    const PackingData& in, const PackOptions& options, int jobs, const PackProgress& progress) {
   return list_terms(in.data, in.tokenizer, in.end_of_document, in.unit, jobs,
-                    static_cast<std::uint64_t>(options.buffer_size), progress);
+      static_cast<std::uint64_t>(options.buffer_size), progress);
 }
 
 void print_terms(const PackingData& in, int jobs, core::ByteSink& out) {
@@ -70,14 +70,12 @@ void print_terms(const PackingData& in, int jobs, core::ByteSink& out) {
 
 core::OrderedJson Found::timings() const {
   const auto n = static_cast<double>(queries.size());
-  return {{"queries", queries.size()},
-          {"seconds", seconds},
-          {"queries_per_s", n / seconds},
-          {"queries_per_cpu_s", n / cpu_seconds}};
+  return {{"queries", queries.size()}, {"seconds", seconds}, {"queries_per_s", n / seconds},
+      {"queries_per_cpu_s", n / cpu_seconds}};
 }
 
-std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part,
-                                      std::uint64_t most, std::uint64_t seed) {
+std::vector<std::uint32_t> queries_of(
+    std::uint32_t units, const core::Part& part, std::uint64_t most, std::uint64_t seed) {
   if (most > 0) {
     auto drawn = random_order(units, seed);
     drawn.resize(std::min<std::size_t>(drawn.size(), most));
@@ -90,7 +88,7 @@ std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& par
 }
 
 Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
-                std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress) {
+    std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress) {
   using Clock = std::chrono::steady_clock;
   SearchOptions how;
   how.top = static_cast<std::uint32_t>(options.top);
@@ -115,7 +113,7 @@ void print_hits(const Found& found, core::ByteSink& out) {
 }
 
 core::OrderedJson Packed::figures(const std::string& name, const Bm25& bm25, bool searched,
-                                  const core::Digest& fingerprint) const {
+    const core::Digest& fingerprint) const {
   core::OrderedJson json;
   json[name + "s"] = order.size();
   json["terms"] = bm25.lists().terms();
@@ -130,11 +128,11 @@ std::string Packed::summary(const std::string& name, bool searched) const {
   const auto links =
       searched ? fmt::format(", {} links, {} jumps", worth.links, worth.jumps) : std::string();
   return fmt::format("{} {}s{}, mean BM25 of neighbours {:.2f}, in random order {:.2f}",
-                     order.size(), name, links, worth.mean_score, by_chance);
+      order.size(), name, links, worth.mean_score, by_chance);
 }
 
 Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const PackOptions& options,
-            std::uint64_t seed, int jobs) {
+    std::uint64_t seed, int jobs) {
   const std::uint32_t units = bm25.lists().size();
   const UnitOrder random = random_order(units, seed);
   const Hits none(units, 1);
@@ -153,7 +151,7 @@ Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const P
 }
 
 core::Digest write_order(const UnitOrder& order, const PackingData& in, const PackOptions& options,
-                         std::uint64_t seed, core::ByteSink& out) {
+    std::uint64_t seed, core::ByteSink& out) {
   shard::Header header;
   header.kind = shard::Kind::order;
   header.dtype = shard::Dtype::u32;
@@ -172,8 +170,8 @@ core::Digest write_order(const UnitOrder& order, const PackingData& in, const Pa
     if (options.other_documents) changes["other_documents"] = true;
   }
   if (options.method != "paths") changes["seed"] = seed;
-  shard::Writer writer(out, header,
-                       {shard::provenance_entry("bm25-pack", changes, {in.data.fingerprint()})});
+  shard::Writer writer(
+      out, header, {shard::provenance_entry("bm25-pack", changes, {in.data.fingerprint()})});
   writer.write(std::span(order));
   writer.finish();
   return writer.fingerprint();

@@ -40,8 +40,8 @@ using PackProgress = std::function<void(std::uint64_t)>;
 
 /// Returns the terms of the units, as list_terms() (packing_units.h) does, within
 /// options.buffer_size bytes.
-TermLists list_terms(const PackingData& in, const PackOptions& options, int jobs,
-                     const PackProgress& progress);
+TermLists list_terms(
+    const PackingData& in, const PackOptions& options, int jobs, const PackProgress& progress);
 /// Prints one line per unit with its terms, repeated as they occur.
 void print_terms(const PackingData& in, int jobs, core::ByteSink& out);
 
@@ -60,11 +60,11 @@ struct Found {
 /// Returns the units of a part, in order. If `most` is not 0, returns `most` units drawn with the
 /// seed (all units, if there are no more).
 std::vector<std::uint32_t> queries_of(std::uint32_t units, const core::Part& part = {},
-                                      std::uint64_t most = 0, std::uint64_t seed = 1);
+    std::uint64_t most = 0, std::uint64_t seed = 1);
 /// Finds the options.top best units for each of `queries`, only in other documents if the options
 /// say so.
 Found find_hits(const PackingData& in, const Bm25& bm25, const PackOptions& options,
-                std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress);
+    std::vector<std::uint32_t> queries, int jobs, const PackProgress& progress);
 /// Prints one line per hit: query, unit and score, separated by tabs.
 void print_hits(const Found& found, core::ByteSink& out);
 
@@ -77,17 +77,17 @@ struct Packed {
   /// Returns units (under the plural of `name`), terms, links, jumps, bm25_of_neighbours,
   /// bm25_in_random_order, fingerprint; without links and jumps if nothing was searched.
   core::OrderedJson figures(const std::string& name, const Bm25& bm25, bool searched,
-                            const core::Digest& fingerprint) const;
+      const core::Digest& fingerprint) const;
   /// Returns the figures in one line.
   std::string summary(const std::string& name, bool searched) const;
 };
 /// Orders all units by options.method. `found` holds the hits of all units; null for a random
 /// order. Throws Error{bad_data} if no unit is among the hits of another.
 Packed pack(const PackingData& in, const Bm25& bm25, const Found* found, const PackOptions& options,
-            std::uint64_t seed, int jobs);
+    std::uint64_t seed, int jobs);
 
 /// Writes a shard of kind order to `out`, without committing it, and returns its fingerprint.
 core::Digest write_order(const UnitOrder& order, const PackingData& in, const PackOptions& options,
-                         std::uint64_t seed, core::ByteSink& out);
+    std::uint64_t seed, core::ByteSink& out);
 
 }  // namespace passages

@@ -74,7 +74,7 @@ HitGraph::HitGraph(const Bm25& bm25, const Hits& hits, int jobs)
           if (back != nullptr && other < unit) continue;
           const double back_score = back != nullptr ? back->score : bm25.score(other, unit);
           parts[i].push_back({std::min(unit, other), std::max(unit, other),
-                              static_cast<float>((score + back_score) / 2)});
+              static_cast<float>((score + back_score) / 2)});
         }
     };
   });

@@ -48,11 +48,11 @@ class Extents {
 class UnitAnalyzer {
  public:
   UnitAnalyzer(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-               std::optional<std::uint32_t> end_of_document)
+      std::optional<std::uint32_t> end_of_document)
       : data_(data), decoder_(tokenizer), end_of_document_(end_of_document) {}
 
-  void analyze(const Extents& extents, std::uint64_t first, std::uint64_t last,
-               AnalyzedUnits& out) {
+  void analyze(
+      const Extents& extents, std::uint64_t first, std::uint64_t last, AnalyzedUnits& out) {
     out.strings.clear();
     out.lists.resize(last - first);
     ++part_;
@@ -116,15 +116,15 @@ void expect_units(const shard::Dataset& data, const PackingUnit& unit) {
   shard::expect_kind(data.header(), {shard::Kind::tokens, shard::Kind::pairs}, data.name());
   if ((kind == shard::Kind::pairs) != (unit.name == "pair"))
     core::bad_usage("{}: contains {}, not {}s; use --unit {}", data.name(), name_of(kind),
-                    unit.name, kind == shard::Kind::pairs ? "pair" : "segment");
+        unit.name, kind == shard::Kind::pairs ? "pair" : "segment");
 }
 
 std::uint64_t count_units(const shard::Dataset& data, const PackingUnit& unit) {
   return Extents(data, unit).count();
 }
 
-std::vector<UnitRange> units_of_same_documents(const shard::Dataset& data,
-                                               const PackingUnit& unit) {
+std::vector<UnitRange> units_of_same_documents(
+    const shard::Dataset& data, const PackingUnit& unit) {
   const Extents extents(data, unit);
   const auto& ends = data.documents().end;
   const auto n = static_cast<std::uint32_t>(extents.count());
@@ -148,8 +148,8 @@ std::vector<UnitRange> units_of_same_documents(const shard::Dataset& data,
 }
 
 void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-                   std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
-                   const std::function<void(AnalyzedUnits&)>& take) {
+    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
+    const std::function<void(AnalyzedUnits&)>& take) {
   using Range = std::pair<std::uint64_t, std::uint64_t>;
   const Extents extents(data, unit);
   const std::uint64_t n = extents.count();
@@ -158,9 +158,7 @@ void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokeniz
     if (next == n) return false;
     range.first = next;
     const std::uint64_t begin = extents.begin(next);
-    do {
-      ++next;
-    } while (next < n && extents.end(next) - begin <= kPartTokens);
+    do { ++next; } while (next < n && extents.end(next) - begin <= kPartTokens);
     range.second = next;
     return true;
   };
@@ -174,10 +172,9 @@ void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokeniz
 }
 
 TermLists list_terms(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-                     std::optional<std::uint32_t> end_of_document, const PackingUnit& unit,
-                     int jobs, std::uint64_t memory,
-                     const std::function<void(std::uint64_t)>& progress,
-                     std::vector<std::string>* strings) {
+    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
+    std::uint64_t memory, const std::function<void(std::uint64_t)>& progress,
+    std::vector<std::string>* strings) {
   TermLists lists(memory);
   std::unordered_map<std::string, std::uint32_t> numbers;
   std::vector<std::uint32_t> number_of;

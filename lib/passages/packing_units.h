@@ -35,15 +35,14 @@ struct AnalyzedUnits {
 /// Decodes and analyses the units (analysis.h) and passes them to `take` in parts, in order, and
 /// independently of `jobs`. `end_of_document` is not text.
 void analyze_units(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-                   std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
-                   const std::function<void(AnalyzedUnits&)>& take);
+    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
+    const std::function<void(AnalyzedUnits&)>& take);
 
 /// Returns the terms of all units; terms are numbered in order of appearance. `progress` receives
 /// the number of units done. Sets `strings`, if not null, to the terms in order of their numbers.
 TermLists list_terms(const shard::Dataset& data, const text::TokenizerPtr& tokenizer,
-                     std::optional<std::uint32_t> end_of_document, const PackingUnit& unit,
-                     int jobs, std::uint64_t memory,
-                     const std::function<void(std::uint64_t)>& progress,
-                     std::vector<std::string>* strings = nullptr);
+    std::optional<std::uint32_t> end_of_document, const PackingUnit& unit, int jobs,
+    std::uint64_t memory, const std::function<void(std::uint64_t)>& progress,
+    std::vector<std::string>* strings = nullptr);
 
 }  // namespace passages

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kTogether = 4096;  // queries per batch
 
-std::vector<std::uint32_t> parse_ids(std::string_view line, std::size_t types,
-                                     const std::string& origin) {
+std::vector<std::uint32_t> parse_ids(
+    std::string_view line, std::size_t types, const std::string& origin) {
   std::vector<std::uint32_t> ids;
   const char *at = line.data(), *const end = at + line.size();
   while (at < end) {
@@ -29,17 +29,12 @@ std::vector<std::uint32_t> parse_ids(std::string_view line, std::size_t types,
   return ids;
 }
 
-core::OrderedJson describe(const PassageIndex& index, std::uint64_t query, std::uint64_t rank,
-                           const Hit& hit) {
+core::OrderedJson describe(
+    const PassageIndex& index, std::uint64_t query, std::uint64_t rank, const Hit& hit) {
   const auto place = index.cuts().place(hit.unit);
-  return {{"query", query},
-          {"rank", rank},
-          {"score", hit.score},
-          {"passage", hit.unit},
-          {"document", place.document},
-          {"offset", place.begin - index.cuts().begin_of(place.document)},
-          {"length", place.end - place.begin},
-          {"text", index.text(hit.unit)}};
+  return {{"query", query}, {"rank", rank}, {"score", hit.score}, {"passage", hit.unit},
+      {"document", place.document}, {"offset", place.begin - index.cuts().begin_of(place.document)},
+      {"length", place.end - place.begin}, {"text", index.text(hit.unit)}};
 }
 
 }  // namespace
@@ -53,12 +48,10 @@ void FindOptions::fields(core::FieldList& f) {
 }
 
 std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,
-                            core::ByteSink& out,
-                            const std::function<void(std::uint64_t)>& written) {
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& written) {
   for (const auto& path : options.files)
     if (path != "-" && !core::exists(path))
-      core::fail(
-          core::Code::no_input,
+      core::fail(core::Code::no_input,
           "{}: does not exist; a FILE has queries, one per line; pipe a single query to stdin",
           path);
   PassageQueries queries(index);
@@ -70,8 +63,8 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
       while (terms.size() < kTogether && (terms.empty() || reader.ready())) {
         const auto line = reader.next();
         if (!(more = line.has_value())) break;
-        terms.push_back(options.ids ? queries.terms_of(parse_ids(*line, index.tokenizer()->size(),
-                                                                 reader.origin()))
+        terms.push_back(options.ids ? queries.terms_of(parse_ids(
+                                          *line, index.tokenizer()->size(), reader.origin()))
                                     : queries.terms_of(*line));
       }
       std::vector<Bm25Query> asked;

@@ -21,6 +21,6 @@ struct FindOptions {
 /// queries read so far are answered. Throws Error{bad_data} for invalid --ids. Returns the number
 /// of queries.
 std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,
-                            core::ByteSink& out, const std::function<void(std::uint64_t)>& written);
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& written);
 
 }  // namespace passages

@@ -10,8 +10,7 @@ namespace {
 
 bool is_share(float value) { return value >= 0 && value <= 1; }
 
-template <class T>
-std::uint64_t highest_of(std::span<const std::byte> bytes) {
+template <class T> std::uint64_t highest_of(std::span<const std::byte> bytes) {
   T most = 0;
   const auto* const elements = reinterpret_cast<const T*>(bytes.data());
   for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) most = std::max(most, elements[i]);
@@ -26,8 +25,8 @@ PassageCuts::PassageCuts(std::span<const std::uint64_t> ends, std::uint64_t leng
   std::uint64_t begin = 0;
   for (const auto end : ends) {
     const std::uint64_t tokens = end - begin, whole = tokens > 0 ? 1 : 0;
-    first_.push_back(first_.back() +
-                     (length == 0 ? whole : tokens / length + (tokens % length > 0 ? 1 : 0)));
+    first_.push_back(
+        first_.back() + (length == 0 ? whole : tokens / length + (tokens % length > 0 ? 1 : 0)));
     begin = end;
   }
 }
@@ -40,8 +39,8 @@ PassageCuts::Place PassageCuts::place(std::uint64_t number) const {
   return {document, begin, length_ == 0 || end - begin < length_ ? end : begin + length_};
 }
 
-PassageIndex::PassageIndex(core::MappedFile file, std::span<const std::byte> bytes,
-                           const std::string& name)
+PassageIndex::PassageIndex(
+    core::MappedFile file, std::span<const std::byte> bytes, const std::string& name)
     : file_(std::move(file)), reader_(std::make_unique<PackReader>(bytes, kPassageFormat, name)) {
   read_facts();
   read_text();
@@ -65,8 +64,8 @@ void PassageIndex::damaged(const char* what) const {
 
 void PassageIndex::read_facts() {
   const auto& facts = reader_->facts();
-  core::expect_format(facts, kPassageFormatName, kPassageFormat.version, kPassageFormat.what,
-                      name());
+  core::expect_format(
+      facts, kPassageFormatName, kPassageFormat.version, kPassageFormat.what, name());
   vocabulary_ = core::get_at_most(facts, "vocabulary", std::uint64_t{1} << 32, name());
   passage_ = core::get_at_most(facts, "passage", std::uint64_t{1} << 48, name());
   k1_ = core::get<double>(facts, "k1", name());
@@ -195,8 +194,8 @@ std::string_view PassageIndex::term_text(std::uint32_t number) const {
 }
 
 std::optional<std::uint32_t> PassageIndex::term(std::string_view text) const {
-  const auto at = std::ranges::lower_bound(term_order_, text, {},
-                                           [&](auto number) { return term_text(number); });
+  const auto at = std::ranges::lower_bound(
+      term_order_, text, {}, [&](auto number) { return term_text(number); });
   if (at == term_order_.end() || term_text(*at) != text) return std::nullopt;
   return *at;
 }

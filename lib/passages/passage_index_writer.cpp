@@ -53,8 +53,8 @@ void write_blocks(const Bm25& bm25, const TermKinds& kinds, PackWriter& out) {
   const std::uint32_t units = bm25.lists().size();
   for (std::uint32_t first = 0, n = 0; first < units; first += BlockView::kUnits, ++n) {
     const IndexBlock block(bm25, kinds, first,
-                           static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                               units, std::uint64_t{first} + BlockView::kUnits)));
+        static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(units, std::uint64_t{first} + BlockView::kUnits)));
     const BlockView view = block.view();
     const auto number = std::to_string(n);
     out.add("begin." + number, view.begin);
@@ -82,7 +82,7 @@ void PassageOptions::fields(core::FieldList& f) {
 }
 
 void write_passages(const std::vector<std::string>& files, const PassageOptions& options, int jobs,
-                    const std::function<void(std::uint64_t)>& progress, core::ByteSink& out) {
+    const std::function<void(std::uint64_t)>& progress, core::ByteSink& out) {
   const shard::Dataset data(files);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   const auto tokenizer = text::tokenizer_of(data);
@@ -90,9 +90,8 @@ void write_passages(const std::vector<std::string>& files, const PassageOptions&
   const PackingUnit unit{"passage", static_cast<std::uint64_t>(options.passage)};
   if (count_units(data, unit) == 0) core::bad_data("{}: has no passage", data.name());
   std::vector<std::string> terms;
-  const TermLists lists =
-      list_terms(data, tokenizer, end, unit, jobs, static_cast<std::uint64_t>(options.buffer_size),
-                 progress, &terms);
+  const TermLists lists = list_terms(data, tokenizer, end, unit, jobs,
+      static_cast<std::uint64_t>(options.buffer_size), progress, &terms);
   if (terms.empty()) core::bad_data("{}: has no passage with a searchable word", data.name());
   const Bm25 bm25(lists, {options.k1, options.b});
   const TermKinds kinds(lists);
@@ -106,21 +105,16 @@ void write_passages(const std::vector<std::string>& files, const PassageOptions&
   pack.add("row", kinds.row_of_terms());
   pack.add("tokenizer", std::span(data.header().tokenizer.data(), data.header().tokenizer.size()));
   write_blocks(bm25, kinds, pack);
-  pack.finish({{"format", kPassageFormatName},
-               {"version", kPassageFormat.version},
-               {"vocabulary", data.header().vocabulary},
-               {"end_of_document", end ? static_cast<std::int64_t>(*end) : -1},
-               {"passage", options.passage},
-               {"k1", options.k1},
-               {"b", options.b},
-               {"data", data.fingerprint().hex()}});
+  pack.finish({{"format", kPassageFormatName}, {"version", kPassageFormat.version},
+      {"vocabulary", data.header().vocabulary},
+      {"end_of_document", end ? static_cast<std::int64_t>(*end) : -1}, {"passage", options.passage},
+      {"k1", options.k1}, {"b", options.b}, {"data", data.fingerprint().hex()}});
 }
 
 core::OrderedJson describe(const PassageIndex& index) {
-  return {
-      {"index", index.name()},    {"passages", index.size()}, {"documents", index.documents()},
-      {"tokens", index.tokens()}, {"terms", index.terms()},   {"passage", index.passage_length()},
-      {"k1", index.k1()},         {"b", index.b()},           {"data", index.data()}};
+  return {{"index", index.name()}, {"passages", index.size()}, {"documents", index.documents()},
+      {"tokens", index.tokens()}, {"terms", index.terms()}, {"passage", index.passage_length()},
+      {"k1", index.k1()}, {"b", index.b()}, {"data", index.data()}};
 }
 
 }  // namespace passages

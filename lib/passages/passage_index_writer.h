@@ -24,7 +24,7 @@ struct PassageOptions {
 /// receives the number of passages done. Throws as open_packing() does, and Error{bad_data} for a
 /// text without terms.
 void write_passages(const std::vector<std::string>& files, const PassageOptions& options, int jobs,
-                    const std::function<void(std::uint64_t)>& progress, core::ByteSink& out);
+    const std::function<void(std::uint64_t)>& progress, core::ByteSink& out);
 
 /// Describes an index: index, passages, documents, tokens, terms, passage, k1, b, bytes, data.
 core::OrderedJson describe(const PassageIndex& index);

@@ -60,11 +60,8 @@ class GreedyEdges {
 class Ring {
  public:
   Ring(const HitGraph& graph, UnitOrder order)
-      : graph_(graph),
-        n_(static_cast<std::uint32_t>(order.size())),
-        order_(std::move(order)),
-        place_(n_),
-        queued_(n_) {
+      : graph_(graph), n_(static_cast<std::uint32_t>(order.size())), order_(std::move(order)),
+        place_(n_), queued_(n_) {
     for (std::uint32_t i = 0; i < n_; ++i) place_[order_[i]] = i;
   }
 
@@ -116,10 +113,8 @@ class Ring {
   // Reverses the range from `first` to `last` or, which gives equal neighbours, the rest of the
   // ring.
   void reverse(std::uint32_t first, std::uint32_t last) {
-    if (2 * (distance(first, last) + 1) <= n_)
-      reverse_within(first, last);
-    else
-      reverse_within(next(last), previous(first));
+    if (2 * (distance(first, last) + 1) <= n_) reverse_within(first, last);
+    else reverse_within(next(last), previous(first));
   }
 
   // Replaces a-b ... c-d by a-c ... b-d, with b after a and d after c (or both before).
@@ -182,7 +177,7 @@ class Ring {
   // Inserts the run first ... last (in the ring's direction) between c and d, with its end `a` next
   // to c. d comes after c if `after`. It reverses the run and the units between.
   void insert(std::uint32_t first, std::uint32_t last, std::uint32_t c, std::uint32_t d, bool after,
-              std::uint32_t a) {
+      std::uint32_t a) {
     const std::uint32_t low = after ? c : d, high = after ? d : c;  // the gap is low-high
     const std::uint32_t behind = next(last), before = previous(first);
     // The order is first..last behind..low high: swap the two runs.

@@ -18,9 +18,7 @@ class FailureDetector {
       : gloo_(gloo), farewell_(gloo.expect_farewell()), thread_([this, &watched] {
           try {
             farewell_->wait();
-          } catch (const std::exception& error) {
-            watched.abandon(reason(error));
-          }
+          } catch (const std::exception& error) { watched.abandon(reason(error)); }
           const std::lock_guard lock(mutex_);
           ended_ = true;
           changed_.notify_all();

@@ -72,8 +72,8 @@ class MeetingStore final : public c10d::Store {
     return {value.begin(), value.end()};
   }
   void wait(const std::vector<std::string>& keys) override { wait(keys, getTimeout()); }
-  void wait(const std::vector<std::string>& keys,
-            const std::chrono::milliseconds& timeout) override {
+  void wait(
+      const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
     for (const auto& key : keys) meeting_->get(key, timeout);
   }
   std::int64_t add(const std::string& /*key*/, std::int64_t /*value*/) override { lack("add"); }
@@ -90,8 +90,7 @@ class MeetingStore final : public c10d::Store {
 
 // `meeting`: theirs, where they need neither a file nor the store of torchrun.
 c10::intrusive_ptr<c10d::Store> store_of(const core::Launch& launch, const std::string& file,
-                                         std::chrono::milliseconds timeout,
-                                         std::shared_ptr<Meeting>& meeting) {
+    std::chrono::milliseconds timeout, std::shared_ptr<Meeting>& meeting) {
   c10::intrusive_ptr<c10d::Store> store;
   if (launch.host.empty()) {
     make_private(file);
@@ -193,8 +192,8 @@ class Links final : public Gloo {
 
   std::vector<Tensor> gather(const Tensor& own, const std::vector<std::int64_t>& lengths) override {
     constexpr std::int64_t kFewBytes = 1 << 20;  // allgather() copies this rank's own tensor
-    const bool equal = std::all_of(lengths.begin(), lengths.end(),
-                                   [&](std::int64_t length) { return length == lengths[0]; });
+    const bool equal = std::all_of(
+        lengths.begin(), lengths.end(), [&](std::int64_t length) { return length == lengths[0]; });
     if (!equal || own.numel() > kFewBytes) return gather_by_exchange(own, lengths);
     std::vector<std::vector<Tensor>> outputs(1);
     for (std::int64_t rank = 0; rank < size_; ++rank) outputs[0].push_back(torch::empty_like(own));
@@ -203,8 +202,8 @@ class Links final : public Gloo {
     return outputs[0];
   }
 
-  void exchange(std::int64_t first, const std::vector<Tensor>& out,
-                const std::vector<Tensor>& in) override {
+  void exchange(
+      std::int64_t first, const std::vector<Tensor>& out, const std::vector<Tensor>& in) override {
     std::vector<Work> work;
     const auto others = [&](const std::vector<Tensor>& all, const auto& transfer) {
       for (std::size_t i = 0; i < all.size(); ++i) {
@@ -215,9 +214,8 @@ class Links final : public Gloo {
     others(in, [&](const Tensor& tensor, std::int64_t rank) {
       return receive(tensor, rank, kExchangeTag);
     });
-    others(out, [&](const Tensor& tensor, std::int64_t rank) {
-      return send(tensor, rank, kExchangeTag);
-    });
+    others(out,
+        [&](const Tensor& tensor, std::int64_t rank) { return send(tensor, rank, kExchangeTag); });
     for (const auto& each : work) each->wait();
   }
 
@@ -298,8 +296,7 @@ void Links::prove(const std::string& secret) {
   for (std::int64_t rank = 0; rank < size_; ++rank) {
     const auto* const bytes = in[static_cast<std::size_t>(rank)].const_data_ptr<std::uint8_t>();
     if (rank != rank_ && !equal_proofs(std::string(bytes, bytes + kProofBytes), of(rank, rank_)))
-      core::fail(
-          core::Code::rank_lost,
+      core::fail(core::Code::rank_lost,
           "rank {} of {}: a connection as rank {} does not belong to this run; another program "
           "reaches the ports of the ranks",
           rank_, size_, rank);
@@ -330,10 +327,10 @@ void Links::add_by_tree(const Tensor& flat) {
   for (std::int64_t step = size_ / 2; step > 0; step /= 2, ++tag) {
     const Span both = before.back();
     before.pop_back();
-    const Span other = {own.begin == both.begin ? both.begin + own.length : both.begin,
-                        both.length - own.length};
+    const Span other = {
+        own.begin == both.begin ? both.begin + own.length : both.begin, both.length - own.length};
     swap(flat.narrow(0, own.begin, own.length), flat.narrow(0, other.begin, other.length),
-         rank_ ^ step, tag);
+        rank_ ^ step, tag);
     own = both;
   }
 }
@@ -351,8 +348,8 @@ std::string reason(const std::exception& error) {
   return std::string(text.substr(0, kMost));
 }
 
-std::unique_ptr<Gloo> join_gloo(const core::Launch& launch, const std::string& folder,
-                                std::chrono::milliseconds timeout) {
+std::unique_ptr<Gloo> join_gloo(
+    const core::Launch& launch, const std::string& folder, std::chrono::milliseconds timeout) {
   quieten();
   outlive_broken_links();
   const std::string file = folder + "/" + meeting_file(launch.name);
@@ -368,15 +365,12 @@ std::unique_ptr<Gloo> join_gloo(const core::Launch& launch, const std::string& f
     const auto others = listeners();
     options->devices = devices_of(launch);
     sockets = listeners();
-    std::erase_if(sockets,
-                  [&](int fd) { return std::count(others.begin(), others.end(), fd) > 0; });
-    links = std::make_unique<Links>(
-        launch.rank, launch.size,
-        c10::make_intrusive<c10d::ProcessGroupGloo>(store, static_cast<int>(launch.rank),
-                                                    static_cast<int>(launch.size), options));
-  } catch (const core::Error&) {
-    throw;
-  } catch (const std::exception& error) {
+    std::erase_if(
+        sockets, [&](int fd) { return std::count(others.begin(), others.end(), fd) > 0; });
+    links = std::make_unique<Links>(launch.rank, launch.size,
+        c10::make_intrusive<c10d::ProcessGroupGloo>(
+            store, static_cast<int>(launch.rank), static_cast<int>(launch.size), options));
+  } catch (const core::Error&) { throw; } catch (const std::exception& error) {
     if (launch.host.empty()) {
       std::error_code ignored;
       std::filesystem::remove(file, ignored);
@@ -384,15 +378,13 @@ std::unique_ptr<Gloo> join_gloo(const core::Launch& launch, const std::string& f
     const std::string where =
         launch.host.empty() ? file : fmt::format("{}:{}", launch.host, launch.port);
     core::fail(core::Code::rank_lost, "rank {} of {}: could not join the other ranks at {} ({})",
-               launch.rank, launch.size, where, reason(error));
+        launch.rank, launch.size, where, reason(error));
   }
   try {
     links->prove(secret);
     // All are linked: nobody else need reach them, and the file has done its work.
     links->add(torch::zeros({1}, torch::kFloat64));
-  } catch (const core::Error&) {
-    throw;
-  } catch (const std::exception& error) {
+  } catch (const core::Error&) { throw; } catch (const std::exception& error) {
     fail_lost(launch.rank, launch.size, reason(error));
   }
   stop_accepting(sockets);

@@ -36,8 +36,8 @@ class Gloo : public Transport {
 };
 
 /// Returns when all ranks have connected and authenticated one another; see Group::join().
-std::unique_ptr<Gloo> join_gloo(const core::Launch& launch, const std::string& folder,
-                                std::chrono::milliseconds timeout);
+std::unique_ptr<Gloo> join_gloo(
+    const core::Launch& launch, const std::string& folder, std::chrono::milliseconds timeout);
 
 /// Returns what is useful to a user of the text of c10d's exception.
 std::string reason(const std::exception& error);

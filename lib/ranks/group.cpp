@@ -26,24 +26,17 @@ Group::Group() = default;
 
 Group::~Group() {
   if (!devices_) return;
-  if (std::uncaught_exceptions() > 0)
-    devices_->transport->abandon("this rank failed");
-  else if (!devices_->transport->failure())
-    devices_->failure_detector->leave();
+  if (std::uncaught_exceptions() > 0) devices_->transport->abandon("this rank failed");
+  else if (!devices_->transport->failure()) devices_->failure_detector->leave();
 }
 
-template <class F>
-void Group::guarded(const F& transfer) const {
+template <class F> void Group::guarded(const F& transfer) const {
   expect_all_there();
   try {
     transfer();
-  } catch (const core::Error&) {
+  } catch (const core::Error&) { throw; } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::bad_alloc&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail_lost(rank_, size_, reason(error));
-  }
+  } catch (const std::exception& error) { fail_lost(rank_, size_, reason(error)); }
 }
 
 // What a device computed since a transfer was abandoned is worth nothing.
@@ -73,21 +66,20 @@ void Group::connect(const std::string& name, torch::Device device) {
     devices_.reset(new Devices{device, std::move(transport), std::nullopt});
   } catch (const std::exception& error) {
     core::fail(core::Code::unavailable,
-               "rank {} of {}: {}; --rank-backend gloo goes through the host", rank_, size_,
-               error.what());
+        "rank {} of {}: {}; --rank-backend gloo goes through the host", rank_, size_, error.what());
   }
   devices_->failure_detector.emplace(*gloo_, *devices_->transport);
 }
 
 void Group::leave_as(std::int64_t rank, std::int64_t code) const {
   core::fail(static_cast<core::Code>(code), "rank {} of {}: rank {} failed; see its message", rank_,
-             size_, rank);
+      size_, rank);
 }
 
 std::shared_ptr<Group> Group::alone() { return std::shared_ptr<Group>(new Group); }
 
-std::shared_ptr<Group> Group::join(const core::Launch& launch, const std::string& folder,
-                                   std::chrono::milliseconds timeout) {
+std::shared_ptr<Group> Group::join(
+    const core::Launch& launch, const std::string& folder, std::chrono::milliseconds timeout) {
   auto group = alone();
   group->rank_ = launch.rank;
   group->size_ = launch.size;
@@ -130,8 +122,8 @@ std::vector<Tensor> Group::gather_equal(Transport& by, const Tensor& own) const 
   return all;
 }
 
-std::vector<Tensor> Group::gather(Transport& by, const Tensor& own,
-                                  const std::vector<std::int64_t>& lengths) const {
+std::vector<Tensor> Group::gather(
+    Transport& by, const Tensor& own, const std::vector<std::int64_t>& lengths) const {
   const torch::NoGradGuard no_grad;
   const auto empty = std::all_of(lengths.begin(), lengths.end(), [](auto n) { return n == 0; });
   if (empty) return std::vector<Tensor>(lengths.size(), own);
@@ -163,8 +155,8 @@ std::vector<std::string> Group::gather(const std::string& own) {
   return texts;
 }
 
-void Group::exchange(std::int64_t first, const std::vector<Tensor>& out,
-                     const std::vector<Tensor>& in) {
+void Group::exchange(
+    std::int64_t first, const std::vector<Tensor>& out, const std::vector<Tensor>& in) {
   if (is_alone()) return;
   const torch::NoGradGuard no_grad;
   auto& by = transport(out[0]);
@@ -251,9 +243,7 @@ void Group::together(const std::function<void()>& work, const std::function<bool
     Heart heart(beat(), live);
     try {
       work();
-    } catch (const core::Error& error) {
-      failure = error;
-    }
+    } catch (const core::Error& error) { failure = error; }
     try {
       heart.end();
     } catch (const core::Error&) {
@@ -289,8 +279,8 @@ void expect_agreement(Group& group, const core::OrderedJson& own) {
       for (const auto& [key, ignored] : object.items()) {
         const auto here = value(first, key), there = value(other, key);
         if (here != there)
-          core::bad_usage("{}: rank 0 has {}, rank {} has {}; give all ranks the same", key, here,
-                          rank, there);
+          core::bad_usage(
+              "{}: rank 0 has {}, rank {} has {}; give all ranks the same", key, here, rank, there);
       }
     }
   }

@@ -32,8 +32,8 @@ class Group {
   /// Returns when all ranks have connected and authenticated one another; afterwards no other
   /// process can connect. A rank that uses a rendezvous file creates `folder` if needed; the file
   /// is removed once all ranks have joined.
-  static std::shared_ptr<Group> join(const core::Launch& launch, const std::string& folder,
-                                     std::chrono::milliseconds timeout);
+  static std::shared_ptr<Group> join(
+      const core::Launch& launch, const std::string& folder, std::chrono::milliseconds timeout);
   ~Group();
   Group(Group&&) = delete;
 
@@ -70,8 +70,8 @@ class Group {
   /// Returns every rank's tensor, in order of rank; all have equal shape and dtype.
   std::vector<torch::Tensor> gather(const torch::Tensor& own);
   /// Returns every rank's tensor, of one dtype and with lengths[r] elements for rank r.
-  std::vector<torch::Tensor> gather(const torch::Tensor& own,
-                                    const std::vector<std::int64_t>& lengths);
+  std::vector<torch::Tensor> gather(
+      const torch::Tensor& own, const std::vector<std::int64_t>& lengths);
   /// Returns every rank's text, of any length.
   std::vector<std::string> gather(const std::string& own);
 
@@ -79,7 +79,7 @@ class Group {
   /// `first` on, including this one, exchange with one another. Skips empty tensors and this rank's
   /// own.
   void exchange(std::int64_t first, const std::vector<torch::Tensor>& out,
-                const std::vector<torch::Tensor>& in);
+      const std::vector<torch::Tensor>& in);
 
   /// Returns rank 0's value on all ranks.
   std::int64_t from_first(std::int64_t value);
@@ -106,8 +106,8 @@ class Group {
   [[noreturn]] void leave_as(std::int64_t rank, std::int64_t code) const;
   void expect_all_there() const;
   Transport& transport(const torch::Tensor& tensor) const;
-  std::vector<torch::Tensor> gather(Transport& by, const torch::Tensor& own,
-                                    const std::vector<std::int64_t>& lengths) const;
+  std::vector<torch::Tensor> gather(
+      Transport& by, const torch::Tensor& own, const std::vector<std::int64_t>& lengths) const;
   std::vector<torch::Tensor> gather_equal(Transport& by, const torch::Tensor& own) const;
   std::chrono::milliseconds beat() const;
 

@@ -103,8 +103,8 @@ struct Refused {
     constexpr std::int64_t kMostTried = 4096;
     for (std::int64_t size = 1; size <= kMostTried; ++size)
       if (size != launch.size && equal_proofs(proof, Run(launch, size).of_rank(nonces, rank)))
-        return fmt::format("a process is rank {} of {}, but this run has {}", rank, size,
-                           launch.size);
+        return fmt::format(
+            "a process is rank {} of {}, but this run has {}", rank, size, launch.size);
     return fmt::format(
         "a process that says it is rank {} has another TESSERA_RANKS_KEY or belongs to another run",
         rank);
@@ -127,8 +127,8 @@ struct Address {
 // The name is unique within a network namespace, like a port. The system frees it when the process
 // ends.
 Address local_address(const core::Launch& launch) {
-  const std::string name = fmt::format("tessera-ranks-{}-{}-{}", ::geteuid(), launch.port,
-                                       core::hash128(launch.name).hex());
+  const std::string name = fmt::format(
+      "tessera-ranks-{}-{}-{}", ::geteuid(), launch.port, core::hash128(launch.name).hex());
   Address address;
   auto* const local = reinterpret_cast<sockaddr_un*>(&address.storage);
   local->sun_family = AF_UNIX;
@@ -141,8 +141,8 @@ std::vector<Address> addresses_of(const std::string& host, std::uint16_t port, i
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV | flags;
-  const int error = ::getaddrinfo(host.empty() ? nullptr : host.c_str(),
-                                  std::to_string(port).c_str(), &hints, &found);
+  const int error = ::getaddrinfo(
+      host.empty() ? nullptr : host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) fail_to_meet(fmt::format("{}: {}", host, ::gai_strerror(error)));
   std::vector<Address> all;
   for (const auto* each = found; each != nullptr; each = each->ai_next) {
@@ -166,8 +166,8 @@ Socket listener_at(const Address& address, const core::Launch& launch) {
     return socket;
   if (errno == EADDRINUSE)
     core::fail(core::Code::unavailable,
-               "{}:{}: another program uses this port; set MASTER_ADDR and MASTER_PORT",
-               launch.host, launch.port);
+        "{}:{}: another program uses this port; set MASTER_ADDR and MASTER_PORT", launch.host,
+        launch.port);
   return Socket();
 }
 
@@ -201,7 +201,7 @@ bool is_same_user(int fd, bool local) {
   ucred other{};
   socklen_t length = sizeof(other);
   return !local || (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 &&
-                    other.uid == ::geteuid());
+                       other.uid == ::geteuid());
 }
 
 int wait_ms(Clock::time_point until) {
@@ -215,12 +215,8 @@ int wait_ms(Clock::time_point until) {
 class Meeting::Server {
  public:
   explicit Server(const core::Launch& launch)
-      : launch_(launch),
-        run_(launch),
-        size_(launch.size),
-        local_(launch.one_machine),
-        listeners_(listeners_of(launch)),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      : launch_(launch), run_(launch), size_(launch.size), local_(launch.one_machine),
+        listeners_(listeners_of(launch)), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         used_(static_cast<std::size_t>(size_)) {
     if (!wake_) fail_to_meet(std::strerror(errno));
     thread_ = std::thread([this] { serve(); });
@@ -245,8 +241,8 @@ class Meeting::Server {
   std::string get(const std::string& key, Clock::time_point until) {
     std::unique_lock lock(mutex_);
     if (!stored_.wait_until(lock, until, [&] { return values_.contains(key); }))
-      fail_to_meet("another rank did not join in time" +
-                   (refused_ ? "; " + refused_->why(launch_) : ""));
+      fail_to_meet(
+          "another rank did not join in time" + (refused_ ? "; " + refused_->why(launch_) : ""));
     return values_.at(key);
   }
 
@@ -278,7 +274,7 @@ class Meeting::Server {
       for (const auto& listener : listeners_) polled.push_back({listener.fd(), POLLIN, 0});
       for (const auto& peer : peers_)
         polled.push_back({peer.socket.fd(),
-                          static_cast<short>(peer.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+            static_cast<short>(peer.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
       ::poll(polled.data(), polled.size(), 1000);
       eventfd_t ignored = 0;
       ::eventfd_read(wake_.fd(), &ignored);
@@ -338,8 +334,8 @@ class Meeting::Server {
     if (peer.gone || peer.in.size() < kHelloBytes) return;
     const std::size_t rank = number_at(peer.in, kGreetingBytes);
     const std::string nonces = peer.nonce + peer.in.substr(kGreeting.size(), kNonceBytes);
-    const bool there = std::any_of(peers_.begin(), peers_.end(),
-                                   [&](const Peer& other) { return other.rank == rank; });
+    const bool there = std::any_of(
+        peers_.begin(), peers_.end(), [&](const Peer& other) { return other.rank == rank; });
     const std::string proof = peer.in.substr(kGreetingBytes + kNumberBytes, kProofBytes);
     const bool proven = equal_proofs(proof, run_.of_rank(nonces, rank));
     peer.gone = rank == 0 || rank >= used_.size() || there || !proven;
@@ -419,16 +415,14 @@ class Meeting::Client {
                                                   : addresses_of(launch.host, launch.port);
         for (const auto& address : addresses)
           if (connect(address, launch, run, until, why)) return;
-      } catch (const std::runtime_error& error) {
-        why = error.what();
-      }
+      } catch (const std::runtime_error& error) { why = error.what(); }
       if (Clock::now() + pause > until) fail_to_meet(why);
       std::this_thread::sleep_for(pause);
     }
   }
 
-  std::string ask(char what, const std::string& key, const std::string& value,
-                  Clock::time_point until) {
+  std::string ask(
+      char what, const std::string& key, const std::string& value, Clock::time_point until) {
     const std::string text =
         what + number_bytes(key.size()) + number_bytes(value.size()) + key + value;
     for (std::size_t done = 0; done < text.size();) {
@@ -445,7 +439,7 @@ class Meeting::Client {
   static constexpr std::chrono::milliseconds kFirstPause{20}, kLastPause{500};
 
   bool connect(const Address& address, const core::Launch& launch, const Run& run,
-               Clock::time_point until, std::string& why) {
+      Clock::time_point until, std::string& why) {
     until = std::min(until, Clock::now() + kProofTime);
     socket_ = Socket(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!socket_) return false;
@@ -506,21 +500,16 @@ class Meeting::Client {
 };
 
 Meeting::Meeting(const core::Launch& launch, std::chrono::milliseconds timeout) {
-  if (launch.rank == 0)
-    server_ = std::make_unique<Server>(launch);
-  else
-    client_ = std::make_unique<Client>(launch, Clock::now() + timeout);
+  if (launch.rank == 0) server_ = std::make_unique<Server>(launch);
+  else client_ = std::make_unique<Client>(launch, Clock::now() + timeout);
 }
 
 Meeting::~Meeting() = default;
 
 void Meeting::set(const std::string& key, const std::string& value) {
-  if (server_)
-    server_->set(key, value);
-  else if (client_)
-    client_->ask(kSet, key, value, Clock::now() + kProofTime);
-  else
-    fail_to_meet("the meeting is over");
+  if (server_) server_->set(key, value);
+  else if (client_) client_->ask(kSet, key, value, Clock::now() + kProofTime);
+  else fail_to_meet("the meeting is over");
 }
 
 std::string Meeting::get(const std::string& key, std::chrono::milliseconds timeout) {

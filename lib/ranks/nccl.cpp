@@ -74,17 +74,15 @@ std::int64_t row_of(const std::vector<std::int64_t>& lengths) {
 class Nccl final : public Transport {
  public:
   explicit Nccl(const Connection& connection)
-      : Transport(connection.rank, connection.size),
-        device_(connection.device),
-        calls_(nccl::calls()),
-        pending_(connection.device) {
+      : Transport(connection.rank, connection.size), device_(connection.device),
+        calls_(nccl::calls()), pending_(connection.device) {
     nccl::UniqueId id{};
-    std::memcpy(id.bytes, connection.ticket.data(),
-                std::min(sizeof(id.bytes), connection.ticket.size()));
+    std::memcpy(
+        id.bytes, connection.ticket.data(), std::min(sizeof(id.bytes), connection.ticket.size()));
     expect(calls_.CommInitRank(&comm_, static_cast<int>(size_), id, static_cast<int>(rank_)),
-           "ncclCommInitRank");
+        "ncclCommInitRank");
     heart_.emplace(std::min<std::chrono::milliseconds>(kLook, connection.timeout / 4),
-                   [this, timeout = connection.timeout] { look(timeout); });
+        [this, timeout = connection.timeout] { look(timeout); });
   }
 
   ~Nccl() override {
@@ -95,7 +93,7 @@ class Nccl final : public Transport {
   void add(const Tensor& flat) override {
     transfer("ncclAllReduce", [&] {
       return calls_.AllReduce(flat.const_data_ptr(), flat.data_ptr(), count(flat), type_of(flat),
-                              nccl::kSum, comm_, stream());
+          nccl::kSum, comm_, stream());
     });
   }
 
@@ -127,7 +125,7 @@ class Nccl final : public Transport {
     const Tensor own = whole[rank_];  // in place
     transfer("ncclReduceScatter", [&] {
       return calls_.ReduceScatter(whole.const_data_ptr(), own.data_ptr(), count(own),
-                                  type_of(whole), nccl::kSum, comm_, stream());
+          type_of(whole), nccl::kSum, comm_, stream());
     });
     return own.narrow(0, 0, lengths[static_cast<std::size_t>(rank_)]);
   }
@@ -139,8 +137,8 @@ class Nccl final : public Transport {
     const Tensor mine = whole[rank_];  // in place
     mine.narrow(0, 0, own.numel()).copy_(own);
     transfer("ncclAllGather", [&] {
-      return calls_.AllGather(mine.const_data_ptr(), whole.data_ptr(), count(mine), nccl::kUint8,
-                              comm_, stream());
+      return calls_.AllGather(
+          mine.const_data_ptr(), whole.data_ptr(), count(mine), nccl::kUint8, comm_, stream());
     });
     std::vector<Tensor> all;
     for (std::int64_t rank = 0; rank < size_; ++rank)
@@ -148,8 +146,8 @@ class Nccl final : public Transport {
     return all;
   }
 
-  void exchange(std::int64_t first, const std::vector<Tensor>& out,
-                const std::vector<Tensor>& in) override {
+  void exchange(
+      std::int64_t first, const std::vector<Tensor>& out, const std::vector<Tensor>& in) override {
     transfer("ncclGroupEnd", [&] {
       const auto own_stream = stream();
       expect(calls_.GroupStart(), "ncclGroupStart");
@@ -159,8 +157,8 @@ class Nccl final : public Transport {
         const auto peer = static_cast<int>(rank);
         if (out[i].numel() > 0)
           expect(calls_.Send(out[i].const_data_ptr(), out[i].nbytes(), nccl::kUint8, peer, comm_,
-                             own_stream),
-                 "ncclSend");
+                     own_stream),
+              "ncclSend");
         if (in[i].numel() > 0)
           expect(
               calls_.Recv(in[i].data_ptr(), in[i].nbytes(), nccl::kUint8, peer, comm_, own_stream),
@@ -180,8 +178,7 @@ class Nccl final : public Transport {
     return c10::impl::VirtualGuardImpl(device_.type()).getStream(device_).native_handle();
   }
 
-  template <class F>
-  void transfer(const char* call, const F& queue) {
+  template <class F> void transfer(const char* call, const F& queue) {
     expect_whole();
     const std::lock_guard lock(in_call_);
     pending_.begin();

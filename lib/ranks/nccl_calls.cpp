@@ -7,12 +7,11 @@
 namespace ranks::nccl {
 namespace {
 
-template <class F>
-void find(void* library, const char* name, F*& function) {
+template <class F> void find(void* library, const char* name, F*& function) {
   function = reinterpret_cast<F*>(::dlsym(library, (std::string("nccl") + name).c_str()));
   if (function == nullptr)
-    core::fail(core::Code::unavailable, "NCCL: nccl{} is missing; NCCL 2.7 or newer is needed",
-               name);
+    core::fail(
+        core::Code::unavailable, "NCCL: nccl{} is missing; NCCL 2.7 or newer is needed", name);
 }
 
 Calls load() {

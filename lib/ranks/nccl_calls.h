@@ -29,11 +29,11 @@ struct Calls {
   Result (*CommGetAsyncError)(Comm* comm, Result* error);
   const char* (*GetErrorString)(Result result);
   Result (*AllReduce)(const void* in, void* out, std::size_t count, Type type, Operator op,
-                      Comm* comm, Stream stream);
+      Comm* comm, Stream stream);
   Result (*ReduceScatter)(const void* in, void* out, std::size_t count_of_each, Type type,
-                          Operator op, Comm* comm, Stream stream);
-  Result (*AllGather)(const void* in, void* out, std::size_t count_of_each, Type type, Comm* comm,
-                      Stream stream);
+      Operator op, Comm* comm, Stream stream);
+  Result (*AllGather)(
+      const void* in, void* out, std::size_t count_of_each, Type type, Comm* comm, Stream stream);
   Result (*Send)(const void* from, std::size_t count, Type type, int to, Comm* comm, Stream stream);
   Result (*Recv)(void* to, std::size_t count, Type type, int from, Comm* comm, Stream stream);
   Result (*GroupStart)();

@@ -10,17 +10,17 @@ namespace ranks {
 void RankOptions::fields(core::FieldList& f) {
   const auto in_processes = f.group("Processes");
   f("ranks", ranks,
-    "launcher: this process is one of several that srun, torchrun or mpirun started for one run",
-    {"none", "launcher"});
+      "launcher: this process is one of several that srun, torchrun or mpirun started for one run",
+      {"none", "launcher"});
   f("rank-timeout", timeout, "time (H:M:S) that a rank waits for another before it exits with 76");
 }
 
 void BackendOptions::fields(core::FieldList& f) {
   const auto in_processes = f.group("Processes");
   f("rank-backend", backend,
-    "library that moves tensors of GPUs between ranks: nccl; gloo, through the host; auto: nccl on "
-    "GPUs if all ranks have it",
-    {"auto", "gloo", "nccl"});
+      "library that moves tensors of GPUs between ranks: nccl; gloo, through the host; auto: nccl on "
+      "GPUs if all ranks have it",
+      {"auto", "gloo", "nccl"});
 }
 
 std::string connect(Group& group, const BackendOptions& options, torch::Device device) {
@@ -39,15 +39,13 @@ std::string connect(Group& group, const BackendOptions& options, torch::Device d
   std::string why;
   try {
     library("nccl").load(/*first=*/false);
-  } catch (const core::Error& error) {
-    why = error.what();
-  }
+  } catch (const core::Error& error) { why = error.what(); }
   if (group.any(why.empty() ? 0 : 1) == 0) {
     group.connect("nccl", device);
     return "";
   }
   return fmt::format("ranks add gradients through the host, not by NCCL: {}",
-                     why.empty() ? "another rank lacks it" : why);
+      why.empty() ? "another rank lacks it" : why);
 }
 
 std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder) {
@@ -61,7 +59,7 @@ std::shared_ptr<Group> join(const RankOptions& options, const std::string& folde
   if (seconds < 1) core::bad_usage("--rank-timeout: takes at least one second");
   try {
     return Group::join(core::launch(), folder,
-                       std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
+        std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
   } catch (const core::Error& error) {
     if (error.code() != core::Code::usage) throw;
     core::bad_usage("--ranks {}", error.what());

@@ -10,8 +10,8 @@ Team::Team(std::shared_ptr<Group> group, std::int64_t size)
     core::bad_usage("--memory-ranks: takes a divisor of the number of ranks, {}", group_->size());
 }
 
-Tensor Team::gather(const Tensor& own, std::int64_t rows, std::int64_t steps,
-                    KeyGradient gradient) const {
+Tensor Team::gather(
+    const Tensor& own, std::int64_t rows, std::int64_t steps, KeyGradient gradient) const {
   if (size_ == 1) return own;
   const auto group = group_;
   const std::int64_t width = own.size(1), first = first_, me = member();

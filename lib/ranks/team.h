@@ -30,8 +30,8 @@ class Team {
   /// Gathers the keys of `rows` rows with T = `steps` each: (rows T, d), from this member's own
   /// rows' (n T, d). Keys of other members are float32 constants. In the backward pass, which is
   /// collective, the gradients of the own keys from other members are added, member 0's first.
-  torch::Tensor gather(const torch::Tensor& own, std::int64_t rows, std::int64_t steps,
-                       KeyGradient gradient) const;
+  torch::Tensor gather(
+      const torch::Tensor& own, std::int64_t rows, std::int64_t steps, KeyGradient gradient) const;
 
  private:
   std::int64_t cut(std::int64_t member, std::int64_t rows) const { return member * rows / size_; }

@@ -27,8 +27,8 @@ torch::Tensor Transport::reduce_scatter(std::vector<torch::Tensor> slices, bool 
   return parts[0];
 }
 
-std::vector<torch::Tensor> Transport::gather_by_exchange(const torch::Tensor& own,
-                                                         const std::vector<std::int64_t>& lengths) {
+std::vector<torch::Tensor> Transport::gather_by_exchange(
+    const torch::Tensor& own, const std::vector<std::int64_t>& lengths) {
   std::vector<torch::Tensor> all;
   for (std::int64_t rank = 0; rank < size_; ++rank)
     all.push_back(rank == rank_
@@ -45,8 +45,7 @@ void add_up(const std::vector<torch::Tensor>& parts, bool in_pairs) {
 }
 
 void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why) {
-  core::fail(
-      core::Code::rank_lost,
+  core::fail(core::Code::rank_lost,
       "rank {} of {}: another rank was lost ({}); rerun to resume from the last checkpoint, if "
       "there is one",
       rank, size, why);

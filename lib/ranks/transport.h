@@ -27,8 +27,8 @@ class Transport {
   /// two; else in an order that depends on the number of ranks only, or like add().
   virtual void add_by_tree(const torch::Tensor& flat) = 0;
   /// Returns the bytes of all ranks, uint8: of rank r the lengths[r] that it gives as `own`.
-  virtual std::vector<torch::Tensor> gather(const torch::Tensor& own,
-                                            const std::vector<std::int64_t>& lengths) = 0;
+  virtual std::vector<torch::Tensor> gather(
+      const torch::Tensor& own, const std::vector<std::int64_t>& lengths) = 0;
   /// Adds slices over ranks and returns the sum of slices[rank]: slices[r] (n_r), float32 or
   /// float64, is this rank's part of rank r's sum. The order is ((r0 + r1) + (r2 + r3)) + ... with
   /// `by_tree`; else that of the ranks, or the library's. Overwrites slices[rank], and frees the
@@ -37,7 +37,7 @@ class Transport {
   /// Sends out[i] to rank `first` + i and receives in[i] from it, for all i at once. Skips empty
   /// tensors and this rank's own.
   virtual void exchange(std::int64_t first, const std::vector<torch::Tensor>& out,
-                        const std::vector<torch::Tensor>& in) = 0;
+      const std::vector<torch::Tensor>& in) = 0;
 
   /// Ends all transfers that are queued or in progress, which leaves garbage in their tensors.
   /// `why` becomes the result of failure(), which is set before a transfer ends.
@@ -48,8 +48,8 @@ class Transport {
  protected:
   virtual void end_transfers() {}
   /// gather() by exchange().
-  std::vector<torch::Tensor> gather_by_exchange(const torch::Tensor& own,
-                                                const std::vector<std::int64_t>& lengths);
+  std::vector<torch::Tensor> gather_by_exchange(
+      const torch::Tensor& own, const std::vector<std::int64_t>& lengths);
   std::int64_t rank_, size_;
 
  private:

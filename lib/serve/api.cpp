@@ -37,9 +37,7 @@ bool is_this_machine(std::string_view host) {
   const auto name = host_name(host);
   try {
     return name == "localhost" || is_loopback(name);
-  } catch (const core::Error&) {
-    return false;
-  }
+  } catch (const core::Error&) { return false; }
 }
 
 // Compares in time that does not depend on where the texts differ.
@@ -123,8 +121,8 @@ std::string Api::refusal(int status, const std::string& text) {
 }
 
 bool Api::allows(std::string_view origin) const {
-  return std::ranges::any_of(options_.origins,
-                             [&](const auto& one) { return one == "*" || one == origin; });
+  return std::ranges::any_of(
+      options_.origins, [&](const auto& one) { return one == "*" || one == origin; });
 }
 
 void Api::check(const HttpRequest& request, HttpAnswer& answer) const {
@@ -143,7 +141,7 @@ void Api::check(const HttpRequest& request, HttpAnswer& answer) const {
   if (options_.key.empty() || request.path == "/health" || request.path == "/") return;
   if (!same_secret(bearer(request.header("authorization")), options_.key))
     throw HttpError(401, "the API key is missing or wrong (Authorization: Bearer KEY)",
-                    "WWW-Authenticate: Bearer");
+        "WWW-Authenticate: Bearer");
 }
 
 void Api::answer(HttpRequest& request, HttpAnswer& answer) {
@@ -160,15 +158,10 @@ void Api::answer(HttpRequest& request, HttpAnswer& answer) {
     std::string_view method;
     bool needs_tokenizer = false;
   };
-  const std::map<std::string_view, Path> paths = {{"/", {"GET"}},
-                                                  {"/health", {"GET"}},
-                                                  {"/v1/models", {"GET"}},
-                                                  {"/metrics", {"GET"}},
-                                                  {"/v1/completions", {"POST"}},
-                                                  {"/v1/chat/completions", {"POST"}},
-                                                  {"/tokenizer_info", {"GET", true}},
-                                                  {"/tokenize", {"POST", true}},
-                                                  {"/detokenize", {"POST", true}}};
+  const std::map<std::string_view, Path> paths = {{"/", {"GET"}}, {"/health", {"GET"}},
+      {"/v1/models", {"GET"}}, {"/metrics", {"GET"}}, {"/v1/completions", {"POST"}},
+      {"/v1/chat/completions", {"POST"}}, {"/tokenizer_info", {"GET", true}},
+      {"/tokenize", {"POST", true}}, {"/detokenize", {"POST", true}}};
   const auto& tokens = options_.tokens;
   const bool one_model = request.path.starts_with("/v1/models/");
   const auto found = paths.find(one_model ? "/v1/models" : request.path);
@@ -180,8 +173,8 @@ void Api::answer(HttpRequest& request, HttpAnswer& answer) {
   const auto allowed = fmt::format("{}{}", method, gets ? ", HEAD" : "");
   if (request.method == "OPTIONS") return options(allowed, request, answer);
   if (method != request.method && !(gets && request.wants_head_only()))
-    throw HttpError(405, fmt::format("{} takes {}", found->first, method),
-                    "Allow: " + allowed + ", OPTIONS");
+    throw HttpError(
+        405, fmt::format("{} takes {}", found->first, method), "Allow: " + allowed + ", OPTIONS");
   if (request.path == "/")
     return answer.send(200, "text/html; charset=utf-8", ask_page(), kPageHeaders);
   if (request.path == "/health") return answer.send(200, kJson, R"({"status":"ok"})");
@@ -196,8 +189,8 @@ void Api::answer(HttpRequest& request, HttpAnswer& answer) {
 }
 
 // Answers what a path takes and, for a page that may ask, what it may send (CORS).
-void Api::options(const std::string& methods, const HttpRequest& request,
-                  HttpAnswer& answer) const {
+void Api::options(
+    const std::string& methods, const HttpRequest& request, HttpAnswer& answer) const {
   if (allows(request.header("origin")))
     answer.add_header(fmt::format(
         "Access-Control-Allow-Methods: {}\r\n"
@@ -222,11 +215,11 @@ void Api::complete(HttpRequest& request, bool chat, HttpAnswer& answer) {
     throw HttpError(400, "the model has no chat template; /v1/completions continues texts");
   auto job = std::make_shared<CompletionJob>(parse(request, chat));
   if (!queue_.push(job))
-    throw HttpError(
-        503, queue_.closed() ? "the server is stopping" : "too many waiting requests; try again",
+    throw HttpError(503,
+        queue_.closed() ? "the server is stopping" : "too many waiting requests; try again",
         "Retry-After: 1");
   CompletionHead head{fmt::format("{}-{}-{}", chat ? "chatcmpl" : "cmpl", started_, ++number_),
-                      options_.model, now(), chat};
+      options_.model, now(), chat};
   struct Leave {
     CompletionJob& job;
     ~Leave() { job.cancel(); }
@@ -255,7 +248,7 @@ void Api::whole(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
     if (event->kind == Event::Kind::choice) choices.push_back(std::move(event->choice));
     if (event->kind != Event::Kind::done) continue;
     std::sort(choices.begin(), choices.end(),
-              [](const auto& a, const auto& b) { return a.index < b.index; });
+        [](const auto& a, const auto& b) { return a.index < b.index; });
     return answer.send(200, kJson, core::dump(completion_json(head, choices, event->usage)));
   }
 }
@@ -301,11 +294,9 @@ void Api::stream(CompletionJob& job, CompletionHead head, HttpAnswer& answer) {
 }
 
 core::OrderedJson Api::model() const {
-  return {{"id", options_.model},
-          {"object", "model"},
-          {"created", started_},
-          {"owned_by", "tessera"},
-          {"tessera", {{"chat", options_.tokens.chat != nullptr}, {"cite", options_.cite}}}};
+  return {{"id", options_.model}, {"object", "model"}, {"created", started_},
+      {"owned_by", "tessera"},
+      {"tessera", {{"chat", options_.tokens.chat != nullptr}, {"cite", options_.cite}}}};
 }
 
 // Returns the list of models, or the one that the path names.
@@ -323,7 +314,7 @@ std::string Api::metrics() const {
   std::string text;
   const auto add = [&](const char* name, const char* type, const char* help, auto value) {
     text += fmt::format("# HELP tessera_{0} {1}\n# TYPE tessera_{0} {2}\ntessera_{0} {3}\n", name,
-                        help, type, value);
+        help, type, value);
   };
   const auto& c = counts_;
   add("requests_total", "counter", "HTTP requests.", c.requests.load());

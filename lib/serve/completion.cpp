@@ -40,12 +40,9 @@ std::vector<CompletionPrompt> prompts_of(const Json& prompt, std::int64_t most, 
   if (static_cast<std::int64_t>(prompt.size()) > most)
     refuse("prompt: takes at most {} texts, {} of each prompt", most * n, n);
   for (const Json& one : prompt) {
-    if (one.is_string())
-      prompts.push_back({one.get<std::string>()});
-    else if (one.is_array())
-      add_ids(one);
-    else
-      refuse("prompt: takes a text, a list of ids, or a list of these");
+    if (one.is_string()) prompts.push_back({one.get<std::string>()});
+    else if (one.is_array()) add_ids(one);
+    else refuse("prompt: takes a text, a list of ids, or a list of these");
   }
   return prompts;
 }
@@ -62,15 +59,13 @@ void take_stop(const Json& stop, const CompletionLimits& limits, CompletionReque
   for (const Json& text : stop) add(text);
 }
 
-void take_logprobs(const Members& members, const CompletionLimits& limits,
-                   CompletionRequest& request) {
+void take_logprobs(
+    const Members& members, const CompletionLimits& limits, CompletionRequest& request) {
   if (!request.chat) {
     std::int64_t likely = -1;
     const Json* const value = members.find("logprobs");
-    if (value != nullptr && value->is_boolean())
-      likely = value->get<bool>() ? 0 : -1;
-    else
-      members.take("logprobs", std::int64_t{0}, limits.likely, likely);
+    if (value != nullptr && value->is_boolean()) likely = value->get<bool>() ? 0 : -1;
+    else members.take("logprobs", std::int64_t{0}, limits.likely, likely);
     if (likely >= 0) request.logprobs = likely;
     return;
   }
@@ -132,8 +127,7 @@ void take_biases(const Json& biases, CompletionRequest& request) {
              return one.is_array() && one.size() == 2;
            }))
     for (const Json& one : biases) add(one[0], one[1]);
-  else
-    refuse("logit_bias: takes an object of token ids and numbers");
+  else refuse("logit_bias: takes an object of token ids and numbers");
 }
 
 void take_logit_rules(const Members& members, CompletionRequest& request) {
@@ -179,10 +173,8 @@ OrderedJson completion_tokens(const std::vector<CompletionToken>& tokens) {
     likely.push_back(token.log_prob ? std::move(words) : OrderedJson());
     offsets.push_back(token.offset);
   }
-  return {{"tokens", std::move(texts)},
-          {"token_logprobs", std::move(log_probs)},
-          {"top_logprobs", std::move(likely)},
-          {"text_offset", std::move(offsets)}};
+  return {{"tokens", std::move(texts)}, {"token_logprobs", std::move(log_probs)},
+      {"top_logprobs", std::move(likely)}, {"text_offset", std::move(offsets)}};
 }
 
 OrderedJson chat_token(const std::string& text, const std::optional<double>& log_prob) {
@@ -216,10 +208,9 @@ OrderedJson tokens_json(const CompletionHead& head, const CompletionChoice& choi
 }
 
 OrderedJson usage_json(const CompletionUsage& usage) {
-  return {{"prompt_tokens", usage.prompt},
-          {"completion_tokens", usage.completion},
-          {"total_tokens", usage.prompt + usage.completion},
-          {"prompt_tokens_details", {{"cached_tokens", usage.reused}}}};
+  return {{"prompt_tokens", usage.prompt}, {"completion_tokens", usage.completion},
+      {"total_tokens", usage.prompt + usage.completion},
+      {"prompt_tokens_details", {{"cached_tokens", usage.reused}}}};
 }
 
 }  // namespace
@@ -233,8 +224,8 @@ std::int64_t CharacterCount::before(std::string_view text, std::size_t byte) {
   return characters_;
 }
 
-CompletionRequest parse_completion(const std::string& body, bool chat,
-                                   const CompletionLimits& limits) {
+CompletionRequest parse_completion(
+    const std::string& body, bool chat, const CompletionLimits& limits) {
   const Json json = json_object(body);
   const Members members(json);
   CompletionRequest request;
@@ -288,16 +279,13 @@ CompletionRequest parse_completion(const std::string& body, bool chat,
 }
 
 OrderedJson completion_json(const CompletionHead& head,
-                            const std::vector<CompletionChoice>& choices,
-                            const CompletionUsage& usage) {
+    const std::vector<CompletionChoice>& choices, const CompletionUsage& usage) {
   OrderedJson json = head_json(head, false);
   json["choices"] = OrderedJson::array();
   for (const auto& choice : choices) {
     OrderedJson one{{"index", choice.index}};
-    if (head.chat)
-      one["message"] = {{"role", "assistant"}, {"content", choice.text}};
-    else
-      one["text"] = choice.text;
+    if (head.chat) one["message"] = {{"role", "assistant"}, {"content", choice.text}};
+    else one["text"] = choice.text;
     one["logprobs"] = tokens_json(head, choice);
     one["finish_reason"] = choice.finish;
     if (!choice.extra.is_null()) one["tessera"] = choice.extra;
@@ -307,8 +295,8 @@ OrderedJson completion_json(const CompletionHead& head,
   return json;
 }
 
-OrderedJson completion_chunk(const CompletionHead& head, const CompletionChoice& piece,
-                             bool first) {
+OrderedJson completion_chunk(
+    const CompletionHead& head, const CompletionChoice& piece, bool first) {
   OrderedJson json = head_json(head, true);
   OrderedJson one{{"index", piece.index}};
   if (head.chat) {

@@ -49,8 +49,8 @@ struct CompletionRequest {
 
 /// Parses a request. Throws HttpError 400, naming the member, for an invalid member and for one
 /// that Members::refuse_others() refuses. More tokens than limits.max_tokens become this number.
-CompletionRequest parse_completion(const std::string& body, bool chat,
-                                   const CompletionLimits& limits);
+CompletionRequest parse_completion(
+    const std::string& body, bool chat, const CompletionLimits& limits);
 
 /// A CompletionToken is a token of a text with its log-probability.
 struct CompletionToken {
@@ -96,12 +96,11 @@ struct CompletionHead {
 
 /// Returns the whole response.
 core::OrderedJson completion_json(const CompletionHead& head,
-                                  const std::vector<CompletionChoice>& choices,
-                                  const CompletionUsage& usage);
+    const std::vector<CompletionChoice>& choices, const CompletionUsage& usage);
 /// Returns an event of a stream: more text or, with a `finish`, its end. `first` marks the first
 /// event of a chat's text.
-core::OrderedJson completion_chunk(const CompletionHead& head, const CompletionChoice& piece,
-                                   bool first);
+core::OrderedJson completion_chunk(
+    const CompletionHead& head, const CompletionChoice& piece, bool first);
 /// Returns the last event of a stream, if the request asked for the usage.
 core::OrderedJson usage_chunk(const CompletionHead& head, const CompletionUsage& usage);
 /// Returns {"error": {"message", "type", "code"}} for an HTTP status.

@@ -109,10 +109,8 @@ std::string without_lone_surrogates(std::string text) {
       continue;
     }
     const unsigned next = unit < low ? escaped_unit(rest.substr(6)) : 0;
-    if (next >= low && next < end)
-      at += 12;
-    else
-      text.replace(at, 6, "\\ufffd"), at += 6;
+    if (next >= low && next < end) at += 12;
+    else text.replace(at, 6, "\\ufffd"), at += 6;
   }
   return text;
 }
@@ -123,32 +121,18 @@ core::Json json_object(const std::string& body) {
   core::Json json;
   try {
     json = core::parse_json(without_lone_surrogates(body), "the request");
-  } catch (const core::Error& error) {
-    refuse("{}", error.what());
-  }
+  } catch (const core::Error& error) { refuse("{}", error.what()); }
   if (!json.is_object()) refuse("the request is not a JSON object");
   return json;
 }
 
 std::string_view reason_of(int status) {
-  static constexpr std::pair<int, std::string_view> kReasons[] = {
-      {100, "Continue"},
-      {200, "OK"},
-      {204, "No Content"},
-      {400, "Bad Request"},
-      {401, "Unauthorized"},
-      {403, "Forbidden"},
-      {404, "Not Found"},
-      {405, "Method Not Allowed"},
-      {408, "Request Timeout"},
-      {411, "Length Required"},
-      {413, "Content Too Large"},
-      {417, "Expectation Failed"},
-      {431, "Request Header Fields Too Large"},
-      {500, "Internal Server Error"},
-      {501, "Not Implemented"},
-      {503, "Service Unavailable"},
-      {505, "HTTP Version Not Supported"}};
+  static constexpr std::pair<int, std::string_view> kReasons[] = {{100, "Continue"}, {200, "OK"},
+      {204, "No Content"}, {400, "Bad Request"}, {401, "Unauthorized"}, {403, "Forbidden"},
+      {404, "Not Found"}, {405, "Method Not Allowed"}, {408, "Request Timeout"},
+      {411, "Length Required"}, {413, "Content Too Large"}, {417, "Expectation Failed"},
+      {431, "Request Header Fields Too Large"}, {500, "Internal Server Error"},
+      {501, "Not Implemented"}, {503, "Service Unavailable"}, {505, "HTTP Version Not Supported"}};
   for (const auto& [code, reason] : kReasons)
     if (code == status) return reason;
   return "Unknown";
@@ -180,7 +164,7 @@ std::optional<std::size_t> HttpRequest::body_bytes(std::size_t most) const {
     return 0;
   }
   const bool digits = !length.empty() && std::all_of(length.begin(), length.end(),
-                                                     [](char c) { return c >= '0' && c <= '9'; });
+                                             [](char c) { return c >= '0' && c <= '9'; });
   if (!digits) refuse("Content-Length is not a number");
   std::size_t bytes = 0;
   const auto read = std::from_chars(length.data(), length.data() + length.size(), bytes);
@@ -251,10 +235,8 @@ HttpRequest parse_head(std::string_view head) {
     const auto line = head.substr(0, end);
     head.remove_prefix(end + kLineEnd.size());
     if (line.find_first_of({"\r\n\0", 3}) != line.npos) refuse("a line that ends without CRLF");
-    if (first)
-      host = parse_request_line(line, request);
-    else
-      parse_header(line, request);
+    if (first) host = parse_request_line(line, request);
+    else parse_header(line, request);
     first = false;
   }
   if (first) refuse("no request line");

@@ -34,8 +34,8 @@ Address numeric_address(const std::string& address, std::uint16_t port) {
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0)
-    core::bad_usage("--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1",
-                    address);
+    core::bad_usage(
+        "--listen {}: takes a numeric address, such as 127.0.0.1, 0.0.0.0 or ::1", address);
   return Address(found);
 }
 
@@ -70,8 +70,8 @@ class HttpConnection {
         auto request = next();
         if (!request) return;
         const bool keep = request->keeps_alive() && n + 1 < server_.limits_.requests && !stopping();
-        HttpAnswer answer(socket_, server_.limits_, request->http_1_0, keep,
-                          request->wants_head_only());
+        HttpAnswer answer(
+            socket_, server_.limits_, request->http_1_0, keep, request->wants_head_only());
         answer_one(*request, answer);
         if (!keep || answer.failed_) return;
       } catch (const HttpError& error) {  // in the head or body; the position in the stream is lost
@@ -173,13 +173,9 @@ class HttpConnection {
       header = error.header();
     } catch (const std::bad_alloc&) {
       what = "out of memory";
-    } catch (const std::exception& error) {
-      what = error.what();
-    }
-    if (answer.begun())
-      answer.failed_ = true;  // a partial response ends the connection
-    else
-      refuse(answer, status, what, header);
+    } catch (const std::exception& error) { what = error.what(); }
+    if (answer.begun()) answer.failed_ = true;  // a partial response ends the connection
+    else refuse(answer, status, what, header);
   }
 
   void refuse(HttpAnswer& answer, int status, const std::string& what, const std::string& header) {
@@ -192,8 +188,7 @@ class HttpConnection {
     ::shutdown(socket_, SHUT_WR);
     const auto until = Clock::now() + std::chrono::milliseconds(500);
     char rest[4096];
-    while (wait_for(socket_, POLLIN, until) && ::recv(socket_, rest, sizeof rest, 0) > 0) {
-    }
+    while (wait_for(socket_, POLLIN, until) && ::recv(socket_, rest, sizeof rest, 0) > 0) {}
   }
 
   HttpServer& server_;
@@ -216,18 +211,18 @@ bool HttpAnswer::write(std::string_view bytes) {
   return !failed_;
 }
 
-void HttpAnswer::send(int status, std::string_view type, std::string_view body,
-                      std::string_view header) {
+void HttpAnswer::send(
+    int status, std::string_view type, std::string_view body, std::string_view header) {
   begun_ = true;
   const auto about_body =
       status == 204 ? std::string()
                     : fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", type, body.size());
-  write(fmt::format(
-      "HTTP/1.1 {} {}\r\n{}{}{}{}"
-      "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
-      "Connection: {}\r\n\r\n{}",
-      status, reason_of(status), about_body, header, header.empty() ? "" : "\r\n", headers_,
-      keep_ ? "keep-alive" : "close", head_only_ ? std::string_view() : body));
+  write(
+      fmt::format("HTTP/1.1 {} {}\r\n{}{}{}{}"
+                  "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
+                  "Connection: {}\r\n\r\n{}",
+          status, reason_of(status), about_body, header, header.empty() ? "" : "\r\n", headers_,
+          keep_ ? "keep-alive" : "close", head_only_ ? std::string_view() : body));
 }
 
 void HttpAnswer::begin(std::string_view type) {
@@ -238,8 +233,8 @@ void HttpAnswer::begin(std::string_view type) {
       fmt::format("HTTP/1.1 200 OK\r\nContent-Type: {}\r\n{}{}"
                   "X-Content-Type-Options: nosniff\r\nCache-Control: no-store\r\n"
                   "Connection: {}\r\n\r\n",
-                  type, chunked ? "Transfer-Encoding: chunked\r\n" : "", headers_,
-                  keep_ ? "keep-alive" : "close"));
+          type, chunked ? "Transfer-Encoding: chunked\r\n" : "", headers_,
+          keep_ ? "keep-alive" : "close"));
 }
 
 bool HttpAnswer::chunk(std::string_view text) {
@@ -249,10 +244,8 @@ bool HttpAnswer::chunk(std::string_view text) {
 }
 
 void HttpAnswer::end() {
-  if (http_1_0_)
-    failed_ = true;  // the end of the connection ends the response
-  else
-    write("0\r\n\r\n");
+  if (http_1_0_) failed_ = true;  // the end of the connection ends the response
+  else write("0\r\n\r\n");
 }
 
 bool HttpAnswer::gone() const {
@@ -263,7 +256,7 @@ bool HttpAnswer::gone() const {
 }
 
 HttpServer::HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,
-                       Handler handler, Refusal refusal)
+    Handler handler, Refusal refusal)
     : limits_(limits), handler_(std::move(handler)), refusal_(std::move(refusal)) {
   const auto where = numeric_address(address, port);
   socket_ = ::socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -273,7 +266,7 @@ HttpServer::HttpServer(const std::string& address, std::uint16_t port, const Htt
     const auto why = core::error_text(errno);
     if (socket_ >= 0) ::close(socket_);
     fail(Code::cannot_create, "{} port {}: cannot listen: {}; give another --port", address, port,
-         why);
+        why);
   }
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
@@ -329,10 +322,8 @@ void HttpServer::serve_one(int socket) {
   };
   {
     const std::lock_guard lock(mutex_);
-    if (open_ < limits_.connections)
-      ++open_;
-    else
-      return busy();
+    if (open_ < limits_.connections) ++open_;
+    else return busy();
   }
   try {
     std::thread([this, socket] {

@@ -69,7 +69,7 @@ class HttpServer {
   /// Binds and listens. `address` is numeric (IPv4 or IPv6); port 0 selects a free port. Throws
   /// Error{usage} for an invalid address, Error{cannot_create} if binding fails.
   HttpServer(const std::string& address, std::uint16_t port, const HttpLimits& limits,
-             Handler handler, Refusal refusal);
+      Handler handler, Refusal refusal);
   /// Calls stop().
   ~HttpServer();
   HttpServer(HttpServer&&) = delete;

@@ -148,8 +148,8 @@ const Json* Members::find(const char* name) const {
   return found == json_.end() || found->is_null() ? nullptr : &*found;
 }
 
-void Members::take(const char* name, std::int64_t least, std::int64_t most,
-                   std::int64_t& to) const {
+void Members::take(
+    const char* name, std::int64_t least, std::int64_t most, std::int64_t& to) const {
   const Json* const value = find(name);
   if (value == nullptr) return;
   const auto number = whole_number(*value);

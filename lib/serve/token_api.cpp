@@ -28,13 +28,11 @@ std::string chat_text(const ServedTokenizer& served, const std::string& messages
   }
 }
 
-std::string text_of_ids(const ServedTokenizer& served, const char* name,
-                        const std::vector<std::int64_t>& ids) {
+std::string text_of_ids(
+    const ServedTokenizer& served, const char* name, const std::vector<std::int64_t>& ids) {
   try {
     return served.tokenizer->decode(std::vector<std::uint32_t>(ids.begin(), ids.end()));
-  } catch (const core::Error& error) {
-    refuse("{}: {}", name, error.what());
-  }
+  } catch (const core::Error& error) { refuse("{}: {}", name, error.what()); }
 }
 
 void expect_token(const ServedTokenizer& served, const char* name, std::int64_t id) {
@@ -45,8 +43,8 @@ void expect_token(const ServedTokenizer& served, const char* name, std::int64_t 
 
 }  // namespace
 
-std::vector<std::int64_t> ServedTokenizer::encode(std::string_view text, bool begins,
-                                                  bool parses) const {
+std::vector<std::int64_t> ServedTokenizer::encode(
+    std::string_view text, bool begins, bool parses) const {
   std::vector<std::int64_t> tokens;
   if (begins) tokens = begin;
   for (const auto id : (parses ? parsing : tokenizer)->encode(std::string(text)))
@@ -54,8 +52,8 @@ std::vector<std::int64_t> ServedTokenizer::encode(std::string_view text, bool be
   return tokens;
 }
 
-void encode_prompts(CompletionRequest& request, const ServedTokenizer& served,
-                    std::int64_t most_scored) {
+void encode_prompts(
+    CompletionRequest& request, const ServedTokenizer& served, std::int64_t most_scored) {
   if (request.chat) request.prompts = {{chat_text(served, request.messages)}};
   request.messages.clear();
   std::int64_t tokens = 0;

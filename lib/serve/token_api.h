@@ -31,8 +31,8 @@ struct ServedTokenizer {
 /// that are not needed any more. Throws HttpError 400, naming the member, for a conversation that
 /// the template refuses, an id that the tokenizer does not have, a prompt that is longer than the
 /// window unless it is only scored, and more than `most_scored` tokens to score.
-void encode_prompts(CompletionRequest& request, const ServedTokenizer& served,
-                    std::int64_t most_scored);
+void encode_prompts(
+    CompletionRequest& request, const ServedTokenizer& served, std::int64_t most_scored);
 
 /// Returns {"tokenizer_class", "bos_token", "eos_token", "model_max_length"}; a token that does not
 /// exist is null.

@@ -64,7 +64,7 @@ ArrayFormat array_format_of(std::string_view name) {
 
 void ArrayOptions::fields(core::FieldList& f) {
   f("output-format", format, "format of the output (megatron: two files)",
-    {"llm.c", "nanogpt", "npy", "megatron"});
+      {"llm.c", "nanogpt", "npy", "megatron"});
 }
 
 ArrayReader::ArrayReader(core::ByteSource& source, std::optional<ArrayFormat> format)
@@ -93,7 +93,7 @@ void ArrayReader::start_llmc() {
   const auto version = layout::get<std::uint32_t>(start, 4);
   if (version != kind->version)
     core::bad_data("{}: version {} of llm.c's format is not supported; version {} is", name(),
-                   version, kind->version);
+        version, kind->version);
   announced_ = layout::get<std::uint32_t>(start, 8);
   if (*announced_ >= kLlmcMost)
     core::bad_data("{}: its header announces a negative number of ids", name());
@@ -127,16 +127,15 @@ void ArrayReader::start_npy() {
   in_.consume(header.data_offset);
 }
 
-template <class T, class Decode>
-std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
+template <class T, class Decode> std::size_t ArrayReader::read_as(std::span<T> out, Decode decode) {
   std::size_t n = 0;
   while (n < out.size()) {
     std::size_t want = std::min(out.size() - n, kPieceBytes / type_.bytes);
     if (announced_) want = std::min<std::uint64_t>(want, *announced_ - done_);
     const auto bytes = in_.peek(std::max<std::size_t>(want * type_.bytes, 1));
     if (want == 0 && !bytes.empty())
-      core::bad_data("{}: has data after the {} numbers that its header announces", name(),
-                     *announced_);
+      core::bad_data(
+          "{}: has data after the {} numbers that its header announces", name(), *announced_);
     const std::size_t there = std::min(want, bytes.size() / type_.bytes);
     if (there == 0) {
       if (!bytes.empty() || (announced_ && done_ < *announced_))
@@ -193,7 +192,7 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
   const std::size_t bytes = size_of(header.dtype);
   if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
     core::bad_usage("--output-format {}: cannot store {} of {}; use npy", name_of(format),
-                    name_of(header.kind), name_of(header.dtype));
+        name_of(header.kind), name_of(header.dtype));
   if (format == ArrayFormat::nanogpt) return start;
   if (elements >= kLlmcMost)
     core::bad_usage(
@@ -209,8 +208,8 @@ core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t ele
 
 // Calls `take` with the elements' bytes, piece by piece.
 template <class Take>
-void each_piece(const Dataset& data, const std::function<void(std::uint64_t)>& progress,
-                const Take& take) {
+void each_piece(
+    const Dataset& data, const std::function<void(std::uint64_t)>& progress, const Take& take) {
   const std::size_t element_bytes = size_of(data.header().dtype);
   core::Bytes raw;
   for (std::uint64_t at = 0; at < data.size();) {
@@ -224,13 +223,13 @@ void each_piece(const Dataset& data, const std::function<void(std::uint64_t)>& p
 
 }  // namespace
 
-void write_elements(const Dataset& data, core::ByteSink& out,
-                    const std::function<void(std::uint64_t)>& progress) {
+void write_elements(
+    const Dataset& data, core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) {
   each_piece(data, progress, [&](std::span<const std::byte> raw) { out.write(raw); });
 }
 
 void write_array(const Dataset& data, ArrayFormat format, core::ByteSink& out,
-                 const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   const Header& header = data.header();
   out.write(start_of(header, format, data.size()));
   if (header.dtype != Dtype::u8 || format == ArrayFormat::npy)

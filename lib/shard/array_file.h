@@ -65,8 +65,7 @@ class ArrayReader {
  private:
   void start_llmc();
   void start_npy();
-  template <class T, class Decode>
-  std::size_t read_as(std::span<T> out, Decode decode);
+  template <class T, class Decode> std::size_t read_as(std::span<T> out, Decode decode);
 
   Input in_;
   ArrayFormat format_ = ArrayFormat::nanogpt;
@@ -76,8 +75,8 @@ class ArrayReader {
 };
 
 /// Writes the elements of `data` unchanged, little-endian.
-void write_elements(const Dataset& data, core::ByteSink& out,
-                    const std::function<void(std::uint64_t)>& progress);
+void write_elements(
+    const Dataset& data, core::ByteSink& out, const std::function<void(std::uint64_t)>& progress);
 
 /// Writes the elements of `data` in `format`, which is not megatron. llm.c and nanogpt write u16
 /// for u8 and u16 shards; llm.c writes u32 for u32 shards; npy keeps the shard's type and writes
@@ -85,6 +84,6 @@ void write_elements(const Dataset& data, core::ByteSink& out,
 /// elements done so far. Throws Error{usage} for data that the format cannot hold: vectors (llm.c,
 /// nanogpt), wider ids, 2^31 or more ids (llm.c).
 void write_array(const Dataset& data, ArrayFormat format, core::ByteSink& out,
-                 const std::function<void(std::uint64_t)>& progress);
+    const std::function<void(std::uint64_t)>& progress);
 
 }  // namespace shard

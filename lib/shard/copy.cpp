@@ -9,7 +9,7 @@ constexpr std::size_t kPiece = 1 << 16;
 
 template <class T>
 void copy_range(const Dataset& data, std::uint64_t from, std::uint64_t to, std::vector<T>& buffer,
-                Writer& writer) {
+    Writer& writer) {
   while (from < to) {
     buffer.resize(static_cast<std::size_t>(std::min<std::uint64_t>(kPiece, to - from)));
     data.read(from, std::span(buffer));
@@ -20,7 +20,7 @@ void copy_range(const Dataset& data, std::uint64_t from, std::uint64_t to, std::
 
 template <class T>
 void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
-             const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   const Documents& documents = data.documents();
   std::vector<T> buffer;
   const std::uint64_t begin = first == 0 ? 0 : documents.end[first - 1];
@@ -28,7 +28,7 @@ void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& w
   for (std::size_t i = first; i < last; ++i) {
     copy_range(data, start, documents.end[i], buffer, writer);
     writer.end_document(documents.bytes[i], documents.words[i], documents.name(i),
-                        marks_within(documents, start, documents.end[i]));
+        marks_within(documents, start, documents.end[i]));
     start = documents.end[i];
     if (progress) progress(start - begin);
   }
@@ -37,14 +37,11 @@ void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& w
 }  // namespace
 
 void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
-                    const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   switch (data.header().dtype) {
-    case Dtype::f32:
-      return copy_as<float>(data, first, last, writer, progress);
-    case Dtype::u64:
-      return copy_as<std::uint64_t>(data, first, last, writer, progress);
-    default:
-      return copy_as<std::uint32_t>(data, first, last, writer, progress);
+    case Dtype::f32: return copy_as<float>(data, first, last, writer, progress);
+    case Dtype::u64: return copy_as<std::uint64_t>(data, first, last, writer, progress);
+    default: return copy_as<std::uint32_t>(data, first, last, writer, progress);
   }
 }
 
@@ -62,11 +59,11 @@ void CutOptions::fields(core::FieldList& f) {
 
 Cut CutOptions::cut() const {
   return {static_cast<std::uint64_t>(parts), static_cast<std::uint64_t>(documents),
-          static_cast<std::uint64_t>(bytes)};
+      static_cast<std::uint64_t>(bytes)};
 }
 
-std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
-                                   const Cut& cut) {
+std::vector<std::size_t> part_ends(
+    const Header& header, const Documents& documents, const Cut& cut) {
   if ((cut.parts > 0) + (cut.documents > 0) + (cut.bytes > 0) != 1)
     core::bad_usage("--parts, --max-documents and --max-bytes exclude each other; give one");
   // A unit is indivisible: a document, or the two documents of a pair.
@@ -77,7 +74,7 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
   };
   if (cut.parts > n)
     core::bad_usage("--parts {}: there are only {} {}, and documents are not divided", cut.parts, n,
-                    per_unit == 2 ? "pairs" : "documents");
+        per_unit == 2 ? "pairs" : "documents");
   std::vector<std::size_t> ends;
   const auto add = [&](std::size_t units) { ends.push_back(units * per_unit); };
   const std::uint64_t total = n == 0 ? 0 : end_of(n - 1);
@@ -105,7 +102,7 @@ std::vector<std::size_t> part_ends(const Header& header, const Documents& docume
 }
 
 void merge(const Dataset& data, core::ByteSink& out, int jobs,
-           const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   auto provenance = data.provenance();
   if (!data.is_of_parts()) {
     refuse_incomplete(data.files());
@@ -120,11 +117,11 @@ void merge(const Dataset& data, core::ByteSink& out, int jobs,
 
 std::string Part::summary() const {
   return fmt::format("{}: {} in {}", path, core::counted(elements, "element"),
-                     core::counted(documents, "document"));
+      core::counted(documents, "document"));
 }
 
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
-           const std::function<void(const Part&)>& done) {
+    const std::function<void(const Part&)>& done) {
   const auto ends = part_ends(data.header(), data.documents(), cut);
   // The first part is renamed last; until then it locks these parts against other processes.
   std::unique_ptr<core::Output> first_out;
@@ -132,17 +129,15 @@ void split(const Dataset& data, const Cut& cut, const std::string& prefix, int j
   std::size_t first = 0;
   for (std::size_t part = 0; part < ends.size(); ++part) {
     auto provenance = data.provenance();
-    provenance.push_back(provenance_entry("shard split", {{"part", part}, {"parts", ends.size()}},
-                                          {data.fingerprint()}));
+    provenance.push_back(provenance_entry(
+        "shard split", {{"part", part}, {"parts", ends.size()}}, {data.fingerprint()}));
     const std::string path = fmt::format("{}{:05}.shard.zst", prefix, part);
     auto out = std::make_unique<core::Output>(path);
     Writer writer(*out, data.header(), provenance, jobs);
     copy_documents(data, first, ends[part], writer);
     writer.finish();
-    if (part == 0)
-      first_out = std::move(out);
-    else
-      out->commit();
+    if (part == 0) first_out = std::move(out);
+    else out->commit();
     parts.push_back({path, writer.elements(), ends[part] - first});
     first = ends[part];
   }

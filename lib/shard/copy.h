@@ -10,14 +10,14 @@ namespace shard {
 /// Appends the documents [first, last) of `data`. `progress` receives the number of elements done
 /// so far.
 void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
-                    const std::function<void(std::uint64_t)>& progress = {});
+    const std::function<void(std::uint64_t)>& progress = {});
 
 /// Writes all of `data` as one shard. If `data` consists of all parts of one command, the result
 /// equals the shard that the command writes without parts. The bytes do not depend on `jobs`.
 /// Throws Error{usage} if some shards are parts, but `data` is not exactly all parts of one
 /// command.
 void merge(const Dataset& data, core::ByteSink& out, int jobs,
-           const std::function<void(std::uint64_t)>& progress = {});
+    const std::function<void(std::uint64_t)>& progress = {});
 
 /// A Cut says how to split; exactly one member is not 0.
 struct Cut {
@@ -38,8 +38,8 @@ struct CutOptions {
 /// Returns the end (one past the last document) of each part; a pair is never split. Throws
 /// Error{usage} if there are fewer documents than parts, or unless exactly one member of `cut` is
 /// set.
-std::vector<std::size_t> part_ends(const Header& header, const Documents& documents,
-                                   const Cut& cut);
+std::vector<std::size_t> part_ends(
+    const Header& header, const Documents& documents, const Cut& cut);
 
 /// A Part is a shard that split() wrote.
 struct Part {
@@ -53,6 +53,6 @@ struct Part {
 /// `done` for each in order. Throws Error{usage} as part_ends() does, Error{cannot_create},
 /// Error{io}.
 void split(const Dataset& data, const Cut& cut, const std::string& prefix, int jobs,
-           const std::function<void(const Part&)>& done);
+    const std::function<void(const Part&)>& done);
 
 }  // namespace shard

@@ -60,8 +60,8 @@ void refuse_mixed(const std::vector<File>& files) {
     const auto part = take_part(entries);
     return std::pair(part ? part->count : 0, entries);
   };
-  const auto part = std::find_if(files.begin(), files.end(),
-                                 [&](const File& file) { return whole_of(file).first > 0; });
+  const auto part = std::find_if(
+      files.begin(), files.end(), [&](const File& file) { return whole_of(file).first > 0; });
   if (part == files.end()) return;
   for (const auto& file : files)
     if (whole_of(file) != whole_of(*part))
@@ -75,7 +75,7 @@ void refuse_mixed(const std::vector<File>& files) {
 void expect_same_header(const File& a, const File& b) {
   if (a.header() == b.header()) return;
   core::bad_data("{} ({}) and {} ({}) do not match: {}", a.name(), a.trailer().fingerprint.hex(),
-                 b.name(), b.trailer().fingerprint.hex(), difference(a.header(), b.header()));
+      b.name(), b.trailer().fingerprint.hex(), difference(a.header(), b.header()));
 }
 
 Dataset::Dataset(const std::vector<std::string>& paths) {
@@ -115,16 +115,15 @@ std::string Dataset::name() const {
   return files_.size() == 1 ? first : fmt::format("{} and {} more", first, files_.size() - 1);
 }
 
-template <class T>
-void Dataset::read_across(std::uint64_t offset, std::span<T> out) const {
+template <class T> void Dataset::read_across(std::uint64_t offset, std::span<T> out) const {
   const std::uint64_t item_bytes = stored_bytes<T>(header().dtype);
   const std::uint64_t element_bytes = size_of(header().dtype);
   const std::uint64_t n_elements = out.size() * item_bytes / element_bytes;
   if (offset > size() || n_elements > size() - offset)
     core::bad_data("{}: elements {} to {} are out of range; it has {}", name(), offset,
-                   offset + n_elements, size());
-  auto i = static_cast<std::size_t>(std::upper_bound(start_.begin(), start_.end() - 1, offset) -
-                                    start_.begin() - 1);
+        offset + n_elements, size());
+  auto i = static_cast<std::size_t>(
+      std::upper_bound(start_.begin(), start_.end() - 1, offset) - start_.begin() - 1);
   for (; !out.empty(); ++i) {
     const std::uint64_t left = (start_[i + 1] - offset) * element_bytes / item_bytes;
     const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(out.size(), left));
@@ -156,8 +155,8 @@ std::string write_names(const std::string& path, const std::vector<std::string>&
   return core::hash128(text).hex();
 }
 
-std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
-                                    const std::string& hash) {
+std::vector<std::string> read_names(
+    const std::string& path, std::uint64_t count, const std::string& hash) {
   const std::string text = core::read_text(path, std::size_t{1} << 36);
   if (core::hash128(text).hex() != hash)
     core::bad_data("{}: corrupt file: checksum mismatch", path);
@@ -211,7 +210,7 @@ void refuse_incomplete(const std::vector<File>& files) {
   for (std::int64_t part = 0; part < found->count; ++part)
     if (found->place.count(part) == 0)
       core::bad_usage("{}: is one of {} parts, of which part {} is missing", files[0].name(),
-                      found->count, part + 1);
+          found->count, part + 1);
 }
 
 }  // namespace shard

@@ -50,8 +50,7 @@ class Dataset {
   const std::vector<File>& files() const { return files_; }
 
  private:
-  template <class T>
-  void read_across(std::uint64_t offset, std::span<T> out) const;
+  template <class T> void read_across(std::uint64_t offset, std::span<T> out) const;
 
   std::vector<File> files_;
   bool of_parts_ = false;
@@ -71,8 +70,8 @@ std::string write_names(const std::string& path, const std::vector<std::string>&
 
 /// Reads `count` names. Throws Error{bad_data} unless the file has this hash and `count` lines of
 /// UTF-8.
-std::vector<std::string> read_names(const std::string& path, std::uint64_t count,
-                                    const std::string& hash);
+std::vector<std::string> read_names(
+    const std::string& path, std::uint64_t count, const std::string& hash);
 
 /// Adds the part to an entry's options.
 void put_part(core::OrderedJson& options, const core::Part& part);

@@ -54,8 +54,7 @@ core::Bytes FrameEncoder::finish() {
 }
 
 void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_bytes,
-                              std::uint64_t source_words, std::string_view name,
-                              const std::vector<Span>* marks) {
+    std::uint64_t source_words, std::string_view name, const std::vector<Span>* marks) {
   for (const auto number : {n_elements, source_bytes, source_words})
     put_number(numbers_.raw(), number);
   if (marks != nullptr) {
@@ -72,7 +71,7 @@ void DocumentsEncoder::append(std::uint64_t n_elements, std::uint64_t source_byt
   if (name.empty()) return;
   if (name.size() > kMostNameBytes || name.find_first_of({"\n\0", 2}) != name.npos)
     core::bad_data("a document's name is a line of at most {} bytes, not {}", kMostNameBytes,
-                   core::printable(name.substr(0, 80)));
+        core::printable(name.substr(0, 80)));
   names_.raw().insert(names_.raw().end(), documents_ - 1 - named_, std::byte{'\n'});
   layout::put(names_.raw(), name);
   names_.raw().push_back(std::byte{'\n'});
@@ -105,13 +104,13 @@ void Documents::append(const Documents& later, std::uint64_t elements) {
 }
 
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
-                           std::uint64_t n_elements, bool marked, std::uint64_t most_marks,
-                           std::uint64_t offset, const std::string& name) {
+    std::uint64_t n_elements, bool marked, std::uint64_t most_marks, std::uint64_t offset,
+    const std::string& name) {
   const auto bad = [&] { layout::damaged(name, offset, "the document boundaries"); };
   const auto context = make_decompress_context();
   Documents documents;
-  std::vector<std::uint64_t>* const columns[] = {&documents.end, &documents.bytes,
-                                                 &documents.words};
+  std::vector<std::uint64_t>* const columns[] = {
+      &documents.end, &documents.bytes, &documents.words};
   std::uint64_t begin = 0, end = 0;  // of the current document
   std::uint64_t at = 0;              // end of its marks so far
   std::uint64_t left_marks = 0;
@@ -175,7 +174,7 @@ std::uint64_t most_name_bytes(std::size_t compressed) {
 }  // namespace
 
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
-                                      std::uint64_t offset, const std::string& name) {
+    std::uint64_t offset, const std::string& name) {
   const auto bad = [&] { layout::damaged(name, offset, "the names of documents"); };
   const auto context = make_decompress_context();
   std::vector<std::string> names;

@@ -33,7 +33,7 @@ class DocumentsEncoder {
   /// is not marked. Throws Error{bad_data} for a name that contains a newline or NUL or is longer
   /// than kMostNameBytes.
   void append(std::uint64_t n_elements, std::uint64_t source_bytes, std::uint64_t source_words,
-              std::string_view name = {}, const std::vector<Span>* marks = nullptr);
+      std::string_view name = {}, const std::vector<Span>* marks = nullptr);
   /// Returns the frame of boundaries and ends the encoding.
   core::Bytes finish();
   /// Returns the frame of names, empty if no document has a name. Call it before finish().
@@ -52,11 +52,11 @@ inline constexpr std::size_t kMostNameBytes = 4096;
 /// marks; `marked` is Header::marked. Memory grows with the bytes present, not with the declared
 /// counts. Throws Error{bad_data}; `offset` is the trailer's offset in the file.
 Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_documents,
-                           std::uint64_t n_elements, bool marked, std::uint64_t most_marks,
-                           std::uint64_t offset, const std::string& name);
+    std::uint64_t n_elements, bool marked, std::uint64_t most_marks, std::uint64_t offset,
+    const std::string& name);
 
 /// Decodes `n_documents` names. Memory grows with the bytes present. Throws Error{bad_data}.
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
-                                      std::uint64_t offset, const std::string& name);
+    std::uint64_t offset, const std::string& name);
 
 }  // namespace shard

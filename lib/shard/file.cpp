@@ -29,8 +29,7 @@ class Cache {
     if (!entries_.emplace(number, Entry{frame, ++clock_}).second) return;
     bytes_ += frame->size();
     while (bytes_ > most_bytes_ && entries_.size() > 1) {
-      const auto oldest = std::min_element(
-          entries_.begin(), entries_.end(),
+      const auto oldest = std::min_element(entries_.begin(), entries_.end(),
           [](const auto& a, const auto& b) { return a.second.last_used < b.second.last_used; });
       bytes_ -= oldest->second.frame->size();
       entries_.erase(oldest);
@@ -98,7 +97,7 @@ struct File::Impl {
     for (std::size_t i = 0; i < table.size(); ++i) {
       const bool data = i > 0 && i + 1 < table.size();
       if (data && (table[i].raw == 0 || table[i].raw > layout::kMaxRawBytes ||
-                   table[i].raw % element_bytes != 0))
+                      table[i].raw % element_bytes != 0))
         bad_table();
       starts.push_back({offset, raw});
       offset += table[i].compressed;
@@ -138,8 +137,7 @@ struct File::Impl {
     return raw;
   }
 
-  template <class T>
-  void read(std::uint64_t offset, std::span<T> out) const {
+  template <class T> void read(std::uint64_t offset, std::span<T> out) const {
     const std::uint64_t item_bytes = stored_bytes<T>(header.dtype);
     const std::uint64_t element_bytes = size_of(header.dtype);
     const std::uint64_t n_elements = out.size() * item_bytes / element_bytes;
@@ -147,10 +145,10 @@ struct File::Impl {
       core::bug("{}: a part of an element was asked for", name);
     if (offset > trailer.elements || n_elements > trailer.elements - offset)
       core::bad_data("{}: elements {} to {} are out of range; it has {}", name, offset,
-                     offset + n_elements, trailer.elements);
+          offset + n_elements, trailer.elements);
     std::uint64_t at = offset * element_bytes;  // offset in the raw bytes
     auto next = std::upper_bound(starts.begin(), starts.end(), at,
-                                 [](std::uint64_t x, const Start& start) { return x < start.raw; });
+        [](std::uint64_t x, const Start& start) { return x < start.raw; });
     // The last frame that starts at or before `at`; the trailer, of size 0, comes last of equals
     // only at the very end, where nothing is left to read.
     for (auto i = static_cast<std::size_t>(next - starts.begin()) - 1; !out.empty(); ++i) {

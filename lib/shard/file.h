@@ -14,8 +14,8 @@ class File {
   /// Opens a regular file. Caches up to `cache_bytes` of decompressed elements. Throws
   /// Error{no_input}.
   explicit File(const std::string& path, std::size_t cache_bytes = kCacheBytes);
-  explicit File(std::shared_ptr<const core::RandomSource> bytes,
-                std::size_t cache_bytes = kCacheBytes);
+  explicit File(
+      std::shared_ptr<const core::RandomSource> bytes, std::size_t cache_bytes = kCacheBytes);
   ~File();
   File(File&&) noexcept;
   File& operator=(File&&) noexcept;

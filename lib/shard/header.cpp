@@ -12,8 +12,8 @@ constexpr std::array<std::size_t, 5> kSizes = {1, 2, 4, 8, 4};
 constexpr std::array<std::string_view, 3> kUnits = {"segment", "document", "pair"};
 
 template <class Names>
-std::size_t index_of(const Names& names, const std::string& text, const char* what,
-                     const std::string& name) {
+std::size_t index_of(
+    const Names& names, const std::string& text, const char* what, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end())
     core::bad_data("{}: {} \"{}\" in the header is not known", name, what, text.substr(0, 40));
@@ -101,8 +101,8 @@ std::vector<Span> marks_within(const Documents& documents, std::uint64_t begin, 
   return within;
 }
 
-core::OrderedJson provenance_entry(std::string_view program, core::OrderedJson options,
-                                   const std::vector<core::Digest>& inputs) {
+core::OrderedJson provenance_entry(
+    std::string_view program, core::OrderedJson options, const std::vector<core::Digest>& inputs) {
   core::OrderedJson entry;
   entry["program"] = program;
   entry["version"] = core::build::kVersion;
@@ -120,7 +120,7 @@ void expect_kind(const Header& header, const std::vector<Kind>& kinds, const std
     return kind == name_of(Kind::order) ? "an order" : "a shard of " + kind;
   };
   core::bad_data("{}: is {}; expected {}", name, described(std::string(name_of(header.kind))),
-                 described(wanted));
+      described(wanted));
 }
 
 void check_header(const Header& header, const std::string& name) {
@@ -129,10 +129,8 @@ void check_header(const Header& header, const std::string& name) {
 }
 
 std::string header_json(const Header& header) {
-  core::Json json = {{"kind", name_of(header.kind)},
-                     {"dtype", name_of(header.dtype)},
-                     {"width", header.width},
-                     {"vocabulary", header.vocabulary}};
+  core::Json json = {{"kind", name_of(header.kind)}, {"dtype", name_of(header.dtype)},
+      {"width", header.width}, {"vocabulary", header.vocabulary}};
   if (header.marked) json["marked"] = true;
   if (header.kind == Kind::order) {
     json["unit"] = header.unit;
@@ -186,8 +184,7 @@ Chain Chain::read(const core::Json& json, const std::string& origin) {
 }
 
 void Content::append(const core::Digest& document_data, std::uint64_t n_elements,
-                     std::uint64_t source_bytes, std::uint64_t source_words,
-                     std::span<const Span> marks) {
+    std::uint64_t source_bytes, std::uint64_t source_words, std::span<const Span> marks) {
   std::vector<std::uint64_t> numbers = {n_elements, source_bytes, source_words};
   for (const auto& mark : marks) numbers.insert(numbers.end(), {mark.begin, mark.end});
   ++documents;

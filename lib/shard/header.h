@@ -95,8 +95,8 @@ struct Trailer {
 /// Returns a provenance entry: the program and its version, the options that affect the output's
 /// bytes, the fingerprints of the inputs. It has no times, hosts, paths or thread counts, so that
 /// equal inputs give equal bytes.
-core::OrderedJson provenance_entry(std::string_view program, core::OrderedJson options,
-                                   const std::vector<core::Digest>& inputs);
+core::OrderedJson provenance_entry(
+    std::string_view program, core::OrderedJson options, const std::vector<core::Digest>& inputs);
 
 /// Throws Error{bad_data}, naming `name` and both kinds, unless the header's kind is one of
 /// `kinds`.
@@ -139,8 +139,7 @@ struct Content {
   Chain data;  ///< chain of each document's XXH3-128 of its stored elements
 
   void append(const core::Digest& document_data, std::uint64_t n_elements,
-              std::uint64_t source_bytes, std::uint64_t source_words,
-              std::span<const Span> marks = {});
+      std::uint64_t source_bytes, std::uint64_t source_words, std::span<const Span> marks = {});
   void append(const Content& next);
   bool operator==(const Content&) const = default;
 };

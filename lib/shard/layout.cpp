@@ -14,7 +14,7 @@ std::string_view text_of(std::span<const std::byte> bytes) {
 
 std::string how_to_tokenize(const std::string& name) {
   return fmt::format("; encode a text with: tokenize -t TOKENIZER {} -o X.shard.zst",
-                     name == "stdin" ? "-" : name);
+      name == "stdin" ? "-" : name);
 }
 
 void put_hash(core::Bytes& frame) {
@@ -30,7 +30,7 @@ void put_hash(core::Bytes& frame) {
 }
 
 void check_hash(std::span<const std::byte> frame, std::uint64_t offset, std::string_view what,
-                const std::string& name) {
+    const std::string& name) {
   const std::size_t end = frame.size() - kHashBytes;
   if (core::hash64(frame.first(end)) != get<std::uint64_t>(frame, end)) damaged(name, offset, what);
 }
@@ -39,8 +39,8 @@ core::Digest get_digest(std::span<const std::byte> in, std::size_t at) {
   return {.high = get<std::uint64_t>(in, at + 8), .low = get<std::uint64_t>(in, at)};
 }
 
-std::string decompress_text(std::span<const std::byte> in, std::size_t size,
-                            const std::string& name) {
+std::string decompress_text(
+    std::span<const std::byte> in, std::size_t size, const std::string& name) {
   if (size == 0 && in.empty()) return {};
   if (ZSTD_getFrameContentSize(in.data(), in.size()) != size) damaged(name, 0, "the tokenizer");
   std::string text(size, '\0');
@@ -67,8 +67,7 @@ core::Bytes encode_header(const Header& header) {
   if (!header.tokenizer.empty()) {
     const auto context = make_compress_context();
     compress_frame(context.get(),
-                   std::as_bytes(std::span(header.tokenizer.data(), header.tokenizer.size())),
-                   tokenizer);
+        std::as_bytes(std::span(header.tokenizer.data(), header.tokenizer.size())), tokenizer);
   }
   if (header.tokenizer.size() > kMaxHeaderBytes || tokenizer.size() > kMaxHeaderBytes / 2)
     core::bad_data("the tokenizer is too large for a shard ({} bytes)", kMaxHeaderBytes);
@@ -91,7 +90,7 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   put(expected, kHeaderMagic);
   const auto common = std::min(start.size(), expected.size());
   if (!std::equal(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(common),
-                  start.begin())) {
+          start.begin())) {
     const bool zstd = start.size() >= 4 && get<std::uint32_t>(start, 0) == kZstdMagic;
     // What the file is, where its beginning says so; zstd's may be another shard's.
     const std::string what = zstd ? "" : core::what_is_no_text(text_of(start));
@@ -99,8 +98,8 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
     const std::string kind = zstd ? ", but other data compressed by zstd"
                              : core::begins_as_text(text_of(start)) ? ", but text"
                                                                     : " and not text";
-    core::bad_data("{}: not a shard{}{}", name, kind,
-                   kind.front() == ',' ? how_to_tokenize(name) : "");
+    core::bad_data(
+        "{}: not a shard{}{}", name, kind, kind.front() == ',' ? how_to_tokenize(name) : "");
   }
   if (start.size() < kVersionEnd) cut_short(name, start.size(), "the header");
   if (text_of(start.subspan(kFrameHeadBytes, kHeaderName.size())) != kHeaderName)
@@ -108,7 +107,7 @@ std::size_t check_start(std::span<const std::byte> start, const std::string& nam
   const auto version = get<std::uint32_t>(start, kVersionEnd - 4);
   if (version != kVersion)
     core::bad_data("{}: shard format version {} is not supported; this program reads version {}",
-                   name, version, kVersion);
+        name, version, kVersion);
   const auto size = get<std::uint32_t>(start, 4);
   if (size > kMaxHeaderBytes || size < kHeaderFixedBytes + kHashBytes - kFrameHeadBytes)
     damaged(name, 4, "the header's size");
@@ -124,7 +123,7 @@ Header decode_header(std::span<const std::byte> frame, const std::string& name) 
   Header header = header_from_json(text_of(frame.subspan(kHeaderFixedBytes, json_bytes)), name);
   header.tokenizer =
       decompress_text(frame.subspan(kHeaderFixedBytes + json_bytes, room - json_bytes),
-                      static_cast<std::size_t>(tokenizer_bytes), name);
+          static_cast<std::size_t>(tokenizer_bytes), name);
   return header;
 }
 
@@ -158,7 +157,7 @@ core::Bytes encode_trailer(const TrailerFrame& trailer, std::uint64_t offset) {
 }
 
 Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, std::uint64_t offset,
-                       const std::string& name, Content& content) {
+    const std::string& name, Content& content) {
   if (frame.size() < kTrailerFixedBytes + kHashBytes) damaged(name, offset, "the trailer");
   check_hash(frame, offset, "the trailer", name);
   if (text_of(frame.subspan(kFrameHeadBytes, kTrailerName.size())) != kTrailerName)
@@ -177,16 +176,16 @@ Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, s
       (header.kind == Kind::pairs && n_documents % 2 != 0))
     damaged(name, offset, "the trailer's sizes");
 
-  trailer.documents = decode_documents(frame.subspan(kTrailerFixedBytes, boundary_bytes),
-                                       n_documents, trailer.elements, header.marked,
-                                       most_documents(offset + frame.size()), offset, name);
+  trailer.documents =
+      decode_documents(frame.subspan(kTrailerFixedBytes, boundary_bytes), n_documents,
+          trailer.elements, header.marked, most_documents(offset + frame.size()), offset, name);
   content = {};
   std::uint64_t start = 0;
   for (std::size_t i = 0; i < trailer.documents.size(); ++i) {
     const std::uint64_t end = trailer.documents.end[i];
     if (end % header.width != 0) damaged(name, offset, "the document boundaries");
     content.append({}, end - start, trailer.documents.bytes[i], trailer.documents.words[i],
-                   marks_within(trailer.documents, start, end));
+        marks_within(trailer.documents, start, end));
     start = end;
   }
   content.data = data;
@@ -217,14 +216,14 @@ core::Bytes encode_seek_table(std::span<const FrameSize> frames) {
   return table;
 }
 
-std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::uint64_t offset,
-                                         const std::string& name) {
+std::vector<FrameSize> decode_seek_table(
+    std::span<const std::byte> table, std::uint64_t offset, const std::string& name) {
   std::vector<FrameSize> frames;
   if (table.size() >= kFrameHeadBytes + kSeekFooterBytes) {
     frames.resize((table.size() - kFrameHeadBytes - kSeekFooterBytes) / 8);
     for (std::size_t i = 0; i < frames.size(); ++i)
       frames[i] = {get<std::uint32_t>(table, kFrameHeadBytes + 8 * i),
-                   get<std::uint32_t>(table, kFrameHeadBytes + 8 * i + 4)};
+          get<std::uint32_t>(table, kFrameHeadBytes + 8 * i + 4)};
   }
   const auto expected = encode_seek_table(frames);
   if (!std::equal(expected.begin(), expected.end(), table.begin(), table.end()))
@@ -233,8 +232,8 @@ std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::
 }
 
 void cut_short(const std::string& name, std::uint64_t offset, std::string_view where) {
-  core::bad_data("{}: cut short: it ends at byte {}, within {}; write or copy it again", name,
-                 offset, where);
+  core::bad_data(
+      "{}: cut short: it ends at byte {}, within {}; write or copy it again", name, offset, where);
 }
 
 void damaged(const std::string& name, std::uint64_t offset, std::string_view what) {

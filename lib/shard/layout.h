@@ -59,8 +59,7 @@ struct FrameSize {
   bool operator==(const FrameSize&) const = default;
 };
 
-template <std::unsigned_integral T>
-void put(core::Bytes& out, T number) {
+template <std::unsigned_integral T> void put(core::Bytes& out, T number) {
   const auto at = out.size();
   out.resize(at + sizeof number);
   std::memcpy(out.data() + at, &number, sizeof number);
@@ -69,8 +68,7 @@ void put(core::Bytes& out, const core::Digest& digest);
 void put(core::Bytes& out, std::string_view text);
 
 /// Returns the little-endian number at offset `at`; the caller has checked the bounds.
-template <class T>
-T get(std::span<const std::byte> in, std::size_t at) {
+template <class T> T get(std::span<const std::byte> in, std::size_t at) {
   T number;
   std::memcpy(&number, in.data() + at, sizeof number);
   return number;
@@ -100,10 +98,10 @@ Header decode_header(std::span<const std::byte> frame, const std::string& name);
 /// Decodes a whole trailer frame at `offset`. Checks boundaries, provenance and fingerprint against
 /// each other and against `header`. Throws Error{bad_data}.
 Trailer decode_trailer(std::span<const std::byte> frame, const Header& header, std::uint64_t offset,
-                       const std::string& name, Content& content);
+    const std::string& name, Content& content);
 /// Decodes a whole seek table. Throws Error{bad_data}.
-std::vector<FrameSize> decode_seek_table(std::span<const std::byte> table, std::uint64_t offset,
-                                         const std::string& name);
+std::vector<FrameSize> decode_seek_table(
+    std::span<const std::byte> table, std::uint64_t offset, const std::string& name);
 
 /// Throws Error{bad_data} for a file that is truncated (cut_short) or corrupt (damaged) at
 /// `offset`.

@@ -20,15 +20,10 @@ struct MegatronType {
   ArrayReader::Type type;
 };
 // The types by code; code 0 is invalid.
-constexpr std::array<MegatronType, 9> kMegatronTypes = {{{},
-                                                         {"uint8", {1, false, false}},
-                                                         {"int8", {1, false, true}},
-                                                         {"int16", {2, false, true}},
-                                                         {"int32", {4, false, true}},
-                                                         {"int64", {8, false, true}},
-                                                         {"float64", {8, true, false}},
-                                                         {"float32", {4, true, false}},
-                                                         {"uint16", {2, false, false}}}};
+constexpr std::array<MegatronType, 9> kMegatronTypes = {
+    {{}, {"uint8", {1, false, false}}, {"int8", {1, false, true}}, {"int16", {2, false, true}},
+        {"int32", {4, false, true}}, {"int64", {8, false, true}}, {"float64", {8, true, false}},
+        {"float32", {4, true, false}}, {"uint16", {2, false, false}}}};
 
 core::Digest hash_of(const core::RandomSource& bytes) {
   core::SequentialSource source(bytes);
@@ -46,8 +41,8 @@ MegatronFiles megatron_files(const std::string& path) {
   return {name + ".bin", name + ".idx"};
 }
 
-std::optional<MegatronFiles> megatron_input(const std::string& path,
-                                            std::optional<ArrayFormat> format) {
+std::optional<MegatronFiles> megatron_input(
+    const std::string& path, std::optional<ArrayFormat> format) {
   if (format == ArrayFormat::megatron) {
     if (path == "-") core::bad_usage("--format megatron: reads two files, not stdin; name them");
     return megatron_files(path);
@@ -59,8 +54,7 @@ std::optional<MegatronFiles> megatron_input(const std::string& path,
   return megatron_files(path);
 }
 
-template <class T>
-T MegatronIndex::Column<T>::next() {
+template <class T> T MegatronIndex::Column<T>::next() {
   if (at_ == piece_.size()) {
     piece_.resize(std::min<std::uint64_t>(left_, kMegatronPiece));
     bytes_->read_at(offset_, std::as_writable_bytes(std::span(piece_)));
@@ -90,14 +84,14 @@ void MegatronIndex::read_header() {
   const auto version = layout::get<std::uint64_t>(header, 9);
   if (version != kMegatronVersion)
     core::bad_data("{}: version {} of Megatron's format is not supported; version {} is", name,
-                   version, kMegatronVersion);
+        version, kMegatronVersion);
   const auto code = layout::get<std::uint8_t>(header, 17);
   if (code == 0 || code >= kMegatronTypes.size())
     core::bad_data("{}: ids of unknown type {}; types are 1 to 8", name, code);
   type_ = kMegatronTypes.at(code).type;
   if (type_.is_float)
     core::bad_data("{}: numbers of type {} ({}) cannot be ids; ids are integers", name, code,
-                   kMegatronTypes.at(code).name);
+        kMegatronTypes.at(code).name);
   sequences_ = layout::get<std::uint64_t>(header, 18);
   boundaries_ = layout::get<std::uint64_t>(header, 26);
   const std::uint64_t rest = bytes_.size() - header.size();
@@ -105,7 +99,7 @@ void MegatronIndex::read_header() {
   const std::uint64_t behind = fits ? rest - 12 * sequences_ - 8 * boundaries_ : 0;
   if (!fits)
     core::bad_data("{}: cut short: {} bytes are too few for {} sequences and {} boundaries", name,
-                   bytes_.size(), sequences_, boundaries_);
+        bytes_.size(), sequences_, boundaries_);
   if (behind == sequences_ && behind > 0)
     core::bad_data("{}: is multimodal (a mode for each sequence); only text is supported", name);
   if (behind > 0) core::bad_data("{}: has {} bytes after its end", name, behind);
@@ -131,7 +125,7 @@ std::optional<std::uint64_t> MegatronIndex::next_document() {
   const auto end = static_cast<std::uint64_t>(starts_.next());
   if (end < sequence_ || end > sequences_)
     core::bad_data("{}: document {} ends at sequence {}, not between {} and {}", name, document_,
-                   static_cast<std::int64_t>(end), sequence_, sequences_);
+        static_cast<std::int64_t>(end), sequence_, sequences_);
   std::uint64_t elements = 0;
   for (; sequence_ < end; ++sequence_) {
     const std::int32_t length = lengths_.next();
@@ -167,8 +161,7 @@ std::uint8_t megatron_code(const Header& header) {
 class NumberSink {
  public:
   explicit NumberSink(core::ByteSink& out) : out_(out) {}
-  template <std::unsigned_integral T>
-  void put(T number) {
+  template <std::unsigned_integral T> void put(T number) {
     layout::put(piece_, number);
     if (piece_.size() >= kMegatronPiece * 8) flush();
   }
@@ -195,7 +188,7 @@ void each_sequence(const Dataset& data, std::uint64_t most, const Take& take, co
 }  // namespace
 
 void write_megatron(const Dataset& data, core::ByteSink& numbers, core::ByteSink& index,
-                    const std::function<void(std::uint64_t)>& progress, std::uint64_t sequence) {
+    const std::function<void(std::uint64_t)>& progress, std::uint64_t sequence) {
   const std::uint8_t code = megatron_code(data.header());
   const auto nothing = [] {};
   std::uint64_t sequences = 0;
@@ -227,7 +220,7 @@ void write_megatron(const Dataset& data, core::ByteSink& numbers, core::ByteSink
 }
 
 void write_megatron(const Dataset& data, const MegatronFiles& files,
-                    const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   megatron_code(data.header());  // refuse before an older pair is modified
   core::Output numbers(files.numbers), index(files.index);
   write_megatron(data, numbers, index, progress);

@@ -26,8 +26,8 @@ MegatronFiles megatron_files(const std::string& path);
 /// Returns the paths for an input of format megatron: either `format` says so or, without a format,
 /// the file begins as an index. Returns nothing for another format. Throws Error{usage} for stdin,
 /// and Error{bad_data} for an index whose name does not end in .idx.
-std::optional<MegatronFiles> megatron_input(const std::string& path,
-                                            std::optional<ArrayFormat> format);
+std::optional<MegatronFiles> megatron_input(
+    const std::string& path, std::optional<ArrayFormat> format);
 
 /// A MegatronIndex reads an index; its memory use does not depend on the index's size. Not thread
 /// safe.
@@ -52,8 +52,7 @@ class MegatronIndex {
 
  private:
   // A Column reads the numbers of one array, front to back.
-  template <class T>
-  class Column {
+  template <class T> class Column {
    public:
     Column() = default;
     Column(const core::RandomSource& bytes, std::uint64_t offset, std::uint64_t count)
@@ -86,12 +85,11 @@ constexpr std::uint64_t kMegatronSequence = INT32_MAX;
 /// is one sequence; a document without ids has none. `progress` receives the number of elements
 /// done so far. Throws Error{usage} for vectors, orders and a vocabulary beyond 2^31.
 void write_megatron(const Dataset& data, core::ByteSink& numbers, core::ByteSink& index,
-                    const std::function<void(std::uint64_t)>& progress,
-                    std::uint64_t sequence = kMegatronSequence);
+    const std::function<void(std::uint64_t)>& progress, std::uint64_t sequence = kMegatronSequence);
 
 /// Writes the two files by name. The old index is removed first and the new one appears last, so
 /// that an index is never beside numbers of another data set.
 void write_megatron(const Dataset& data, const MegatronFiles& files,
-                    const std::function<void(std::uint64_t)>& progress);
+    const std::function<void(std::uint64_t)>& progress);
 
 }  // namespace shard

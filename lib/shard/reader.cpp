@@ -8,8 +8,7 @@ namespace {
 
 constexpr std::size_t kLargestRead = 128 << 10;
 
-template <class Stored, class T>
-void widen(const std::byte* in, std::span<T> out) {
+template <class Stored, class T> void widen(const std::byte* in, std::span<T> out) {
   for (std::size_t i = 0; i < out.size(); ++i) {
     Stored x;
     std::memcpy(&x, in + i * sizeof x, sizeof x);
@@ -24,17 +23,13 @@ void widen(const std::byte* in, std::span<T> out) {
 template <class T>
 void decode_integers(Dtype dtype, const std::byte* in, std::span<T> out, const std::string& name) {
   switch (dtype) {
-    case Dtype::u8:
-      return widen<std::uint8_t>(in, out);
-    case Dtype::u16:
-      return widen<std::uint16_t>(in, out);
-    case Dtype::u32:
-      return widen<std::uint32_t>(in, out);
+    case Dtype::u8: return widen<std::uint8_t>(in, out);
+    case Dtype::u16: return widen<std::uint16_t>(in, out);
+    case Dtype::u32: return widen<std::uint32_t>(in, out);
     case Dtype::u64:
       if constexpr (sizeof(T) == 8) return widen<std::uint64_t>(in, out);
       misfit(dtype, "at most 32 bits", name);
-    case Dtype::f32:
-      misfit(dtype, "integers", name);
+    case Dtype::f32: misfit(dtype, "integers", name);
   }
 }
 
@@ -120,8 +115,7 @@ struct Reader::Impl {
     ended = true;
   }
 
-  template <class T>
-  std::size_t read(std::span<T> out) {
+  template <class T> std::size_t read(std::span<T> out) {
     const std::size_t item_bytes = stored_bytes<T>(header.dtype);
     std::size_t done = 0;
     while (done < out.size()) {
@@ -176,8 +170,7 @@ const Trailer& Reader::trailer() const {
 Trailer verify(core::ByteSource& source) {
   Reader reader(source);
   core::Bytes bytes(layout::kMaxRawBytes);
-  while (reader.read(std::span(bytes)) > 0) {
-  }
+  while (reader.read(std::span(bytes)) > 0) {}
   return reader.trailer();
 }
 
@@ -218,16 +211,16 @@ core::Bytes Input::take(std::size_t n) {
   return bytes;
 }
 
-void decode_elements(Dtype dtype, const std::byte* in, std::span<std::uint32_t> out,
-                     const std::string& name) {
+void decode_elements(
+    Dtype dtype, const std::byte* in, std::span<std::uint32_t> out, const std::string& name) {
   decode_integers(dtype, in, out, name);
 }
-void decode_elements(Dtype dtype, const std::byte* in, std::span<std::uint64_t> out,
-                     const std::string& name) {
+void decode_elements(
+    Dtype dtype, const std::byte* in, std::span<std::uint64_t> out, const std::string& name) {
   decode_integers(dtype, in, out, name);
 }
-void decode_elements(Dtype dtype, const std::byte* in, std::span<float> out,
-                     const std::string& name) {
+void decode_elements(
+    Dtype dtype, const std::byte* in, std::span<float> out, const std::string& name) {
   if (dtype != Dtype::f32) misfit(dtype, "f32", name);
   widen<float>(in, out);
 }

@@ -75,7 +75,7 @@ class ZstdUnpacker : public UnpackedSource::Unpacker {
     const auto window = static_cast<int>(std::bit_width(memory)) - 1;
     const auto bounds = ZSTD_dParam_getBounds(ZSTD_d_windowLogMax);
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax,
-                           std::clamp(window, bounds.lowerBound, bounds.upperBound));
+        std::clamp(window, bounds.lowerBound, bounds.upperBound));
   }
   Step step(std::span<const std::byte> in, std::span<std::byte> out) override {
     ZSTD_inBuffer from{in.data(), in.size(), 0};
@@ -141,8 +141,7 @@ class MemberUnpacker : public UnpackedSource::Unpacker {
 };
 
 // Input of the C libraries, which they do not modify.
-template <class Byte>
-Byte* readable(std::span<const std::byte> in) {
+template <class Byte> Byte* readable(std::span<const std::byte> in) {
   return reinterpret_cast<Byte*>(const_cast<std::byte*>(in.data()));
 }
 
@@ -225,8 +224,8 @@ class XzUnpacker : public MemberUnpacker {
           mebibytes(::lzma_memusage(&stream_)));
     // Without output room or input bytes it must be called again.
     if (result != LZMA_OK && result != LZMA_STREAM_END && result != LZMA_BUF_ERROR)
-      refuse(result == LZMA_OPTIONS_ERROR ? "a filter that liblzma does not support"
-                                          : "damaged data");
+      refuse(
+          result == LZMA_OPTIONS_ERROR ? "a filter that liblzma does not support" : "damaged data");
     if (result == LZMA_STREAM_END) end_member();
     return {in.size() - stream_.avail_in, out.size() - stream_.avail_out};
   }
@@ -239,9 +238,8 @@ class XzUnpacker : public MemberUnpacker {
 // With gzip's, the method deflate.
 constexpr std::string_view kGzipMagic = "\x1F\x8B\x08", kXzMagic("\xFD\x37zXZ\0", 6);
 
-std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte> start,
-                                                       const std::string& name,
-                                                       std::uint64_t memory) {
+std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(
+    std::span<const std::byte> start, const std::string& name, std::uint64_t memory) {
   const std::string_view text(reinterpret_cast<const char*>(start.data()), start.size());
   if (core::is_bzip2(text)) return std::make_unique<Bzip2Unpacker>(name);
   if (text.starts_with(kXzMagic)) return std::make_unique<XzUnpacker>(name, memory);
@@ -251,7 +249,7 @@ std::unique_ptr<UnpackedSource::Unpacker> unpacker_for(std::span<const std::byte
   // The first frame of a shard is skippable for zstd; the frames after it are ids.
   if (magic == layout::kHeaderMagic && start.size() >= kLongestMagic &&
       std::memcmp(start.data() + layout::kFrameHeadBytes, layout::kHeaderName.data(),
-                  layout::kHeaderName.size()) == 0)
+          layout::kHeaderName.size()) == 0)
     core::bad_data("{}: is a shard of tokens, not a text; tokenize --decode prints its text", name);
   const bool skippable = (magic & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
   if (magic == layout::kZstdMagic || skippable) return std::make_unique<ZstdUnpacker>(name, memory);
@@ -264,7 +262,7 @@ bool ends_in_magic(std::string_view all, std::string_view name) {
     std::string_view end, magic;
   };
   constexpr std::array kPacked = {Packed{".gz", kGzipMagic}, Packed{".bz2", "BZh"},
-                                  Packed{".xz", kXzMagic}, Packed{".zst", "\x28\xB5\x2F\xFD"}};
+      Packed{".xz", kXzMagic}, Packed{".zst", "\x28\xB5\x2F\xFD"}};
   constexpr std::size_t kBzip2 = 10;
   return !all.empty() && std::any_of(kPacked.begin(), kPacked.end(), [&](const Packed& packed) {
     const bool begun = packed.magic.starts_with(all) ||

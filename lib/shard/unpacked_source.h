@@ -16,8 +16,8 @@ constexpr std::uint64_t kUnpackMemory = std::uint64_t{128} << 20;
 class UnpackedSource : public core::ByteSource {
  public:
   /// Opens the source. Throws Error{bad_data} for a shard, whose bytes are token ids and not text.
-  explicit UnpackedSource(std::unique_ptr<core::ByteSource> file,
-                          std::uint64_t memory = kUnpackMemory);
+  explicit UnpackedSource(
+      std::unique_ptr<core::ByteSource> file, std::uint64_t memory = kUnpackMemory);
   ~UnpackedSource() override;
   /// Reads bytes. Throws Error{bad_data} if the compressed bytes are corrupt, truncated or need
   /// more than `memory`, and Error{io}.

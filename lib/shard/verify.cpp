@@ -39,8 +39,7 @@ Trailer verify(const std::string& path) {
   Reader reader(source);
   const Chain data = data_chain(reader, file.trailer().documents);
   std::byte rest[8];
-  while (reader.read(std::span(rest)) > 0) {
-  }
+  while (reader.read(std::span(rest)) > 0) {}
   if (data != file.content().data) layout::damaged(path, 0, "the fingerprint of the elements");
   return reader.trailer();
 }
@@ -59,7 +58,7 @@ core::OrderedJson Verdict::json() const {
 std::string Verdict::line() const {
   if (!ok()) return core::printable(error);
   return fmt::format("{}: ok, {} elements, fingerprint {}", core::printable(path), trailer.elements,
-                     trailer.fingerprint.hex());
+      trailer.fingerprint.hex());
 }
 
 Verdict judge(const std::string& path) {
@@ -71,8 +70,8 @@ Verdict judge(const std::string& path) {
   }
 }
 
-std::string judge(const std::vector<std::string>& paths,
-                  const std::function<void(const Verdict&)>& found) {
+std::string judge(
+    const std::vector<std::string>& paths, const std::function<void(const Verdict&)>& found) {
   std::string first;
   std::size_t bad = 0;
   for (const auto& path : paths) {
@@ -102,8 +101,8 @@ core::OrderedJson describe(const std::string& path, const Dataset& data) {
   report["elements"] = data.size();
   report["documents"] = data.documents().size();
   if (const auto& names = data.documents().names; !names.empty())
-    report["named"] = std::count_if(names.begin(), names.end(),
-                                    [](const std::string& name) { return !name.empty(); });
+    report["named"] = std::count_if(
+        names.begin(), names.end(), [](const std::string& name) { return !name.empty(); });
   report["bytes"] = sum(data.documents().bytes);
   report["words"] = sum(data.documents().words);
   if (header.marked) {

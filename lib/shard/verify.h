@@ -27,8 +27,8 @@ struct Verdict {
 Verdict judge(const std::string& path);
 /// Verifies each file and passes its Verdict to `found`. Returns the first error and the number of
 /// further corrupt files, or an empty text if all are intact.
-std::string judge(const std::vector<std::string>& paths,
-                  const std::function<void(const Verdict&)>& found);
+std::string judge(
+    const std::vector<std::string>& paths, const std::function<void(const Verdict&)>& found);
 
 /// Returns the report of `shard info`: kind, type, sizes, documents, bytes and words of the source,
 /// fingerprints. `path` is reported as the file's name; a tokenizer is reported by its

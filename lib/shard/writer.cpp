@@ -8,12 +8,10 @@ namespace shard {
 
 struct Writer::Impl {
   Impl(core::ByteSink& sink_, Header header_, std::vector<core::OrderedJson> provenance_, int jobs)
-      : sink(sink_),
-        header(std::move(header_)),
-        provenance(std::move(provenance_)),
-        element_bytes(size_of(header.dtype)),
-        frames(jobs, make_compressor,
-               [this](Frame& frame) { emit(frame.bytes, frame.raw_bytes); }) {
+      : sink(sink_), header(std::move(header_)), provenance(std::move(provenance_)),
+        element_bytes(size_of(header.dtype)), frames(jobs, make_compressor, [this](Frame& frame) {
+          emit(frame.bytes, frame.raw_bytes);
+        }) {
     raw.reserve(layout::kRawBytes);
     emit(layout::encode_header(header), 0);
   }
@@ -43,8 +41,7 @@ struct Writer::Impl {
   }
 
   // Narrows `in` to Stored, up to the rest of a frame at a time.
-  template <class Stored, class T>
-  void append(std::span<const T> in) {
+  template <class Stored, class T> void append(std::span<const T> in) {
     while (!in.empty()) {
       const std::size_t n = std::min(in.size(), (layout::kRawBytes - raw.size()) / sizeof(Stored));
       const std::size_t at = raw.size();
@@ -59,8 +56,7 @@ struct Writer::Impl {
     }
   }
 
-  template <class T>
-  void append_integers(std::span<const T> in) {
+  template <class T> void append_integers(std::span<const T> in) {
     if (in.empty()) return;
     if (header.dtype == Dtype::f32) core::bug("integers written to a shard of f32");
     const T most = *std::max_element(in.begin(), in.end());
@@ -69,34 +65,30 @@ struct Writer::Impl {
     if (header.dtype == Dtype::u32 && most > UINT32_MAX)
       core::bad_data("element {} does not fit u32", most);
     switch (header.dtype) {
-      case Dtype::u8:
-        return append<std::uint8_t>(in);
-      case Dtype::u16:
-        return append<std::uint16_t>(in);
-      case Dtype::u32:
-        return append<std::uint32_t>(in);
-      default:
-        return append<std::uint64_t>(in);
+      case Dtype::u8: return append<std::uint8_t>(in);
+      case Dtype::u16: return append<std::uint16_t>(in);
+      case Dtype::u32: return append<std::uint32_t>(in);
+      default: return append<std::uint64_t>(in);
     }
   }
 
   void end_document(std::uint64_t source_bytes, std::uint64_t source_words, std::string_view name,
-                    const std::vector<Span>& marks) {
+      const std::vector<Span>& marks) {
     std::uint64_t at = 0;
     for (const auto& mark : marks) {
       if (!header.marked || mark.begin < at || mark.end <= mark.begin ||
           mark.end > elements - content.elements)
-        core::bug("mark [{}, {}) of a document of {}", mark.begin, mark.end,
-                  elements - content.elements);
+        core::bug(
+            "mark [{}, {}) of a document of {}", mark.begin, mark.end, elements - content.elements);
       at = mark.end;
     }
     n_marks += marks.size();
     if (elements % header.width != 0)
       core::bad_data("{} numbers end within a row of {}", elements, header.width);
     documents.append(elements - content.elements, source_bytes, source_words, name,
-                     header.marked ? &marks : nullptr);
-    content.append(document_hash.digest(), elements - content.elements, source_bytes, source_words,
-                   marks);
+        header.marked ? &marks : nullptr);
+    content.append(
+        document_hash.digest(), elements - content.elements, source_bytes, source_words, marks);
     document_hash.reset();
   }
 
@@ -136,8 +128,8 @@ struct Writer::Impl {
   core::InOrder<core::Bytes, Frame> frames;  // last, so that its threads end first
 };
 
-Writer::Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance,
-               int jobs) {
+Writer::Writer(
+    core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance, int jobs) {
   check_header(header, "output");
   impl_ = std::make_unique<Impl>(sink, std::move(header), std::move(provenance), jobs);
 }
@@ -159,7 +151,7 @@ void Writer::write(std::span<const float> elements) {
 }
 
 void Writer::end_document(std::uint64_t source_bytes, std::uint64_t source_words,
-                          std::string_view name, const std::vector<Span>& marks) {
+    std::string_view name, const std::vector<Span>& marks) {
   impl_->end_document(source_bytes, source_words, name, marks);
 }
 void Writer::add_provenance(core::OrderedJson entry) {

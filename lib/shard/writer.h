@@ -15,7 +15,7 @@ class Writer {
   /// Writes the header. The sink must outlive the Writer. Throws Error{bad_data} if the header
   /// contradicts itself.
   Writer(core::ByteSink& sink, Header header, std::vector<core::OrderedJson> provenance = {},
-         int jobs = 1);
+      int jobs = 1);
   ~Writer();
   Writer(Writer&&) = delete;
 
@@ -32,7 +32,7 @@ class Writer {
   /// first. Throws Error{bad_data} inside a row of vectors and for an invalid name, Error{bug} for
   /// invalid marks.
   void end_document(std::uint64_t source_bytes = 0, std::uint64_t source_words = 0,
-                    std::string_view name = {}, const std::vector<Span>& marks = {});
+      std::string_view name = {}, const std::vector<Span>& marks = {});
 
   /// Appends a provenance entry, for inputs whose fingerprints are known only after they have been
   /// read.

@@ -12,8 +12,7 @@ namespace {
 // Twice as fast as zstd's default level; files are 3 % larger for token ids, 7 % for bytes.
 constexpr int kLevel = 1;
 
-template <class T>
-std::uint64_t largest(std::span<const std::byte> bytes) {
+template <class T> std::uint64_t largest(std::span<const std::byte> bytes) {
   T most = 0;
   for (std::size_t i = 0; i + sizeof(T) <= bytes.size(); i += sizeof(T))
     most = std::max(most, layout::get<T>(bytes, i));
@@ -22,16 +21,11 @@ std::uint64_t largest(std::span<const std::byte> bytes) {
 
 std::uint64_t largest(std::span<const std::byte> bytes, Dtype dtype) {
   switch (dtype) {
-    case Dtype::u8:
-      return largest<std::uint8_t>(bytes);
-    case Dtype::u16:
-      return largest<std::uint16_t>(bytes);
-    case Dtype::u32:
-      return largest<std::uint32_t>(bytes);
-    case Dtype::u64:
-      return largest<std::uint64_t>(bytes);
-    case Dtype::f32:
-      return 0;
+    case Dtype::u8: return largest<std::uint8_t>(bytes);
+    case Dtype::u16: return largest<std::uint16_t>(bytes);
+    case Dtype::u32: return largest<std::uint32_t>(bytes);
+    case Dtype::u64: return largest<std::uint64_t>(bytes);
+    case Dtype::f32: return 0;
   }
   return 0;
 }
@@ -81,8 +75,7 @@ FrameView look_at_frame(std::span<const std::byte> in) {
 }
 
 void decompress_frame(ZSTD_DCtx* context, std::span<const std::byte> frame,
-                      std::span<std::byte> out, const Header& header, std::uint64_t offset,
-                      const std::string& name) {
+    std::span<std::byte> out, const Header& header, std::uint64_t offset, const std::string& name) {
   const std::size_t n =
       ZSTD_decompressDCtx(context, out.data(), out.size(), frame.data(), frame.size());
   if (ZSTD_isError(n) && ZSTD_getErrorCode(n) == ZSTD_error_memory_allocation)

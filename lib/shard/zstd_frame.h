@@ -33,7 +33,6 @@ FrameView look_at_frame(std::span<const std::byte> in);
 /// Decompresses a whole data frame to out.size() bytes and checks that every element is below the
 /// vocabulary. `offset` is the frame's offset in the file. Throws Error{bad_data}.
 void decompress_frame(ZSTD_DCtx* context, std::span<const std::byte> frame,
-                      std::span<std::byte> out, const Header& header, std::uint64_t offset,
-                      const std::string& name);
+    std::span<std::byte> out, const Header& header, std::uint64_t offset, const std::string& name);
 
 }  // namespace shard

@@ -16,13 +16,13 @@ using core::Json;
 bool finite(Half half) { return (half & 0x7c00U) != 0x7c00U; }
 
 void say(const ProgressCallback& watch, const std::string& what, std::uint64_t done,
-         std::uint64_t total) {
+    std::uint64_t total) {
   if (watch) watch(what, done, total);
 }
 
 // Draws `count` different rows, ascending.
-std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t count,
-                                       std::uint64_t seed) {
+std::vector<std::uint64_t> sample_rows(
+    std::uint64_t rows, std::uint64_t count, std::uint64_t seed) {
   core::Rng rng(seed);
   std::vector<std::uint64_t> chosen;
   chosen.reserve(count);
@@ -37,8 +37,8 @@ std::vector<std::uint64_t> sample_rows(std::uint64_t rows, std::uint64_t count,
   return chosen;
 }
 
-std::vector<float> gather(std::span<const Half> keys, std::uint64_t width,
-                          const std::vector<std::uint64_t>& rows) {
+std::vector<float> gather(
+    std::span<const Half> keys, std::uint64_t width, const std::vector<std::uint64_t>& rows) {
   std::vector<float> out(rows.size() * width);
   for (std::size_t i = 0; i < rows.size(); ++i)
     to_float(&keys[rows[i] * width], std::span(out).subspan(i * width, width));
@@ -116,8 +116,7 @@ core::Digest row_digest(std::span<const Half> key, std::int32_t label) {
 }
 
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
-                                   std::uint64_t width, Metric metric,
-                                   const ProgressCallback& watch) {
+    std::uint64_t width, Metric metric, const ProgressCallback& watch) {
   auto index = Index::make(factory, width, metric);
   const std::uint64_t rows = keys.size() / width, sample = std::min(index->training_rows(), rows);
   say(watch, "training the index", 0, sample);
@@ -126,7 +125,7 @@ std::unique_ptr<Index> train_index(const std::string& factory, std::span<const H
 }
 
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
-              const ProgressCallback& watch) {
+    const ProgressCallback& watch) {
   const std::uint64_t rows = keys.size() / width;
   const std::uint64_t batch = std::max<std::uint64_t>(1, kBatchBytes / (width * 4));
   std::vector<float> floats;
@@ -140,7 +139,7 @@ void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std
 }
 
 Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
-                      Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe) {
+    Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe) {
   const std::uint64_t rows = keys.size() / width;
   Recall recall;
   recall.k = std::min(k, static_cast<std::int64_t>(rows));
@@ -170,21 +169,21 @@ Builder::Builder(std::string folder, Plan plan, bool append)
     : folder_(std::move(folder)), plan_(std::move(plan)), append_(append) {
   if (append_) read_manifest(folder_);  // throws if there is no complete store
   lock_.emplace(folder_, core::FolderLock::kHeld,
-                append_ ? core::FolderLock::Absent::refused : core::FolderLock::Absent::made);
+      append_ ? core::FolderLock::Absent::refused : core::FolderLock::Absent::made);
   expect_free(folder_);
   expect_no_removal(folder_);
   const bool there = fs::exists(folder_ + "/" + kManifestName);
   if (append_ || there) base_ = read_manifest(folder_);
   if (append_ && (!base_.keyed() || plan_.reduction.drop_keys))
     core::bad_usage("{}: --append cannot be combined with --keys none; build a new store{}",
-                    folder_, base_.keyed() ? "" : ", since its keys were not kept");
+        folder_, base_.keyed() ? "" : ", since its keys were not kept");
   if (there) {
     if (plan_.model != base_.model)
-      core::bad_data("{}: was built with the model {}, not with {}", folder_, base_.model,
-                     plan_.model);
+      core::bad_data(
+          "{}: was built with the model {}, not with {}", folder_, base_.model, plan_.model);
     if (plan_.tokenizer != base_.tokenizer)
       core::bad_data("{}: was built with the tokenizer '{}', not with '{}'", folder_,
-                     base_.tokenizer, plan_.tokenizer);
+          base_.tokenizer, plan_.tokenizer);
     for (const Source& source : base_.sources) {
       const bool same_text = source.data == plan_.data && source.windows == plan_.windows;
       complete_ = complete_ || (same_text && source.part == plan_.part);
@@ -201,22 +200,20 @@ Builder::Builder(std::string folder, Plan plan, bool append)
                       plan_.reduction.drop_keys == !base_.keyed() &&
                       plan_.key_scale == base_.key_scale;
     if (!append_ && (!complete_ || !same))
-      core::bad_usage("{}: contains a store of other data or options; use --append to add to it",
-                      folder_);
+      core::bad_usage(
+          "{}: contains a store of other data or options; use --append to add to it", folder_);
     if (!same)
       core::bad_usage("{}: has keys of width {}{}{}, metric {}, index {}; append with the same",
-                      folder_, base_.query_width(),
-                      pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
-                      base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
-                      name_of(base_.metric), base_.index);
+          folder_, base_.query_width(), pca > 0 ? fmt::format(" with --keys pca:{}", pca) : "",
+          base_.scaled() ? fmt::format(" with --key-scale {}", base_.key_scale) : "",
+          name_of(base_.metric), base_.index);
     plan_.index = base_.index;
     if (append_ && !complete_) expect_new_text();
     if (append_ && base_.weighted())
-      core::bad_usage("{}: its entries were merged with --prune; rebuild it from all texts",
-                      folder_);
-    if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
       core::bad_usage(
-          "{}: {}; append with the same option", folder_,
+          "{}: its entries were merged with --prune; rebuild it from all texts", folder_);
+    if (append_ && base_.rows > 0 && plan_.leaves_out == base_.whole())
+      core::bad_usage("{}: {}; append with the same option", folder_,
           base_.whole() ? "was built without --skip-known" : "was built with --skip-known");
   }
   if (complete_) {
@@ -232,8 +229,8 @@ void Builder::expect_new_text() const {
   for (SourceShard& shard : planned.shards) shard.rows = shard.documents;  // or fewer
   for (const Source& source : base_.sources)
     if (source.rows > 0 && overlap(planned, source))
-      core::bad_usage("{}: already contains text of {}, which would count twice", folder_,
-                      plan_.data_name);
+      core::bad_usage(
+          "{}: already contains text of {}, which would count twice", folder_, plan_.data_name);
 }
 
 Json Builder::plan_json() const {
@@ -260,11 +257,11 @@ void Builder::resume() {
       begun->plan = plan;
     if (begun->plan != plan)
       core::bad_usage("{}: was begun with {}; rerun with that, or remove {}", folder_,
-                      difference(begun->plan, plan, plan_), kProgressName);
+          difference(begun->plan, plan, plan_), kProgressName);
     progress_ = std::move(*begun);
     if (progress_.rows < base_.rows)
       core::bad_data("{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
-                     progress_.rows, base_.rows);
+          progress_.rows, base_.rows);
   } else {
     progress_.plan = plan;
     progress_.rows = base_.rows;
@@ -273,9 +270,9 @@ void Builder::resume() {
   write_progress(folder_, progress_);  // must be first: it identifies the owner of the arrays
   if (base_.projected())
     projection_ = read_projection(folder_ + "/" + base_.projection_file, base_.model_width,
-                                  base_.width, base_.projection_hash);
+        base_.width, base_.projection_hash);
   keys_.emplace(folder_ + "/" + base_.keys_file, "<f2", progress_.rows,
-                projection_.any() ? base_.width : plan_.width, true);
+      projection_.any() ? base_.width : plan_.width, true);
   values_.emplace(folder_ + "/" + base_.values_file, "<i4", progress_.rows, 1, false);
   if (!plan_.leaves_out) base_.places_file.clear();  // the store has no rows
   if (!plan_.leaves_out) return;
@@ -293,15 +290,15 @@ void Builder::expect_in_range(std::span<const float> keys) const {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     if (!std::isfinite(keys[i]))
       core::bad_data("{}: the key of row {} is not finite; is the model damaged?", folder_,
-                     progress_.rows + added_ + i / plan_.width);
+          progress_.rows + added_ + i / plan_.width);
     most = std::max(most, std::abs(keys[i]));
   }
   if (most * plan_.key_scale <= kMostHalf) return;
   // Suggest a scale with four times the room, because later keys may be longer.
   const double fits = std::exp2(std::floor(std::log2(kMostHalf / (4.0 * most))));
   if (!is_key_scale(fits))
-    core::bad_data("{}: keys reach {:.4g}, beyond any --key-scale; is the model damaged?", folder_,
-                   most);
+    core::bad_data(
+        "{}: keys reach {:.4g}, beyond any --key-scale; is the model damaged?", folder_, most);
   core::bad_data(
       "{}: keys reach {:.4g}, beyond the range of float16, {}, with --key-scale {}; rebuild the "
       "store with --key-scale {}",
@@ -309,7 +306,7 @@ void Builder::expect_in_range(std::span<const float> keys) const {
 }
 
 void Builder::add(std::span<const float> all, std::span<const std::int32_t> labels,
-                  std::span<const std::int64_t> places) {
+    std::span<const std::int64_t> places) {
   expect_in_range(all);
   const auto keys = scaled(all, plan_.key_scale, scaled_);
   if (places.size() != (plan_.leaves_out ? labels.size() : 0))
@@ -334,11 +331,11 @@ void Builder::add(std::span<const Half> keys, std::span<const std::int32_t> labe
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto key = keys.subspan(i * width, width);
     if (!std::all_of(key.begin(), key.end(), finite))
-      core::bad_data("{}: the key of row {} is not finite in float16", folder_,
-                     progress_.rows + added_ + i);
+      core::bad_data(
+          "{}: the key of row {} is not finite in float16", folder_, progress_.rows + added_ + i);
     if (labels[i] < 0 || static_cast<std::uint64_t>(labels[i]) >= plan_.vocabulary)
-      core::bad_data("{}: label {} is outside the vocabulary of {}", folder_, labels[i],
-                     plan_.vocabulary);
+      core::bad_data(
+          "{}: label {} is outside the vocabulary of {}", folder_, labels[i], plan_.vocabulary);
     progress_.digest.append(row_digest(key, labels[i]));
   }
   keys_->write(keys);
@@ -356,8 +353,8 @@ void Builder::commit(Json place) {
 }
 
 // Returns the index of the store that is appended to, with the new rows.
-std::unique_ptr<Index> Builder::extended_index(const Manifest& manifest, std::span<const Half> keys,
-                                               const ProgressCallback& watch) const {
+std::unique_ptr<Index> Builder::extended_index(
+    const Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch) const {
   const core::MappedFile file(folder_ + "/" + base_.index_file);
   if (core::hash128(file.bytes()).hex() != base_.index_hash)
     core::bad_data("{}: corrupt file: checksum mismatch", file.name());
@@ -369,7 +366,7 @@ std::unique_ptr<Index> Builder::extended_index(const Manifest& manifest, std::sp
 // Makes the index that the manifest names. `resumes` keeps the trained index on disk until the
 // store is complete.
 std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<const Half> keys,
-                                           bool resumes, const ProgressCallback& watch) {
+    bool resumes, const ProgressCallback& watch) {
   const std::string trained = folder_ + "/" + kTrainedName;
   std::unique_ptr<Index> index;
   if (resumes && !progress_.trained_hash.empty() && fs::exists(trained)) {
@@ -390,8 +387,8 @@ std::unique_ptr<Index> Builder::make_index(const Manifest& manifest, std::span<c
 
 // Writes the index that the manifest names. If it was not chosen by the user, writes the first that
 // has enough recall and makes the manifest name it.
-void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
-                          const ProgressCallback& watch) {
+void Builder::write_index(
+    Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch) {
   constexpr std::int64_t kAllLists = 1 << 20;
   std::vector<std::string> choices = {manifest.index};
   if (!append_ && plan_.index.empty())
@@ -404,8 +401,8 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
         append_ ? extended_index(manifest, keys, watch) : make_index(manifest, keys, i == 0, watch);
     const auto recall_at = [&](std::int64_t nprobe) {
       say(watch, "measuring recall", 0, kRecallQueries);
-      return measure_recall(*index, keys, manifest.width, manifest.metric, kRecallQueries,
-                            kRecallNeighbours, nprobe);
+      return measure_recall(
+          *index, keys, manifest.width, manifest.metric, kRecallQueries, kRecallNeighbours, nprobe);
     };
     const Recall recall = recall_at(kRecallProbes);
     const bool last = i + 1 == choices.size();
@@ -426,8 +423,8 @@ void Builder::write_index(Manifest& manifest, std::span<const Half> keys,
 }
 
 // Converts positions to rows.
-std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> first,
-                                              const Manifest& manifest) const {
+std::vector<std::int64_t> Builder::first_rows(
+    std::span<const std::int64_t> first, const Manifest& manifest) const {
   std::vector<std::int64_t> found(first.begin(), first.end());
   if (manifest.whole()) {
     for (std::int64_t& row : found) row += static_cast<std::int64_t>(base_.rows);
@@ -437,15 +434,15 @@ std::vector<std::int64_t> Builder::first_rows(std::span<const std::int64_t> firs
   const auto places = array.values<std::int64_t>();
   for (std::int64_t& row : found)
     row = std::lower_bound(places.begin() + static_cast<std::ptrdiff_t>(base_.rows), places.end(),
-                           row + places_before_) -
+              row + places_before_) -
           places.begin();
   return found;
 }
 
 // Returns the plan's shards with the numbers of rows of their documents. `first` holds the first
 // row of each added document, up to `end`.
-std::vector<SourceShard> Builder::shards(std::span<const std::int64_t> first,
-                                         std::uint64_t end) const {
+std::vector<SourceShard> Builder::shards(
+    std::span<const std::int64_t> first, std::uint64_t end) const {
   auto shards = plan_.shards;
   if (shards.empty()) shards.push_back({plan_.data, 0, first.size()});
   std::size_t document = 0;
@@ -484,7 +481,7 @@ void Builder::drop_keys(Manifest& manifest) const {
 }
 
 Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCallback& watch,
-                         const std::function<void(Manifest&)>& complete) {
+    const std::function<void(Manifest&)>& complete) {
   if (added_ > 0) core::bug("rows were added and not committed");
   if (rows() == 0) {  // no commit() was made
     keys_->commit(), values_->commit();
@@ -528,8 +525,8 @@ Manifest Builder::finish(std::span<const std::int64_t> first, const ProgressCall
   manifest.documents_hash = core::hash128(std::as_bytes(all.values<std::int64_t>())).hex();
 
   write_document_names(manifest, first.size());
-  const NpyArray stored(folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width,
-                        true);
+  const NpyArray stored(
+      folder_ + "/" + manifest.keys_file, "<f2", manifest.rows, manifest.width, true);
   const auto keys = stored.values<Half>();
   manifest.index_file.clear(), manifest.index_hash.clear();
   manifest.recall = Recall{kRecallNeighbours, 0, 0, 1};

@@ -81,7 +81,7 @@ class Builder {
   /// float16 after scaling by key_scale (the message names a sufficient scale), and for a label
   /// outside the vocabulary.
   void add(std::span<const float> keys, std::span<const std::int32_t> labels,
-           std::span<const std::int64_t> places = {});
+      std::span<const std::int64_t> places = {});
   void add(std::span<const Half> keys, std::span<const std::int32_t> labels);
   /// Makes the added rows durable and records `place`, from which the command would resume.
   void commit(core::Json place);
@@ -91,21 +91,21 @@ class Builder {
   /// store.json is written. `complete` may add to the manifest before it is written; all other
   /// files are on disk then. Throws Error{usage} if such a store has too few rows for an index.
   Manifest finish(std::span<const std::int64_t> first, const ProgressCallback& watch = {},
-                  const std::function<void(Manifest&)>& complete = {});
+      const std::function<void(Manifest&)>& complete = {});
 
  private:
   void expect_in_range(std::span<const float> keys) const;
   core::Json plan_json() const;
   void resume();
-  std::vector<std::int64_t> first_rows(std::span<const std::int64_t> first,
-                                       const Manifest& manifest) const;
+  std::vector<std::int64_t> first_rows(
+      std::span<const std::int64_t> first, const Manifest& manifest) const;
   void expect_new_text() const;
   std::vector<SourceShard> shards(std::span<const std::int64_t> first, std::uint64_t end) const;
   void write_document_names(Manifest& manifest, std::size_t added) const;
-  std::unique_ptr<Index> extended_index(const Manifest& manifest, std::span<const Half> keys,
-                                        const ProgressCallback& watch) const;
+  std::unique_ptr<Index> extended_index(
+      const Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch) const;
   std::unique_ptr<Index> make_index(const Manifest& manifest, std::span<const Half> keys,
-                                    bool resumes, const ProgressCallback& watch);
+      bool resumes, const ProgressCallback& watch);
   void drop_keys(Manifest& manifest) const;
   void write_index(Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch);
   std::string folder_;
@@ -132,12 +132,11 @@ core::Digest row_digest(std::span<const Half> key, std::int32_t label);
 
 /// Returns an index without rows, trained on a sample of keys (N, width).
 std::unique_ptr<Index> train_index(const std::string& factory, std::span<const Half> keys,
-                                   std::uint64_t width, Metric metric,
-                                   const ProgressCallback& watch);
+    std::uint64_t width, Metric metric, const ProgressCallback& watch);
 inline constexpr std::uint64_t kBatchBytes = 64 << 20;  ///< of float32 keys passed to FAISS at once
 /// Adds the rows [from, end) of keys (N, width) to an index, in batches of bounded memory.
 void add_rows(Index& index, std::span<const Half> keys, std::uint64_t width, std::uint64_t from,
-              const ProgressCallback& watch);
+    const ProgressCallback& watch);
 
 /// The parameters of the recall that store.json records: number of query rows, neighbours, and
 /// inverted lists searched (nprobe).
@@ -145,6 +144,6 @@ inline constexpr std::int64_t kRecallQueries = 200, kRecallNeighbours = 1024, kR
 /// Measures recall: the fraction of the k nearest neighbours that the index finds for `queries`
 /// rows of the store, chosen with a fixed seed.
 Recall measure_recall(const Index& index, std::span<const Half> keys, std::uint64_t width,
-                      Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
+    Metric metric, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
 
 }  // namespace store

@@ -29,8 +29,8 @@ void RemovalOptions::fields(core::FieldList& f) {
   f("document", documents, "number of a document to remove, counted from 0; may be repeated")
       .between(0, 1e12);
   f("generation", generation,
-    "generation of the store to which the document numbers refer; auto: the current one, unless "
-    "the last removal had the same numbers")
+      "generation of the store to which the document numbers refer; auto: the current one, unless "
+      "the last removal had the same numbers")
       .between(1, 0x1p53)
       .or_auto();
 }
@@ -42,18 +42,18 @@ RemovalRequest RemovalOptions::request() const {
 
 void IndexOptions::fields(core::FieldList& f) {
   f("index", index,
-    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [the current type; "
-    "merge: the choice of build-datastore]");
+      "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [the current type; "
+      "merge: the choice of build-datastore]");
 }
 
 void MergeOptions::fields(core::FieldList& f) {
   IndexOptions::fields(f);
   f("keys", keys,
-    "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
-    "codes of the index");
+      "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
+      "codes of the index");
   f("prune", prune,
-    "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
-    "label");
+      "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
+      "label");
 }
 
 void RecallOptions::fields(core::FieldList& f) {
@@ -109,7 +109,7 @@ std::string choice_note(const std::string& folder, const Manifest& manifest) {
   if (manifest.index == first) return "";
   const std::string other =
       fmt::format("{}: index {} was chosen, since {} finds less than {} of the nearest keys",
-                  folder, manifest.index, first, kEnoughRecall);
+          folder, manifest.index, first, kEnoughRecall);
   return manifest.exact() ? other + "; every search reads all keys; --index chooses otherwise"
                           : other;
 }
@@ -138,11 +138,9 @@ Info info(const std::string& folder) {
   info.report["bytes"] = bytes_of(folder, manifest);
   for (const Source& source : manifest.sources)
     info.sources.push_back(
-        {{"data", source.data},
-         {"rows", source.rows},
-         {"documents", source.documents},
-         {"part", source.part ? fmt::format("{}/{}", source.part->number, source.part->of) : ""},
-         {"windows", source.windows}});
+        {{"data", source.data}, {"rows", source.rows}, {"documents", source.documents},
+            {"part", source.part ? fmt::format("{}/{}", source.part->number, source.part->of) : ""},
+            {"windows", source.windows}});
   return info;
 }
 

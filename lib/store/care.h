@@ -9,8 +9,7 @@
 namespace store {
 
 /// FolderOptions holds the STORE arguments of a command and its other options.
-template <class... More>
-struct FolderOptions : More... {
+template <class... More> struct FolderOptions : More... {
   std::vector<std::string> stores;
   void fields(core::FieldList& f) {
     f.positional("STORE", stores, "folders of datastores");

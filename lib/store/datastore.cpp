@@ -24,8 +24,8 @@ void expect_range(std::int64_t k, std::int64_t nprobe) {
 }
 
 // Checks that first rows ascend from 0 to at most n, so that every row belongs to a document.
-void expect_documents(std::span<const std::int64_t> first, std::uint64_t rows,
-                      const std::string& name) {
+void expect_documents(
+    std::span<const std::int64_t> first, std::uint64_t rows, const std::string& name) {
   if (first.empty() ? rows > 0 : first[0] != 0)
     core::bad_data("{}: damaged: the first of {} rows belongs to no document", name, rows);
   std::int64_t last = 0;
@@ -67,16 +67,14 @@ Datastore::Datastore(const std::string& folder, Manifest manifest)
 
 void Datastore::open_files(bool with_index) {
   const Manifest& m = manifest_;
-  if (m.keyed())
-    keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
-  else
-    open_linked_keys();
+  if (m.keyed()) keys_ = NpyArray(folder_ + "/" + m.keys_file, "<f2", m.rows, m.width, true);
+  else open_linked_keys();
   values_ = NpyArray(folder_ + "/" + m.values_file, "<i4", m.rows, 1, false);
   documents_ = NpyArray(folder_ + "/" + m.documents_file, "<i8", m.documents, 1, false);
   if (!m.whole()) places_ = NpyArray(folder_ + "/" + m.places_file, "<i8", m.rows, 1, false);
   if (m.projected())
-    projection_ = read_projection(folder_ + "/" + m.projection_file, m.model_width, m.width,
-                                  m.projection_hash);
+    projection_ = read_projection(
+        folder_ + "/" + m.projection_file, m.model_width, m.width, m.projection_hash);
   if (m.weighted()) weights_ = NpyArray(folder_ + "/" + m.weights_file, "<i4", m.rows, 1, false);
   const auto first = documents();
   if (core::hash128(std::as_bytes(first)).hex() != m.documents_hash)
@@ -89,7 +87,7 @@ void Datastore::open_files(bool with_index) {
   const core::MappedFile file(folder_ + "/" + m.index_file);
   if (core::hash128(file.bytes()).hex() != m.index_hash)
     core::bad_data("{}: corrupt, or of another generation: its checksum differs from {}",
-                   file.name(), kManifestName);
+        file.name(), kManifestName);
   index_ = Index::parse(file.bytes(), file.name(), m.width, m.metric, m.rows);
 }
 
@@ -100,8 +98,8 @@ void Datastore::open_linked_keys() {
   const Manifest other = read_manifest(link);
   if (!other.keyed() || other.rows != manifest_.rows || other.width != manifest_.width ||
       !(other.digest == manifest_.digest))
-    core::bad_data("{}: does not have the keys of {}; link a store of the same rows", link,
-                   folder_);
+    core::bad_data(
+        "{}: does not have the keys of {}; link a store of the same rows", link, folder_);
   keys_ = NpyArray(link + "/" + other.keys_file, "<f2", other.rows, other.width, true);
 }
 
@@ -116,9 +114,8 @@ RowContext Datastore::context(std::int64_t row, std::int64_t most) const {
   const std::int64_t begin = manifest_.whole() ? first : unbroken(places(), first, row);
   const auto before =
       labels().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(row - begin));
-  return {document,
-          {before.begin(), before.end()},
-          names_.empty() ? std::string() : names_[static_cast<std::size_t>(document)]};
+  return {document, {before.begin(), before.end()},
+      names_.empty() ? std::string() : names_[static_cast<std::size_t>(document)]};
 }
 
 void Datastore::expect_rescorable() const {
@@ -128,8 +125,8 @@ void Datastore::expect_rescorable() const {
 void Datastore::expect_followable() const {
   expect_keys("following pointers");
   if (manifest_.reduced())
-    core::bad_usage("{}: does not have every original key, which following pointers needs",
-                    folder_);
+    core::bad_usage(
+        "{}: does not have every original key, which following pointers needs", folder_);
 }
 
 std::int64_t Datastore::after(std::int64_t row) const {
@@ -141,7 +138,7 @@ std::int64_t Datastore::after(std::int64_t row) const {
 }
 
 void Datastore::score(std::span<const float> all, std::span<const std::int64_t> rows,
-                      std::span<float> scores, std::span<std::int32_t> labels) const {
+    std::span<float> scores, std::span<std::int32_t> labels) const {
   expect_keys("scoring rows");
   expect_finite(all);
   std::vector<float> room;
@@ -183,7 +180,7 @@ void Datastore::add_labels(Hits& hits) const {
     hits.weights[i] = weights()[static_cast<std::size_t>(hits.ids[i])];
     if (hits.weights[i] < 1)
       core::bad_data("{}/{}: damaged: row {} has the weight {}", folder_, manifest_.weights_file,
-                     hits.ids[i], hits.weights[i]);
+          hits.ids[i], hits.weights[i]);
   }
 }
 
@@ -213,8 +210,8 @@ void Datastore::rescore(std::span<const float> queries, Hits& hits) const {
   }
 }
 
-std::span<const float> Datastore::project(std::span<const float> queries,
-                                          std::vector<float>& room) const {
+std::span<const float> Datastore::project(
+    std::span<const float> queries, std::vector<float>& room) const {
   const auto keys = scaled(queries, manifest_.key_scale, room);
   if (!projection_.any()) return keys;
   room = projection_.apply(keys);
@@ -251,14 +248,14 @@ Hits Datastore::search_exactly(std::span<const float> all, const SearchOptions& 
   return hits;
 }
 
-Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t k,
-                      std::int64_t nprobe) {
+Recall measure_recall(
+    const Datastore& store, std::int64_t queries, std::int64_t k, std::int64_t nprobe) {
   if (queries < 1) core::bad_usage("queries is {}; it takes 1 or more", queries);
   expect_range(k, nprobe);
   store.expect_keys("measuring recall");
   if (store.index() == nullptr) return {std::min(k, store.size()), 0, 0, 1};
-  return measure_recall(*store.index(), store.keys(), store.manifest().width, store.metric(),
-                        queries, k, nprobe);
+  return measure_recall(
+      *store.index(), store.keys(), store.manifest().width, store.metric(), queries, k, nprobe);
 }
 
 }  // namespace store

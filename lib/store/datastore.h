@@ -36,7 +36,7 @@ class Datastore : public Store {
   void expect_followable() const override;
   std::int64_t after(std::int64_t row) const override;
   void score(std::span<const float> query, std::span<const std::int64_t> rows,
-             std::span<float> scores, std::span<std::int32_t> labels) const override;
+      std::span<float> scores, std::span<std::int32_t> labels) const override;
   /// Searches all keys as search() does, ignoring the index. Throws Error{usage} if they were not
   /// kept.
   Hits search_exactly(std::span<const float> queries, const SearchOptions& options = {}) const;
@@ -85,7 +85,7 @@ class Datastore : public Store {
 };
 
 /// Measures recall as builder.h does; returns 1 for an exact store, which is its own reference.
-Recall measure_recall(const Datastore& store, std::int64_t queries, std::int64_t k,
-                      std::int64_t nprobe);
+Recall measure_recall(
+    const Datastore& store, std::int64_t queries, std::int64_t k, std::int64_t nprobe);
 
 }  // namespace store

@@ -24,7 +24,7 @@ inline void push(Top& top, float& threshold, float score, std::uint32_t row) {
 // coordinate of the queries and broadcasts one of each key.
 template <bool kL2>
 void score_tile(const float* panel, const float* keys, std::size_t n, std::size_t width,
-                const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops) {
+    const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops) {
   const std::size_t stride = stride_of(width);
   Floats sums[kTile][2] = {};
   const float* key = keys;
@@ -59,8 +59,7 @@ void score_tile(const float* panel, const float* keys, std::size_t n, std::size_
 
 // Sums q.k and |k|^2 over the coordinates of kLanes rows. Terms are added in score_tile's order, so
 // that a key's score has the same bits in both.
-template <bool kScores, bool kNorms>
-struct RowSums {
+template <bool kScores, bool kNorms> struct RowSums {
   Floats scores{}, norms{};
 
   // Adds the first n transposed coordinates.
@@ -76,7 +75,7 @@ struct RowSums {
 // Sums over kLanes rows from `keys` on, of which n exist. query is unused without kScores.
 template <bool kScores, bool kNorms>
 void sum_rows(const float* query, const Half* keys, std::size_t n, std::size_t width,
-              RowSums<kScores, kNorms>& sums) {
+    RowSums<kScores, kNorms>& sums) {
   const Half* rows[kLanes];
   for (std::size_t i = 0; i < kLanes; ++i) rows[i] = keys + std::min(i, n - 1) * width;
   Floats turned[vec::kTurned];
@@ -97,7 +96,7 @@ void sum_rows(const float* query, const Half* keys, std::size_t n, std::size_t w
 
 template <bool kL2>
 void score_lanes(const float* query, const Half* keys, std::size_t n, std::size_t width,
-                 std::uint32_t first_row, float& threshold, Top& top) {
+    std::uint32_t first_row, float& threshold, Top& top) {
   RowSums<true, kL2> sums;
   sum_rows(query, keys, n, width, sums);
   alignas(64) float scores[kLanes];
@@ -133,8 +132,8 @@ void cut(Top& top, float& threshold) {
   threshold = std::max(threshold, score_of(*last));
 }
 
-void widen_block(const Half* keys, std::size_t n, std::size_t width, float* out,
-                 float* half_norms) {
+void widen_block(
+    const Half* keys, std::size_t n, std::size_t width, float* out, float* half_norms) {
   for (std::size_t i = 0; i < n; ++i)
     to_float(keys + i * width, std::span(out + i * stride_of(width), width));
   if (half_norms == nullptr) return;
@@ -152,7 +151,7 @@ void pack_panel(const float* queries, std::size_t n, std::size_t width, float* o
 }
 
 void score_block(const float* panel, const float* keys, std::size_t n, std::size_t width,
-                 const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops) {
+    const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops) {
   for (std::size_t i = 0; i < n; i += kTile) {
     const float* tile = keys + i * stride_of(width);
     const auto row = first_row + static_cast<std::uint32_t>(i);
@@ -165,11 +164,11 @@ void score_block(const float* panel, const float* keys, std::size_t n, std::size
 }
 
 void score_rows(const float* query, const Half* keys, std::size_t n, std::size_t width, bool l2,
-                std::uint32_t first_row, float& threshold, Top& top) {
+    std::uint32_t first_row, float& threshold, Top& top) {
   const auto score = l2 ? score_lanes<true> : score_lanes<false>;
   for (std::size_t i = 0; i < n; i += kLanes)
     score(query, keys + i * width, std::min<std::size_t>(n - i, kLanes), width,
-          first_row + static_cast<std::uint32_t>(i), threshold, top);
+        first_row + static_cast<std::uint32_t>(i), threshold, top);
 }
 
 }  // namespace store::exact

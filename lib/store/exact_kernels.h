@@ -43,11 +43,11 @@ void pack_panel(const float* queries, std::size_t n, std::size_t width, float* o
 /// kBlock, and up to kTile rows beyond `n` must be readable. Adds scores above thresholds (kPanel)
 /// to `tops` (kPanel) as hits of row first_row + i.
 void score_block(const float* panel, const float* keys, std::size_t n, std::size_t width,
-                 const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops);
+    const float* half_norms, std::uint32_t first_row, float* thresholds, Top* tops);
 
 /// Scores one query against n keys in the store's format; the scores are bitwise equal to those of
 /// score_block().
 void score_rows(const float* query, const Half* keys, std::size_t n, std::size_t width, bool l2,
-                std::uint32_t first_row, float& threshold, Top& top);
+    std::uint32_t first_row, float& threshold, Top& top);
 
 }  // namespace store::exact

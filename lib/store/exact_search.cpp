@@ -44,21 +44,18 @@ void sort_hits(std::vector<Hit>& hits, std::vector<Hit>& spare) {
     for (end = begin + 1; end < hits.size() && hits[end] >> 32 == hits[begin] >> 32;) ++end;
     if (end - begin > 1)
       std::sort(hits.begin() + static_cast<std::ptrdiff_t>(begin),
-                hits.begin() + static_cast<std::ptrdiff_t>(end), std::greater<>());
+          hits.begin() + static_cast<std::ptrdiff_t>(end), std::greater<>());
   }
 }
 
 // Runs body(0) .. body(n - 1), each on its own thread as far as the system allows. Rethrows an
 // exception of a body.
-template <class Body>
-void parallel(std::size_t n, const Body& body) {
+template <class Body> void parallel(std::size_t n, const Body& body) {
   std::vector<std::exception_ptr> errors(n);
   const auto guarded = [&](std::size_t i) {
     try {
       body(i);
-    } catch (...) {
-      errors[i] = std::current_exception();
-    }
+    } catch (...) { errors[i] = std::current_exception(); }
   };
   {
     std::vector<std::jthread> others;
@@ -83,7 +80,7 @@ class Job {
     hits_ = std::make_unique_for_overwrite<Hit[]>(n * capacity);
     for (std::size_t q = 0; q < n; ++q)
       tops_.push_back({hits_.get() + q * capacity, 0, static_cast<std::uint32_t>(capacity),
-                       static_cast<std::uint32_t>(keep)});
+          static_cast<std::uint32_t>(keep)});
     tops_.resize(padded, {nullptr, 0, 1, 1});
   }
 
@@ -95,25 +92,24 @@ class Job {
       for (std::size_t begin = 0; begin < rows_; begin += kBlock)
         for (std::size_t q = 0; q < n; ++q)
           exact::score_rows(queries + q * width, keys + begin * width,
-                            std::min<std::size_t>(kBlock, rows_ - begin), width, l2,
-                            static_cast<std::uint32_t>(first_row_ + begin), thresholds_[q],
-                            tops_[q]);
+              std::min<std::size_t>(kBlock, rows_ - begin), width, l2,
+              static_cast<std::uint32_t>(first_row_ + begin), thresholds_[q], tops_[q]);
       return;
     }
     std::vector<float> panels(tops_.size() * width);
     for (std::size_t q = 0; q < n; q += kPanel)
-      exact::pack_panel(queries + q * width, std::min<std::size_t>(kPanel, n - q), width,
-                        &panels[q * width]);
+      exact::pack_panel(
+          queries + q * width, std::min<std::size_t>(kPanel, n - q), width, &panels[q * width]);
     std::vector<float> block((kBlock + exact::kTile) * exact::stride_of(width)),
         half_norms(kBlock + exact::kTile);
     for (std::size_t begin = 0; begin < rows_; begin += kBlock) {
       const std::size_t m = std::min<std::size_t>(kBlock, rows_ - begin);
-      exact::widen_block(keys + begin * width, m, width, block.data(),
-                         l2 ? half_norms.data() : nullptr);
+      exact::widen_block(
+          keys + begin * width, m, width, block.data(), l2 ? half_norms.data() : nullptr);
       for (std::size_t q = 0; q < n; q += kPanel)
-        exact::score_block(
-            &panels[q * width], block.data(), m, width, l2 ? half_norms.data() : nullptr,
-            static_cast<std::uint32_t>(first_row_ + begin), &thresholds_[q], &tops_[q]);
+        exact::score_block(&panels[q * width], block.data(), m, width,
+            l2 ? half_norms.data() : nullptr, static_cast<std::uint32_t>(first_row_ + begin),
+            &thresholds_[q], &tops_[q]);
     }
   }
 
@@ -132,8 +128,7 @@ class Job {
 // Returns the unordered hits of each query among all keys. These are the hits above its threshold:
 // the best `keep` and some more.
 std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std::size_t rows,
-                          std::size_t width, bool l2, std::size_t keep, const float* thresholds,
-                          std::size_t threads) {
+    std::size_t width, bool l2, std::size_t keep, const float* thresholds, std::size_t threads) {
   const std::size_t n = queries.size() / width;
   threads = std::clamp<std::size_t>(n * rows * width / kProductsPerThread, 1, threads);
   std::vector<Job> jobs;
@@ -144,8 +139,8 @@ std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std:
     const std::size_t begin = std::min(units * t / threads * unit, all);
     const std::size_t end = std::min(units * (t + 1) / threads * unit, all);
     if (by_query) {
-      jobs.emplace_back(begin, end - begin, 0, rows, keep,
-                        thresholds ? thresholds + begin : nullptr);
+      jobs.emplace_back(
+          begin, end - begin, 0, rows, keep, thresholds ? thresholds + begin : nullptr);
     } else {
       jobs.emplace_back(0, n, begin, end - begin, keep, thresholds);
     }
@@ -156,7 +151,7 @@ std::vector<Job> run_jobs(std::span<const float> queries, const Half* keys, std:
 
 // Returns the best `keep` hits of one query, best first.
 void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
-             std::vector<Hit>& out, std::vector<Hit>& spare) {
+    std::vector<Hit>& out, std::vector<Hit>& spare) {
   out.clear();
   for (const Job& job : jobs) {
     if (query < job.first_query || query >= job.first_query + job.n) continue;
@@ -165,7 +160,7 @@ void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
   }
   if (out.size() > keep) {
     std::nth_element(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(keep) - 1, out.end(),
-                     std::greater<>());
+        std::greater<>());
     out.resize(keep);
   }
   sort_hits(out, spare);
@@ -174,9 +169,7 @@ void collect(const std::vector<Job>& jobs, std::size_t query, std::size_t keep,
 }  // namespace
 
 ExactSearch::ExactSearch(std::span<const Half> keys, std::int64_t width, Metric metric)
-    : keys_(keys),
-      width_(static_cast<std::size_t>(width)),
-      rows_(keys.size() / width_),
+    : keys_(keys), width_(static_cast<std::size_t>(width)), rows_(keys.size() / width_),
       metric_(metric) {
   if (rows_ >= std::size_t{1} << 32)
     core::fail(core::Code::unavailable, "exact search takes fewer than 2^32 rows, not {}", rows_);
@@ -195,15 +188,15 @@ const std::vector<Half>& ExactSearch::sample() const {
 // Returns thresholds below the k-th best score of nearly every query. Each is the sample's score
 // whose expected rank is k, lowered by four standard deviations. Returns none if thresholds save
 // nothing.
-std::vector<float> ExactSearch::sampled_thresholds(std::span<const float> queries, std::size_t k,
-                                                   std::size_t threads) const {
+std::vector<float> ExactSearch::sampled_thresholds(
+    std::span<const float> queries, std::size_t k, std::size_t threads) const {
   const std::size_t size = sample_size(rows_);
   const double expected =
       static_cast<double>(k) * static_cast<double>(size) / static_cast<double>(rows_);
   const auto rank = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 4);
   if (rows_ < 4 * size || rank * 4 > size) return {};
-  const auto jobs = run_jobs(queries, sample().data(), size, width_, metric_ == Metric::l2, rank,
-                             nullptr, threads);
+  const auto jobs = run_jobs(
+      queries, sample().data(), size, width_, metric_ == Metric::l2, rank, nullptr, threads);
   std::vector<float> thresholds(queries.size() / width_);
   std::vector<Hit> best, spare;
   for (std::size_t q = 0; q < thresholds.size(); ++q) {
@@ -215,19 +208,19 @@ std::vector<float> ExactSearch::sampled_thresholds(std::span<const float> querie
 }
 
 void ExactSearch::search_batch(std::span<const float> queries, std::size_t k, std::size_t threads,
-                               std::span<std::int64_t> ids, std::span<float> scores) const {
+    std::span<std::int64_t> ids, std::span<float> scores) const {
   const std::size_t keep = std::min(k, rows_);
   const bool l2 = metric_ == Metric::l2;
   const auto thresholds = sampled_thresholds(queries, keep, threads);
   const auto jobs = run_jobs(queries, keys_.data(), rows_, width_, l2, keep,
-                             thresholds.empty() ? nullptr : thresholds.data(), threads);
+      thresholds.empty() ? nullptr : thresholds.data(), threads);
   const std::size_t n = queries.size() / width_;
   const auto finish = [&](std::size_t q, std::vector<Hit>& best, std::vector<Hit>& spare) {
     const auto query = queries.subspan(q * width_, width_);
     collect(jobs, q, keep, best, spare);
     if (best.size() < keep && !thresholds.empty())  // the sampled threshold was too high
       collect(run_jobs(query, keys_.data(), rows_, width_, l2, keep, nullptr, threads), 0, keep,
-              best, spare);
+          best, spare);
     float norm = 0;
     for (const float x : query) norm += x * x;
     for (std::size_t i = 0; i < k; ++i) {
@@ -244,7 +237,7 @@ void ExactSearch::search_batch(std::span<const float> queries, std::size_t k, st
 }
 
 void ExactSearch::search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-                         std::span<std::int64_t> ids, std::span<float> scores) const {
+    std::span<std::int64_t> ids, std::span<float> scores) const {
   const auto kept = static_cast<std::size_t>(k);
   const std::size_t n = queries.size() / width_;
   if (rows_ == 0) {
@@ -257,7 +250,7 @@ void ExactSearch::search(std::span<const float> queries, std::int64_t k, std::in
   for (std::size_t begin = 0; begin < n; begin += kBatch) {
     const std::size_t m = std::min(kBatch, n - begin);
     search_batch(queries.subspan(begin * width_, m * width_), kept, workers,
-                 ids.subspan(begin * kept, m * kept), scores.subspan(begin * kept, m * kept));
+        ids.subspan(begin * kept, m * kept), scores.subspan(begin * kept, m * kept));
   }
 }
 

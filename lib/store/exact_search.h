@@ -26,7 +26,7 @@ class KeySearch {
   /// - |q|^2, with an error of about 1e-6 of its terms. `threads` is the number of CPU threads; 0
   /// means one per processor.
   virtual void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-                      std::span<std::int64_t> ids, std::span<float> scores) const = 0;
+      std::span<std::int64_t> ids, std::span<float> scores) const = 0;
 
  protected:
   KeySearch() = default;
@@ -43,13 +43,13 @@ class ExactSearch : public KeySearch {
   /// Searches as KeySearch does. Memory: 32 bytes for each of min(n, 4096) * k hits, the sample of
   /// at most 65,536 keys, and the pages of the keys that the system caches.
   void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-              std::span<std::int64_t> ids, std::span<float> scores) const override;
+      std::span<std::int64_t> ids, std::span<float> scores) const override;
 
  private:
   void search_batch(std::span<const float> queries, std::size_t k, std::size_t threads,
-                    std::span<std::int64_t> ids, std::span<float> scores) const;
-  std::vector<float> sampled_thresholds(std::span<const float> queries, std::size_t k,
-                                        std::size_t threads) const;
+      std::span<std::int64_t> ids, std::span<float> scores) const;
+  std::vector<float> sampled_thresholds(
+      std::span<const float> queries, std::size_t k, std::size_t threads) const;
   const std::vector<Half>& sample() const;
 
   std::span<const Half> keys_;

@@ -50,7 +50,7 @@ void to_half(const float* in, std::span<Half> out) {
 #if defined(__F16C__)
   for (; i + 8 <= out.size(); i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(&out[i]),
-                     _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+        _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
   for (; i < out.size(); ++i) out[i] = narrow(in[i]);
 }

@@ -197,7 +197,7 @@ void forget_searches(faiss::Index* index) {
 bool lists_are_all(const faiss::IndexIVF& index) {
   const auto& type = typeid(index);
   return (type == typeid(faiss::IndexIVFFlat) || type == typeid(faiss::IndexIVFPQ) ||
-          type == typeid(faiss::IndexIVFScalarQuantizer)) &&
+             type == typeid(faiss::IndexIVFScalarQuantizer)) &&
          dynamic_cast<const faiss::ArrayInvertedLists*>(index.invlists) != nullptr;
 }
 
@@ -224,8 +224,8 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
           "--index {}: FAISS knows no such index; give exact, or a factory string such as "
           "IVF1024,PQ64x4fs",
           factory);
-    core::bad_usage("--index {}: FAISS cannot build it for keys of width {}: {}", factory, width,
-                    text);
+    core::bad_usage(
+        "--index {}: FAISS cannot build it for keys of width {}: {}", factory, width, text);
   }
   expect_checkable(*impl->index, factory);
   set_training(inner(impl->index.get()));
@@ -234,21 +234,21 @@ std::unique_ptr<Index> Index::make(const std::string& factory, std::uint64_t wid
 }
 
 std::unique_ptr<Index> Index::parse(std::span<const std::byte> bytes, const std::string& origin,
-                                    std::uint64_t width, Metric metric, std::uint64_t rows) {
+    std::uint64_t width, Metric metric, std::uint64_t rows) {
   check_index_bytes(bytes, origin, rows);
   auto impl = std::make_unique<Impl>();
   try {
     BytesReader reader(bytes);
     impl->index.reset(faiss::read_index(&reader));
   } catch (const std::exception& error) {
-    core::bad_data("{}: this version of FAISS cannot read the index: {}", origin,
-                   short_text(error));
+    core::bad_data(
+        "{}: this version of FAISS cannot read the index: {}", origin, short_text(error));
   }
   const faiss::Index& index = *impl->index;
   if (static_cast<std::uint64_t>(index.d) != width ||
       static_cast<std::uint64_t>(index.ntotal) != rows || index.metric_type != faiss_metric(metric))
     core::bad_data("{}: the index has {} rows of width {}, expected {} of width {} with metric {}",
-                   origin, index.ntotal, index.d, rows, width, name_of(metric));
+        origin, index.ntotal, index.d, rows, width, name_of(metric));
   return std::unique_ptr<Index>(new Index(std::move(impl)));
 }
 
@@ -269,8 +269,8 @@ void Index::train(std::span<const float> keys) {
   try {
     index.train(static_cast<std::int64_t>(keys.size()) / index.d, keys.data());
   } catch (const std::exception& error) {
-    core::bad_data("training the index failed: {}; use a smaller --index, or exact",
-                   short_text(error));
+    core::bad_data(
+        "training the index failed: {}; use a smaller --index, or exact", short_text(error));
   }
 }
 
@@ -312,7 +312,7 @@ bool Index::remove(const std::vector<bool>& gone) {
 }
 
 void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
-                   std::span<std::int64_t> ids, std::span<float> scores) const {
+    std::span<std::int64_t> ids, std::span<float> scores) const {
   const std::lock_guard lock(impl_->searching);  // nprobe is a member of the index, not an argument
   faiss::Index& index = *impl_->index;
   faiss::Index* searched = inner(&index);
@@ -321,10 +321,10 @@ void Index::search(std::span<const float> queries, std::int64_t k, std::int64_t 
   keep_in_heaps(searched);
   try {
     if (is_graph(*searched))
-      faiss::ParameterSpace().set_index_parameter(&index, "efSearch",
-                                                  static_cast<double>(std::max(k, nprobe)));
+      faiss::ParameterSpace().set_index_parameter(
+          &index, "efSearch", static_cast<double>(std::max(k, nprobe)));
     index.search(static_cast<std::int64_t>(queries.size()) / index.d, queries.data(), k,
-                 scores.data(), ids.data());
+        scores.data(), ids.data());
   } catch (const faiss::FaissException& error) {
     fail(Code::unavailable, "searching the index failed: {}", short_text(error));
   }
@@ -357,7 +357,7 @@ namespace store {
 namespace {
 [[noreturn]] void absent() {
   core::fail(core::Code::unavailable,
-             "this build has no FAISS; use --index exact, or rebuild with -Dfaiss_ROOT=DIR");
+      "this build has no FAISS; use --index exact, or rebuild with -Dfaiss_ROOT=DIR");
 }
 }  // namespace
 
@@ -365,8 +365,8 @@ struct Index::Impl {};
 Index::Index(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Index::~Index() = default;
 std::unique_ptr<Index> Index::make(const std::string&, std::uint64_t, Metric) { absent(); }
-std::unique_ptr<Index> Index::parse(std::span<const std::byte>, const std::string&, std::uint64_t,
-                                    Metric, std::uint64_t) {
+std::unique_ptr<Index> Index::parse(
+    std::span<const std::byte>, const std::string&, std::uint64_t, Metric, std::uint64_t) {
   absent();
 }
 std::uint64_t Index::training_rows() const { absent(); }
@@ -377,7 +377,7 @@ std::uint64_t Index::size() const { absent(); }
 void Index::reset() { absent(); }
 bool Index::remove(const std::vector<bool>&) { absent(); }
 void Index::search(std::span<const float>, std::int64_t, std::int64_t, std::span<std::int64_t>,
-                   std::span<float>) const {
+    std::span<float>) const {
   absent();
 }
 core::Digest Index::write(const std::string&) const { absent(); }

@@ -10,8 +10,8 @@ namespace store {
 /// kEnoughRecall: none but exact for few rows, else inverted lists with ever larger codes, and
 /// exact at last. A store that does not keep its keys has codes of 8 bits in place of exact for few
 /// rows, and no exact index.
-std::vector<std::string> index_choices(std::uint64_t rows, std::uint64_t width,
-                                       bool keeps_keys = true);
+std::vector<std::string> index_choices(
+    std::uint64_t rows, std::uint64_t width, bool keeps_keys = true);
 /// Returns the first of index_choices().
 std::string default_index(std::uint64_t rows, std::uint64_t width, bool keeps_keys = true);
 /// An index that finds a smaller fraction of the nearest keys impairs all results that use it.
@@ -24,12 +24,12 @@ class Index {
   /// Makes an untrained index. Throws Error{usage} for a factory string that FAISS refuses for this
   /// width, and for a type of index that check_index_bytes() (index_bytes.h) could not check when
   /// it is read.
-  static std::unique_ptr<Index> make(const std::string& factory, std::uint64_t width,
-                                     Metric metric);
+  static std::unique_ptr<Index> make(
+      const std::string& factory, std::uint64_t width, Metric metric);
   /// Parses the bytes of index.faiss, which are untrusted. Throws Error{bad_data}, naming `origin`,
   /// unless they are an index of this width, metric and number of rows.
   static std::unique_ptr<Index> parse(std::span<const std::byte> bytes, const std::string& origin,
-                                      std::uint64_t width, Metric metric, std::uint64_t rows);
+      std::uint64_t width, Metric metric, std::uint64_t rows);
   ~Index();
   Index(Index&&) = delete;
 
@@ -51,7 +51,7 @@ class Index {
   /// hits have id -1 and score -infinity. `nprobe` is the number of inverted lists to search (for
   /// HNSW: efSearch, at least k). Thread safe; concurrent calls wait for each other.
   void search(std::span<const float> queries, std::int64_t k, std::int64_t nprobe,
-              std::span<std::int64_t> ids, std::span<float> scores) const;
+      std::span<std::int64_t> ids, std::span<float> scores) const;
 
   /// Writes the index through core::Output and returns the XXH3-128 of the file's bytes.
   core::Digest write(const std::string& path) const;

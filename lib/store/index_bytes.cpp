@@ -13,8 +13,7 @@ constexpr float kMostRefined = 64;                            // most hits refin
 constexpr std::uint64_t kNoCodeSize = ~std::uint64_t{0};
 
 // The elements of a vector within the file.
-template <class T>
-struct Array {
+template <class T> struct Array {
   const std::byte* data = nullptr;
   std::uint64_t size = 0;
   T operator[](std::uint64_t i) const {
@@ -53,15 +52,14 @@ class Parser {
  private:
   [[noreturn]] void damaged(std::string_view what) const {
     core::bad_data("{}: damaged at byte {}: {} is impossible; rebuild the index with store rebuild",
-                   origin_, at_, what);
+        origin_, at_, what);
   }
   void expect(bool right, std::string_view what) const {
     if (!right) damaged(what);
   }
 
   std::uint64_t left() const { return bytes_.size() - at_; }
-  template <class T>
-  T read(std::string_view what) {
+  template <class T> T read(std::string_view what) {
     expect(left() >= sizeof(T), what);
     T value;
     std::memcpy(&value, bytes_.data() + at_, sizeof(T));
@@ -82,19 +80,16 @@ class Parser {
     expect(wide >= least && wide <= most, what);
     return wide;
   }
-  template <class T>
-  Array<T> elements(std::uint64_t size, std::string_view what) {
+  template <class T> Array<T> elements(std::uint64_t size, std::string_view what) {
     expect(size <= left() / sizeof(T), what);
     const Array<T> array{bytes_.data() + at_, size};
     at_ += size * sizeof(T);
     return array;
   }
-  template <class T>
-  Array<T> vector(std::string_view what) {
+  template <class T> Array<T> vector(std::string_view what) {
     return elements<T>(read<std::uint64_t>(what), what);
   }
-  template <class T>
-  Array<T> vector(std::uint64_t size, std::string_view what) {
+  template <class T> Array<T> vector(std::uint64_t size, std::string_view what) {
     const auto array = vector<T>(what);
     expect(array.size == size, what);
     return array;
@@ -121,13 +116,13 @@ class Parser {
   Header transformed(int depth);
   Header refined(int depth);
   void transform(std::uint64_t& width);
-  std::uint64_t codebooks(std::uint64_t width, std::uint64_t least_bits, std::uint64_t most_bits,
-                          std::uint64_t& parts);
+  std::uint64_t codebooks(
+      std::uint64_t width, std::uint64_t least_bits, std::uint64_t most_bits, std::uint64_t& parts);
   std::uint64_t scalars(const Header& header);
   void links(std::uint64_t rows);
   void inverted(std::uint64_t n_lists, std::uint64_t code_bytes, std::uint64_t rows);
   void blocks(std::uint64_t n_lists, std::uint64_t block_rows, std::uint64_t block_bytes,
-              std::uint64_t rows);
+      std::uint64_t rows);
   std::vector<bool> none_seen(std::uint64_t rows) const;
   void numbers(const Array<std::int64_t>& ids, std::vector<bool>& seen) const;
   std::string_view type() {
@@ -174,8 +169,8 @@ Header Parser::flat() {
 
 // Reads a product quantizer and returns the bytes per code. Codebooks are (parts, 2^bits, width /
 // parts).
-std::uint64_t Parser::codebooks(std::uint64_t width, std::uint64_t least_bits,
-                                std::uint64_t most_bits, std::uint64_t& parts) {
+std::uint64_t Parser::codebooks(
+    std::uint64_t width, std::uint64_t least_bits, std::uint64_t most_bits, std::uint64_t& parts) {
   expect(read<std::uint64_t>("codes") == width, "the width of codes");
   parts = number<std::uint64_t>(1, width, "the number of codes");
   expect(width % parts == 0, "the number of codes");
@@ -246,7 +241,7 @@ void Parser::links(std::uint64_t rows) {
     expect(levels[row] >= 1 && static_cast<std::uint64_t>(levels[row]) <= chances.size &&
                offsets[row + 1] - offsets[row] ==
                    static_cast<std::uint64_t>(before[static_cast<std::uint64_t>(levels[row])]),
-           "the level of a row");
+        "the level of a row");
   for (std::uint64_t row = 0; row < rows; ++row)
     for (std::int32_t level = 0; level < levels[row]; ++level) {
       const auto at = static_cast<std::uint64_t>(level);
@@ -254,8 +249,8 @@ void Parser::links(std::uint64_t rows) {
            i < offsets[row] + static_cast<std::uint64_t>(before[at + 1]); ++i) {
         const std::int32_t to = neighbours[i];
         expect(to == -1 || (to >= 0 && static_cast<std::uint64_t>(to) < rows &&
-                            levels[static_cast<std::uint64_t>(to)] > level),
-               "a neighbour");
+                               levels[static_cast<std::uint64_t>(to)] > level),
+            "a neighbour");
       }
     }
   const auto entry = read<std::int32_t>("the entry");
@@ -263,7 +258,7 @@ void Parser::links(std::uint64_t rows) {
   expect(rows == 0 ? entry == -1
                    : entry >= 0 && static_cast<std::uint64_t>(entry) < rows && top >= 0 &&
                          top < levels[static_cast<std::uint64_t>(entry)],
-         "the entry");
+      "the entry");
   expect(rows > 0 || top == -1, "the highest level");
   number<std::int32_t>(1, kMostEf, "efConstruction");
   number<std::int32_t>(1, kMostEf, "efSearch");
@@ -282,7 +277,7 @@ Header Parser::graph(int depth, std::string_view name) {
   at_ = from;
   const Header storage = index(depth);
   expect(storage.rows == h.rows && storage.width == h.width && storage.metric == h.metric,
-         "the storage of a graph");
+      "the storage of a graph");
   expect(name != "IHNp" || distances_ <= kMostTable, "the bits of a code");
   return h;
 }
@@ -329,7 +324,7 @@ void Parser::inverted(std::uint64_t n_lists, std::uint64_t code_bytes, std::uint
 }
 
 void Parser::blocks(std::uint64_t n_lists, std::uint64_t block_rows, std::uint64_t block_bytes,
-                    std::uint64_t rows) {
+    std::uint64_t rows) {
   expect(type() == "ilbl", "the kind of lists");
   expect(read<std::uint64_t>("lists") == n_lists, "the number of lists");
   expect(read<std::uint64_t>("lists") == kNoCodeSize, "the size of codes");
@@ -353,11 +348,11 @@ Header Parser::lists(int depth, std::string_view name) {
   const auto from = at_;
   const std::string_view finder = type();
   expect(finder == "IxFI" || finder == "IxF2" || finder == "IxFl" || finder == "IHNf",
-         "the quantizer of the lists");
+      "the quantizer of the lists");
   at_ = from;
   const Header quantizer = index(depth);
   expect(quantizer.width == h.width && quantizer.rows == (h.trained ? n_lists : 0),
-         "the quantizer of the lists");
+      "the quantizer of the lists");
   expect(read<std::uint8_t>("the map of rows") == 0, "the map of rows");
   vector<std::int64_t>(0, "the map of rows");
   std::uint64_t parts = 0;
@@ -425,7 +420,7 @@ void Parser::transform(std::uint64_t& width) {
     // An untrained transformation has no data.
     const bool learned = matrix.size > 0 || shift.size > 0;
     expect(!learned || (matrix.size == in * out && (!bias || shift.size == out)),
-           "the size of a matrix");
+        "the size of a matrix");
     untrained_ = untrained_ || !learned;
   }
   width = out;
@@ -448,7 +443,7 @@ Header Parser::refined(int depth) {
   const Header base = index(depth), fine = index(depth);
   expect(base.width == h.width && fine.width == h.width && base.rows == h.rows &&
              fine.rows == h.rows && fine.metric == h.metric,
-         "a refinement");
+      "a refinement");
   const auto factor = read<float>("a refinement");
   expect(factor >= 1 && factor <= kMostRefined, "a refinement");
   return h;
@@ -456,8 +451,8 @@ Header Parser::refined(int depth) {
 
 }  // namespace
 
-void check_index_bytes(std::span<const std::byte> bytes, const std::string& origin,
-                       std::uint64_t rows) {
+void check_index_bytes(
+    std::span<const std::byte> bytes, const std::string& origin, std::uint64_t rows) {
   Parser(bytes, origin).whole(rows);
 }
 

@@ -13,7 +13,7 @@ namespace store {
 /// lists (IVF with Flat or HNSW as coarse quantizer), and HNSW, each also after transformations of
 /// the vectors (PCA, OPQ, random rotations, ...) or before a refinement. Any other type is refused
 /// because it cannot be validated.
-void check_index_bytes(std::span<const std::byte> bytes, const std::string& origin,
-                       std::uint64_t rows);
+void check_index_bytes(
+    std::span<const std::byte> bytes, const std::string& origin, std::uint64_t rows);
 
 }  // namespace store

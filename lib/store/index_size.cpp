@@ -34,13 +34,10 @@ std::uint64_t ranges_of(const faiss::ScalarQuantizer& codes, std::uint64_t width
   switch (codes.qtype) {
     case faiss::ScalarQuantizer::QT_4bit:
     case faiss::ScalarQuantizer::QT_8bit:
-    case faiss::ScalarQuantizer::QT_6bit:
-      return 2 * width;
+    case faiss::ScalarQuantizer::QT_6bit: return 2 * width;
     case faiss::ScalarQuantizer::QT_4bit_uniform:
-    case faiss::ScalarQuantizer::QT_8bit_uniform:
-      return 2;
-    default:
-      return 0;
+    case faiss::ScalarQuantizer::QT_8bit_uniform: return 2;
+    default: return 0;
   }
 }
 
@@ -128,13 +125,12 @@ class Growth {
 
 }  // namespace
 
-IndexSize index_size(const std::string& factory, std::uint64_t rows, std::uint64_t width,
-                     Metric metric) {
+IndexSize index_size(
+    const std::string& factory, std::uint64_t rows, std::uint64_t width, Metric metric) {
   if (factory == "exact") return {};
   const auto checked = Index::make(factory, width, metric);  // throws for an invalid index
-  const std::unique_ptr<faiss::Index> index(
-      faiss::index_factory(static_cast<int>(width), factory.c_str(),
-                           metric == Metric::ip ? faiss::METRIC_INNER_PRODUCT : faiss::METRIC_L2));
+  const std::unique_ptr<faiss::Index> index(faiss::index_factory(static_cast<int>(width),
+      factory.c_str(), metric == Metric::ip ? faiss::METRIC_INNER_PRODUCT : faiss::METRIC_L2));
   CountingWriter writer;
   faiss::write_index(index.get(), &writer);
   IndexSize size = Growth(*index, rows).size;
@@ -149,8 +145,8 @@ IndexSize index_size(const std::string& factory, std::uint64_t rows, std::uint64
 
 namespace store {
 
-IndexSize index_size(const std::string& factory, std::uint64_t /*rows*/, std::uint64_t width,
-                     Metric metric) {
+IndexSize index_size(
+    const std::string& factory, std::uint64_t /*rows*/, std::uint64_t width, Metric metric) {
   if (factory == "exact") return {};
   Index::make(factory, width, metric);
   core::fail(core::Code::unavailable, "this build has no FAISS");

@@ -18,7 +18,7 @@ struct IndexSize {
 /// Predicts the size for a number of rows without building anything; "exact" takes 0 bytes. Assumes
 /// that at least half of the inverted lists have a row. Throws as Index::make() does, and
 /// Error{usage} for a type whose size is not known.
-IndexSize index_size(const std::string& factory, std::uint64_t rows, std::uint64_t width,
-                     Metric metric);
+IndexSize index_size(
+    const std::string& factory, std::uint64_t rows, std::uint64_t width, Metric metric);
 
 }  // namespace store

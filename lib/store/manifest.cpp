@@ -33,8 +33,8 @@ SourcePart part_from(const Json& json, const std::string& origin) {
   part.begin = core::get<std::uint64_t>(json, "begin", origin);
   part.end = core::get_at_most(json, "end", kMostRows, origin);
   if (part.number < 1 || part.number > part.of || part.of > kMostParts || part.begin > part.end)
-    core::bad_data("{}: part {} of {}, rows {} to {}", origin, part.number, part.of, part.begin,
-                   part.end);
+    core::bad_data(
+        "{}: part {} of {}, rows {} to {}", origin, part.number, part.of, part.begin, part.end);
   return part;
 }
 
@@ -51,8 +51,8 @@ OrderedJson to_json(const Source& source) {
 }
 
 // The shards add up to the source.
-std::vector<SourceShard> shards_from(const Json& json, const Source& source,
-                                     const std::string& origin) {
+std::vector<SourceShard> shards_from(
+    const Json& json, const Source& source, const std::string& origin) {
   std::vector<SourceShard> shards;
   std::uint64_t rows = 0, documents = 0;
   for (const Json& entry : core::get<std::vector<Json>>(json, "shards", origin)) {
@@ -65,12 +65,12 @@ std::vector<SourceShard> shards_from(const Json& json, const Source& source,
   }
   if (rows != source.rows || documents != source.documents)
     core::bad_data("{}: shards of {} rows in {} documents, a source of {} in {}", origin, rows,
-                   documents, source.rows, source.documents);
+        documents, source.rows, source.documents);
   return shards;
 }
 
-std::string file_name(const Json& files, const char* key, const std::string& ending,
-                      const std::string& origin) {
+std::string file_name(
+    const Json& files, const char* key, const std::string& ending, const std::string& origin) {
   auto name = core::get<std::string>(files, key, origin);
   const bool none = name.empty() && std::string_view(key) == "index";
   if (!none && !is_generation_of(name, key, ending))
@@ -83,8 +83,8 @@ Calibration calibration_from(const Json& json, const std::string& origin) {
   const auto number = [&](const char* name, double least, double most) {
     const auto value = core::get<double>(json, name, origin);
     if (!(value >= least && value <= most))
-      core::bad_data("{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value,
-                     least, most);
+      core::bad_data(
+          "{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value, least, most);
     return value;
   };
   calibration.tokens = core::get<std::uint64_t>(json, "tokens", origin);
@@ -100,9 +100,9 @@ bool share_shard(const Source& a, const Source& b) {
   return std::any_of(a.shards.begin(), a.shards.end(), [&](const SourceShard& of_a) {
     return of_a.rows > 0 &&
            (of_a.data == b.data ||
-            std::any_of(b.shards.begin(), b.shards.end(), [&](const SourceShard& of_b) {
-              return of_b.rows > 0 && of_b.data == of_a.data;
-            }));
+               std::any_of(b.shards.begin(), b.shards.end(), [&](const SourceShard& of_b) {
+                 return of_b.rows > 0 && of_b.data == of_a.data;
+               }));
   });
 }
 
@@ -219,10 +219,8 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   const auto files = core::get<Json>(json, "files", origin);
   m.keys_file.clear();
-  if (files.contains("keys"))
-    m.keys_file = file_name(files, "keys", ".npy", origin);
-  else
-    m.values_hash = core::get<std::string>(json, "values_hash", origin);
+  if (files.contains("keys")) m.keys_file = file_name(files, "keys", ".npy", origin);
+  else m.values_hash = core::get<std::string>(json, "values_hash", origin);
   m.values_file = file_name(files, "values", ".npy", origin);
   m.documents_file = file_name(files, "documents", ".npy", origin);
   m.index_file = file_name(files, "index", ".faiss", origin);
@@ -288,7 +286,7 @@ Manifest read_manifest(const std::string& folder) {
     if (std::filesystem::exists(folder + "/" + kProgressName))
       fail(Code::no_input, "{}: not complete yet; rerun its build-datastore", folder);
     fail(Code::no_input, "{}: not a datastore: it {}; give a folder of build-datastore", folder,
-         core::what_path_is(folder));
+        core::what_path_is(folder));
   }
   return manifest_from(core::read_json(path), path);
 }

@@ -19,21 +19,21 @@ void expect_part(const Datastore& part) {
   const Manifest& m = part.manifest();
   part.expect_keys("merging");
   if (!m.removed.empty())
-    core::bad_usage("{}: documents were removed from it; only unchanged parts can be merged",
-                    part.name());
+    core::bad_usage(
+        "{}: documents were removed from it; only unchanged parts can be merged", part.name());
   if (m.sources.size() != 1 || !m.sources[0].part)
     core::bad_usage("{}: not a part of a store from build-datastore --part", part.name());
   const SourcePart& place = *m.sources[0].part;
   if (m.rows != place.end - place.begin || m.sources[0].documents != m.documents)
-    core::bad_data("{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows, place.begin,
-                   place.end);
+    core::bad_data(
+        "{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows, place.begin, place.end);
 }
 
 void expect_together(const Datastore& first, const Datastore& part) {
   const auto same = [&](const char* what, const auto& a, const auto& b) {
     if (a != b)
       core::bad_usage("{}: belongs to another store than {}: {} {}, not {}", part.name(),
-                      first.name(), what, b, a);
+          first.name(), what, b, a);
   };
   const Manifest &a = first.manifest(), &b = part.manifest();
   same("model", a.model, b.model);
@@ -56,8 +56,8 @@ Parts open(const std::vector<std::string>& folders) {
     expect_part(*part);
     if (!parts.empty()) expect_together(*parts.begin()->second, *part);
     const SourcePart& place = *source_of(*part).part;
-    names.add({static_cast<std::int64_t>(place.number) - 1, static_cast<std::int64_t>(place.of)},
-              folder);
+    names.add(
+        {static_cast<std::int64_t>(place.number) - 1, static_cast<std::int64_t>(place.of)}, folder);
     parts[place.number] = std::move(part);
   }
   if (parts.empty()) core::bad_usage("parts are missing; give the stores of all parts");
@@ -122,8 +122,7 @@ std::vector<std::int64_t> first_rows(const Parts& parts) {
 }  // namespace
 
 Manifest merge(const std::vector<std::string>& folders, const std::string& folder,
-               const std::string& index, const ProgressCallback& watch,
-               const Reduction& reduction) {
+    const std::string& index, const ProgressCallback& watch, const Reduction& reduction) {
   const Parts parts = open(folders);
   const Datastore& first = *parts.begin()->second;
   Plan plan = plan_of(first, index);

@@ -12,7 +12,6 @@ namespace store {
 /// which documents were removed; Error{bad_data} for a corrupt part; and as Datastore, Builder and
 /// `watch` do.
 Manifest merge(const std::vector<std::string>& parts, const std::string& folder,
-               const std::string& index, const ProgressCallback& watch = {},
-               const Reduction& reduction = {});
+    const std::string& index, const ProgressCallback& watch = {}, const Reduction& reduction = {});
 
 }  // namespace store

@@ -22,13 +22,12 @@ std::vector<std::uint64_t> shape_of(std::uint64_t rows, std::uint64_t width, boo
 }
 
 void expect_array(const core::NpyHeader& header, std::string_view descr, std::uint64_t rows,
-                  std::uint64_t width, bool matrix, const std::string& name) {
+    std::uint64_t width, bool matrix, const std::string& name) {
   const bool same = header.descr == descr && header.shape.size() == (matrix ? 2U : 1U) &&
                     header.shape[0] >= rows && (!matrix || header.shape[1] == width);
   if (!same)
     core::bad_data("{}: has type '{}' and shape ({}), expected '{}' and ({})", name, header.descr,
-                   fmt::join(header.shape, ", "), descr,
-                   fmt::join(shape_of(rows, width, matrix), ", "));
+        fmt::join(header.shape, ", "), descr, fmt::join(shape_of(rows, width, matrix), ", "));
 }
 
 }  // namespace
@@ -42,11 +41,11 @@ core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::st
   const std::size_t element = npy_element_bytes(header.descr);
   if (element == 0)
     core::bad_data("{}: elements of type '{}' are not supported; '<f2', '<i4' and '<i8' are",
-                   origin, header.descr);
+        origin, header.descr);
   if (header.fortran_order) core::bad_data("{}: is in Fortran order, expected C order", origin);
   if (header.data_offset % 8 != 0)
     core::bad_data("{}: its elements begin at byte {}, which is not a multiple of 8", origin,
-                   header.data_offset);
+        header.data_offset);
   if (header.shape.size() > kMostDimensions)
     core::bad_data("{}: {} dimensions", origin, header.shape.size());
   header.elements(element, origin);
@@ -60,7 +59,7 @@ std::string format_npy_header(std::string_view descr, const std::vector<std::uin
 }
 
 NpyArray::NpyArray(const std::string& path, std::string_view descr, std::uint64_t rows,
-                   std::uint64_t width, bool matrix)
+    std::uint64_t width, bool matrix)
     : file_(path) {
   const auto front = file_.bytes();
   const core::NpyHeader header = parse_npy_header(front, path);
@@ -73,18 +72,14 @@ NpyArray::NpyArray(const std::string& path, std::string_view descr, std::uint64_
 }
 
 NpyWriter::NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
-                     std::uint64_t width, bool matrix)
-    : name_(path),
-      descr_(descr),
-      rows_(rows),
-      width_(width),
-      row_bytes_(width * npy_element_bytes(descr)),
-      matrix_(matrix) {
+    std::uint64_t width, bool matrix)
+    : name_(path), descr_(descr), rows_(rows), width_(width),
+      row_bytes_(width * npy_element_bytes(descr)), matrix_(matrix) {
   if (rows > 0) {
     const NpyArray there(path, descr, rows, width, matrix);
     if (there.data_offset() != kNpyHeaderBytes)
-      core::bad_data("{}: its header was written by another program; rows cannot be appended",
-                     path);
+      core::bad_data(
+          "{}: its header was written by another program; rows cannot be appended", path);
   }
   fd_ = rows == 0 ? core::create_file(path) : ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (fd_ < 0) core::fail_errno(Code::cannot_create, path + ": cannot open", errno);

@@ -23,11 +23,10 @@ class NpyArray {
   /// Maps the first `rows` rows; the file may have more (an unfinished addition). Throws
   /// Error{no_input}, and Error{bad_data} for another type or shape and for a truncated file.
   NpyArray(const std::string& path, std::string_view descr, std::uint64_t rows, std::uint64_t width,
-           bool matrix);
+      bool matrix);
 
   /// Returns all elements in row-major order. The size of T is that of descr.
-  template <class T>
-  std::span<const T> values() const {
+  template <class T> std::span<const T> values() const {
     return {reinterpret_cast<const T*>(file_.bytes().data() + offset_), elements_};
   }
   const core::MappedFile& file() const { return file_; }
@@ -45,16 +44,13 @@ class NpyWriter {
   /// Opens a file and keeps its first `rows` rows; 0 creates a new file. Throws
   /// Error{cannot_create}, and Error{bad_data} if the file has fewer rows.
   NpyWriter(const std::string& path, std::string_view descr, std::uint64_t rows,
-            std::uint64_t width, bool matrix);
+      std::uint64_t width, bool matrix);
   ~NpyWriter();
   NpyWriter(NpyWriter&&) = delete;
 
   /// Writes whole rows. Throws Error{io}.
   void write(std::span<const std::byte> rows);
-  template <class T>
-  void write(std::span<const T> rows) {
-    write(std::as_bytes(rows));
-  }
+  template <class T> void write(std::span<const T> rows) { write(std::as_bytes(rows)); }
   /// Syncs the rows to disk, then writes the header that counts them.
   void commit();
   std::uint64_t rows() const { return rows_; }

@@ -4,8 +4,7 @@
 #include "store/projection_kernels.h"
 
 extern "C" void dsyev_(const char* what, const char* triangle, const int* n, double* matrix,
-                       const int* stride, double* values, double* work, const int* work_size,
-                       int* failed);
+    const int* stride, double* values, double* work, const int* work_size, int* failed);
 
 namespace store {
 namespace {
@@ -52,18 +51,18 @@ Projection::Projection(std::vector<Half> matrix, std::uint64_t from, std::uint64
   to_float(matrix_.data(), floats_);
 }
 
-Projection Projection::learn(std::span<const Half> keys, std::uint64_t width, std::uint64_t to,
-                             Metric metric) {
+Projection Projection::learn(
+    std::span<const Half> keys, std::uint64_t width, std::uint64_t to, Metric metric) {
   auto sample = spread_rows(keys, width);
   if (sample.size() / width < to)
-    core::bad_data("--keys pca:{}: needs at least as many rows; there are {}", to,
-                   sample.size() / width);
+    core::bad_data(
+        "--keys pca:{}: needs at least as many rows; there are {}", to, sample.size() / width);
   if (metric == Metric::l2) centre(sample, width);
   std::vector<double> sums(width * width);
   add_products(sample.data(), sample.size() / width, width, sums.data());
   const Eigen found = symmetric_eigen(std::move(sums), width);
-  const std::vector<float> first(found.vectors.begin(),
-                                 found.vectors.begin() + static_cast<std::ptrdiff_t>(to * width));
+  const std::vector<float> first(
+      found.vectors.begin(), found.vectors.begin() + static_cast<std::ptrdiff_t>(to * width));
   std::vector<Half> matrix(first.size());
   to_half(first.data(), matrix);
   return {std::move(matrix), width, to};
@@ -82,8 +81,8 @@ core::Digest write_projection(const std::string& path, const Projection& project
   return core::hash128(std::as_bytes(projection.matrix()));
 }
 
-Projection read_projection(const std::string& path, std::uint64_t from, std::uint64_t to,
-                           const std::string& hash) {
+Projection read_projection(
+    const std::string& path, std::uint64_t from, std::uint64_t to, const std::string& hash) {
   const NpyArray array(path, "<f2", to, from, true);
   const auto matrix = array.values<Half>();
   if (core::hash128(std::as_bytes(matrix)).hex() != hash)

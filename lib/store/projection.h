@@ -24,8 +24,8 @@ class Projection {
   Projection() = default;  ///< no projection
   /// Learns W from evenly spaced rows of keys (N, d): max(16,384, 64 d) rows, but at most 65,536.
   /// Throws Error{bad_data} for fewer rows than `to`.
-  static Projection learn(std::span<const Half> keys, std::uint64_t width, std::uint64_t to,
-                          Metric metric);
+  static Projection learn(
+      std::span<const Half> keys, std::uint64_t width, std::uint64_t to, Metric metric);
   /// Takes W (to, from) in row-major order.
   Projection(std::vector<Half> matrix, std::uint64_t from, std::uint64_t to);
 
@@ -46,7 +46,7 @@ class Projection {
 core::Digest write_projection(const std::string& path, const Projection& projection);
 /// Reads W. Throws Error{bad_data} for another shape or hash, Error{no_input} if the file does not
 /// exist.
-Projection read_projection(const std::string& path, std::uint64_t from, std::uint64_t to,
-                           const std::string& hash);
+Projection read_projection(
+    const std::string& path, std::uint64_t from, std::uint64_t to, const std::string& hash);
 
 }  // namespace store

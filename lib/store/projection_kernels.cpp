@@ -3,7 +3,7 @@
 namespace store {
 
 void project_rows(const float* in, std::size_t n, const float* matrix, std::size_t from,
-                  std::size_t to, float* out) {
+    std::size_t to, float* out) {
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < to; ++j) {
       float sum = 0;

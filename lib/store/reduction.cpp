@@ -11,8 +11,8 @@ constexpr std::uint64_t kRowsTogether = 4096;  // rows projected, searched or co
 constexpr std::uint64_t kMergeNeighbours = 8;  // default of --prune merge
 constexpr std::uint64_t kMostCount = 65'535;   // limit of dimensions and neighbours
 
-void say_step(const ProgressCallback& watch, const char* what, std::uint64_t done,
-              std::uint64_t total) {
+void say_step(
+    const ProgressCallback& watch, const char* what, std::uint64_t done, std::uint64_t total) {
   if (watch) watch(what, done, total);
 }
 
@@ -25,8 +25,8 @@ std::string path_of(const std::string& folder, const std::string& name) {
 }
 
 // Parses the number of "FORM:number".
-std::uint64_t count_behind(std::string_view form, const std::string& text, const char* flag,
-                           const char* others) {
+std::uint64_t count_behind(
+    std::string_view form, const std::string& text, const char* flag, const char* others) {
   std::uint64_t count = 0;
   const char *const begin = text.data() + std::min(form.size(), text.size()), *const end =
                                                                                   text.data() +
@@ -38,8 +38,8 @@ std::uint64_t count_behind(std::string_view form, const std::string& text, const
   return count;
 }
 
-void project(const std::string& folder, std::uint64_t to, Manifest& m,
-             const ProgressCallback& watch) {
+void project(
+    const std::string& folder, std::uint64_t to, Manifest& m, const ProgressCallback& watch) {
   const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
   const NpyArray values(path_of(folder, m.values_file), "<i4", m.rows, 1, false);
   const auto keys = stored.values<Half>();
@@ -59,8 +59,8 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m,
     floats.resize(n * m.model_width);
     to_float(&keys[begin * m.model_width], floats);
     const auto projected = projection.apply(floats);
-    if (std::any_of(projected.begin(), projected.end(),
-                    [](float x) { return std::abs(x) > kMostHalf; }))
+    if (std::any_of(
+            projected.begin(), projected.end(), [](float x) { return std::abs(x) > kMostHalf; }))
       core::bad_data(
           "{}: projected keys are beyond the range of float16; rebuild the store with --key-scale "
           "{}",
@@ -76,7 +76,7 @@ void project(const std::string& folder, std::uint64_t to, Manifest& m,
 
 // Keeps the rows that represent entries, with their weights and places.
 void keep(const std::string& folder, const std::vector<std::int32_t>& weights, Manifest& m,
-          std::vector<std::int64_t>& first_rows) {
+    std::vector<std::int64_t>& first_rows) {
   const NpyArray stored(path_of(folder, m.keys_file), "<f2", m.rows, m.width, true);
   const NpyArray values(path_of(folder, m.values_file), "<i4", m.rows, 1, false);
   NpyArray places;
@@ -121,11 +121,9 @@ class Nearest {
     add_rows(*index_, keys, width, 0, watch);
   }
   void search(std::span<const float> queries, std::int64_t k, std::span<std::int64_t> ids,
-              std::span<float> scores) const {
-    if (index_)
-      index_->search(queries, k, kRecallProbes, ids, scores);
-    else
-      exact_.search(queries, k, 0, ids, scores);
+      std::span<float> scores) const {
+    if (index_) index_->search(queries, k, kRecallProbes, ids, scores);
+    else exact_.search(queries, k, 0, ids, scores);
   }
 
  private:
@@ -135,7 +133,7 @@ class Nearest {
 
 // Lets a remaining row absorb its eligible neighbours; the list may include the row itself.
 void take_up(std::size_t row, std::span<const std::int64_t> nearest,
-             std::span<const std::int32_t> labels, std::vector<std::int32_t>& weights) {
+    std::span<const std::int32_t> labels, std::vector<std::int32_t>& weights) {
   if (weights[row] == 0) return;
   std::size_t others = 0;
   for (const std::int64_t id : nearest) {
@@ -155,16 +153,14 @@ Reduction parse_reduction(const std::string& keys, const std::string& prune) {
   how.drop_keys = keys == "none";
   if (keys != "all" && !how.drop_keys)
     how.pca = count_behind("pca:", keys, "--keys", "all, none nor pca:D, as pca:64");
-  if (prune == "merge")
-    how.merge_neighbours = kMergeNeighbours;
+  if (prune == "merge") how.merge_neighbours = kMergeNeighbours;
   else if (prune != "none")
     how.merge_neighbours = count_behind("merge:", prune, "--prune", "none, merge nor merge:K");
   return how;
 }
 
 std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64_t width,
-                                         std::span<const std::int32_t> labels,
-                                         std::uint64_t neighbours, const ProgressCallback& watch) {
+    std::span<const std::int32_t> labels, std::uint64_t neighbours, const ProgressCallback& watch) {
   const Nearest nearest(keys, width, watch);
   const std::size_t rows = labels.size(), k = neighbours + 1;  // including the row itself
   std::vector<std::int32_t> weights(rows, 1);
@@ -176,7 +172,7 @@ std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64
     queries.resize(n * width);
     to_float(&keys[begin * width], queries);
     nearest.search(queries, static_cast<std::int64_t>(k), std::span(ids).first(n * k),
-                   std::span(scores).first(n * k));
+        std::span(scores).first(n * k));
     for (std::size_t i = 0; i < n; ++i)
       take_up(begin + i, std::span(ids).subspan(i * k, k), labels, weights);
   }
@@ -184,16 +180,16 @@ std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64
 }
 
 void reduce(const std::string& folder, const Reduction& reduction, Manifest& manifest,
-            std::vector<std::int64_t>& first_rows, const ProgressCallback& watch) {
+    std::vector<std::int64_t>& first_rows, const ProgressCallback& watch) {
   if (reduction.pca > 0) project(folder, reduction.pca, manifest, watch);
   if (reduction.merge_neighbours == 0) return;
   std::vector<std::int32_t> weights;
   {
-    const NpyArray keys(path_of(folder, manifest.keys_file), "<f2", manifest.rows, manifest.width,
-                        true);
+    const NpyArray keys(
+        path_of(folder, manifest.keys_file), "<f2", manifest.rows, manifest.width, true);
     const NpyArray values(path_of(folder, manifest.values_file), "<i4", manifest.rows, 1, false);
     weights = merged_weights(keys.values<Half>(), manifest.width, values.values<std::int32_t>(),
-                             reduction.merge_neighbours, watch);
+        reduction.merge_neighbours, watch);
   }
   keep(folder, weights, manifest, first_rows);
   manifest.merge_neighbours = reduction.merge_neighbours;

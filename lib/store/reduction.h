@@ -10,7 +10,7 @@ namespace store {
 /// them; nothing is removed. Updates `first_rows` of the documents to the remaining rows. Equal
 /// rows give equal bytes. Throws as Projection::learn() and `watch` do.
 void reduce(const std::string& folder, const Reduction& reduction, Manifest& manifest,
-            std::vector<std::int64_t>& first_rows, const ProgressCallback& watch);
+    std::vector<std::int64_t>& first_rows, const ProgressCallback& watch);
 
 /// Merges entries greedily (He, Neubig and Berg-Kirkpatrick 2021, "Efficient Nearest Neighbor
 /// Language Models", algorithm 1). In row order, each remaining row absorbs those of its
@@ -18,8 +18,7 @@ void reduce(const std::string& folder, const Reduction& reduction, Manifest& man
 /// none. keys (N, width), labels (N). Returns how many entries each row represents; 0 if it was
 /// absorbed. Neighbours are exact up to 65,536 rows, else those that default_index() finds.
 std::vector<std::int32_t> merged_weights(std::span<const Half> keys, std::uint64_t width,
-                                         std::span<const std::int32_t> labels,
-                                         std::uint64_t neighbours,
-                                         const ProgressCallback& watch = {});
+    std::span<const std::int32_t> labels, std::uint64_t neighbours,
+    const ProgressCallback& watch = {});
 
 }  // namespace store

@@ -8,13 +8,13 @@ namespace {
 
 constexpr std::size_t kBlockRows = 16'384;  // rows copied or checked at once
 
-void tell(const ProgressCallback& watch, const std::string& what, std::size_t done,
-          std::size_t total) {
+void tell(
+    const ProgressCallback& watch, const std::string& what, std::size_t done, std::size_t total) {
   if (watch) watch(what, done, total);
 }
 
-std::string file_name(const std::string& what, std::uint64_t generation,
-                      const std::string& ending) {
+std::string file_name(
+    const std::string& what, std::uint64_t generation, const std::string& ending) {
   return fmt::format("{}.{}.{}", what, generation, ending);
 }
 
@@ -30,8 +30,7 @@ Range rows_of(const Datastore& store, std::size_t document) {
 
 // Returns the source or shard that holds the document, or null. `document` becomes the number
 // within it.
-template <class Of>
-Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
+template <class Of> Of* holder_of(std::vector<Of>& all, std::uint64_t& document) {
   for (Of& one : all) {
     if (document < one.documents) return &one;
     document -= one.documents;
@@ -51,7 +50,7 @@ void uncount(Manifest& manifest, const Receipt& receipt) {
 
 // Copies the remaining rows and updates the manifest's files, counts and digest.
 void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
-               const ProgressCallback& watch) {
+    const ProgressCallback& watch) {
   const std::string& folder = old.name();
   const std::size_t width = next.width;
   next.keys_file = file_name("keys", next.generation, "npy");
@@ -90,8 +89,8 @@ void copy_rows(const Datastore& old, const std::vector<bool>& gone, Manifest& ne
   next.rows = keys.rows();
 }
 
-void write_documents(const Datastore& old, const std::vector<std::int64_t>& removed,
-                     Manifest& next) {
+void write_documents(
+    const Datastore& old, const std::vector<std::int64_t>& removed, Manifest& next) {
   std::vector<std::int64_t> first;
   std::int64_t shift = 0;
   for (std::size_t i = 0; i < old.documents().size(); ++i) {
@@ -119,16 +118,16 @@ void write_documents(const Datastore& old, const std::vector<std::int64_t>& remo
 }
 
 // Makes the index of the new generation, reusing the existing one if possible.
-void write_index(const Index& index, std::span<const Half> keys, Manifest& next,
-                 const std::string& folder) {
+void write_index(
+    const Index& index, std::span<const Half> keys, Manifest& next, const std::string& folder) {
   next.index_file = file_name("index", next.generation, "faiss");
   next.index_hash = index.write(folder + "/" + next.index_file).hex();
-  next.recall = measure_recall(index, keys, next.width, next.metric, kRecallQueries,
-                               kRecallNeighbours, kRecallProbes);
+  next.recall = measure_recall(
+      index, keys, next.width, next.metric, kRecallQueries, kRecallNeighbours, kRecallProbes);
 }
 
 void cut_index(const Datastore& old, const std::vector<bool>& gone, Manifest& next,
-               const ProgressCallback& watch) {
+    const ProgressCallback& watch) {
   const core::MappedFile file(old.name() + "/" + old.manifest().index_file);
   const auto index =
       Index::parse(file.bytes(), file.name(), next.width, next.metric, old.manifest().rows);
@@ -150,7 +149,7 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
     const std::int32_t label = store.labels()[row];
     if (label < 0 || static_cast<std::uint64_t>(label) >= manifest.vocabulary)
       core::bad_data("{}/{}: damaged: row {} has label {}, but the vocabulary has {} tokens",
-                     store.name(), manifest.values_file, row, label, manifest.vocabulary);
+          store.name(), manifest.values_file, row, label, manifest.vocabulary);
     if (manifest.keyed())
       digest.append(row_digest(store.keys().subspan(row * width, width), label));
   }
@@ -165,14 +164,14 @@ void verify_rows(const Datastore& store, const ProgressCallback& watch) {
     core::bad_data("{}/{}: corrupt file: checksum mismatch", store.name(), manifest.places_file);
   if (manifest.keyed() && !(digest == manifest.digest))
     core::bad_data("{}: corrupt: the rows of {} and {} have digest {}, but {} says {}",
-                   store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(),
-                   kManifestName, manifest.digest.value().hex());
+        store.name(), manifest.keys_file, manifest.values_file, digest.value().hex(), kManifestName,
+        manifest.digest.value().hex());
 }
 
 }  // namespace
 
 Removal::Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch,
-                 const BeforeCommit& before_commit)
+    const BeforeCommit& before_commit)
     : folder_(folder), request_(std::move(request)), lock_(folder) {
   auto& documents = request_.documents;
   std::sort(documents.begin(), documents.end());
@@ -235,7 +234,7 @@ void Removal::remove(const ProgressCallback& watch, const BeforeCommit& before_c
   for (const std::int64_t document : documents)
     if (document < 0 || document >= count)
       core::bad_usage("{}: document {} is out of range; it has {} documents, counted from 0",
-                      folder_, document, count);
+          folder_, document, count);
   if (static_cast<std::int64_t>(documents.size()) == count)
     core::bad_usage("{}: no document would remain; remove the folder instead", folder_);
 
@@ -246,10 +245,10 @@ void Removal::remove(const ProgressCallback& watch, const BeforeCommit& before_c
   for (const std::int64_t document : documents) {
     const Range rows = rows_of(old, static_cast<std::size_t>(document));
     std::fill(gone.begin() + static_cast<std::ptrdiff_t>(rows.begin),
-              gone.begin() + static_cast<std::ptrdiff_t>(rows.end), true);
+        gone.begin() + static_cast<std::ptrdiff_t>(rows.end), true);
     const auto labels = old.labels().subspan(rows.begin, rows.end - rows.begin);
     receipts.push_back({static_cast<std::uint64_t>(document), labels.size(),
-                        core::hash128(std::as_bytes(labels)).hex(), next.generation});
+        core::hash128(std::as_bytes(labels)).hex(), next.generation});
   }
   // Go from the last to the first, so that lower numbers stay valid.
   for (std::size_t i = receipts.size(); i-- > 0;) uncount(next, receipts[i]);
@@ -281,7 +280,7 @@ void Removal::done() {
 }
 
 Manifest rebuild_index(const std::string& folder, const std::string& index,
-                       const ProgressCallback& watch, const BeforeCommit& before_commit) {
+    const ProgressCallback& watch, const BeforeCommit& before_commit) {
   const core::FolderLock lock(folder);
   expect_no_removal(folder);
   const Datastore store = Datastore::without_index(folder);

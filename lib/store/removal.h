@@ -36,7 +36,7 @@ class Removal {
   /// does not exist, if no document would remain, if another removal was interrupted, and if the
   /// store's generation differs from the request's.
   Removal(const std::string& folder, RemovalRequest request, const ProgressCallback& watch = {},
-          const BeforeCommit& before_commit = {});
+      const BeforeCommit& before_commit = {});
   /// Returns store.json's record of each document.
   const std::vector<Receipt>& receipts() const { return receipts_; }
   const Manifest& manifest() const { return manifest_; }
@@ -65,7 +65,7 @@ class Removal {
 /// Error{usage} as Index::make() does and if the keys were not kept, Error{bad_data} for corrupt
 /// rows.
 Manifest rebuild_index(const std::string& folder, const std::string& index,
-                       const ProgressCallback& watch = {}, const BeforeCommit& before_commit = {});
+    const ProgressCallback& watch = {}, const BeforeCommit& before_commit = {});
 
 /// Reads every byte of a store and checks the rows' digest (without keys, the labels' hash), the
 /// labels' range, and everything that opening checks. Throws Error{bad_data}, naming what is

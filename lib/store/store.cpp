@@ -28,19 +28,19 @@ std::int64_t Store::after(std::int64_t /*row*/) const {
 }
 
 void Store::score(std::span<const float> /*query*/, std::span<const std::int64_t> /*rows*/,
-                  std::span<float> /*scores*/, std::span<std::int32_t> /*labels*/) const {
+    std::span<float> /*scores*/, std::span<std::int32_t> /*labels*/) const {
   expect_followable();
 }
 
-void Store::expect_model(const std::string& model, const std::string& tokenizer,
-                         const std::string& model_name) const {
+void Store::expect_model(
+    const std::string& model, const std::string& tokenizer, const std::string& model_name) const {
   const Manifest& own = manifest();
   if (!model.empty() && model != own.model)
     core::bad_data("{}: was built with the model {}, but {} is {}; build a store with this model",
-                   name(), own.model, model_name, model);
+        name(), own.model, model_name, model);
   if (!tokenizer.empty() && !own.tokenizer.empty() && tokenizer != own.tokenizer)
     core::bad_data("{}: was built with the tokenizer {}, but {} has {}", name(), own.tokenizer,
-                   model_name, tokenizer);
+        model_name, tokenizer);
 }
 
 }  // namespace store

@@ -68,7 +68,7 @@ class Store {
   /// Computes exact scores and labels of rows for one query (width). Throws Error{bad_data} for a
   /// query that is not finite, Error{usage} if the rows are not available locally.
   virtual void score(std::span<const float> query, std::span<const std::int64_t> rows,
-                     std::span<float> scores, std::span<std::int32_t> labels) const;
+      std::span<float> scores, std::span<std::int32_t> labels) const;
 
   std::int64_t size() const { return static_cast<std::int64_t>(manifest().rows); }
   /// Returns the width of queries; width() is that of the stored keys.
@@ -80,8 +80,8 @@ class Store {
   /// Throws Error{bad_data}, naming both fingerprints, unless the store's keys come from this model
   /// and its labels from this tokenizer. The arguments are hexadecimal; an empty fingerprint on
   /// either side is not compared. `model_name` is for the message.
-  void expect_model(const std::string& model, const std::string& tokenizer,
-                    const std::string& model_name) const;
+  void expect_model(
+      const std::string& model, const std::string& tokenizer, const std::string& model_name) const;
 
  protected:
   Store() = default;

@@ -40,7 +40,7 @@ bool is_store_file(std::string_view name) {
 std::vector<std::string> files_of(const Manifest& manifest) {
   std::vector<std::string> names{manifest.values_file, manifest.documents_file, kManifestName};
   for (const auto& name : {manifest.keys_file, manifest.index_file, manifest.places_file,
-                           manifest.weights_file, manifest.projection_file, manifest.names_file})
+           manifest.weights_file, manifest.projection_file, manifest.names_file})
     if (!name.empty()) names.push_back(name);
   return names;
 }
@@ -52,8 +52,8 @@ void expect_free(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) names.insert(entry.path().filename());
   if (!names.empty())
     core::fail(core::Code::cannot_create,
-               "{}: not a datastore, and contains {}; give an empty or new folder", folder,
-               *names.begin());
+        "{}: not a datastore, and contains {}; give an empty or new folder", folder,
+        *names.begin());
 }
 
 void remove_stale_files(const std::string& folder, const Manifest& manifest) {
@@ -69,8 +69,8 @@ void remove_stale_files(const std::string& folder, const Manifest& manifest) {
         !fs::is_regular_file(entry.symlink_status()))
       continue;
     if (::unlink(entry.path().c_str()) != 0)
-      core::fail(core::Code::io, "{}: cannot remove: {}", entry.path().string(),
-                 core::error_text(errno));
+      core::fail(
+          core::Code::io, "{}: cannot remove: {}", entry.path().string(), core::error_text(errno));
   }
   core::sync_folder(folder);
 }

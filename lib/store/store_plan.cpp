@@ -70,8 +70,8 @@ void PlanOptions::fields(core::FieldList& f) {
   f("width", width, "width of a key: the model's d_key").between(0, 1 << 20);
   f("documents", documents, "documents of the text").between(0, 1e12);
   f("index", index,
-    "exact, or a factory string of FAISS [the first choice of "
-    "build-datastore]");
+      "exact, or a factory string of FAISS [the first choice of "
+      "build-datastore]");
   f("metric", metric, "similarity of keys: inner product, or squared L2 distance", {"ip", "l2"});
   f("nprobe", nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
 }

@@ -19,8 +19,8 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
   if (manifest.reduced())
     core::bad_usage("{}: does not have every original key, which targets need", store.name());
   if (!manifest.removed.empty())
-    core::bad_data("{}: documents were removed from it; build a store of the whole text",
-                   store.name());
+    core::bad_data(
+        "{}: documents were removed from it; build a store of the whole text", store.name());
   Stretch stretch;
   for (const Source& source : manifest.sources) {
     if (source.data == text && !source.part) {
@@ -31,7 +31,7 @@ Stretch stretch_of(const Datastore& store, const shard::Dataset& data) {
     stretch.document += source.documents;
   }
   core::bad_data("{}: does not contain {}, whose fingerprint is {}; build a store of this text",
-                 store.name(), data.name(), text);
+      store.name(), data.name(), text);
 }
 
 double root_of(const Datastore& store) { return std::sqrt(static_cast<double>(store.width())); }
@@ -49,9 +49,8 @@ void TargetOptions::fields(core::FieldList& f) {
 }
 
 std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
-                                   std::span<const float> scores,
-                                   std::span<const std::int32_t> labels, std::int64_t own,
-                                   std::int64_t k, double temperature, std::int64_t keep) {
+    std::span<const float> scores, std::span<const std::int32_t> labels, std::int64_t own,
+    std::int64_t k, double temperature, std::int64_t keep) {
   std::map<std::int32_t, double> mass;
   double all = 0, best = 0;
   std::int64_t taken = 0;
@@ -65,8 +64,8 @@ std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
   std::vector<WordShare> shares;
   for (const auto& [word, one] : mass)
     shares.push_back({static_cast<std::uint32_t>(word), static_cast<float>(one / all)});
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const auto& a, const auto& b) { return a.share > b.share; });
+  std::stable_sort(
+      shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   shares.resize(std::min(shares.size(), static_cast<std::size_t>(keep)));
   return shares;
 }
@@ -100,8 +99,8 @@ std::vector<std::int64_t> rows_of(const Datastore& store, const shard::Dataset& 
   return rows;
 }
 
-bool is_distribution(std::span<const float> words, std::span<const float> shares,
-                     std::uint64_t vocabulary) {
+bool is_distribution(
+    std::span<const float> words, std::span<const float> shares, std::uint64_t vocabulary) {
   double sum = 0;
   std::vector<float> named;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -126,8 +125,8 @@ shard::Header targets_header(const TargetOptions& options) {
   return header;
 }
 
-core::OrderedJson targets_provenance(const Datastore& store, const shard::Dataset& data,
-                                     const TargetOptions& options) {
+core::OrderedJson targets_provenance(
+    const Datastore& store, const shard::Dataset& data, const TargetOptions& options) {
   core::OrderedJson made;
   made["k"] = options.k;
   made["nprobe"] = options.nprobe;
@@ -135,11 +134,11 @@ core::OrderedJson targets_provenance(const Datastore& store, const shard::Datase
   made["datastore-temperature"] = options.temperature > 0 ? options.temperature : root_of(store);
   made["top_k"] = options.keep;
   return shard::provenance_entry(kTargetsProgram, std::move(made),
-                                 {data.fingerprint(), core::Digest::from_hex(store.fingerprint())});
+      {data.fingerprint(), core::Digest::from_hex(store.fingerprint())});
 }
 
 void write_targets(const Datastore& store, const shard::Dataset& data, const TargetOptions& options,
-                   shard::Writer& out, const std::function<void(std::uint64_t)>& progress) {
+    shard::Writer& out, const std::function<void(std::uint64_t)>& progress) {
   if (store.manifest().vocabulary > 1 << 24)
     core::bad_data("{}: the vocabulary is too large for targets", store.name());
   const auto rows = rows_of(store, data);
@@ -155,15 +154,15 @@ void write_targets(const Datastore& store, const shard::Dataset& data, const Tar
     for (std::size_t i = begin; i < end; ++i)
       if (rows[i] >= 0)
         to_float(store.keys().data() + static_cast<std::size_t>(rows[i]) * width,
-                 std::span(queries).subspan((i - begin) * width, width));
+            std::span(queries).subspan((i - begin) * width, width));
     const Hits hits = store.search(queries, search);
     vectors.assign((end - begin) * 2 * keep, 0);
     for (std::size_t i = begin; i < end; ++i) {
       if (rows[i] < 0) continue;
       const auto k = static_cast<std::size_t>(hits.k), at = (i - begin) * k;
-      const auto shares = word_shares(
-          std::span(hits.ids).subspan(at, k), std::span(hits.scores).subspan(at, k),
-          std::span(hits.labels).subspan(at, k), rows[i], options.k, temperature, options.keep);
+      const auto shares =
+          word_shares(std::span(hits.ids).subspan(at, k), std::span(hits.scores).subspan(at, k),
+              std::span(hits.labels).subspan(at, k), rows[i], options.k, temperature, options.keep);
       float* const words = vectors.data() + (i - begin) * 2 * keep;
       for (std::size_t j = 0; j < shares.size(); ++j) {
         words[j] = static_cast<float>(shares[j].word);

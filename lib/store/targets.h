@@ -30,9 +30,8 @@ struct WordShare {
 /// by the lower token id; the omitted mass is 1 minus their sum. Returns an empty list if nothing
 /// was found. Rows, scores and labels are as in Hits.
 std::vector<WordShare> word_shares(std::span<const std::int64_t> rows,
-                                   std::span<const float> scores,
-                                   std::span<const std::int32_t> labels, std::int64_t own,
-                                   std::int64_t k, double temperature, std::int64_t keep);
+    std::span<const float> scores, std::span<const std::int32_t> labels, std::int64_t own,
+    std::int64_t k, double temperature, std::int64_t keep);
 
 /// Returns the store's row of each token of the data; -1 for a token without context. Throws
 /// Error{bad_data} unless the store holds exactly this whole text with these tokens as labels.
@@ -40,20 +39,20 @@ std::vector<std::int64_t> rows_of(const Datastore& store, const shard::Dataset& 
 
 /// Returns true if the tokens and probabilities are a distribution or empty: tokens below
 /// `vocabulary`, no duplicates, and a sum of at most 1.
-bool is_distribution(std::span<const float> words, std::span<const float> shares,
-                     std::uint64_t vocabulary);
+bool is_distribution(
+    std::span<const float> words, std::span<const float> shares, std::uint64_t vocabulary);
 
 /// Returns the header of a shard of targets: vectors of `keep` tokens followed by `keep`
 /// probabilities; unused elements are 0.
 shard::Header targets_header(const TargetOptions& options);
 inline constexpr const char* kTargetsProgram = "build-targets";
 /// Returns the provenance: options, text and store.
-core::OrderedJson targets_provenance(const Datastore& store, const shard::Dataset& data,
-                                     const TargetOptions& options);
+core::OrderedJson targets_provenance(
+    const Datastore& store, const shard::Dataset& data, const TargetOptions& options);
 
 /// Writes one vector per token of the data. `progress` receives the number of tokens so far and may
 /// throw to stop. Throws as rows_of() and Datastore::search() do.
 void write_targets(const Datastore& store, const shard::Dataset& data, const TargetOptions& options,
-                   shard::Writer& out, const std::function<void(std::uint64_t)>& progress);
+    shard::Writer& out, const std::function<void(std::uint64_t)>& progress);
 
 }  // namespace store

@@ -13,8 +13,8 @@ using Classes = std::vector<std::uint8_t>;
 
 /// Returns what distinguishes a state, given the classes so far: its class, its letters and their
 /// targets' classes.
-std::vector<std::uint8_t> signature(const Automaton& automaton, std::size_t state,
-                                    const Classes& classes) {
+std::vector<std::uint8_t> signature(
+    const Automaton& automaton, std::size_t state, const Classes& classes) {
   std::vector<std::uint8_t> parts = {classes[state]};
   for (const auto& edge : automaton.states[state]) {
     parts.push_back(edge.letter);

@@ -3,11 +3,10 @@
 namespace task {
 namespace {
 
-template <class Value>
-std::size_t best(const std::vector<ChoiceScore>& choices, Value value) {
+template <class Value> std::size_t best(const std::vector<ChoiceScore>& choices, Value value) {
   return static_cast<std::size_t>(
       std::max_element(choices.begin(), choices.end(),
-                       [&](const auto& a, const auto& b) { return value(a) < value(b); }) -
+          [&](const auto& a, const auto& b) { return value(a) < value(b); }) -
       choices.begin());
 }
 
@@ -24,10 +23,9 @@ std::vector<std::pair<std::string, std::size_t>> predict(const std::vector<Choic
       {"byte", best(choices, [](const auto& c) { return each(c.log_prob, c.bytes); })},
       {"token", best(choices, [](const auto& c) { return each(c.log_prob, c.tokens); })}};
   if (std::all_of(choices.begin(), choices.end(),
-                  [](const auto& c) { return c.domain_log_prob.has_value(); }))
-    predictions.emplace_back("mutual_information", best(choices, [](const auto& c) {
-                               return c.log_prob - *c.domain_log_prob;
-                             }));
+          [](const auto& c) { return c.domain_log_prob.has_value(); }))
+    predictions.emplace_back("mutual_information",
+        best(choices, [](const auto& c) { return c.log_prob - *c.domain_log_prob; }));
   return predictions;
 }
 

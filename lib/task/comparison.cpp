@@ -44,8 +44,7 @@ Comparison with_error(Comparison result, double standard_error, double confidenc
       standard_error > 0 ? standard_error * t_quantile(confidence, result.freedom) : 0;
   result.standard_error = standard_error;
   result.low = result.difference - reach, result.high = result.difference + reach;
-  if (result.difference == 0)
-    result.p = 1;
+  if (result.difference == 0) result.p = 1;
   else
     result.p =
         standard_error > 0 ? t_two_sided(result.difference / standard_error, result.freedom) : 0;
@@ -132,8 +131,8 @@ double beta_fraction(double a, double b, double x) {
 double incomplete_beta(double a, double b, double x, double y) {
   if (x <= 0) return 0;
   if (y <= 0) return 1;
-  const double front = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
-                                a * std::log(x) + b * std::log(y));
+  const double front = std::exp(
+      std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) + a * std::log(x) + b * std::log(y));
   if (x < (a + 1) / (a + b + 2)) return front * beta_fraction(a, b, x) / a;
   return 1 - front * beta_fraction(b, a, y) / b;
 }

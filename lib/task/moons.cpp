@@ -25,15 +25,14 @@ std::vector<Periods> chosen_periods() {
       for (std::int64_t c = b + 1; c <= kLongest; ++c)
         all.push_back(
             {static_cast<double>(a) / 2, static_cast<double>(b) / 2, static_cast<double>(c) / 2});
-  std::stable_sort(all.begin(), all.end(), [](const Periods& a, const Periods& b) {
-    return common_period(a) < common_period(b);
-  });
+  std::stable_sort(all.begin(), all.end(),
+      [](const Periods& a, const Periods& b) { return common_period(a) < common_period(b); });
   all.resize(kChosen);
   return all;
 }
 
-std::vector<float> observe(const Periods& periods, double per_unit, double phase,
-                           std::int64_t first, std::int64_t n) {
+std::vector<float> observe(
+    const Periods& periods, double per_unit, double phase, std::int64_t first, std::int64_t n) {
   std::vector<float> rows;
   rows.reserve(static_cast<std::size_t>(n) * 2 * kMoons);
   for (std::int64_t t = first; t < first + n; ++t) {

@@ -19,7 +19,7 @@ std::vector<Periods> chosen_periods();
 
 /// Returns `n` observations of (sin, cos) of each moon, starting with number `first`, `per_unit` of
 /// them per time unit. All moons have the same phase in radians. Shape (n, 6), row-major.
-std::vector<float> observe(const Periods& periods, double per_unit, double phase,
-                           std::int64_t first, std::int64_t n);
+std::vector<float> observe(
+    const Periods& periods, double per_unit, double phase, std::int64_t first, std::int64_t n);
 
 }  // namespace task

@@ -36,8 +36,8 @@ RegbenchSplit split_named(const RegbenchSet& set) {
   return set.split == "test" ? RegbenchSplit::test : RegbenchSplit::train;
 }
 
-void make(const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool with_lines,
-          Made& made) {
+void make(
+    const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool with_lines, Made& made) {
   made = {};
   const bool iid = set.split == "iid";
   const auto split = split_named(set);
@@ -53,7 +53,7 @@ void make(const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool
     made.lengths.push_back(sequence.size());
     if (with_lines)
       made.lines += fmt::format("{{\"sequence\":{},\"automaton\":{},\"states\":{}}}\n", number,
-                                environment, to_json(automaton));
+          environment, to_json(automaton));
   }
 }
 
@@ -79,8 +79,8 @@ Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape,
   return sequence;
 }
 
-std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint8_t> sequence,
-                           const std::string& origin) {
+std::vector<int> states_of(
+    const Automaton& automaton, std::span<const std::uint8_t> sequence, const std::string& origin) {
   std::vector<int> states;
   int state = 0;
   for (std::size_t t = 0; t < sequence.size(); ++t) {
@@ -96,7 +96,7 @@ std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint
 }
 
 void RegbenchScore::add(const Automaton& automaton, std::span<const std::uint8_t> sequence,
-                        std::span<const float> predictions, const std::string& origin) {
+    std::span<const float> predictions, const std::string& origin) {
   const auto states = states_of(automaton, sequence, origin);
   ++sequences;
   std::size_t final = states.size();
@@ -153,13 +153,13 @@ Predictions ngram_predictions(std::span<const std::uint8_t> sequence, std::int64
 
 void RegbenchSet::fields(core::FieldList& f) {
   f("split", split,
-    "train, valid and test have disjoint languages; iid: new sequences of the languages of train",
-    {"train", "valid", "test", "iid"});
+      "train, valid and test have disjoint languages; iid: new sequences of the languages of train",
+      {"train", "valid", "test", "iid"});
   f("count", count, "number of sequences").between(1, 1e12).short_name = 'n';
   f("first", first, "number of the first sequence, to generate parts of a set separately")
       .between(0, 1e12);
   f("environments", environments,
-    "number of automata; auto: one per sequence; with iid, the number that train had")
+      "number of automata; auto: one per sequence; with iid, the number that train had")
       .between(1, 1e12)
       .or_auto();
 }
@@ -172,19 +172,14 @@ void RegbenchSet::check() const {
 }
 
 core::OrderedJson RegbenchSet::changes(std::int64_t seed) const {
-  return {{"split", split},
-          {"count", count},
-          {"first", first},
-          {"environments", environments},
-          {"least_words", shape.least_words},
-          {"most_words", shape.most_words},
-          {"longest_word", shape.longest_word},
-          {"seed", seed}};
+  return {{"split", split}, {"count", count}, {"first", first}, {"environments", environments},
+      {"least_words", shape.least_words}, {"most_words", shape.most_words},
+      {"longest_word", shape.longest_word}, {"seed", seed}};
 }
 
 void make_sequences(const RegbenchSet& set, std::uint64_t seed, int jobs, shard::Writer& writer,
-                    const std::function<void(const std::string&)>& lines,
-                    const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(const std::string&)>& lines,
+    const std::function<void(std::uint64_t)>& progress) {
   constexpr std::uint64_t kBlock = 256;
   const auto first = static_cast<std::uint64_t>(set.first);
   const auto end = first + static_cast<std::uint64_t>(set.count);
@@ -209,12 +204,12 @@ void make_sequences(const RegbenchSet& set, std::uint64_t seed, int jobs, shard:
       });
 }
 
-std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
-                                                    const std::string& automata) {
+std::vector<RegbenchProblem> read_regbench_problems(
+    const shard::Dataset& data, const std::string& automata) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.header().vocabulary != kRegbenchTypes)
     core::bad_data("{}: has a vocabulary of {} tokens, not the {} of gen-regbench", data.name(),
-                   data.header().vocabulary, kRegbenchTypes);
+        data.header().vocabulary, kRegbenchTypes);
   const auto& ends = data.documents().end;
   std::vector<RegbenchProblem> problems(ends.size());
   const auto text = core::read_text(automata);
@@ -224,7 +219,7 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
     problem.origin = fmt::format("{}:{}", automata, i + 1);
     if (at >= text.size())
       core::bad_data("{}: has {} lines, but {} has {} sequences; give the automata written with it",
-                     automata, i, data.name(), problems.size());
+          automata, i, data.name(), problems.size());
     const auto end = std::min(text.find('\n', at), text.size());
     const auto line = core::parse_json_line(text.substr(at, end - at), problem.origin);
     at = end + 1;
@@ -239,21 +234,16 @@ std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
   }
   if (at < text.size())
     core::bad_data("{}: has more lines than {} has sequences; give the automata written with it",
-                   automata, data.name());
+        automata, data.name());
   return problems;
 }
 
 core::OrderedJson figures(const RegbenchScore& score) {
-  return {{"sequences", score.sequences},
-          {"positions", score.all.positions},
-          {"accuracy", score.all.accuracy()},
-          {"accuracy_last", score.last.accuracy()},
-          {"tvd", score.all.tvd()},
-          {"tvd_last", score.last.tvd()},
-          {"tvd_with_separators", score.with_separators.tvd()},
-          {"l1", score.all.l1_mean()},
-          {"l1_last", score.last.l1_mean()},
-          {"l1_with_separators", score.with_separators.l1_mean()}};
+  return {{"sequences", score.sequences}, {"positions", score.all.positions},
+      {"accuracy", score.all.accuracy()}, {"accuracy_last", score.last.accuracy()},
+      {"tvd", score.all.tvd()}, {"tvd_last", score.last.tvd()},
+      {"tvd_with_separators", score.with_separators.tvd()}, {"l1", score.all.l1_mean()},
+      {"l1_last", score.last.l1_mean()}, {"l1_with_separators", score.with_separators.l1_mean()}};
 }
 
 }  // namespace task

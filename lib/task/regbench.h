@@ -26,8 +26,8 @@ Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape,
 /// Returns the automaton's state before each next token, for tokens 0 to n - 2 of a sequence; after
 /// '|' it is the start. Throws Error{bad_data}, naming `origin`, if the automaton does not accept
 /// the words.
-std::vector<int> states_of(const Automaton& automaton, std::span<const std::uint8_t> sequence,
-                           const std::string& origin);
+std::vector<int> states_of(
+    const Automaton& automaton, std::span<const std::uint8_t> sequence, const std::string& origin);
 
 /// Predictions are p(next token | previous tokens): n - 1 rows of kRegbenchTypes.
 using Predictions = std::vector<float>;
@@ -53,7 +53,7 @@ struct RegbenchScore {
   RegbenchSums with_separators;  ///< all positions; the true distribution has no mass on '|'
   /// Adds a sequence. Throws Error{bad_data} as states_of() does.
   void add(const Automaton& automaton, std::span<const std::uint8_t> sequence,
-           std::span<const float> predictions, const std::string& origin);
+      std::span<const float> predictions, const std::string& origin);
 };
 
 /// Returns the predictions of an n-gram model that counts in the sequence so far. The context is
@@ -79,8 +79,8 @@ struct RegbenchSet {
 /// if it is set. The result does not depend on `jobs`. `progress` receives the number of sequences
 /// done.
 void make_sequences(const RegbenchSet& set, std::uint64_t seed, int jobs, shard::Writer& writer,
-                    const std::function<void(const std::string&)>& lines,
-                    const std::function<void(std::uint64_t)>& progress);
+    const std::function<void(const std::string&)>& lines,
+    const std::function<void(std::uint64_t)>& progress);
 
 /// A RegbenchProblem is a sequence with its automaton.
 struct RegbenchProblem {
@@ -93,8 +93,8 @@ struct RegbenchProblem {
 /// Pairs each document of `data` with its line of the file `automata`, as gen-regbench writes them.
 /// Throws Error{bad_data} for other data, a different number of lines, and an automaton that does
 /// not accept the words.
-std::vector<RegbenchProblem> read_regbench_problems(const shard::Dataset& data,
-                                                    const std::string& automata);
+std::vector<RegbenchProblem> read_regbench_problems(
+    const shard::Dataset& data, const std::string& automata);
 
 /// Returns sequences and positions, then accuracy, total variation and L1, named by convention.
 core::OrderedJson figures(const RegbenchScore& score);

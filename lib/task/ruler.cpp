@@ -7,8 +7,8 @@ constexpr std::int64_t kShotFilling = 5;
 constexpr std::uint64_t kShots = std::uint64_t{1} << 62;  // first number of the solved examples
 
 /// Returns solved examples in sequence.
-std::string shots(const RulerTask& task, std::int64_t count, std::uint64_t seed,
-                  std::uint64_t number) {
+std::string shots(
+    const RulerTask& task, std::int64_t count, std::uint64_t seed, std::uint64_t number) {
   std::string text;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto own =
@@ -30,7 +30,7 @@ std::string letters(core::Rng& rng) {
 }  // namespace
 
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
-                             std::uint64_t number, const CountTokens& count) {
+    std::uint64_t number, const CountTokens& count) {
   const auto front = shots(task, length.shots, seed, number);
   const auto at = [&](std::int64_t filling) {
     FittedProblem made;
@@ -43,7 +43,7 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
   const auto answer = count(task.answer_of(best.problem));
   if (answer > length.answer && !length.longer_answers)
     core::bad_usage("--answer-tokens {}: the answer of problem {} has {} tokens; give more",
-                    length.answer, number, answer);
+        length.answer, number, answer);
   const auto reserved = std::max(length.answer, answer), room = length.tokens - reserved;
   if (best.tokens > room)
     core::bad_usage(
@@ -68,8 +68,8 @@ FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, s
 
 std::string said(const std::vector<std::string>& answers) { return joined(answers, ", "); }
 
-std::vector<std::string> strewn(std::vector<std::string> parts, std::vector<std::string> others,
-                                core::Rng& rng) {
+std::vector<std::string> strewn(
+    std::vector<std::string> parts, std::vector<std::string> others, core::Rng& rng) {
   std::vector<std::uint64_t> places;
   for (std::size_t i = 0; i < others.size(); ++i) places.push_back(rng.below(parts.size() + 1));
   std::sort(places.begin(), places.end());
@@ -99,13 +99,12 @@ std::string_view ruler_noise() {
 }
 
 std::string made_name(core::Rng& rng) {
-  static constexpr std::string_view kStarts[] = {"b", "br", "d",  "dr", "f",  "g", "gr",
-                                                 "h", "k",  "l",  "m",  "n",  "p", "r",
-                                                 "s", "sk", "st", "t",  "tr", "v", "w"};
-  static constexpr std::string_view kVowels[] = {"a",  "e",  "i",  "o",  "u",
-                                                 "ai", "au", "ea", "ei", "ou"};
-  static constexpr std::string_view kEnds[] = {"",  "l",  "m",  "n",  "r",  "s",
-                                               "t", "ck", "nd", "rd", "ln", "st"};
+  static constexpr std::string_view kStarts[] = {"b", "br", "d", "dr", "f", "g", "gr", "h", "k",
+      "l", "m", "n", "p", "r", "s", "sk", "st", "t", "tr", "v", "w"};
+  static constexpr std::string_view kVowels[] = {
+      "a", "e", "i", "o", "u", "ai", "au", "ea", "ei", "ou"};
+  static constexpr std::string_view kEnds[] = {
+      "", "l", "m", "n", "r", "s", "t", "ck", "nd", "rd", "ln", "st"};
   const auto drawn = [&](const auto& list) { return list[rng.below(std::size(list))]; };
   std::string name;
   const auto syllables = 2 + rng.below(2);
@@ -118,8 +117,8 @@ std::string made_name(core::Rng& rng) {
   return name;
 }
 
-RulerProblem VariableTask::draw(std::uint64_t seed, std::uint64_t number,
-                                std::int64_t filling) const {
+RulerProblem VariableTask::draw(
+    std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   core::Rng rng(seed, number);
   std::unordered_set<std::string> used;
   const auto fresh = [&](const auto& draw) {

@@ -24,8 +24,8 @@ class RulerTask {
   virtual ~RulerTask() = default;
   /// Returns problem `number` of a seed with `filling` parts of filler; more parts make it longer.
   /// Const calls are thread safe.
-  virtual RulerProblem draw(std::uint64_t seed, std::uint64_t number,
-                            std::int64_t filling) const = 0;
+  virtual RulerProblem draw(
+      std::uint64_t seed, std::uint64_t number, std::int64_t filling) const = 0;
   /// Returns the text that a right model writes behind the prompt; if several answers are right,
   /// the first one.
   virtual std::string answer_of(const RulerProblem& problem) const {
@@ -55,11 +55,11 @@ struct FittedProblem {
 /// Draws a problem that fits the length. Throws Error{usage} if it does not fit even without
 /// filler, or if its answer is longer than reserved.
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
-                             std::uint64_t number, const CountTokens& count);
+    std::uint64_t number, const CountTokens& count);
 
 /// Returns `parts` with `others` inserted, in order, at uniformly drawn positions.
-std::vector<std::string> strewn(std::vector<std::string> parts, std::vector<std::string> others,
-                                core::Rng& rng);
+std::vector<std::string> strewn(
+    std::vector<std::string> parts, std::vector<std::string> others, core::Rng& rng);
 /// Joins parts with `between` as separator.
 std::string joined(const std::vector<std::string>& parts, std::string_view between);
 

@@ -18,7 +18,7 @@ const Json& list_in(const Json& object, const char* key, const std::string& orig
 }
 
 void read_questions(const Json& paragraph, std::size_t document, const std::string& origin,
-                    std::vector<DocumentSet::Question>& questions) {
+    std::vector<DocumentSet::Question>& questions) {
   for (const auto& asked : list_in(paragraph, "qas", origin)) {
     DocumentSet::Question question{core::get<std::string>(asked, "question", origin), {}, document};
     for (const auto& answer : list_in(asked, "answers", origin)) {
@@ -45,44 +45,41 @@ constexpr Fact kPerson[] = {
     {Drawn::year, "{} left home in [] and went to sea.", "In which year did {} leave home?"},
     {Drawn::name, "For many years {} worked for the house of [].", "For which house did {} work?"},
     {Drawn::name, "A parrot called [] went everywhere with {}.",
-     "What was the parrot of {} called?"},
+        "What was the parrot of {} called?"},
     {Drawn::count, "The library of {} held [] books.",
-     "How many books did the library of {} hold?"},
+        "How many books did the library of {} hold?"},
 };
 constexpr Fact kShip[] = {
     {Drawn::name, "The ship {} was built in the yard of [].",
-     "In whose yard was the ship {} built?"},
+        "In whose yard was the ship {} built?"},
     {Drawn::year, "The {} first sailed in [].", "In which year did the {} first sail?"},
     {Drawn::trade, "Its first captain had been a [].", ""},
     {Drawn::name, "Captain [] lost the {} at cards.", "Which captain lost the {} at cards?"},
     {Drawn::count, "The {} carried [] barrels of salt.",
-     "How many barrels of salt did the {} carry?"},
+        "How many barrels of salt did the {} carry?"},
     {Drawn::name, "The bell of the {} hangs in [] now.", "Where does the bell of the {} hang now?"},
 };
 constexpr Fact kTown[] = {
     {Drawn::name, "The town of {} lies on the river [].",
-     "On which river does the town of {} lie?"},
+        "On which river does the town of {} lie?"},
     {Drawn::count, "{} has [] houses with red roofs.", "How many houses of {} have red roofs?"},
     {Drawn::year, "A fire in [] spared only the mill of {}.",
-     "In which year was there a fire in {}?"},
+        "In which year was there a fire in {}?"},
     {Drawn::trade, "Every second child of {} becomes a [].", ""},
     {Drawn::name, "The market of {} was founded by [].", "Who founded the market of {}?"},
     {Drawn::name, "The bridge of {} is named after [].", "After whom is the bridge of {} named?"},
 };
 constexpr std::array<std::span<const Fact>, 3> kKinds = {kPerson, kShip, kTown};
 
-constexpr std::string_view kTrades[] = {"baker",  "clockmaker", "weaver",  "farrier",
-                                        "cooper", "printer",    "glazier", "tailor"};
+constexpr std::string_view kTrades[] = {
+    "baker", "clockmaker", "weaver", "farrier", "cooper", "printer", "glazier", "tailor"};
 
 std::string with(std::string_view text, std::string_view subject, std::string_view value) {
   std::string made;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i, 2) == "{}")
-      made += subject, ++i;
-    else if (text.substr(i, 2) == "[]")
-      made += value, ++i;
-    else
-      made += text[i];
+    if (text.substr(i, 2) == "{}") made += subject, ++i;
+    else if (text.substr(i, 2) == "[]") made += value, ++i;
+    else made += text[i];
   }
   return made;
 }
@@ -114,18 +111,10 @@ Document made_document(Names& names, core::Rng& rng) {
   for (const auto& fact : facts) {
     std::string value;
     switch (fact.what) {
-      case Drawn::name:
-        value = names.fresh();
-        break;
-      case Drawn::year:
-        value = std::to_string(1500 + rng.below(450));
-        break;
-      case Drawn::count:
-        value = std::to_string(100 + rng.below(9900));
-        break;
-      case Drawn::trade:
-        value = kTrades[rng.below(std::size(kTrades))];
-        break;
+      case Drawn::name: value = names.fresh(); break;
+      case Drawn::year: value = std::to_string(1500 + rng.below(450)); break;
+      case Drawn::count: value = std::to_string(100 + rng.below(9900)); break;
+      case Drawn::trade: value = kTrades[rng.below(std::size(kTrades))]; break;
     }
     if (!document.text.empty()) document.text += ' ';
     document.text += with(fact.sentence, subject, value);
@@ -162,8 +151,8 @@ DocumentTask::DocumentTask(DocumentSet set) : set_(std::move(set)) {}
 
 std::int64_t DocumentTask::most_filling() const { return std::ssize(set_.documents) - 1; }
 
-RulerProblem DocumentTask::draw(std::uint64_t seed, std::uint64_t number,
-                                std::int64_t filling) const {
+RulerProblem DocumentTask::draw(
+    std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   std::vector<std::size_t> order(set_.questions.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   core::Rng(seed, kOrderStream).shuffle(order);
@@ -195,8 +184,8 @@ std::string document_prompt(const std::vector<std::string>& documents, std::stri
   return text + fmt::format("Question: {}\nAnswer:", question);
 }
 
-RulerProblem MadeDocumentTask::draw(std::uint64_t seed, std::uint64_t number,
-                                    std::int64_t filling) const {
+RulerProblem MadeDocumentTask::draw(
+    std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   core::Rng rng(seed, number);
   Names names(rng);
   const auto asked = made_document(names, rng);

@@ -22,7 +22,7 @@ std::string needle(const std::string& kind, const std::string& key, const std::s
 std::string uuid(core::Rng& rng) {
   const auto high = rng.next(), low = rng.next();
   return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff,
-                     high & 0xfff, (low >> 48 & 0x3fff) | 0x8000, low & 0xffffffffffff);
+      high & 0xfff, (low >> 48 & 0x3fff) | 0x8000, low & 0xffffffffffff);
 }
 
 }  // namespace
@@ -36,8 +36,8 @@ void NeedleShape::fields(core::FieldList& f) {
   f("value-kind", value_kind, "needles: type of the values", {"words", "numbers", "uuids"});
 }
 
-NeedleTask::NeedleTask(const NeedleShape& shape, Haystack haystack,
-                       std::vector<std::string> sentences)
+NeedleTask::NeedleTask(
+    const NeedleShape& shape, Haystack haystack, std::vector<std::string> sentences)
     : shape_(shape), haystack_(haystack), sentences_(std::move(sentences)) {
   if (shape_.queries > shape_.keys)
     core::bad_usage("--num-queries: takes at most --num-keys, {}", shape_.keys);
@@ -52,8 +52,8 @@ std::string NeedleTask::drawn(const std::string& kind, core::Rng& rng) const {
   return adjective + "-" + nouns_[rng.below(nouns_.size())];
 }
 
-RulerProblem NeedleTask::draw(std::uint64_t seed, std::uint64_t number,
-                              std::int64_t filling) const {
+RulerProblem NeedleTask::draw(
+    std::uint64_t seed, std::uint64_t number, std::int64_t filling) const {
   core::Rng rng(seed, number);
   std::unordered_set<std::string> used;  // each key has one set of values
   const auto fresh_key = [&] {
@@ -89,7 +89,7 @@ RulerProblem NeedleTask::draw(std::uint64_t seed, std::uint64_t number,
     }
   }
   const auto text = joined(strewn(std::move(hay), std::move(needles), rng),
-                           haystack_ == Haystack::sentences ? " " : "\n");
+      haystack_ == Haystack::sentences ? " " : "\n");
 
   RulerProblem problem;
   std::vector<std::string> names;

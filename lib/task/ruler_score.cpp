@@ -65,8 +65,8 @@ void RulerScore::add(std::string_view line, const std::string& origin) {
     core::bad_data("{}: answers {}, which is not among the problems", origin, id);
   auto& sum = by_id_[id];
   ++sum.answers;
-  sum.score += ruler_score(core::get<std::string>(json, "text", origin), problem->second.answers,
-                           problem->second.any);
+  sum.score += ruler_score(
+      core::get<std::string>(json, "text", origin), problem->second.answers, problem->second.any);
 }
 
 void RulerScore::check_complete(const std::string& origin) const {
@@ -93,11 +93,9 @@ std::vector<core::OrderedJson> RulerScore::parts() const {
   }
   std::vector<core::OrderedJson> rows;
   for (const auto& [key, value] : by)
-    rows.push_back({{"task", key.first},
-                    {"length", key.second},
-                    {"problems", value.first},
-                    {"answers", value.second.answers},
-                    {"score", 100 * value.second.score / static_cast<double>(value.first)}});
+    rows.push_back({{"task", key.first}, {"length", key.second}, {"problems", value.first},
+        {"answers", value.second.answers},
+        {"score", 100 * value.second.score / static_cast<double>(value.first)}});
   return rows;
 }
 

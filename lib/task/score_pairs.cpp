@@ -48,7 +48,7 @@ bool next_line(std::deque<ScoreFile>& files) {
     if (other.reader.next(other.row) != more) {
       const TokenScoreReader& ended = more ? other.reader : first.reader;
       core::bad_data("{} ends after line {}, but {} continues; they score different tokens",
-                     ended.name(), ended.line(), (more ? first : other).reader.name());
+          ended.name(), ended.line(), (more ? first : other).reader.name());
     }
     const TokenScore &a = first.row, &b = other.row;
     if (more && (a.position != b.position || a.token != b.token))
@@ -90,7 +90,7 @@ std::uint64_t block_for(std::uint64_t tokens) {
 }
 
 ScorePairs read_score_pairs(const std::vector<std::string>& paths_a,
-                            const std::vector<std::string>& paths_b, const BlockChoice& choice) {
+    const std::vector<std::string>& paths_b, const BlockChoice& choice) {
   std::deque<ScoreFile> files;
   for (const auto& path : paths_a) files.emplace_back(path);
   for (const auto& path : paths_b) files.emplace_back(path);
@@ -161,8 +161,8 @@ std::string caution(const ScorePairs& pairs, const BlockChoice& choice) {
                   : "is too small; --block document or a text of more documents allows for that");
 }
 
-core::OrderedJson figures(const Comparison& text, const ScorePairs& pairs,
-                          const BlockChoice& choice) {
+core::OrderedJson figures(
+    const Comparison& text, const ScorePairs& pairs, const BlockChoice& choice) {
   const bool documents = choice.documents(pairs);
   core::OrderedJson report;
   report["tokens"] = pairs.tokens;
@@ -175,7 +175,7 @@ core::OrderedJson figures(const Comparison& text, const ScorePairs& pairs,
 }
 
 core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& text,
-                                     const ScorePairs& pairs, const BlockChoice& choice) {
+    const ScorePairs& pairs, const BlockChoice& choice) {
   core::OrderedJson report;
   report["tokens"] = pairs.tokens;
   report["seeds"] = pairs.by_seed.size();
@@ -185,7 +185,7 @@ core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& 
   report["holds_for"] = kOtherSeeds;
   const core::OrderedJson of_text = figures(text, pairs, choice);
   for (const std::string key :
-       {"blocks", "block", "method", "degrees_of_freedom", "standard_error", "low", "high", "p"})
+      {"blocks", "block", "method", "degrees_of_freedom", "standard_error", "low", "high", "p"})
     report["text_" + key] = of_text[key];
   return report;
 }

@@ -35,7 +35,7 @@ std::uint64_t block_for(std::uint64_t tokens);
 /// for a text beyond 2^18 tokens it is rounded down to the resolution of the stored sums. Throws
 /// Error{bad_data}, naming file and line, if they score different tokens.
 ScorePairs read_score_pairs(const std::vector<std::string>& a, const std::vector<std::string>& b,
-                            const BlockChoice& choice);
+    const BlockChoice& choice);
 
 /// Compares by documents or by blocks of tokens. The interval and p are NaN, not known, if the
 /// choice is open and the text has several documents, but too few to compare by documents.
@@ -47,12 +47,12 @@ std::string caution(const ScorePairs& pairs, const BlockChoice& choice);
 
 /// Returns the report of a comparison of two models: tokens, blocks, method, losses, perplexities,
 /// difference, interval, p.
-core::OrderedJson figures(const Comparison& text, const ScorePairs& pairs,
-                          const BlockChoice& choice);
+core::OrderedJson figures(
+    const Comparison& text, const ScorePairs& pairs, const BlockChoice& choice);
 /// Returns the same of several seeds, with their standard deviation, and beside it the interval and
 /// p of these models over texts.
 core::OrderedJson figures_over_seeds(const Comparison& seeds, const Comparison& text,
-                                     const ScorePairs& pairs, const BlockChoice& choice);
+    const ScorePairs& pairs, const BlockChoice& choice);
 /// Returns mean, standard deviation and interval of one model over seeds, read as `b` alone.
 core::OrderedJson figures_alone(const Comparison& seeds, const ScorePairs& pairs);
 

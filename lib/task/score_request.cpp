@@ -9,8 +9,8 @@ namespace {
 
 using core::Json;
 
-const std::vector<std::string_view> kMembers = {"text", "context", "continuation", "choices",
-                                                "messages"};
+const std::vector<std::string_view> kMembers = {
+    "text", "context", "continuation", "choices", "messages"};
 
 void read_choices(const Json& json, ScoreRequest& request) {
   request.kind = ScoreRequest::Kind::choices;
@@ -20,7 +20,7 @@ void read_choices(const Json& json, ScoreRequest& request) {
   const auto gold = core::get<std::int64_t>(json, "gold", request.origin);
   if (gold < 0 || gold >= std::ssize(request.continuations))
     core::bad_data("{}: \"gold\" is {}, but the choices are 0 to {}", request.origin, gold,
-                   request.continuations.size() - 1);
+        request.continuations.size() - 1);
   request.gold = static_cast<std::size_t>(gold);
 }
 
@@ -36,8 +36,8 @@ void read_members(const Json& json, const std::string& line, ScoreRequest& reque
   }
   if (has("messages")) {
     if (has("context"))
-      core::bad_data("{}: \"context\" and \"messages\" exclude each other; give one",
-                     request.origin);
+      core::bad_data(
+          "{}: \"context\" and \"messages\" exclude each other; give one", request.origin);
     request.messages = *core::member_text(line, "messages");
   } else {
     if (!has("context")) core::bad_data("{}: has neither \"text\" nor \"context\"", request.origin);
@@ -45,7 +45,7 @@ void read_members(const Json& json, const std::string& line, ScoreRequest& reque
   }
   if (has("continuation") == has("choices"))
     core::bad_data("{}: \"{}\" needs \"continuation\" or \"choices\"; give one", request.origin,
-                   has("messages") ? "messages" : "context");
+        has("messages") ? "messages" : "context");
   if (has("choices")) return read_choices(json, request);
   request.kind = ScoreRequest::Kind::continuation;
   request.continuations = {core::get<std::string>(json, "continuation", request.origin)};

@@ -11,14 +11,12 @@ namespace {
 
 // Texts that follow a story. Those with a colon count at the start of a line or a sentence. The
 // others count only if nothing but punctuation and white space follows on their line.
-constexpr std::array<std::string_view, 26> kMarkers = {
-    "moral:",         "the moral:",     "moral of the story:", "the moral of the story:",
-    "lesson:",        "the lesson:",    "lesson learned:",     "moral value:",
-    "note:",          "author's note:", "note to the reader:", "notes:",
-    "plot twist:",    "twist:",         "conflict:",           "dialogue:",
-    "foreshadowing:", "bad ending:",    "instruction:",        "instructions:",
-    "explanation:",   "word count:",    "questions:",          "the end",
-    "end of story",   "to be continued"};
+constexpr std::array<std::string_view, 26> kMarkers = {"moral:", "the moral:",
+    "moral of the story:", "the moral of the story:", "lesson:", "the lesson:", "lesson learned:",
+    "moral value:", "note:", "author's note:", "note to the reader:", "notes:", "plot twist:",
+    "twist:", "conflict:", "dialogue:", "foreshadowing:", "bad ending:", "instruction:",
+    "instructions:", "explanation:", "word count:", "questions:", "the end", "end of story",
+    "to be continued"};
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
@@ -26,7 +24,7 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 
 bool begins_with(std::string_view text, std::string_view start) {
   return text.size() >= start.size() && std::equal(start.begin(), start.end(), text.begin(),
-                                                   [](char a, char b) { return a == lower(b); });
+                                            [](char a, char b) { return a == lower(b); });
 }
 
 /// Returns "user 3:" or "user:" at the start of `text`.
@@ -43,9 +41,8 @@ std::optional<std::string> marker_at(std::string_view text) {
   for (const auto marker : kMarkers) {
     if (!begins_with(text, marker)) continue;
     const auto rest = text.substr(marker.size(), text.substr(marker.size()).find('\n'));
-    const bool alone = std::none_of(rest.begin(), rest.end(), [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0;
-    });
+    const bool alone = std::none_of(rest.begin(), rest.end(),
+        [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; });
     if (marker.back() == ':' || alone) return std::string(marker);
   }
   return turn_at(text);
@@ -73,10 +70,8 @@ bool begins_sentence(std::string_view text, std::size_t at) {
 std::string one_line(std::string_view text) {
   std::string line;
   for (const char c : text) {
-    if (!is_space(c))
-      line += c;
-    else if (!line.empty() && line.back() != ' ')
-      line += ' ';
+    if (!is_space(c)) line += c;
+    else if (!line.empty() && line.back() != ' ') line += ' ';
   }
   if (!line.empty() && line.back() == ' ') line.pop_back();
   return line;
@@ -88,7 +83,7 @@ bool repeats(std::string_view text, const std::string& opening) {
   const auto start = one_line(opening), line = one_line(text);
   return line.starts_with(start) &&
          (line.size() == start.size() ||
-          std::isalnum(static_cast<unsigned char>(line[start.size()])) == 0);
+             std::isalnum(static_cast<unsigned char>(line[start.size()])) == 0);
 }
 
 /// Whether `text`, which begins with an apostrophe, begins with 's, 't, 're or a similar ending, or
@@ -111,7 +106,7 @@ bool lacks_space(std::string_view opening, std::string_view text) {
     return std::count(opening.begin(), opening.end(), '"') % 2 == 0;
   if (text.front() == '\'') return !ends_a_word(text);
   return std::none_of(kJoined.begin(), kJoined.end(),
-                      [&](std::string_view mark) { return text.starts_with(mark); });
+      [&](std::string_view mark) { return text.starts_with(mark); });
 }
 
 std::string with_opening(const std::string& opening, std::string_view text) {
@@ -143,8 +138,7 @@ std::string_view trimmed(std::string_view line) {
 
 /// Calls take(line, number) for each line without white space at its ends; empty ones and a byte
 /// order mark are skipped.
-template <class Take>
-void each_line(std::string_view text, const Take& take) {
+template <class Take> void each_line(std::string_view text, const Take& take) {
   text = core::without_byte_order_mark(text);
   std::size_t number = 0;
   while (!text.empty()) {
@@ -180,14 +174,8 @@ bool opens_within(std::string_view inner, std::string_view open) {
 /// Removes quotation marks and Markdown's asterisks around a whole item.
 std::string_view unwrapped(std::string_view item) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kPairs = {
-      {{"**", "**"},
-       {"*", "*"},
-       {"\"", "\""},
-       {"'", "'"},
-       {"\u201c", "\u201d"},
-       {"\u2018", "\u2019"},
-       {"\u201e", "\u201c"},
-       {"\u00ab", "\u00bb"}}};
+      {{"**", "**"}, {"*", "*"}, {"\"", "\""}, {"'", "'"}, {"\u201c", "\u201d"},
+          {"\u2018", "\u2019"}, {"\u201e", "\u201c"}, {"\u00ab", "\u00bb"}}};
   for (std::size_t i = 0; i < kPairs.size();) {
     const auto& [open, close] = kPairs[i++];
     if (item.size() < open.size() + close.size()) continue;
@@ -241,8 +229,8 @@ std::string first_words(std::string_view line) {
 
 }  // namespace
 
-CleanStory clean_story(std::string_view answer, const StoryQuestion& question,
-                       std::int64_t least_words) {
+CleanStory clean_story(
+    std::string_view answer, const StoryQuestion& question, std::int64_t least_words) {
   if (answer.starts_with(question.prompt)) answer.remove_prefix(question.prompt.size());
   const std::string whole = with_opening(question.opening, answer);
   std::string_view text = whole;
@@ -294,7 +282,7 @@ core::OrderedJson StoryTally::figures() const {
 std::vector<std::string> StoryTally::lines() const {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("{} of {} stories kept, {} words, {:.1f} characters a story", kept,
-                              read, words, figures()["characters_per_story"].get<double>()));
+      read, words, figures()["characters_per_story"].get<double>()));
   for (const auto& [reason, count] : dropped)
     lines.push_back(fmt::format("dropped, {}: {}", reason, count));
   for (const auto& [marker, count] : cut)
@@ -304,15 +292,15 @@ std::vector<std::string> StoryTally::lines() const {
 
 void StoryFile::fields(core::FieldList& f) {
   f("format", format, "format of the input; openai: the answers to a batch of chat completions",
-    {"jsonl", "openai", "text"});
+      {"jsonl", "openai", "text"});
   f("field", field, "jsonl: field of the story, if a line is an object");
   f("prompt-field", prompt_field,
-    "jsonl: field of the prompt, which is removed from a story that repeats it");
+      "jsonl: field of the prompt, which is removed from a story that repeats it");
   f("opening-field", opening_field,
-    "jsonl: field of the opening, which is prepended to a story that does not repeat it");
+      "jsonl: field of the opening, which is prepended to a story that does not repeat it");
   f("requests", requests,
-    "openai: batch file of the requests; if a request ends with a message of the assistant, "
-    "it is prepended to the answer");
+      "openai: batch file of the requests; if a request ends with a message of the assistant, "
+      "it is prepended to the answer");
   f("separator", separator, "text: separator between stories");
 }
 
@@ -341,7 +329,7 @@ CleanStory clean_json(const std::string& line, const StoryFile& file, const std:
 
 // Cleans a line of the answers to a batch of chat completions. A failed request is dropped.
 CleanStory clean_answer(const std::string& line, const StoryFile& file,
-                        const AnswerOpenings& openings, const std::string& origin) {
+    const AnswerOpenings& openings, const std::string& origin) {
   static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
   const auto json = core::parse_json_line(line, origin, {"response"});
   if (!json.is_object() || !json.contains("custom_id"))
@@ -357,7 +345,7 @@ CleanStory clean_answer(const std::string& line, const StoryFile& file,
 }  // namespace
 
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
-                   const std::function<void(const CleanStory&)>& take) {
+    const std::function<void(const CleanStory&)>& take) {
   const auto clean = [&](const std::string& piece, const std::string& origin) {
     if (file.format == "text") return clean_story(piece, {}, file.least_words);
     if (file.format == "openai") return clean_answer(piece, file, openings, origin);
@@ -383,11 +371,11 @@ void read_story_words(std::string_view text, const std::string& origin, StoryPar
                                              : nullptr;
     if (list == nullptr || gap == line.npos)
       core::bad_data("{}:{}: '{}' is not 'noun WORD', 'verb WORD' or 'adjective WORD'", origin,
-                     number, line.substr(0, 40));
+          number, line.substr(0, 40));
     list->emplace_back(line.substr(line.find_first_not_of(" \t", gap)));
   });
   for (const auto& [kind, list] :
-       {std::pair{"noun", &parts.nouns}, {"verb", &parts.verbs}, {"adjective", &parts.adjectives}})
+      {std::pair{"noun", &parts.nouns}, {"verb", &parts.verbs}, {"adjective", &parts.adjectives}})
     if (list->empty()) core::bad_data("{}: has no {}", origin, kind);
 }
 

@@ -28,8 +28,8 @@ struct StoryQuestion {
 /// end", "User 2:"). Replaces each run of white space by one space. Drops a text with an address, a
 /// markup character, or fewer than `least_words` words. All rules apply to the text with its
 /// opening, except that a text of only white space stays empty.
-CleanStory clean_story(std::string_view text, const StoryQuestion& question,
-                       std::int64_t least_words);
+CleanStory clean_story(
+    std::string_view text, const StoryQuestion& question, std::int64_t least_words);
 
 /// A StoryTally counts the stories of a collection.
 struct StoryTally {
@@ -61,7 +61,7 @@ struct StoryFile {
 /// are those of the requests, for openai. Throws Error{bad_data}, naming file and line, for a line
 /// of another format, a missing opening_field, and an answer without a request.
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
-                   const std::function<void(const CleanStory&)>& take);
+    const std::function<void(const CleanStory&)>& take);
 
 /// Markup characters. A story with one of them is dropped; an opening ends before the word that has
 /// one.

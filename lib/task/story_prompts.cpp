@@ -11,8 +11,7 @@ std::size_t common_words(std::string_view a, std::string_view b) {
   return a.substr(0, static_cast<std::size_t>(common)).rfind(' ') + 1;  // npos + 1 is 0
 }
 
-template <class List>
-std::string_view drawn(const List& list, core::Rng& rng) {
+template <class List> std::string_view drawn(const List& list, core::Rng& rng) {
   return list[rng.below(list.size())];
 }
 
@@ -177,7 +176,7 @@ std::string openings_question(std::uint64_t number) {
 
 StoryParts default_story_parts() {
   return {words_of(kNouns), words_of(kVerbs), words_of(kAdjectives), words_of(kNames),
-          read_openings(kOpenings, "openings")};
+      read_openings(kOpenings, "openings")};
 }
 
 }  // namespace task

@@ -38,9 +38,8 @@ Question ask_story(const StoryPrompt& prompt, bool opening_in_answer, std::int64
   question.instruction =
       prompt.instruction(opening_in_answer ? OpeningIn::answer : OpeningIn::instruction);
   if (opening_in_answer) question.begun = prompt.opening;
-  question.record = {
-      {"number", number},    {"prompt", question.instruction}, {"noun", prompt.noun},
-      {"verb", prompt.verb}, {"adjective", prompt.adjective},  {"features", prompt.features},
+  question.record = {{"number", number}, {"prompt", question.instruction}, {"noun", prompt.noun},
+      {"verb", prompt.verb}, {"adjective", prompt.adjective}, {"features", prompt.features},
       {"name", prompt.name}, {"opening", prompt.opening}};
   return question;
 }
@@ -91,13 +90,12 @@ AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name
 
 void AnswerOpenings::sort() {
   std::sort(requests_.begin(), requests_.end(),
-            [](const Request& a, const Request& b) { return before(a.id, b.id); });
-  const auto twice = std::adjacent_find(
-      requests_.begin(), requests_.end(),
+      [](const Request& a, const Request& b) { return before(a.id, b.id); });
+  const auto twice = std::adjacent_find(requests_.begin(), requests_.end(),
       [](const Request& a, const Request& b) { return a.id == b.id && a.opening != b.opening; });
   if (twice != requests_.end())
     core::bad_data("{}: two requests, with '{}' and '{}', have the same custom_id", file_,
-                   *twice->opening, *(twice + 1)->opening);
+        *twice->opening, *(twice + 1)->opening);
 }
 
 const std::string& AnswerOpenings::of(const core::Json& answer, const std::string& origin) const {
@@ -105,9 +103,8 @@ const std::string& AnswerOpenings::of(const core::Json& answer, const std::strin
   if (file_.empty()) return kNone;
   const auto custom_id = core::get<std::string>(answer, "custom_id", origin);
   const auto id = core::hash128(custom_id);
-  const auto found =
-      std::lower_bound(requests_.begin(), requests_.end(), id,
-                       [](const Request& a, const core::Digest& b) { return before(a.id, b); });
+  const auto found = std::lower_bound(requests_.begin(), requests_.end(), id,
+      [](const Request& a, const core::Digest& b) { return before(a.id, b); });
   if (found == requests_.end() || found->id != id)
     core::bad_data("{}: its custom_id occurs in no request of {}: '{}'", origin, file_, custom_id);
   return *found->opening;
@@ -118,16 +115,16 @@ void StoryQuestionOptions::fields(core::FieldList& f) {
   f("first", first, "number of the first prompt, to generate parts of a sequence separately")
       .between(0, 1e12);
   f("ask", ask, "kind of prompts: for a story, or for a list that --names or --openings reads",
-    {"story", "names", "openings"});
+      {"story", "names", "openings"});
   f("words", words, "file of lines 'noun WORD', 'verb WORD', 'adjective WORD'");
   f("names", names, "file of first names, one per line");
   f("openings", openings, "file of openings, one per line; their first 1 to 12 words are used");
   f("opening-in", opening_in,
-    "place of the opening: at the end of the instruction, or as the beginning of the answer",
-    {"instruction", "answer"});
+      "place of the opening: at the end of the instruction, or as the beginning of the answer",
+      {"instruction", "answer"});
   f("output-format", form, "format of the lines", {"json", "text"});
   f("request", request, "write the requests of a batch for OpenAI's API instead",
-    {"none", "openai"});
+      {"none", "openai"});
   f("model", model, "with --request: name of the model");
   f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
   f("max-tokens", max_tokens, "with --request: maximum tokens of an answer").between(1, 1e9);
@@ -138,9 +135,8 @@ void StoryQuestionOptions::check() const {
     core::bad_usage("--request: requires --model, and --model requires it");
   if (ask == "story") return;
   const std::pair<const char*, bool> of_stories[] = {{"words", !words.empty()},
-                                                     {"names", !names.empty()},
-                                                     {"openings", !openings.empty()},
-                                                     {"opening-in", opening_in != "instruction"}};
+      {"names", !names.empty()}, {"openings", !openings.empty()},
+      {"opening-in", opening_in != "instruction"}};
   for (const auto& [flag, given] : of_stories)
     if (given) core::bad_usage("--ask {}: --{} requires --ask story; leave it out", ask, flag);
 }
@@ -157,19 +153,15 @@ StoryParts story_parts(const StoryQuestionOptions& options) {
 }
 
 std::string story_question(const StoryQuestionOptions& options, const StoryParts& parts,
-                           std::int64_t seed, std::int64_t number) {
+    std::int64_t seed, std::int64_t number) {
   const Question question = options.ask == "story"
                                 ? ask_story(story_prompt(parts, static_cast<std::uint64_t>(seed),
-                                                         static_cast<std::uint64_t>(number)),
-                                            options.opening_in == "answer", number)
+                                                static_cast<std::uint64_t>(number)),
+                                      options.opening_in == "answer", number)
                                 : ask_list(options.ask, number);
   if (options.request != "none") {
-    const StoryRequest request{fmt::format("{}-{}-{}", options.ask, seed, number),
-                               options.model,
-                               question.instruction,
-                               question.begun,
-                               options.temperature,
-                               options.max_tokens};
+    const StoryRequest request{fmt::format("{}-{}-{}", options.ask, seed, number), options.model,
+        question.instruction, question.begun, options.temperature, options.max_tokens};
     return core::dump(request.json());
   }
   if (options.form == "json") return core::dump(question.record);

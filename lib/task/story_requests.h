@@ -65,6 +65,6 @@ StoryParts story_parts(const StoryQuestionOptions& options);
 /// Returns question `number` of a seed, without a newline: JSON with its parts, only the text, or a
 /// request of a chat-completion batch.
 std::string story_question(const StoryQuestionOptions& options, const StoryParts& parts,
-                           std::int64_t seed, std::int64_t number);
+    std::int64_t seed, std::int64_t number);
 
 }  // namespace task

@@ -45,8 +45,8 @@ std::string escape_text(std::string_view bytes) {
   return text;
 }
 
-TokenScoreWriter::TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources,
-                                   const std::string& origin)
+TokenScoreWriter::TokenScoreWriter(
+    core::ByteSink& sink, const std::vector<std::string>& sources, const std::string& origin)
     : sink_(sink) {
   if (!origin.empty()) sink_.write("# " + origin + "\n");
   std::string heading = "position\tdocument\ttoken\ttext\thead\tjoint";
@@ -78,8 +78,8 @@ bool TokenScoreReader::read_line() {
   std::size_t end;
   while ((end = buffer_.find('\n', at_)) == buffer_.npos) {
     if (buffer_.size() - at_ > kLongestLine)
-      core::bad_data("{}:{}: the line does not end; not a --per-token file", name(),
-                     line_number_ + 1);
+      core::bad_data(
+          "{}:{}: the line does not end; not a --per-token file", name(), line_number_ + 1);
     buffer_.erase(0, at_);
     at_ = 0;
     const std::size_t held = buffer_.size();
@@ -89,8 +89,8 @@ bool TokenScoreReader::read_line() {
     buffer_.resize(held + n);
     if (n > 0) continue;
     if (held > 0)
-      core::bad_data("{}:{}: the last line does not end; the file is cut short", name(),
-                     line_number_ + 1);
+      core::bad_data(
+          "{}:{}: the last line does not end; the file is cut short", name(), line_number_ + 1);
     return false;
   }
   line_ = std::string_view(buffer_).substr(at_, end - at_);
@@ -108,14 +108,13 @@ void TokenScoreReader::read_heading() {
     for (std::size_t i = 0; i < columns; ++i)
       if (field(line_, i) == wanted) return i;
     core::bad_data("{}:{}: has no column \"{}\"; not a --per-token file of eval-ppl", name(),
-                   line_number_, wanted);
+        line_number_, wanted);
   };
   position_ = find("position"), document_ = find("document"), token_ = find("token");
   nats_ = find("nats");
 }
 
-template <class T>
-T TokenScoreReader::number(std::size_t column, const char* what) const {
+template <class T> T TokenScoreReader::number(std::size_t column, const char* what) const {
   const std::string_view text = field(line_, column);
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

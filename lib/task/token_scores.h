@@ -34,7 +34,7 @@ class TokenScoreWriter {
   /// Writes `origin`, unless empty, behind "# ", and the header line. The sink must outlive the
   /// writer. `sources` are the names of TokenScore::sources.
   explicit TokenScoreWriter(core::ByteSink& sink, const std::vector<std::string>& sources = {},
-                            const std::string& origin = {});
+      const std::string& origin = {});
   void write(const TokenScore& score);
 
  private:
@@ -57,8 +57,7 @@ class TokenScoreReader {
  private:
   bool read_line();
   void read_heading();
-  template <class T>
-  T number(std::size_t column, const char* name) const;
+  template <class T> T number(std::size_t column, const char* name) const;
 
   core::ByteSource& source_;
   std::string buffer_;

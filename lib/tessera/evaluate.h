@@ -26,11 +26,11 @@ struct Evaluation {
 /// each other or the model, Error{65} for another tokenizer than the model's, and the errors of
 /// Store and Ngrams.
 Evaluation evaluate(const Model& model, const std::vector<std::string>& files,
-                    const Memory& memory = {}, const Options& options = {});
+    const Memory& memory = {}, const Options& options = {});
 
 /// Returns `memory` with the weights and temperatures that are best on a validation text
 /// (eval-ppl --tune), as options. Throws the errors of evaluate().
 Memory tune(const Model& model, const std::string& valid, const Memory& memory,
-            const Options& options = {});
+    const Options& options = {});
 
 }  // namespace tessera

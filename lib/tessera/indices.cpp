@@ -13,7 +13,7 @@
 namespace tessera {
 
 void build_store(const std::string& model, const std::vector<std::string>& files,
-                 const std::string& folder, const Options& options) {
+    const std::string& folder, const Options& options) {
   translated([&] {
     infer::StoreBuildOptions build;
     auto fields = core::list_fields(build);
@@ -45,13 +45,13 @@ Store::Hits Store::search(std::span<const float> queries, std::int64_t k) const 
 }
 
 void build_ngrams(const std::vector<std::string>& files, const std::string& folder,
-                  const std::string& tokenizer, const Options& options) {
+    const std::string& tokenizer, const Options& options) {
   translated([&] {
     ngrams::BuildOptions build;
     set_fields(core::list_fields(build), options);
     const auto jobs = process().threads;
     text::read_texts({[&] { return text::load_tokenizer(tokenizer); }, "the given",
-                      static_cast<int>(jobs), tell});
+        static_cast<int>(jobs), tell});
     const shard::Dataset data(files);
     ngrams::build(data, folder, build.cut(data.header().vocabulary, jobs), jobs);
   });

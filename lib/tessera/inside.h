@@ -27,13 +27,10 @@ const Process& process();
 void tell(const std::string& note);
 
 /// Runs `work`. Throws Error for a core::Error.
-template <class Work>
-std::invoke_result_t<Work> translated(const Work& work) {
+template <class Work> std::invoke_result_t<Work> translated(const Work& work) {
   try {
     return work();
-  } catch (const core::Error& error) {
-    throw Error(static_cast<int>(error.code()), error.what());
-  }
+  } catch (const core::Error& error) { throw Error(static_cast<int>(error.code()), error.what()); }
 }
 
 /// Sets the fields of `options` and returns their names. Throws core::Error{usage}.

@@ -108,19 +108,19 @@ Tokenizer Model::tokenizer() const {
 }
 
 Evaluation evaluate(const Model& model, const std::vector<std::string>& files, const Memory& memory,
-                    const Options& options) {
+    const Options& options) {
   return translated([&] {
     const auto work = evaluation(model, memory, options);
     const auto data = work.open(files);
     for (const auto& note : work.notes_on(data)) tell(note);
     const auto totals = work.score(data, {});
-    return Evaluation{totals.nats,         totals.tokens,          totals.loss(),
-                      totals.perplexity(), totals.bits_per_byte(), work.signature(data)};
+    return Evaluation{totals.nats, totals.tokens, totals.loss(), totals.perplexity(),
+        totals.bits_per_byte(), work.signature(data)};
   });
 }
 
-Memory tune(const Model& model, const std::string& valid, const Memory& memory,
-            const Options& options) {
+Memory tune(
+    const Model& model, const std::string& valid, const Memory& memory, const Options& options) {
   return translated([&] {
     auto work = evaluation(model, memory, options);
     const auto data = work.open({valid});
@@ -151,7 +151,7 @@ Generator::Generator(const Model& model, const Memory& memory, const Options& op
         settings.check();
         settings.seed = process().seed;
         std::unique_ptr<Impl> made(new Impl{{model.loaded(), settings, memory_options(memory),
-                                             nn::device(model.settings().device)}});
+            nn::device(model.settings().device)}});
         tell(made->generator.window_note());
         return made;
       })) {}

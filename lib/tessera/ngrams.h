@@ -20,7 +20,7 @@ namespace tessera {
 /// of build-ngrams(1). Throws Error{64} if the folder has an index of another text, and Error{65}
 /// for shards of another kind.
 void build_ngrams(const std::vector<std::string>& files, const std::string& folder,
-                  const std::string& tokenizer = {}, const Options& options = {});
+    const std::string& tokenizer = {}, const Options& options = {});
 
 /// An Ngrams is one or several open indices, which count as one text. Copies share them. Thread
 /// safe.

@@ -44,7 +44,7 @@ class Shard {
 /// Writes a shard of texts, a document each, which ends with the tokenizer's end_of_document() if
 /// there is one. The file appears under its name when it is complete. Throws Error{73} or Error{74}
 /// if it cannot be written.
-void write_shard(const std::string& path, const Tokenizer& tokenizer,
-                 const std::vector<std::string>& texts);
+void write_shard(
+    const std::string& path, const Tokenizer& tokenizer, const std::vector<std::string>& texts);
 
 }  // namespace tessera

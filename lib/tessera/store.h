@@ -21,7 +21,7 @@ namespace tessera {
 /// Error{64} for options that contradict each other, Error{65} for texts that do not fit the model,
 /// and the errors of Model.
 void build_store(const std::string& model, const std::vector<std::string>& files,
-                 const std::string& folder, const Options& options = {});
+    const std::string& folder, const Options& options = {});
 
 /// A Store is an open datastore. Copies share it. Thread safe.
 class Store {

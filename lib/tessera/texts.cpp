@@ -54,8 +54,8 @@ Tokenizer Shard::tokenizer() const {
   });
 }
 
-void write_shard(const std::string& path, const Tokenizer& tokenizer,
-                 const std::vector<std::string>& texts) {
+void write_shard(
+    const std::string& path, const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   translated([&] {
     shard::Header header;
     header.vocabulary = tokenizer.size();

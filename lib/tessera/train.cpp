@@ -13,7 +13,7 @@
 namespace tessera {
 
 bool train(const std::vector<std::string>& files, const std::string& folder, const Options& options,
-           const std::function<bool(const TrainProgress&)>& progress) {
+    const std::function<bool(const TrainProgress&)>& progress) {
   return translated([&] {
     const auto& here = process();
     train::Job job;
@@ -37,10 +37,10 @@ bool train(const std::vector<std::string>& files, const std::string& folder, con
                         std::vector<std::string> texts;
                         for (const auto& file : job.shards)
                           if (shard::is_text(file)) texts.push_back(file);
-                        return text::learn_for_training(texts, static_cast<int>(here.threads),
-                                                        {quiet, quiet, tell});
+                        return text::learn_for_training(
+                            texts, static_cast<int>(here.threads), {quiet, quiet, tell});
                       },
-                      "the run's", static_cast<int>(here.threads), tell});
+        "the run's", static_cast<int>(here.threads), tell});
     train::TokenObjective objective(train::prepare(job), group);
     tell(objective.settings().note);
     bool goes_on = true;

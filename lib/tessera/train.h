@@ -25,7 +25,6 @@ struct TrainProgress {
 /// call goes on. Returns whether the model is complete. Throws Error{64} for options that contradict
 /// each other or the run in the folder, Error{65} for unusable data.
 bool train(const std::vector<std::string>& files, const std::string& folder,
-           const Options& options = {},
-           const std::function<bool(const TrainProgress&)>& progress = {});
+    const Options& options = {}, const std::function<bool(const TrainProgress&)>& progress = {});
 
 }  // namespace tessera

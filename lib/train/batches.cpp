@@ -13,8 +13,8 @@ struct Segments {
   std::int64_t count() const { return parts(targets, length); }
   Row row(std::int64_t segment, std::int64_t run) const {
     const std::int64_t begin = segment * length;
-    return {static_cast<std::uint64_t>(begin), std::min(length, targets - begin), run, segment,
-            true};
+    return {
+        static_cast<std::uint64_t>(begin), std::min(length, targets - begin), run, segment, true};
   }
 };
 
@@ -64,8 +64,7 @@ class Kept : public SegmentOrder {
 class Runs : public SegmentOrder {
  public:
   Runs(Segments segments, std::int64_t batch, std::int64_t length, std::uint64_t seed)
-      : SegmentOrder(segments, batch),
-        length_(length),
+      : SegmentOrder(segments, batch), length_(length),
         permutation_(parts(segments.count(), length), seed) {}
   std::int64_t batches_per_epoch() const override {
     return parts(parts(segments_.count(), length_), batch_ / length_);
@@ -92,8 +91,7 @@ class Runs : public SegmentOrder {
 class Listed : public SegmentOrder {
  public:
   Listed(Segments segments, std::int64_t batch, std::vector<std::uint64_t> list, std::uint64_t seed)
-      : SegmentOrder(segments, batch),
-        list_(std::move(list)),
+      : SegmentOrder(segments, batch), list_(std::move(list)),
         permutation_(batches_per_epoch(), seed) {}
   std::vector<Row> rows(std::int64_t index) override {
     const std::int64_t slice = permutation_.of(
@@ -115,7 +113,7 @@ class Listed : public SegmentOrder {
 class Documents : public Order {
  public:
   Documents(const shard::Documents& documents, std::int64_t length, std::int64_t batch,
-            std::uint64_t seed)
+      std::uint64_t seed)
       : length_(length), batch_(batch) {
     std::uint64_t begin = 0;
     for (const auto end : documents.end) {
@@ -145,8 +143,7 @@ class Documents : public Order {
       const auto& document = documents_[static_cast<std::size_t>(run)];
       const std::int64_t part = i - first_[static_cast<std::size_t>(at)], offset = part * length_;
       rows.push_back({document.begin + static_cast<std::uint64_t>(offset),
-                      std::min(length_, document.targets - offset), run, document.segment + part,
-                      true});
+          std::min(length_, document.targets - offset), run, document.segment + part, true});
     }
     return rows;
   }
@@ -177,8 +174,7 @@ class Documents : public Order {
 class Columns : public Order {
  public:
   Columns(std::int64_t targets, const BatchOptions& options, std::uint64_t seed)
-      : targets_(targets),
-        columns_(options.batch),
+      : targets_(targets), columns_(options.batch),
         cuts_(parts(targets, options.batch), options.segment, options.segment_deviation, seed) {}
   std::int64_t batches_per_epoch() const override { return cuts_.count(); }
   std::int64_t targets_per_epoch() const override { return targets_; }
@@ -191,7 +187,7 @@ class Columns : public Order {
       const std::int64_t top = begin(column), end = begin(column + 1);
       const std::int64_t at = std::min(end, top + from);
       rows.push_back({static_cast<std::uint64_t>(at), std::min(end, top + to) - at, column,
-                      column * cuts_.count() + step, step == 0});
+          column * cuts_.count() + step, step == 0});
     }
     return rows;
   }
@@ -207,13 +203,13 @@ class Columns : public Order {
   ColumnCuts cuts_;
 };
 
-std::vector<std::uint64_t> read_list(const shard::Dataset& order, const Segments& segments,
-                                     const shard::Dataset& data) {
+std::vector<std::uint64_t> read_list(
+    const shard::Dataset& order, const Segments& segments, const shard::Dataset& data) {
   auto list = read_order(order, data, "segment");
   const auto length = order.header().unit_length;
   if (length != static_cast<std::uint64_t>(segments.length))
-    core::bad_usage("{}: is an order of segments of {} tokens; use --segment {}", order.name(),
-                    length, length);
+    core::bad_usage(
+        "{}: is an order of segments of {} tokens; use --segment {}", order.name(), length, length);
   // A last segment of one token has no target.
   const auto count = static_cast<std::uint64_t>(segments.count());
   std::erase_if(list, [&](std::uint64_t segment) { return segment >= count; });
@@ -233,7 +229,7 @@ constexpr std::int64_t kLeast = 5;
 }  // namespace
 
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
-                                  const shard::Dataset* order, std::uint64_t seed) {
+    const shard::Dataset* order, std::uint64_t seed) {
   if (data.header().kind == shard::Kind::pairs) return make_pair_order(options, data, order, seed);
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   if (data.size() < 2)
@@ -244,8 +240,8 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   if (name == "shuffled") return std::make_unique<Shuffled>(segments, batch, seed);
   if (name == "sequential") return std::make_unique<Kept>(segments, batch);
   if (name == "runs")
-    return std::make_unique<Runs>(segments, batch, options.run_length ? options.run_length : batch,
-                                  seed);
+    return std::make_unique<Runs>(
+        segments, batch, options.run_length ? options.run_length : batch, seed);
   if (name == "documents") {
     auto documents = std::make_unique<Documents>(data.documents(), options.segment, batch, seed);
     if (documents->targets_per_epoch() == 0)
@@ -255,7 +251,7 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   if (name == "streams") {
     if (segments.targets < batch)
       core::bad_data("{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
-                     data.size(), batch);
+          data.size(), batch);
     return std::make_unique<Columns>(segments.targets, options, seed);
   }
   if (name == "order" && order)
@@ -263,8 +259,8 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
   core::bad_usage("--batches: unknown value '{}'; see --help", name);
 }
 
-MicroBatch read_batch(const shard::Dataset& data, const std::vector<Row>& rows,
-                      std::int64_t index) {
+MicroBatch read_batch(
+    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
   if (data.header().kind == shard::Kind::pairs) return read_pair_batch(data, rows, index);
   const auto n = static_cast<std::int64_t>(rows.size());
   std::int64_t steps = 0;
@@ -309,7 +305,7 @@ void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
         static_cast<std::uint64_t>(batch.place.position[row][0].item<std::int64_t>());
     auto learned = torch::zeros({n}, batch.weight.options());
     for (const auto& mark :
-         shard::marks_within(documents, first + 1, first + 1 + static_cast<std::uint64_t>(n)))
+        shard::marks_within(documents, first + 1, first + 1 + static_cast<std::uint64_t>(n)))
       learned.slice(0, static_cast<std::int64_t>(mark.begin), static_cast<std::int64_t>(mark.end))
           .fill_(1);
     batch.weight[row].slice(0, 0, n).mul_(learned);
@@ -328,8 +324,8 @@ void apply(const TokenRules& rules, MicroBatch& micro) {
     batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);
 }
 
-ColumnCuts::ColumnCuts(std::int64_t total, std::int64_t length, double deviation,
-                       std::uint64_t seed)
+ColumnCuts::ColumnCuts(
+    std::int64_t total, std::int64_t length, double deviation, std::uint64_t seed)
     : length_(length), count_((total + length - 1) / length) {
   if (deviation == 0) return;
   core::Rng rng(seed, kOrderStream);
@@ -338,7 +334,7 @@ ColumnCuts::ColumnCuts(std::int64_t total, std::int64_t length, double deviation
   for (std::int64_t left = total; left > 0; left -= lengths_.back()) {
     const auto mean = static_cast<double>(length) * (rng.uniform() < kHalved ? 0.5 : 1);
     const auto drawn = std::clamp(std::llround(mean + deviation * rng.normal()),
-                                  static_cast<long long>(least), static_cast<long long>(most));
+        static_cast<long long>(least), static_cast<long long>(most));
     lengths_.push_back(std::min<std::int64_t>(drawn, left));
   }
   count_ = std::ssize(lengths_);

@@ -54,7 +54,7 @@ class Order {
 /// `order`. Throws Error{bad_data} if the data have no target or differ from the order shard's data
 /// (naming both), Error{usage}.
 std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
-                                  const shard::Dataset* order, std::uint64_t seed);
+    const shard::Dataset* order, std::uint64_t seed);
 
 /// A micro-batch, ready for training.
 struct MicroBatch {

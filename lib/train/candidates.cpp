@@ -9,8 +9,8 @@ torch::Tensor copy_of(const torch::Tensor& weight) {
 
 }  // namespace
 
-Candidates::Candidates(std::int64_t average, std::int64_t every, std::int64_t steps, std::string by,
-                       bool higher)
+Candidates::Candidates(
+    std::int64_t average, std::int64_t every, std::int64_t steps, std::string by, bool higher)
     : average_(average), every_(every), steps_(steps), by_(std::move(by)), higher_(higher) {}
 
 bool Candidates::reads(std::int64_t step) const {
@@ -29,7 +29,7 @@ void Candidates::passed(std::int64_t step, const NamedWeights& weights) {
 }
 
 void Candidates::scored(std::int64_t step, double score, const NamedWeights& weights,
-                        std::optional<double> joint_temperature) {
+    std::optional<double> joint_temperature) {
   const bool better = !best_ || (higher_ ? score > best_->score : score < best_->score);
   if (!better) return;
   best_ = {score, step};
@@ -64,11 +64,11 @@ void Candidates::get(const model::Checkpoint& checkpoint, const NamedWeights& we
   summed_ = core::get<std::int64_t>(facts, "summed", checkpoint.origin);
   if (facts.contains("best_score")) {
     best_ = {core::get<double>(facts, "best_score", checkpoint.origin),
-             core::get<std::int64_t>(facts, "best_step", checkpoint.origin)};
+        core::get<std::int64_t>(facts, "best_step", checkpoint.origin)};
     const auto by = core::get<std::string>(facts, "best_by", checkpoint.origin);
     if (by != by_)
       core::bad_usage("{}: the best model so far was chosen by {}, now by {}; use the same",
-                      checkpoint.origin, by, by_);
+          checkpoint.origin, by, by_);
   }
   if (facts.contains("best_joint_temperature"))
     joint_temperature_ = core::get<double>(facts, "best_joint_temperature", checkpoint.origin);

@@ -13,8 +13,8 @@ class Candidates {
   /// `average` > 0: the mean of the weights after steps `steps`, `steps` - `every`, ..., `average`
   /// of them (or as many as exist); else the best. `by` names the score, so that a run cannot
   /// resume with another; `higher`: higher scores are better.
-  Candidates(std::int64_t average, std::int64_t every, std::int64_t steps, std::string by,
-             bool higher);
+  Candidates(
+      std::int64_t average, std::int64_t every, std::int64_t steps, std::string by, bool higher);
 
   /// Returns whether passed() reads the weights after step `step`.
   bool reads(std::int64_t step) const;
@@ -22,7 +22,7 @@ class Candidates {
   void passed(std::int64_t step, const NamedWeights& weights);
   /// Records the score after step `step`. `joint_temperature`: the calibrated temperature, if any.
   void scored(std::int64_t step, double score, const NamedWeights& weights,
-              std::optional<double> joint_temperature = std::nullopt);
+      std::optional<double> joint_temperature = std::nullopt);
   /// Copies the selected weights into `weights`; no effect if there are none.
   void give(const NamedWeights& weights) const;
   struct Best {

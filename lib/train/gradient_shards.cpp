@@ -10,15 +10,9 @@ std::int64_t GradientShards::block(std::int64_t own, ranks::Sum how) {
 }
 
 GradientShards::GradientShards(Shards& shards, std::int64_t own, ranks::Group& group,
-                               ranks::Sum how, Neighbours neighbours, bool early)
-    : shards_(shards),
-      group_(group),
-      how_(how),
-      neighbours_(neighbours),
-      own_(own),
-      block_(block(own, how)),
-      arrived_(shards.weights().size()),
-      taken_(shards.weights().size()),
+    ranks::Sum how, Neighbours neighbours, bool early)
+    : shards_(shards), group_(group), how_(how), neighbours_(neighbours), own_(own),
+      block_(block(own, how)), arrived_(shards.weights().size()), taken_(shards.weights().size()),
       present_(shards.own().size()) {
   for (const auto& [name, weight] : shards_.weights()) torch::Tensor(weight).mutable_grad().reset();
   if (early) hooks_.emplace(shards_.weights(), [this](std::size_t weight) { arrived(weight); });
@@ -34,7 +28,7 @@ void GradientShards::arrived(std::size_t weight) {
   // In the same order on all processes, whose backward passes may leave out different weights.
   const auto& buckets = shards_.buckets();
   while (next_ < buckets.size() && std::all_of(buckets[next_].begin(), buckets[next_].end(),
-                                               [&](auto i) { return arrived_[i]; }))
+                                       [&](auto i) { return arrived_[i]; }))
     reduce_next();
 }
 
@@ -44,8 +38,8 @@ void GradientShards::reduce_next() {
   if (!which.empty()) reduce(which, {});
 }
 
-void GradientShards::take(const std::vector<std::size_t>& which,
-                          std::vector<torch::Tensor>& gradients) {
+void GradientShards::take(
+    const std::vector<std::size_t>& which, std::vector<torch::Tensor>& gradients) {
   if (!completes()) return;
   reduce(which, std::exchange(gradients, Tensors(gradients.size())));
   for (const auto i : which) taken_[i] = true;

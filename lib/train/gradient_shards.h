@@ -20,7 +20,7 @@ class GradientShards {
   /// `own`: leaves of this process. `early`: sums buckets during the backward pass, in which there
   /// must be no other communication then; else after it.
   GradientShards(Shards& shards, std::int64_t own, ranks::Group& group, ranks::Sum how,
-                 Neighbours neighbours, bool early);
+      Neighbours neighbours, bool early);
   GradientShards(GradientShards&&) = delete;
 
   /// Returns how many neighbouring micro-batches a process adds before others are added to them,

@@ -9,8 +9,8 @@ namespace {
 torch::Tensor no_gradient(const std::string& name, const torch::Tensor& weight) {
   const auto options = weight.options().requires_grad(false);
   if (!is_memory_table(name) || !weight.is_cpu()) return torch::zeros_like(weight, options);
-  return nn::row_gradient(torch::empty({0}, torch::kInt64),
-                          torch::empty({0, weight.size(1)}, options), weight.sizes());
+  return nn::row_gradient(
+      torch::empty({0}, torch::kInt64), torch::empty({0, weight.size(1)}, options), weight.sizes());
 }
 
 // The rows that any process names, ascending, each once. Collective.
@@ -19,8 +19,8 @@ torch::Tensor rows_of_all(const torch::Tensor& own, ranks::Group& group) {
   const std::string bytes(static_cast<const char*>(rows.const_data_ptr()), rows.nbytes());
   std::vector<torch::Tensor> all{torch::empty({0}, torch::kInt64)};
   for (const auto& text : group.gather(bytes)) {
-    auto theirs = torch::empty({static_cast<std::int64_t>(text.size() / sizeof(std::int64_t))},
-                               torch::kInt64);
+    auto theirs = torch::empty(
+        {static_cast<std::int64_t>(text.size() / sizeof(std::int64_t))}, torch::kInt64);
     std::memcpy(theirs.data_ptr(), text.data(), theirs.nbytes());
     all.push_back(theirs);
   }
@@ -43,12 +43,9 @@ std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights, st
   return buckets;
 }
 
-GradientBuckets::GradientBuckets(const NamedWeights& weights, ranks::Group& group, ranks::Sum how,
-                                 std::int64_t bucket_bytes)
-    : weights_(weights),
-      group_(group),
-      how_(how),
-      bucket_of_(weights.size()),
+GradientBuckets::GradientBuckets(
+    const NamedWeights& weights, ranks::Group& group, ranks::Sum how, std::int64_t bucket_bytes)
+    : weights_(weights), group_(group), how_(how), bucket_of_(weights.size()),
       side_(weights.front().second.device()),
       hooks_(weights, [this](std::size_t weight) { completed(weight); }) {
   for (const auto& in_bucket : buckets_of(weights, bucket_bytes)) {
@@ -127,21 +124,15 @@ void sum_figures(torch::Tensor& nats, std::int64_t& scored, ranks::Group& group,
   auto count = torch::full({1}, static_cast<double>(scored), torch::kFloat64);
   auto figures = place.is_cpu() ? torch::cat({nats.to(place), count}) : nats.clone();
   group.sum(figures, how);
-  if (place.is_cpu())
-    count = figures.narrow(0, nats.size(0), 1);
-  else
-    group.sum(count, how);
+  if (place.is_cpu()) count = figures.narrow(0, nats.size(0), 1);
+  else group.sum(count, how);
   nats = figures.narrow(0, 0, nats.size(0)).to(nats.device());
   scored = static_cast<std::int64_t>(count.item<double>());
 }
 
 GradientSum::GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group,
-                         ranks::Sum how, GradientBuckets* buckets)
-    : weights_(weights),
-      group_(group),
-      buckets_(buckets),
-      how_(how),
-      own_(own),
+    ranks::Sum how, GradientBuckets* buckets)
+    : weights_(weights), group_(group), buckets_(buckets), how_(how), own_(own),
       block_(how == ranks::Sum::fast ? own : odd_part(own)) {
   for (const auto& [name, weight] : weights_) torch::Tensor(weight).mutable_grad().reset();
 }
@@ -192,8 +183,7 @@ void GradientSum::add_to(Branch& left, const Branch& right) const {
   for (std::size_t i = 0; i < left.gradients.size(); ++i)
     if (left.gradients[i].is_sparse() || right.gradients[i].is_sparse())
       left.gradients[i] = nn::sum_of_gradients(left.gradients[i], right.gradients[i]);
-    else
-      left.gradients[i].add_(right.gradients[i]);
+    else left.gradients[i].add_(right.gradients[i]);
   left.nats = left.nats + right.nats;
 }
 
@@ -203,8 +193,8 @@ void GradientSum::sum_over_ranks(Branch& all) {
   for (const auto& bucket : buckets_of(weights_)) sum_bucket(all.gradients, bucket);
 }
 
-void GradientSum::sum_bucket(std::vector<torch::Tensor>& gradients,
-                             const std::vector<std::size_t>& bucket) {
+void GradientSum::sum_bucket(
+    std::vector<torch::Tensor>& gradients, const std::vector<std::size_t>& bucket) {
   const torch::NoGradGuard no_grad;
   // Of a sparse gradient the rows that some process has, side by side.
   std::map<std::size_t, torch::Tensor> rows;

@@ -17,8 +17,8 @@ inline std::int64_t aligned_elements(std::int64_t n) { return (n + 15) / 16 * 16
 inline constexpr std::int64_t kBucketBytes = std::int64_t{25} << 20;
 /// Returns groups of consecutive weights, the last first, as the backward pass completes them: each
 /// of at most `bytes`, or one weight.
-std::vector<std::vector<std::size_t>> buckets_of(const NamedWeights& weights,
-                                                 std::int64_t bytes = kBucketBytes);
+std::vector<std::vector<std::size_t>> buckets_of(
+    const NamedWeights& weights, std::int64_t bytes = kBucketBytes);
 
 /// The gradients of all weights, in buckets_of() them (Li et al. 2020, "PyTorch Distributed").
 /// After arm(), a bucket is summed as soon as its gradients and all earlier buckets are complete,
@@ -28,7 +28,7 @@ class GradientBuckets {
  public:
   /// `group` connects the weights' device. `weights` outlive this object.
   GradientBuckets(const NamedWeights& weights, ranks::Group& group, ranks::Sum how,
-                  std::int64_t bucket_bytes = kBucketBytes);
+      std::int64_t bucket_bytes = kBucketBytes);
   GradientBuckets(GradientBuckets&&) = delete;
 
   /// Call before the backward pass that completes the gradients. Errors of a transfer are thrown by
@@ -92,7 +92,7 @@ class GradientSum {
   /// `weights` have no gradient yet. `own`: number of leaves of each process. `buckets` of the same
   /// weights sum over processes; null: through host memory.
   GradientSum(const NamedWeights& weights, std::int64_t own, ranks::Group& group, ranks::Sum how,
-              GradientBuckets* buckets = nullptr);
+      GradientBuckets* buckets = nullptr);
 
   /// Returns the maximum number of gradients in memory for `own` leaves.
   static std::int64_t held(std::int64_t own, ranks::Sum how);

@@ -14,7 +14,7 @@ namespace {
 
 // Model options that may differ from the loaded model's: they only affect training.
 const std::set<std::string> kTrainingOnly = {"dropout", "attention-dropout", "activation-dropout",
-                                             "head-dropout", "adaptive-softmax-dropout"};
+    "head-dropout", "adaptive-softmax-dropout"};
 
 // The model of --from, with the dropout rates of the command line.
 struct From {
@@ -37,7 +37,7 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
       core::assign(field, now);
     } else if (now != core::to_strings(field)) {
       core::bad_usage("--{}: {} has {}, not {}; leave the option out", field.name, job.from,
-                      fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
+          fmt::join(core::to_strings(field), ","), fmt::join(now, ","));
     }
   }
   auto model = std::make_shared<nn::Model>(options, loaded.model->vocabulary);
@@ -58,8 +58,8 @@ std::shared_ptr<nn::Model> new_model(const nn::ModelOptions& options, std::int64
 }
 
 // Checks that the validation data have the vocabulary of the training data.
-void expect_vocabulary(const shard::Dataset& data, const std::string& valid_name,
-                       const shard::Header& valid) {
+void expect_vocabulary(
+    const shard::Dataset& data, const std::string& valid_name, const shard::Header& valid) {
   shard::expect_kind(valid, {data.header().kind}, valid_name);
   if (valid.tokenizer != data.header().tokenizer || valid.vocabulary != data.header().vocabulary)
     core::bad_data(
@@ -94,38 +94,37 @@ void choose_targets(Run& run) {
   const auto& data = *run.data;
   if (!data.header().marked) {
     if (loss_on == "marked")
-      core::bad_usage("--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
-                      data.name());
+      core::bad_usage(
+          "--loss-on marked: {} has no marks; encode it with tokenize --loss-on", data.name());
     return;
   }
   const auto& documents = data.documents();
   std::uint64_t marked = 0;
   for (const auto& mark : documents.marks) marked += mark.end - mark.begin;
   if (loss_on == "all")
-    return add_note(run,
-                    fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",
-                                data.size(), marked));
+    return add_note(
+        run, fmt::format("--loss-on all: learns all {} tokens, not only the {} marked ones",
+                 data.size(), marked));
   if (marked == 0)
-    core::bad_data("{}: has no marked tokens; to learn all tokens, give --loss-on all",
-                   data.name());
+    core::bad_data(
+        "{}: has no marked tokens; to learn all tokens, give --loss-on all", data.name());
   // The first element of the data, or of each document, is never a target.
   const bool of_documents = run.recipe.batches.batches == "documents";
   const auto untold = [&](const shard::Span& mark) {
     return mark.end - mark.begin == 1 &&
            (mark.begin == 0 ||
-            (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
+               (of_documents && std::ranges::binary_search(documents.end, mark.begin)));
   };
   if (std::ranges::all_of(documents.marks, untold))
     core::bad_data("{}: nothing to learn: only first tokens are marked, which nothing comes before",
-                   data.name());
+        data.name());
   run.rules.marks = &documents;
-  add_note(
-      run,
+  add_note(run,
       fmt::format("learns the {} of {} tokens that are marked; to learn all, give --loss-on all{}",
-                  marked, data.size(),
-                  run.valid && !run.valid->header().marked
-                      ? "; --valid has no marks, so all its tokens count"
-                      : ""));
+          marked, data.size(),
+          run.valid && !run.valid->header().marked
+              ? "; --valid has no marks, so all its tokens count"
+              : ""));
 }
 
 core::OrderedJson training_facts(const Job& job, const Run& run, const std::string& from) {
@@ -186,14 +185,13 @@ void check_model(const Run& run) {
     core::bad_usage("--label-smoothing: cannot be combined with --cutoffs");
   if (nn::arch_facts(options.arch).reads_source != pairs)
     core::bad_usage("--arch {}: trains on {}, but {} has {}", options.arch,
-                    pairs ? "tokens" : "pairs of sentences", run.data->name(),
-                    pairs ? "pairs" : "tokens");
+        pairs ? "tokens" : "pairs of sentences", run.data->name(), pairs ? "pairs" : "tokens");
   const auto context = run.model->architecture->context();
   if (pairs && context) check_pair_lengths(*run.data, *context);
   const std::int64_t segment = run.recipe.batches.segment;
   if (!pairs && context && segment > *context)
-    core::bad_usage("--segment: {} exceeds the model's {} positions; raise --context", segment,
-                    *context);
+    core::bad_usage(
+        "--segment: {} exceeds the model's {} positions; raise --context", segment, *context);
 }
 
 void open_targets(Run& run) {
@@ -230,8 +228,7 @@ void settle_fine_tuning(const Job& job, Run& run) {
     const bool nag = recipe.optimiser.optimiser == "nag";
     // LoRA terms begin at 0 and need larger steps than trained weights.
     recipe.optimiser.lr = nag ? 2e-3 : recipe.lora.any() ? 2e-4 : 2e-5;
-    if (kept("lr"))
-      recipe.optimiser.lr = begun["lr"].get<double>();
+    if (kept("lr")) recipe.optimiser.lr = begun["lr"].get<double>();
     else
       taken.emplace_back(nag                 ? "rate 2e-3"
                          : recipe.lora.any() ? "rate 2e-4"
@@ -239,14 +236,12 @@ void settle_fine_tuning(const Job& job, Run& run) {
           flags.emplace_back("--lr");
   }
   if (recipe.steps == 0 && recipe.epochs == 0) {
-    if (kept("steps"))
-      recipe.steps = begun["steps"].get<std::int64_t>();
-    else
-      recipe.epochs = 1, taken.emplace_back("one epoch"), flags.emplace_back("--steps");
+    if (kept("steps")) recipe.steps = begun["steps"].get<std::int64_t>();
+    else recipe.epochs = 1, taken.emplace_back("one epoch"), flags.emplace_back("--steps");
   }
   if (!taken.empty())
     run.note = fmt::format("--from: {}; {} {}", fmt::join(taken, ", "), fmt::join(flags, " and "),
-                           flags.size() > 1 ? "set others" : "sets another");
+        flags.size() > 1 ? "set others" : "sets another");
 }
 
 // Adds the LoRA terms that are trained instead of the model's weights.
@@ -257,8 +252,8 @@ void add_terms(const Job& job, const From& from, Run& run) {
   if (!run.recipe.lora.any()) return;
   expect(!job.from.empty(), "--from MODEL is missing; give the model of the adapter");
   expect(job.adapter.empty(),
-         "an adapter cannot be trained on an adapted model; merge it with model merge and give the "
-         "result to --from");
+      "an adapter cannot be trained on an adapted model; merge it with model merge and give the "
+      "result to --from");
   const auto* const family = model::family_of(run.model->options, from.family);
   if (family == nullptr)
     core::bad_usage(
@@ -289,24 +284,21 @@ void describe(const Job& job, const From& from, Run& run) {
     run.facts["family"] = from.family;
   run.facts["training"] = training_facts(job, run, from.fingerprint);
   run.facts["builds"] = builds_of(job.folder);
-  run.files = {{"data", {"FILE", run.data->name()}},
-               {"tokenizer", {"tokenizer", run.data->name()}},
-               {"valid", {"--valid", job.valid}},
-               {"order", {"--order", run.recipe.batches.order}},
-               {"targets", {"--targets", objective.targets}},
-               {"from", {"--from", job.from}}};
+  run.files = {{"data", {"FILE", run.data->name()}}, {"tokenizer", {"tokenizer", run.data->name()}},
+      {"valid", {"--valid", job.valid}}, {"order", {"--order", run.recipe.batches.order}},
+      {"targets", {"--targets", objective.targets}}, {"from", {"--from", job.from}}};
   run.config = model::make_config(run.model->options, run.model->vocabulary, run.facts,
-                                  model::tokenizer_fingerprint(run.tokenizer), -1);
+      model::tokenizer_fingerprint(run.tokenizer), -1);
 }
 
 }  // namespace
 
 void ValidationOptions::fields(core::FieldList& f) {
   f("valid-command", command,
-    "command that scores the model at each validation ({} or $TESSERA_MODEL is its folder); "
-    "its last printed number is the score");
+      "command that scores the model at each validation ({} or $TESSERA_MODEL is its folder); "
+      "its last printed number is the score");
   f("valid-better", better, "whether a higher or a lower score of --valid-command is better",
-    {"higher", "lower"});
+      {"higher", "lower"});
 }
 
 void Job::fields(core::FieldList& f) {

@@ -35,16 +35,11 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
   };
   MicroBatch part;
   part.index = micro.index;
-  part.batch = {rows(micro.batch.inputs),
-                rows(micro.batch.targets),
-                rows(micro.batch.weight),
-                {rows(micro.batch.place.run), rows(micro.batch.place.segment),
-                 rows(micro.batch.place.position)},
-                rows(micro.batch.fresh),
-                rows(micro.batch.source),
-                rows(micro.batch.host_targets),
-                rows(micro.batch.host_weight),
-                rows(micro.batch.host_source)};
+  part.batch = {rows(micro.batch.inputs), rows(micro.batch.targets), rows(micro.batch.weight),
+      {rows(micro.batch.place.run), rows(micro.batch.place.segment),
+          rows(micro.batch.place.position)},
+      rows(micro.batch.fresh), rows(micro.batch.source), rows(micro.batch.host_targets),
+      rows(micro.batch.host_weight), rows(micro.batch.host_source)};
   part.teachers = {rows(micro.teachers.words), rows(micro.teachers.shares)};
   const auto& known = part.batch.host_weight;
   const auto& weight = known.defined() ? known : part.batch.weight;
@@ -55,16 +50,16 @@ MicroBatch rows_of_batch(const MicroBatch& micro, std::int64_t begin, std::int64
 void recompute_blocks(nn::Model& model) {
   auto* const blocks = dynamic_cast<nn::RecomputingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
-    core::bad_usage("--recompute: requires arch transformer or encoder-decoder, not {}",
-                    model.options.arch);
+    core::bad_usage(
+        "--recompute: requires arch transformer or encoder-decoder, not {}", model.options.arch);
   blocks->recompute_blocks(true);
 }
 
 nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
   auto* const blocks = dynamic_cast<nn::LendingBlocks*>(model.architecture.get());
   if (blocks == nullptr)
-    core::bad_usage("--shard: weights requires arch transformer, not {}; use gradients",
-                    model.options.arch);
+    core::bad_usage(
+        "--shard: weights requires arch transformer, not {}; use gradients", model.options.arch);
   if (lora) core::bad_usage("--shard: weights cannot be combined with --lora; use gradients");
   return *blocks;
 }
@@ -72,16 +67,12 @@ nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
 }  // namespace
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
-                 std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group,
-                 bool record, std::shared_ptr<Lora> lora, ThriftOptions thrift)
-    : model_(std::move(model)),
-      recipe_(recipe),
-      group_(std::move(group)),
+    std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group, bool record,
+    std::shared_ptr<Lora> lora, ThriftOptions thrift)
+    : model_(std::move(model)), recipe_(recipe), group_(std::move(group)),
       team_(group_, recipe.objective.memory_ranks),
-      sharded_(group_->is_alone() ? Sharded::none : thrift.sharded()),
-      carries_(carries),
-      carries_state_(carries && model_->architecture->carry() != nn::Carry::reencode),
-      seed_(seed),
+      sharded_(group_->is_alone() ? Sharded::none : thrift.sharded()), carries_(carries),
+      carries_state_(carries && model_->architecture->carry() != nn::Carry::reencode), seed_(seed),
       device_(device),
       bfloat16_(recipe.precision == "bfloat16" || (recipe.precision == "auto" && device.is_cuda())),
       loss_work_{nn::loss_block_bytes(nn::device_memory(device)), bfloat16_ && !device.is_cpu()},
@@ -133,7 +124,7 @@ nn::MemoryRule Learner::rule(std::int64_t step, std::int64_t micro_batch) const 
 }
 
 nn::Entries Learner::entries(const BatchShard& batch_shard, const torch::Tensor& g,
-                             const nn::Batch& batch, const MicroBatch& micro) const {
+    const nn::Batch& batch, const MicroBatch& micro) const {
   if (team_.size() > 1) {
     const std::int64_t rows = micro.batch.rows(), steps = micro.batch.steps(),
                        own = team_.end(rows) - team_.begin(rows);
@@ -141,7 +132,7 @@ nn::Entries Learner::entries(const BatchShard& batch_shard, const torch::Tensor&
     const auto gradient = recipe_.objective.memory_gradient == "own" ? ranks::KeyGradient::own
                                                                      : ranks::KeyGradient::all;
     return {team_.gather(memory_.gradient ? keys : keys.detach(), rows, steps, gradient),
-            nn::upload(micro.batch.targets.flatten(), device_), micro.batch.place.flatten()};
+        nn::upload(micro.batch.targets.flatten(), device_), micro.batch.place.flatten()};
   }
   std::vector<nn::Entries> parts = batch_shard.previous.view();
   parts.insert(parts.begin(), nn::Entries::of(g, batch));
@@ -166,8 +157,8 @@ MicroBatch Learner::own_rows(const MicroBatch& micro, std::int64_t batch_shard) 
 }
 
 // Adds the gradient of the rows and returns their nats.
-torch::Tensor Learner::backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& rows,
-                                std::int64_t batch_shard) {
+torch::Tensor Learner::backward(
+    std::int64_t step, const MicroBatch& micro, const MicroBatch& rows, std::int64_t batch_shard) {
   const std::int64_t drawn =
       carries_ ? micro.index * recipe_.batches.batch_shards + first_batch_shard_ + batch_shard
                : micro.index * team_.size() + team_.member();
@@ -199,8 +190,7 @@ bool Learner::is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batc
 }
 
 torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& micro,
-                                     const MicroBatch& rows, const nn::MemoryRule& rule,
-                                     BatchShard& batch_shard, torch::Tensor* g) {
+    const MicroBatch& rows, const nn::MemoryRule& rule, BatchShard& batch_shard, torch::Tensor* g) {
   nn::Hidden hidden;
   {
     const nn::Autocast autocast(bfloat16_, device_);
@@ -211,12 +201,11 @@ torch::Tensor Learner::differentiate(const nn::Batch& batch, const MicroBatch& m
   const double smoothing = recipe_.objective.label_smoothing;
   const auto loss =
       rows.teachers.any() ? nn::target_loss(f, batch, *model_->head, rows.teachers,
-                                            recipe_.objective.targets_weight, loss_work_)
+                                recipe_.objective.targets_weight, loss_work_)
       : smoothing > 0
           ? nn::smoothed_loss(f, batch, *model_->head, smoothing, loss_work_)
           : nn::joint_loss(f, *g, batch, *model_->head, rule,
-                           rule.any() ? entries(batch_shard, *g, batch, micro) : nn::Entries{},
-                           loss_work_);
+                rule.any() ? entries(batch_shard, *g, batch, micro) : nn::Entries{}, loss_work_);
   loss.backward();
   return loss.detach().to(torch::kFloat64);
 }
@@ -264,14 +253,14 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
   Update update;
   torch::Tensor norm;
   if (sharded_ < Sharded::gradients) {
-    update = run(step, micro_batches,
-                 GradientSum(summed_weights(), leaves, *group_, how, buckets_.get()));
+    update = run(
+        step, micro_batches, GradientSum(summed_weights(), leaves, *group_, how, buckets_.get()));
     if (shards_) shards_->take_gradients();
   } else {
     const bool early = team_.size() == 1 && !lora_ && !lent_;  // else others talk
     update = run(step, micro_batches,
-                 GradientShards(*shards_, leaves, *group_, how,
-                                carries_ ? Neighbours::own : Neighbours::processes, early));
+        GradientShards(*shards_, leaves, *group_, how,
+            carries_ ? Neighbours::own : Neighbours::processes, early));
   }
   if (shards_) norm = shards_->norm();
   update.lr = schedule_.at(step - further_from_);
@@ -285,8 +274,7 @@ Update Learner::update(std::int64_t step, const std::vector<MicroBatch>& micro_b
 }
 
 // Calls work(i, name, weight) for weight i of the model if this process has all its numbers.
-template <class Work>
-void Learner::each_weight_here(const Work& work) const {
+template <class Work> void Learner::each_weight_here(const Work& work) const {
   const auto weights = model_->named_weights();
   for (std::size_t i = 0; i < weights.size(); ++i)
     if (!lent_ || !shards_->is_away(i)) work(i, weights[i].first, weights[i].second);
@@ -358,10 +346,8 @@ void Learner::get(const model::Checkpoint& checkpoint) {
       checkpoint.get_weight("model." + name, weight);
     });
   }
-  if (shards_)
-    shards_->get(checkpoint, *optimiser_);
-  else
-    get_optimiser(checkpoint, *optimiser_);
+  if (shards_) shards_->get(checkpoint, *optimiser_);
+  else get_optimiser(checkpoint, *optimiser_);
   const auto get = [&](const char* part, const auto& of) {
     const auto state = checkpoint.get_state(part, device_);
     for (std::size_t own = 0; own < batch_shards_.size(); ++own) {

@@ -28,8 +28,8 @@ class Learner {
   /// (fixed_micro_batch.h). `lora`, if not null, is trained instead of the weights. Throws
   /// Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
-          torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
-          bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
+      torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),
+      bool record = true, std::shared_ptr<Lora> lora = nullptr, ThriftOptions thrift = {});
 
   /// Returns the micro-batches of a step that this process reads: with carried rows, parts of all;
   /// else whole ones, equal within a team. With sharded gradients, neighbours belong to different
@@ -73,20 +73,19 @@ class Learner {
   // Returns the rows of a batch shard, or of this member of the team.
   MicroBatch own_rows(const MicroBatch& micro, std::int64_t batch_shard) const;
   // `own`: own_rows() of `micro`.
-  torch::Tensor backward(std::int64_t step, const MicroBatch& micro, const MicroBatch& own,
-                         std::int64_t batch_shard);
+  torch::Tensor backward(
+      std::int64_t step, const MicroBatch& micro, const MicroBatch& own, std::int64_t batch_shard);
   // Runs forward, loss and backward of a batch on the device; stores g in `*g`.
   torch::Tensor differentiate(const nn::Batch& batch, const MicroBatch& micro,
-                              const MicroBatch& rows, const nn::MemoryRule& rule,
-                              BatchShard& batch_shard, torch::Tensor* g);
+      const MicroBatch& rows, const nn::MemoryRule& rule, BatchShard& batch_shard,
+      torch::Tensor* g);
   // Returns whether the batch can be replayed.
   bool is_fixed(std::int64_t step, const MicroBatch& rows, const nn::Batch& batch);
   // Returns the memory of a batch shard's rows, whose keys are `g`: their own tokens, then earlier
   // segments; or the tokens of the team's whole micro-batch.
   nn::Entries entries(const BatchShard& batch_shard, const torch::Tensor& g, const nn::Batch& batch,
-                      const MicroBatch& micro) const;
-  template <class Work>
-  void each_weight_here(const Work& work) const;
+      const MicroBatch& micro) const;
+  template <class Work> void each_weight_here(const Work& work) const;
   // Gathers tensors of all batch shards of all processes along the first dimension.
   torch::Tensor gather(const std::function<torch::Tensor(const BatchShard&)>& of) const;
   // Returns the rows of this process's batch shard `own` in the result of gather().

@@ -56,8 +56,8 @@ void LentWeights::take_back(const std::vector<torch::Tensor>& weights) {
   if (--block.lent == 0) drop(block);
 }
 
-void LentWeights::offer(const std::vector<torch::Tensor>& weights,
-                        std::vector<torch::Tensor>& gradients) {
+void LentWeights::offer(
+    const std::vector<torch::Tensor>& weights, std::vector<torch::Tensor>& gradients) {
   if (sum_ != nullptr) sum_->take(blocks_[index_of(weights)].weights, gradients);
 }
 

@@ -17,8 +17,8 @@ class LentWeights : public nn::WeightLender {
 
   void lend(const std::vector<torch::Tensor>& weights) override;
   void take_back(const std::vector<torch::Tensor>& weights) override;
-  void offer(const std::vector<torch::Tensor>& weights,
-             std::vector<torch::Tensor>& gradients) override;
+  void offer(
+      const std::vector<torch::Tensor>& weights, std::vector<torch::Tensor>& gradients) override;
 
   /// Sets the sum that takes offered gradients; null: none.
   void sum_into(GradientShards* sum) { sum_ = sum; }

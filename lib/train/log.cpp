@@ -28,8 +28,7 @@ std::size_t kept_bytes(std::string_view text, std::int64_t through, const std::s
 
 static_assert(std::endian::native == std::endian::little);
 
-template <class Number>
-void put(std::string& out, Number number) {
+template <class Number> void put(std::string& out, Number number) {
   char bytes[sizeof number];
   std::memcpy(bytes, &number, sizeof number);
   out.append(bytes, sizeof number);
@@ -139,8 +138,8 @@ std::string scalars_record(const core::OrderedJson& line, double wall_time) {
 
 TensorBoardLog::TensorBoardLog(const std::string& folder) {
   const double started = now();
-  const std::string name = fmt::format("{}/events.out.tfevents.{}.{}", folder,
-                                       static_cast<std::int64_t>(started), ::getpid());
+  const std::string name = fmt::format(
+      "{}/events.out.tfevents.{}.{}", folder, static_cast<std::int64_t>(started), ::getpid());
   path_ = name;
   const auto open_new = [&] {
     return ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

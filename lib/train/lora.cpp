@@ -18,10 +18,8 @@ bool is_linear(const std::string& weight, const torch::Tensor& values) {
 model::AdapterRules rules_of(const LoraOptions& options) {
   const auto& targets = options.lora_targets;
   core::Json config = {{"r", options.lora}, {"lora_alpha", options.alpha()}};
-  if (targets.size() == 1 && targets[0] == "all-linear")
-    config["target_modules"] = targets[0];
-  else
-    config["target_modules"] = targets;
+  if (targets.size() == 1 && targets[0] == "all-linear") config["target_modules"] = targets[0];
+  else config["target_modules"] = targets;
   return {core::dump(config), "--lora-targets"};
 }
 
@@ -30,10 +28,9 @@ std::string last_part(const std::string& module) { return module.substr(module.r
 
 }  // namespace
 
-Lora::Lora(std::shared_ptr<nn::Model> model, const model::Family& family,
-           const LoraOptions& options)
-    : model_(std::move(model)),
-      options_(options),
+Lora::Lora(
+    std::shared_ptr<nn::Model> model, const model::Family& family, const LoraOptions& options)
+    : model_(std::move(model)), options_(options),
       scale_(options.alpha() / static_cast<double>(options.lora)) {
   const auto rules = rules_of(options);
   for (const auto& [name, weight] : model_->named_weights()) {
@@ -49,13 +46,13 @@ Lora::Lora(std::shared_ptr<nn::Model> model, const model::Family& family,
       const torch::NoGradGuard no_grad;
       a.uniform_(-bound, bound);
       terms_.push_back({module, weight, piece,
-                        weight.detach().narrow(0, piece.begin, piece.rows).clone(), a, b});
+          weight.detach().narrow(0, piece.begin, piece.rows).clone(), a, b});
     }
     if (!has_term) torch::Tensor(weight).set_requires_grad(false);
   }
   if (terms_.empty())
     core::bad_usage("--lora-targets: {} is not a linear layer of the model",
-                    fmt::join(options.lora_targets, ", "));
+        fmt::join(options.lora_targets, ", "));
   for (const auto& target : options.lora_targets)
     if (target != "all-linear" && std::none_of(terms_.begin(), terms_.end(), [&](const Term& term) {
           return term.module == target || term.module.ends_with("." + target);
@@ -81,10 +78,8 @@ void Lora::take_gradients() {
   const torch::NoGradGuard no_grad;
   const auto add = [](torch::Tensor& to, const torch::Tensor& gradient) {
     auto& sum = to.mutable_grad();
-    if (sum.defined())
-      sum.add_(gradient);
-    else
-      sum = gradient;
+    if (sum.defined()) sum.add_(gradient);
+    else sum = gradient;
   };
   for (auto& term : terms_) {
     const auto& whole = term.weight.grad();
@@ -118,9 +113,8 @@ void Lora::save(const std::string& folder, const std::string& base) const {
   }
   if (options_.lora_targets != std::vector<std::string>{"all-linear"})
     targets = {options_.lora_targets.begin(), options_.lora_targets.end()};
-  model::save_adapter(
-      folder, {options_.lora, options_.alpha(), {targets.begin(), targets.end()}, transposed, base},
-      terms);
+  model::save_adapter(folder,
+      {options_.lora, options_.alpha(), {targets.begin(), targets.end()}, transposed, base}, terms);
 }
 
 }  // namespace train

@@ -70,7 +70,7 @@ void each_row_read(const torch::Tensor& rows, const torch::Tensor& g, const Work
 
 // The same by torch's operators: from[i] into to[i] in the rows where g is not all zeros.
 void put_rows_read(const torch::Tensor& g, const std::vector<torch::Tensor>& to,
-                   const std::vector<torch::Tensor>& from) {
+    const std::vector<torch::Tensor>& from) {
   const auto read = (g != 0).any(1, /*keepdim=*/true);
   for (std::size_t i = 0; i < to.size(); ++i) to[i].copy_(torch::where(read, from[i], to[i]));
 }
@@ -113,8 +113,8 @@ struct AdamRule {
     nn::adam_cpu(span, begin, end);
   }
   static void launch(const torch::Tensor& w, const std::vector<nn::AdamSpan>& spans) {
-    nn::check_launch(nn::cuda_kernels(w)->adam(spans.data(), std::ssize(spans), nn::cuda_stream(w)),
-                     "adam");
+    nn::check_launch(
+        nn::cuda_kernels(w)->adam(spans.data(), std::ssize(spans), nn::cuda_stream(w)), "adam");
   }
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &m = tensors[1], &v = tensors[2];
@@ -143,8 +143,8 @@ struct NagRule {
     nn::nag_cpu(span, begin, end);
   }
   static void launch(const torch::Tensor& w, const std::vector<nn::NagSpan>& spans) {
-    nn::check_launch(nn::cuda_kernels(w)->nag(spans.data(), std::ssize(spans), nn::cuda_stream(w)),
-                     "nag");
+    nn::check_launch(
+        nn::cuda_kernels(w)->nag(spans.data(), std::ssize(spans), nn::cuda_stream(w)), "nag");
   }
   void operators(std::vector<torch::Tensor>& tensors, const torch::Tensor& g) const {
     auto &w = tensors[0], &u = tensors[1];
@@ -156,8 +156,7 @@ struct NagRule {
 // The updates of a step, each in the way that fits its weight and gradient: the rows of a table
 // that have a gradient, all numbers by a loop, torch's operators, or on a GPU a kernel for all
 // weights.
-template <class Rule>
-class Updates {
+template <class Rule> class Updates {
  public:
   explicit Updates(const torch::Tensor& scale)
       : scale_(scale), factor_(scale.to(torch::kFloat32)) {}
@@ -185,7 +184,7 @@ class Updates {
       return;
     }
     at::parallel_for(0, span.n, kGrain,
-                     [&](std::int64_t begin, std::int64_t end) { Rule::loop(span, begin, end); });
+        [&](std::int64_t begin, std::int64_t end) { Rule::loop(span, begin, end); });
   }
 
   void finish() {
@@ -194,7 +193,7 @@ class Updates {
 
  private:
   void by_operators(const Rule& rule, const std::vector<torch::Tensor>& tensors,
-                    const torch::Tensor& g, bool table) const {
+      const torch::Tensor& g, bool table) const {
     auto to = tensors;
     if (table)
       for (auto& tensor : to) tensor = tensor.clone();
@@ -230,10 +229,10 @@ class Adam : public Optimiser {
  protected:
   /// Updates weight i, or adds its update to `updates`.
   virtual void step_of(std::size_t i, double lr, const AdamStep& how,
-                       const torch::Tensor& /*scale*/, Updates<AdamRule>& updates) {
+      const torch::Tensor& /*scale*/, Updates<AdamRule>& updates) {
     const auto& [name, w] = weights_[i];
     updates.add({options_, how, 1 - lr * decay_of(i)}, {w, moment("mean", i), moment("square", i)},
-                is_memory_table(name));
+        is_memory_table(name));
   }
 
  private:
@@ -246,7 +245,7 @@ class Muon : public Adam {
 
  private:
   void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
-               Updates<AdamRule>& updates) override {
+      Updates<AdamRule>& updates) override {
     auto w = weights_[i].second;
     if (!is_hidden_matrix(weights_[i].first, w)) return Adam::step_of(i, lr, how, scale, updates);
     auto u = moment("velocity", i);
@@ -279,7 +278,7 @@ class Nag : public Optimiser {
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const auto& [name, w] = weights_[i];
       updates.add({1 - lr * decay_of(i), pull, push, fade, lr}, {w, moment("velocity", i)},
-                  is_memory_table(name));
+          is_memory_table(name));
     }
     updates.finish();
     lr_before_ = lr;
@@ -296,8 +295,8 @@ class Nag : public Optimiser {
 };
 
 // Returns the names of a weight's moments.
-std::vector<std::string> moments_of(const OptimiserOptions& options, const std::string& name,
-                                    const torch::Tensor& weight) {
+std::vector<std::string> moments_of(
+    const OptimiserOptions& options, const std::string& name, const torch::Tensor& weight) {
   const bool velocity =
       options.optimiser == "nag" || (options.optimiser == "muon" && is_hidden_matrix(name, weight));
   if (velocity) return {"velocity"};
@@ -354,23 +353,22 @@ void Optimiser::restore(const std::function<torch::Tensor(const std::string& nam
   }
 }
 
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
-                                          const NamedWeights& all) {
+std::unique_ptr<Optimiser> make_optimiser(
+    const OptimiserOptions& options, NamedWeights weights, const NamedWeights& all) {
   if (options.optimiser == "nag") return std::make_unique<Nag>(options, std::move(weights));
   if (options.optimiser == "adam" || options.optimiser == "adamw" || options.optimiser == "radam")
     return std::make_unique<Adam>(options, std::move(weights));
   if (options.optimiser == "muon") {
     const auto& asked = all.empty() ? weights : all;
-    const bool any = std::any_of(asked.begin(), asked.end(), [](const auto& named) {
-      return is_hidden_matrix(named.first, named.second);
-    });
+    const bool any = std::any_of(asked.begin(), asked.end(),
+        [](const auto& named) { return is_hidden_matrix(named.first, named.second); });
     if (!any)
       core::bad_usage(
           "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");
     return std::make_unique<Muon>(options, std::move(weights));
   }
-  core::bad_usage("--optimiser: '{}' is not one of adamw, muon, radam, adam, nag",
-                  options.optimiser);
+  core::bad_usage(
+      "--optimiser: '{}' is not one of adamw, muon, radam, adam, nag", options.optimiser);
 }
 
 // Partial sums of fixed blocks, the same for any number of threads.

@@ -71,8 +71,8 @@ class Optimiser {
 
 /// Creates an optimiser. `all`: the model's weights, if `weights` are some of them or parts. Throws
 /// Error{usage} for muon if no weight is a hidden matrix.
-std::unique_ptr<Optimiser> make_optimiser(const OptimiserOptions& options, NamedWeights weights,
-                                          const NamedWeights& all = {});
+std::unique_ptr<Optimiser> make_optimiser(
+    const OptimiserOptions& options, NamedWeights weights, const NamedWeights& all = {});
 
 /// Returns the sum of a gradient's squares: on the CPU one sum for each kNormBlock numbers, on a
 /// device one.

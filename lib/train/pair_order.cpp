@@ -39,11 +39,11 @@ std::vector<std::int64_t> by_length(const shard::Documents& documents, std::uint
   std::iota(pairs.begin(), pairs.end(), 0);
   core::Rng(seed, kOrderStream).shuffle(pairs);
   const auto lengths = [&](std::int64_t pair) {
-    return std::tuple(infer::target_of(documents, pair).length,
-                      infer::source_of(documents, pair).length);
+    return std::tuple(
+        infer::target_of(documents, pair).length, infer::source_of(documents, pair).length);
   };
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [&](auto a, auto b) { return lengths(a) < lengths(b); });
+  std::stable_sort(
+      pairs.begin(), pairs.end(), [&](auto a, auto b) { return lengths(a) < lengths(b); });
   return pairs;
 }
 
@@ -54,7 +54,7 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
   for (const auto pair : list) {
     if (pair >= count || seen[pair])
       core::bad_data("{}: lists pair {}, which is {}", order.name(), pair,
-                     pair < count ? "already listed" : "not in the data");
+          pair < count ? "already listed" : "not in the data");
     seen[pair] = true;
   }
   if (list.size() != count)
@@ -65,7 +65,7 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
 }  // namespace
 
 std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
-                                       const shard::Dataset* order, std::uint64_t seed) {
+    const shard::Dataset* order, std::uint64_t seed) {
   infer::check_pairs(data);
   const auto& documents = data.documents();
   const auto pairs = order != nullptr ? listed(*order, data) : by_length(documents, seed);
@@ -85,8 +85,8 @@ void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
   }
 }
 
-MicroBatch read_pair_batch(const shard::Dataset& data, const std::vector<Row>& rows,
-                           std::int64_t index) {
+MicroBatch read_pair_batch(
+    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
   std::vector<std::int64_t> pairs;
   MicroBatch out;
   out.index = index;
@@ -98,8 +98,8 @@ MicroBatch read_pair_batch(const shard::Dataset& data, const std::vector<Row>& r
   return out;
 }
 
-std::vector<std::uint64_t> read_order(const shard::Dataset& order, const shard::Dataset& data,
-                                      const std::string& unit) {
+std::vector<std::uint64_t> read_order(
+    const shard::Dataset& order, const shard::Dataset& data, const std::string& unit) {
   const auto& header = order.header();
   shard::expect_kind(header, {shard::Kind::order}, order.name());
   if (header.data_fingerprint != data.fingerprint().hex())

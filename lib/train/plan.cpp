@@ -24,19 +24,19 @@ std::int64_t largest(const std::vector<std::int64_t>& sizes) {
 }
 
 bool is_one_of(const std::vector<torch::Tensor>& some, const torch::Tensor& weight) {
-  return std::any_of(some.begin(), some.end(),
-                     [&](const auto& each) { return each.is_same(weight); });
+  return std::any_of(
+      some.begin(), some.end(), [&](const auto& each) { return each.is_same(weight); });
 }
 
 // The numbers of the largest bucket, without the weights whose gradients are sent by themselves.
-std::int64_t largest_bucket(const NamedWeights& weights,
-                            std::span<const std::vector<torch::Tensor>> sent_alone) {
+std::int64_t largest_bucket(
+    const NamedWeights& weights, std::span<const std::vector<torch::Tensor>> sent_alone) {
   std::vector<std::int64_t> numbers;
   for (const auto& bucket : buckets_of(weights)) {
     numbers.push_back(0);
     for (const auto i : bucket)
       if (std::none_of(sent_alone.begin(), sent_alone.end(),
-                       [&](const auto& some) { return is_one_of(some, weights[i].second); }))
+              [&](const auto& some) { return is_one_of(some, weights[i].second); }))
         numbers.back() += weights[i].second.numel();
   }
   return largest(numbers);
@@ -88,7 +88,7 @@ core::OrderedJson plan(Objective& objective, const KeepOptions& keep) {
   report[settings.counted + "_per_s"] = rounded(an_update / update_s);
   const StepShape step{leaves, sum_of(recipe), settings.carries};
   for (auto& row :
-       shard_table(objective.weights(), objective.block_weights(), recipe.optimiser, step))
+      shard_table(objective.weights(), objective.block_weights(), recipe.optimiser, step))
     report["per_rank"].push_back(std::move(row));
   report["hours"] = rounded(update_s * static_cast<double>(recipe.steps) / 3600);
   return report;
@@ -100,13 +100,12 @@ std::string sbatch_line(const core::OrderedJson& plan, std::int64_t threads, boo
   const auto mebibytes = static_cast<std::int64_t>(std::ceil(kMoreMemory * bytes / kMiB + kSpare));
   const auto minutes = static_cast<std::int64_t>(std::ceil(kMoreTime * hours * 60 + kMinutes));
   return fmt::format("--cpus-per-task={} --mem={}M --time={}:{:02}:00{}\n", threads, mebibytes,
-                     minutes / 60, minutes % 60, gpu ? " --gpus-per-node=1" : "");
+      minutes / 60, minutes % 60, gpu ? " --gpus-per-node=1" : "");
 }
 
 RankBytes rank_bytes(const NamedWeights& weights,
-                     const std::vector<std::vector<torch::Tensor>>& blocks,
-                     const OptimiserOptions& options, const StepShape& step, std::int64_t ranks,
-                     Sharded sharded) {
+    const std::vector<std::vector<torch::Tensor>>& blocks, const OptimiserOptions& options,
+    const StepShape& step, std::int64_t ranks, Sharded sharded) {
   const std::int64_t all = numbers_in(weights),
                      own = std::max<std::int64_t>(1, step.leaves / ranks);
   std::vector<std::int64_t> in_block;
@@ -155,27 +154,23 @@ RankBytes rank_bytes(const NamedWeights& weights,
       bytes.gradients = slice * sums + unsummed + bucket;
     }
     most = {std::max(most.weights, bytes.weights), std::max(most.gradients, bytes.gradients),
-            std::max(most.optimiser, bytes.optimiser)};
+        std::max(most.optimiser, bytes.optimiser)};
   }
   return {kBytes * most.weights, kBytes * most.gradients, kBytes * most.optimiser};
 }
 
 std::vector<core::OrderedJson> shard_table(const NamedWeights& weights,
-                                           const std::vector<std::vector<torch::Tensor>>& blocks,
-                                           const OptimiserOptions& options, const StepShape& step) {
+    const std::vector<std::vector<torch::Tensor>>& blocks, const OptimiserOptions& options,
+    const StepShape& step) {
   std::vector<core::OrderedJson> rows;
   for (const std::int64_t ranks : {2, 4, 8}) {
-    for (const auto& [name, sharded] : {std::pair{"none", Sharded::none},
-                                        {"optimiser", Sharded::optimiser},
-                                        {"gradients", Sharded::gradients},
-                                        {"weights", Sharded::weights}}) {
+    for (const auto& [name, sharded] :
+        {std::pair{"none", Sharded::none}, {"optimiser", Sharded::optimiser},
+            {"gradients", Sharded::gradients}, {"weights", Sharded::weights}}) {
       if (sharded == Sharded::weights && blocks.empty()) continue;
       const auto bytes = rank_bytes(weights, blocks, options, step, ranks, sharded);
-      rows.push_back({{"ranks", ranks},
-                      {"shard", name},
-                      {"weights_bytes", bytes.weights},
-                      {"gradient_bytes", bytes.gradients},
-                      {"optimiser_bytes", bytes.optimiser}});
+      rows.push_back({{"ranks", ranks}, {"shard", name}, {"weights_bytes", bytes.weights},
+          {"gradient_bytes", bytes.gradients}, {"optimiser_bytes", bytes.optimiser}});
     }
   }
   return rows;

@@ -33,14 +33,13 @@ struct RankBytes {
 /// in memory, with what is sent at that time. `blocks`: weights of each block, for
 /// Sharded::weights. float32 throughout.
 RankBytes rank_bytes(const NamedWeights& weights,
-                     const std::vector<std::vector<torch::Tensor>>& blocks,
-                     const OptimiserOptions& options, const StepShape& step, std::int64_t ranks,
-                     Sharded sharded);
+    const std::vector<std::vector<torch::Tensor>>& blocks, const OptimiserOptions& options,
+    const StepShape& step, std::int64_t ranks, Sharded sharded);
 
 /// Returns rows {"ranks", "shard", "weights_bytes", "gradient_bytes", "optimiser_bytes"} for 2, 4
 /// and 8 processes and all that they can share out.
 std::vector<core::OrderedJson> shard_table(const NamedWeights& weights,
-                                           const std::vector<std::vector<torch::Tensor>>& blocks,
-                                           const OptimiserOptions& options, const StepShape& step);
+    const std::vector<std::vector<torch::Tensor>>& blocks, const OptimiserOptions& options,
+    const StepShape& step);
 
 }  // namespace train

@@ -36,7 +36,7 @@ void expect_same_bytes(core::ByteSource& source, const std::string& path) {
     }
     if (!same)
       core::bad_data("stdin: differs from the data of the run in {}; use another folder",
-                     fs::path(path).parent_path().string());
+          fs::path(path).parent_path().string());
     at += n;
   }
 }
@@ -60,7 +60,7 @@ std::string text_of(const core::Json& object, const std::string& key) {
 // configuration holds fingerprints of files, which mean nothing to a reader, so the current file is
 // named.
 std::string difference(const core::Json& before, const core::Json& now, const std::string& key,
-                       const FileNames& files) {
+    const FileNames& files) {
   const std::string a = text_of(before, key), b = text_of(now, key);
   const auto name = files.find(key);
   if (name == files.end()) return fmt::format("{} {}, now {}", key, a, b);
@@ -75,12 +75,12 @@ std::string difference(const core::Json& before, const core::Json& now, const st
 RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
   if (role == Role::reads) return;
   lock_.emplace(path,
-                "another process is training in this folder; wait for it, or use another folder",
-                core::FolderLock::Absent::made);
+      "another process is training in this folder; wait for it, or use another folder",
+      core::FolderLock::Absent::made);
   const auto kind = core::path_kind(path);
   if (kind == core::PathKind::datastore || kind == core::PathKind::ngrams)
     core::fail(core::Code::cannot_create, "{}: {}; give an empty or new folder", path,
-               core::what_path_is(path));
+        core::what_path_is(path));
 }
 
 bool RunFolder::finished() const { return has_model(path_); }
@@ -128,8 +128,8 @@ std::string RunFolder::model_for_command() const {
   return fs::absolute(file(kForCommand + std::to_string(::getpid())));
 }
 
-bool RunFolder::expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
-                                     const FileNames& files) const {
+bool RunFolder::expect_configuration(
+    const core::OrderedJson& config, const std::string& tokenizer, const FileNames& files) const {
   const std::string path = file(kConfig);
   // A run without a checkpoint cannot resume: another run may begin.
   const bool begun = finished() || !model::checkpoints(path_).empty();
@@ -147,8 +147,8 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     for (const auto& name : names) {
       std::error_code ignored;
       if (fs::exists(fs::symlink_status(file(name), ignored)))
-        core::bad_usage("{}: exists, but no run was begun in the folder; use another folder",
-                        file(name));
+        core::bad_usage(
+            "{}: exists, but no run was begun in the folder; use another folder", file(name));
     }
   }
   if (!begun) {
@@ -171,7 +171,7 @@ bool RunFolder::expect_configuration(const core::OrderedJson& config, const std:
     if (further && (key == "further" || key == "steps" || key == "valid_every")) continue;
     if (text_of(before, key) != text_of(now, key))
       core::bad_usage("{}: was begun with {}; use the same, or another folder{}", path_,
-                      difference(before, now, key, files), other_way(key));
+          difference(before, now, key, files), other_way(key));
   }
   for (const auto& item : before.items()) {
     if (!now.contains(item.key()))
@@ -235,8 +235,8 @@ std::vector<std::int64_t> further_from(const std::string& folder, std::int64_t s
   return from;
 }
 
-OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,
-                   ranks::Group& group) {
+OpenedRun open_run(
+    const std::string& path, const std::vector<std::string>& files, ranks::Group& group) {
   const bool piped = files.empty() || std::find(files.begin(), files.end(), "-") != files.end();
   if (!group.is_alone() && piped)
     core::bad_usage("FILE: several ranks cannot share stdin; give files");

@@ -45,7 +45,7 @@ class RunFolder {
   /// and `config` trains it further (its "further" is a new one): then the steps and those between
   /// validations may differ.
   bool expect_configuration(const core::OrderedJson& config, const std::string& tokenizer,
-                            const FileNames& files = {}) const;
+      const FileNames& files = {}) const;
 
   /// Makes the finished run one with the steps of `config`. The checkpoint of its last step must
   /// exist: the model is removed, then config.json is replaced.
@@ -77,7 +77,7 @@ struct OpenedRun {
 };
 /// Opens the folder; the first process opens it before the others. Throws Error{usage} if several
 /// processes would share stdin, and the errors of RunFolder.
-OpenedRun open_run(const std::string& path, const std::vector<std::string>& files,
-                   ranks::Group& group);
+OpenedRun open_run(
+    const std::string& path, const std::vector<std::string>& files, ranks::Group& group);
 
 }  // namespace train

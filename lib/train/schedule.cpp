@@ -5,9 +5,7 @@
 namespace train {
 
 Schedule::Schedule(const ScheduleOptions& options, double lr, std::int64_t steps)
-    : options_(options),
-      lr_(lr),
-      warmup_(static_cast<double>(share_of(options.warmup, steps))),
+    : options_(options), lr_(lr), warmup_(static_cast<double>(share_of(options.warmup, steps))),
       period_(std::max(1.0, static_cast<double>(steps) - warmup_)) {
   if (options.schedule == "cosine-restarts" && options.period > 0) period_ = options.period;
 }

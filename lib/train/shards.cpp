@@ -22,15 +22,15 @@ void resize_storage(const torch::Tensor& weight, std::int64_t numbers) {
   auto* const storage = weight.storage().unsafeGetStorageImpl();
   const auto bytes = static_cast<std::size_t>(numbers) * weight.element_size();
   if (storage->nbytes() == bytes) return;
-  storage->set_data_ptr_noswap(bytes > 0 ? storage->allocator()->allocate(bytes)
-                                         : at::DataPtr(nullptr, weight.device()));
+  storage->set_data_ptr_noswap(
+      bytes > 0 ? storage->allocator()->allocate(bytes) : at::DataPtr(nullptr, weight.device()));
   storage->unsafe_set_nbytes(bytes);
 }
 
 }  // namespace
 
-std::vector<std::vector<Piece>> cut_in_pieces(const NamedWeights& weights,
-                                              const OptimiserOptions& options, std::int64_t ranks) {
+std::vector<std::vector<Piece>> cut_in_pieces(
+    const NamedWeights& weights, const OptimiserOptions& options, std::int64_t ranks) {
   std::vector<std::vector<Piece>> pieces(static_cast<std::size_t>(ranks));
   std::vector<std::size_t> whole;
   for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -42,9 +42,8 @@ std::vector<std::vector<Piece>> cut_in_pieces(const NamedWeights& weights,
       continue;
     }
     for (std::int64_t rank = 0; rank < ranks; ++rank)
-      pieces[static_cast<std::size_t>(rank)].push_back(
-          {i, rank * blocks / ranks * kNormBlock,
-           std::min(n, (rank + 1) * blocks / ranks * kNormBlock)});
+      pieces[static_cast<std::size_t>(rank)].push_back({i, rank * blocks / ranks * kNormBlock,
+          std::min(n, (rank + 1) * blocks / ranks * kNormBlock)});
   }
   std::stable_sort(whole.begin(), whole.end(), [&](std::size_t a, std::size_t b) {
     return weights[a].second.numel() > weights[b].second.numel();
@@ -59,18 +58,15 @@ std::vector<std::vector<Piece>> cut_in_pieces(const NamedWeights& weights,
   }
   for (auto& of_rank : pieces)
     std::sort(of_rank.begin(), of_rank.end(),
-              [](const Piece& a, const Piece& b) { return a.weight < b.weight; });
+        [](const Piece& a, const Piece& b) { return a.weight < b.weight; });
   return pieces;
 }
 
 Shards::Shards(const NamedWeights& weights, const OptimiserOptions& options,
-               std::shared_ptr<ranks::Group> group)
-    : weights_(weights),
-      group_(std::move(group)),
-      pieces_(cut_in_pieces(weights, options, group_->size())),
-      away_(weights.size()),
-      buckets_(buckets_of(weights)),
-      side_(group_->reach(device())) {
+    std::shared_ptr<ranks::Group> group)
+    : weights_(weights), group_(std::move(group)),
+      pieces_(cut_in_pieces(weights, options, group_->size())), away_(weights.size()),
+      buckets_(buckets_of(weights)), side_(group_->reach(device())) {
   for (const auto& piece : own_pieces()) {
     const auto& [name, weight] = weights_[piece.weight];
     auto values = weight.detach();
@@ -85,8 +81,8 @@ Shards::Shards(const NamedWeights& weights, const OptimiserOptions& options,
 
 const std::vector<Piece>& Shards::own_pieces() const { return pieces_[rank()]; }
 
-std::vector<Piece> Shards::pieces_of(std::size_t rank,
-                                     const std::vector<std::size_t>& which) const {
+std::vector<Piece> Shards::pieces_of(
+    std::size_t rank, const std::vector<std::size_t>& which) const {
   std::vector<Piece> found;
   for (const auto& piece : pieces_[rank])
     if (std::find(which.begin(), which.end(), piece.weight) != which.end()) found.push_back(piece);
@@ -122,12 +118,12 @@ torch::Tensor Shards::laid_flat(std::vector<torch::Tensor> numbers) const {
   return torch::cat(numbers).to(group_->reach(device()));
 }
 
-std::vector<torch::Tensor> Shards::reduce(const std::vector<std::size_t>& which,
-                                          std::vector<torch::Tensor> gradients, ranks::Sum how) {
+std::vector<torch::Tensor> Shards::reduce(
+    const std::vector<std::size_t>& which, std::vector<torch::Tensor> gradients, ranks::Sum how) {
   const torch::NoGradGuard no_grad;
   const auto gradient_of = [&](std::size_t weight) {
-    return gradients[static_cast<std::size_t>(std::find(which.begin(), which.end(), weight) -
-                                              which.begin())];
+    return gradients[static_cast<std::size_t>(
+        std::find(which.begin(), which.end(), weight) - which.begin())];
   };
   std::vector<torch::Tensor> slices;
   for (std::size_t other = 0; other < ranks(); ++other) {
@@ -165,8 +161,8 @@ void Shards::spread() {
   }
 }
 
-std::vector<torch::Tensor> Shards::gather_on_first(const torch::Tensor& own,
-                                                   const std::vector<std::int64_t>& lengths) {
+std::vector<torch::Tensor> Shards::gather_on_first(
+    const torch::Tensor& own, const std::vector<std::int64_t>& lengths) {
   const auto none = torch::empty({0}, own.options());
   std::vector<torch::Tensor> out(ranks(), none), in(ranks(), none);
   for (std::size_t other = 1; rank() == 0 && other < ranks(); ++other)

@@ -19,14 +19,14 @@ struct Piece {
 /// Returns each rank's pieces, by weight. A weight of at least kNormBlock numbers for each rank is
 /// cut into one piece for each, at multiples of kNormBlock; the others are given away whole, the
 /// largest first, each to the rank that has the fewest numbers by then. Muon's matrices stay whole.
-std::vector<std::vector<Piece>> cut_in_pieces(const NamedWeights& weights,
-                                              const OptimiserOptions& options, std::int64_t ranks);
+std::vector<std::vector<Piece>> cut_in_pieces(
+    const NamedWeights& weights, const OptimiserOptions& options, std::int64_t ranks);
 
 /// The pieces of a group. Not thread safe.
 class Shards {
  public:
   Shards(const NamedWeights& weights, const OptimiserOptions& options,
-         std::shared_ptr<ranks::Group> group);
+      std::shared_ptr<ranks::Group> group);
 
   const NamedWeights& weights() const { return weights_; }
   /// Returns this process's pieces, which share their numbers with the weights unless these are
@@ -45,8 +45,8 @@ class Shards {
   /// Group::reduce_scatter(). Where the ranks are connected for a device with streams, the sums are
   /// made beside the current stream: call follow_sums() before reading them. At most one message is
   /// on its way meanwhile. Collective.
-  std::vector<torch::Tensor> reduce(const std::vector<std::size_t>& which,
-                                    std::vector<torch::Tensor> gradients, ranks::Sum how);
+  std::vector<torch::Tensor> reduce(
+      const std::vector<std::size_t>& which, std::vector<torch::Tensor> gradients, ranks::Sum how);
   /// Makes the current stream wait for the sums of all calls of reduce().
   void follow_sums();
   /// Returns the indices of own_pieces() that are of these weights, in order.
@@ -91,8 +91,8 @@ class Shards {
   void exchange_pieces(const std::vector<std::size_t>& which, bool first_alone);
   torch::Tensor norm_in_blocks();
   torch::Tensor norm_on_device();
-  std::vector<torch::Tensor> gather_on_first(const torch::Tensor& own,
-                                             const std::vector<std::int64_t>& lengths);
+  std::vector<torch::Tensor> gather_on_first(
+      const torch::Tensor& own, const std::vector<std::int64_t>& lengths);
   // One after the other, where the ranks exchange tensors.
   torch::Tensor laid_flat(std::vector<torch::Tensor> numbers) const;
   torch::Device device() const { return weights_.front().second.device(); }

@@ -45,8 +45,7 @@ class SideStream {
   /// tensor of the current stream that `work` reads must live until the current stream follows the
   /// result, since its memory is given out again without regard to this stream. Tensors that `work`
   /// makes may be freed after the current stream has read them.
-  template <class Work>
-  Queued run(const Work& work) const {
+  template <class Work> Queued run(const Work& work) const {
     if (!stream_) {
       work();
       return {};

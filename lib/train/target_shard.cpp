@@ -34,17 +34,17 @@ TargetShard::TargetShard(const std::string& path, const shard::Dataset& data)
     core::bad_data("{}: not a file of targets; create it with build-targets", targets_.name());
   if (text != own)
     core::bad_data("{}: was built for a text with fingerprint {}, but {} has {}", targets_.name(),
-                   text, data.name(), own);
+        text, data.name(), own);
   if (targets_.size() / header.width != data.size())
     core::bad_data("{}: has targets of {} tokens, but {} has {}", targets_.name(),
-                   targets_.size() / header.width, data.name(), data.size());
+        targets_.size() / header.width, data.name(), data.size());
 }
 
 nn::Teachers TargetShard::read(const std::vector<Row>& rows, std::int64_t steps) const {
   const auto width = static_cast<std::size_t>(targets_.header().width), keep = width / 2;
   const auto n = static_cast<std::int64_t>(rows.size()), words = static_cast<std::int64_t>(keep);
   nn::Teachers teachers{torch::zeros({n, steps, words}, torch::kInt64),
-                        torch::zeros({n, steps, words}, torch::kFloat32)};
+      torch::zeros({n, steps, words}, torch::kFloat32)};
   std::vector<float> read;
   for (std::int64_t r = 0; r < n; ++r) {
     const Row& row = rows[static_cast<std::size_t>(r)];
@@ -58,10 +58,10 @@ nn::Teachers TargetShard::read(const std::vector<Row>& rows, std::int64_t steps)
           std::span<const float>(read).subspan(static_cast<std::size_t>(i) * width, width);
       if (!store::is_distribution(vector.first(keep), vector.last(keep), vocabulary_))
         core::bad_data("{}: the target of token {} is not a distribution over {} tokens",
-                       targets_.name(), row.begin + 1 + static_cast<std::uint64_t>(i), vocabulary_);
+            targets_.name(), row.begin + 1 + static_cast<std::uint64_t>(i), vocabulary_);
       std::copy_n(vector.data() + keep, keep, share);
       std::transform(vector.begin(), vector.begin() + words, word,
-                     [](float id) { return static_cast<std::int64_t>(id); });
+          [](float id) { return static_cast<std::int64_t>(id); });
     }
   }
   return teachers;

@@ -14,32 +14,27 @@ Objective::Settings settings_of(const Run& run) {
       static_cast<double>(run.recipe.steps * run.recipe.batches.accumulate);
   const double epochs = micro_batches / static_cast<double>(run.order->batches_per_epoch());
   return {.recipe = run.recipe,
-          .validation = run.validation,
-          .config = run.config,
-          .files = run.files,
-          .note = run.note,
-          .tokenizer = run.tokenizer,
-          .has_valid = run.valid != nullptr,
-          .carries = run.order->carries(),
-          .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
-          .state_bytes = run.data->header().kind == shard::Kind::pairs
-                             ? 0
-                             : run.model->state_bytes(run.recipe.batches.segment),
-          .sharded = run.thrift.sharded(),
-          .epochs = epochs};
+      .validation = run.validation,
+      .config = run.config,
+      .files = run.files,
+      .note = run.note,
+      .tokenizer = run.tokenizer,
+      .has_valid = run.valid != nullptr,
+      .carries = run.order->carries(),
+      .scored = epochs * static_cast<double>(run.order->targets_per_epoch()),
+      .state_bytes = run.data->header().kind == shard::Kind::pairs
+                         ? 0
+                         : run.model->state_bytes(run.recipe.batches.segment),
+      .sharded = run.thrift.sharded(),
+      .epochs = epochs};
 }
 
 }  // namespace
 
 Prefetch::Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share,
-                   TokenRules rules, torch::Device device, const TargetShard* targets)
-    : data_(data),
-      order_(order),
-      share_(share),
-      rules_(std::move(rules)),
-      targets_(targets),
-      device_(device),
-      read_(first * share.count) {
+    TokenRules rules, torch::Device device, const TargetShard* targets)
+    : data_(data), order_(order), share_(share), rules_(std::move(rules)), targets_(targets),
+      device_(device), read_(first * share.count) {
   if (!device_.is_cpu())
     beside_ = c10::impl::VirtualGuardImpl(device_.type()).getStreamFromGlobalPool(device_);
   begin();
@@ -88,18 +83,17 @@ MicroBatch Prefetch::next() {
 }
 
 TokenObjective::TokenObjective(Run run, std::shared_ptr<ranks::Group> group)
-    : Objective(settings_of(run)),
-      run_(std::move(run)),
+    : Objective(settings_of(run)), run_(std::move(run)),
       learner_(run_.model, run_.recipe, run_.order->carries(), run_.seed, run_.device,
-               std::move(group), run_.record, run_.lora, run_.thrift) {
+          std::move(group), run_.record, run_.lora, run_.thrift) {
   if (learns_memory(run_) && !validates_memory(run_)) calibration_ = calibration_batches(run_);
 }
 
 Update TokenObjective::update(std::int64_t step, std::int64_t data) {
   const Share share = learner_.share();
   if (!prefetch_)
-    prefetch_.emplace(*run_.data, *run_.order, data, share, run_.rules, learner_.device(),
-                      run_.targets.get());
+    prefetch_.emplace(
+        *run_.data, *run_.order, data, share, run_.rules, learner_.device(), run_.targets.get());
   std::vector<MicroBatch> micro;
   for (std::int64_t i = 0; i < share.count; ++i) micro.push_back(prefetch_->next());
   return learner_.update(step, micro);
@@ -134,8 +128,8 @@ void TokenObjective::take_model(const std::string& folder) {
   learner_.take_weights(model::load(folder).model->named_weights());
 }
 
-void TokenObjective::save(const std::string& folder,
-                          std::optional<double> joint_temperature) const {
+void TokenObjective::save(
+    const std::string& folder, std::optional<double> joint_temperature) const {
   if (run_.lora) return run_.lora->save(folder, run_.from);
   core::OrderedJson facts;
   for (const auto& [key, value] : run_.facts.items()) {

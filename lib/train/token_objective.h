@@ -15,8 +15,8 @@ namespace train {
 class Prefetch {
  public:
   Prefetch(const shard::Dataset& data, Order& order, std::int64_t first, Share share = {},
-           TokenRules rules = {}, torch::Device device = torch::kCPU,
-           const TargetShard* targets = nullptr);
+      TokenRules rules = {}, torch::Device device = torch::kCPU,
+      const TargetShard* targets = nullptr);
   ~Prefetch();
   Prefetch(Prefetch&&) = delete;
   /// Returns the next micro-batch; its tensors are on the device when the caller's stream uses

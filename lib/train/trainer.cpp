@@ -32,7 +32,7 @@ core::OrderedJson agreed_settings(const Objective& objective, const KeepOptions&
   const auto& settings = objective.settings();
   core::OrderedJson agreed_settings{
       {"program", fmt::format("{} ({}, LibTorch {})", core::build::kVersion, core::build::kGit,
-                              core::build::kTorch)},
+                      core::build::kTorch)},
       {"jobs", at::get_num_threads()}};
   for (const auto& [key, value] : settings.config["tessera"]["training"].items())
     agreed_settings[key] = value;
@@ -47,15 +47,9 @@ core::OrderedJson agreed_settings(const Objective& objective, const KeepOptions&
 class Trainer {
  public:
   Trainer(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
-          const Callbacks& watch, ranks::Group& group)
-      : group_(group),
-        folder_(folder),
-        objective_(objective),
-        settings_(objective.settings()),
-        weights_(objective.weights()),
-        keep_(keep),
-        watch_(watch),
-        candidates_(no_candidates()) {}
+      const Callbacks& watch, ranks::Group& group)
+      : group_(group), folder_(folder), objective_(objective), settings_(objective.settings()),
+        weights_(objective.weights()), keep_(keep), watch_(watch), candidates_(no_candidates()) {}
 
   // Makes a finished run one that has taken its first steps, from which train() goes on: from the
   // checkpoint of its last step if it was kept, else from the model. Returns whether it did; a
@@ -107,7 +101,7 @@ class Trainer {
  private:
   Candidates no_candidates() const {
     return {recipe_.average_checkpoints, recipe_.valid_every, recipe_.steps,
-            settings_.validation.score(), settings_.validation.higher()};
+        settings_.validation.score(), settings_.validation.higher()};
   }
 
   // What an update is asked before it begins, by any process or by the first alone.
@@ -119,11 +113,10 @@ class Trainer {
     if (step < 0) return;
     group_.together([&] {
       const auto seen = model::checkpoints(folder_.path());
-      const auto found = std::find_if(seen.begin(), seen.end(),
-                                      [&](const auto& each) { return each.step == step; });
+      const auto found = std::find_if(
+          seen.begin(), seen.end(), [&](const auto& each) { return each.step == step; });
       if (found == seen.end())
-        core::fail(
-            core::Code::no_input,
+        core::fail(core::Code::no_input,
             "{}: rank {} does not see the checkpoint of step {}; all ranks need the same folder",
             folder_.path(), group_.rank(), step);
       get(model::open_checkpoint(found->path));
@@ -201,12 +194,12 @@ class Trainer {
     if (window_scored_ > 0)
       loss = window_loss_.item<double>() / static_cast<double>(window_scored_);
     if (loss && !std::isfinite(*loss))
-      core::bad_data("step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip",
-                     step_);
+      core::bad_data(
+          "step {}: the loss is not finite; lower --lr, lengthen --warmup or set --clip", step_);
     if (loss) loss_ = loss;
     if (!group_.is_alone() && settings_.sharded != Sharded::weights)
       ranks::expect_same_digest(group_, fmt::format("step {}: the weights", step_),
-                                model::tensors_digest(weights_).hex());
+          model::tensors_digest(weights_).hex());
     if (group_.first()) write_log(loss);
     logged_scored_ = window_scored_ = 0;
     window_loss_ = torch::Tensor();
@@ -227,11 +220,9 @@ class Trainer {
     line["gradient_norm"] = rounded(last_.norm.item<double>());
     tell(line);
     const double seconds = seconds_since(logged_at_), waited_s = objective_.waited_s();
-    core::OrderedJson timing{
-        {"step", step_},
+    core::OrderedJson timing{{"step", step_},
         {settings_.counted + "_per_s", rounded(static_cast<double>(logged_scored_) / seconds)},
-        {"seconds", rounded(seconds)},
-        {"waited_for_data_s", rounded(waited_s - waited_s_)},
+        {"seconds", rounded(seconds)}, {"waited_for_data_s", rounded(waited_s - waited_s_)},
         {"peak_bytes", peak_bytes()}};
     if (const auto device = objective_.device(); !device.is_cpu()) {
       timing["graph"] = objective_.recorded();
@@ -269,7 +260,7 @@ class Trainer {
   [[noreturn]] void fail_command(std::int64_t code) {
     if (command_failure_) std::rethrow_exception(command_failure_);
     core::fail(static_cast<core::Code>(code), "rank {} of {}: --valid-command failed on rank 0",
-               group_.rank(), group_.size());
+        group_.rank(), group_.size());
   }
 
   // The result of a validation, or the code of the command's error.
@@ -336,10 +327,8 @@ class Trainer {
       facts["validated"] = validated_;
       candidates_.put(checkpoint);
       if (metrics_) metrics_->sync(), timings_->sync();
-      if (in_parts)
-        model::end_checkpoint(building, folder_.path(), step_, checkpoint, digests);
-      else
-        model::save_checkpoint(folder_.path(), step_, checkpoint);
+      if (in_parts) model::end_checkpoint(building, folder_.path(), step_, checkpoint, digests);
+      else model::save_checkpoint(folder_.path(), step_, checkpoint);
       folder_.prune(keep_.keep, keep_.checkpoint_every, /*done=*/false);
       return 0;
     });
@@ -353,8 +342,8 @@ class Trainer {
       core::bad_data("{}: is beyond the run's last step, {}", checkpoint.origin, recipe_.steps);
     window_scored_ = core::get<std::int64_t>(facts, "window_tokens", checkpoint.origin);
     if (window_scored_ > 0)
-      window_loss_ = torch::full({}, core::get<double>(facts, "window_nats", checkpoint.origin),
-                                 torch::kFloat64);
+      window_loss_ = torch::full(
+          {}, core::get<double>(facts, "window_nats", checkpoint.origin), torch::kFloat64);
     validated_ = core::get<std::int64_t>(facts, "validated", checkpoint.origin);
     if (!group_.first()) return;
     candidates_ = no_candidates();
@@ -379,13 +368,12 @@ class Trainer {
 
   std::string summary() const {
     std::string text = fmt::format("finished: {} steps, {} in this process", recipe_.steps,
-                                   core::format_duration(seconds_since(started_)));
+        core::format_duration(seconds_since(started_)));
     if (loss_) text += fmt::format(", loss {:.4g}", *loss_);
     if (const auto best = candidates_.best())
       text += fmt::format("; best {} {:.4g} after step {}{}",
-                          settings_.validation.command.empty() ? "valid_loss" : "valid_score",
-                          best->score, best->step,
-                          recipe_.average_checkpoints > 0 ? "" : ", whose weights the model has");
+          settings_.validation.command.empty() ? "valid_loss" : "valid_score", best->score,
+          best->step, recipe_.average_checkpoints > 0 ? "" : ", whose weights the model has");
     return text;
   }
 
@@ -428,9 +416,7 @@ void KeepOptions::start_clock() {
   try {
     const double seconds = core::parse_duration_s(max_time);
     deadline = Clock::now() + std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds));
-  } catch (const core::Error& error) {
-    core::fail(error.code(), "--max-time: {}", error.what());
-  }
+  } catch (const core::Error& error) { core::fail(error.code(), "--max-time: {}", error.what()); }
 }
 
 std::string Callbacks::Progress::summary() const {
@@ -441,7 +427,7 @@ std::string Callbacks::Progress::summary() const {
 }
 
 Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
-                 const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
+    const Callbacks& watch, const std::shared_ptr<ranks::Group>& group) {
   if (keep.keep > 0 && keep.checkpoint_every <= 0)
     core::bad_usage("--keep: requires --checkpoint-every");
   if (!group->is_alone()) ranks::expect_agreement(*group, agreed_settings(objective, keep));

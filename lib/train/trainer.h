@@ -46,7 +46,7 @@ enum class Outcome { finished, stopped, was_finished };
 /// the others wait. If one is stopped, all stop after the same step. Throws Error{usage} if their
 /// settings differ, Error{bug} if their weights diverge.
 Outcome train_in(const RunFolder& folder, Objective& objective, const KeepOptions& keep,
-                 const Callbacks& watch = {},
-                 const std::shared_ptr<ranks::Group>& group = ranks::Group::alone());
+    const Callbacks& watch = {},
+    const std::shared_ptr<ranks::Group>& group = ranks::Group::alone());
 
 }  // namespace train

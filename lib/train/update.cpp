@@ -22,8 +22,8 @@ bool has_gradient(const torch::Tensor& weight) {
 
 }  // namespace
 
-void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step,
-             torch::Tensor norm) {
+void descend(
+    Update& update, Optimiser& optimiser, double clip, std::int64_t step, torch::Tensor norm) {
   const torch::NoGradGuard no_grad;
   const auto device = update.loss.device();
   // If no target is scored, nothing is learned.
@@ -52,8 +52,8 @@ void get_optimiser(const model::Checkpoint& checkpoint, Optimiser& optimiser) {
       core::get<std::vector<double>>(checkpoint.facts, "optimiser", checkpoint.origin));
 }
 
-GradientHooks::GradientHooks(const NamedWeights& weights,
-                             const std::function<void(std::size_t)>& arrived)
+GradientHooks::GradientHooks(
+    const NamedWeights& weights, const std::function<void(std::size_t)>& arrived)
     : weights_(weights) {
   for (std::size_t i = 0; i < weights_.size(); ++i)
     if (const auto& weight = weights_[i].second; has_gradient(weight))

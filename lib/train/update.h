@@ -20,8 +20,8 @@ struct Update {
 /// with update.lr. Sets update.norm. Throws Error{bad_data} if the gradient is not finite; on a
 /// device, where this would need a synchronisation, the caller checks update.norm. `norm`: that of
 /// the gradients of update.loss, undefined: of the optimiser's weights.
-void descend(Update& update, Optimiser& optimiser, double clip, std::int64_t step,
-             torch::Tensor norm = {});
+void descend(
+    Update& update, Optimiser& optimiser, double clip, std::int64_t step, torch::Tensor norm = {});
 
 /// Save and restore moments and numbers as "optimiser..." of the checkpoint. get_optimiser throws
 /// Error{bad_data} that names a missing or inconsistent item.

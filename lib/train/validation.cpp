@@ -46,7 +46,7 @@ constexpr std::int64_t kQueries = 512;  // queries whose scores exist at once
 
 // Returns the sums of weight * nll at each temperature: (n), float64 on the CPU.
 Tensor nats_of(nn::Model& model, const nn::Batch& batch, const nn::MemoryRule& rule,
-               const std::vector<double>& temperatures) {
+    const std::vector<double>& temperatures) {
   const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
   const auto dtype = model.head->weights().at(0).scalar_type();
   const Tensor f = hidden.output.flatten(0, 1), keys = hidden.key.flatten(0, 1).to(dtype),
@@ -57,8 +57,8 @@ Tensor nats_of(nn::Model& model, const nn::Batch& batch, const nn::MemoryRule& r
   for (std::int64_t begin = 0; begin < f.size(0); begin += kQueries) {
     const std::int64_t end = std::min(begin + kQueries, f.size(0));
     const auto rows = [&](const Tensor& tensor) { return tensor.slice(0, begin, end); };
-    const auto seen = nn::tempered_masses(rows(keys), entries.place.slice(begin, end),
-                                          rows(targets), entries, rule, temperatures);
+    const auto seen = nn::tempered_masses(
+        rows(keys), entries.place.slice(begin, end), rows(targets), entries, rule, temperatures);
     const Tensor log_prob =
         nn::join({rows(head.log_prob), rows(head.log_z), seen.all, seen.positive});
     nats -= (log_prob * rows(weight)).sum(1, /*keepdim=*/false, torch::kFloat64).to(torch::kCPU);
@@ -200,8 +200,8 @@ Validated validate(Run& run) {
 }
 
 std::optional<double> command_score(const std::string& command, const Objective& objective,
-                                    std::optional<double> joint_temperature,
-                                    const RunFolder& folder, const std::function<bool()>& stop) {
+    std::optional<double> joint_temperature, const RunFolder& folder,
+    const std::function<bool()>& stop) {
   const std::string path = folder.model_for_command();
   core::make_new_folder(path);
   const Gone gone{path};
@@ -226,8 +226,7 @@ std::vector<MicroBatch> calibration_batches(const Run& run) {
 }
 
 double calibrate(nn::Model& model, const std::vector<MicroBatch>& batches,
-                 const std::function<nn::MemoryRule(std::int64_t)>& rule, double trained,
-                 torch::Device device) {
+    const std::function<nn::MemoryRule(std::int64_t)>& rule, double trained, torch::Device device) {
   const torch::NoGradGuard no_gradient;
   const bool training = model.is_training();
   model.eval();
@@ -263,8 +262,8 @@ std::optional<double> last_number(const std::string& text) {
   return last;
 }
 
-std::optional<double> run_valid_command(const std::string& command, const std::string& folder,
-                                        const std::function<bool()>& stop) {
+std::optional<double> run_valid_command(
+    const std::string& command, const std::string& folder, const std::function<bool()>& stop) {
   Child child(command, folder);
   std::optional<Clock::time_point> asked_to_stop;
   std::optional<int> status;

@@ -22,8 +22,8 @@ Validated validate(Run& run);
 /// Writes the model to a temporary folder beside the checkpoints and runs `command` on it. Returns
 /// nullopt if `stop` ended it. Throws the errors of run_valid_command and Objective::save.
 std::optional<double> command_score(const std::string& command, const Objective& objective,
-                                    std::optional<double> joint_temperature,
-                                    const RunFolder& folder, const std::function<bool()>& stop);
+    std::optional<double> joint_temperature, const RunFolder& folder,
+    const std::function<bool()>& stop);
 
 // The test temperature differs from the training temperature because keys are normalised: with
 // dropout, a part of a key is noise. If c is the cosine between two draws of one key, all scores at
@@ -35,8 +35,8 @@ std::optional<double> command_score(const std::string& command, const Objective&
 // common component of all keys accounts for a tenth of the mass.
 
 /// Candidates, as multiples of the training temperature.
-inline const std::vector<double> kCalibrationSteps = {0.5, 0.7,  0.8, 0.9, 1, 1.1, 1.2, 1.35,
-                                                      1.5, 1.75, 2,   2.5, 3, 4,   6,   10};
+inline const std::vector<double> kCalibrationSteps = {
+    0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3, 4, 6, 10};
 /// Returns kCalibrationSteps from `least` on, times `trained`.
 std::vector<double> calibration_points(double trained, double least = 0);
 
@@ -49,16 +49,15 @@ std::vector<MicroBatch> calibration_batches(const Run& run);
 /// trained on these keys, so lower temperatures would seem better. `rule` returns the rule of a
 /// micro-batch. Restores the model's mode.
 double calibrate(nn::Model& model, const std::vector<MicroBatch>& batches,
-                 const std::function<nn::MemoryRule(std::int64_t)>& rule, double trained,
-                 torch::Device device);
+    const std::function<nn::MemoryRule(std::int64_t)>& rule, double trained, torch::Device device);
 
 /// Runs `command` with /bin/sh. The environment variable TESSERA_MODEL and, shell-quoted, each {}
 /// contain the model's folder. stdin is empty, stderr is inherited. Returns the last number on its
 /// stdout. The command has its own process group: when `stop` (polled a few times a second) returns
 /// true, the group receives SIGTERM, after ten seconds SIGKILL, and the result is nullopt. Throws
 /// Error{bad_data} if it fails or prints no number, Error{io} if it cannot be started.
-std::optional<double> run_valid_command(const std::string& command, const std::string& folder,
-                                        const std::function<bool()>& stop);
+std::optional<double> run_valid_command(
+    const std::string& command, const std::string& folder, const std::function<bool()>& stop);
 
 /// Returns the last number of a text, such as 3, -0.5 or 1e-3; ignores digits within words.
 std::optional<double> last_number(const std::string& text);

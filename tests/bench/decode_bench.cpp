@@ -59,7 +59,7 @@ void bench_arch(const std::string& arch, const Size& size) {
       best[i] = std::min(best[i], seconds_of_tokens(*engines[i]));
   for (std::size_t i = 0; i < precisions.size(); ++i)
     bench::print("decode/" + arch + "-" + size.name + " " + precisions[i], kTokens / best[i + 1],
-                 "tokens/s", "modules, float32", kTokens / best[0], best[0] / best[i + 1]);
+        "tokens/s", "modules, float32", kTokens / best[0], best[0] / best[i + 1]);
 }
 
 }  // namespace

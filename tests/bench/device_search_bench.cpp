@@ -46,9 +46,9 @@ struct Problem {
   std::vector<float> queries;
   Found search(const store::KeySearch& by, std::int64_t n) const {
     Found found{std::vector<std::int64_t>(static_cast<std::size_t>(n * k)),
-                std::vector<float>(static_cast<std::size_t>(n * k))};
+        std::vector<float>(static_cast<std::size_t>(n * k))};
     by.search(std::span(queries).first(static_cast<std::size_t>(n * width)), k, get_nprocs(),
-              found.ids, found.scores);
+        found.ids, found.scores);
     return found;
   }
   double per_s(const store::KeySearch& by, std::int64_t n) const {
@@ -83,8 +83,8 @@ int run(int argc, char** argv) {
   const double here = problem.per_s(loops, compared);
   const auto room = infer::device_room(device);
   for (const bool stay : {true, false}) {
-    const infer::DeviceSearch there(keys, width, store::Metric::ip, device,
-                                    {stay ? room.keys : 0, room.blocks, 0});
+    const infer::DeviceSearch there(
+        keys, width, store::Metric::ip, device, {stay ? room.keys : 0, room.blocks, 0});
     if (stay && there.resident_bytes() == 0) continue;
     if (!agree(problem.search(there, compared), expected)) {
       std::fprintf(stderr, "bench_device_search: the device finds other scores than the loops\n");

@@ -48,10 +48,9 @@ int main(int argc, char** argv) {
     options.memory = "none", options.combine = "both";
     const std::vector<std::string> folders = {folder};
     const infer::MemoryPlan bare,
-        memory = infer::plan_memory(
-            options, windows, model, {},
-            std::make_shared<const infer::Stores>(infer::open_each(folders, torch::empty({0})), "",
-                                                  "", "model", kWidth, kWords));
+        memory = infer::plan_memory(options, windows, model, {},
+            std::make_shared<const infer::Stores>(
+                infer::open_each(folders, torch::empty({0})), "", "", "model", kWidth, kWords));
     const auto speed = [&](const infer::MemoryPlan& with) {
       return infer::score(model, data, windows, with, torch::kCPU).tokens_per_s();
     };

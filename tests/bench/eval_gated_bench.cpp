@@ -31,13 +31,13 @@ constexpr int kTurns = 3;
 
 // Returns the median of the stores' weight before a search.
 double median_share(nn::Model& model, const shard::Dataset& data, const infer::WindowPlan& windows,
-                    infer::MemoryPlan plan) {
+    infer::MemoryPlan plan) {
   std::vector<double> shares;
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) {
     const auto some = infer::search_shares(plan.gates.gate, scored.parts.confidence);
-    shares.insert(shares.end(), some.const_data_ptr<double>(),
-                  some.const_data_ptr<double>() + some.numel());
+    shares.insert(
+        shares.end(), some.const_data_ptr<double>(), some.const_data_ptr<double>() + some.numel());
   };
   infer::score(model, data, windows, plan, torch::kCPU, watch);
   std::nth_element(shares.begin(), shares.begin() + std::ssize(shares) / 2, shares.end());
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
     const double fast = *std::max_element(ours.begin(), ours.end());
     const double slow = *std::max_element(plain.begin(), plain.end());
     fmt::print(stderr, "eval/gated: loss {:.6f} with {} searches, {:.6f} with {}\n", with.loss(),
-               with.searches->made, without.loss(), without.tokens);
+        with.searches->made, without.loss(), without.tokens);
     fmt::print(
         "{{\"name\":\"eval/gated\",\"value\":{:.6g},\"unit\":\"tokens/s\",\"peer\":\"a constant "
         "share, a search a token\",\"peer_value\":{:.6g},\"ratio\":{:.4g}}}\n",

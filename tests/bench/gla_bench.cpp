@@ -69,14 +69,14 @@ double median(std::vector<double> x) {
   return x[x.size() / 2];
 }
 
-void print(const std::string& name, const std::vector<double>& ours,
-           const std::vector<double>& theirs) {
+void print(
+    const std::string& name, const std::vector<double>& ours, const std::vector<double>& theirs) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < ours.size(); ++i) ratios.push_back(theirs[i] / ours[i]);
   const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
   char peer[100];
-  std::snprintf(peer, sizeof peer, "gla (ratios %.3f to %.3f in %zu turns)", *least, *most,
-                ratios.size());
+  std::snprintf(
+      peer, sizeof peer, "gla (ratios %.3f to %.3f in %zu turns)", *least, *most, ratios.size());
   bench::print(name, median(ours), "s", peer, median(theirs), median(ratios));
 }
 

@@ -77,7 +77,7 @@ bool ask_python(const std::string& index, std::int64_t rows, double& batch, doub
 }
 
 void figure(const std::string& name, double value, const std::string& unit, const std::string& peer,
-            double other, bool lower = true) {
+    double other, bool lower = true) {
   std::printf(
       "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g}\n",
       name.c_str(), value, unit.c_str(), peer.c_str(), other,

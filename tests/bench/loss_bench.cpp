@@ -76,8 +76,8 @@ Problem problem_of(const Shape& s) {
     p.rule.reach = s.memories;
     const auto before = torch::arange(-s.memories, 0);
     p.carried = {torch::randn({s.memories, s.width}),
-                 torch::randint(s.vocabulary, {s.memories}, torch::kInt64),
-                 {torch::zeros_like(before), before, before}};
+        torch::randint(s.vocabulary, {s.memories}, torch::kInt64),
+        {torch::zeros_like(before), before, before}};
   }
   return p;
 }
@@ -138,8 +138,7 @@ void torch_loss(Problem& p) {
     return;
   }
   const Tensor logits = torch::linear(p.f.flatten(0, 1), p.head->weights()[0]);
-  torch::nn::functional::cross_entropy(
-      logits, p.batch.targets.flatten(),
+  torch::nn::functional::cross_entropy(logits, p.batch.targets.flatten(),
       torch::nn::functional::CrossEntropyFuncOptions().reduction(torch::kSum))
       .backward();
 }
@@ -156,8 +155,8 @@ Measured measure(const Shape& shape, const std::function<void(Problem&)>& run) {
   });
 }
 
-void print(const char* name, double value, const char* unit, const std::string& peer,
-           double other) {
+void print(
+    const char* name, double value, const char* unit, const std::string& peer, double other) {
   bench::print(name, value, unit, peer, other, other / value);
 }
 

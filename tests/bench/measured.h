@@ -16,8 +16,7 @@ struct Measured {
   double seconds, bytes;
 };
 
-template <class F>
-double seconds_of(const F& run) {
+template <class F> double seconds_of(const F& run) {
   const auto begin = std::chrono::steady_clock::now();
   run();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -26,8 +25,7 @@ double seconds_of(const F& run) {
 /// Runs `prepare` in a child process and measures the function that it returns, whose result is its
 /// seconds. Bytes are the growth of the process during that function. Ends this process if the
 /// child fails.
-template <class Prepare>
-Measured in_child(const Prepare& prepare) {
+template <class Prepare> Measured in_child(const Prepare& prepare) {
   int ends[2];
   if (::pipe(ends) != 0) std::exit(74);
   const pid_t child = ::fork();
@@ -51,7 +49,7 @@ Measured in_child(const Prepare& prepare) {
 
 /// Prints a figure as a JSON line.
 inline void print(const std::string& name, double value, const char* unit, const std::string& peer,
-                  double other, double ratio) {
+    double other, double ratio) {
   std::printf(
       "{\"name\":\"%s\",\"value\":%.6g,\"unit\":\"%s\",\"peer\":\"%s\",\"peer_value\":%.6g,\"ratio\":%.4g}\n",
       name.c_str(), value, unit, peer.c_str(), other, ratio);

@@ -54,7 +54,7 @@ std::function<void()> ours(std::int64_t rows) {
 Tensor bags(const Tensor& table, const Lookups& in, bool sparse) {
   return std::get<0>(
       at::embedding_bag(table, in.rows.flatten(), torch::arange(0, kTokens * kEntries, kEntries),
-                        /*scale_grad_by_freq=*/false, /*mode=*/0, sparse, in.weights.flatten()));
+          /*scale_grad_by_freq=*/false, /*mode=*/0, sparse, in.weights.flatten()));
 }
 
 std::function<void()> whole_table(std::int64_t rows) {

@@ -72,7 +72,7 @@ Turn turn_of(const std::function<void()>& run) {
 
 /// Prints the speed of the first model relative to each other one.
 void print_speeds(const std::string& name, std::int64_t tokens,
-                  const std::vector<std::vector<Turn>>& turns, double Turn::*kind) {
+    const std::vector<std::vector<Turn>>& turns, double Turn::*kind) {
   const auto speeds = [&](std::size_t i) {
     std::vector<double> all;
     for (const auto& turn : turns[i]) all.push_back(static_cast<double>(tokens) / (turn.*kind));
@@ -80,17 +80,17 @@ void print_speeds(const std::string& name, std::int64_t tokens,
     return all;
   };
   const auto own = speeds(0);
-  bench::print(name, own.back(), "tokens/s", "its slowest turn", own.front(),
-               own.back() / own.front());
+  bench::print(
+      name, own.back(), "tokens/s", "its slowest turn", own.front(), own.back() / own.front());
   for (std::size_t i = 1; i < turns.size(); ++i) {
     const auto other = speeds(i).back();
     bench::print(name, own.back(), "tokens/s",
-                 i == 1 ? "transformer, rope, gated, fused" : "mosaic", other, own.back() / other);
+        i == 1 ? "transformer, rope, gated, fused" : "mosaic", other, own.back() / other);
   }
 }
 
-void race(const std::string& name, std::int64_t tokens,
-          const std::vector<std::function<void()>>& runs) {
+void race(
+    const std::string& name, std::int64_t tokens, const std::vector<std::function<void()>>& runs) {
   std::vector<std::vector<Turn>> turns(runs.size());
   for (int turn = 0; turn < kTurns; ++turn)
     for (std::size_t i = 0; i < runs.size(); ++i) turns[i].push_back(turn_of(runs[i]));

@@ -74,7 +74,7 @@ struct Rounds {
 
 /// Runs both `rounds` times alternately and prints the medians.
 void compare(const std::string& name, const std::function<void()>& run, const std::string& peer,
-             const std::function<void()>& other, std::size_t rounds) {
+    const std::function<void()>& other, std::size_t rounds) {
   run(), other();
   Rounds ours, theirs, ratios, clock, their_clock;
   const auto measure = [](const std::function<void()>& f, Rounds& processor, Rounds& by_clock) {
@@ -102,8 +102,8 @@ void initialise(torch::nn::Module& module) {
 }
 
 /// Forward and backward, with the gradient of the sum.
-std::function<void()> attention_pass(std::shared_ptr<nn::Attention> layer, Tensor x,
-                                     const nn::Batch& batch) {
+std::function<void()> attention_pass(
+    std::shared_ptr<nn::Attention> layer, Tensor x, const nn::Batch& batch) {
   initialise(*layer);
   return [=] {
     nn::KvCache cache(batch, nullptr);
@@ -113,8 +113,8 @@ std::function<void()> attention_pass(std::shared_ptr<nn::Attention> layer, Tenso
   };
 }
 
-std::function<void()> unit_pass(std::shared_ptr<nn::ContextualUnit> unit, Tensor x,
-                                const nn::Batch& batch) {
+std::function<void()> unit_pass(
+    std::shared_ptr<nn::ContextualUnit> unit, Tensor x, const nn::Batch& batch) {
   {
     const torch::NoGradGuard no_grad;
     initialise(*unit);
@@ -140,9 +140,9 @@ void bench_units(std::size_t rounds) {
     nn::TransformerOptions unbiased;
     unbiased.bias = false;
     compare("mosaic/unit-" + std::to_string(steps),
-            unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch),
-            "attention layer, d 768, 12 heads",
-            attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch), rounds);
+        unit_pass(std::make_shared<nn::ContextualUnit>(none), x, batch),
+        "attention layer, d 768, 12 heads",
+        attention_pass(std::make_shared<nn::Attention>(none, unbiased), x, batch), rounds);
   }
 }
 
@@ -181,8 +181,8 @@ void bench_steps(std::size_t rounds) {
 }
 
 /// One attention over (B, 12, T, 64), forward and optionally backward.
-std::function<void()> operation(std::int64_t steps, bool ours, double dropout,
-                                bool backward = true) {
+std::function<void()> operation(
+    std::int64_t steps, bool ours, double dropout, bool backward = true) {
   std::vector<Tensor> in;
   for (int i = 0; i < 3; ++i)
     in.push_back(torch::randn({4096 / steps, steps, kHeads, 64}).transpose(1, 2).requires_grad_());
@@ -199,16 +199,16 @@ void bench_attention(std::size_t rounds) {
     const auto name = "attention/operation-" + std::to_string(steps);
     compare(name, operation(steps, true, 0), "torch's", operation(steps, false, 0), rounds);
     compare(name + ", forward", operation(steps, true, 0, false), "torch's",
-            operation(steps, false, 0, false), rounds);
+        operation(steps, false, 0, false), rounds);
   }
 }
 
 /// Attention with relative positions.
 std::function<void()> relative(std::int64_t steps, double dropout) {
   const auto rows = 4096 / steps;
-  std::vector<Tensor> in{
-      torch::randn({rows, steps, kHeads, 64}), torch::randn({rows, steps, kHeads, 64}),
-      torch::randn({rows, steps, 2, kHeads, 64}), torch::randn({steps, kHeads, 64})};
+  std::vector<Tensor> in{torch::randn({rows, steps, kHeads, 64}),
+      torch::randn({rows, steps, kHeads, 64}), torch::randn({rows, steps, 2, kHeads, 64}),
+      torch::randn({steps, kHeads, 64})};
   for (auto& x : in) x.requires_grad_();
   return [=] {
     const auto out = nn::relative_attend(in[0], in[1], in[2], in[3], nn::KeyVisibility(), dropout);
@@ -254,15 +254,15 @@ void bench_dropout(std::size_t rounds) {
     };
     compare("dropout/unit" + at, unit(dropping), "without", unit(none), rounds);
     compare("dropout/persistent" + at, persistent_pass(dropping, x), "without",
-            persistent_pass(none, x), rounds);
+        persistent_pass(none, x), rounds);
     compare("dropout/attention" + at, layer(dropping), "without", layer(none), rounds);
     compare("dropout/block" + at, block_pass(dropping, x, batch), "without",
-            block_pass(none, x, batch), rounds);
+        block_pass(none, x, batch), rounds);
     compare("dropout/relative" + at, relative(steps, .05), "without", relative(steps, 0), rounds);
     compare("dropout/operation" + at, operation(steps, true, .05), "torch's without dropout",
-            operation(steps, false, 0), rounds);
+        operation(steps, false, 0), rounds);
     compare("dropout/operation" + at, operation(steps, true, .05), "torch's with dropout",
-            operation(steps, false, .05), rounds);
+        operation(steps, false, .05), rounds);
   }
 }
 

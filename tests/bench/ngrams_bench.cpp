@@ -95,12 +95,11 @@ void write_raw(const std::string& path, const Tokens& tokens, std::uint32_t type
   std::ofstream out(path, std::ios::binary);
   std::vector<std::uint16_t> document;
   for (std::size_t at = 0; at < tokens.size(); at += kDocument) {
-    document.assign(
-        tokens.begin() + static_cast<std::ptrdiff_t>(at),
+    document.assign(tokens.begin() + static_cast<std::ptrdiff_t>(at),
         tokens.begin() + static_cast<std::ptrdiff_t>(std::min(at + kDocument, tokens.size())));
     document.push_back(static_cast<std::uint16_t>(types));
     out.write(reinterpret_cast<const char*>(document.data()),
-              static_cast<std::streamsize>(2 * document.size()));
+        static_cast<std::streamsize>(2 * document.size()));
   }
 }
 
@@ -131,7 +130,7 @@ Asked ask(const std::shared_ptr<const ngrams::Index>& index, const Tokens& text)
     follower.push(text[i]);
     const auto match = follower.match();
     asked.suffixes.emplace_back(text.begin() + static_cast<std::ptrdiff_t>(i + 1 - match.length),
-                                text.begin() + static_cast<std::ptrdiff_t>(i + 1));
+        text.begin() + static_cast<std::ptrdiff_t>(i + 1));
     asked.counts.push_back(index->followers(match).count);
   }
   return asked;
@@ -184,10 +183,9 @@ int main(int argc, char** argv) {
                            : peer == "infini-gram" ? "infini-gram, of 1,000 occurrences"
                                                    : peer;
     bench::print("ngrams/next", asked.per_second, "distributions/s", of, peer_asked,
-                 asked.per_second / peer_asked);
+        asked.per_second / peer_asked);
     bench::print("ngrams/build", own_built, "tokens/s",
-                 peer == "kenlm" ? "5-gram of kneser_ney.py" : peer, peer_built,
-                 own_built / peer_built);
+        peer == "kenlm" ? "5-gram of kneser_ney.py" : peer, peer_built, own_built / peer_built);
   }
   fs::remove_all(folder);
   return code;

@@ -21,8 +21,7 @@ struct Pair {
   double ours = 1e9, theirs = 1e9;
 };
 
-template <class F>
-Pair measured(const F& run) {
+template <class F> Pair measured(const F& run) {
   Pair best;
   for (int round = 0; round < 25; ++round) {
     nn::take_products(nn::products_pay());
@@ -42,12 +41,12 @@ Layer layer(std::int64_t rows, std::int64_t in, std::int64_t out) {
              d = torch::randn({rows, out});
   Tensor y = torch::empty({rows, out}), dw = torch::zeros({out, in}), dx = torch::empty({rows, in});
   return {measured([&] { torch::mm_out(y, x, w.t()); }), measured([&] { dw.addmm_(d.t(), x); }),
-          measured([&] { torch::mm_out(dx, d, w); })};
+      measured([&] { torch::mm_out(dx, d, w); })};
 }
 
 void print(const std::string& name, const Pair& pair, double operations) {
   bench::print("product/" + name, operations / pair.ours * 1e-9, "GFLOP/s", "torch's BLAS",
-               operations / pair.theirs * 1e-9, pair.theirs / pair.ours);
+      operations / pair.theirs * 1e-9, pair.theirs / pair.ours);
 }
 
 }  // namespace
@@ -56,18 +55,17 @@ int main(int argc, char**) {
   nn::start(1, 1);
   const torch::NoGradGuard guard;
   if (argc > 1) {
-    const std::vector<std::vector<std::int64_t>> shapes = {
-        {16, 64, 64},      {32, 32, 32},    {32, 64, 64},    {64, 64, 64},      {32, 256, 1024},
-        {48, 256, 1024},   {64, 256, 1024}, {128, 192, 192}, {128, 192, 768},   {128, 768, 192},
-        {512, 64, 64},     {512, 64, 256},  {512, 256, 64},  {2048, 192, 4002}, {2048, 768, 3072},
-        {700, 1024, 4096}, {20, 1024, 4096}};
+    const std::vector<std::vector<std::int64_t>> shapes = {{16, 64, 64}, {32, 32, 32}, {32, 64, 64},
+        {64, 64, 64}, {32, 256, 1024}, {48, 256, 1024}, {64, 256, 1024}, {128, 192, 192},
+        {128, 192, 768}, {128, 768, 192}, {512, 64, 64}, {512, 64, 256}, {512, 256, 64},
+        {2048, 192, 4002}, {2048, 768, 3072}, {700, 1024, 4096}, {20, 1024, 4096}};
     for (const auto& s : shapes) {
       const Layer l = layer(s[0], s[1], s[2]);
       const double operations = 2e-9 * static_cast<double>(s[0] * s[1] * s[2]);
       std::printf("%5ld %5ld %5ld", long(s[0]), long(s[1]), long(s[2]));
       for (const Pair& p : {l.forward, l.weights, l.input})
-        std::printf("   %4.0f %4.0f %5.2f", operations / p.ours, operations / p.theirs,
-                    p.theirs / p.ours);
+        std::printf(
+            "   %4.0f %4.0f %5.2f", operations / p.ours, operations / p.theirs, p.theirs / p.ours);
       std::printf("\n");
     }
     return 0;

@@ -56,7 +56,7 @@ inline void write_store(const std::string& folder, std::uint64_t rows) {
     const torch::Tensor keys = torch::randn({n, kWidth});
     const torch::Tensor labels = torch::randint(kWords, {n}, torch::kInt32);
     builder.add({keys.const_data_ptr<float>(), static_cast<std::size_t>(keys.numel())},
-                {labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(n)});
+        {labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(n)});
     row += static_cast<std::uint64_t>(n);
   }
   builder.commit(rows);

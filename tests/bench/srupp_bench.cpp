@@ -19,8 +19,7 @@ using torch::Tensor;
 
 constexpr std::int64_t kLayers = 4, kWidth = 768, kRows = 4, kSegment = 256, kVocabulary = 256;
 
-template <class F>
-double seconds(int times, F f) {
+template <class F> double seconds(int times, F f) {
   double best = 1e9;
   for (int i = 0; i < times; ++i) {
     const auto begin = std::chrono::steady_clock::now();
@@ -54,8 +53,7 @@ double step_seconds() {
   });
 }
 
-template <class Scan>
-double scan_seconds(Scan scan, int times) {
+template <class Scan> double scan_seconds(Scan scan, int times) {
   const auto leaf = [](torch::IntArrayRef sizes) { return torch::randn(sizes).requires_grad_(); };
   const Tensor gates = leaf({kRows, kSegment, 3 * kWidth}), x = leaf({kRows, kSegment, kWidth}),
                start = leaf({kRows, kWidth}), dropout = torch::ones({kRows, kWidth});
@@ -77,5 +75,5 @@ int main() {
   const double share = kLayers * fused / step, tokens = kRows * kSegment;
   bench::print("srupp/recurrence", share, "share of a step", "bound", 0.15, 0.15 / share);
   bench::print("srupp/scan", 1e6 * fused / tokens, "us/token", "loop in torch's operators",
-               1e6 * loop / tokens, loop / fused);
+      1e6 * loop / tokens, loop / fused);
 }

@@ -85,8 +85,7 @@ struct Plain {
     table = leaf({kVocabulary, d}), u = leaf({heads, d / heads}), v = leaf({heads, d / heads});
     for (std::int64_t i = 0; i < kLayers; ++i) {
       layers.push_back({leaf({3 * d, d}), leaf({d, d}), leaf({d, d}), leaf({d}), leaf({d}),
-                        leaf({4 * d, d}), leaf({4 * d}), leaf({d, 4 * d}), leaf({d}), leaf({d}),
-                        leaf({d})});
+          leaf({4 * d, d}), leaf({4 * d}), leaf({d, 4 * d}), leaf({d}), leaf({d}), leaf({d})});
       memory.push_back(torch::empty({kRows, 0, d}));
     }
   }
@@ -145,8 +144,8 @@ Step plain(const Shape& shape, const std::string& pattern) {
 
 // Returns, from a child process, the best time per token of three steps with full memories, and the
 // growth of the process.
-Measured measure(const Shape& shape, std::int64_t n,
-                 Step (*make)(const Shape&, const std::string&)) {
+Measured measure(
+    const Shape& shape, std::int64_t n, Step (*make)(const Shape&, const std::string&)) {
   return bench::in_child([&] {
     nn::start(2, 1);
     const auto step = make(shape, shape.pattern(n));
@@ -176,7 +175,7 @@ int main(int argc, char** argv) {
     const std::string peer = "plain, " + std::to_string(n) + " long";
     print("xl/memory", mine.bytes, "bytes", peer, other.bytes, other.bytes / mine.bytes);
     print("xl/time", 1e6 * mine.seconds, "us/token", peer, 1e6 * other.seconds,
-          other.seconds / mine.seconds);
+        other.seconds / mine.seconds);
     if (n == 24) all = mine, plain_all = other;
     if (n == 4) four = mine, plain_four = other;
   }

@@ -54,10 +54,8 @@ __global__ void leave_at_the_barrier(int* out) {
 }
 
 __global__ void two_barriers(int* out) {
-  if (threadIdx.x < 5)
-    __syncthreads();
-  else
-    __syncthreads();
+  if (threadIdx.x < 5) __syncthreads();
+  else __syncthreads();
   out[threadIdx.x] = 1;
 }
 
@@ -116,14 +114,14 @@ DOCTEST_TEST_CASE("race: a missing __syncthreads gives wrong numbers") {
 DOCTEST_TEST_CASE("threads that wait for ones that never come are an error") {
   std::vector<int> out(64);
   std::vector<float> floats(64);
-  DOCTEST_CHECK_THROWS_AS(nn::launch(leave_at_the_barrier, dim3(1), 64, nullptr, out.data()),
-                          std::logic_error);
-  DOCTEST_CHECK_THROWS_AS(nn::launch(two_barriers, dim3(1), 64, nullptr, out.data()),
-                          std::logic_error);
-  DOCTEST_CHECK_THROWS_AS(nn::launch(shuffle_without_some, dim3(1), 32, nullptr, floats.data()),
-                          std::logic_error);
-  DOCTEST_CHECK_THROWS_AS(nn::launch(shuffle_without_some, dim3(1), 20, nullptr, floats.data()),
-                          std::logic_error);
+  DOCTEST_CHECK_THROWS_AS(
+      nn::launch(leave_at_the_barrier, dim3(1), 64, nullptr, out.data()), std::logic_error);
+  DOCTEST_CHECK_THROWS_AS(
+      nn::launch(two_barriers, dim3(1), 64, nullptr, out.data()), std::logic_error);
+  DOCTEST_CHECK_THROWS_AS(
+      nn::launch(shuffle_without_some, dim3(1), 32, nullptr, floats.data()), std::logic_error);
+  DOCTEST_CHECK_THROWS_AS(
+      nn::launch(shuffle_without_some, dim3(1), 20, nullptr, floats.data()), std::logic_error);
 }
 
 DOCTEST_TEST_CASE("sums and maxima of a block reach all its threads") {

@@ -22,16 +22,14 @@ double gated_gap(const Shape& size, bool fresh, bool want_keys, bool want_sums) 
 
   Floats keys(n), norms(numbers_n), level(numbers_n), own(numbers_n), kept(numbers_n), dx(n),
       d_gate(numbers_n), d_decay(numbers_n), d_before(ends_n);
-  const nn::GatedInputs<float> in{rows,         steps,         heads,        width,
-                                  x.data(),     x_row,         x_step,       gate.data(),
-                                  decay.data(), before.data(), levels.data()};
-  const nn::GatedOutputs<float> out{keys.data(), norms.data(), level.data(), own.data(),
-                                    kept.data()};
+  const nn::GatedInputs<float> in{rows, steps, heads, width, x.data(), x_row, x_step, gate.data(),
+      decay.data(), before.data(), levels.data()};
+  const nn::GatedOutputs<float> out{
+      keys.data(), norms.data(), level.data(), own.data(), kept.data()};
   nn::gated_keys_forward_cpu(in, out, 0, rows);
-  nn::gated_keys_backward_cpu(
-      in, out,
+  nn::gated_keys_backward_cpu(in, out,
       {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
-       d_gate.data(), d_decay.data(), d_before.data()},
+          d_gate.data(), d_decay.data(), d_before.data()},
       0, rows);
 
   OnDevice<float> x_(x), gate_(gate), decay_(decay), before_(before), levels_(levels),
@@ -41,18 +39,16 @@ double gated_gap(const Shape& size, bool fresh, bool want_keys, bool want_sums) 
        own_ = unwritten(numbers_n), kept_ = unwritten(numbers_n), dx_ = unwritten(n),
        d_gate_ = unwritten(numbers_n), d_decay_ = unwritten(numbers_n),
        d_before_ = unwritten(ends_n);
-  const nn::GatedInputs<float> on{rows,          steps,          heads,         width,
-                                  x_.data(),     x_row,          x_step,        gate_.data(),
-                                  decay_.data(), before_.data(), levels_.data()};
-  const nn::GatedOutputs<float> made{keys_.data(), norms_.data(), level_.data(), own_.data(),
-                                     kept_.data()};
+  const nn::GatedInputs<float> on{rows, steps, heads, width, x_.data(), x_row, x_step, gate_.data(),
+      decay_.data(), before_.data(), levels_.data()};
+  const nn::GatedOutputs<float> made{
+      keys_.data(), norms_.data(), level_.data(), own_.data(), kept_.data()};
   require(nn::gated_keys_forward_cuda(on, made, nullptr) == 0, "forward");
-  require(nn::gated_keys_backward_cuda(
-              on, made,
+  require(nn::gated_keys_backward_cuda(on, made,
               {want_keys ? d_keys_.data() : nullptr, want_sums ? d_sums_.data() : nullptr,
-               dx_.data(), d_gate_.data(), d_decay_.data(), d_before_.data()},
+                  dx_.data(), d_gate_.data(), d_decay_.data(), d_before_.data()},
               nullptr) == 0,
-          "backward");
+      "backward");
   constexpr double kClose = 2e-5;
   Worst worst;
   worst(gap(keys_.back(), keys) / kClose);

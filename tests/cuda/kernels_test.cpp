@@ -12,7 +12,7 @@ namespace cuda_test {
 std::vector<KernelCase> kernel_cases() {
   std::vector<KernelCase> all;
   for (const auto& some : {delta_scan_cases(), gated_keys_cases(), leaky_cases(), memory_cases(),
-                           optimiser_cases(), row_softmax_cases(), sru_scan_cases()})
+           optimiser_cases(), row_softmax_cases(), sru_scan_cases()})
     all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -21,17 +21,16 @@ double leaky_gap(const Shape& size, bool from, bool want_keys, bool want_sums) {
              d_sums = random_floats(n, 6);
   const auto inputs = [&](const float* x_at, const float* decay_at, const float* scale_at,
                           const float* before_at) {
-    return nn::LeakyInputs<float>{rows,  steps,  heads,    width,    x_at,
-                                  x_row, x_step, decay_at, scale_at, from ? before_at : nullptr};
+    return nn::LeakyInputs<float>{rows, steps, heads, width, x_at, x_row, x_step, decay_at,
+        scale_at, from ? before_at : nullptr};
   };
 
   Floats keys(n), norms(norms_n), dx(n), d_before(ends_n), d_decay(parts_n), d_scale(parts_n);
   const auto in = inputs(x.data(), decay.data(), scale.data(), before.data());
   nn::leaky_keys_forward_cpu(in, keys.data(), norms.data(), 0, rows);
-  nn::leaky_keys_backward_cpu(
-      in, keys.data(), norms.data(),
+  nn::leaky_keys_backward_cpu(in, keys.data(), norms.data(),
       {want_keys ? d_keys.data() : nullptr, want_sums ? d_sums.data() : nullptr, dx.data(),
-       from ? d_before.data() : nullptr, d_decay.data(), d_scale.data(), nullptr},
+          from ? d_before.data() : nullptr, d_decay.data(), d_scale.data(), nullptr},
       0, rows);
 
   OnDevice<float> x_(x), decay_(decay), scale_(scale), before_(before), d_keys_(d_keys),
@@ -43,10 +42,9 @@ double leaky_gap(const Shape& size, bool from, bool want_keys, bool want_sums) {
   const auto on = inputs(x_.data(), decay_.data(), scale_.data(), before_.data());
   require(nn::leaky_keys_forward_cuda(on, keys_.data(), norms_.data(), nullptr) == 0, "forward");
   require(
-      nn::leaky_keys_backward_cuda(
-          on, keys_.data(), norms_.data(),
+      nn::leaky_keys_backward_cuda(on, keys_.data(), norms_.data(),
           {want_keys ? d_keys_.data() : nullptr, want_sums ? d_sums_.data() : nullptr, dx_.data(),
-           from ? d_before_.data() : nullptr, d_decay_.data(), d_scale_.data(), work_.data()},
+              from ? d_before_.data() : nullptr, d_decay_.data(), d_scale_.data(), work_.data()},
           nullptr) == 0,
       "backward");
   constexpr double kClose = 2e-5;

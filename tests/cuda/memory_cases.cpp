@@ -76,12 +76,12 @@ double seen_gap(const Places& queries, const Places& entries, const nn::Visibili
   OnDevice<nn::PositionRange> tiles_(
       std::vector<nn::PositionRange>(std::size_t(nn::seen_tiles(entries.size()))));
   require(nn::seen_tiles_cuda(entries_.ids(), tiles_.data(), nullptr) == 0, "tiles");
-  const nn::SeenRows on{queries_.ids(), entries_.ids(), tiles_.data(),   rule,
-                        scores_.data(), kScale,         targets_.data(), labels_.data()};
+  const nn::SeenRows on{queries_.ids(), entries_.ids(), tiles_.data(), rule, scores_.data(), kScale,
+      targets_.data(), labels_.data()};
   require(nn::seen_raise_cuda(on, maxima_.data(), nullptr) == 0, "raise");
-  require(nn::seen_exponentiate_cuda(on, maxima_.data(), sum_all_.data(), sum_positive_.data(),
-                                     nullptr) == 0,
-          "exponentiate");
+  require(nn::seen_exponentiate_cuda(
+              on, maxima_.data(), sum_all_.data(), sum_positive_.data(), nullptr) == 0,
+      "exponentiate");
   constexpr double kClose = 1e-5;
   Worst worst;
   worst(gap(maxima_.back(), want.maxima) / kClose);
@@ -89,7 +89,7 @@ double seen_gap(const Places& queries, const Places& entries, const nn::Visibili
   worst(gap(sum_all_.back(), want.sum_all) / kClose);
   worst(gap(sum_positive_.back(), want.sum_positive) / kClose);
   require(nn::seen_differentiate_cuda(on, every_.data(), matching_.data(), nullptr) == 0,
-          "differentiate");
+      "differentiate");
   worst(gap(scores_.back(), want.d) / kClose);
   return worst.gap;
 }
@@ -109,14 +109,12 @@ std::vector<KernelCase> memory_cases() {
   const auto gap_of = [](const nn::VisibilityRule& rule) {
     return [rule] { return seen_gap(Places(5, 400, 40, 331), Places(601, 400, 40, 0), rule); };
   };
-  return {{"memory: who sees anyone", gap_of(all)},
-          {"memory: 50 tokens back", gap_of(near)},
-          {"memory: own segment", gap_of(local)},
-          {"memory: other runs and segments", gap_of(others)},
-          {"memory: one of each",
-           [local] { return seen_gap(Places(1, 10, 10, 1), Places(1, 10, 10, 0), local); }},
-          {"memory: nothing is seen",
-           [near] { return seen_gap(Places(2, 10, 10, 0), Places(70, 100, 10, 300), near); }}};
+  return {{"memory: who sees anyone", gap_of(all)}, {"memory: 50 tokens back", gap_of(near)},
+      {"memory: own segment", gap_of(local)}, {"memory: other runs and segments", gap_of(others)},
+      {"memory: one of each",
+          [local] { return seen_gap(Places(1, 10, 10, 1), Places(1, 10, 10, 0), local); }},
+      {"memory: nothing is seen",
+          [near] { return seen_gap(Places(2, 10, 10, 0), Places(70, 100, 10, 300), near); }}};
 }
 
 }  // namespace cuda_test

@@ -27,14 +27,13 @@ inline void require(bool holds, const char* what) {
 }
 
 /// Device memory with the contents of a vector.
-template <class T>
-class OnDevice {
+template <class T> class OnDevice {
  public:
   explicit OnDevice(const std::vector<T>& host) : size_(host.size()) {
     require(cudaMalloc(&data_, bytes()) == cudaSuccess, "cudaMalloc");
     require(size_ == 0 || cudaMemcpy(data_, host.data(), size_ * sizeof(T),
-                                     cudaMemcpyHostToDevice) == cudaSuccess,
-            "a copy to the device");
+                              cudaMemcpyHostToDevice) == cudaSuccess,
+        "a copy to the device");
   }
   /// Fills memory with NaN, so that elements that a kernel leaves out are detected.
   static OnDevice unwritten(std::size_t n) { return OnDevice(std::vector<T>(n, T(NAN))); }

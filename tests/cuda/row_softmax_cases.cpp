@@ -31,9 +31,9 @@ double softmax_gap(std::int64_t rows, std::int64_t n, std::int64_t stride) {
   auto sum_ = OnDevice<float>::unwritten(each), log_z_ = OnDevice<float>::unwritten(each),
        log_prob_ = OnDevice<float>::unwritten(each);
   require(nn::row_softmax_cuda({rows, n, stride, scores_.data(), targets_.data(), sum_.data(),
-                                log_z_.data(), log_prob_.data()},
-                               nullptr) == 0,
-          "row_softmax");
+                                   log_z_.data(), log_prob_.data()},
+              nullptr) == 0,
+      "row_softmax");
   constexpr double kClose = 1e-5;
   Worst worst;
   worst(gap(scores_.back(), exp) / kClose);
@@ -47,8 +47,8 @@ double softmax_gap(std::int64_t rows, std::int64_t n, std::int64_t stride) {
 
 std::vector<KernelCase> row_softmax_cases() {
   return {{"softmax of 3 rows of 1,301", [] { return softmax_gap(3, 1301, 1301); }},
-          {"softmax of rows that stand apart", [] { return softmax_gap(2, 77, 80); }},
-          {"softmax of one score", [] { return softmax_gap(1, 1, 1); }}};
+      {"softmax of rows that stand apart", [] { return softmax_gap(2, 77, 80); }},
+      {"softmax of one score", [] { return softmax_gap(1, 1, 1); }}};
 }
 
 }  // namespace cuda_test

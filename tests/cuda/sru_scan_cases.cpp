@@ -6,7 +6,7 @@ namespace cuda_test {
 namespace {
 
 double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropped,
-               const std::vector<std::int64_t>& lengths) {
+    const std::vector<std::int64_t>& lengths) {
   const auto cells_n = std::size_t(rows * steps * d), channels_n = std::size_t(rows * d);
   const auto gates = random_floats(3 * cells_n, 1), x = random_floats(cells_n, 2),
              start = random_floats(channels_n, 3), dropout = random_floats(channels_n, 4, 0, 2),
@@ -14,18 +14,9 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
              d_last = random_floats(channels_n, 7);
   const auto inputs = [&](const float* gates_at, const float* x_at, const float* start_at,
                           const float* dropout_at, const float* w, const std::int64_t* steps_at) {
-    return nn::SruInputs<float>{rows,
-                                steps,
-                                d,
-                                gates_at,
-                                x_at,
-                                start_at,
-                                dropped ? dropout_at : nullptr,
-                                w,
-                                w + d,
-                                w + 2 * d,
-                                w + 3 * d,
-                                lengths.empty() ? nullptr : steps_at};
+    return nn::SruInputs<float>{rows, steps, d, gates_at, x_at, start_at,
+        dropped ? dropout_at : nullptr, w, w + d, w + 2 * d, w + 3 * d,
+        lengths.empty() ? nullptr : steps_at};
   };
 
   // Elements that no step reaches keep their values.
@@ -35,8 +26,7 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
       inputs(gates.data(), x.data(), start.data(), dropout.data(), weights.data(), lengths.data());
   const auto pieces = nn::sru_pieces(rows, d);
   nn::sru_forward_cpu<float>(in, {cells.data(), h.data(), last.data()}, 0, pieces);
-  nn::sru_backward_cpu<float>(
-      in, cells.data(),
+  nn::sru_backward_cpu<float>(in, cells.data(),
       {d_h.data(), d_last.data(), d_gates.data(), d_x.data(), d_start.data(), d_weights.data()}, 0,
       pieces);
 
@@ -49,15 +39,15 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
        d_x_ = OnDevice<float>::unwritten(cells_n),
        d_start_ = OnDevice<float>::unwritten(channels_n),
        d_weights_ = OnDevice<float>::unwritten(4 * channels_n);
-  const auto on = inputs(gates_.data(), x_.data(), start_.data(), dropout_.data(), weights_.data(),
-                         lengths_.data());
-  require(nn::sru_forward_cuda(on, {cells_.data(), h_.data(), last_.data()}, nullptr) == 0,
-          "forward");
+  const auto on = inputs(
+      gates_.data(), x_.data(), start_.data(), dropout_.data(), weights_.data(), lengths_.data());
+  require(
+      nn::sru_forward_cuda(on, {cells_.data(), h_.data(), last_.data()}, nullptr) == 0, "forward");
   require(nn::sru_backward_cuda(on, cells_.data(),
-                                {d_h_.data(), d_last_.data(), d_gates_.data(), d_x_.data(),
-                                 d_start_.data(), d_weights_.data()},
-                                nullptr) == 0,
-          "backward");
+              {d_h_.data(), d_last_.data(), d_gates_.data(), d_x_.data(), d_start_.data(),
+                  d_weights_.data()},
+              nullptr) == 0,
+      "backward");
   constexpr double kClose = 2e-5;
   Worst worst;
   worst(gap(cells_.back(), cells) / kClose);
@@ -74,11 +64,11 @@ double sru_gap(std::int64_t rows, std::int64_t steps, std::int64_t d, bool dropp
 
 std::vector<KernelCase> sru_scan_cases() {
   return {{"SRU++ with rows of 41, 0 and 17 steps",
-           [] {
-             return sru_gap(3, 41, 150, true, {41, 0, 17});
-           }},
-          {"SRU++ without dropout", [] { return sru_gap(2, 9, 129, false, {}); }},
-          {"SRU++, one of each", [] { return sru_gap(1, 1, 1, true, {}); }}};
+              [] {
+                return sru_gap(3, 41, 150, true, {41, 0, 17});
+              }},
+      {"SRU++ without dropout", [] { return sru_gap(2, 9, 129, false, {}); }},
+      {"SRU++, one of each", [] { return sru_gap(1, 1, 1, true, {}); }}};
 }
 
 }  // namespace cuda_test

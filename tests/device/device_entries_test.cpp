@@ -28,8 +28,7 @@ struct Killed {};
 class Making {
  public:
   explicit Making(const EntriesCase& c)
-      : case_(c),
-        data_(c.pairs ? *pairs_.data : text_.data()),
+      : case_(c), data_(c.pairs ? *pairs_.data : text_.data()),
         windows_(tiny::windows_of(16, 8, c.carried)) {
     windows_.pairs = c.pairs;
     windows_.batch_tokens = c.pairs ? 16 : 32;
@@ -37,8 +36,8 @@ class Making {
 
   /// Returns what the host waited for. A killed run ends while the third block after a commit is
   /// stored; there is one commit per block.
-  std::vector<std::string> run(const std::string& folder, torch::Device device,
-                               Stops stops = Stops::never) const {
+  std::vector<std::string> run(
+      const std::string& folder, torch::Device device, Stops stops = Stops::never) const {
     nn::Model model = tiny::model_of(case_.arch, "sinusoidal");
     model.to(device);
     store::Plan plan;
@@ -59,12 +58,10 @@ class Making {
       const auto walk = infer::make_walk(model, data_, windows_, device);
       pretend::take_waits();
       try {
-        const bool done = infer::fill_store(builder, *walk, walk->range_of({}), folder, device,
-                                            watch, case_.most_known);
+        const bool done = infer::fill_store(
+            builder, *walk, walk->range_of({}), folder, device, watch, case_.most_known);
         if (!done && builder.place().get<std::uint64_t>() < walk->count()) continue;
-      } catch (const Killed&) {
-        continue;
-      }
+      } catch (const Killed&) { continue; }
       builder.finish(walk->first_of_documents());
       infer::remove_states(folder);
       return pretend::take_waits();
@@ -100,9 +97,9 @@ DOCTEST_TEST_CASE(
     "a store made on a device has the CPU's rows, with a wait a block, stopped or not") {
   const auto device = pretend::device();
   for (const EntriesCase& c :
-       {EntriesCase{"transformer"}, EntriesCase{"transformer", false, false, 0.05},
-        EntriesCase{"lstm", true}, EntriesCase{"encoder-decoder", false, true},
-        EntriesCase{"encoder-decoder", false, true, 0.05}}) {
+      {EntriesCase{"transformer"}, EntriesCase{"transformer", false, false, 0.05},
+          EntriesCase{"lstm", true}, EntriesCase{"encoder-decoder", false, true},
+          EntriesCase{"encoder-decoder", false, true, 0.05}}) {
     DOCTEST_CAPTURE(c.arch);
     DOCTEST_CAPTURE(c.most_known);
     const TemporaryFolder folder;

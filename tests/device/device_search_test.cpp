@@ -93,8 +93,8 @@ DOCTEST_TEST_CASE("exact search on a device finds what the CPU finds, in its ord
     std::int64_t rows, width, n, k;
   };
   for (const Shape& shape : {Shape{0, 3, 2, 2}, Shape{1, 1, 1, 1}, Shape{5, 3, 2, 8},
-                             Shape{16, 4, 3, 16}, Shape{97, 33, 3, 97}, Shape{1000, 5, 33, 7},
-                             Shape{500, 17, 70, 100}, Shape{2000, 2, 3, 1500}}) {
+           Shape{16, 4, 3, 16}, Shape{97, 33, 3, 97}, Shape{1000, 5, 33, 7},
+           Shape{500, 17, 70, 100}, Shape{2000, 2, 3, 1500}}) {
     const Problem problem(shape.rows, shape.width, shape.n, shape.k);
     for (const Metric metric : {Metric::ip, Metric::l2}) {
       const Found expected = plain(problem, metric);
@@ -108,8 +108,8 @@ DOCTEST_TEST_CASE("exact search on a device finds what the CPU finds, in its ord
             DOCTEST_CAPTURE(device.str());
             DOCTEST_CAPTURE(stay);
             DOCTEST_CAPTURE(blocks);
-            const infer::DeviceSearch there(problem.keys, problem.width, metric, device,
-                                            {stay ? kAllKeys : 0, blocks, 0});
+            const infer::DeviceSearch there(
+                problem.keys, problem.width, metric, device, {stay ? kAllKeys : 0, blocks, 0});
             DOCTEST_CHECK((there.resident_bytes() > 0) == (stay && shape.rows > 0));
             DOCTEST_CHECK((search(there, problem) == expected));
           }
@@ -121,8 +121,8 @@ DOCTEST_TEST_CASE("scores of any numbers are the CPU's to rounding") {
   const Problem problem(700, 64, 9, 50, /*step=*/7.3F);
   for (const Metric metric : {Metric::ip, Metric::l2}) {
     const Found expected = search(store::ExactSearch(problem.keys, problem.width, metric), problem);
-    const infer::DeviceSearch there(problem.keys, problem.width, metric, pretend::device(),
-                                    {0, 30'000, 0});
+    const infer::DeviceSearch there(
+        problem.keys, problem.width, metric, pretend::device(), {0, 30'000, 0});
     const Found found = search(there, problem);
     for (std::size_t i = 0; i < found.ids.size(); ++i)
       DOCTEST_REQUIRE(found.scores[i] ==
@@ -140,8 +140,8 @@ DOCTEST_TEST_CASE("a key that is no number is nobody's neighbour, and 0 is not a
     for (const std::int64_t blocks : {1L, 1L << 30}) {
       const infer::DeviceSearch there(problem.keys, 1, Metric::ip, device, {kAllKeys, blocks});
       const Found found = search(there, problem);
-      DOCTEST_CHECK(found.ids ==
-                    search(store::ExactSearch(problem.keys, 1, Metric::ip), problem).ids);
+      DOCTEST_CHECK(
+          found.ids == search(store::ExactSearch(problem.keys, 1, Metric::ip), problem).ids);
       DOCTEST_CHECK(std::count(found.ids.begin(), found.ids.end(), -1) == 4);
       DOCTEST_CHECK(std::is_sorted(found.ids.begin(), found.ids.begin() + 38));
     }
@@ -151,7 +151,7 @@ DOCTEST_TEST_CASE("a search waits for its result, and keys that come for it two 
   const Problem problem(1000, 8, 50, 20);
   const auto searched = [&](std::int64_t room) {
     const infer::DeviceSearch there(problem.keys, problem.width, Metric::l2, pretend::device(),
-                                    {room, 12'800});  // blocks of 192 rows
+        {room, 12'800});  // blocks of 192 rows
     pretend::take_waits();
     pretend::take_copies();
     search(there, problem);
@@ -171,8 +171,8 @@ DOCTEST_TEST_CASE("a search waits for its result, and keys that come for it two 
 DOCTEST_TEST_CASE("a few queries do not have the keys come") {
   for (const std::int64_t n : {31, 32}) {
     const Problem problem(200, 8, n, 20);
-    const infer::DeviceSearch there(problem.keys, problem.width, Metric::ip, pretend::device(),
-                                    {0});
+    const infer::DeviceSearch there(
+        problem.keys, problem.width, Metric::ip, pretend::device(), {0});
     pretend::take_copies();
     DOCTEST_CHECK((search(there, problem) == plain(problem, Metric::ip)));
     DOCTEST_CHECK((pretend::take_copies().all == 0) == (n < 32));
@@ -185,10 +185,10 @@ DOCTEST_TEST_CASE("several stores on a device are one, and a text does not see i
   for (const char* metric : {"ip", "l2"}) {
     const std::string one = folder / std::string("one-") + metric,
                       two = folder / std::string("two-") + metric;
-    tiny::make_store(one, tiny::entries_of(120, kWidth, kWords, 1), kWords,
-                     {metric, "exact", "text 1"});
-    tiny::make_store(two, tiny::entries_of(80, kWidth, kWords, 2), kWords,
-                     {metric, "exact", "text 2"});
+    tiny::make_store(
+        one, tiny::entries_of(120, kWidth, kWords, 1), kWords, {metric, "exact", "text 1"});
+    tiny::make_store(
+        two, tiny::entries_of(80, kWidth, kWords, 2), kWords, {metric, "exact", "text 2"});
     const auto open = [&](const Tensor& like) {
       return infer::Stores(infer::open_each({one, two}, like), "m", "t", "model", kWidth, kWords);
     };

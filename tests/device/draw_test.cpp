@@ -24,7 +24,7 @@ struct Drawn {
 };
 
 Drawn texts_on(torch::Device device, const infer::GeneratorOptions& options,
-               const std::string& arch = "transformer", const std::string& memory = "none") {
+    const std::string& arch = "transformer", const std::string& memory = "none") {
   Drawn drawn;
   infer::Generator generator(loaded_on(device, arch), options, tiny::memory_of(memory), device);
   infer::GeneratorCallbacks watch;
@@ -64,7 +64,7 @@ DOCTEST_TEST_CASE(
   const auto device = pretend::device();
   const nn::AsDevice as(&kernels, device.type());
   for (const auto& options : {options_of(1, 0, 1), options_of(0.7, 5, 1), options_of(1.3, 0, 0.8),
-                              options_of(1, 30, 0.5), options_of(0, 0, 1)}) {
+           options_of(1, 30, 0.5), options_of(0, 0, 1)}) {
     const auto here = texts_on(torch::kCPU, options), there = texts_on(device, options);
     expect_same(here, there);
     for (std::size_t step = 1; step < there.waits.size(); ++step)
@@ -87,6 +87,6 @@ DOCTEST_TEST_CASE("what a memory adds is drawn from on a device too") {
   const nn::AsDevice as(nullptr, device.type());
   const auto options = options_of(1, 20, 0.9);
   for (const char* const arch : {"transformer", "transformer-xl", "gla", "mosaic2"})
-    expect_same(texts_on(torch::kCPU, options, arch, "local"),
-                texts_on(device, options, arch, "local"));
+    expect_same(
+        texts_on(torch::kCPU, options, arch, "local"), texts_on(device, options, arch, "local"));
 }

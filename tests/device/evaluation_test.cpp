@@ -52,7 +52,7 @@ class Scoring {
     const auto width = tiny::model_of(arch_).architecture->d_key();
     for (const char* name : {"one", "two"})
       tiny::make_store(folder_ / name, tiny::entries_of(120, width, kWords, name[0]), kWords,
-                       {"l2", "exact", name});
+          {"l2", "exact", name});
   }
 
   Result run(const Case& c, torch::Device device) const {
@@ -100,15 +100,11 @@ class Scoring {
 }  // namespace
 
 DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a batch of windows") {
-  const std::vector<Case> cases = {{},
-                                   {.memory = "local"},
-                                   {.memory = "local,long"},
-                                   {.memory = "local,long", .kernels = true},
-                                   {.memory = "local", .adaptive = true},
-                                   {.memory = "local,long", .cache = 20, .combine = "interpolate"},
-                                   {.memory = "local", .stores = true, .combine = "both"},
-                                   {.stores = true},
-                                   {.memory = "local,long", .carried = true}};
+  const std::vector<Case> cases = {{}, {.memory = "local"}, {.memory = "local,long"},
+      {.memory = "local,long", .kernels = true}, {.memory = "local", .adaptive = true},
+      {.memory = "local,long", .cache = 20, .combine = "interpolate"},
+      {.memory = "local", .stores = true, .combine = "both"}, {.stores = true},
+      {.memory = "local,long", .carried = true}};
   static const nn::CudaKernels emulated = nn::linked_cuda_kernels();
   const auto device = pretend::device();
   for (const auto& arch : nn::architecture_names()) {
@@ -131,8 +127,8 @@ DOCTEST_TEST_CASE("a text is scored on a device as on the CPU, with a wait a bat
       std::string waits;
       for (const auto& wait : there.waits) waits += wait + "; ";
       DOCTEST_CAPTURE(waits);
-      DOCTEST_CHECK(std::count(there.waits.begin(), there.waits.end(), "an event") ==
-                    there.batches);
+      DOCTEST_CHECK(
+          std::count(there.waits.begin(), there.waits.end(), "an event") == there.batches);
       DOCTEST_CHECK(std::ssize(there.waits) == (c.stores ? 4 : 1) * there.batches);
     }
   }

@@ -71,7 +71,7 @@ Trained trained(const MicroBatchCase& test, bool record) {
   };
   const nn::AsDevice as(&kernels, device.type());
   train::Learner learner(std::make_shared<nn::Model>(options, kVocabulary), recipe, false, 1,
-                         device, ranks::Group::alone(), record);
+      device, ranks::Group::alone(), record);
   Trained trained{};
   std::int64_t index = 0;
   for (std::int64_t step = 0; step < 6; ++step) {
@@ -104,10 +104,8 @@ bool same_bytes(const MicroBatchCase& test) {
 }  // namespace
 
 DOCTEST_TEST_CASE("micro-batches that are alike are recorded, and give the same bytes") {
-  for (const auto& test : std::vector<MicroBatchCase>{
-           {.smoothing = 0.1},
-           {.positions = "sinusoidal", .accumulate = 3},
-           {.memory = "local", .positions = "alibi"},
+  for (const auto& test : std::vector<MicroBatchCase>{{.smoothing = 0.1},
+           {.positions = "sinusoidal", .accumulate = 3}, {.memory = "local", .positions = "alibi"},
            {.memory = "local", .accumulate = 2, .dropout = 0.2},
            {.memory = "local,long", .positions = "rope", .accumulate = 2}}) {
     DOCTEST_CAPTURE(test.positions);

@@ -185,16 +185,15 @@ struct Guard : c10::impl::DeviceGuardImplInterface {
 };
 
 Tensor empty(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
-             std::optional<at::Device>, std::optional<bool>,
-             std::optional<at::MemoryFormat> format) {
+    std::optional<at::Device>, std::optional<bool>, std::optional<at::MemoryFormat> format) {
   return at::detail::empty_generic(sizes, &g_memory, kKeys, c10::dtype_or_default(type), format);
 }
 
 Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides,
-                     std::optional<at::ScalarType> type, std::optional<at::Layout>,
-                     std::optional<at::Device>, std::optional<bool>) {
-  return at::detail::empty_strided_generic(sizes, strides, &g_memory, kKeys,
-                                           c10::dtype_or_default(type));
+    std::optional<at::ScalarType> type, std::optional<at::Layout>, std::optional<at::Device>,
+    std::optional<bool>) {
+  return at::detail::empty_strided_generic(
+      sizes, strides, &g_memory, kKeys, c10::dtype_or_default(type));
 }
 
 // Returns a view for the CPU's operators.
@@ -220,8 +219,8 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     ++g_copies.all;
     g_copies.beside += t_stream != 0;
   }
-  TORCH_CHECK(!from.is_cpu() || t_inside > 0 || !records(),
-              "a copy from the host cannot be recorded");
+  TORCH_CHECK(
+      !from.is_cpu() || t_inside > 0 || !records(), "a copy from the host cannot be recorded");
   const auto copy = [from, to] {
     if (from.numel() > 0) as_cpu(to).copy_(as_cpu(from).expand_as(to));
   };
@@ -257,10 +256,9 @@ at::Scalar fetch(const Tensor& x) {
 
 // Returns whether the size of the result depends on values.
 bool must_wait(const std::string& name, const torch::jit::Stack& inputs) {
-  static const std::set<std::string> all = {
-      "aten::nonzero",  "aten::masked_select",     "aten::_unique",
-      "aten::_unique2", "aten::unique_dim",        "aten::unique_consecutive",
-      "aten::bincount", "aten::repeat_interleave", "aten::equal"};
+  static const std::set<std::string> all = {"aten::nonzero", "aten::masked_select", "aten::_unique",
+      "aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::bincount",
+      "aten::repeat_interleave", "aten::equal"};
   if (all.count(name) > 0) return true;
   for (const auto& input : inputs) {  // an index that is a mask
     if (!input.isOptionalTensorList()) continue;
@@ -309,8 +307,7 @@ void record_stream(Tensor&, at::Stream) {}
 
 // Selects attention's plain operators instead of its kernels.
 std::int64_t choose_attention(const Tensor&, const Tensor&, const Tensor&,
-                              const std::optional<Tensor>&, double, bool, std::optional<double>,
-                              bool) {
+    const std::optional<Tensor>&, double, bool, std::optional<double>, bool) {
   return static_cast<std::int64_t>(at::SDPBackend::math);
 }
 

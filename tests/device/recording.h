@@ -6,12 +6,9 @@
 
 namespace pretend {
 
-template <class F>
-struct Noted;
-template <class... Arguments>
-struct Noted<int (*)(Arguments...)> {
-  template <int (*Kernel)(Arguments...)>
-  static int run(Arguments... arguments) {
+template <class F> struct Noted;
+template <class... Arguments> struct Noted<int (*)(Arguments...)> {
+  template <int (*Kernel)(Arguments...)> static int run(Arguments... arguments) {
     note_kernel([=] { Kernel(arguments...); });
     return Kernel(arguments...);
   }

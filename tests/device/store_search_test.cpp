@@ -24,8 +24,7 @@ class Searched {
     kind.model = model::load(folder_ / "model").fingerprint.hex();
     kind.tokenizer = "";
     tiny::make_store(folder_ / "store",
-                     tiny::entries_of(400, model.architecture->d_key(), kStoreWords, 1),
-                     kStoreWords, kind);
+        tiny::entries_of(400, model.architecture->d_key(), kStoreWords, 1), kStoreWords, kind);
     options_.model = folder_ / "model";
     options_.store = folder_ / "store";
     options_.ids = true;
@@ -69,7 +68,7 @@ DOCTEST_TEST_CASE("a context's neighbours are found on a device, unless the stor
     for (std::size_t i = 0; i < here.scores.size(); ++i)
       DOCTEST_CHECK(there.scores[i] == doctest::Approx(here.scores[i]).epsilon(1e-4));
     // For each context, the key and the result, if the device has it.
-    DOCTEST_CHECK(std::count(there.waits.begin(), there.waits.end(), "copy to the host") ==
-                  (exact ? 4 : 2));
+    DOCTEST_CHECK(
+        std::count(there.waits.begin(), there.waits.end(), "copy to the host") == (exact ? 4 : 2));
   }
 }

@@ -51,6 +51,6 @@ DOCTEST_TEST_CASE("a kernel that does not start is told with CUDA's words") {
   kernels.error_text = [](int error) { return error == 9 ? "invalid configuration" : "another"; };
   const nn::AsDevice as(&kernels);
   nn::check_launch(0, "adam");
-  DOCTEST_CHECK_THROWS_WITH(nn::check_launch(9, "adam"),
-                            "cannot launch adam: CUDA error 9 (invalid configuration)");
+  DOCTEST_CHECK_THROWS_WITH(
+      nn::check_launch(9, "adam"), "cannot launch adam: CUDA error 9 (invalid configuration)");
 }

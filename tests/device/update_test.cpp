@@ -96,9 +96,8 @@ std::vector<std::string> waits_of(const UpdateCase& test) {
 }
 
 void check(const UpdateCase& test) {
-  const auto name =
-      fmt::format("{} {}{}{} {}", test.arch, test.memory, test.adaptive ? " adaptive" : "",
-                  test.columns ? " columns" : "", test.positions);
+  const auto name = fmt::format("{} {}{}{} {}", test.arch, test.memory,
+      test.adaptive ? " adaptive" : "", test.columns ? " columns" : "", test.positions);
   DOCTEST_CAPTURE(name);
   std::string waits;
   for (const auto& wait : waits_of(test)) waits += wait + "; ";
@@ -173,8 +172,8 @@ DOCTEST_TEST_CASE("--deterministic is for a device alone, and every update can b
   job.recipe.deterministic = true;
   train::resolve_batches(job.recipe);
   train::resolve_steps(job.recipe, 10);
-  const train::Learner learner(model_of({.arch = "gla", .memory = "none"}, job), job.recipe, false,
-                               1, torch::kCPU);
+  const train::Learner learner(
+      model_of({.arch = "gla", .memory = "none"}, job), job.recipe, false, 1, torch::kCPU);
   DOCTEST_CHECK_FALSE(on());
 }
 
@@ -189,9 +188,7 @@ DOCTEST_TEST_CASE("a gradient that is not finite is found before its weights are
   std::string said;
   try {
     tiny::train(folder / "run", job, /*stop_at=*/8);
-  } catch (const core::Error& error) {
-    said = error.what();
-  }
+  } catch (const core::Error& error) { said = error.what(); }
   DOCTEST_CHECK(said.find("gradient is not finite") != std::string::npos);
   for (const auto& [name, bytes] : tiny::files(folder / "run"))
     DOCTEST_CHECK(name.find("safetensors") == std::string::npos);
@@ -226,8 +223,7 @@ DOCTEST_TEST_CASE("stopped on a device and continued: the same bytes") {
   const std::vector<UpdateCase> cases = {
       {.arch = "transformer-xl", .memory = "local,long", .columns = true},
       {.arch = "srupp", .memory = "local,long", .columns = true},
-      {.arch = "mosaic", .memory = "local,ext"},
-      {.arch = "mosaic2", .memory = "local,ext"},
+      {.arch = "mosaic", .memory = "local,ext"}, {.arch = "mosaic2", .memory = "local,ext"},
       {.arch = "transformer", .memory = "local,long"}};
   for (const auto& test : cases) {
     DOCTEST_CAPTURE(test.arch);

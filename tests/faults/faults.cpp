@@ -52,8 +52,8 @@ enum Kind : unsigned {
   kCreate = 512,
   kExit = 1024
 };
-constexpr const char* kNames[] = {"write",    "fsync", "rename", "open",   "mmap", "read",
-                                  "truncate", "mkdir", "unlink", "create", "exit"};
+constexpr const char* kNames[] = {"write", "fsync", "rename", "open", "mmap", "read", "truncate",
+    "mkdir", "unlink", "create", "exit"};
 
 struct Plan {
   bool on = false, kill = false, stop = false, stays = false;
@@ -91,10 +91,8 @@ struct Ending {
   const char* error = variable("FAULT_ERRNO");
   g_plan.kill = std::strcmp(error, "kill") == 0;
   g_plan.stop = std::strcmp(error, "stop") == 0;
-  for (const auto& [name, number] : {Ending{"kill-after", SIGKILL},
-                                     {"term-after", SIGTERM},
-                                     {"int-after", SIGINT},
-                                     {"usr1-after", SIGUSR1}})
+  for (const auto& [name, number] : {Ending{"kill-after", SIGKILL}, {"term-after", SIGTERM},
+           {"int-after", SIGINT}, {"usr1-after", SIGUSR1}})
     if (std::strcmp(error, name) == 0) g_plan.after = number;
   if (*error >= '0' && *error <= '9') g_plan.error = std::atoi(error);
   const char* file = variable("FAULT_COUNT");
@@ -126,8 +124,7 @@ long fail() {
 }
 
 // Returns the result of a completed call, after raising the signal.
-template <class Result>
-Result after(Result result) {
+template <class Result> Result after(Result result) {
   if (!g_due) return result;
   g_due = false;
   const int error = errno;
@@ -172,8 +169,7 @@ bool of_nvidia(const void* address) {
   return std::strstr(found.dli_fname, "/libcu") != nullptr;
 }
 
-template <class Function>
-Function next(const char* name) {
+template <class Function> Function next(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
@@ -188,13 +184,13 @@ int open_as(const char* name, const char* path, int flags, mode_t mode) {
 }
 
 void* map_as(const char* name, const void* caller, void* at, std::size_t bytes, int protection,
-             int flags, int fd, off_t offset) {
+    int flags, int fd, off_t offset) {
   if (!of_nvidia(caller) && strikes(kMmap)) {
     fail();
     return MAP_FAILED;
   }
-  return next<void* (*)(void*, std::size_t, int, int, int, off_t)>(name)(at, bytes, protection,
-                                                                         flags, fd, offset);
+  return next<void* (*)(void*, std::size_t, int, int, int, off_t)>(name)(
+      at, bytes, protection, flags, fd, offset);
 }
 
 ssize_t write_at_as(const char* name, int fd, const void* bytes, std::size_t n, off_t offset) {
@@ -271,8 +267,8 @@ int rename(const char* from, const char* to) noexcept {
   return after(next<int (*)(const char*, const char*)>("rename")(from, to));
 }
 
-int renameat2(int from_folder, const char* from, int to_folder, const char* to,
-              unsigned flags) noexcept {
+int renameat2(
+    int from_folder, const char* from, int to_folder, const char* to, unsigned flags) noexcept {
   if (strikes(kRename)) return static_cast<int>(fail());
   return after(next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(
       from_folder, from, to_folder, to, flags));
@@ -304,8 +300,8 @@ int mkostemp(char* path, int flags) {
 void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
   return map_as("mmap", __builtin_return_address(0), at, bytes, protection, flags, fd, offset);
 }
-void* mmap64(void* at, std::size_t bytes, int protection, int flags, int fd,
-             off64_t offset) noexcept {
+void* mmap64(
+    void* at, std::size_t bytes, int protection, int flags, int fd, off64_t offset) noexcept {
   return map_as("mmap64", __builtin_return_address(0), at, bytes, protection, flags, fd, offset);
 }
 

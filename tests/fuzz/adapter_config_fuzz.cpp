@@ -15,7 +15,7 @@ FUZZ_TARGET(adapter_config)(const std::uint8_t* data, std::size_t size) {
   try {
     const model::AdapterRules rules(text, "config");
     for (const char* module : {"model.layers.0.self_attn.q_proj", "transformer.h.11.mlp.c_fc",
-                               "lm_head", "model.embed_tokens", ""}) {
+             "lm_head", "model.embed_tokens", ""}) {
       if (rules.targets(module, true) && !rules.says_targets()) std::abort();
       if (rules.rank(module) < 1 || std::isnan(rules.scale(module))) std::abort();
     }

@@ -26,9 +26,8 @@ bool read_numbers(shard::ArrayReader& reader, std::size_t piece, std::vector<T>&
 }
 
 // Returns the bytes of all numbers, or nothing if the file is refused.
-std::optional<std::vector<double>> numbers(std::span<const std::byte> bytes,
-                                           std::optional<shard::ArrayFormat> format,
-                                           std::size_t piece) {
+std::optional<std::vector<double>> numbers(
+    std::span<const std::byte> bytes, std::optional<shard::ArrayFormat> format, std::size_t piece) {
   try {
     core::MemorySource source(bytes);
     shard::ArrayReader reader(source, format);
@@ -49,7 +48,7 @@ std::optional<std::vector<double>> numbers(std::span<const std::byte> bytes,
 FUZZ_TARGET(array_file)(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   for (const auto format :
-       {std::optional<shard::ArrayFormat>{}, std::optional(shard::ArrayFormat::nanogpt)}) {
+      {std::optional<shard::ArrayFormat>{}, std::optional(shard::ArrayFormat::nanogpt)}) {
     const auto few = numbers(bytes, format, 7), many = numbers(bytes, format, 500);
     if (few != many) std::abort();
     if (format && few.has_value() != (size % 2 == 0)) std::abort();

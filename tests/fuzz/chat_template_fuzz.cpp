@@ -23,9 +23,7 @@ FUZZ_TARGET(chat_template)(const std::uint8_t* data, std::size_t size) {
       core::parse_json(input.substr(end + 1), "v");
       const auto given = core::OrderedJson::parse(input.substr(end + 1), nullptr, false);
       if (given.is_object()) variables = given;
-    } catch (const core::Error&) {
-      return;
-    }
+    } catch (const core::Error&) { return; }
   }
   const text::ChatLimits limits{100'000, 100'000};
   try {

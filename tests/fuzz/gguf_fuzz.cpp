@@ -33,8 +33,7 @@ void read_tokenizer_of(std::span<const std::byte> bytes) {
   if (!json.empty()) text::parse_tokenizer(json, "x.gguf")->json();
 }
 
-template <class Read>
-void expect_named(const Read& read) {
+template <class Read> void expect_named(const Read& read) {
   try {
     read();
   } catch (const core::Error& error) {

@@ -23,8 +23,7 @@ std::optional<std::string> chunked_body(std::string_view bytes, std::size_t piec
       if (chunks.take(received, body)) return body;
       if (body.size() > 1000) std::abort();
     }
-  } catch (const serve::HttpError&) {
-  }
+  } catch (const serve::HttpError&) {}
   return std::nullopt;
 }
 

@@ -66,10 +66,8 @@ FUZZ_TARGET(import)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const CountedMemory memory;
   try {
-    if (text.starts_with('{'))
-      import_folder(text);
-    else
-      import_file(std::as_bytes(std::span(data, size)));
+    if (text.starts_with('{')) import_folder(text);
+    else import_file(std::as_bytes(std::span(data, size)));
   } catch (const core::Error& error) {
     if (!is_of_input(error)) {
       std::fprintf(stderr, "%s\n", error.what());

@@ -25,8 +25,8 @@ std::string folder_file() {
 }
 
 // Returns all documents, each followed by a terminating byte.
-std::string read_texts(const std::string& path, text::DocumentOptions options,
-                       bool may_fail = true) {
+std::string read_texts(
+    const std::string& path, text::DocumentOptions options, bool may_fail = true) {
   std::string all;
   try {
     const auto reader = text::read_documents({path}, options, text::gpt2_cut);

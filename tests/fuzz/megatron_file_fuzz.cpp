@@ -19,8 +19,8 @@ namespace {
 using Numbers = std::vector<std::uint64_t>;
 
 // Returns the ids of all documents, each preceded by its length, or nothing if the pair is refused.
-std::optional<Numbers> pair_numbers(std::span<const std::byte> index_bytes,
-                                    std::span<const std::byte> ids, std::size_t piece) {
+std::optional<Numbers> pair_numbers(
+    std::span<const std::byte> index_bytes, std::span<const std::byte> ids, std::size_t piece) {
   try {
     const core::RandomMemory memory(index_bytes);
     shard::MegatronIndex index(memory);

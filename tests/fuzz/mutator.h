@@ -38,24 +38,13 @@ class Mutator {
     auto& byte = bytes[at];
     switch (kind) {
       case 1:
-      case 2:
-        byte ^= static_cast<std::byte>(1u << rng.below(8));
-        break;
-      case 3:
-        byte = static_cast<std::byte>(rng.below(256));
-        break;
+      case 2: byte ^= static_cast<std::byte>(1u << rng.below(8)); break;
+      case 3: byte = static_cast<std::byte>(rng.below(256)); break;
       case 4:
-      case 5:
-        number(bytes, at, rng);
-        break;
-      case 6:
-        word(bytes, at, rng);
-        break;
-      case 7:
-        bytes.resize(at);
-        break;
-      default:
-        move(bytes, at, rng);
+      case 5: number(bytes, at, rng); break;
+      case 6: word(bytes, at, rng); break;
+      case 7: bytes.resize(at); break;
+      default: move(bytes, at, rng);
     }
   }
 
@@ -72,43 +61,21 @@ class Mutator {
     const std::size_t width = std::size_t{1} << rng.below(4);
     if (rng.below(2) == 0) at -= at % width;
     const std::size_t n = std::min(width, bytes.size() - at);
-    const std::uint64_t extremes[] = {
-        0,          1,          0x7f,         0xff,       0xffff,      0x7fffffff,
-        0x80000000, 0xffffffff, 1ull << 32,   1ull << 40, 1ull << 62,  ~0ull >> 1,
-        1ull << 63, ~0ull,      bytes.size(), at,         ~0ull << 32, 0x7ff0ull << 48};
+    const std::uint64_t extremes[] = {0, 1, 0x7f, 0xff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff,
+        1ull << 32, 1ull << 40, 1ull << 62, ~0ull >> 1, 1ull << 63, ~0ull, bytes.size(), at,
+        ~0ull << 32, 0x7ff0ull << 48};
     std::uint64_t value = 0;
     std::memcpy(&value, &bytes[at], n);
-    if (rng.below(2) == 0)
-      value += rng.below(17) - 8;
-    else
-      value = extremes[rng.below(std::size(extremes))];
+    if (rng.below(2) == 0) value += rng.below(17) - 8;
+    else value = extremes[rng.below(std::size(extremes))];
     std::memcpy(&bytes[at], &value, n);
   }
 
   // Replaces a number or a letter by a token with a meaning in a text format.
   static void word(Bytes& bytes, std::size_t at, core::Rng& rng) {
-    constexpr std::string_view words[] = {"0",
-                                          "-1",
-                                          "1e999",
-                                          "18446744073709551615",
-                                          "9223372036854775808",
-                                          "4294967296",
-                                          "-0.0",
-                                          "NaN",
-                                          "null",
-                                          "true",
-                                          "[]",
-                                          "{}",
-                                          "\"\"",
-                                          "[[[[",
-                                          "\\u0000",
-                                          "\\ud800",
-                                          "\n",
-                                          "\t",
-                                          ",",
-                                          ":",
-                                          "\xff",
-                                          "(0, 0)"};
+    constexpr std::string_view words[] = {"0", "-1", "1e999", "18446744073709551615",
+        "9223372036854775808", "4294967296", "-0.0", "NaN", "null", "true", "[]", "{}", "\"\"",
+        "[[[[", "\\u0000", "\\ud800", "\n", "\t", ",", ":", "\xff", "(0, 0)"};
     const auto is_digit = [&](std::size_t i) {
       return i < bytes.size() && bytes[i] >= std::byte{'0'} && bytes[i] <= std::byte{'9'};
     };

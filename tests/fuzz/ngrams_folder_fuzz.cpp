@@ -54,7 +54,7 @@ FUZZ_REPAIR(ngrams_folder)(std::vector<std::byte>& bytes) {
   constexpr std::size_t kHeader = 128;
   const auto hash_of = [&](const std::string& name) {
     return core::hash128(
-               std::string_view(files[name]).substr(std::min(files[name].size(), kHeader)))
+        std::string_view(files[name]).substr(std::min(files[name].size(), kHeader)))
         .hex();
   };
   json["documents_hash"] = hash_of("documents.npy");

@@ -18,8 +18,8 @@
 using PackedFiles = std::map<std::string, std::string>;
 
 /// Ignores files whose names the folder does not use.
-inline PackedFiles unpack(std::string_view text,
-                          const std::function<bool(const std::string& name)>& own) {
+inline PackedFiles unpack(
+    std::string_view text, const std::function<bool(const std::string& name)>& own) {
   PackedFiles files;
   while (!text.empty()) {
     const auto space = text.find(' '), line = text.find('\n');

@@ -16,8 +16,7 @@
 namespace {
 
 // Runs `body`. Returns whether it throws an Error about the input.
-template <class Body>
-bool refuses(const Body& body) {
+template <class Body> bool refuses(const Body& body) {
   try {
     body();
   } catch (const core::Error& error) {

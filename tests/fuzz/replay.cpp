@@ -43,8 +43,8 @@ constexpr long kMostKiB = 1 << 20;
 
 char where[4200];  // the current input, for a crash message
 // The default actions of the signals of faults.
-std::pair<int, struct sigaction> actions[] = {{SIGSEGV, {}}, {SIGBUS, {}},  {SIGFPE, {}},
-                                              {SIGILL, {}},  {SIGABRT, {}}, {SIGPROF, {}}};
+std::pair<int, struct sigaction> actions[] = {
+    {SIGSEGV, {}}, {SIGBUS, {}}, {SIGFPE, {}}, {SIGILL, {}}, {SIGABRT, {}}, {SIGPROF, {}}};
 
 std::uint64_t setting(const char* name, std::uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -125,8 +125,8 @@ int main(int argc, char** argv) {
   }
   const auto found = fuzz::targets().find(argv[1]);
   if (found == fuzz::targets().end()) {
-    std::fprintf(stderr, "%s: is no target of this program; without arguments it lists them\n",
-                 argv[1]);
+    std::fprintf(
+        stderr, "%s: is no target of this program; without arguments it lists them\n", argv[1]);
     return 64;
   }
   const fuzz::Target& target = found->second;
@@ -151,9 +151,9 @@ int main(int argc, char** argv) {
              runs = setting("TESSERA_ATTACK_RUNS", 5000);
   for (auto number = first; number < first + runs; ++number) {
     std::snprintf(where, sizeof where - 100,
-                  "failed: TESSERA_ATTACK_SEED=%llu TESSERA_ATTACK_FIRST=%llu "
-                  "TESSERA_ATTACK_RUNS=1 runs it again",
-                  static_cast<unsigned long long>(seed), static_cast<unsigned long long>(number));
+        "failed: TESSERA_ATTACK_SEED=%llu TESSERA_ATTACK_FIRST=%llu "
+        "TESSERA_ATTACK_RUNS=1 runs it again",
+        static_cast<unsigned long long>(seed), static_cast<unsigned long long>(number));
     auto bytes = mutator.make(seed, number);
     if (target.repair != nullptr && number % 2 == 1) {
       try {
@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
     }
     run(target, bytes);
   }
-  std::printf("%zu inputs, %llu made of them\n", corpus.size(),
-              static_cast<unsigned long long>(runs));
+  std::printf(
+      "%zu inputs, %llu made of them\n", corpus.size(), static_cast<unsigned long long>(runs));
   return 0;
 }

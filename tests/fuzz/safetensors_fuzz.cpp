@@ -56,7 +56,5 @@ FUZZ_REPAIR(safetensors)(std::vector<std::byte>& bytes) {
 FUZZ_TARGET(safetensors)(const std::uint8_t* data, std::size_t size) {
   try {
     read_and_write(std::make_unique<core::RandomMemory>(std::as_bytes(std::span(data, size))));
-  } catch (const core::Error& error) {
-    expect(error.code() == core::Code::bad_data);
-  }
+  } catch (const core::Error& error) { expect(error.code() == core::Code::bad_data); }
 }

@@ -23,7 +23,7 @@ FUZZ_TARGET(sentencepiece)(const std::uint8_t* data, std::size_t size) {
   if (text::parse_tokenizer(json, "again")->json() != json) std::abort();
   try {
     for (const auto id :
-         tokenizer->encode("Hello  w\xC3\xB6rld \xE2\x96\x81\xE2\x96\x81 12\n\xFF "))
+        tokenizer->encode("Hello  w\xC3\xB6rld \xE2\x96\x81\xE2\x96\x81 12\n\xFF "))
       if (id >= tokenizer->size()) std::abort();
   } catch (const core::Error& error) {
     if (error.code() != core::Code::bad_data) std::abort();  // a normalizer that makes too much

@@ -78,25 +78,25 @@ void seal_zstd(std::span<std::byte> frame, std::size_t raw_bytes) {
 }
 
 // Repairs the trailer's digests of the boundaries, and its hashes.
-void seal_trailer(std::span<std::byte> frame, const shard::Header& header,
-                  const core::Digest& file_hash) {
+void seal_trailer(
+    std::span<std::byte> frame, const shard::Header& header, const core::Digest& file_hash) {
   set(frame, 72, file_hash.low), set(frame, 80, file_hash.high);
   const auto boundary_bytes = layout::get<std::uint32_t>(frame, 32);
   if (boundary_bytes <= frame.size() - 96) {
     const auto boundaries = frame.subspan(88, boundary_bytes);
     seal_zstd(boundaries, 1 << 16);
     try {
-      const auto documents = shard::decode_documents(
-          boundaries, layout::get<std::uint64_t>(frame, 24), layout::get<std::uint64_t>(frame, 16),
+      const auto documents = shard::decode_documents(boundaries,
+          layout::get<std::uint64_t>(frame, 24), layout::get<std::uint64_t>(frame, 16),
           header.marked, layout::most_documents(frame.size()), 0, "forged");
       shard::Content content;
       for (std::size_t i = 0; i < documents.size(); ++i) {
         const auto begin = i > 0 ? documents.end[i - 1] : 0;
         content.append({}, documents.end[i] - begin, documents.bytes[i], documents.words[i],
-                       shard::marks_within(documents, begin, documents.end[i]));
+            shard::marks_within(documents, begin, documents.end[i]));
       }
       content.data = shard::Chain::from({.high = layout::get<std::uint64_t>(frame, 48),
-                                         .low = layout::get<std::uint64_t>(frame, 40)});
+          .low = layout::get<std::uint64_t>(frame, 40)});
       const auto fingerprint = shard::fingerprint(header, content);
       set(frame, 56, fingerprint.low), set(frame, 64, fingerprint.high);
     } catch (const core::Error&) {  // the boundaries are refused before the fingerprint is checked

@@ -40,14 +40,10 @@ FUZZ_TARGET(store)(const std::uint8_t* data, std::size_t size) {
     if (again.size() == store::kNpyHeaderBytes &&
         store::parse_npy_header(std::as_bytes(std::span(again)), "again").shape != header.shape)
       __builtin_trap();
-  } catch (const core::Error& error) {
-    expect_bad_data(error);
-  }
+  } catch (const core::Error& error) { expect_bad_data(error); }
   try {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const auto manifest = store::manifest_from(core::parse_json(text, "fuzz"), "fuzz");
     if (core::dump(store::to_json(manifest)).empty()) __builtin_trap();
-  } catch (const core::Error& error) {
-    expect_bad_data(error);
-  }
+  } catch (const core::Error& error) { expect_bad_data(error); }
 }

@@ -22,8 +22,7 @@ void expect_plain(const task::CleanStory& story) {
 }
 
 /// `read` may refuse the bytes only as bad data.
-template <class Read>
-void try_to(const Read& read) {
+template <class Read> void try_to(const Read& read) {
   try {
     read();
   } catch (const core::Error& error) {
@@ -31,8 +30,8 @@ void try_to(const Read& read) {
   }
 }
 
-void clean(std::string_view text, const task::StoryFile& file,
-           const task::AnswerOpenings& openings) {
+void clean(
+    std::string_view text, const task::StoryFile& file, const task::AnswerOpenings& openings) {
   try_to([&] {
     core::MemorySource source(text, "here");
     task::clean_stories(source, file, openings, expect_plain);

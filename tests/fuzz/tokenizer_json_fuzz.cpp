@@ -53,8 +53,7 @@ void use(const text::TokenizerPtr& tokenizer) {
   tokenizer->decode(ids);
 }
 
-template <class Read>
-void try_reading(Read read) {
+template <class Read> void try_reading(Read read) {
   text::TokenizerPtr tokenizer;
   try {
     tokenizer = read();
@@ -75,15 +74,9 @@ FUZZ_TARGET(tokenizer_json)(const std::uint8_t* data, std::size_t size) {
   const text::NamedText one{"one", all.substr(0, middle)};
   const text::NamedText two{"two", all.substr(std::min(middle + 1, all.size()))};
   switch (data[0]) {
-    case '2':
-      try_reading([&] { return text::import_gpt2(one, two); });
-      break;
-    case 't':
-      try_reading([&] { return text::import_tiktoken(one); });
-      break;
-    case 'f':
-      try_reading([&] { return text::import_fairseq(one); });
-      break;
+    case '2': try_reading([&] { return text::import_gpt2(one, two); }); break;
+    case 't': try_reading([&] { return text::import_tiktoken(one); }); break;
+    case 'f': try_reading([&] { return text::import_fairseq(one); }); break;
     case 'c':
       try_reading([&] { return text::import_codes(one, middle < all.size() ? &two : nullptr); });
       break;

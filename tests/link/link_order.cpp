@@ -79,7 +79,7 @@ int main() {
 #ifdef TESSERA_SGEMM
   void* const own = reinterpret_cast<void*>(&sgemm_);
   expect(dlsym(RTLD_DEFAULT, "sgemm_") == own && !is_torch(object_of(own)),
-         "the process's sgemm_ is its own: " + object_of(own));
+      "the process's sgemm_ is its own: " + object_of(own));
   const std::string next = object_of(reinterpret_cast<void*>(nn::blas_sgemm()));
   expect(is_torch(next), "it hands on to torch's: " + next);
 #endif

@@ -79,7 +79,7 @@ struct Message {
     const auto at = out ? written : read;
     const auto room = out ? kChannelBytes - (written - read) : written - read;
     const auto n = std::min({left, static_cast<std::size_t>(room),
-                             kChannelBytes - static_cast<std::size_t>(at % kChannelBytes)});
+        kChannelBytes - static_cast<std::size_t>(at % kChannelBytes)});
     if (n == 0) return false;
     char* const there = channel->bytes + at % kChannelBytes;
     std::memcpy(out ? there : bytes, out ? bytes : there, n);
@@ -114,7 +114,7 @@ int transfer(std::vector<Message> messages) {
 }
 
 void add_message(std::vector<Message>& to, ncclComm* comm, int peer, bool out, const void* bytes,
-                 std::size_t n) {
+    std::size_t n) {
   Channel& channel = out ? comm->channel(comm->rank, peer) : comm->channel(peer, comm->rank);
   if (out && peer != comm->rank) g_bytes += static_cast<std::int64_t>(n);
   to.push_back({comm, &channel, out, const_cast<char*>(static_cast<const char*>(bytes)), n});
@@ -132,12 +132,11 @@ int all_of(ncclComm* comm, const void* own, std::size_t n, std::vector<char>& al
 }
 
 // From the last rank to the first: an order of its own.
-template <class T>
-void add(const std::vector<char>& all, int size, std::size_t count, void* out) {
+template <class T> void add(const std::vector<char>& all, int size, std::size_t count, void* out) {
   std::vector<T> sum(count), part(count);
   for (int rank = size - 1; rank >= 0; --rank) {
     std::memcpy(part.data(), all.data() + static_cast<std::size_t>(rank) * count * sizeof(T),
-                count * sizeof(T));
+        count * sizeof(T));
     for (std::size_t i = 0; i < count; ++i) sum[i] += part[i];
   }
   std::memcpy(out, sum.data(), count * sizeof(T));
@@ -155,8 +154,8 @@ int ncclGetVersion(int* version) {
 int ncclGetUniqueId(ncclUniqueId* id) {
   static std::atomic<int> made = 0;
   std::memset(id->bytes, 0, sizeof(id->bytes));
-  std::snprintf(id->bytes, sizeof(id->bytes), "/tessera-nccl-%d-%d", static_cast<int>(::getpid()),
-                ++made);
+  std::snprintf(
+      id->bytes, sizeof(id->bytes), "/tessera-nccl-%d-%d", static_cast<int>(::getpid()), ++made);
   return kSuccess;
 }
 
@@ -183,8 +182,8 @@ int ncclCommInitRank(ncclComm** comm, int size, ncclUniqueId id, int rank) {
 int ncclCommDestroy(ncclComm* comm) {
   const char* const log = std::getenv("NCCL_STUB_LOG");
   if (std::FILE* const file = log != nullptr ? std::fopen(log, "a") : nullptr) {
-    std::fprintf(file, "%d %d %lld\n", comm->rank, g_calls.load(),
-                 static_cast<long long>(g_bytes.load()));
+    std::fprintf(
+        file, "%d %d %lld\n", comm->rank, g_calls.load(), static_cast<long long>(g_bytes.load()));
     std::fclose(file);
   }
   delete comm;
@@ -209,7 +208,7 @@ const char* ncclGetErrorString(int result) {
 }
 
 int ncclAllReduce(const void* in, void* out, std::size_t count, int type, int op, ncclComm* comm,
-                  void* /*stream*/) {
+    void* /*stream*/) {
   ++g_calls;
   if (op != 0 || t_groups > 0 || (type != kFloat32 && type != kFloat64)) return kInvalidUsage;
   std::vector<char> all;
@@ -221,7 +220,7 @@ int ncclAllReduce(const void* in, void* out, std::size_t count, int type, int op
 }
 
 int ncclReduceScatter(const void* in, void* out, std::size_t count, int type, int op,
-                      ncclComm* comm, void* /*stream*/) {
+    ncclComm* comm, void* /*stream*/) {
   ++g_calls;
   if (op != 0 || t_groups > 0 || (type != kFloat32 && type != kFloat64)) return kInvalidUsage;
   const auto* const slices = static_cast<const char*>(in);
@@ -239,8 +238,8 @@ int ncclReduceScatter(const void* in, void* out, std::size_t count, int type, in
   return kSuccess;
 }
 
-int ncclAllGather(const void* in, void* out, std::size_t count, int type, ncclComm* comm,
-                  void* /*stream*/) {
+int ncclAllGather(
+    const void* in, void* out, std::size_t count, int type, ncclComm* comm, void* /*stream*/) {
   ++g_calls;
   if (t_groups > 0) return kInvalidUsage;
   std::vector<char> all;
@@ -261,8 +260,8 @@ int ncclGroupEnd() {
   return transfer(std::exchange(t_messages, {}));
 }
 
-int ncclSend(const void* from, std::size_t count, int type, int peer, ncclComm* comm,
-             void* /*stream*/) {
+int ncclSend(
+    const void* from, std::size_t count, int type, int peer, ncclComm* comm, void* /*stream*/) {
   if (t_groups == 0) return kInvalidUsage;
   add_message(t_messages, comm, peer, true, from, count * bytes_of(type));
   return kSuccess;

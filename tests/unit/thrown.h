@@ -16,8 +16,6 @@ struct Thrown {
 inline Thrown thrown(const std::function<void()>& body) {
   try {
     body();
-  } catch (const core::Error& error) {
-    return {static_cast<int>(error.code()), error.what()};
-  }
+  } catch (const core::Error& error) { return {static_cast<int>(error.code()), error.what()}; }
   return {};
 }

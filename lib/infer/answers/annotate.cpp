@@ -23,11 +23,11 @@ struct Stream {
 bool of_shards(const AnnotateOptions& options, const std::vector<std::string>& files) {
   if (options.from != "auto") return options.from == "shard";
   return std::all_of(files.begin(), files.end(),
-                     [](const auto& path) { return path == "-" || shard::is_shard(path); });
+      [](const auto& path) { return path == "-" || shard::is_shard(path); });
 }
 
-Stream read_shards(const Evaluation& evaluation, const std::vector<std::string>& files,
-                   std::int64_t most) {
+Stream read_shards(
+    const Evaluation& evaluation, const std::vector<std::string>& files, std::int64_t most) {
   const shard::Dataset data = evaluation.open(files);
   Stream stream;
   stream.windows = evaluation.windows(data);
@@ -44,8 +44,8 @@ Stream read_shards(const Evaluation& evaluation, const std::vector<std::string>&
 }
 
 Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
-                  const std::vector<std::string>& files, const text::Tokenizer& tokenizer,
-                  const std::function<void(const std::string&)>& say) {
+    const std::vector<std::string>& files, const text::Tokenizer& tokenizer,
+    const std::function<void(const std::string&)>& say) {
   Stream stream;
   const auto& windows = options.evaluation.windows;
   stream.windows = evaluation.windows();
@@ -117,7 +117,7 @@ page::AnnotatedToken annotated(const TokenScores& scores, std::size_t i, const P
   if (scores.cited.empty()) return made;
   for (const auto& context : scores.cited[i].contexts)
     made.contexts.push_back({context.store, context.document, context.row, context.share,
-                             context.text, context.source});
+        context.text, context.source});
   return made;
 }
 
@@ -130,7 +130,7 @@ void compare(const std::string& path, const Stream& stream, page::AnnotatedText&
   while (reader.next(score) && score.position < stream.tokens.size()) {
     if (stream.tokens[score.position] != static_cast<std::int64_t>(score.token))
       core::bad_data("{}:{}: belongs to another text: its token {} is {}, not {}", path,
-                     reader.line(), score.position, score.token, stream.tokens[score.position]);
+          reader.line(), score.position, score.token, stream.tokens[score.position]);
     text.tokens[score.position].beside = score.nats;
     any = true;
   }
@@ -154,11 +154,11 @@ void AnnotateOptions::fields(core::FieldList& f) {
   model::tokenizer_field(f, tokenizer);
   f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
   f("format", from,
-    "kind of FILEs; auto: shards if they begin like shards, else texts; stdin is a shard",
-    {"auto", "shard", "text", "sample"});
+      "kind of FILEs; auto: shards if they begin like shards, else texts; stdin is a shard",
+      {"auto", "shard", "text", "sample"});
   const auto in_page = f.group("Page");
   f("beside", beside,
-    "per-token scores of another model on the same shards (eval-ppl --per-token), to compare with");
+      "per-token scores of another model on the same shards (eval-ppl --per-token), to compare with");
   f("title", title, "title of the page; auto: the name of the first FILE");
   f("max-tokens", most, "maximum tokens on the page; later tokens are left out").between(2, 10e6);
   f("cite-k", cite_k, "cited contexts per token").between(0, 64);
@@ -169,8 +169,7 @@ void AnnotateOptions::fields(core::FieldList& f) {
 }
 
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-                             const std::set<std::string>& given,
-                             const std::function<void(const std::string&)>& say) {
+    const std::set<std::string>& given, const std::function<void(const std::string&)>& say) {
   Evaluation evaluation(options.evaluation, given);
   say(evaluation.window_note());
   model::Loaded& loaded = evaluation.loaded();
@@ -202,8 +201,8 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
     wants.citer = &citer.emplace(memory, tokenizer, options.cite_k);
   loaded.model->eval();
   ModuleEngine engine(*loaded.model, evaluation.device());
-  const auto words = std::min<std::int64_t>(static_cast<std::int64_t>(tokenizer->size()),
-                                            loaded.model->vocabulary);
+  const auto words = std::min<std::int64_t>(
+      static_cast<std::int64_t>(tokenizer->size()), loaded.model->vocabulary);
   PassageScorer scorer(*loaded.model, engine, stream.windows, memory, words, wants);
 
   Printer print(tokenizer);
@@ -247,13 +246,13 @@ page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<s
       say(
           fmt::format("{}: gives {:.2f} % of the text, almost nothing; eval-ppl --tune finds a "
                       "temperature and a weight for it; see tessera-memories(7)",
-                      text.sources[i], 100 * share));
+              text.sources[i], 100 * share));
   }
   return text;
 }
 
-page::AnnotatedText annotate_samples(const AnnotateOptions& options,
-                                     const std::vector<std::string>& files) {
+page::AnnotatedText annotate_samples(
+    const AnnotateOptions& options, const std::vector<std::string>& files) {
   page::AnnotatedText text;
   text.title = options.title == "auto" ? files[0] : options.title;
   text.model = "sample";

@@ -28,11 +28,10 @@ struct AnnotateOptions {
 /// model that reads pairs; Error{bad_data} for a model without a tokenizer and if `beside` has
 /// other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-                             const std::set<std::string>& given,
-                             const std::function<void(const std::string&)>& say);
+    const std::set<std::string>& given, const std::function<void(const std::string&)>& say);
 
 /// Annotates lines of `sample --cite --json` (page::add_sample), up to options.most tokens.
-page::AnnotatedText annotate_samples(const AnnotateOptions& options,
-                                     const std::vector<std::string>& files);
+page::AnnotatedText annotate_samples(
+    const AnnotateOptions& options, const std::vector<std::string>& files);
 
 }  // namespace infer

@@ -22,7 +22,7 @@ core::OrderedJson tokens_of(const ScoredText& text, const text::Tokenizer& token
 }
 
 void put(core::OrderedJson& json, const ScoredChoice& choice, const text::Tokenizer& tokenizer,
-         bool per_token) {
+    bool per_token) {
   const auto& [text, log_prob, domain] = choice;
   json["log_prob"] = log_prob;
   json["tokens"] = text.tokens.size();
@@ -40,7 +40,7 @@ std::vector<task::ChoiceScore> Answer::choice_scores() const {
   std::vector<task::ChoiceScore> scores;
   for (const auto& choice : choices)
     scores.push_back({choice.log_prob, static_cast<std::int64_t>(choice.text.tokens.size()),
-                      choice.text.bytes, choice.domain_log_prob});
+        choice.text.bytes, choice.domain_log_prob});
   return scores;
 }
 

@@ -89,7 +89,7 @@ std::string AnswerTotals::summary() const {
 
 void AnswerOptions::fields(core::FieldList& f) {
   f("format", format, "format of FILE; auto: jsonl if its first line begins with {, else lines",
-    {"auto", "lines", "jsonl"});
+      {"auto", "lines", "jsonl"});
   f("per-token", per_token, "print the text and the log-probability of each token");
   f("keep-going", keep_going, "answer the other requests if one is invalid");
   f("batch", batch, "requests per batch; auto: 32 from files, 1 from a pipe")
@@ -98,8 +98,7 @@ void AnswerOptions::fields(core::FieldList& f) {
 }
 
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
-                       const AnswerOptions& options, core::ByteSink& out,
-                       const AnswerCallbacks& watch) {
+    const AnswerOptions& options, core::ByteSink& out, const AnswerCallbacks& watch) {
   AllAnswered all;
   if (answerer.tokenizer().kind() == text::TokenizerKind::bytes) requests.take_any_bytes();
   const std::int64_t alone = requests.regular() ? kBatchOfFiles : 1;

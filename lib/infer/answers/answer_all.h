@@ -56,7 +56,6 @@ struct AllAnswered {
 /// Error{bad_data} after the lines of earlier requests are written. Also throws the errors of
 /// ScoreRequestReader::next() and Answerer::answer().
 AllAnswered answer_all(Answerer& answerer, task::ScoreRequestReader& requests,
-                       const AnswerOptions& options, core::ByteSink& out,
-                       const AnswerCallbacks& watch);
+    const AnswerOptions& options, core::ByteSink& out, const AnswerCallbacks& watch);
 
 }  // namespace infer

@@ -14,8 +14,8 @@ using task::ScoreRequest;
 // How long others wait while the weights are read.
 constexpr std::chrono::milliseconds kLook{1};
 
-std::vector<std::int64_t> joined(const std::vector<std::int64_t>& a,
-                                 const std::vector<std::int64_t>& b) {
+std::vector<std::int64_t> joined(
+    const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   std::vector<std::int64_t> both = a;
   both.insert(both.end(), b.begin(), b.end());
   return both;
@@ -31,13 +31,11 @@ double log_sum_exp(const std::vector<double>& values) {
 
 using namespace std::string_view_literals;
 
-constexpr std::array kSpaces = {
-    "\t"sv,           "\n"sv,           "\v"sv,           "\f"sv,           "\r"sv,
-    "\x1c"sv,         "\x1d"sv,         "\x1e"sv,         "\x1f"sv,         " "sv,
-    "\xc2\x85"sv,     "\xc2\xa0"sv,     "\xe1\x9a\x80"sv, "\xe2\x80\x80"sv, "\xe2\x80\x81"sv,
-    "\xe2\x80\x82"sv, "\xe2\x80\x83"sv, "\xe2\x80\x84"sv, "\xe2\x80\x85"sv, "\xe2\x80\x86"sv,
-    "\xe2\x80\x87"sv, "\xe2\x80\x88"sv, "\xe2\x80\x89"sv, "\xe2\x80\x8a"sv, "\xe2\x80\xa8"sv,
-    "\xe2\x80\xa9"sv, "\xe2\x80\xaf"sv, "\xe2\x81\x9f"sv, "\xe3\x80\x80"sv};
+constexpr std::array kSpaces = {"\t"sv, "\n"sv, "\v"sv, "\f"sv, "\r"sv, "\x1c"sv, "\x1d"sv,
+    "\x1e"sv, "\x1f"sv, " "sv, "\xc2\x85"sv, "\xc2\xa0"sv, "\xe1\x9a\x80"sv, "\xe2\x80\x80"sv,
+    "\xe2\x80\x81"sv, "\xe2\x80\x82"sv, "\xe2\x80\x83"sv, "\xe2\x80\x84"sv, "\xe2\x80\x85"sv,
+    "\xe2\x80\x86"sv, "\xe2\x80\x87"sv, "\xe2\x80\x88"sv, "\xe2\x80\x89"sv, "\xe2\x80\x8a"sv,
+    "\xe2\x80\xa8"sv, "\xe2\x80\xa9"sv, "\xe2\x80\xaf"sv, "\xe2\x81\x9f"sv, "\xe3\x80\x80"sv};
 
 std::vector<std::uint32_t> encode(text::Encoder& encoder, std::string_view text) {
   std::vector<std::uint32_t> ids;
@@ -45,16 +43,16 @@ std::vector<std::uint32_t> encode(text::Encoder& encoder, std::string_view text)
   return ids;
 }
 
-std::size_t common_prefix(const std::vector<std::uint32_t>& a,
-                          const std::vector<std::uint32_t>& b) {
+std::size_t common_prefix(
+    const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b) {
   const auto ends = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
   return static_cast<std::size_t>(ends.first - a.begin());
 }
 
 // Returns the bytes of tokens inside a text, at most `most`. A normalizer may have made the tokens
 // from other bytes.
-std::int64_t bytes_of(const text::Tokenizer& tokenizer, const std::vector<std::uint32_t>& tokens,
-                      std::int64_t most) {
+std::int64_t bytes_of(
+    const text::Tokenizer& tokenizer, const std::vector<std::uint32_t>& tokens, std::int64_t most) {
   return std::min(most, std::ssize(tokenizer.decode(tokens, false)));
 }
 
@@ -68,8 +66,8 @@ struct Answerer::Batch {
   ScoredText scored(const Asked& asked) const {
     if (!asked.passage) return {asked.bytes, {}, {}};
     const auto [passage, continuation] = *asked.passage;
-    return {asked.bytes, passages[passage].continuations[continuation],
-            scores[passage][continuation]};
+    return {
+        asked.bytes, passages[passage].continuations[continuation], scores[passage][continuation]};
   }
 };
 
@@ -79,19 +77,19 @@ void AnswererOptions::fields(core::FieldList& f) {
   model::adapter_field(f, adapter);
   model::tokenizer_field(f, tokenizer);
   f("boundary", boundary,
-    "first token of a continuation: count: the number of tokens of its context alone; prefix: "
-    "the first token that differs from those of the context",
-    {"count", "prefix"});
+      "first token of a continuation: count: the number of tokens of its context alone; prefix: "
+      "the first token that differs from those of the context",
+      {"count", "prefix"});
   f("special", special, "parse the text of special tokens, such as <|im_start|>, as these tokens");
   f("chat", chat,
-    "format the \"messages\" of a request by the model's chat template, up to the beginning "
-    "of the answer");
+      "format the \"messages\" of a request by the model's chat template, up to the beginning "
+      "of the answer");
   f("system", system, "--chat: system message before each conversation");
   const auto in_choices = f.group("Choices");
   f("domain-context", domain_context,
-    "unconditional context: also compare choices by their gain over it (PMI)");
+      "unconditional context: also compare choices by their gain over it (PMI)");
   f("verbalizers", verbalizers,
-    "JSON file {choice: [text, ...]}: the probability of a choice is the sum over its texts");
+      "JSON file {choice: [text, ...]}: the probability of a choice is the sum over its texts");
   windows.fields(f, /*documents=*/false);
   windows.protocol_field(f, {"none", "lm-eval"});
   reach.fields(f);
@@ -104,7 +102,7 @@ void AnswererOptions::fields(core::FieldList& f) {
 
 Answerer::Answerer(const AnswererOptions& options)
     : Answerer(options, model::load(options.model, nn::device(options.compute.device),
-                                    nn::dtype(options.compute.precision), options.adapter)) {}
+                            nn::dtype(options.compute.precision), options.adapter)) {}
 
 Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
@@ -112,8 +110,8 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     core::bad_usage("{}: an encoder-decoder reads pairs; eval-ppl scores them", loaded_.folder);
   options_.retrieve.settle(options_.windows);
   if (options_.retrieve.any() && options_.retrieve.mix > 1)
-    core::bad_usage("--retrieve-mix {}: score prepends one passage; leave it out",
-                    options_.retrieve.mix);
+    core::bad_usage(
+        "--retrieve-mix {}: score prepends one passage; leave it out", options_.retrieve.mix);
   model::give_tokenizer(loaded_, options_.tokenizer);
   tokenizer_ = tokenizer_of(loaded_, "encode texts");
   encoder_ = tokenizer_->encoder();
@@ -129,7 +127,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     empty_ = {*open_beginning(protocol, tokenizer_.get(), loaded_.folder)};
   open_ = std::make_shared<OpenMemories>();
   open_->beside = open_beside(options_.memory, loaded_, options_.reach, windows, device_,
-                              nn::dtype(options_.compute.precision));
+      nn::dtype(options_.compute.precision));
   own_windows_ = plan_windows(windows, *loaded_.model, loaded_.facts);
   if (windows.bos_at == "window") {
     if (empty_.empty())
@@ -145,8 +143,8 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   memory_ = plan(options_.memory);
   if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_k);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
-                  static_cast<std::int64_t>(tokenizer_->size()),
-                  TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});
+      static_cast<std::int64_t>(tokenizer_->size()),
+      TokenWants{citer_ ? &*citer_ : nullptr, options_.likely > 0, options_.likely});
 }
 
 MemoryPlan Answerer::plan(const MemoryOptions& memory) const {
@@ -177,7 +175,7 @@ std::string Answerer::signature(const core::Digest& requests) const {
     windows.begin =
         begin_.empty() ? "none" : tokenizer_->token(static_cast<std::uint32_t>(begin_[0]));
   std::string text = infer::signature(requests, loaded_.fingerprint, windows, memory_,
-                                      options_.compute.precision) +
+                         options_.compute.precision) +
                      options_.reach.signature();
   const auto add = [&](const char* name, const std::string& of) {
     text += fmt::format("|{}:{}", name, short_fingerprint(core::hash128(of)));
@@ -195,8 +193,8 @@ std::string Answerer::signature(const core::Digest& requests) const {
 void Answerer::read_weights(Pace* pace) {
   while (reads_weights_) {  // calls between may score texts too
     if (!reading_.valid()) {
-      nn::say(fmt::format("{}: reads the weights as float32 too, for log-probabilities",
-                          loaded_.folder));
+      nn::say(fmt::format(
+          "{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
       reading_ = std::async(std::launch::async, read_again, std::cref(loaded_));
     }
     if (pace != nullptr && reading_.wait_for(kLook) != std::future_status::ready) {
@@ -256,8 +254,7 @@ Answerer::Asked Answerer::ask_text(const ScoreRequest& request, Batch& batch) {
 // Groups continuations whose contexts have equal tokens. The tokens differ only with an empty
 // context.
 std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
-                                           const std::vector<std::string>& continuations,
-                                           const ScoreRequest& request, Batch& batch) {
+    const std::vector<std::string>& continuations, const ScoreRequest& request, Batch& batch) {
   const std::string& origin = request.origin;
   look_at(context, request);
   std::vector<Asked> asked;
@@ -285,7 +282,7 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
     }
     if (std::ssize(tokens.continuation) > scorer_->longest())
       core::bad_data("{}: continuation{} has {} tokens, more than the window of {}", origin,
-                     which(), tokens.continuation.size(), scorer_->longest());
+          which(), tokens.continuation.size(), scorer_->longest());
     if (batch.passages.size() == first || batch.passages.back().context != before)
       batch.passages.emplace_back().context = std::move(before);
     auto& passage = batch.passages.back();
@@ -301,8 +298,8 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
   std::string context = request.text;
   if (request.messages) {
     if (!chat_) core::bad_data("{}: messages: a conversation requires --chat", request.origin);
-    context = chat_->prompt(text::parse_messages(*request.messages, request.origin),
-                            options_.system, request.origin);
+    context = chat_->prompt(
+        text::parse_messages(*request.messages, request.origin), options_.system, request.origin);
   }
   std::vector<std::string> texts;  // of all choices, with the synonyms of each adjacent
   std::vector<std::size_t> counts;
@@ -323,10 +320,9 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
   std::size_t begin = 0;
   for (const auto count : counts) {
     const auto part = [&](const std::vector<Asked>& all) {
-      return all.empty()
-                 ? all
-                 : std::vector<Asked>(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      all.begin() + static_cast<std::ptrdiff_t>(begin + count));
+      return all.empty() ? all
+                         : std::vector<Asked>(all.begin() + static_cast<std::ptrdiff_t>(begin),
+                               all.begin() + static_cast<std::ptrdiff_t>(begin + count));
     };
     choices.push_back({part(asked), part(domain)});
     begin += count;
@@ -334,8 +330,8 @@ std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Ba
   return choices;
 }
 
-std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
-                                                const MemoryPlan& memory, Pace* pace) {
+std::vector<TokenScores> Answerer::score_tokens(
+    const std::vector<std::vector<std::int64_t>>& texts, const MemoryPlan& memory, Pace* pace) {
   std::vector<Passage> passages;
   for (const auto& tokens : texts) {
     if (tokens.size() < 2) continue;
@@ -349,8 +345,8 @@ std::vector<TokenScores> Answerer::score_tokens(const std::vector<std::vector<st
   // Its own, because other texts may be scored between two pieces.
   ModuleEngine engine(*loaded_.model, device_);
   PassageScorer scorer(*loaded_.model, engine, windows_, memory,
-                       static_cast<std::int64_t>(tokenizer_->size()),
-                       TokenWants{nullptr, options_.likely > 0, options_.likely});
+      static_cast<std::int64_t>(tokenizer_->size()),
+      TokenWants{nullptr, options_.likely > 0, options_.likely});
   auto scored = scorer.score(passages, pace);
   std::vector<TokenScores> all;
   std::size_t passage = 0;
@@ -400,17 +396,15 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
 std::size_t trailing_space(const std::string& text) {
   std::string_view rest = text;
   for (;;) {
-    const auto* const space = std::find_if(kSpaces.begin(), kSpaces.end(),
-                                           [&](auto known) { return rest.ends_with(known); });
+    const auto* const space = std::find_if(
+        kSpaces.begin(), kSpaces.end(), [&](auto known) { return rest.ends_with(known); });
     if (space == kSpaces.end()) return text.size() - rest.size();
     rest.remove_suffix(space->size());
   }
 }
 
 std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::Encoder& encoder,
-                                        const std::string& context,
-                                        const std::vector<std::string>& continuations,
-                                        Boundary boundary) {
+    const std::string& context, const std::vector<std::string>& continuations, Boundary boundary) {
   const std::size_t kept = context.size() - trailing_space(context);
   const auto alone = encode(encoder, std::string_view(context).substr(0, kept));
   std::vector<std::vector<std::uint32_t>> wholes;
@@ -427,9 +421,8 @@ std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     const auto& whole = wholes[i];
     const auto from = static_cast<std::ptrdiff_t>(std::min(common, whole.size()));
-    all.push_back({{alone.begin(), end},
-                   {whole.begin() + from, whole.end()},
-                   more + std::ssize(continuations[i])});
+    all.push_back({{alone.begin(), end}, {whole.begin() + from, whole.end()},
+        more + std::ssize(continuations[i])});
   }
   return all;
 }

@@ -50,7 +50,7 @@ class Answerer {
   /// options.likely > 0. No BOS token is prepended. `memory`: of plan(). `pace` divides the work.
   /// Within its calls between pieces, other texts may be scored.
   std::vector<TokenScores> score_tokens(const std::vector<std::vector<std::int64_t>>& texts,
-                                        const MemoryPlan& memory, Pace* pace = nullptr);
+      const MemoryPlan& memory, Pace* pace = nullptr);
   /// Returns the plan of memory options other than those of the constructor. Opened datastores and
   /// further models stay open. Throws the errors of the constructor.
   MemoryPlan plan(const MemoryOptions& memory) const;
@@ -88,7 +88,7 @@ class Answerer {
   std::int64_t bytes_of_first(std::uint32_t token, std::int64_t most) const;
   Asked ask_text(const task::ScoreRequest& request, Batch& batch);
   std::vector<Asked> ask(const std::string& context, const std::vector<std::string>& continuations,
-                         const task::ScoreRequest& request, Batch& batch);
+      const task::ScoreRequest& request, Batch& batch);
   std::vector<AskedChoice> ask(const task::ScoreRequest& request, Batch& batch);
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
@@ -134,9 +134,7 @@ enum class Boundary { count, prefix };
 /// continuations. With Boundary::prefix, context tokens after the common prefix and their bytes
 /// also move to the continuations.
 std::vector<JointTokens> encode_jointly(const text::Tokenizer& tokenizer, text::Encoder& encoder,
-                                        const std::string& context,
-                                        const std::vector<std::string>& continuations,
-                                        Boundary boundary);
+    const std::string& context, const std::vector<std::string>& continuations, Boundary boundary);
 
 /// Returns the bytes of white space at the end of a UTF-8 text, as defined by Python's
 /// str.isspace().

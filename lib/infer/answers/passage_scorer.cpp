@@ -7,7 +7,7 @@ using torch::Tensor;
 
 nn::TokenPositions place_of(std::int64_t position, std::int64_t n, std::int64_t segment) {
   return {torch::zeros({n}, torch::kInt64), torch::full({n}, segment, torch::kInt64),
-          torch::arange(position, position + n)};
+      torch::arange(position, position + n)};
 }
 
 Tensor behind(const Tensor& a, const Tensor& b) { return b.defined() ? torch::cat({a, b}) : a; }
@@ -27,9 +27,8 @@ struct PassageScorer::Beside {
 };
 
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-                             const MemoryPlan& memory, std::int64_t words, TokenWants wants)
-    : plan_(windows),
-      reach_(memory.reach(windows.carried ? windows.window : 0)),
+    const MemoryPlan& memory, std::int64_t words, TokenWants wants)
+    : plan_(windows), reach_(memory.reach(windows.carried ? windows.window : 0)),
       encoder_(engine, model, windows),
       scores_(model, engine.head(), windows, memory, words, wants),
       whole_windows_(memory.remembers()) {
@@ -49,8 +48,8 @@ std::int64_t PassageScorer::longest() const {
   return longest;
 }
 
-void PassageScorer::score_beside(std::span<const Passage> passages,
-                                 std::vector<std::vector<TokenScores>>& scores) {
+void PassageScorer::score_beside(
+    std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores) {
   beside_f_.clear();
   for (const auto& other : beside_) {
     const auto theirs = other->scorer->score(passages, pace_);
@@ -61,8 +60,8 @@ void PassageScorer::score_beside(std::span<const Passage> passages,
 }
 
 // Returns the inputs of a window, which may begin with a special token.
-PassageScorer::Tokens PassageScorer::inputs(const Tokens& tokens, std::int64_t begin,
-                                            std::int64_t end) const {
+PassageScorer::Tokens PassageScorer::inputs(
+    const Tokens& tokens, std::int64_t begin, std::int64_t end) const {
   Tokens fed(tokens.begin() + begin, tokens.begin() + end);
   if (begin > 0 && plan_.window_token >= 0) fed[0] = plan_.window_token;
   return fed;
@@ -96,8 +95,8 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
   }
 }
 
-void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& continuation,
-                                        TokenScores& to) {
+void PassageScorer::score_with_prefixes(
+    const Tokens& context, const Tokens& continuation, TokenScores& to) {
   const RetrievePlan& plan = plan_.retrieve;
   Tokens tokens = context;
   tokens.insert(tokens.end(), continuation.begin(), continuation.end());
@@ -112,8 +111,8 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
     work.prefix = infer::longest(prefixes);
     work.position = std::max<std::int64_t>(0, end - 1 - (plan_.window - work.prefix));
     if (!prefixes.empty()) work.tree.stem = prefixes[0].tokens;
-    work.tree.stem.insert(work.tree.stem.end(), tokens.begin() + work.position,
-                          tokens.begin() + end - 1);
+    work.tree.stem.insert(
+        work.tree.stem.end(), tokens.begin() + work.position, tokens.begin() + end - 1);
     work.targets.assign(tokens.begin() + work.position + 1, tokens.begin() + end);
     work.first_scored = from - 1 - work.position;
     work.fresh = from == start;
@@ -134,8 +133,8 @@ void PassageScorer::score_with_prefixes(const Tokens& context, const Tokens& con
 }
 
 // Encodes the tokens [from, start) of a context in successive windows; `from` begins one.
-nn::Hidden PassageScorer::windows_before(const Tokens& context, std::int64_t from,
-                                         std::int64_t start) {
+nn::Hidden PassageScorer::windows_before(
+    const Tokens& context, std::int64_t from, std::int64_t start) {
   std::vector<nn::Hidden> hidden;
   for (std::int64_t begin = from; begin < start; begin += plan_.window) {
     const TokenTree tree{inputs(context, begin, std::min(begin + plan_.window, start)), {}};
@@ -176,8 +175,8 @@ Window PassageScorer::past_of(const Tokens& context, std::int64_t start) {
   return past;
 }
 
-void PassageScorer::gather(const Passage& passage, std::vector<TokenScores>& to,
-                           std::vector<Work>& works, Stems& stems) {
+void PassageScorer::gather(
+    const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works, Stems& stems) {
   std::int64_t longest = 0;
   for (const auto& continuation : passage.continuations)
     longest = std::max(longest, std::ssize(continuation));
@@ -202,8 +201,8 @@ void PassageScorer::go_at(Pace* pace) {
   for (const auto& other : beside_) other->scorer->go_at(pace);
 }
 
-std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passage> passages,
-                                                           Pace* pace) {
+std::vector<std::vector<TokenScores>> PassageScorer::score(
+    std::span<const Passage> passages, Pace* pace) {
   const torch::NoGradGuard no_gradient;
   go_at(pace);
   trees_.clear(), works_.clear();  // of a call that threw
@@ -235,7 +234,7 @@ std::vector<std::vector<TokenScores>> PassageScorer::score(std::span<const Passa
     return std::ssize(stem->first.second) - stem->first.first;
   };
   std::stable_sort(order.begin(), order.end(),
-                   [&](const auto* a, const auto* b) { return length(a) < length(b); });
+      [&](const auto* a, const auto* b) { return length(a) < length(b); });
   for (const auto* stem : order) {
     Work& work = works[stem->second];
     const auto& [start, context] = stem->first;
@@ -270,8 +269,8 @@ void PassageScorer::flush(bool keep) {
   scores_.score(windows);
 }
 
-std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
-                                                     const EncodedTree& encoded) const {
+std::vector<WindowToScore> PassageScorer::windows_of(
+    const Work& work, const EncodedTree& encoded) const {
   std::vector<WindowToScore> windows;
   const Tensor &stem_f = encoded.stem.output, &stem_g = encoded.stem.key;
   const auto stem = stem_f.size(0);
@@ -279,12 +278,12 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
     window.targets = window.targets.to(stem_f.device());
     window.before = work.before;
     windows.push_back({std::move(window), fresh, past, to, work.learned, work.continues,
-                       beside_.empty() ? nullptr : &beside_f_.at(to)});
+        beside_.empty() ? nullptr : &beside_f_.at(to)});
   };
   if (work.continuations.empty()) {
     add({stem_f.slice(0, work.prefix), stem_g.slice(0, work.prefix), torch::tensor(work.targets),
-         place_of(work.position, stem - work.prefix, work.number), work.first_scored,
-         work.first_new},
+            place_of(work.position, stem - work.prefix, work.number), work.first_scored,
+            work.first_new},
         work.fresh, work.past, work.to[0]);
     return windows;
   }
@@ -295,15 +294,15 @@ std::vector<WindowToScore> PassageScorer::windows_of(const Work& work,
   const auto& tokens = work.tree.stem;
   if (whole_windows_ && plan_.carried && stem > 1)
     past = {stem_f.slice(0, 0, stem - 1), stem_g.slice(0, 0, stem - 1),
-            torch::tensor(Tokens(tokens.begin() + 1, tokens.end())).to(stem_f.device()),
-            place_of(0, stem - 1, 0), 0};
+        torch::tensor(Tokens(tokens.begin() + 1, tokens.end())).to(stem_f.device()),
+        place_of(0, stem - 1, 0), 0};
   for (std::size_t i = 0; i < work.continuations.size(); ++i) {
     const auto& [f, g] = encoded.branches[i];
     Tokens targets(tokens.end() - shown + 1, tokens.end());
     targets.insert(targets.end(), work.continuations[i]->begin(), work.continuations[i]->end());
     add({behind(stem_f.slice(0, stem - shown), f), behind(stem_g.slice(0, stem - shown), g),
-         torch::tensor(targets),
-         place_of(work.position + stem - shown, std::ssize(targets), work.number), shown - 1},
+            torch::tensor(targets),
+            place_of(work.position + stem - shown, std::ssize(targets), work.number), shown - 1},
         true, past, work.to[i]);
   }
   return windows;

@@ -19,14 +19,14 @@ class PassageScorer {
   /// `words` and `wants`: see WindowScores. All references must outlive the scorer. The BOS token
   /// of `windows` is ignored.
   PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
-                const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
+      const MemoryPlan& memory, std::int64_t words, TokenWants wants = {});
   ~PassageScorer();
 
   /// Returns the scores of each passage's continuations; for a text, the scores of all tokens but
   /// the first. If all passages have one context, the state after it remains for the next call. No
   /// continuation may be longer than longest(). `pace` divides the work; null: whole batches.
-  std::vector<std::vector<TokenScores>> score(std::span<const Passage> passages,
-                                              Pace* pace = nullptr);
+  std::vector<std::vector<TokenScores>> score(
+      std::span<const Passage> passages, Pace* pace = nullptr);
   /// Returns the maximum number of tokens in a continuation.
   std::int64_t longest() const;
   /// Returns how many contexts were cut because a context and its longest continuation exceeded the
@@ -61,8 +61,8 @@ class PassageScorer {
   void score_text(const Passage& passage, TokenScores& to);
   void score_with_prefixes(const Tokens& context, const Tokens& continuation, TokenScores& to);
   void go_at(Pace* pace);
-  void gather(const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works,
-              Stems& stems);
+  void gather(
+      const Passage& passage, std::vector<TokenScores>& to, std::vector<Work>& works, Stems& stems);
   nn::Hidden windows_before(const Tokens& context, std::int64_t from, std::int64_t start);
   Window past_of(const Tokens& context, std::int64_t start);
   torch::Tensor output_of(const Tokens& context);
@@ -74,8 +74,8 @@ class PassageScorer {
 
   // Another model that scores the passages beside the main model.
   struct Beside;
-  void score_beside(std::span<const Passage> passages,
-                    std::vector<std::vector<TokenScores>>& scores);
+  void score_beside(
+      std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores);
 
   WindowPlan plan_;
   std::int64_t reach_;  // distance in tokens that memories look back

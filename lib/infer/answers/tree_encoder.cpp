@@ -14,8 +14,7 @@ std::int64_t TokenTree::longest_branch() const {
 }
 
 TreeEncoder::TreeEncoder(Engine& engine, const nn::Model& model, const WindowPlan& plan)
-    : engine_(engine),
-      plan_(plan),
+    : engine_(engine), plan_(plan),
       forgets_(plan.carried && model.architecture->carry() == nn::Carry::forget),
       in_calls_(nn::arch_facts(model.options.arch).layer_memory),
       again_(!plan.carried && in_calls_) {}
@@ -64,8 +63,8 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == nullptr) continue;
       const auto size = std::ssize(*rows[i]);
-      feeds[i].tokens.assign(rows[i]->begin() + std::min(begin, size),
-                             rows[i]->begin() + std::min(end, size));
+      feeds[i].tokens.assign(
+          rows[i]->begin() + std::min(begin, size), rows[i]->begin() + std::min(end, size));
     }
     const nn::Hidden hidden = engine_.feed(feeds);
     std::int64_t at = 0;
@@ -153,8 +152,8 @@ std::vector<EncodedTree> TreeEncoder::encode_again(std::span<const TokenTree> tr
       whole.insert(whole.end(), branch.begin(), branch.end());
       const nn::Hidden hidden = read(whole);
       if (!made.stem.output.defined()) made.stem = hidden.slice(0, stem);
-      made.branches.push_back(branch.empty() ? nn::Hidden{}
-                                             : hidden.slice(stem, std::ssize(whole)));
+      made.branches.push_back(
+          branch.empty() ? nn::Hidden{} : hidden.slice(stem, std::ssize(whole)));
     }
     if (!made.stem.output.defined()) made.stem = read(tree.stem);
   }

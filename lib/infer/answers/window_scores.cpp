@@ -14,16 +14,10 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-                           const MemoryPlan& memory, std::int64_t words, TokenWants wants)
-    : model_(model),
-      head_(head),
-      window_(windows.window),
-      plan_(memory),
-      beside_(memory.beside()),
-      memory_(memory, windows.window, windows.carried, model),
-      words_(words),
-      head_words_(model.vocabulary),
-      wants_(wants) {}
+    const MemoryPlan& memory, std::int64_t words, TokenWants wants)
+    : model_(model), head_(head), window_(windows.window), plan_(memory), beside_(memory.beside()),
+      memory_(memory, windows.window, windows.carried, model), words_(words),
+      head_words_(model.vocabulary), wants_(wants) {}
 
 // log_probs is (R, V). targets is (R) on the CPU.
 void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScores& to) const {
@@ -42,8 +36,8 @@ void WindowScores::add(const Tensor& log_probs, const Tensor& targets, TokenScor
 }
 
 // Adds details of rows that add() received. shares is (R, n).
-void WindowScores::add_details(const Tensor& log_probs, const Tensor& targets, const Tensor& shares,
-                               TokenScores& to) const {
+void WindowScores::add_details(
+    const Tensor& log_probs, const Tensor& targets, const Tensor& shares, TokenScores& to) const {
   const Tensor words = log_probs.slice(1, 0, words_);
   const Tensor own = log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1));
   const Tensor rank = (words > own).sum(1).to(torch::kCPU);
@@ -98,8 +92,8 @@ void WindowScores::score_alone(const std::vector<WindowToScore>& windows) {
 
 // `asked` is for the whole batch; null: each piece asks for itself. The window's scored rows begin
 // at `offset` in it.
-void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory::Asked* asked,
-                                     std::int64_t offset) {
+void WindowScores::score_with_memory(
+    const WindowToScore& of, const StreamMemory::Asked* asked, std::int64_t offset) {
   if (of.fresh) memory_.clear();
   if (of.learned) memory_.take_weights(0, *of.learned);
   memory_.hold_weights(of.continues && !plan_.weights_follow);
@@ -123,21 +117,20 @@ void WindowScores::score_with_memory(const WindowToScore& of, const StreamMemory
     if (wants_.details) {
       const Tensor of_targets =
           log_probs.gather(1, targets.to(log_probs.device()).unsqueeze(1)).squeeze(1);
-      add_details(log_probs, targets, memory_.source_shares(targets, of_targets, &window, begin),
-                  *of.to);
+      add_details(
+          log_probs, targets, memory_.source_shares(targets, of_targets, &window, begin), *of.to);
     }
     for (std::int64_t i = 0; wants_.citer != nullptr && i < end - begin; ++i)
       of.to->cited.push_back(
           wants_.citer->cite(memory_, {i, targets[i].item<std::int64_t>(),
-                                       of.to->log_prob[scored + static_cast<std::size_t>(i)]}));
+                                          of.to->log_prob[scored + static_cast<std::size_t>(i)]}));
     end_piece(end - begin);
   }
   memory_.remember(window);
 }
 
 std::shared_ptr<const OnlineWeights> WindowScores::learn(const std::vector<std::int64_t>& context,
-                                                         const nn::Hidden& hidden,
-                                                         const std::vector<Tensor>& beside) const {
+    const nn::Hidden& hidden, const std::vector<Tensor>& beside) const {
   const auto scores = [&](std::int64_t begin, std::int64_t end) {
     std::vector<Tensor> rows;
     for (std::size_t i = 0; i < beside_.size(); ++i)

@@ -25,7 +25,7 @@ class WindowScores {
   /// `words`: number of tokens of the vocabulary; the head's further rows are padding. All
   /// references must outlive the object.
   WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
-               const MemoryPlan& memory, std::int64_t words, TokenWants wants);
+      const MemoryPlan& memory, std::int64_t words, TokenWants wants);
 
   /// Scores windows of one stream in order. Throws Error{bad_data} if a score is NaN.
   void score(const std::vector<WindowToScore>& windows);
@@ -36,19 +36,18 @@ class WindowScores {
   bool learns() const { return plan_.online; }
   /// Returns the weights after a context; see WeightsLearner. `beside`: f of each further model.
   std::shared_ptr<const OnlineWeights> learn(const std::vector<std::int64_t>& context,
-                                             const nn::Hidden& hidden,
-                                             const std::vector<torch::Tensor>& beside) const;
+      const nn::Hidden& hidden, const std::vector<torch::Tensor>& beside) const;
 
  private:
   std::int64_t piece(std::int64_t block) const;
   void end_piece(std::int64_t rows) const;
   void score_alone(const std::vector<WindowToScore>& windows);
   torch::Tensor confidence(const std::vector<WindowToScore>& windows);
-  void score_with_memory(const WindowToScore& of, const StreamMemory::Asked* asked,
-                         std::int64_t offset);
+  void score_with_memory(
+      const WindowToScore& of, const StreamMemory::Asked* asked, std::int64_t offset);
   void add(const torch::Tensor& log_probs, const torch::Tensor& targets, TokenScores& to) const;
   void add_details(const torch::Tensor& log_probs, const torch::Tensor& targets,
-                   const torch::Tensor& shares, TokenScores& to) const;
+      const torch::Tensor& shares, TokenScores& to) const;
 
   nn::Model& model_;
   nn::Head& head_;

@@ -106,8 +106,7 @@ constexpr std::int64_t kLine = 64 / static_cast<std::int64_t>(sizeof(Weight));
 
 // Prefetches four lines of the panel `next`, whose four rows are contiguous, while column k of
 // the panel before it is multiplied. Memory is fastest when its lines are fetched in order.
-template <class Weight>
-inline void prefetch(const Weight* next, std::int64_t k) {
+template <class Weight> inline void prefetch(const Weight* next, std::int64_t k) {
   for (std::int64_t i = 0; i < 4; ++i) __builtin_prefetch(next + 4 * k + i * kLine<Weight>, 0, 3);
 }
 
@@ -115,7 +114,7 @@ inline void prefetch(const Weight* next, std::int64_t k) {
 // while it computes.
 template <int R, class Weight>
 inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next, const float* x,
-                  std::int64_t ldx, float (&sums)[R][4]) {
+    std::int64_t ldx, float (&sums)[R][4]) {
   constexpr std::int64_t kLanes = PackedMatrix::kLanes;
   Lanes sum[4][R];
   const auto step = [&](std::int64_t k) {
@@ -141,7 +140,7 @@ inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* ne
 
 template <int R, class Weight, class Put>
 inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
-                          const float* x, std::int64_t ldx, std::int64_t first, const Put& put) {
+    const float* x, std::int64_t ldx, std::int64_t first, const Put& put) {
   float sums[R][4];
   panel<R>(w, in, next, x + first * ldx, ldx, sums);
   for (int i = 0; i < 4; ++i)
@@ -150,14 +149,12 @@ inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, const We
 
 #ifdef __AVX512F__
 // Thirty-two weights as bfloat16; `n` is 16 or 32, the others are zero. int8 converts exactly.
-template <int n>
-INFER_HALF_PRODUCTS inline __m512bh halves(const std::uint16_t* p) {
+template <int n> INFER_HALF_PRODUCTS inline __m512bh halves(const std::uint16_t* p) {
   return (__m512bh)(n == 32 ? _mm512_loadu_si512(p)
                             : _mm512_zextsi256_si512(
                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
 }
-template <int n>
-INFER_HALF_PRODUCTS inline __m512bh halves(const std::int8_t* p) {
+template <int n> INFER_HALF_PRODUCTS inline __m512bh halves(const std::int8_t* p) {
   const __m512 high = n == 32 ? Lanes::load(p + 16).v : _mm512_setzero_ps();
   return _mm512_cvtne2ps_pbh(high, Lanes::load(p).v);
 }
@@ -168,18 +165,16 @@ INFER_HALF_PRODUCTS inline __m128 sums_of(__m512 a, __m512 b, __m512 c, __m512 d
       _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)));  // a0 + a2, b0 + b2, ...
   const __m512d cd =
       _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d)));
-  const __m512 quarters = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)),
-                                        _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
-  const __m256 half =
-      _mm256_add_ps(_mm512_castps512_ps256(quarters),
-                    _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(quarters), 1)));
+  const __m512 quarters = _mm512_add_ps(
+      _mm512_castpd_ps(_mm512_unpacklo_pd(ab, cd)), _mm512_castpd_ps(_mm512_unpackhi_pd(ab, cd)));
+  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(quarters),
+      _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(quarters), 1)));
   return _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
 }
 
 template <int n, int R, class Weight>
 INFER_HALF_PRODUCTS inline void half_step(const Weight* const (&w)[4], std::int64_t k,
-                                          const std::uint16_t* x, std::int64_t ldx,
-                                          __m512 (&sum)[R][4]) {
+    const std::uint16_t* x, std::int64_t ldx, __m512 (&sum)[R][4]) {
   __m512bh weight[4];
   for (int i = 0; i < 4; ++i) weight[i] = halves<n>(w[i] + k);
   for (int r = 0; r < R; ++r) {
@@ -193,8 +188,7 @@ INFER_HALF_PRODUCTS inline void half_step(const Weight* const (&w)[4], std::int6
 // j, for every R.
 template <int R, class Weight>
 INFER_HALF_PRODUCTS inline void half_panel(const Weight* const (&w)[4], std::int64_t in,
-                                           const Weight* next, const std::uint16_t* x,
-                                           std::int64_t ldx, float (*y)[4]) {
+    const Weight* next, const std::uint16_t* x, std::int64_t ldx, float (*y)[4]) {
   __m512 sum[R][4];
   for (int r = 0; r < R; ++r)
     for (int i = 0; i < 4; ++i) sum[r][i] = _mm512_setzero_ps();
@@ -210,8 +204,7 @@ INFER_HALF_PRODUCTS inline void half_panel(const Weight* const (&w)[4], std::int
 
 template <class Weight>
 INFER_HALF_PRODUCTS void half_rows(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
-                                   const std::uint16_t* x, std::int64_t ldx, std::int64_t rows,
-                                   float (*y)[4]) {
+    const std::uint16_t* x, std::int64_t ldx, std::int64_t rows, float (*y)[4]) {
   for (; rows >= 6; rows -= 6, x += 6 * ldx, y += 6) half_panel<6>(w, in, next, x, ldx, y);
   if (rows == 1) half_panel<1>(w, in, next, x, ldx, y);
   if (rows == 2) half_panel<2>(w, in, next, x, ldx, y);
@@ -286,13 +279,13 @@ float log_softmax(float* x, std::int64_t n) {
 }
 
 void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
-                float epsilon, float* y) {
+    float epsilon, float* y) {
   nn::vec::layer_norm(x, weight, nullptr, n, epsilon, y);
   if (bias != nullptr) add(bias, n, y);
 }
 
 void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
-              float* y) {
+    float* y) {
   nn::vec::rms_norm(x, weight, n, epsilon, y);
   if (bias != nullptr) add(bias, n, y);
 }
@@ -338,14 +331,12 @@ void turn_pairs(const float* cos, const float* sin, std::int64_t pairs, float* x
 void add(const float* x, std::int64_t n, float* y) { nn::vec::add(x, n, y); }
 
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,
-                      std::int64_t width, float scale, float* out) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = nn::vec::dot(q, k + i * stride, width) * scale;
-  }
+    std::int64_t width, float scale, float* out) {
+  for (std::int64_t i = 0; i < n; ++i) { out[i] = nn::vec::dot(q, k + i * stride, width) * scale; }
 }
 
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
-                  std::int64_t width, float* out) {
+    std::int64_t width, float* out) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float* const value = v + i * stride;
     const float weight = weights[i];
@@ -402,8 +393,8 @@ PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precisio
   scales_ = reinterpret_cast<const float*>(begin + numbers);
 }
 
-PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t in,
-                           Precision precision) {
+PackedMatrix::PackedMatrix(
+    const float* weight, std::int64_t out, std::int64_t in, Precision precision) {
   if (precision == Precision::float32 && padded_to_lanes(in) == in) {
     out_ = out, in_ = in, stride_ = in, precision_ = precision, floats_ = weight;
     return;
@@ -412,8 +403,8 @@ PackedMatrix::PackedMatrix(const float* weight, std::int64_t out, std::int64_t i
   convert(0, out, weight);
 }
 
-PackedMatrix::PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in,
-                           Precision precision) {
+PackedMatrix::PackedMatrix(
+    const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision) {
   if (precision == Precision::bfloat16 && padded_to_lanes(in) == in) {
     out_ = out, in_ = in, stride_ = in, precision_ = precision, halves_ = weight;
     return;
@@ -441,7 +432,7 @@ void PackedMatrix::convert(std::int64_t first, std::int64_t rows, const Weight* 
       break;
     case Precision::bfloat16:
       fill(const_cast<std::uint16_t*>(halves_),
-           [](std::int64_t, float w) { return to_bfloat16(w); });
+          [](std::int64_t, float w) { return to_bfloat16(w); });
       break;
     case Precision::int8:
       for (std::int64_t o = 0; o < rows; ++o) {
@@ -478,8 +469,7 @@ void PackedMatrix::row(std::int64_t index, float* out) const {
 
 template <class Weight>
 void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t rows,
-                            std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y,
-                            std::int64_t ldy) const {
+    std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
   for (std::int64_t p = begin; p < end; ++p) {
     const Weight* w[4];
     for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
@@ -501,7 +491,7 @@ void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t 
 }
 
 void PackedMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
-                            std::int64_t end, float* y, std::int64_t ldy) const {
+    std::int64_t end, float* y, std::int64_t ldy) const {
   if (floats_ != nullptr) multiply(floats_, x, rows, ldx, begin, end, y, ldy);
   if (halves_ != nullptr) multiply(halves_, x, rows, ldx, begin, end, y, ldy);
   if (bytes_ != nullptr) multiply(bytes_, x, rows, ldx, begin, end, y, ldy);
@@ -517,8 +507,7 @@ bool has_half_products() {
 }
 
 void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx,
-                                   std::int64_t begin, std::int64_t end, float* y,
-                                   std::int64_t ldy) const {
+    std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
   if (precision_ == Precision::float32 || !has_half_products())
     return multiply(x, rows, ldx, begin, end, y, ldy);
 #ifdef __AVX512F__

@@ -25,11 +25,11 @@ float log_softmax(float* x, std::int64_t n);
 /// Computes y = (x - mean) / sqrt(variance + epsilon) * weight + bias over n values; bias may be
 /// null.
 void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
-                float epsilon, float* y);
+    float epsilon, float* y);
 
 /// Computes y = x / sqrt(mean of x^2 + epsilon) * weight + bias over n values; bias may be null.
 void rms_norm(const float* x, const float* weight, const float* bias, std::int64_t n, float epsilon,
-              float* y);
+    float* y);
 
 /// Apply an activation of the feed-forward network in place.
 void gelu(float* x, std::int64_t n);
@@ -48,10 +48,10 @@ void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 
 /// Computes out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,
-                      std::int64_t width, float scale, float* out);
+    std::int64_t width, float scale, float* out);
 /// Computes out += weights[i] v[i] over n rows of v (n, width) with row stride `stride`.
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
-                  std::int64_t width, float* out);
+    std::int64_t width, float* out);
 
 enum class Precision { float32, bfloat16, int8 };
 /// Parses the name. Throws Error{usage}.
@@ -92,20 +92,19 @@ class PackedMatrix {
   /// padded_in) has row stride ldx, y row stride ldy. The order of summation does not depend on
   /// `rows`.
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
-                std::int64_t end, float* y, std::int64_t ldy) const;
+      std::int64_t end, float* y, std::int64_t ldy) const;
   /// Does the same with x rounded to bfloat16, about twice as fast for many rows; sums are float32.
   /// Weights in float32 and processors without has_half_products() take multiply().
   void multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
-                       std::int64_t end, float* y, std::int64_t ldy) const;
+      std::int64_t end, float* y, std::int64_t ldy) const;
 
   std::int64_t bytes() const;  ///< bytes that a product reads
 
  private:
   template <class Weight>
   void multiply(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
-                std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
-  template <class Weight>
-  void convert(std::int64_t first, std::int64_t rows, const Weight* weight);
+      std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
+  template <class Weight> void convert(std::int64_t first, std::int64_t rows, const Weight* weight);
 
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;
   Precision precision_ = Precision::float32;

@@ -29,7 +29,7 @@ struct Affine {
   };
   Range range(TeamShare share) const;
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, TeamShare share, float* y,
-                std::int64_t ldy) const;
+      std::int64_t ldy) const;
 };
 
 /// Layer norm or RMS norm.
@@ -46,8 +46,8 @@ struct LayerNormed {
 /// Packs `rows` rows from `first` on of a weight (out, in), float32 or bfloat16, contiguous, on the
 /// CPU. References the weight if its type and layout permit; the weight must then outlive the
 /// result.
-PackedMatrix pack(const torch::Tensor& weight, std::int64_t first, std::int64_t rows,
-                  Precision precision);
+PackedMatrix pack(
+    const torch::Tensor& weight, std::int64_t first, std::int64_t rows, Precision precision);
 
 /// Parameters of a map or of a norm; the bias is undefined if there is none.
 struct WeightAndBias {
@@ -63,7 +63,7 @@ class DecodeWeights {
   /// matrices that were taken from the model; the object uses it as long as it makes maps.
   /// `halves`: see Affine.
   DecodeWeights(const torch::nn::Module& module, Precision precision,
-                const PackedModel* packed = nullptr, bool halves = false);
+      const PackedModel* packed = nullptr, bool halves = false);
 
   torch::Tensor tensor(const std::string& name, torch::IntArrayRef sizes) const;
   bool has(const std::string& name) const { return tensors_.count(name) > 0; }
@@ -75,7 +75,7 @@ class DecodeWeights {
   }
   /// Returns rows [first, first + rows) of a map (out, in); `rows` -1: all.
   Affine affine(const WeightAndBias& map, std::int64_t out, std::int64_t in, std::int64_t first = 0,
-                std::int64_t rows = -1);
+      std::int64_t rows = -1);
   Affine affine(const std::string& name, std::int64_t out, std::int64_t in) {
     return affine(of(name), out, in);
   }

@@ -7,8 +7,8 @@ void PieceSize::took(std::int64_t tokens, std::chrono::duration<double> time, bo
   const auto fitting = static_cast<double>(tokens) * (wanted / std::max(time, wanted / 1e6));
   // A piece that is shorter than it may be says only that so many tokens fit.
   const auto least = time <= wanted ? tokens_ : 1;
-  tokens_ = std::clamp(static_cast<std::int64_t>(fitting), std::min(least, tokens_),
-                       std::min(2 * tokens_, kMost));
+  tokens_ = std::clamp(
+      static_cast<std::int64_t>(fitting), std::min(least, tokens_), std::min(2 * tokens_, kMost));
 }
 
 std::int64_t Pace::begin(Kind kind) {

@@ -16,8 +16,8 @@ class WholeRows : public nn::HeadBlock {
     const auto rows = head.log_probs(f, &log_z);
     log_prob = rows.gather(1, targets.there.unsqueeze(1)).squeeze(1);
   }
-  torch::Tensor backward(const torch::Tensor&, const torch::Tensor&,
-                         std::vector<torch::Tensor>&) override {
+  torch::Tensor backward(
+      const torch::Tensor&, const torch::Tensor&, std::vector<torch::Tensor>&) override {
     core::bug("a head without its weights has no gradient");
   }
 };
@@ -27,8 +27,8 @@ class WholeRows : public nn::HeadBlock {
 class PackedHead : public nn::Head {
  public:
   /// `cap`: see nn::CappedHead; 0: none. `packed`: see decoding_head().
-  PackedHead(std::shared_ptr<nn::Head> head, double cap, Precision precision,
-             const PackedModel* packed)
+  PackedHead(
+      std::shared_ptr<nn::Head> head, double cap, Precision precision, const PackedModel* packed)
       : head_(std::move(head)), cap_(static_cast<float>(cap)) {
     const auto weight = head_->weights().at(0);
     const PackedMatrix* const found = packed == nullptr ? nullptr : packed->find(weight);
@@ -38,8 +38,8 @@ class PackedHead : public nn::Head {
 
   std::int64_t vocabulary() const override { return head_->vocabulary(); }
   std::vector<torch::Tensor> weights() override { return head_->weights(); }
-  std::unique_ptr<nn::HeadBlock> block(const torch::Tensor& f, const nn::Targets& targets,
-                                       bool gradient) override {
+  std::unique_ptr<nn::HeadBlock> block(
+      const torch::Tensor& f, const nn::Targets& targets, bool gradient) override {
     if (!taken_) return head_->block(f, targets, gradient);
     return std::make_unique<WholeRows>(*this, f, targets);
   }
@@ -57,7 +57,7 @@ class PackedHead : public nn::Head {
       const std::int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
       const auto panels = words_.panels();
       words_.multiply(from, rows, stride, panels * thread / threads,
-                      panels * (thread + 1) / threads, to, words);
+          panels * (thread + 1) / threads, to, words);
 #pragma omp barrier
       for (std::int64_t r = thread; r < rows; r += threads) {
         if (cap_ > 0) soft_cap(to + r * words, words, cap_);
@@ -125,8 +125,8 @@ bool packs_head(const nn::Model& model) {
   return words.cutoffs.empty() && !words.head_bias;
 }
 
-std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision,
-                                        const PackedModel* packed) {
+std::shared_ptr<nn::Head> decoding_head(
+    const nn::Model& model, Precision precision, const PackedModel* packed) {
   if (!packs_head(model)) return model.head;
   const double cap = model.options.vocabulary.logit_softcap;
   return std::make_shared<PackedHead>(model.head, cap, precision, packed);

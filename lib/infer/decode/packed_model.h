@@ -42,7 +42,7 @@ class PackedModel : public model::WeightTaker {
 bool packs_head(const nn::Model& model);
 /// Returns the head for decoding: a packed one if packs_head(), else the model's own. `packed`
 /// (null: none) has the matrices that were taken from the model.
-std::shared_ptr<nn::Head> decoding_head(const nn::Model& model, Precision precision,
-                                        const PackedModel* packed = nullptr);
+std::shared_ptr<nn::Head> decoding_head(
+    const nn::Model& model, Precision precision, const PackedModel* packed = nullptr);
 
 }  // namespace infer

@@ -56,13 +56,8 @@ struct Session::Beside {
 };
 
 Session::Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-                 torch::Device device, Precision precision, const RetrievePlan& retrieve,
-                 bool record)
-    : engine_(engine),
-      model_(model),
-      window_(window),
-      memory_plan_(memory),
-      device_(device),
+    torch::Device device, Precision precision, const RetrievePlan& retrieve, bool record)
+    : engine_(engine), model_(model), window_(window), memory_plan_(memory), device_(device),
       carry_(model.architecture->carry()),
       in_calls_(nn::arch_facts(model.options.arch).layer_memory) {
   for (const auto& model : memory.beside()) {
@@ -78,7 +73,7 @@ bool Session::alone(std::size_t prompt_length) const {
   if (carry_ == nn::Carry::forget && static_cast<std::int64_t>(prompt_length) > window_)
     return true;
   return std::any_of(beside_.begin(), beside_.end(),
-                     [&](const auto& other) { return other->session.alone(prompt_length); });
+      [&](const auto& other) { return other->session.alone(prompt_length); });
 }
 
 std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
@@ -91,15 +86,15 @@ std::int64_t Session::forgotten_of(std::int64_t prompt_length) const {
 // Returns a memory of streams that have read the prompts' tokens.
 std::unique_ptr<StreamMemory> Session::memory_after(
     const std::vector<std::vector<std::int64_t>>& prompts) const {
-  auto memory = std::make_unique<StreamMemory>(memory_plan_, window_, /*streaming=*/true, model_,
-                                               std::ssize(prompts));
+  auto memory = std::make_unique<StreamMemory>(
+      memory_plan_, window_, /*streaming=*/true, model_, std::ssize(prompts));
   for (std::size_t row = 0; row < prompts.size(); ++row)
     memory->read(static_cast<std::int64_t>(row), prompts[row]);
   return memory;
 }
 
 void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
-                    const std::vector<std::vector<std::int64_t>>& sources) {
+    const std::vector<std::vector<std::int64_t>>& sources) {
   check_ids(prompts), check_ids(sources);
   const auto n = static_cast<std::int64_t>(prompts.size());
   engine_.open(n);
@@ -205,7 +200,7 @@ Session::Fed Session::feed_prompts(const std::vector<std::vector<std::int64_t>>&
 
 // All of the prompts but their last tokens, whose labels are open. Prompts end at the same step.
 void Session::remember(StreamMemory& memory, const Fed& fed,
-                       const std::vector<std::vector<std::int64_t>>& prompts) const {
+    const std::vector<std::vector<std::int64_t>>& prompts) const {
   const auto n = std::ssize(prompts);
   std::int64_t steps = 0;
   for (const auto& prompt : prompts) steps = std::max(steps, size_of(prompt) - 1);
@@ -229,7 +224,7 @@ void Session::remember(StreamMemory& memory, const Fed& fed,
     put(run, torch::full({known}, row, torch::kInt64));
   }
   memory.append(f.flatten(0, 1), g.flatten(0, 1), nn::upload(labels.flatten(), device_),
-                nn::TokenPositions{run, torch::zeros_like(run), position}.flatten());
+      nn::TokenPositions{run, torch::zeros_like(run), position}.flatten());
 }
 
 // Returns log p by further models, from f (n, d) of each for a prompt's tokens.
@@ -243,14 +238,14 @@ BesideRows Session::beside_rows(std::vector<Tensor> f) const {
 }
 
 // Scores the prompts' tokens to learn the weights of sources.
-void Session::learn_weights(StreamMemory& memory, const Fed& fed,
-                            const std::vector<std::vector<std::int64_t>>& prompts) {
+void Session::learn_weights(
+    StreamMemory& memory, const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts) {
   for (std::size_t row = 0; row < prompts.size(); ++row) {
     WeightsLearner learner(memory_plan_, window_, model_);
     std::vector<Tensor> f;
     for (const auto& other : beside_) f.push_back(other->session.prompt_f_[row]);
-    learner.learn(engine_.head(), prompts[row], fed[row], beside_rows(std::move(f)),
-                  size_of(prompts[row]));
+    learner.learn(
+        engine_.head(), prompts[row], fed[row], beside_rows(std::move(f)), size_of(prompts[row]));
     memory.take_weights(static_cast<std::int64_t>(row), learner.weights());
   }
 }
@@ -266,8 +261,8 @@ std::int64_t Session::learn(std::size_t number, std::int64_t most) {
     reading.learner = std::make_shared<WeightsLearner>(memory_plan_, window_, model_);
   std::vector<Tensor> f;
   for (const auto& other : beside_) f.push_back(all(other->session.readings_[number]).output);
-  return reading.learner->learn(engine_.head(), reading.prompts[0], all(reading),
-                                beside_rows(std::move(f)), most);
+  return reading.learner->learn(
+      engine_.head(), reading.prompts[0], all(reading), beside_rows(std::move(f)), most);
 }
 
 // Keeps the hidden states of the last token before the guesses, and those of the guesses.
@@ -295,7 +290,7 @@ Tensor Session::log_probs_there() {
   std::vector<Tensor> beside;
   for (const auto& other : beside_) beside.push_back(other->session.log_probs());
   const Tensor rows = memory_->any() ? memory_->log_probs(engine_.head(), last_.output, last_.key,
-                                                          last_place(), beside)
+                                           last_place(), beside)
                       : prefixed_    ? prefixed_->log_probs(engine_.head())
                                      : engine_.head().log_probs(last_.output, nullptr);
   return rows.to(torch::kFloat32).contiguous();
@@ -319,9 +314,9 @@ SearchCounts Session::searches() const {
 std::int64_t Session::room(const Text& text) const {
   if (!engine_.takes_back()) return 0;
   if (carry_ == nn::Carry::constant) return kPiece - 1;
-  const bool full = carry_ == nn::Carry::forget &&
-                    std::any_of(texts_.begin(), texts_.end(),
-                                [&](const auto& any) { return any.seen >= window_; });
+  const bool full =
+      carry_ == nn::Carry::forget && std::any_of(texts_.begin(), texts_.end(),
+                                         [&](const auto& any) { return any.seen >= window_; });
   return full ? 0 : std::max<std::int64_t>(0, window_ - text.seen - 1);
 }
 
@@ -357,10 +352,10 @@ void Session::roll_back() {
 }
 
 void Session::advance(const std::vector<std::int64_t>& tokens,
-                      const std::vector<std::vector<std::int64_t>>& guesses) {
+    const std::vector<std::vector<std::int64_t>>& guesses) {
   if (memory_->remembers())
     memory_->append(last_.output, last_.key,
-                    nn::upload(torch::tensor(tokens, torch::kInt64), device_), last_place());
+        nn::upload(torch::tensor(tokens, torch::kInt64), device_), last_place());
   for (std::int64_t row = 0; row < rows(); ++row)
     memory_->read(row, {&tokens[static_cast<std::size_t>(row)], 1});
   for (const auto& other : beside_) other->session.advance(tokens, guesses);
@@ -432,9 +427,8 @@ void Session::check_ids(const std::vector<std::vector<std::int64_t>>& texts) con
 
 // Returns whether it matters which tokens a call of the engine reads together, to any model.
 bool Session::reads_in_calls() const {
-  return in_calls_ || std::any_of(beside_.begin(), beside_.end(), [](const auto& other) {
-           return other->session.reads_in_calls();
-         });
+  return in_calls_ || std::any_of(beside_.begin(), beside_.end(),
+                          [](const auto& other) { return other->session.reads_in_calls(); });
 }
 
 // Returns how many tokens all prompts begin with; 0 if reading them once does not pay or would
@@ -529,8 +523,7 @@ std::pair<std::size_t, std::int64_t> Session::continued(const Reading& reading) 
 // continue and of those that were not used for the longest time. The engine rows of kept_ begin at
 // `first_kept`. Returns those of the new kept_.
 std::vector<std::int64_t> Session::keep_read(const std::vector<Reading>& read,
-                                             const std::vector<std::int64_t>& read_rows,
-                                             std::int64_t first_kept) {
+    const std::vector<std::int64_t>& read_rows, std::int64_t first_kept) {
   const bool whole = memory_plan_.remembers() || memory_plan_.online;
   auto rows = first_numbers(first_kept + std::ssize(kept_));
   rows.erase(rows.begin(), rows.begin() + first_kept);
@@ -548,8 +541,8 @@ std::vector<std::int64_t> Session::keep_read(const std::vector<Reading>& read,
         drop(i);
     }
     if (std::ssize(kept_) == most_kept_)
-      drop(static_cast<std::size_t>(std::ranges::min_element(kept_, {}, &Kept::used) -
-                                    kept_.begin()));
+      drop(static_cast<std::size_t>(
+          std::ranges::min_element(kept_, {}, &Kept::used) - kept_.begin()));
     auto hidden = nn::Hidden::concatenate(read[r].pieces);
     const auto n = hidden.output.size(0);
     if (!whole) hidden = hidden.slice(n - 1, n);
@@ -573,7 +566,7 @@ std::vector<std::int64_t> Session::divided(std::int64_t most) const {
     auto order = first_numbers(std::ssize(readings_));
     const auto left = [&](std::int64_t i) { return readings_[static_cast<std::size_t>(i)].left(); };
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return left(a) < left(b); });
+        [&](std::int64_t a, std::int64_t b) { return left(a) < left(b); });
     parts[0] = std::min(oldest.left(), std::max<std::int64_t>(1, most / 4));
     most -= parts[0];
     for (const auto i : order) {
@@ -645,12 +638,8 @@ std::vector<Session::Reading> Session::take_read(const std::vector<bool>& comple
       read_rows.push_back(row);
     } else {
       for (std::size_t p = 0; p < reading.prompts.size(); ++p) {
-        rest.push_back({{reading.numbers[p]},
-                        {reading.prompts[p]},
-                        size_of(reading.prompts[p]),
-                        reading.done,
-                        reading.pieces,
-                        reading.reused});
+        rest.push_back({{reading.numbers[p]}, {reading.prompts[p]}, size_of(reading.prompts[p]),
+            reading.done, reading.pieces, reading.reused});
         rest_rows.push_back(row);
       }
     }

@@ -22,8 +22,8 @@ class Session {
   /// with `precision` and `record`; see make_engine(). Memories are off if several passages are
   /// mixed.
   Session(Engine& engine, nn::Model& model, std::int64_t window, const MemoryPlan& memory,
-          torch::Device device, Precision precision = Precision::float32,
-          const RetrievePlan& retrieve = {}, bool record = true);
+      torch::Device device, Precision precision = Precision::float32,
+      const RetrievePlan& retrieve = {}, bool record = true);
   ~Session();
 
   /// Starts one row for each prompt; prompts are not empty. Reads once the tokens that all prompts
@@ -31,7 +31,7 @@ class Session {
   /// `sources`, if any, are the encoder inputs, one for each prompt. Throws Error{bad_data} for a
   /// token outside the vocabulary.
   void start(const std::vector<std::vector<std::int64_t>>& prompts,
-             const std::vector<std::vector<std::int64_t>>& sources = {});
+      const std::vector<std::vector<std::int64_t>>& sources = {});
   /// Removes all rows and all admitted prompts.
   void clear();
   /// Admits prompts, not empty, whose tokens read() reads while the rows continue; rows() does not
@@ -68,7 +68,7 @@ class Session {
   /// which the model reads in the same call if the window has room. Accepted guesses are not read
   /// again; rejected ones are rolled back. Guesses affect speed only.
   void advance(const std::vector<std::int64_t>& tokens,
-               const std::vector<std::vector<std::int64_t>>& guesses = {});
+      const std::vector<std::vector<std::int64_t>>& guesses = {});
   /// Returns the numbers of datastore lookups since construction.
   SearchCounts searches() const;
   /// Replaces row i by the former row rows[i]; any number of rows, also repeated. Admitted prompts
@@ -134,18 +134,17 @@ class Session {
   std::vector<Reading> take_read(const std::vector<bool>& complete);
   std::pair<std::size_t, std::int64_t> continued(const Reading& reading) const;
   std::vector<std::int64_t> keep_read(const std::vector<Reading>& read,
-                                      const std::vector<std::int64_t>& read_rows,
-                                      std::int64_t first_kept);
+      const std::vector<std::int64_t>& read_rows, std::int64_t first_kept);
   void add_rows(const std::vector<Reading>& read);
   void choose(const std::vector<std::int64_t>& engine_rows);
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
   Fed feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts);
   std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
   void remember(StreamMemory& memory, const Fed& fed,
-                const std::vector<std::vector<std::int64_t>>& prompts) const;
+      const std::vector<std::vector<std::int64_t>>& prompts) const;
   BesideRows beside_rows(std::vector<torch::Tensor> f) const;
-  void learn_weights(StreamMemory& memory, const Fed& fed,
-                     const std::vector<std::vector<std::int64_t>>& prompts);
+  void learn_weights(
+      StreamMemory& memory, const Fed& fed, const std::vector<std::vector<std::int64_t>>& prompts);
   void keep_last(const Fed& fed);
   bool came(const std::vector<std::int64_t>& tokens);
   void roll_back();

@@ -11,12 +11,9 @@ constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that nev
 }  // namespace
 
 Generator::Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-                     torch::Device device, bool record, std::shared_ptr<OpenMemories> open)
-    : loaded_(std::move(loaded)),
-      options_(std::move(options)),
-      device_(device),
-      open_(std::move(open)),
-      record_(record) {
+    torch::Device device, bool record, std::shared_ptr<OpenMemories> open)
+    : loaded_(std::move(loaded)), options_(std::move(options)), device_(device),
+      open_(std::move(open)), record_(record) {
   options_.check();
   check_translation();
   read_tokenizer();
@@ -37,8 +34,8 @@ Generator::Generator(model::Loaded loaded, GeneratorOptions options, const Memor
   window_ = windows_.window;
   window_note_ = long_window_note(windows_, loaded_.folder);
   retrieve_ = plan_retrieval(options_.retrieve, window_, loaded_);
-  engine_ = make_engine(*loaded_.model, device, parse_precision(options_.weights), record,
-                        packed_in(loaded_));
+  engine_ = make_engine(
+      *loaded_.model, device, parse_precision(options_.weights), record, packed_in(loaded_));
   remember_by(memory);
 }
 
@@ -54,7 +51,7 @@ void Generator::remember_by(const MemoryOptions& memory) {
   if (options_.cite && (first || memories.has(&KindFacts::cites)))
     citer_.emplace(memories, tokenizer_, options_.cite_k);
   session_.emplace(*engine_, *loaded_.model, window_, memories, device_,
-                   parse_precision(options_.weights), retrieve_, record_);
+      parse_precision(options_.weights), retrieve_, record_);
   session_->keep(options_.kept);
   refilled_.reset();
 }
@@ -108,7 +105,7 @@ std::vector<std::int64_t> Generator::encode(const Prompt& prompt) {
     for (const auto id : *prompt.tokens)
       if (id < 0 || id >= static_cast<std::int64_t>(tokenizer_->size()))
         core::bad_data("{}: {} is not a token id; the tokenizer has {} tokens", prompt.origin, id,
-                       tokenizer_->size());
+            tokenizer_->size());
     return *prompt.tokens;
   }
   const bool special = prompt.whole || prompt.special.value_or(options_.special);
@@ -167,8 +164,8 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
 }
 
 // Returns the starts in the order of decoding.
-std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
-                                        const GeneratorCallbacks& watch) {
+std::vector<Start> Generator::starts_of(
+    const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch) {
   std::vector<Start> starts;
   for (const auto& prompt : prompts) {
     const auto number = prompts_++;
@@ -185,9 +182,8 @@ std::vector<Start> Generator::starts_of(const std::vector<Prompt>& prompts,
     cut_.add(length, forgotten);
   }
   if (sources_)
-    std::stable_sort(starts.begin(), starts.end(), [](const Start& a, const Start& b) {
-      return a.source.size() < b.source.size();
-    });
+    std::stable_sort(starts.begin(), starts.end(),
+        [](const Start& a, const Start& b) { return a.source.size() < b.source.size(); });
   return starts;
 }
 
@@ -215,8 +211,8 @@ void Generator::count(std::size_t tokens, const GeneratorCallbacks& watch) {
 }
 
 // Adds a token to a text. Returns why the token ends the text, or nothing if it does not.
-std::optional<Finish> Generator::ends(StopText& text, text::StreamDecoder& decoder,
-                                      std::int64_t token) const {
+std::optional<Finish> Generator::ends(
+    StopText& text, text::StreamDecoder& decoder, std::int64_t token) const {
   const auto id = static_cast<std::uint32_t>(token);
   if (ends_.contains(token) && !options_.ignore_end) return Finish::end;
   std::string piece;
@@ -229,7 +225,7 @@ void Generator::note_passages(std::int64_t row, Sample& sample) const {
   const PrefixedRows* const prefixed = session_->prefixed();
   if (prefixed == nullptr || !prefixed->anew()) return;
   sample.retrieved.push_back({{"token", sample.tokens.size()},
-                              {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
+      {"passages", to_json(prefixed->prefixes(row), prefixed->index())}});
 }
 
 void Generator::note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const {
@@ -238,8 +234,8 @@ void Generator::note_memories(const std::vector<Word>& words, std::vector<Growin
   std::vector<double> log_probs;
   for (const auto& word : words)
     tokens.push_back(word.drawn.token), log_probs.push_back(word.drawn.log_prob);
-  const auto shares = session_->memory().source_shares(torch::tensor(tokens, torch::kInt64),
-                                                       torch::tensor(log_probs, torch::kFloat64));
+  const auto shares = session_->memory().source_shares(
+      torch::tensor(tokens, torch::kInt64), torch::tensor(log_probs, torch::kFloat64));
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& given = texts[i].sample.given;
     for (std::size_t j = given.size(); j < memories_.size(); ++j)
@@ -287,7 +283,7 @@ void Generator::run(const std::vector<Prompt>& prompts, const GeneratorCallbacks
 
 // Draws samples [first, last) of each prompt.
 void Generator::draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
-                     const GeneratorCallbacks& watch) {
+    const GeneratorCallbacks& watch) {
   std::vector<Growing> texts;
   std::vector<std::int64_t> rows;
   for (std::size_t row = 0; row < starts.size(); ++row) {
@@ -329,16 +325,11 @@ void Generator::step(std::vector<Growing>& texts, Draw& draw, const GeneratorCal
 }
 
 // Returns the text of a sample before its first token.
-Generator::Growing Generator::growing(const Start& start, std::int64_t sample,
-                                      const text::StreamDecoder& decoder) const {
+Generator::Growing Generator::growing(
+    const Start& start, std::int64_t sample, const text::StreamDecoder& decoder) const {
   Growing text{core::Rng(start.seed, start.stream + static_cast<std::uint64_t>(sample)),
-               StopText(start.stop),
-               decoder,
-               {},
-               start.most,
-               start.draw,
-               ChangedLogits(start.logits, start.tokens),
-               start.likely};
+      StopText(start.stop), decoder, {}, start.most, start.draw,
+      ChangedLogits(start.logits, start.tokens), start.likely};
   text.sample.prompt = start.number;
   text.sample.sample = sample;
   return text;
@@ -379,8 +370,8 @@ std::vector<Generator::Word> Generator::next_words(std::vector<Growing>& texts, 
 }
 
 // Samples on the device, in one call for the texts that have the same options but the temperature.
-std::vector<Generator::Word> Generator::drawn_there(std::vector<Growing>& texts,
-                                                    const torch::Tensor& log_probs) const {
+std::vector<Generator::Word> Generator::drawn_there(
+    std::vector<Growing>& texts, const torch::Tensor& log_probs) const {
   const auto log_p = log_probs.narrow(1, 0, static_cast<std::int64_t>(tokenizer_->size()));
   std::map<std::pair<std::int64_t, double>, std::vector<std::int64_t>> groups;
   for (std::size_t i = 0; i < texts.size(); ++i)
@@ -395,7 +386,7 @@ std::vector<Generator::Word> Generator::drawn_there(std::vector<Growing>& texts,
     }
     const auto index = nn::upload(torch::tensor(rows, torch::kInt64), log_p.device());
     const auto drawn = draw_there(texts[static_cast<std::size_t>(rows[0])].draw,
-                                  groups.size() == 1 ? log_p : log_p.index_select(0, index), by);
+        groups.size() == 1 ? log_p : log_p.index_select(0, index), by);
     for (std::size_t i = 0; i < rows.size(); ++i)
       words[static_cast<std::size_t>(rows[i])] = {drawn[i]};
   }
@@ -403,8 +394,8 @@ std::vector<Generator::Word> Generator::drawn_there(std::vector<Growing>& texts,
 }
 
 // Appends a token to the text of a row. Returns nothing if it ends the text.
-std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, const Word& word,
-                                            const GeneratorCallbacks& watch) {
+std::optional<std::int64_t> Generator::grow(
+    Growing& text, std::int64_t row, const Word& word, const GeneratorCallbacks& watch) {
   const auto [token, log_prob] = word.drawn;
   auto& sample = text.sample;
   note_passages(row, sample);
@@ -429,7 +420,7 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
   tell_tokens(text, known, finish.has_value(), watch);
   if (watch.piece && known > text.reported)
     watch.piece(sample.prompt, sample.sample,
-                std::string_view(text.text.text()).substr(text.reported, known - text.reported));
+        std::string_view(text.text.text()).substr(text.reported, known - text.reported));
   text.reported = std::max(text.reported, known);
   if (!finish) return token;
   sample.finish = *finish;
@@ -446,8 +437,8 @@ std::optional<std::int64_t> Generator::grow(Growing& text, std::int64_t row, con
 
 // Reports the tokens that begin in the first `known` bytes of the text; at its end also those
 // without a text, unless a stop string has removed them.
-void Generator::tell_tokens(Growing& text, std::size_t known, bool ended,
-                            const GeneratorCallbacks& watch) const {
+void Generator::tell_tokens(
+    Growing& text, std::size_t known, bool ended, const GeneratorCallbacks& watch) const {
   auto& tokens = text.untold;
   const auto rest = std::ranges::find_if(tokens, [&](const auto& one) {
     return one.begin > known || (one.begin == known && (!ended || text.text.stopped()));
@@ -469,7 +460,7 @@ void Generator::propose(Growing& text, std::int64_t row, std::int64_t token, dou
   const auto& [store, place, share] = span->from;
   const auto& of = (*stores_)[static_cast<std::size_t>(store)];
   sample.spans.push_back({of.name(), of.context(place, 0).document, place, share,
-                          std::ssize(sample.tokens) - 1, std::ssize(text.span)});
+      std::ssize(sample.tokens) - 1, std::ssize(text.span)});
 }
 
 }  // namespace infer

@@ -86,7 +86,7 @@ class Generator {
   /// Error{usage} for options that contradict each other or the model, Error{bad_data} for a model
   /// without a tokenizer, Error{unavailable}.
   Generator(model::Loaded loaded, GeneratorOptions options, const MemoryOptions& memory,
-            torch::Device device, bool record = true, std::shared_ptr<OpenMemories> open = nullptr);
+      torch::Device device, bool record = true, std::shared_ptr<OpenMemories> open = nullptr);
   ~Generator();
 
   /// Continues prompts. Indices continue from the last call. An empty prompt means the token that
@@ -176,27 +176,27 @@ class Generator {
   std::vector<Start> starts_of(const std::vector<Prompt>& prompts, const GeneratorCallbacks& watch);
   void open_rows(const std::vector<Start>& starts);
   text::StreamDecoder decoder_after(const Start& start) const;
-  Growing growing(const Start& start, std::int64_t sample,
-                  const text::StreamDecoder& decoder) const;
+  Growing growing(
+      const Start& start, std::int64_t sample, const text::StreamDecoder& decoder) const;
   void draw(const std::vector<Start>& starts, std::int64_t first, std::int64_t last,
-            const GeneratorCallbacks& watch);
+      const GeneratorCallbacks& watch);
   void step(std::vector<Growing>& texts, Draw& draw, const GeneratorCallbacks& watch);
   std::vector<Word> next_words(std::vector<Growing>& texts, Draw& draw);
   std::vector<Word> drawn_there(std::vector<Growing>& texts, const torch::Tensor& log_probs) const;
-  std::optional<std::int64_t> grow(Growing& text, std::int64_t row, const Word& word,
-                                   const GeneratorCallbacks& watch);
+  std::optional<std::int64_t> grow(
+      Growing& text, std::int64_t row, const Word& word, const GeneratorCallbacks& watch);
   void drop_unwanted(Refilled& refilled, const Arrivals& arrivals);
   void admit(Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch);
   void read(Refilled& refilled, bool shared);
-  void tell_tokens(Growing& text, std::size_t known, bool ended,
-                   const GeneratorCallbacks& watch) const;
+  void tell_tokens(
+      Growing& text, std::size_t known, bool ended, const GeneratorCallbacks& watch) const;
   void propose(Growing& text, std::int64_t row, std::int64_t token, double log_prob);
   void search(const std::vector<Start>& starts, const GeneratorCallbacks& watch);
   void cite(const std::vector<Start>& starts, std::vector<Sample>& samples);
   // Returns log p of the tokenizer's tokens; further rows of the head are padding.
   std::span<const float> row_of(const torch::Tensor& rows, std::int64_t row) const;
-  std::optional<Finish> ends(StopText& text, text::StreamDecoder& decoder,
-                             std::int64_t token) const;
+  std::optional<Finish> ends(
+      StopText& text, text::StreamDecoder& decoder, std::int64_t token) const;
   void count(std::size_t tokens, const GeneratorCallbacks& watch);
   void note_passages(std::int64_t row, Sample& sample) const;
   void note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const;

@@ -15,21 +15,16 @@ struct Candidate {
 
 std::string_view name_of(Finish finish) {
   switch (finish) {
-    case Finish::end:
-      return "end";
-    case Finish::stop:
-      return "stop";
-    case Finish::length:
-      return "length";
+    case Finish::end: return "end";
+    case Finish::stop: return "stop";
+    case Finish::length: return "length";
   }
   return "";
 }
 
 Beam::Beam(std::int64_t width, double length_penalty, std::int64_t max_tokens)
-    : width_(static_cast<std::size_t>(width)),
-      length_penalty_(length_penalty),
-      max_tokens_(max_tokens),
-      live_(1) {}
+    : width_(static_cast<std::size_t>(width)), length_penalty_(length_penalty),
+      max_tokens_(max_tokens), live_(1) {}
 
 double Beam::score(const Hypothesis& hypothesis) const {
   return hypothesis.log_prob /
@@ -43,14 +38,14 @@ struct Beam::Step {
 
 // Makes a step from the `most` best tokens of each hypothesis. Returns nothing if all of one
 // hypothesis's tokens are used and more may be needed.
-std::optional<Beam::Step> Beam::step(const std::vector<std::span<const float>>& rows,
-                                     std::int64_t most, const Ends& ends) const {
+std::optional<Beam::Step> Beam::step(
+    const std::vector<std::span<const float>>& rows, std::int64_t most, const Ends& ends) const {
   std::vector<Candidate> candidates;
   for (std::size_t i = 0; i < live_.size(); ++i)
     for (const auto word : best_words(rows[i], most))
       candidates.push_back({live_[i].log_prob + rows[i][static_cast<std::size_t>(word)], i, word});
   std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
+      [](const auto& a, const auto& b) { return a.log_prob > b.log_prob; });
   Step made;
   std::vector<std::int64_t> used(live_.size());  // number of tokens used
   for (std::size_t rank = 0; rank < candidates.size() && made.live.size() < width_; ++rank) {
@@ -80,14 +75,12 @@ void Beam::end(Hypothesis hypothesis) {
     return hypothesis.ending.finish == Finish::stop && other.ending.finish == Finish::stop &&
            hypothesis.ending.text == other.ending.text;
   });
-  if (same == ended_.end())
-    ended_.push_back(std::move(hypothesis));
-  else if (score(hypothesis) > score(*same))
-    *same = std::move(hypothesis);
+  if (same == ended_.end()) ended_.push_back(std::move(hypothesis));
+  else if (score(hypothesis) > score(*same)) *same = std::move(hypothesis);
 }
 
-std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>>& rows,
-                                        const Ends& ends) {
+std::vector<std::int64_t> Beam::advance(
+    const std::vector<std::span<const float>>& rows, const Ends& ends) {
   // Twice the width is enough while at most as many tokens as the width end a text.
   auto most = 2 * static_cast<std::int64_t>(width_);
   auto made = step(rows, most, ends);
@@ -103,8 +96,8 @@ std::vector<std::int64_t> Beam::advance(const std::vector<std::span<const float>
 std::vector<Hypothesis> Beam::best(std::int64_t n) const {
   std::vector<Hypothesis> all = ended_;
   if (ended_.size() < width_) all.insert(all.end(), live_.begin(), live_.end());
-  std::stable_sort(all.begin(), all.end(),
-                   [&](const auto& a, const auto& b) { return score(a) > score(b); });
+  std::stable_sort(
+      all.begin(), all.end(), [&](const auto& a, const auto& b) { return score(a) > score(b); });
   all.resize(std::min(all.size(), static_cast<std::size_t>(n)));
   return all;
 }

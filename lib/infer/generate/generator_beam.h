@@ -39,8 +39,8 @@ class Beam {
   using Ends = std::function<std::optional<Ending>(std::size_t parent, std::int64_t word)>;
   /// Extends the search; rows[i] (V) is log p of the next token of live()[i]. Returns for each new
   /// live hypothesis the index of its parent (its last token is the new one); empty once done().
-  std::vector<std::int64_t> advance(const std::vector<std::span<const float>>& rows,
-                                    const Ends& ends);
+  std::vector<std::int64_t> advance(
+      const std::vector<std::span<const float>>& rows, const Ends& ends);
   bool done() const { return done_; }
   /// Returns the best `n`, best first.
   std::vector<Hypothesis> best(std::int64_t n) const;
@@ -49,8 +49,8 @@ class Beam {
   struct Step;  // result of one call of advance()
   double score(const Hypothesis& hypothesis) const;
   void end(Hypothesis hypothesis);
-  std::optional<Step> step(const std::vector<std::span<const float>>& rows, std::int64_t most,
-                           const Ends& ends) const;
+  std::optional<Step> step(
+      const std::vector<std::span<const float>>& rows, std::int64_t most, const Ends& ends) const;
   std::size_t width_;
   double length_penalty_;
   std::int64_t max_tokens_, length_ = 0;

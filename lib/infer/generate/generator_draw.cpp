@@ -25,7 +25,7 @@ Tensor draw_settings(const std::vector<RowDraw>& rows) {
 // Returns (B, 1): the first token at which the cumulated mass exceeds number * all. `best` (B, 1)
 // is the highest log-probability of each row.
 Tensor drawn(const DrawOptions& options, const Tensor& log_p, const Tensor& best,
-             const Tensor& scale, const Tensor& number) {
+    const Tensor& scale, const Tensor& number) {
   const auto words = log_p.size(1);
   const bool counted = options.top_k > 0 && options.top_k < words;
   const auto most = counted ? options.top_k : words;
@@ -158,13 +158,13 @@ std::vector<std::pair<std::int64_t, double>> Draw::distribution(std::span<const 
   prepare(log_p);
   std::vector<std::pair<std::int64_t, double>> pairs;
   for (std::size_t i = 0; i < weights_.size(); ++i)
-    pairs.emplace_back(words_.empty() ? static_cast<std::int64_t>(i) : words_[i],
-                       weights_[i] / total_);
+    pairs.emplace_back(
+        words_.empty() ? static_cast<std::int64_t>(i) : words_[i], weights_[i] / total_);
   return pairs;
 }
 
-std::vector<DrawnWord> draw_there(const DrawOptions& options, const Tensor& log_p,
-                                  const std::vector<RowDraw>& rows) {
+std::vector<DrawnWord> draw_there(
+    const DrawOptions& options, const Tensor& log_p, const std::vector<RowDraw>& rows) {
   const torch::NoGradGuard no_gradient;
   const auto by = nn::upload(draw_settings(rows), log_p.device()).split(1, 1);
   const Tensor best = log_p.amax(1, /*keepdim=*/true);

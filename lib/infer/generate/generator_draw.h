@@ -66,8 +66,8 @@ struct DrawnWord {
 /// Samples a token from each row of log_p (B, V), nats, float32, with `options` and the row's
 /// temperature. Results equal those of Draw, except for rounding. Synchronises once, for three
 /// numbers a row. Throws Error{bad_data} as Draw does.
-std::vector<DrawnWord> draw_there(const DrawOptions& options, const torch::Tensor& log_p,
-                                  const std::vector<RowDraw>& rows);
+std::vector<DrawnWord> draw_there(
+    const DrawOptions& options, const torch::Tensor& log_p, const std::vector<RowDraw>& rows);
 
 /// Text that ends before the first complete stop string, independent of piece boundaries. Copied
 /// with a hypothesis; `stops` must outlive it.

@@ -41,10 +41,10 @@ void LogitOptions::fields(core::FieldList& f) {
   f("presence-penalty", presence, "subtract X from the logits of tokens that the text has")
       .between(-100, 100);
   f("frequency-penalty", frequency,
-    "subtract X from the logits of tokens for each time that the text has them")
+      "subtract X from the logits of tokens for each time that the text has them")
       .between(-100, 100);
   f("repetition-penalty", repetition,
-    "divide positive logits of tokens of the prompt and the text by X, multiply others by it")
+      "divide positive logits of tokens of the prompt and the text by X, multiply others by it")
       .above(0)
       .at_most(100);
   f("logit-bias", biases, "ID:X adds X to the logit of a token; may be repeated");
@@ -95,7 +95,7 @@ void DrawOptions::fields(core::FieldList& f) {
       .between(1, 4e9)
       .or_none();
   f("top-p", top_p,
-    "sample from the smallest set of most probable tokens with this total probability")
+      "sample from the smallest set of most probable tokens with this total probability")
       .above(0)
       .at_most(1);
 }
@@ -103,16 +103,16 @@ void DrawOptions::fields(core::FieldList& f) {
 void SpanOptions::fields(core::FieldList& f) {
   const auto in_spans = f.group("Spans");
   f("copy-spans", longest,
-    "copied spans (NEST): after a token predicted by the datastores, copy up to N tokens that "
-    "follow its entry while the model accepts them")
+      "copied spans (NEST): after a token predicted by the datastores, copy up to N tokens that "
+      "follow its entry while the model accepts them")
       .between(0, 4096);
   f("span-gamma", gamma,
-    "accept a copied token if its probability is at least X times the most probable token's; "
-    "1: only the most probable token, above 1: none")
+      "accept a copied token if its probability is at least X times the most probable token's; "
+      "1: only the most probable token, above 1: none")
       .at_least(0)
       .at_most(1e6);
   f("span-threshold", share,
-    "copy after a token only if the datastores gave at least this fraction of its probability")
+      "copy after a token only if the datastores gave at least this fraction of its probability")
       .between(0, 1);
 }
 
@@ -120,7 +120,7 @@ void TranslationOptions::fields(core::FieldList& f) {
   const auto in_translation = f.group("Translation");
   f("source", source, "translate: each prompt is a source sentence of an encoder-decoder");
   f("max-len-a", max_len_a,
-    "bound a translation by a x + b tokens, x being the tokens of the source")
+      "bound a translation by a x + b tokens, x being the tokens of the source")
       .between(0, 1e6);
   f("max-len-b", max_len_b, "see --max-len-a").between(0, 1e6);
   f("max-source", max_source, "maximum tokens of a source; a longer source is an error")
@@ -145,17 +145,17 @@ void GeneratorOptions::fields(core::FieldList& f) {
   translation.fields(f);
   const auto in_running = f.group("Running");
   f("bos", begin,
-    "BOS token before each prompt: none, or a token; auto: by the tokenizer's template");
+      "BOS token before each prompt: none, or a token; auto: by the tokenizer's template");
   f("special", special,
-    "parse the text of special tokens in prompts, such as <|im_start|>, as these tokens");
+      "parse the text of special tokens in prompts, such as <|im_start|>, as these tokens");
   f("window", window,
-    "context length in tokens; when it is full, the older half is dropped; auto: the segment of "
-    "training")
+      "context length in tokens; when it is full, the older half is dropped; auto: the segment of "
+      "training")
       .between(1, 16e6)
       .or_auto();
   f("batch", batch, "texts decoded in one batch").between(1, 1e6);
   f("dtype", weights, "data type of the weights on the CPU; smaller types decode faster",
-    {"float32", "bfloat16", "int8"});
+      {"float32", "bfloat16", "int8"});
   const auto in_citations = f.group("Citations");
   f("cite", cite, "print the stored contexts and n-grams that predicted each token");
   f("cite-k", cite_k, "cited contexts per token").between(1, 65536);
@@ -168,7 +168,7 @@ void GeneratorOptions::settle(const std::set<std::string>& given) {
         "--max-tokens: cannot be combined with --source; use --max-len-a and --max-len-b");
   bool draws = false;
   for (const char* name : {"temperature", "top-k", "top-p", "presence-penalty", "frequency-penalty",
-                           "repetition-penalty", "logit-bias", "allowed-token-ids"}) {
+           "repetition-penalty", "logit-bias", "allowed-token-ids"}) {
     if (given.count(name) == 0) continue;
     draws = true;
     if (searches()) core::bad_usage("--beam: cannot be combined with --{}", name);

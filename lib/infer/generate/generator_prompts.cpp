@@ -146,23 +146,23 @@ void PromptOptions::fields(core::FieldList& f) {
   f.positional("FILE", file, "prompts; stdin if - or not given");
   f("prompt", prompt, "prompt, instead of FILE");
   f("format", format, "format of FILE; auto: jsonl if its name ends in .jsonl, else lines",
-    {"auto", "lines", "jsonl"});
+      {"auto", "lines", "jsonl"});
   f("field", field, "jsonl: field of the prompt");
   f("chat", chat,
-    "format each prompt as a user's turn, and the \"messages\" of a JSON line as a "
-    "conversation, by the model's chat template");
+      "format each prompt as a user's turn, and the \"messages\" of a JSON line as a "
+      "conversation, by the model's chat template");
   f("system", system, "--chat: system message before each conversation");
 }
 
 PromptReader PromptOptions::open(const std::set<std::string>& given, const std::string& folder,
-                                 text::Chat::Revision revision) const {
+    text::Chat::Revision revision) const {
   using core::Code;
   if (given.count("system") > 0 && !chat) core::bad_usage("--system: requires --chat");
   if (chat)
     for (const char* name : {"source", "bos"})
       if (given.count(name) > 0)
-        core::bad_usage("--{}: cannot be combined with --chat, whose template makes the whole text",
-                        name);
+        core::bad_usage(
+            "--{}: cannot be combined with --chat, whose template makes the whole text", name);
   PromptReader reader = open_plain(given);
   if (!chat) return reader;
   auto own = model::chat_of(folder);

@@ -78,7 +78,7 @@ struct PromptOptions {
   /// template of `folder` and its `revision`, if it is set. Throws Error{usage} for both inputs and
   /// for options that conflict with `chat`, and the errors of model::chat_of().
   PromptReader open(const std::set<std::string>& given, const std::string& folder,
-                    text::Chat::Revision revision = {}) const;
+      text::Chat::Revision revision = {}) const;
 
  private:
   PromptReader open_plain(const std::set<std::string>& given) const;

@@ -36,13 +36,8 @@ void Generator::search(const std::vector<Start>& starts, const GeneratorCallback
     std::set<std::string> texts;
     for (auto& hypothesis : search.beam.best(2 * options_.beam)) {
       if (rank == options_.samples) break;
-      Sample sample{search.prompt,
-                    rank,
-                    {},
-                    std::move(hypothesis.tokens),
-                    hypothesis.log_prob,
-                    hypothesis.ending.finish,
-                    {}};
+      Sample sample{search.prompt, rank, {}, std::move(hypothesis.tokens), hypothesis.log_prob,
+          hypothesis.ending.finish, {}};
       auto text = search.start;
       for (const auto token : sample.tokens) ends(text.text, text.decoder, token);
       sample.text = text.text.text();
@@ -105,9 +100,8 @@ void Generator::cite(const std::vector<Start>& starts, std::vector<Sample>& samp
   std::vector<std::int64_t> rows;  // first of the starts, then of the unfinished samples
   std::vector<Sample*> live;
   for (auto& sample : samples) {
-    const auto start = std::find_if(starts.begin(), starts.end(), [&](const Start& candidate) {
-      return candidate.number == sample.prompt;
-    });
+    const auto start = std::find_if(starts.begin(), starts.end(),
+        [&](const Start& candidate) { return candidate.number == sample.prompt; });
     rows.push_back(start - starts.begin());
     live.push_back(&sample);
   }
@@ -161,8 +155,7 @@ void Generator::run(const Arrivals& arrivals, const GeneratorCallbacks& watch) {
   if (options_.searches() || sources_ || retrieve_.any())
     core::bug("arrivals: cannot be combined with a beam, sources or passages");
   refilled_.reset();
-  while (step(arrivals, watch, /*shared=*/false)) {
-  }
+  while (step(arrivals, watch, /*shared=*/false)) {}
 }
 
 bool Generator::step(const Arrivals& arrivals, const GeneratorCallbacks& watch, bool shared) {
@@ -200,8 +193,8 @@ void Generator::drop_unwanted(Refilled& refilled, const Arrivals& arrivals) {
 }
 
 // Admits the next prompts, in their order, as long as rows are free.
-void Generator::admit(Refilled& refilled, const Arrivals& arrivals,
-                      const GeneratorCallbacks& watch) {
+void Generator::admit(
+    Refilled& refilled, const Arrivals& arrivals, const GeneratorCallbacks& watch) {
   auto& waiting = refilled.waiting;
   std::vector<Waiting> together;
   auto free = options_.batch - refilled.rows();
@@ -249,8 +242,8 @@ void Generator::read(Refilled& refilled, bool shared) {
   const auto start = std::chrono::steady_clock::now();
   std::int64_t tokens = 0;
   const auto read = session_->read(most, &tokens);
-  read_size_.took(tokens, std::chrono::steady_clock::now() - start,
-                  shared || !refilled.texts.empty());
+  read_size_.took(
+      tokens, std::chrono::steady_clock::now() - start, shared || !refilled.texts.empty());
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < before; ++row) rows.push_back(row);
   for (std::size_t i = 0; i < read.size(); ++i) {

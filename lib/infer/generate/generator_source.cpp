@@ -3,7 +3,7 @@
 namespace infer {
 
 SourceReader::SourceReader(TranslationOptions options, text::TokenizerPtr tokenizer,
-                           std::optional<std::int64_t> context, const std::string& name)
+    std::optional<std::int64_t> context, const std::string& name)
     : options_(options), tokenizer_(std::move(tokenizer)) {
   const auto end = tokenizer_->end_of_document();
   if (!end)
@@ -14,7 +14,7 @@ SourceReader::SourceReader(TranslationOptions options, text::TokenizerPtr tokeni
 }
 
 Start SourceReader::read(std::uint64_t number, const std::string& line,
-                         const std::function<void(const std::string&)>& warn) const {
+    const std::function<void(const std::string&)>& warn) const {
   const auto ids = tokenizer_->encode(line);
   Start start{number, {end_}, {ids.begin(), ids.end()}, 0};
   auto& source = start.source;

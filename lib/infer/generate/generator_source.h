@@ -26,13 +26,13 @@ class SourceReader {
   /// Limits a source to options.max_source tokens and to `context`, if set. `name` is the model's,
   /// for messages. Throws Error{bad_data} for a tokenizer without an end-of-document token.
   SourceReader(TranslationOptions options, text::TokenizerPtr tokenizer,
-               std::optional<std::int64_t> context, const std::string& name);
+      std::optional<std::int64_t> context, const std::string& name);
 
   /// Returns the start of line `number`, from 0. For x source tokens including e, the translation
   /// has at most floor(a x + b) tokens, at least 1. Throws Error{bad_data} that names a line which
   /// is too long; with options.truncate, keeps its first tokens and calls `warn`.
   Start read(std::uint64_t number, const std::string& line,
-             const std::function<void(const std::string&)>& warn) const;
+      const std::function<void(const std::string&)>& warn) const;
 
  private:
   TranslationOptions options_;

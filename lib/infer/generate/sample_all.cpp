@@ -30,8 +30,7 @@ constexpr std::size_t kReadAhead = 16;  // batches of sources
 
 struct TurnStopped {};
 
-template <class N, class Of>
-double ratio(N n, Of of) {
+template <class N, class Of> double ratio(N n, Of of) {
   return of > 0 ? static_cast<double>(n) / static_cast<double>(of) : 0;
 }
 
@@ -42,8 +41,8 @@ void OutputOptions::fields(core::FieldList& f) {
   f("separator", separator, "line printed between texts");
 }
 
-SampleOutput::SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,
-                           std::function<void()> flush)
+SampleOutput::SampleOutput(
+    core::ByteSink& sink, OutputOptions options, std::int64_t samples, std::function<void()> flush)
     : sink_(sink), options_(std::move(options)), samples_(samples), flush_(std::move(flush)) {}
 
 void SampleOutput::begin(std::vector<Prompt> prompts) {
@@ -108,10 +107,10 @@ void SampleOutput::end() {
 
 std::string SampledTotals::summary() const {
   auto text = fmt::format("{} texts, {} decoding steps, {:.1f} per second, {:.4f} s", texts, steps,
-                          static_cast<double>(steps) / seconds, seconds);
+      static_cast<double>(steps) / seconds, seconds);
   if (searches.made + searches.followed + searches.skipped > 0)
     text += fmt::format("; {} searches, {} followed, {} skipped", searches.made, searches.followed,
-                        searches.skipped);
+        searches.skipped);
   if (spans > 0) text += fmt::format("; {} spans, {} tokens copied from them", spans, taken);
   return text;
 }
@@ -136,21 +135,18 @@ std::string SampledTotals::from_memories() const {
 }
 
 core::OrderedJson SampledTotals::figures() const {
-  core::OrderedJson figures = {
-      {"texts", texts},
-      {"tokens", steps},
-      {"seconds", seconds},
+  core::OrderedJson figures = {{"texts", texts}, {"tokens", steps}, {"seconds", seconds},
       {"tokens_per_s", ratio(steps, seconds)},
-      {"searches",
-       {{"made", searches.made}, {"followed", searches.followed}, {"skipped", searches.skipped}}},
+      {"searches", {{"made", searches.made}, {"followed", searches.followed},
+                       {"skipped", searches.skipped}}},
       {"spans",
-       {{"proposed", spans}, {"tokens", taken}, {"tokens_per_span", ratio(taken, spans)}}}};
+          {{"proposed", spans}, {"tokens", taken}, {"tokens_per_span", ratio(taken, spans)}}}};
   for (const auto& [memory, from_it] : given) figures["memories"][memory] = ratio(from_it, tokens);
   return figures;
 }
 
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
-                         const SampleCallbacks& watch) {
+    const SampleCallbacks& watch) {
   SampledTotals totals;
   for (const auto& memory : generator.memories()) totals.given.emplace_back(memory, 0);
   GeneratorCallbacks inner;
@@ -207,8 +203,8 @@ SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutp
     totals.seconds += std::chrono::duration<double>(Clock::now() - start).count();
   }
   if (watch.warn && found < wanted)
-    watch.warn(fmt::format("--samples {}: beam search found only {} of {} texts", options.samples,
-                           found, wanted));
+    watch.warn(fmt::format(
+        "--samples {}: beam search found only {} of {} texts", options.samples, found, wanted));
   if (watch.warn && !generator.special_note().empty()) watch.warn(generator.special_note());
   const auto note = generator.long_prompts_note();
   if (watch.warn && !note.empty()) watch.warn(note);

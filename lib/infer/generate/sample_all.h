@@ -21,7 +21,7 @@ class SampleOutput {
  public:
   /// Expects `samples` texts for each prompt. Calls `flush` after each written piece.
   SampleOutput(core::ByteSink& sink, OutputOptions options, std::int64_t samples,
-               std::function<void()> flush);
+      std::function<void()> flush);
   /// Adds the next prompts; indices continue.
   void begin(std::vector<Prompt> prompts);
   void piece(std::uint64_t prompt, std::int64_t sample, std::string_view piece);
@@ -89,6 +89,6 @@ struct SampleCallbacks {
 /// similar length are decoded together. Throws the errors of PromptReader::next() and
 /// Generator::run().
 SampledTotals sample_all(Generator& generator, PromptReader& prompts, SampleOutput& output,
-                         const SampleCallbacks& watch);
+    const SampleCallbacks& watch);
 
 }  // namespace infer

@@ -7,7 +7,7 @@
 namespace infer {
 
 std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
-                                      std::span<const StoreShare> shares, std::int64_t room) {
+    std::span<const StoreShare> shares, std::int64_t room) {
   room = std::min(room, options.longest);
   double sum = 0;
   const StoreShare* best = nullptr;
@@ -34,24 +34,20 @@ core::OrderedJson to_json(const std::vector<TakenSpan>& spans) {
   core::OrderedJson all = core::OrderedJson::array();
   for (const TakenSpan& span : spans)
     if (span.taken > 0)
-      all.push_back({{"token", span.token},
-                     {"tokens", 1 + span.taken},
-                     {"text", span.text},
-                     {"store", span.store},
-                     {"document", span.document},
-                     {"row", span.row},
-                     {"share", span.share}});
+      all.push_back({{"token", span.token}, {"tokens", 1 + span.taken}, {"text", span.text},
+          {"store", span.store}, {"document", span.document}, {"row", span.row},
+          {"share", span.share}});
   return all;
 }
 
-std::string span_lines(std::uint64_t prompt, std::int64_t sample,
-                       const std::vector<TakenSpan>& spans) {
+std::string span_lines(
+    std::uint64_t prompt, std::int64_t sample, const std::vector<TakenSpan>& spans) {
   std::string lines;
   for (const TakenSpan& span : spans)
     if (span.taken > 0)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t\n", prompt,
-                     sample, span.token, task::escape_text(span.text), span.share,
-                     core::printable(span.store), span.document, span.row);
+          sample, span.token, task::escape_text(span.text), span.share, core::printable(span.store),
+          span.document, span.row);
   return lines;
 }
 

@@ -30,15 +30,15 @@ struct TakenSpan {
 /// has at most `room` tokens. Returns nullopt if all entries together contributed less than
 /// options.share, or no row follows.
 std::optional<StoreSpan> propose_span(const SpanOptions& options, const Stores& stores,
-                                      std::span<const StoreShare> shares, std::int64_t room);
+    std::span<const StoreShare> shares, std::int64_t room);
 
 /// Formats the spans with copied tokens: [{"token", "tokens" (including the sampled token), "text",
 /// "store", "document", "row", "share"}].
 core::OrderedJson to_json(const std::vector<TakenSpan>& spans);
 /// Formats one tab-separated line for each span, in the columns of citation_lines(): prompt,
 /// sample, index of the sampled token, text, share, store, document, row, and an empty context.
-std::string span_lines(std::uint64_t prompt, std::int64_t sample,
-                       const std::vector<TakenSpan>& spans);
+std::string span_lines(
+    std::uint64_t prompt, std::int64_t sample, const std::vector<TakenSpan>& spans);
 
 /// Returns whether to copy a token of a span: its p is at least gamma times the best token's. The
 /// paper instead accepts with probability min(1, p / (gamma max p)), which would need more random

@@ -34,16 +34,16 @@ class PartsFolder {
     const auto status = std::filesystem::symlink_status(path_);
     if (!std::filesystem::exists(status)) return;
     if (!std::filesystem::is_directory(status))
-      fail(Code::cannot_create, "{}: not a folder; the parts of the store are written there",
-           path_);
+      fail(
+          Code::cannot_create, "{}: not a folder; the parts of the store are written there", path_);
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {
       const auto name = entry.path().filename().string();
       bool part = false;
       for (std::int64_t rank = 0; rank < ranks_; ++rank) part |= name == std::to_string(rank + 1);
       if (!part)
         fail(Code::cannot_create,
-             "{}: not a part of {}; move it away, or remove {} with all its files",
-             entry.path().string(), ranks_, path_);
+            "{}: not a part of {}; move it away, or remove {} with all its files",
+            entry.path().string(), ranks_, path_);
     }
   }
   void make() const { core::make_folder(path_); }
@@ -86,13 +86,13 @@ bool is_there(const SharedBuild& what, const store::ProgressCallback& watch) {
 
 }  // namespace
 
-std::optional<store::Manifest> build_together(
-    const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
+std::optional<store::Manifest> build_together(const SharedBuild& what, ranks::Group& group,
+    const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
     const store::ProgressCallback& merging) {
   group.together([&] { check(what); });
-  ranks::expect_agreement(group, {{"batch-tokens", what.options.windows.batch_tokens},
-                                  {"jobs", at::get_num_threads()}});
+  ranks::expect_agreement(group,
+      {{"batch-tokens", what.options.windows.batch_tokens}, {"jobs", at::get_num_threads()}});
   const PartsFolder parts(what.folder, group.size());
   const auto there = group.first_does([&] {
     parts.expect_own();

@@ -19,8 +19,8 @@ struct SharedBuild {
 /// remain, and a run with the same number of ranks resumes. `of_rows` receives the tokens done and
 /// the total, `merging` the progress of the merge. Throws Error{usage} for stdin, a part or an
 /// addition; the errors of StoreBuild and store::merge(), on all ranks alike; and Error{rank_lost}.
-std::optional<store::Manifest> build_together(
-    const SharedBuild& what, ranks::Group& group, const std::function<bool()>& stop,
+std::optional<store::Manifest> build_together(const SharedBuild& what, ranks::Group& group,
+    const std::function<bool()>& stop,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& of_rows,
     const store::ProgressCallback& merging);
 

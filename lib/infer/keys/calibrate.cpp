@@ -46,14 +46,14 @@ double bias_for(double share, const Tensor& all, const Tensor& log_z) {
 
 Tensor positions_of(const Tensor& rows, std::span<const std::int64_t> places) {
   if (places.empty()) return rows;
-  const Tensor all = torch::from_blob(const_cast<std::int64_t*>(places.data()),
-                                      {std::ssize(places)}, torch::kInt64);
+  const Tensor all = torch::from_blob(
+      const_cast<std::int64_t*>(places.data()), {std::ssize(places)}, torch::kInt64);
   return all.index_select(0, rows.flatten().clamp_min(0)).view(rows.sizes());
 }
 
 // Removes neighbours near the queries, which have these positions (R).
-Neighbours without_near(const Neighbours& found, const Tensor& positions,
-                        std::span<const std::int64_t> places) {
+Neighbours without_near(
+    const Neighbours& found, const Tensor& positions, std::span<const std::int64_t> places) {
   const Tensor far =
       (positions_of(found.rows, places) - positions.unsqueeze(1)).abs() > kHiddenAround;
   const Tensor shown = far.logical_and(found.rows >= 0);
@@ -61,8 +61,7 @@ Neighbours without_near(const Neighbours& found, const Tensor& positions,
     return of.masked_fill(~shown, none);
   };
   const Neighbours left{hide(found.scores, -std::numeric_limits<float>::infinity()),
-                        hide(found.labels, -1), hide(found.rows, -1), hide(found.stores, -1),
-                        found.log_weights};
+      hide(found.labels, -1), hide(found.rows, -1), hide(found.stores, -1), found.log_weights};
   return left.best(kNeighbours);
 }
 
@@ -98,8 +97,7 @@ store::Calibration calibrate(const CalibrationPiece& piece, double root_width, d
 }
 
 std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int64_t first_row,
-                                                  std::span<const std::int64_t> places,
-                                                  const MakeWalk& make_walk) {
+    std::span<const std::int64_t> places, const MakeWalk& make_walk) {
   if (store[0].manifest().rows < kLeastCalibrated) return std::nullopt;
   std::vector<EntryRange> ranges;
   for (std::int64_t i = 0; i < kPieces; ++i)
@@ -132,7 +130,7 @@ std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int6
   piece.labels = torch::cat(labels);
   piece.log_prob = torch::cat(log_prob), piece.log_z = torch::cat(log_z);
   piece.found = without_near(store.search(torch::cat(keys), 2 * kNeighbours, kProbes, false),
-                             torch::cat(positions), places);
+      torch::cat(positions), places);
   return piece;
 }
 

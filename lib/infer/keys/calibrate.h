@@ -34,7 +34,6 @@ using MakeWalk = std::function<std::unique_ptr<EntryWalk>()>;
 /// entries; for a store that skips positions, `places` lists the stored ones. Returns nullopt if
 /// the store is too small. Throws the errors of searching and walking.
 std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int64_t first_row,
-                                                  std::span<const std::int64_t> places,
-                                                  const MakeWalk& make_walk);
+    std::span<const std::int64_t> places, const MakeWalk& make_walk);
 
 }  // namespace infer

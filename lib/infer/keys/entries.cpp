@@ -34,8 +34,8 @@ void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const st
   const auto largest =
       std::max(batch.targets.max().item<std::int64_t>(), batch.source.max().item<std::int64_t>());
   if (largest >= vocabulary)
-    core::bad_data("{}: has token {}, but the model's vocabulary has {} tokens", name, largest,
-                   vocabulary);
+    core::bad_data(
+        "{}: has token {}, but the model's vocabulary has {} tokens", name, largest, vocabulary);
 }
 
 /// Walks the windows of a token stream as Scorer does. A position gets its key from the window that
@@ -44,12 +44,9 @@ void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const st
 class WindowWalk : public EntryWalk {
  public:
   /// Model and data must outlive the walk. Throws Error{bad_data} for data that are not tokens.
-  WindowWalk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             torch::Device device)
-      : EntryWalk(model),
-        data_(data),
-        windows_(windows),
-        device_(device),
+  WindowWalk(
+      nn::Model& model, const shard::Dataset& data, const WindowPlan& windows, torch::Device device)
+      : EntryWalk(model), data_(data), windows_(windows), device_(device),
         batches_(windows_, data) {
     shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   }
@@ -62,7 +59,7 @@ class WindowWalk : public EntryWalk {
     const auto [f, g] = forward_windows(model_, windows_, host.to(device_), spans[0], state_);
     const Tensor labels = scored_rows(host.targets, spans);
     return EntryBlock(labels.to(torch::kInt32), scored_rows(g, spans).contiguous(),
-                      asks_log_probs_ ? head_of(scored_rows(f, spans), labels) : Tensor());
+        asks_log_probs_ ? head_of(scored_rows(f, spans), labels) : Tensor());
   }
   void resume(std::uint64_t entries, nn::State state) override {
     std::uint64_t passed = 0;
@@ -112,8 +109,8 @@ class WindowWalk : public EntryWalk {
 class PairWalk : public EntryWalk {
  public:
   /// `data` must outlive the walk. Throws the errors of check_pairs().
-  PairWalk(nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens,
-           torch::Device device)
+  PairWalk(
+      nn::Model& model, const shard::Dataset& data, std::int64_t batch_tokens, torch::Device device)
       : EntryWalk(model), data_(data), batch_tokens_(batch_tokens), device_(device) {
     check_pairs(data, model);
   }
@@ -143,7 +140,7 @@ class PairWalk : public EntryWalk {
       }
     }
     return EntryBlock(torch::cat(labels).to(torch::kInt32), torch::cat(keys),
-                      asks_log_probs_ ? torch::cat(known, 1) : Tensor());
+        asks_log_probs_ ? torch::cat(known, 1) : Tensor());
   }
   void resume(std::uint64_t entries, nn::State /*state*/) override {
     std::uint64_t passed = 0;
@@ -153,8 +150,8 @@ class PairWalk : public EntryWalk {
       passed += entries_in(first, next_pair_);
     }
     if (passed != entries)
-      core::bad_data("{}: cannot resume at entry {}: no block of pairs ends there", data_.name(),
-                     entries);
+      core::bad_data(
+          "{}: cannot resume at entry {}: no block of pairs ends there", data_.name(), entries);
   }
   std::vector<std::int64_t> bounds() const override {
     std::vector<std::int64_t> first;
@@ -201,7 +198,7 @@ class PairWalk : public EntryWalk {
 EntryBlock::EntryBlock(Tensor labels_, const Tensor& keys_, const Tensor& head)
     : labels(std::move(labels_)),
       coming_(head.defined() ? std::vector<Tensor>{keys_, head} : std::vector<Tensor>{keys_},
-              torch::kFloat32) {}
+          torch::kFloat32) {}
 
 void EntryBlock::arrive() {
   const auto come = coming_.get();
@@ -241,8 +238,8 @@ std::vector<std::int64_t> EntryWalk::first_of_documents() const {
   return first;
 }
 
-std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
-                                     const WindowPlan& windows, torch::Device device) {
+std::unique_ptr<EntryWalk> make_walk(
+    nn::Model& model, const shard::Dataset& data, const WindowPlan& windows, torch::Device device) {
   if (windows.pairs) return std::make_unique<PairWalk>(model, data, windows.batch_tokens, device);
   return std::make_unique<WindowWalk>(model, data, windows, device);
 }

@@ -84,7 +84,7 @@ class EntryWalk {
 /// they predict (kNN-MT, Khandelwal et al. 2021; TRIME). Each pair is a document of the store, with
 /// the pair's number. Throws Error{bad_data} for data of another kind, and the errors of
 /// check_pairs().
-std::unique_ptr<EntryWalk> make_walk(nn::Model& model, const shard::Dataset& data,
-                                     const WindowPlan& windows, torch::Device device);
+std::unique_ptr<EntryWalk> make_walk(
+    nn::Model& model, const shard::Dataset& data, const WindowPlan& windows, torch::Device device);
 
 }  // namespace infer

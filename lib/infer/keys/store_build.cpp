@@ -15,7 +15,7 @@ constexpr const char* kState = "carried";
 // Writes the State to disk before the rows that depend on it count. Older States are removed
 // afterwards. `entries` is the number of entries walked.
 void commit(store::Builder& builder, const EntryWalk& walk, const std::string& folder,
-            std::uint64_t entries) {
+    std::uint64_t entries) {
   core::Json place = entries;
   if (walk.carried()) {
     model::Checkpoint checkpoint;
@@ -27,16 +27,15 @@ void commit(store::Builder& builder, const EntryWalk& walk, const std::string& f
 }
 
 void add(store::Builder& builder, const torch::Tensor& keys, const torch::Tensor& labels,
-         std::span<const std::int64_t> places) {
+    std::span<const std::int64_t> places) {
   builder.add({keys.const_data_ptr<float>(), static_cast<std::size_t>(keys.numel())},
-              {labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(labels.size(0))},
-              places);
+      {labels.const_data_ptr<std::int32_t>(), static_cast<std::size_t>(labels.size(0))}, places);
 }
 
 // Adds the entries of a block whose label has a model probability of at most `most_known`. `first`
 // is the number of the block's first entry.
-void add_unknown(store::Builder& builder, const EntryBlock& block, std::uint64_t first,
-                 double most_known) {
+void add_unknown(
+    store::Builder& builder, const EntryBlock& block, std::uint64_t first, double most_known) {
   const torch::Tensor rows =
       (block.log_probs.to(torch::kFloat64) <= std::log(most_known)).nonzero().squeeze(1);
   const torch::Tensor places = rows + static_cast<std::int64_t>(first);
@@ -54,7 +53,7 @@ core::Json key_options(const StoreBuildOptions& options, const WindowPlan& windo
 }
 
 store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loaded,
-                    const shard::Dataset& data, const WindowPlan& windows) {
+    const shard::Dataset& data, const WindowPlan& windows) {
   store::Plan plan;
   plan.model = loaded.fingerprint.hex();
   plan.model_name = loaded.folder;
@@ -79,16 +78,16 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.reduction = store::parse_reduction(options.keys, options.prune);
   plan.key_scale = options.key_scale;
   if (!store::is_key_scale(plan.key_scale))
-    core::bad_usage("--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100",
-                    plan.key_scale);
+    core::bad_usage(
+        "--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100", plan.key_scale);
   return plan;
 }
 
 }  // namespace
 
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
-                const std::string& folder, torch::Device device, const FillCallbacks& watch,
-                double most_known) {
+    const std::string& folder, torch::Device device, const FillCallbacks& watch,
+    double most_known) {
   using Clock = std::chrono::steady_clock;
   const bool some = most_known < 1;
   if (some) walk.ask_log_probs();
@@ -107,10 +106,8 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
   const auto arrive = [&] {
     if (!coming) return;
     coming->arrive();
-    if (some)
-      add_unknown(builder, *coming, entries, most_known);
-    else
-      add(builder, coming->keys, coming->labels, {});
+    if (some) add_unknown(builder, *coming, entries, most_known);
+    else add(builder, coming->keys, coming->labels, {});
     entries += static_cast<std::uint64_t>(coming->labels.size(0));
     coming.reset();
     if (watch.progress) watch.progress(entries);
@@ -144,39 +141,39 @@ void StoreBuildOptions::fields(core::FieldList& f) {
   f("model", model, "folder of the model that computes the keys [required]").short_name = 'm';
   model::adapter_field(f, adapter);
   f("index", index,
-    "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of "
-    "rows and the recall]");
+      "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of "
+      "rows and the recall]");
   f("metric", metric,
-    "similarity of keys: inner product, or squared L2 distance; auto: l2 if the model was "
-    "trained without memory, else ip",
-    {"auto", "ip", "l2"});
+      "similarity of keys: inner product, or squared L2 distance; auto: l2 if the model was "
+      "trained without memory, else ip",
+      {"auto", "ip", "l2"});
   f("append", append, "append to this store");
   f("keys", keys,
-    "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
-    "codes of the index");
+      "stored keys: all: all dimensions; pca:D: the first D principal components; none: only the "
+      "codes of the index");
   f("key-scale", key_scale,
-    "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
-    "not change")
+      "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
+      "not change")
       .above(0, 1);
   f("prune", prune,
-    "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
-    "label");
+      "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
+      "label");
   f("skip-known", skip_known,
-    "skip positions whose token has a higher probability under the model alone [1: skip none]")
+      "skip positions whose token has a higher probability under the model alone [1: skip none]")
       .above(0, 1);
   f("calibrate", calibrate,
-    "find the best temperature and interpolation weight of the store on a held-out piece of "
-    "the text");
+      "find the best temperature and interpolation weight of the store on a held-out piece of "
+      "the text");
   windows.fields(f);
   reach.fields(f);
   const auto in_parts = f.group("Parts");
   f("part", part,
-    "I/N: build the store of the I-th of N parts of the text; launcher: part of this task of "
-    "srun or of a job array");
+      "I/N: build the store of the I-th of N parts of the text; launcher: part of this task of "
+      "srun or of a job array");
 }
 
-std::string StoreBuildOptions::folder(const std::string& output,
-                                      const std::set<std::string>& given) const {
+std::string StoreBuildOptions::folder(
+    const std::string& output, const std::set<std::string>& given) const {
   core::part(part);  // throws if it is invalid
   if (core::is_part(part)) core::leave_out("part", "builds a new store", {"append"}, given);
   if (core::is_part(part) && skip_known < 1)
@@ -192,11 +189,10 @@ std::string StoreBuildOptions::folder(const std::string& output,
 }
 
 StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-                       const std::string& folder, const std::set<std::string>& given)
-    : folder_(folder),
-      device_(nn::device(options.compute.device)),
-      loaded_(model::load(options.model, device_, nn::dtype(options.compute.precision),
-                          options.adapter)),
+    const std::string& folder, const std::set<std::string>& given)
+    : folder_(folder), device_(nn::device(options.compute.device)),
+      loaded_(model::load(
+          options.model, device_, nn::dtype(options.compute.precision), options.adapter)),
       data_(files) {
   options.reach.apply({loaded_.model.get()});
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
@@ -212,7 +208,7 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
   range_ = walk_->range_of(part);
   if (core::is_part(options.part))
     plan.part = {static_cast<std::uint64_t>(part.index + 1), static_cast<std::uint64_t>(part.count),
-                 range_.begin, range_.end};
+        range_.begin, range_.end};
   const bool append = !options.append.empty();
   if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
   if (append && given.count("key-scale") == 0)
@@ -237,13 +233,13 @@ void StoreBuild::calibrate(store::Manifest& manifest, const store::ProgressCallb
   if (!windows.carried)  // small batches: few of their tokens are taken
     windows.batch_tokens =
         std::min(windows.batch_tokens, std::max(windows.window, kPieceTokens / kPieces));
-  const auto piece = calibration_piece(
-      *stores, static_cast<std::int64_t>(manifest.rows - manifest.sources.back().rows), places,
+  const auto piece = calibration_piece(*stores,
+      static_cast<std::int64_t>(manifest.rows - manifest.sources.back().rows), places,
       [&] { return make_walk(*loaded_.model, data_, windows, device_); });
   if (!piece) return;
   manifest.calibration =
       infer::calibrate(*piece, std::sqrt(static_cast<double>(loaded_.model->architecture->d_key())),
-                       model::test_temperature(loaded_.facts));
+          model::test_temperature(loaded_.facts));
 }
 
 bool StoreBuild::fill(const FillCallbacks& watch) {
@@ -254,7 +250,7 @@ store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
   store::Manifest manifest;
   if (!complete()) {
     manifest = builder_->finish(range_.documents(walk_->first_of_documents()), watch,
-                                [&](store::Manifest& made) { calibrate(made, watch); });
+        [&](store::Manifest& made) { calibrate(made, watch); });
     changed_ = true;
   } else if (manifest = store::read_manifest(folder_); !manifest.calibration) {
     calibrate(manifest, watch);
@@ -268,7 +264,7 @@ store::Manifest StoreBuild::finish(const store::ProgressCallback& watch) {
 std::string StoreBuild::summary(const store::Manifest& manifest) const {
   if (!changed_) return folder_ + " already holds these rows; nothing to do";
   auto text = fmt::format("{}: {} rows, index {}{}", folder_, manifest.rows, manifest.index,
-                          chooses_index_ ? ", chosen by the number of rows and the recall" : "");
+      chooses_index_ ? ", chosen by the number of rows and the recall" : "");
   if (const auto& found = manifest.calibration)
     text += fmt::format(
         "; calibrated on {} tokens: interpolation with temperature {} and weight {}; joint "

@@ -21,8 +21,8 @@ struct FillCallbacks {
 /// FOLDER/step-N/ (as a training checkpoint) before each commit; call remove_states() when the
 /// store is complete. Returns false if stopped; added rows are committed.
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
-                const std::string& folder, torch::Device device, const FillCallbacks& watch = {},
-                double most_known = 1);
+    const std::string& folder, torch::Device device, const FillCallbacks& watch = {},
+    double most_known = 1);
 /// Removes the States that fill_store() wrote to the folder.
 void remove_states(const std::string& folder);
 
@@ -56,7 +56,7 @@ class StoreBuild {
   /// that contradict each other or the data, and the errors of model::load(), shard::Dataset and
   /// store::Builder.
   StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-             const std::string& folder, const std::set<std::string>& given);
+      const std::string& folder, const std::set<std::string>& given);
 
   /// Returns a note if the window exceeds the model's positions; else empty.
   const std::string& window_note() const { return window_note_; }

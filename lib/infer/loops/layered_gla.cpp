@@ -14,15 +14,11 @@ namespace {
 class GlaPart : public StatePart {
  public:
   GlaPart(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
-          const std::string& decay, double norm_epsilon)
-      : StatePart(d / 2 * (d / heads)),
-        d_(d),
-        heads_(heads),
-        d_key_(d / 2 / heads),
-        d_value_(d / heads),
-        decay_(decay == "gated"   ? Decay::gated
-               : decay == "fixed" ? Decay::fixed
-                                  : Decay::none),
+      const std::string& decay, double norm_epsilon)
+      : StatePart(d / 2 * (d / heads)), d_(d), heads_(heads), d_key_(d / 2 / heads),
+        d_value_(d / heads), decay_(decay == "gated"   ? Decay::gated
+                                    : decay == "fixed" ? Decay::fixed
+                                                       : Decay::none),
         in_(weights.affine(name + ".c_in", 3 * d, d)),
         project_(weights.affine(name + ".c_proj", d, d)),
         norm_(weights.norm(name + ".norm", d_value_, norm_epsilon)) {
@@ -52,7 +48,7 @@ class GlaPart : public StatePart {
       gate_up_.multiply(low_.data(), n, low_.stride(), share, decays_.data(), decays_.stride());
     }
     run_heads(chunk, share, heads_, project_, read_, y, ldy,
-              [&](const Run& run, std::int64_t h) { head(run, h); });
+        [&](const Run& run, std::int64_t h) { head(run, h); });
   }
 
  private:
@@ -98,13 +94,9 @@ class GlaPart : public StatePart {
 class DeltaPart : public StatePart {
  public:
   DeltaPart(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
-            std::int64_t taps, double norm_epsilon)
-      : StatePart(d / 2 * (d / heads) + (taps - 1) * 2 * d),
-        d_(d),
-        heads_(heads),
-        d_key_(d / 2 / heads),
-        d_value_(d / heads),
-        taps_(taps) {
+      std::int64_t taps, double norm_epsilon)
+      : StatePart(d / 2 * (d / heads) + (taps - 1) * 2 * d), d_(d), heads_(heads),
+        d_key_(d / 2 / heads), d_value_(d / heads), taps_(taps) {
     const bool decays = weights.has(name + ".a_log");
     in_ = weights.affine(name + ".c_in", 3 * d, d);
     gates_ = weights.affine(name + ".gates", decays ? 2 * heads : heads, d);
@@ -128,7 +120,7 @@ class DeltaPart : public StatePart {
     in_.multiply(x.data, n, x.stride, share, parts_.data(), parts_.stride());
     gates_.multiply(x.data, n, x.stride, share, gated_.data(), gated_.stride());
     run_heads(chunk, share, heads_, project_, read_, y, ldy,
-              [&](const Run& run, std::int64_t h) { head(run, h); });
+        [&](const Run& run, std::int64_t h) { head(run, h); });
   }
 
  private:
@@ -161,7 +153,7 @@ class DeltaPart : public StatePart {
               : delta_decay(gates[heads_ + head] + rate_biases_[head], log_rates_[head]);
       float *const out = read_.row(i) + head * d_value_, *const gate = in + v.at + d_;
       delta_step(mixed + q.at, mixed + k.at, sigmoid(gates[head]), decay, mixed + v.at, d_key_,
-                 d_value_, state, mixed + v.at + d_, out);
+          d_value_, state, mixed + v.at + d_, out);
       norm_(out, out);
       silu(gate, d_value_);
       times(gate, d_value_, out);
@@ -177,15 +169,15 @@ class DeltaPart : public StatePart {
   Buffer parts_, gated_, mixed_, read_;
 };
 
-std::unique_ptr<Part> gla_mixer(LayeredModel& of, const std::string& layer,
-                                const nn::ModelOptions& options) {
+std::unique_ptr<Part> gla_mixer(
+    LayeredModel& of, const std::string& layer, const nn::ModelOptions& options) {
   const auto d = options.shape.d_model, heads = options.shape.heads;
   const auto epsilon = options.transformer.norm_epsilon;
   if (options.gla.update == "delta")
-    return std::make_unique<DeltaPart>(of.weights, layer + ".mixer", d, heads,
-                                       options.gla.convolution, epsilon);
-  return std::make_unique<GlaPart>(of.weights, layer + ".mixer", d, heads, options.gla.decay,
-                                   epsilon);
+    return std::make_unique<DeltaPart>(
+        of.weights, layer + ".mixer", d, heads, options.gla.convolution, epsilon);
+  return std::make_unique<GlaPart>(
+      of.weights, layer + ".mixer", d, heads, options.gla.decay, epsilon);
 }
 
 }  // namespace

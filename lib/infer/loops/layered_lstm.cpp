@@ -14,8 +14,8 @@ class LstmPart : public StatePart {
     const auto end = "_l" + std::to_string(layer);
     const auto bias =
         weights.tensor("bias_ih" + end, {4 * width}) + weights.tensor("bias_hh" + end, {4 * width});
-    of_input_ = {weights.packed(weights.tensor("weight_ih" + end, {4 * width, in})),
-                 weights.kept(bias)};
+    of_input_ = {
+        weights.packed(weights.tensor("weight_ih" + end, {4 * width, in})), weights.kept(bias)};
     of_last_ = {weights.packed(weights.tensor("weight_hh" + end, {4 * width, width}))};
   }
   std::int64_t out() const override { return width_; }

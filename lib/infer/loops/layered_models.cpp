@@ -12,11 +12,8 @@
 namespace infer {
 
 LayeredEngine::LayeredEngine(nn::Model& model, LayeredModel layered, Precision precision)
-    : model_(model),
-      layered_(std::move(layered)),
-      d_(model.architecture->d_model()),
-      head_(decoding_head(model, precision)),
-      made_(layered_.steps.size()) {}
+    : model_(model), layered_(std::move(layered)), d_(model.architecture->d_model()),
+      head_(decoding_head(model, precision)), made_(layered_.steps.size()) {}
 
 void LayeredEngine::open(std::int64_t rows) {
   lengths_.assign(static_cast<std::size_t>(rows), 0);
@@ -171,11 +168,10 @@ LayeredModel started(const nn::Model& model, Precision precision) {
 
 std::string layer_name(std::int64_t i) { return "h." + std::to_string(i); }
 
-std::unique_ptr<Part> feed_forward(LayeredModel& of, const std::string& layer,
-                                   const nn::ModelOptions& options) {
+std::unique_ptr<Part> feed_forward(
+    LayeredModel& of, const std::string& layer, const nn::ModelOptions& options) {
   return std::make_unique<FeedForwardPart>(of.weights, layer + ".mlp", options.shape.d_model,
-                                           options.shape.ffn_width(),
-                                           nn::parse_activation(options.transformer.activation));
+      options.shape.ffn_width(), nn::parse_activation(options.transformer.activation));
 }
 
 namespace {
@@ -193,15 +189,18 @@ struct Layered {
 };
 
 constexpr Layered kLayered[] = {
-    {"gla", layered_gla, always},          {"lstm", layered_lstm, always},
-    {"mosaic", layered_mosaic, unbounded}, {"mosaic2", layered_mosaic2, always},
-    {"srupp", layered_srupp, always},      {"transformer-xl", layered_transformer_xl, always},
+    {"gla", layered_gla, always},
+    {"lstm", layered_lstm, always},
+    {"mosaic", layered_mosaic, unbounded},
+    {"mosaic2", layered_mosaic2, always},
+    {"srupp", layered_srupp, always},
+    {"transformer-xl", layered_transformer_xl, always},
 };
 
 }  // namespace
 
-std::optional<LayeredModel> layered_model(nn::Model& model, torch::Device device,
-                                          Precision precision) {
+std::optional<LayeredModel> layered_model(
+    nn::Model& model, torch::Device device, Precision precision) {
   if (!device.is_cpu() || !model.options.plain_layers()) return std::nullopt;
   for (const auto& [name, weight] : model.named_weights())
     if (weight.scalar_type() != torch::kFloat32 || !weight.is_contiguous()) return std::nullopt;

@@ -15,8 +15,7 @@ struct UnitFactors {
 
 UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int64_t heads) {
   const nn::UnitScalars stored{weights.tensor(name + ".decay", {heads}),
-                               weights.tensor(name + ".key_scale", {heads}),
-                               weights.tensor(name + ".value_scale", {heads})};
+      weights.tensor(name + ".key_scale", {heads}), weights.tensor(name + ".value_scale", {heads})};
   const auto used = nn::used_scalars(stored);
   return {weights.kept(used.decay), weights.kept(used.key_scale), weights.kept(used.value_scale)};
 }
@@ -25,16 +24,12 @@ UnitFactors factors_of(DecodeWeights& weights, const std::string& name, std::int
 /// value, (d) each. Token t completes the pair in its slot, so a row's first token has no pair.
 class ContextualPart : public StatePart {
  public:
-  ContextualPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
-                 std::int64_t heads)
-      : StatePart(3 * d, PagedRows(2, d)),
-        d_(d),
-        heads_(heads),
-        width_(d / heads),
+  ContextualPart(
+      DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads)
+      : StatePart(3 * d, PagedRows(2, d)), d_(d), heads_(heads), width_(d / heads),
         maps_(weights.affine(name + ".maps", 2 * d, d)),
         project_(weights.affine(name + ".c_proj", d, d)),
-        factors_(factors_of(weights, name, heads)),
-        mix_(weights.vector(name + ".mix", heads)) {}
+        factors_(factors_of(weights, name, heads)), mix_(weights.vector(name + ".mix", heads)) {}
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override {
     const auto longest = append(slots_, chunk);
@@ -45,7 +40,7 @@ class ContextualPart : public StatePart {
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
     run_heads(chunk, share, heads_, project_, read_, y, ldy,
-              [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
+        [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
   }
 
  private:
@@ -62,7 +57,7 @@ class ContextualPart : public StatePart {
       if (position > 0) {
         std::copy_n(key, width_, slots_.slot(run.row, position, 0) + at);
         mixed_value(value, next, width_, mix_[head], factors_.value_scale[head],
-                    slots_.slot(run.row, position, 1) + at);
+            slots_.slot(run.row, position, 1) + at);
       }
       leaky_key(in, width_, factors_.decay[head], factors_.key_scale[head], sums, key);
       std::copy_n(next, width_, value);
@@ -88,14 +83,9 @@ class ContextualPart : public StatePart {
 class PersistentPart : public StatePart {
  public:
   PersistentPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
-                 std::int64_t heads, std::int64_t slots)
-      : StatePart(d),
-        d_(d),
-        heads_(heads),
-        width_(d / heads),
-        slots_(slots),
-        map_(weights.affine(name + ".map", d, d)),
-        project_(weights.affine(name + ".c_proj", d, d)),
+      std::int64_t heads, std::int64_t slots)
+      : StatePart(d), d_(d), heads_(heads), width_(d / heads), slots_(slots),
+        map_(weights.affine(name + ".map", d, d)), project_(weights.affine(name + ".c_proj", d, d)),
         factors_(factors_of(weights, name, heads)) {
     const auto keys = weights.tensor(name + ".memory_keys", {heads, slots, width_});
     const auto values = weights.tensor(name + ".memory_values", {heads, slots, width_});
@@ -126,18 +116,18 @@ class PersistentPart : public StatePart {
     for (const auto& run : chunk.runs)
       for (auto i = run.begin; i < run.begin + run.count; ++i)
         leaky_key(mapped_.row(i) + at, width_, factors_.decay[head], key_scale * key_scale,
-                  state(run.row) + at, asking_.row(first + i));
+            state(run.row) + at, asking_.row(first + i));
     const PackedMatrix &keys = keys_[static_cast<std::size_t>(head)],
                        &values = values_[static_cast<std::size_t>(head)];
     keys.multiply(asking_.row(first), n, asking_.stride(), 0, keys.panels(), weights_.row(first),
-                  weights_.stride());
+        weights_.stride());
     for (auto i = first; i < first + n; ++i) {
       float* const weights = weights_.row(i);
       const auto total = exp_weights(weights, slots_, max_of(weights, slots_), 1, weights);
       scale(factors_.value_scale[head] / static_cast<float>(total), slots_, weights);
     }
     values.multiply(weights_.row(first), n, weights_.stride(), 0, values.panels(),
-                    read_.data() + at, read_.stride());
+        read_.data() + at, read_.stride());
   }
 
   std::int64_t d_, heads_, width_, slots_;
@@ -158,12 +148,11 @@ LayeredModel layered_mosaic(nn::Model& model, Precision precision) {
     const auto name = layer_name(i);
     const auto slots =
         model.architecture->named_parameters()[name + ".persistent.memory_keys"].size(1);
-    out.steps.push_back(
-        {out.weights.norm(name + ".ln_1", d, kEpsilon),
-         std::make_unique<ContextualPart>(out.weights, name + ".contextual", d, shape.heads)});
+    out.steps.push_back({out.weights.norm(name + ".ln_1", d, kEpsilon),
+        std::make_unique<ContextualPart>(out.weights, name + ".contextual", d, shape.heads)});
     out.steps.push_back({out.weights.norm(name + ".ln_2", d, kEpsilon),
-                         std::make_unique<PersistentPart>(out.weights, name + ".persistent", d,
-                                                          shape.heads, slots)});
+        std::make_unique<PersistentPart>(
+            out.weights, name + ".persistent", d, shape.heads, slots)});
   }
   out.final_norm = out.weights.norm("ln_f", d, kEpsilon);
   if (model.options.mosaic.scale_output)

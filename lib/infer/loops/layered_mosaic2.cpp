@@ -16,20 +16,16 @@ class Mosaic2Part : public StatePart {
  public:
   /// `name`: of the layer. `near` and `far` are the reaches of short_term and long_term.
   Mosaic2Part(DecodeWeights& weights, const std::string& name, std::int64_t d, std::int64_t heads,
-              const nn::PairReach& near, const nn::PairReach& far)
-      : StatePart(6 * d + 2 * heads, PagedRows(2, 2 * d)),
-        d_(d),
-        heads_(heads),
-        width_(d / heads),
-        near_(near),
-        far_(far) {
+      const nn::PairReach& near, const nn::PairReach& far)
+      : StatePart(6 * d + 2 * heads, PagedRows(2, 2 * d)), d_(d), heads_(heads), width_(d / heads),
+        near_(near), far_(far) {
     begin_with(6 * d, kNoLevel);
     const std::string memories[] = {name + ".short_term", name + ".long_term"};
     const auto both = [&](const char* which, std::int64_t out, std::int64_t in,
                           std::int64_t along) {
       return Affine{weights.packed(torch::cat({weights.tensor(memories[0] + which, {out, in}),
-                                               weights.tensor(memories[1] + which, {out, in})},
-                                              along))};
+                                                  weights.tensor(memories[1] + which, {out, in})},
+          along))};
     };
     maps_ = both(".maps.weight", 2 * d, d, 0);
     gates_ = both(".gates.weight", 2 * heads, d, 0);
@@ -39,7 +35,7 @@ class Mosaic2Part : public StatePart {
         return weights.tensor(memory + which, {heads});
       };
       const auto used = nn::used_numbers({number(".beta_0"), number(".beta_1"), number(".alpha"),
-                                          number(".value_scale"), number(".mix")});
+          number(".value_scale"), number(".mix")});
       for (std::int64_t h = 0; h < heads; ++h) {
         const auto of = [h](const torch::Tensor& numbers) { return numbers[h].item<float>(); };
         of_head_.push_back(
@@ -59,7 +55,7 @@ class Mosaic2Part : public StatePart {
     maps_.multiply(x.data, chunk.n, x.stride, share, mapped_.data(), mapped_.stride());
     gates_.multiply(x.data, chunk.n, x.stride, share, gated_.data(), gated_.stride());
     run_heads(chunk, share, 2 * heads_, project_, read_, y, ldy,
-              [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
+        [&](const Run& run, std::int64_t h) { head(run, h, scores_.of(share.thread)); });
   }
 
  private:
@@ -83,8 +79,8 @@ class Mosaic2Part : public StatePart {
       const auto position = run.position + i - run.begin;
       if (position > 0) {
         std::copy_n(key, width_, slots_.slot(run.row, position, 0) + at);
-        mixed_value(value, next, width_, of.mix, of.value_scale,
-                    slots_.slot(run.row, position, 1) + at);
+        mixed_value(
+            value, next, width_, of.mix, of.value_scale, slots_.slot(run.row, position, 1) + at);
       }
       gated_key(in, width_, gates[0], -std::abs(gates[heads_]), level, sums, key);
       std::copy_n(next, width_, value);
@@ -124,13 +120,12 @@ LayeredModel layered_mosaic2(nn::Model& model, Precision precision) {
   };
   for (std::int64_t i = 0; i < shape.layers; ++i) {
     const auto name = layer_name(i);
+    out.steps.push_back({norm(name + ".ln_1"),
+        std::make_unique<Mosaic2Part>(out.weights, name, d, shape.heads,
+            nn::PairReach{1, options.short_term}, nn::PairReach{options.delay, 0})});
     out.steps.push_back(
-        {norm(name + ".ln_1"), std::make_unique<Mosaic2Part>(out.weights, name, d, shape.heads,
-                                                             nn::PairReach{1, options.short_term},
-                                                             nn::PairReach{options.delay, 0})});
-    out.steps.push_back({norm(name + ".ln_2"), std::make_unique<FeedForwardPart>(
-                                                   out.weights, name + ".mlp", d, shape.ffn_width(),
-                                                   nn::Activation::silu, /*gated=*/true)});
+        {norm(name + ".ln_2"), std::make_unique<FeedForwardPart>(out.weights, name + ".mlp", d,
+                                   shape.ffn_width(), nn::Activation::silu, /*gated=*/true)});
   }
   out.final_norm = norm("ln_f");
   return out;

@@ -12,12 +12,9 @@ namespace {
 class SruppPart : public StatePart {
  public:
   SruppPart(DecodeWeights& weights, const std::string& name, const nn::ModelOptions& options,
-            std::int64_t width, LayerPast past)
-      : StatePart(options.shape.d_model, PagedRows(2, width)),
-        d_(options.shape.d_model),
-        width_(width),
-        heads_(options.shape.heads),
-        past_(past),
+      std::int64_t width, LayerPast past)
+      : StatePart(options.shape.d_model, PagedRows(2, width)), d_(options.shape.d_model),
+        width_(width), heads_(options.shape.heads), past_(past),
         attends_(weights.has(name + ".rezero")),
         project_(weights.affine(name + ".project", width, d_)),
         expand_(weights.affine(name + ".expand", 3 * d_, width)),
@@ -30,8 +27,8 @@ class SruppPart : public StatePart {
       return weights.kept(weights.tensor(name + which, {d_}) + start);
     };
     cell_ = {weights.vector(name + ".cell_forget", d_), weights.vector(name + ".cell_highway", d_),
-             bias(".forget_bias", options.srupp.forget_bias),
-             bias(".highway_bias", options.srupp.highway_bias)};
+        bias(".forget_bias", options.srupp.forget_bias),
+        bias(".highway_bias", options.srupp.highway_bias)};
   }
   std::int64_t out() const override { return d_; }
   void prepare(const Chunk& chunk) override {
@@ -49,9 +46,8 @@ class SruppPart : public StatePart {
     if (attends_) {
       keys_values_.multiply(asked_.data(), n, asked_.stride(), share, made_.data(), made_.stride());
 #pragma omp barrier
-      chunk.each_head(share, heads_, [&](const Run& run, std::int64_t h) {
-        attend(run, h, scores_.of(share.thread));
-      });
+      chunk.each_head(share, heads_,
+          [&](const Run& run, std::int64_t h) { attend(run, h, scores_.of(share.thread)); });
 #pragma omp barrier
     }
     for (auto i = share.begin(n); i < share.end(n); ++i) {
@@ -102,10 +98,8 @@ LayeredModel layered_srupp(nn::Model& model, Precision precision) {
   out.residual = false;
   const auto& of = dynamic_cast<const nn::Srupp&>(*model.architecture);
   for (std::int64_t i = 0; i < model.options.shape.layers; ++i)
-    out.steps.push_back(
-        {{},
-         std::make_unique<SruppPart>(out.weights, layer_name(i), model.options, of.width(),
-                                     LayerPast{of.lengths().at(i), of.same_length()})});
+    out.steps.push_back({{}, std::make_unique<SruppPart>(out.weights, layer_name(i), model.options,
+                                 of.width(), LayerPast{of.lengths().at(i), of.same_length()})});
   return out;
 }
 

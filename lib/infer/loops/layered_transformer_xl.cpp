@@ -19,14 +19,9 @@ class RelativePart : public StatePart {
   /// `name`: prefix of the attention's weights; `biases`: prefix of the position biases; `clamp`:
   /// distance limit in tokens, 0: none.
   RelativePart(DecodeWeights& weights, const std::string& name, const std::string& biases,
-               std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp)
-      : StatePart(0, PagedRows(2, d)),
-        d_(d),
-        heads_(heads),
-        width_(d / heads),
-        clamp_(clamp),
-        past_(past),
-        in_(weights.affine(name + ".c_attn", 3 * d, d)),
+      std::int64_t d, std::int64_t heads, LayerPast past, std::int64_t clamp)
+      : StatePart(0, PagedRows(2, d)), d_(d), heads_(heads), width_(d / heads), clamp_(clamp),
+        past_(past), in_(weights.affine(name + ".c_attn", 3 * d, d)),
         project_(weights.affine(name + ".c_proj", d, d)),
         content_(weights.tensor(biases + ".content", {heads, width_}).const_data_ptr<float>()),
         position_(weights.tensor(biases + ".position", {heads, width_}).const_data_ptr<float>()),
@@ -39,9 +34,8 @@ class RelativePart : public StatePart {
     longest_ = past_.extend(slots_, chunk);
     scores_.fit(chunk.threads, 2 * longest_);
     if (distances_.defined() && distances_.size(0) >= longest_) return;
-    const auto room =
-        std::max(kDistancesTogether,
-                 static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest_))));
+    const auto room = std::max(kDistancesTogether,
+        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(longest_))));
     std::vector<torch::Tensor> pieces;
     for (const auto& some : nn::distance_vectors(room, clamp_, d_).split(kDistancesTogether))
       pieces.push_back(torch::linear(some.to(torch::kFloat32), of_distance_));
@@ -50,7 +44,7 @@ class RelativePart : public StatePart {
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {
     in_.multiply(x.data, chunk.n, x.stride, share, made_.data(), made_.stride());
     run_heads(chunk, share, heads_, project_, read_, y, ldy,
-              [&](const Run& run, std::int64_t h) { attend(run, h, scores_.of(share.thread)); });
+        [&](const Run& run, std::int64_t h) { attend(run, h, scores_.of(share.thread)); });
   }
 
  private:
@@ -71,7 +65,7 @@ class RelativePart : public StatePart {
       const auto held = seen.end - seen.begin;
       paged_scores(slots_, seen, by_content, scale, scores);
       attention_scores(by_position, distances + (distances_.size(0) - held) * d_, d_, held, width_,
-                       scale, scores + held);
+          scale, scores + held);
       add(scores + held, held, scores);
       paged_values(slots_, seen, scores, read_.row(place) + at);
     }
@@ -106,9 +100,9 @@ LayeredModel layered_transformer_xl(nn::Model& model, Precision precision) {
     const auto biases = model.options.transformer_xl.shared_biases ? "biases" : name + ".biases";
     const LayerPast past{of.lengths().at(i), of.same_length()};
     out.steps.push_back({norm(".ln_1", true),
-                         std::make_unique<RelativePart>(out.weights, name + ".attn", biases, d,
-                                                        shape.heads, past, of.clamp_length()),
-                         norm(".ln_1", false)});
+        std::make_unique<RelativePart>(
+            out.weights, name + ".attn", biases, d, shape.heads, past, of.clamp_length()),
+        norm(".ln_1", false)});
     out.steps.push_back(
         {norm(".ln_2", true), feed_forward(out, name, model.options), norm(".ln_2", false)});
   }

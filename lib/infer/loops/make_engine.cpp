@@ -18,7 +18,7 @@ nn::RingDecoder* decoder_of(const nn::Model& model) {
 }  // namespace
 
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
-                                    bool record, const PackedModel* packed) {
+    bool record, const PackedModel* packed) {
   if (TransformerEngine::fits(model, device, packed))
     return std::make_unique<TransformerEngine>(model, precision, packed);
   if (auto layered = layered_model(model, device, precision))
@@ -27,12 +27,12 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
     return std::make_unique<DeviceEngine>(model, device, record);
   if (precision != Precision::float32)
     core::fail(core::Code::unavailable,
-               "--dtype: not supported on a device or with bounded memories; leave it out");
+        "--dtype: not supported on a device or with bounded memories; leave it out");
   return std::make_unique<ModuleEngine>(model, device);
 }
 
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
-                             const std::string& adapter, std::optional<torch::Dtype> others) {
+    const std::string& adapter, std::optional<torch::Dtype> others) {
   if (precision == Precision::float32) others = torch::kFloat32;
   // Weights that will be packed need no float32 copy first.
   auto packed = device.is_cpu() ? std::make_shared<PackedModel>(precision) : nullptr;
@@ -48,7 +48,7 @@ model::Loaded read_again(const model::Loaded& loaded) {
   auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
   if (again.fingerprint.hex() != loaded.fingerprint.hex())
     core::bad_data("{}: its weights have changed since they were loaded; start the program again",
-                   loaded.folder);
+        loaded.folder);
   return again;
 }
 
@@ -67,10 +67,7 @@ bool DeviceEngine::fits(const nn::Model& model, torch::Device device) {
 }
 
 DeviceEngine::DeviceEngine(nn::Model& model, torch::Device device, bool record)
-    : model_(model),
-      decoder_(*decoder_of(model)),
-      device_(device),
-      ring_(kLeast),
+    : model_(model), decoder_(*decoder_of(model)), device_(device), ring_(kLeast),
       token_(device, record) {}
 
 void DeviceEngine::open(std::int64_t rows) {
@@ -152,7 +149,7 @@ torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t
     auto *const positions = ids + steps, *const slots = positions + steps;
     if (context && row.end + std::ssize(tokens) > *context)
       core::bad_data("a row of {} tokens is longer than the {} learned positions",
-                     row.end + std::ssize(tokens), *context);
+          row.end + std::ssize(tokens), *context);
     std::copy(tokens.begin(), tokens.end(), ids);
     for (std::int64_t t = 0; t < steps; ++t) {
       if (t < std::ssize(tokens)) positions[t] = row.end + t;

@@ -18,15 +18,14 @@ namespace infer {
 /// that were taken from the model. Throws Error{unavailable} for a precision that the model's own
 /// modules do not support.
 std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Precision precision,
-                                    bool record = true, const PackedModel* packed = nullptr);
+    bool record = true, const PackedModel* packed = nullptr);
 
 /// Loads a model for decoding on the CPU or a device (see model::load()). Packs the weights of a
 /// transformer on the CPU as they are read, unless `precision` is float32; make_engine() then needs
 /// packed_in() of the result. `others`: type of the weights that are not packed; without it, the
 /// files' type, bfloat16 or float32.
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
-                             const std::string& adapter = {},
-                             std::optional<torch::Dtype> others = std::nullopt);
+    const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
 /// Reads the model again, with the weights that load_to_decode() packed, as float32. Throws

@@ -16,11 +16,11 @@ struct Seen {
 };
 
 /// Writes the head's scores, scale q . k, to scores[0, end - begin).
-inline void paged_scores(const PagedRows& rows, const Seen& seen, const float* q, float scale,
-                         float* scores) {
+inline void paged_scores(
+    const PagedRows& rows, const Seen& seen, const float* q, float scale, float* scores) {
   PagedRows::each_piece(seen.begin, seen.end, [&](std::int64_t first, std::int64_t n) {
     attention_scores(q, rows.slot(seen.row, first, seen.part) + seen.offset, rows.width(), n,
-                     seen.width, scale, scores + first - seen.begin);
+        seen.width, scale, scores + first - seen.begin);
   });
 }
 
@@ -30,8 +30,7 @@ inline void paged_values(const PagedRows& rows, const Seen& seen, float* scores,
   std::fill_n(out, seen.width, 0.0f);
   PagedRows::each_piece(seen.begin, seen.end, [&](std::int64_t first, std::int64_t n) {
     add_weighted(scores + first - seen.begin,
-                 rows.slot(seen.row, first, seen.part + 1) + seen.offset, rows.width(), n,
-                 seen.width, out);
+        rows.slot(seen.row, first, seen.part + 1) + seen.offset, rows.width(), n, seen.width, out);
   });
 }
 

@@ -144,7 +144,7 @@ struct LayerPast {
 /// into y (n, out) with row stride ldy.
 template <class Body>
 void run_heads(const Chunk& chunk, TeamShare share, std::int64_t heads, const Affine& project,
-               Buffer& read, float* y, std::int64_t ldy, const Body& body) {
+    Buffer& read, float* y, std::int64_t ldy, const Body& body) {
 #pragma omp barrier
   chunk.each_head(share, heads, body);
 #pragma omp barrier
@@ -159,7 +159,7 @@ inline std::int64_t padded(std::int64_t width) { return (width + 15) / 16 * 16; 
 class FeedForward {
  public:
   FeedForward(DecodeWeights& weights, const WeightAndBias& expand, const WeightAndBias& reduce,
-              std::int64_t d, std::int64_t inner, nn::Activation activation, bool gated);
+      std::int64_t d, std::int64_t inner, nn::Activation activation, bool gated);
 
   /// Working memory, which the layers of an engine may share.
   struct Room {
@@ -182,9 +182,9 @@ class FeedForward {
 class FeedForwardPart : public Part {
  public:
   FeedForwardPart(DecodeWeights& weights, const std::string& name, std::int64_t d,
-                  std::int64_t inner, nn::Activation activation, bool gated = false)
+      std::int64_t inner, nn::Activation activation, bool gated = false)
       : network_(weights, weights.of(name + ".c_fc"), weights.of(name + ".c_proj"), d, inner,
-                 activation, gated) {}
+            activation, gated) {}
   std::int64_t out() const override { return network_.last().matrix.out(); }
   void prepare(const Chunk& chunk) override { network_.fit(room_, chunk.n); }
   void run(const Chunk& chunk, TeamShare share, Rows x, float* y, std::int64_t ldy) override {

@@ -30,7 +30,7 @@ void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* 
 }
 
 void gated_key(const float* x, std::int64_t n, float gate, float decay, float* level, float* sums,
-               float* key) {
+    float* key) {
   const float faded = *level + decay;
   *level = std::max(faded, gate);
   const float own = std::exp(gate - *level), kept = std::exp(faded - *level);
@@ -41,8 +41,8 @@ void gated_key(const float* x, std::int64_t n, float gate, float decay, float* l
   for (std::int64_t i = 0; i < n; ++i) key[i] = factor * sums[i];
 }
 
-void mixed_value(const float* before, const float* after, std::int64_t n, float mix, float scale,
-                 float* value) {
+void mixed_value(
+    const float* before, const float* after, std::int64_t n, float mix, float scale, float* value) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) value[i] = mix * before[i] + (1 - mix) * after[i];
   const float factor = factor_to_length(value, n, scale);
@@ -60,7 +60,7 @@ void gla_decays(float* x, std::int64_t n) {
 }
 
 void gla_step(const float* q, const float* k, const float* decay, const float* v,
-              std::int64_t d_key, std::int64_t d_value, float scale, float* state, float* o) {
+    std::int64_t d_key, std::int64_t d_value, float scale, float* state, float* o) {
   for (std::int64_t j = 0; j < d_value; ++j) o[j] = 0;
   for (std::int64_t i = 0; i < d_key; ++i) {
     float* const row = state + i * d_value;
@@ -74,7 +74,7 @@ void gla_step(const float* q, const float* k, const float* decay, const float* v
 }
 
 void short_convolution(const float* x, const float* weight, std::int64_t taps, std::int64_t stride,
-                       std::int64_t n, float* past, float* out) {
+    std::int64_t n, float* past, float* out) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = weight[(taps - 1) * stride + i] * x[i];
   for (std::int64_t j = 0; j + 1 < taps; ++j) {
     const float *const input = past + j * stride, *const by = weight + j * stride;
@@ -97,7 +97,7 @@ float delta_decay(float x, float log_rate) {
 }
 
 void delta_step(const float* q, const float* k, float beta, float decay, const float* v,
-                std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o) {
+    std::int64_t d_key, std::int64_t d_value, float* state, float* error, float* o) {
   for (std::int64_t j = 0; j < d_value; ++j) error[j] = v[j], o[j] = 0;
   for (std::int64_t i = 0; i < d_key; ++i) {
     float* const row = state + i * d_value;
@@ -120,7 +120,7 @@ void delta_step(const float* q, const float* k, float beta, float decay, const f
 }
 
 void lstm_step(const float* of_input, const float* of_last, std::int64_t width, std::int64_t begin,
-               std::int64_t end, float* c, float* h) {
+    std::int64_t end, float* c, float* h) {
 #pragma omp simd
   for (std::int64_t j = begin; j < end; ++j) {
     const auto gate = [&](std::int64_t which) {
@@ -133,7 +133,7 @@ void lstm_step(const float* of_input, const float* of_last, std::int64_t width, 
 }
 
 void sru_step(const float* gates, const float* x, const SruCell& cell, std::int64_t d,
-              std::int64_t begin, std::int64_t end, float* c, float* h) {
+    std::int64_t begin, std::int64_t end, float* c, float* h) {
 #pragma omp simd
   for (std::int64_t j = begin; j < end; ++j) {
     const float before = c[j];

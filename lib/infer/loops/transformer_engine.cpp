@@ -9,8 +9,8 @@
 
 namespace infer {
 
-bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
-                             const PackedModel* packed) {
+bool TransformerEngine::fits(
+    const nn::Model& model, torch::Device device, const PackedModel* packed) {
   if (!device.is_cpu() || !has_transformer_loop(model)) return false;
   const bool narrow = !nn::arch_facts(model.options.arch).reads_source;
   for (const auto& [name, weight] : model.named_weights()) {
@@ -22,10 +22,9 @@ bool TransformerEngine::fits(const nn::Model& model, torch::Device device,
   return true;
 }
 
-TransformerEngine::TransformerEngine(nn::Model& model, Precision precision,
-                                     const PackedModel* packed)
-    : model_(model),
-      precision_(precision),
+TransformerEngine::TransformerEngine(
+    nn::Model& model, Precision precision, const PackedModel* packed)
+    : model_(model), precision_(precision),
       weights_(*model.architecture, precision, packed, /*halves=*/true) {
   const auto& shape = model.options.shape;
   const auto& options = model.options.transformer;
@@ -83,13 +82,13 @@ TransformerEngine::Layer TransformerEngine::layer_of(const nn::Block& block) {
   layer.project = weights_.affine({w.project, w.project_bias}, d_, heads_.d_query());
   const auto& options = model_.options;
   layer.network.emplace(weights_, WeightAndBias{w.expand, w.expand_bias},
-                        WeightAndBias{w.reduce, w.reduce_bias}, d_, options.shape.ffn_width(),
-                        nn::parse_activation(options.transformer.activation), block.gated());
+      WeightAndBias{w.reduce, w.reduce_bias}, d_, options.shape.ffn_width(),
+      nn::parse_activation(options.transformer.activation), block.gated());
   if (!block.reads_source()) return layer;
   const auto c = block.cross_weights();
   layer.cross =
       Cross{norm({c.norm, c.norm_bias}, d_), weights_.affine({c.query, c.query_bias}, d_, d_),
-            weights_.affine({c.project, c.project_bias}, d_, d_)};
+          weights_.affine({c.project, c.project_bias}, d_, d_)};
   return layer;
 }
 
@@ -144,7 +143,7 @@ void TransformerEngine::place(Token& token) {
   token.position = slots_.append(token.row);
   if (position_table_.defined() && token.position >= position_table_.size(0))
     core::bad_data("a row of {} tokens is longer than the {} learned positions", token.position + 1,
-                   position_table_.size(0));
+        position_table_.size(0));
 }
 
 // Returns the embeddings (n, d) as float32.
@@ -192,8 +191,8 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
     waves = nn::sinusoids(torch::tensor(positions), d_).to(torch::kFloat32).contiguous();
   }
   for (std::int64_t i = 0; i < std::ssize(turns_) * n; ++i)
-    turns_[static_cast<std::size_t>(i / n)].at(tokens[static_cast<std::size_t>(i % n)].position,
-                                               turned_.row(i));
+    turns_[static_cast<std::size_t>(i / n)].at(
+        tokens[static_cast<std::size_t>(i % n)].position, turned_.row(i));
   for (std::int64_t i = 0; i < n; ++i) {
     float* const x = x_.row(i);
     std::copy_n(from + i * d_, d_, x);
@@ -226,8 +225,8 @@ void TransformerEngine::run(const std::vector<Token>& tokens, float* f, float* g
 
 // Computes a thread's share of one layer. g, if not null, receives the input of the feed-forward
 // network.
-void TransformerEngine::layer(std::size_t index, const std::vector<Token>& tokens, TeamShare share,
-                              float* g) {
+void TransformerEngine::layer(
+    std::size_t index, const std::vector<Token>& tokens, TeamShare share, float* g) {
   const Layer& layer = layers_[index];
   const auto n = n_;
   const Rows attending = norms_inputs() ? normed(layer.norm1, share) : x_.rows();
@@ -240,7 +239,7 @@ void TransformerEngine::layer(std::size_t index, const std::vector<Token>& token
   for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
     const auto i = task / heads, head = task % heads;
     attend(tokens[static_cast<std::size_t>(i)], index, head, qkv_.row(i) + head * width,
-           attended_.row(i) + head * width, scores_.of(share.thread));
+        attended_.row(i) + head * width, scores_.of(share.thread));
   }
 #pragma omp barrier
   multiply(layer.project, attended_.rows(), share, sums_);
@@ -277,8 +276,8 @@ void TransformerEngine::multiply(const Affine& map, Rows x, TeamShare share, Buf
 
 // Adds the outputs of this thread to the residual stream. If a norm precedes the addition, the
 // thread first waits for the outputs of all threads.
-void TransformerEngine::add_to_stream(TeamShare share, const Affine& made,
-                                      const std::optional<LayerNormed>& out) {
+void TransformerEngine::add_to_stream(
+    TeamShare share, const Affine& made, const std::optional<LayerNormed>& out) {
   if (out) {
 #pragma omp barrier
     for (auto i = share.begin(n_); i < share.end(n_); ++i) {
@@ -322,13 +321,13 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
 // softmax(q k^T / sqrt(width)) v over the positions in the row and the layer's window, up to the
 // token's own position.
 void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
-                               const float* q, float* out, float* scores) const {
+    const float* q, float* out, float* scores) const {
   const auto window = layers_[layer].window;
   const auto oldest =
       std::max(slots_.begin(token.row), window > token.position ? 0 : token.position + 1 - window);
-  const Seen seen{token.row,          oldest,
-                  token.position + 1, head / (heads_.heads / heads_.kv_heads) * heads_.width,
-                  heads_.width,       static_cast<std::int64_t>(2 * layer)};
+  const Seen seen{token.row, oldest, token.position + 1,
+      head / (heads_.heads / heads_.kv_heads) * heads_.width, heads_.width,
+      static_cast<std::int64_t>(2 * layer)};
   const auto held = seen.end - seen.begin;
   paged_scores(slots_, seen, q, scale_, scores);
   if (cap_ > 0) soft_cap(scores, held, cap_);
@@ -353,7 +352,7 @@ void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
       torch::full({std::ssize(rows), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
   for (std::size_t i = 0; i < rows.size(); ++i)
     std::copy(feeds[rows[i]].source.begin(), feeds[rows[i]].source.end(),
-              ids.data_ptr<std::int64_t>() + i * longest);
+        ids.data_ptr<std::int64_t>() + i * longest);
   auto& model = dynamic_cast<nn::EncoderDecoder&>(*model_.architecture);
   std::vector<torch::Tensor> parts;  // keys and values of each layer: (B, S, d)
   for (const auto& entries : model.source_entries(ids))
@@ -372,8 +371,8 @@ void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
 }
 
 // Computes a thread's share of the attention over the sources. A row without a source is unchanged.
-void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>& tokens,
-                                     TeamShare share) {
+void TransformerEngine::read_sources(
+    std::size_t index, const std::vector<Token>& tokens, TeamShare share) {
   const Cross& cross = *layers_[index].cross;
   const auto n = n_, heads = heads_.heads, width = heads_.width;
   const Rows asking = norms_inputs() ? normed(cross.norm, share) : x_.rows();
@@ -386,7 +385,7 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
     const auto i = task / heads, head = task % heads;
     if (const Source* const source = source_of(i))
       attend_source(*source, index, head, qkv_.row(i) + head * width,
-                    attended_.row(i) + head * width, scores_.of(share.thread));
+          attended_.row(i) + head * width, scores_.of(share.thread));
   }
 #pragma omp barrier
   multiply(cross.project, attended_.rows(), share, sums_);
@@ -399,7 +398,7 @@ void TransformerEngine::read_sources(std::size_t index, const std::vector<Token>
 
 // softmax(q k^T / sqrt(width)) v over the whole source.
 void TransformerEngine::attend_source(const Source& source, std::size_t layer, std::int64_t head,
-                                      const float* q, float* out, float* scores) const {
+    const float* q, float* out, float* scores) const {
   const auto n = source.length, width = heads_.width;
   const float* const keys =
       source.entries.data() + static_cast<std::int64_t>(2 * layer) * n * d_ + head * width;

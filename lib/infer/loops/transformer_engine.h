@@ -20,8 +20,8 @@ class TransformerEngine : public Engine {
  public:
   /// Returns whether the model is supported: a transformer with float32 or bfloat16 weights on the
   /// CPU, or an encoder-decoder with float32. `packed`: see the constructor.
-  static bool fits(const nn::Model& model, torch::Device device,
-                   const PackedModel* packed = nullptr);
+  static bool fits(
+      const nn::Model& model, torch::Device device, const PackedModel* packed = nullptr);
   /// The model's weights must not change while the engine exists. `packed` (null: none) has the
   /// matrices that were taken from the model. Throws Error{bug} if a block lacks a weight.
   TransformerEngine(nn::Model& model, Precision precision, const PackedModel* packed = nullptr);
@@ -82,10 +82,10 @@ class TransformerEngine : public Engine {
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
   void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
-              float* scores) const;
+      float* scores) const;
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
-                     float* out, float* scores) const;
+      float* out, float* scores) const;
   // Returns a slot: part 2 layer of a token's slots contains its keys, part 2 layer + 1 its values.
   float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
     return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);

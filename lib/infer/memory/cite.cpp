@@ -8,8 +8,8 @@ namespace infer {
 Citer::Citer(const MemoryPlan& memory, text::TokenizerPtr tokenizer, std::int64_t most)
     : tokenizer_(std::move(tokenizer)), most_(most) {
   if (!memory.has(&KindFacts::cites))
-    core::bad_usage("--cite: requires {}",
-                    flags_of_kinds([](const auto& kind) { return kind.facts().cites; }));
+    core::bad_usage(
+        "--cite: requires {}", flags_of_kinds([](const auto& kind) { return kind.facts().cites; }));
 }
 
 std::string Citer::decode(const std::vector<std::int32_t>& ids) const {
@@ -55,19 +55,13 @@ core::OrderedJson to_json(const std::vector<CitedToken>& cited) {
   for (const CitedToken& token : cited) {
     core::OrderedJson contexts = core::OrderedJson::array();
     for (const auto& context : token.contexts) {
-      contexts.push_back({{"store", context.store},
-                          {"document", context.document},
-                          {"row", context.row},
-                          {"share", context.share},
-                          {"context", context.text}});
+      contexts.push_back({{"store", context.store}, {"document", context.document},
+          {"row", context.row}, {"share", context.share}, {"context", context.text}});
       if (context.matched > 0) contexts.back()["matched"] = context.matched;
       if (!context.source.empty()) contexts.back()["source"] = context.source;
     }
-    all.push_back({{"token", token.token},
-                   {"text", token.text},
-                   {"log_prob", token.log_prob},
-                   {"share", token.share},
-                   {"contexts", std::move(contexts)}});
+    all.push_back({{"token", token.token}, {"text", token.text}, {"log_prob", token.log_prob},
+        {"share", token.share}, {"contexts", std::move(contexts)}});
     for (const auto& model : token.models)
       all.back()["models"].push_back({{"model", model.folder}, {"share", model.share}});
   }
@@ -78,19 +72,18 @@ std::string citation_heading() {
   return "prompt\tsample\tnumber\ttext\tshare\tstore\tdocument\trow\tcontext\tsource\n";
 }
 
-std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
-                           const std::vector<CitedToken>& cited) {
+std::string citation_lines(
+    std::uint64_t prompt, std::int64_t sample, const std::vector<CitedToken>& cited) {
   std::string lines;
   for (std::size_t i = 0; i < cited.size(); ++i) {
     for (const auto& model : cited[i].models)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t-\t-\t\t\n", prompt,
-                     sample, i, task::escape_text(cited[i].text), model.share,
-                     core::printable(model.folder));
+          sample, i, task::escape_text(cited[i].text), model.share, core::printable(model.folder));
     for (const auto& context : cited[i].contexts)
       fmt::format_to(std::back_inserter(lines), "{}\t{}\t{}\t{}\t{:.4f}\t{}\t{}\t{}\t{}\t{}\n",
-                     prompt, sample, i, task::escape_text(cited[i].text), context.share,
-                     core::printable(context.store), context.document, context.row,
-                     task::escape_text(context.text), core::printable(context.source));
+          prompt, sample, i, task::escape_text(cited[i].text), context.share,
+          core::printable(context.store), context.document, context.row,
+          task::escape_text(context.text), core::printable(context.source));
   }
   return lines;
 }

@@ -48,7 +48,7 @@ std::string citation_heading();
 /// the context's share, store, document, row, context, source. task::escape_text escapes texts,
 /// core::printable store and source. A further model gets a line too: its folder, "-" for document
 /// and row, empty context and source.
-std::string citation_lines(std::uint64_t prompt, std::int64_t sample,
-                           const std::vector<CitedToken>& cited);
+std::string citation_lines(
+    std::uint64_t prompt, std::int64_t sample, const std::vector<CitedToken>& cited);
 
 }  // namespace infer

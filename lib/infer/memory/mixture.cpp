@@ -84,8 +84,7 @@ Tensor Mixture::mix(const Components& components, const MixtureWeights& weights)
         log_prob, weights.head.of(components.head.defined() ? components.head : joint));
   for (std::size_t i = 0; i < size(); ++i)
     if (!by_bucket(i) && weights.own[i].any())
-      log_prob = torch::logaddexp(
-          log_prob,
+      log_prob = torch::logaddexp(log_prob,
           weights.own[i].of(torch::where(components.own[i].isnan(), joint, components.own[i])));
   for (std::size_t i = 0; i < size(); ++i) {
     if (!by_bucket(i)) continue;
@@ -96,8 +95,8 @@ Tensor Mixture::mix(const Components& components, const MixtureWeights& weights)
   return log_prob;
 }
 
-std::vector<Tensor> Mixture::given(const Components& components,
-                                   const MixtureWeights& weights) const {
+std::vector<Tensor> Mixture::given(
+    const Components& components, const MixtureWeights& weights) const {
   const std::int64_t n = components.joint.size(0);
   std::vector<Tensor> given{weights.joint.rows(n)};
   for (std::size_t i = 0; i < size(); ++i) {

@@ -17,8 +17,7 @@ struct Components {
 };
 
 /// Applies `take` to joint, own and head. Keeps the buckets and drops the other gate inputs.
-template <class Take>
-Components taken(const Components& components, const Take& take) {
+template <class Take> Components taken(const Components& components, const Take& take) {
   const auto some = [&](const torch::Tensor& of) { return of.defined() ? take(of) : of; };
   Components made{some(components.joint)};
   for (const auto& own : components.own) made.own.push_back(some(own));
@@ -27,8 +26,7 @@ Components taken(const Components& components, const Take& take) {
   return made;
 }
 /// Applies `take` to the buckets as well, for a selection of rows.
-template <class Take>
-Components taken_rows(const Components& components, const Take& take) {
+template <class Take> Components taken_rows(const Components& components, const Take& take) {
   Components made = taken(components, take);
   if (made.gates.bucket.defined()) made.gates.bucket = take(made.gates.bucket);
   return made;
@@ -68,8 +66,8 @@ class Mixture {
   torch::Tensor mix(const Components& components, const MixtureWeights& weights) const;
   /// Returns the effective weights (R) in mix(), of the joint softmax, then of each source, float64
   /// on the CPU. A component's contribution is its weight times its p.
-  std::vector<torch::Tensor> given(const Components& components,
-                                   const MixtureWeights& weights) const;
+  std::vector<torch::Tensor> given(
+      const Components& components, const MixtureWeights& weights) const;
 
   std::size_t size() const { return weights_.size(); }
   const std::string& kind(std::size_t i) const { return weights_[i].kind; }

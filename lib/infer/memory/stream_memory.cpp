@@ -8,8 +8,8 @@ namespace {
 
 using torch::Tensor;
 
-Tensor pick(Tensor tensor, const std::vector<std::size_t>& axes,
-            const std::vector<std::size_t>& places) {
+Tensor pick(
+    Tensor tensor, const std::vector<std::size_t>& axes, const std::vector<std::size_t>& places) {
   if (!tensor.defined()) return tensor;
   for (const std::size_t axis : axes) {
     const auto place = static_cast<std::int64_t>(axis < places.size() ? places[axis] : 0);
@@ -35,7 +35,7 @@ constexpr std::int64_t kLearnBytes = 64 << 20;  // bytes of whole rows of log-pr
 }  // namespace
 
 Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& places,
-                     const std::vector<bool>* kept) const {
+    const std::vector<bool>* kept) const {
   Components at;
   nn::Masses seen, own;  // of all parts, and of the parts trained with the model
   at.gates.confidence = confidence;
@@ -52,7 +52,7 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     const auto parts = plan.joint(*kinds[i]);
     for (std::size_t j = 0; j < source.joined.size(); ++j) {
       const nn::Masses more{biased(here(source.joined[j].all), parts[j].bias),
-                            biased(here(source.joined[j].positive), parts[j].bias)};
+          biased(here(source.joined[j].positive), parts[j].bias)};
       seen.add(more);
       if (plan.online && parts[j].trained) own.add(more);
     }
@@ -88,11 +88,8 @@ std::vector<Parts::Member> Parts::members() {
 }
 
 StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming,
-                           const nn::Model& model, std::int64_t rows, const Grid& grid)
-    : plan_(plan),
-      rows_(rows),
-      dtype_(memory_dtype(model)),
-      remembers_(plan.remembers()),
+    const nn::Model& model, std::int64_t rows, const Grid& grid)
+    : plan_(plan), rows_(rows), dtype_(memory_dtype(model)), remembers_(plan.remembers()),
       mixture_(plan) {
   const StreamShape shape{window, streaming, rows, model.architecture->d_key(), dtype_};
   for (const auto* const kind : plan_.kinds()) sources_.push_back(kind->open(plan_, shape, grid));
@@ -119,11 +116,11 @@ StreamMemory::Recalled StreamMemory::recall(const Window& window, const Tensor& 
 void StreamMemory::remember(const Window& window) {
   const std::int64_t first = window.first_new.value_or(window.first_scored);
   append(window.output.slice(0, first), window.key.slice(0, first), window.targets.slice(0, first),
-         window.place.slice(first, window.targets.size(0)));
+      window.place.slice(first, window.targets.size(0)));
 }
 
 Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Recalled& recalled,
-                          const Asked& asked, std::int64_t offset, std::uint64_t first) {
+    const Asked& asked, std::int64_t offset, std::uint64_t first) {
   Parts parts{head.log_prob, head.log_z, head.confidence};
   for (std::size_t i = 0; i < sources_.size(); ++i)
     parts.sources.push_back(sources_[i]->score(
@@ -134,26 +131,19 @@ Parts StreamMemory::score(const HeadRows& head, const Tensor& targets, const Rec
 Tensor StreamMemory::mix(const Parts& parts, bool fresh) {
   const Components components = parts.at(plan_);
   if (fresh && !online_.empty()) online_[0] = OnlineWeights(mixture_);
-  return mixture_.mix(components, online_.empty() ? mixture_.weights(components.gates)
-                                                  : online_[0].learn(components));
+  return mixture_.mix(components,
+      online_.empty() ? mixture_.weights(components.gates) : online_[0].learn(components));
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Tensor& f, const Tensor& g,
-                               const nn::TokenPositions& place, const std::vector<Tensor>& beside) {
+    const nn::TokenPositions& place, const std::vector<Tensor>& beside) {
   return mix(head, {f, g, place, {}, beside}, nullptr);
 }
 
 Tensor StreamMemory::log_probs(nn::Head& head, const Window& window, std::int64_t begin,
-                               std::int64_t end, const Asked* asked, std::int64_t offset,
-                               const std::vector<Tensor>& beside) {
-  WordRows rows{window.output.slice(0, begin, end),
-                window.key.slice(0, begin, end),
-                window.place.slice(begin, end),
-                {},
-                beside,
-                &window,
-                begin,
-                end};
+    std::int64_t end, const Asked* asked, std::int64_t offset, const std::vector<Tensor>& beside) {
+  WordRows rows{window.output.slice(0, begin, end), window.key.slice(0, begin, end),
+      window.place.slice(begin, end), {}, beside, &window, begin, end};
   rows.offset = offset;
   return mix(head, std::move(rows), asked);
 }
@@ -235,10 +225,9 @@ RowWeights StreamMemory::weights_of(std::size_t source) const {
   for (const auto& part : plan_.joint(*plan_.kinds()[source]))
     log_z.push_back(mixed_.log_z - part.bias);
   const auto first = mixed_.given.begin() + 1;
-  return {mixed_.given[0],
-          std::move(log_z),
-          {first + static_cast<std::ptrdiff_t>(mixed_.first_own[source]),
-           first + static_cast<std::ptrdiff_t>(mixed_.first_own[source + 1])}};
+  return {mixed_.given[0], std::move(log_z),
+      {first + static_cast<std::ptrdiff_t>(mixed_.first_own[source]),
+          first + static_cast<std::ptrdiff_t>(mixed_.first_own[source + 1])}};
 }
 
 std::vector<StoreShare> StreamMemory::store_shares(const RowToken& of) const {
@@ -250,8 +239,8 @@ std::vector<StoreShare> StreamMemory::store_shares(const RowToken& of) const {
   return all;
 }
 
-Evidence StreamMemory::evidence(const RowToken& of, std::int64_t most,
-                                std::int64_t context_tokens) const {
+Evidence StreamMemory::evidence(
+    const RowToken& of, std::int64_t most, std::int64_t context_tokens) const {
   Evidence all;
   for (std::size_t i = 0; i < sources_.size(); ++i) {
     Evidence own = sources_[i]->evidence(of, weights_of(i), most, context_tokens);
@@ -260,13 +249,13 @@ Evidence StreamMemory::evidence(const RowToken& of, std::int64_t most,
     std::move(own.models.begin(), own.models.end(), std::back_inserter(all.models));
   }
   std::stable_sort(all.contexts.begin(), all.contexts.end(),
-                   [](const auto& a, const auto& b) { return a.share > b.share; });
+      [](const auto& a, const auto& b) { return a.share > b.share; });
   all.contexts.resize(std::min(all.contexts.size(), static_cast<std::size_t>(most)));
   return all;
 }
 
-Tensor StreamMemory::source_shares(const Tensor& tokens, const Tensor& log_probs,
-                                   const Window* window, std::int64_t begin) const {
+Tensor StreamMemory::source_shares(
+    const Tensor& tokens, const Tensor& log_probs, const Window* window, std::int64_t begin) const {
   const Tensor log_prob = log_probs.to(torch::kCPU, torch::kFloat64).contiguous();
   const Tensor targets = tokens.to(torch::kCPU, torch::kInt64).contiguous();
   std::vector<Tensor> shares{torch::ones_like(log_prob)};  // the vocabulary has the rest
@@ -292,17 +281,17 @@ void StreamMemory::read(std::int64_t row, std::span<const std::int64_t> tokens) 
   for (const auto& source : sources_) source->read(row, tokens);
   if (online_.empty() || !plan_.weights_follow || !mixed_.components.joint.defined()) return;
   // Learns from the label of the row that log_probs() returned last.
-  const auto own = taken_rows(mixed_.components,
-                              [row](const Tensor& rows) { return rows.slice(0, row, row + 1); });
+  const auto own = taken_rows(
+      mixed_.components, [row](const Tensor& rows) { return rows.slice(0, row, row + 1); });
   online_[static_cast<std::size_t>(row)].learn(
       at_tokens(own, torch::tensor({tokens[0]}, torch::kInt64)));
 }
 
-void StreamMemory::append(const Tensor& f, const Tensor& g, const Tensor& labels,
-                          const nn::TokenPositions& place) {
+void StreamMemory::append(
+    const Tensor& f, const Tensor& g, const Tensor& labels, const nn::TokenPositions& place) {
   const auto by_step = [this](const Tensor& tensor) { return tensor.unflatten(0, {-1, rows_}); };
-  const nn::TokenPositions places{by_step(place.run), by_step(place.segment),
-                                  by_step(place.position)};
+  const nn::TokenPositions places{
+      by_step(place.run), by_step(place.segment), by_step(place.position)};
   for (const auto& source : sources_)
     source->append(by_step(f), by_step(g), by_step(labels), places);
 }
@@ -315,7 +304,7 @@ void StreamMemory::select(const Tensor& rows) {
   if (!plan_.weights_follow || !mixed_.components.joint.defined()) return;
   mixed_.components =  // for the next tokens
       taken_rows(mixed_.components,
-                 [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
+          [&](const Tensor& of) { return of.index_select(0, rows.to(of.device())); });
 }
 
 void StreamMemory::join(const StreamMemory& other) {
@@ -347,8 +336,7 @@ WeightsLearner::WeightsLearner(const MemoryPlan& plan, std::int64_t window, cons
           1, kLearnBytes / (8 * std::max<std::int64_t>(1, model.vocabulary)))) {}
 
 std::int64_t WeightsLearner::learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
-                                   const nn::Hidden& hidden, const BesideRows& beside,
-                                   std::int64_t most) {
+    const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most) {
   const torch::NoGradGuard no_gradient;
   const std::int64_t known = std::ssize(tokens) - 1, from = scored_;
   const std::int64_t to = std::min(known, from + std::min(most, known));

@@ -17,7 +17,7 @@ struct Parts {
   /// Returns the components of the mixture at a point, given by the indices of its values in the
   /// axes (default 0). `kept`: the plan's kinds that take part; other kinds have no entries.
   Components at(const MemoryPlan& plan, const std::vector<std::size_t>& places = {},
-                const std::vector<bool>* kept = nullptr) const;
+      const std::vector<bool>* kept = nullptr) const;
   /// Returns the neighbours from datastores; null: none.
   const Neighbours* found() const;
   /// Lists all tensors, possibly undefined, in a fixed order: (..., R) or (..., R, F).
@@ -36,7 +36,7 @@ class StreamMemory {
   /// single positions, which sees only the ring). `rows`: number of streams that advance together,
   /// distinguished by run. `grid`: tuned parameters.
   StreamMemory(const MemoryPlan& plan, std::int64_t window, bool streaming, const nn::Model& model,
-               std::int64_t rows = 1, const Grid& grid = {});
+      std::int64_t rows = 1, const Grid& grid = {});
 
   /// Starts the searches of all sources for a batch of windows; an element is null if its source
   /// has no search.
@@ -57,7 +57,7 @@ class StreamMemory {
   /// for the batch, in which the rows begin at `offset`; `first` is the element of the first
   /// target.
   Parts score(const HeadRows& head, const torch::Tensor& targets, const Recalled& recalled,
-              const Asked& asked, std::int64_t offset, std::uint64_t first);
+      const Asked& asked, std::int64_t offset, std::uint64_t first);
 
   /// Returns log p by the mixture, (R), from score(), in the order of the stream. Online weights
   /// learn from the rows; `fresh`: they begin anew before them.
@@ -67,15 +67,14 @@ class StreamMemory {
   /// unknown labels: f (R, d_model), g (R, d_key), place (R). Searches the datastores. `beside`:
   /// log p by each further model, (R, its V).
   torch::Tensor log_probs(nn::Head& head, const torch::Tensor& f, const torch::Tensor& g,
-                          const nn::TokenPositions& place,
-                          const std::vector<torch::Tensor>& beside = {});
+      const nn::TokenPositions& place, const std::vector<torch::Tensor>& beside = {});
   /// Returns log p of every token at rows [begin, end) of a window. Stores no positions;
   /// token-reading sources read the targets, so that rows must come in order from the first scored
   /// one. `asked`: results of ask() for the batch, in which row `begin` is row `offset`; null:
   /// searches here.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
-                          std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,
-                          const std::vector<torch::Tensor>& beside = {});
+      std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,
+      const std::vector<torch::Tensor>& beside = {});
   /// Returns the contribution of each datastore entry labelled with the token to its probability.
   /// Call log_probs() before.
   std::vector<StoreShare> store_shares(const RowToken& of) const;
@@ -87,14 +86,14 @@ class StreamMemory {
   /// as the vocabulary, or for rows [begin, begin + R) of the window. `log_probs` (R) are of the
   /// tokens (R).
   torch::Tensor source_shares(const torch::Tensor& tokens, const torch::Tensor& log_probs,
-                              const Window* window = nullptr, std::int64_t begin = 0) const;
+      const Window* window = nullptr, std::int64_t begin = 0) const;
   /// Reads the next tokens of a row's stream, for log_probs(): its first tokens too, and those
   /// passed to append() as labels.
   void read(std::int64_t row, std::span<const std::int64_t> tokens);
   /// Stores T steps of all rows, step by step: f (T * rows, d_model), g (T * rows, d_key), labels
   /// and place (T * rows). Padded positions (run -1) are never visible.
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
-              const nn::TokenPositions& place);
+      const nn::TokenPositions& place);
 
   /// learned(): the weights of stream 0. take_weights(): sets those of a row. Only if weights are
   /// learned online.
@@ -155,7 +154,7 @@ class WeightsLearner {
   /// Scores at most `most` more of the tokens and returns how many. The arguments before `most` are
   /// of the whole text in each call; `hidden` may lack the last token.
   std::int64_t learn(nn::Head& head, const std::vector<std::int64_t>& tokens,
-                     const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most);
+      const nn::Hidden& hidden, const BesideRows& beside, std::int64_t most);
   /// Returns how many tokens were scored.
   std::int64_t scored() const { return scored_; }
   const OnlineWeights& weights() const { return memory_.learned(); }

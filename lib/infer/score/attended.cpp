@@ -15,7 +15,7 @@ nn::WatchedAttention& watched(nn::Model& model) {
   auto* const attention = dynamic_cast<nn::WatchedAttention*>(model.architecture.get());
   if (attention == nullptr)
     core::bad_usage("the attention of {} cannot be observed; give a transformer or a mosaic",
-                    model.options.arch);
+        model.options.arch);
   return *attention;
 }
 
@@ -26,7 +26,7 @@ void check(const nn::Model& model, const shard::Dataset& data, const AttendedOpt
     core::bad_usage("--window {}: the model has only {} positions", options.window, *context);
   if (data.size() <= static_cast<std::uint64_t>(options.window))
     core::bad_data("{}: has {} tokens; a sequence and its target need {}", data.name(), data.size(),
-                   options.window + 1);
+        options.window + 1);
 }
 
 /// Returns columns [begin, end) of a batch.
@@ -77,7 +77,7 @@ void AttendedOptions::settle(const model::TrainingFacts& facts) {
 }
 
 Tensor mean_attention(nn::Model& model, const shard::Dataset& data, const AttendedOptions& options,
-                      torch::Device device) {
+    torch::Device device) {
   shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
   watched(model);
   check(model, data, options);

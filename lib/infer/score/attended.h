@@ -27,6 +27,6 @@ struct AttendedOptions {
 /// a window beyond its positions and for invalid numbers; Error{bad_data} for data shorter than a
 /// window.
 torch::Tensor mean_attention(nn::Model& model, const shard::Dataset& data,
-                             const AttendedOptions& options, torch::Device device);
+    const AttendedOptions& options, torch::Device device);
 
 }  // namespace infer

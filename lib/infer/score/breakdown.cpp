@@ -34,13 +34,10 @@ std::vector<std::uint64_t> count_tokens(const shard::Dataset& data, std::uint64_
 class Breakdown : public TextReport {
  public:
   Breakdown(std::int64_t buckets, bool by_token, Tensor of, Tensor document_ends,
-            std::vector<std::string> names)
-      : by_token_(by_token),
-        bucket_(std::move(of)),
-        document_ends_(std::move(document_ends)),
+      std::vector<std::string> names)
+      : by_token_(by_token), bucket_(std::move(of)), document_ends_(std::move(document_ends)),
         nats_(torch::zeros({buckets}, torch::kFloat64)),
-        tokens_(torch::zeros({buckets}, torch::kInt64)),
-        names_(std::move(names)) {}
+        tokens_(torch::zeros({buckets}, torch::kInt64)), names_(std::move(names)) {}
 
   void add(const Scored& scored) override {
     const Tensor buckets = buckets_of(scored);
@@ -78,7 +75,7 @@ class Breakdown : public TextReport {
     if (!bucket_.defined()) return document;
     const Tensor starts = torch::cat({torch::zeros({1}, torch::kInt64), document_ends_});
     return torch::searchsorted(bucket_, at - starts.index_select(0, document),
-                               /*out_int32=*/false, /*right=*/true);
+        /*out_int32=*/false, /*right=*/true);
   }
 
   bool by_token_;
@@ -137,9 +134,8 @@ class Ablation : public TextReport {
     std::vector<core::OrderedJson> rows;
     const auto tokens = static_cast<double>(tokens_);
     for (const Case& one : cases_) {
-      core::OrderedJson row{{"sources", one.name},
-                            {"perplexity", std::exp(one.nats / tokens)},
-                            {"loss", one.nats / tokens}};
+      core::OrderedJson row{{"sources", one.name}, {"perplexity", std::exp(one.nats / tokens)},
+          {"loss", one.nats / tokens}};
       const bool compared = &one != cases_.data() && tokens_ >= task::kLeastTokens &&
                             one.blocks.size() >= task::kLeastBlocks;
       if (&one != cases_.data()) row["difference"] = (one.nats - cases_[0].nats) / tokens;
@@ -149,7 +145,7 @@ class Ablation : public TextReport {
         std::vector<task::ScoreBlock> blocks;
         for (std::size_t i = 0; i < one.blocks.size(); ++i)
           blocks.push_back({cases_[0].blocks[i], one.blocks[i],
-                            std::min<std::uint64_t>(block_, tokens_ - i * block_)});
+              std::min<std::uint64_t>(block_, tokens_ - i * block_)});
         const auto found = task::compare_consecutive(blocks, 0.95);
         row["low"] = found.low, row["high"] = found.high, row["p"] = found.p;
       }
@@ -193,7 +189,7 @@ class Retrieval : public TextReport {
     auto all = core::OrderedJson::array();
     for (std::size_t i = 0; i < at_.size(); ++i)
       all.push_back({{"k", at_[i]},
-                     {"share", static_cast<double>(found_[i]) / static_cast<double>(tokens_)}});
+          {"share", static_cast<double>(found_[i]) / static_cast<double>(tokens_)}});
     figures["retrieval"] = std::move(all);
   }
 
@@ -204,8 +200,8 @@ class Retrieval : public TextReport {
 
 }  // namespace
 
-std::unique_ptr<TextReport> loss_by_frequency(const shard::Dataset& data,
-                                              const shard::Dataset& counts) {
+std::unique_ptr<TextReport> loss_by_frequency(
+    const shard::Dataset& data, const shard::Dataset& counts) {
   shard::expect_kind(counts.header(), {shard::Kind::tokens}, counts.name());
   shard::expect_same_header(data.files().front(), counts.files().front());
   std::vector<std::int64_t> bucket;
@@ -220,8 +216,8 @@ std::unique_ptr<TextReport> loss_by_frequency(const shard::Dataset& data,
   std::uint64_t low = 1;
   for (std::int64_t i = 1; i <= highest; ++i, low *= 10)
     names.push_back(range_name(low, low * 10 - 1));
-  return std::make_unique<Breakdown>(highest + 1, true, torch::tensor(bucket, torch::kInt64),
-                                     Tensor(), std::move(names));
+  return std::make_unique<Breakdown>(
+      highest + 1, true, torch::tensor(bucket, torch::kInt64), Tensor(), std::move(names));
 }
 
 std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data) {
@@ -233,13 +229,13 @@ std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data) {
   }
   const auto buckets = std::ssize(names);
   return std::make_unique<Breakdown>(buckets, false, torch::tensor(starts, torch::kInt64),
-                                     ends_of(data.documents()), std::move(names));
+      ends_of(data.documents()), std::move(names));
 }
 
 std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data) {
   const auto documents = static_cast<std::int64_t>(data.documents().size());
-  return std::make_unique<Breakdown>(documents, false, Tensor(), ends_of(data.documents()),
-                                     std::vector<std::string>());
+  return std::make_unique<Breakdown>(
+      documents, false, Tensor(), ends_of(data.documents()), std::vector<std::string>());
 }
 
 std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tokens) {

@@ -10,7 +10,7 @@ void EvaluationOptions::fields(core::FieldList& f) {
   windows.fields(f);
   windows.protocol_field(f);
   f("loss-on", loss_on, "scored tokens: all, or those marked by tokenize --loss-on",
-    {"all", "marked"});
+      {"all", "marked"});
   reach.fields(f);
   retrieve.fields(f);
   memory.fields(f);
@@ -21,7 +21,7 @@ model::Loaded EvaluationOptions::load() const {
 }
 
 Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
-                       model::Loaded loaded, const StoreOpener& open)
+    model::Loaded loaded, const StoreOpener& open)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
   if (of_pairs()) refuse_windows_of_pairs(given);
   if (of_pairs() && options_.retrieve.any())
@@ -31,7 +31,7 @@ Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::str
   OpenMemories memories;
   memories.open = open;
   memories.beside = open_beside(options_.memory, loaded_, options_.reach, options_.windows, device_,
-                                nn::dtype(options_.compute.precision));
+      nn::dtype(options_.compute.precision));
   const auto windows = plan_windows(options_.windows, *loaded_.model, loaded_.facts);
   memory_ = memories.plan(options_.memory, windows, loaded_);
   retrieve_ = plan_retrieval(options_.retrieve, windows.window, loaded_);
@@ -44,8 +44,8 @@ bool Evaluation::of_pairs() const {
 
 shard::Dataset Evaluation::open(const std::vector<std::string>& paths) const {
   shard::Dataset data(paths);
-  shard::expect_kind(data.header(), {of_pairs() ? shard::Kind::pairs : shard::Kind::tokens},
-                     data.name());
+  shard::expect_kind(
+      data.header(), {of_pairs() ? shard::Kind::pairs : shard::Kind::tokens}, data.name());
   model::check_tokenizer(loaded_, data.header(), data.name());
   return data;
 }
@@ -55,8 +55,8 @@ WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   retrieve_.put_into(plan);
   plan.learned = options_.loss_on == "marked";
   if (plan.learned && !data.header().marked)
-    core::bad_usage("--loss-on marked: {} has no marks; encode it with tokenize --loss-on",
-                    data.name());
+    core::bad_usage(
+        "--loss-on marked: {} has no marks; encode it with tokenize --loss-on", data.name());
   return plan;
 }
 
@@ -65,7 +65,7 @@ WindowPlan Evaluation::windows() const {
 }
 
 Tuned Evaluation::tune(const shard::Dataset& data, const TuneOptions& grid,
-                       const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   auto tuned = infer::tune(*loaded_.model, data, windows(data), memory_, grid, device_, progress);
   memory_ = tuned.memory;
   return tuned;
@@ -84,7 +84,7 @@ void Evaluation::expect_part(const shard::Dataset& data, core::Part part) const 
 }
 
 PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
-                                  const std::function<void(std::uint64_t)>& progress) const {
+    const std::function<void(std::uint64_t)>& progress) const {
   expect_part(data, part);
   PartRecord record;
   record.part = part;
@@ -104,7 +104,7 @@ PartRecord Evaluation::score_part(const shard::Dataset& data, core::Part part,
 
 std::string Evaluation::signature(const shard::Dataset& data) const {
   return infer::signature(data.fingerprint(), loaded_.fingerprint, windows(data), memory_,
-                          options_.compute.precision) +
+             options_.compute.precision) +
          options_.reach.signature();
 }
 

@@ -30,7 +30,7 @@ class Evaluation {
       : Evaluation(options, given, options.load(), nullptr) {}
   /// Takes the model that options.load() returned.
   Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
-             model::Loaded loaded, const StoreOpener& open);
+      model::Loaded loaded, const StoreOpener& open);
 
   /// Returns whether the model reads a source: then its data are pairs and have no windows.
   bool of_pairs() const;
@@ -46,7 +46,7 @@ class Evaluation {
 
   /// Tunes unset options on `data`; later calls use the result. See infer::tune().
   Tuned tune(const shard::Dataset& data, const TuneOptions& grid,
-             const std::function<void(std::uint64_t)>& progress);
+      const std::function<void(std::uint64_t)>& progress);
   /// Returns the memory options that resolve to memory(), tuned or not.
   MemoryOptions memory_options() const { return settled(options_.memory, memory_); }
   Totals score(const shard::Dataset& data, const Callbacks& watch) const;
@@ -55,7 +55,7 @@ class Evaluation {
   void expect_part(const shard::Dataset& data, core::Part part) const;
   /// Scores one part and returns a record for sum_parts(); `progress` receives its tokens so far.
   PartRecord score_part(const shard::Dataset& data, core::Part part,
-                        const std::function<void(std::uint64_t)>& progress) const;
+      const std::function<void(std::uint64_t)>& progress) const;
   /// Returns the signature of results on `data`; see infer::signature().
   std::string signature(const shard::Dataset& data) const;
   /// Returns notes about the window, and about datastores and n-gram indices that contain this

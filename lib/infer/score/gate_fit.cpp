@@ -72,9 +72,8 @@ double minimise(const Smooth& function, Numbers& at) {
   double value = function(at, gradient);
   std::deque<Step> steps;
   for (int n = 0; n < kMostSteps; ++n) {
-    const double largest =
-        std::accumulate(gradient.begin(), gradient.end(), 0.0,
-                        [](double m, double g) { return std::max(m, std::abs(g)); });
+    const double largest = std::accumulate(gradient.begin(), gradient.end(), 0.0,
+        [](double m, double g) { return std::max(m, std::abs(g)); });
     if (!(largest > kLeastGradient)) break;
     const Numbers down = direction_of(gradient, steps);
     const double slope = dot(gradient, down);

@@ -23,12 +23,12 @@ void add_gates(Totals& totals, const PartRecord& record) {
 void PartOptions::fields(core::FieldList& f) {
   const auto in_parts = f.group("Parts");
   f("part", part,
-    "I/N: score the I-th of N parts, for --sum, with constant weights of memories unless tuned; "
-    "launcher: part of this task of srun or of a job array");
+      "I/N: score the I-th of N parts, for --sum, with constant weights of memories unless tuned; "
+      "launcher: part of this task of srun or of a job array");
   f("sum", sum, "sum the results of all parts: FILEs are the outputs of --part");
   f("datastore-ranks", datastore_ranks,
-    "with --ranks: each rank holds only the stores of its own --datastore, and searches "
-    "them for all ranks");
+      "with --ranks: each rank holds only the stores of its own --datastore, and searches "
+      "them for all ranks");
 }
 
 void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
@@ -36,9 +36,9 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
   if (!any() && !ranks) return;
   const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
   core::leave_out(mine, "gives the figures alone",
-                  {"tune", "per-token", "by", "ablate", "retrieval-at", "retrieve-log",
-                   "fail-above", "timings"},
-                  given);
+      {"tune", "per-token", "by", "ablate", "retrieval-at", "retrieve-log", "fail-above",
+          "timings"},
+      given);
   if (sum) {
     EvaluationOptions theirs;
     core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);
@@ -51,15 +51,10 @@ void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
 }
 
 std::string to_text(const PartRecord& record) {
-  core::OrderedJson line{{"part", record.part.index + 1},
-                         {"parts", record.part.count},
-                         {"groups", record.groups},
-                         {"signature", record.signature},
-                         {"revision", record.revision},
-                         {"tokens", record.totals.tokens},
-                         {"bytes", record.totals.bytes},
-                         {"words", record.totals.words},
-                         {"nats", record.nats}};
+  core::OrderedJson line{{"part", record.part.index + 1}, {"parts", record.part.count},
+      {"groups", record.groups}, {"signature", record.signature}, {"revision", record.revision},
+      {"tokens", record.totals.tokens}, {"bytes", record.totals.bytes},
+      {"words", record.totals.words}, {"nats", record.nats}};
   if (const auto& searches = record.totals.searches)
     line["searches"] = {searches->made, searches->followed, searches->skipped};
   if (const auto& gates = record.totals.gates) {
@@ -114,8 +109,8 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
       const auto& before = parts.begin()->second;
       if (record.signature != before.signature || record.part.count != before.part.count)
         core::bad_usage("{}: belongs to another evaluation than {}: {} of {} parts, not {} of {}",
-                        name, names.any(), record.signature, record.part.count, before.signature,
-                        before.part.count);
+            name, names.any(), record.signature, record.part.count, before.signature,
+            before.part.count);
     }
     names.add(record.part, name);
     parts[record.part.index] = std::move(record);
@@ -131,7 +126,7 @@ PartsSum sum_parts(const std::vector<NamedLine>& lines) {
         record.totals.bytes != last.totals.bytes || record.totals.words != last.totals.words ||
         (&record == &last && record.groups[1] != record.groups[2]))
       core::bad_usage("{}: has other boundaries than {}; use the same --batch-tokens for all parts",
-                      names.name(index), names.name(last.part.index));
+          names.name(index), names.name(last.part.index));
     begin = record.groups[1];
     for (const double nats : record.nats) sum.totals.nats += nats;
     sum.totals.tokens += record.totals.tokens;

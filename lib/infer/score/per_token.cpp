@@ -19,14 +19,11 @@ std::vector<std::string> columns_of_kinds() {
 class PerToken : public TextReport {
  public:
   PerToken(const std::string& path, const shard::Dataset& data, const MemoryPlan& memory,
-           const std::string& signature)
-      : out_(path),
-        writer_(out_, columns_of_kinds(),
-                fmt::format("eval-ppl {} (git {}) {}", core::build::kVersion, core::build::kGit,
-                            signature)),
-        documents_(data.documents()),
-        memory_(memory),
-        mixture_(memory) {
+      const std::string& signature)
+      : out_(path), writer_(out_, columns_of_kinds(),
+                        fmt::format("eval-ppl {} (git {}) {}", core::build::kVersion,
+                            core::build::kGit, signature)),
+        documents_(data.documents()), memory_(memory), mixture_(memory) {
     if (!data.header().tokenizer.empty())
       tokenizer_ = text::parse_tokenizer(data.header().tokenizer, data.name());
   }
@@ -80,7 +77,7 @@ class PerToken : public TextReport {
 }  // namespace
 
 std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard::Dataset& data,
-                                           const MemoryPlan& memory, const std::string& signature) {
+    const MemoryPlan& memory, const std::string& signature) {
   return std::make_unique<PerToken>(path, data, memory, signature);
 }
 

@@ -12,8 +12,7 @@ core::OrderedJson figure(double value) {
 std::string short_fingerprint(const core::Digest& digest) { return digest.hex().substr(0, 12); }
 
 std::string signature(const core::Digest& data, const core::Digest& model,
-                      const WindowPlan& windows, const MemoryPlan& memory,
-                      const std::string& precision) {
+    const WindowPlan& windows, const MemoryPlan& memory, const std::string& precision) {
   std::string text =
       fmt::format("data:{}|model:{}", short_fingerprint(data), short_fingerprint(model));
   const auto add = [&](const char* name, const auto& value) {
@@ -36,7 +35,7 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     const RetrievePlan& retrieve = windows.retrieve;
     add("retrieve",
         fmt::format("{}:{}:{}:{}", retrieve.index->data().substr(0, 12),
-                    retrieve.index->passage_length(), retrieve.index->k1(), retrieve.index->b()));
+            retrieve.index->passage_length(), retrieve.index->k1(), retrieve.index->b()));
     add("retrieve-query", retrieve.query);
     add("retrieve-tokens", retrieve.tokens);
     if (retrieve.mix > 1) {
@@ -69,7 +68,7 @@ core::OrderedJson figures(const Totals& totals) {
                             : core::OrderedJson(nullptr);
     };
     report["gate"] = {{"constant_loss", share(gates.constant_nats)},
-                      {"worse", share(static_cast<double>(gates.worse))}};
+        {"worse", share(static_cast<double>(gates.worse))}};
   }
   if (const auto& searches = totals.searches)
     report["searches"] = {

@@ -49,8 +49,7 @@ std::string short_fingerprint(const core::Digest& digest);
 ///   stores-lambda:0.3|ensemble:...@512/256|ensemble-lambda:0.5|precision:float32|version:0.1.0
 /// Omits unused settings. For pairs, unit:pair replaces the windows.
 std::string signature(const core::Digest& data, const core::Digest& model,
-                      const WindowPlan& windows, const MemoryPlan& memory,
-                      const std::string& precision);
+    const WindowPlan& windows, const MemoryPlan& memory, const std::string& precision);
 
 /// Returns a number for a report; null if it is not finite.
 core::OrderedJson figure(double value);

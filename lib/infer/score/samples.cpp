@@ -47,7 +47,7 @@ std::vector<double> values_at(const Grid& grid, const std::vector<std::size_t>& 
 
 // Returns the parts with the biases of the point.
 Components parts_at(const Parts& parts, MemoryPlan memory, const Grid& grid,
-                    const std::vector<std::size_t>& places) {
+    const std::vector<std::size_t>& places) {
   for (const auto& axis : memory.axes())
     if (const auto i = grid.find(axis.name); !axis.bias_of.empty() && i < places.size())
       axis.set(grid.axes[i].values[places[i]]);
@@ -70,7 +70,7 @@ Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
     rows = std::move(more);
     if (std::ssize(rows) > kMostCombinations)
       core::bad_usage("--tune: more than {} combinations of weights; give fewer --tune-lambdas",
-                      kMostCombinations);
+          kMostCombinations);
   }
   std::vector<double> flat;
   for (const auto& row : rows) flat.insert(flat.end(), row.begin(), row.end());
@@ -80,8 +80,8 @@ Tensor combinations(std::size_t others, const std::vector<double>& lambdas) {
 
 // Returns the best share of each bucket. A bucket without tokens takes the share of the previous
 // bucket in its run. sums is (B + 1, K).
-std::vector<double> best_of_buckets(const Tensor& sums, const std::vector<double>& tried,
-                                    std::int64_t run) {
+std::vector<double> best_of_buckets(
+    const Tensor& sums, const std::vector<double>& tried, std::int64_t run) {
   std::vector<double> best;
   for (std::int64_t b = 0; b + 1 < sums.size(0); ++b) {
     const bool empty = sums[b].count_nonzero().item<std::int64_t>() == 0;
@@ -92,8 +92,8 @@ std::vector<double> best_of_buckets(const Tensor& sums, const std::vector<double
 }
 
 // Returns weights in the order of the plan from shares (joint's first) and the shares by bucket.
-std::vector<std::vector<double>> in_order(const Mixture& mixture, const std::vector<double>& shares,
-                                          const std::vector<double>& outer) {
+std::vector<std::vector<double>> in_order(
+    const Mixture& mixture, const std::vector<double>& shares, const std::vector<double>& outer) {
   std::vector<std::vector<double>> weights;
   std::size_t next = 1;
   for (std::size_t i = 0; i < mixture.size(); ++i)
@@ -110,7 +110,7 @@ std::int64_t run_of(const MemoryPlan& memory) {
 // Returns log p (N, 1 + S) of the rest and of each source with a gate. Where a source has no
 // entries it is the joint softmax's. `rest` holds the constants of sources without a gate.
 Tensor gate_log_p(const Components& at, const Mixture& mixture, const MixtureWeights& rest,
-                  const std::vector<std::size_t>& gated) {
+    const std::vector<std::size_t>& gated) {
   Tensor others = rest.joint.of(at.joint);
   const auto own = [&](std::size_t i) {
     return torch::where(at.own[i].isnan(), at.joint, at.own[i]);
@@ -145,8 +145,8 @@ void divide(MixtureWeights& weights, double by) {
 
 // Fits the gate that decides whether to search: the share of a source against all others together,
 // which keep their constants.
-GateRow fit_search(const Components& at, const Mixture& mixture, std::size_t source,
-                   const Tensor& weight) {
+GateRow fit_search(
+    const Components& at, const Mixture& mixture, std::size_t source, const Tensor& weight) {
   MixtureWeights rest = mixture.constant(at.gates);
   const double lambda = rest.own[source].constant;
   rest.own[source].constant = 0;
@@ -214,8 +214,8 @@ Parts Samples::parts() const {
     auto sizes = tensor.movedim(rows, 0).sizes().vec();
     sizes[0] = kept_;
     const auto dtype = tensor.scalar_type();
-    tensor = torch::from_blob(const_cast<double*>(columns_[i].values.data()),
-                              {kept_, columns_[i].width}, torch::kFloat64)
+    tensor = torch::from_blob(
+        const_cast<double*>(columns_[i].values.data()), {kept_, columns_[i].width}, torch::kFloat64)
                  .view(sizes)
                  .movedim(0, rows)
                  .contiguous()
@@ -225,8 +225,8 @@ Parts Samples::parts() const {
   return parts;
 }
 
-std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const GridPoints& asked) {
+std::vector<TunePoint> fit_points(
+    const Parts& parts, const MemoryPlan& memory, const Grid& grid, const GridPoints& asked) {
   const Mixture mixture(memory);
   std::vector<TunePoint> points;
   FittedShares best;  // of the previous point, as a start
@@ -242,13 +242,13 @@ std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, 
     said.shares[0] = rest;
     for (double& share : said.outer) share = quoted(share);
     points.push_back({values_at(grid, places), places, in_order(mixture, said.shares, said.outer),
-                      share_loss(problem, said)});
+        share_loss(problem, said)});
   }
   return points;
 }
 
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas, const GridPoints& asked) {
+    const std::vector<double>& lambdas, const GridPoints& asked) {
   const Mixture mixture(memory);
   std::size_t inner = 0;
   for (std::size_t i = 0; i < mixture.size(); ++i) inner += !mixture.by_bucket(i);
@@ -275,7 +275,7 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
           const Tensor share = (problem.bucket < problem.buckets) * lambdas[k];
           sums.select(1, static_cast<std::int64_t>(k))
               .index_add_(0, problem.bucket, log_of(rest * (1 - share) + problem.outer * share),
-                          /*alpha=*/-1);
+                  /*alpha=*/-1);
         }
         outer = best_of_buckets(sums, lambdas, problem.run);
         nats = sums.amin(1).sum().item<double>();
@@ -283,14 +283,14 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
       const Tensor row = shares[l].contiguous();
       const auto* const begin = row.const_data_ptr<double>();
       points.push_back({values_at(grid, places), places,
-                        in_order(mixture, {begin, begin + row.size(0)}, outer), nats / tokens});
+          in_order(mixture, {begin, begin + row.size(0)}, outer), nats / tokens});
     }
   }
   return points;
 }
 
-GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan,
-                      const std::vector<std::size_t>& places) {
+GatesFitted fit_gates(
+    const Parts& parts, const MemoryPlan& plan, const std::vector<std::size_t>& places) {
   const Components at = parts.at(plan, places);
   const Mixture mixture(plan);
   GatesFitted fitted;

@@ -43,13 +43,13 @@ using GridPoints = std::vector<std::vector<std::size_t>>;
 
 /// Fits the best weights at each of these points (share_fit.h), to six digits because signatures
 /// quote them.
-std::vector<TunePoint> fit_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const GridPoints& places);
+std::vector<TunePoint> fit_points(
+    const Parts& parts, const MemoryPlan& memory, const Grid& grid, const GridPoints& places);
 /// Evaluates, at each of these points, every combination of `lambdas` that leaves weight for the
 /// joint softmax; for a source with buckets, takes the best value for each bucket. Throws
 /// Error{usage} if there are too many combinations.
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
-                                  const std::vector<double>& lambdas, const GridPoints& places);
+    const std::vector<double>& lambdas, const GridPoints& places);
 
 /// Gates fitted on `parts` at a point, for a `plan` whose weights are the best constants; and the
 /// nats a token with the constants and with the gates.
@@ -57,7 +57,7 @@ struct GatesFitted {
   Gate gate;
   double constant_loss = 0, loss = 0;
 };
-GatesFitted fit_gates(const Parts& parts, const MemoryPlan& plan,
-                      const std::vector<std::size_t>& places = {});
+GatesFitted fit_gates(
+    const Parts& parts, const MemoryPlan& plan, const std::vector<std::size_t>& places = {});
 
 }  // namespace infer

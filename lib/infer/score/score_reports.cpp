@@ -10,14 +10,14 @@ void ReportOptions::fields(core::FieldList& f) {
   const auto in_reports = f.group("Reports");
   f("per-token", per_token, "file for the score of each token");
   f("by", by, "print the loss by part of the text, in a table",
-    {"none", "frequency", "position", "document"});
+      {"none", "frequency", "position", "document"});
   f("ablate", ablate,
-    "print the loss without memory, with each source alone and with all sources, with "
-    "significance tests");
+      "print the loss without memory, with each source alone and with all sources, with "
+      "significance tests");
   f("counts", counts, "training shard whose tokens --by frequency counts");
   f("retrieval-at", retrieval_at,
-    "print the fraction of tokens found among the labels of the N nearest entries, such as "
-    "1,8,64,1024")
+      "print the fraction of tokens found among the labels of the N nearest entries, such as "
+      "1,8,64,1024")
       .between(1, 65536);
   f("fail-above", fail_above, "exit with 1 if the perplexity is higher").above(0, 1e12).or_none();
   f("timings", timings, "file for the timings: seconds, tokens_per_s");
@@ -29,26 +29,25 @@ void ReportOptions::check(const std::string& output) const {
     core::bad_usage("--by frequency: requires --counts SHARD, and --counts requires it");
   if (ablate && by != "none")
     core::bad_usage("--ablate: cannot be combined with --by {}; both print a table", by);
-  for (const auto& [flag, place] : {std::pair{"--per-token", per_token},
-                                    {"--timings", timings},
-                                    {"--retrieve-log", retrieve_log}})
+  for (const auto& [flag, place] : {std::pair{"--per-token", per_token}, {"--timings", timings},
+           {"--retrieve-log", retrieve_log}})
     if (core::same_place(place, output.empty() ? "-" : output))
-      core::bad_usage("{} {}: the figures go there too; give them another place with -o", flag,
-                      place);
+      core::bad_usage(
+          "{} {}: the figures go there too; give them another place with -o", flag, place);
   if (core::same_place(timings, per_token))
     core::bad_usage("--timings {}: is the file of --per-token; give another file", timings);
   for (const auto& place : {per_token, timings})
     if (core::same_place(retrieve_log, place))
-      core::bad_usage("--retrieve-log {}: is the file of another report; give another file",
-                      retrieve_log);
+      core::bad_usage(
+          "--retrieve-log {}: is the file of another report; give another file", retrieve_log);
 }
 
 bool ReportOptions::too_high(const Totals& totals) const {
   return fail_above > 0 && totals.perplexity() > fail_above;
 }
 
-Reports::Reports(const ReportOptions& options, const Evaluation& evaluation,
-                 const shard::Dataset& data)
+Reports::Reports(
+    const ReportOptions& options, const Evaluation& evaluation, const shard::Dataset& data)
     : evaluation_(evaluation), data_(data) {
   if (options.by == "position") reports_.push_back(loss_by_position(data));
   if (options.by == "document") reports_.push_back(loss_by_document(data));
@@ -75,9 +74,8 @@ Totals Reports::score(const std::function<void(std::uint64_t)>& progress) {
     };
   if (retrieve_log_)
     watch.retrieved = [this](const Retrieved& retrieved) {
-      const core::OrderedJson line = {{"token", retrieved.first},
-                                      {"tokens", retrieved.tokens},
-                                      {"passages", evaluation_.describe(retrieved.prefixes)}};
+      const core::OrderedJson line = {{"token", retrieved.first}, {"tokens", retrieved.tokens},
+          {"passages", evaluation_.describe(retrieved.prefixes)}};
       retrieve_log_->write(core::dump(line) + "\n");
     };
   return evaluation_.score(data_, watch);
@@ -105,15 +103,15 @@ void Reports::commit(const Totals& totals) {
   timings_->commit();
 }
 
-std::optional<PartsSum> score_together(
-    const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
+std::optional<PartsSum> score_together(const SharedEvaluation& what,
+    std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress) {
   const auto& options = what.options;
   const core::Part part{group->rank(), group->size()};
   group->together([&] { ranks::expect_files(what.files); });
-  ranks::expect_agreement(*group, {{"datastore-ranks", what.own_stores},
-                                   {"batch-tokens", options.windows.batch_tokens},
-                                   {"jobs", at::get_num_threads()}});
+  ranks::expect_agreement(
+      *group, {{"datastore-ranks", what.own_stores}, {"batch-tokens", options.windows.batch_tokens},
+                  {"jobs", at::get_num_threads()}});
   // Whatever a rank refuses, it refuses before another one begins to score.
   model::Loaded loaded;
   group->together([&] { loaded = options.load(); });

@@ -65,8 +65,8 @@ struct SharedEvaluation {
 /// their approximate total. Throws the errors of Evaluation, and Error{usage} for stdin and for
 /// ranks with different evaluations, on all ranks alike. With distributed datastores, other ranks
 /// get Error{rank_lost} for what fails after the first search.
-std::optional<PartsSum> score_together(
-    const SharedEvaluation& what, std::shared_ptr<ranks::Group> group,
+std::optional<PartsSum> score_together(const SharedEvaluation& what,
+    std::shared_ptr<ranks::Group> group,
     const std::function<void(std::uint64_t done, std::uint64_t of)>& progress);
 
 }  // namespace infer

@@ -45,8 +45,8 @@ struct Stretch {
 
 // Returns the batches of a part. It begins earlier than the part's own batches, as far back as
 // memories `reach` in the stream of its first window.
-Stretch stretch_of(const core::Part& part, const std::function<WindowBatches()>& batches,
-                   std::int64_t reach) {
+Stretch stretch_of(
+    const core::Part& part, const std::function<WindowBatches()>& batches, std::int64_t reach) {
   Stretch stretch;
   if (part.whole()) return stretch;
   std::int64_t groups = 0;
@@ -113,15 +113,15 @@ struct Forwarded {
   }
   /// Returns whether a source is still searching.
   bool looking() const {
-    return std::any_of(asked.begin(), asked.end(),
-                       [](const auto& found) { return found != nullptr; });
+    return std::any_of(
+        asked.begin(), asked.end(), [](const auto& found) { return found != nullptr; });
   }
 };
 
 // Returns the rows of windows with several passages: the mixture over the passages, with the
 // log-sum-exp of the first.
 HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets& targets,
-                    const PrefixedBatch& prefixed, const std::vector<Span>& spans) {
+    const PrefixedBatch& prefixed, const std::vector<Span>& spans) {
   std::vector<Tensor> f, labels, host_labels;
   std::int64_t first = 0;
   for (std::size_t row = 0, last = 0; row < prefixed.window.size(); ++row) {
@@ -130,8 +130,8 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
     last = window;
     const Span& span = spans[window];
     const std::int64_t before = prefixed.before[row];
-    f.push_back(hidden.output[static_cast<std::int64_t>(row)].slice(0, before + span.first_scored,
-                                                                    before + span.length));
+    f.push_back(hidden.output[static_cast<std::int64_t>(row)].slice(
+        0, before + span.first_scored, before + span.length));
     const auto own = targets.slice(first, first + span.length - span.first_scored);
     labels.push_back(own.there), host_labels.push_back(own.host);
   }
@@ -155,16 +155,10 @@ HeadRows mixed_rows(nn::Head& head, const nn::Hidden& hidden, const nn::Targets&
 class Walk {
  public:
   Walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-       const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
-       bool mixed)
-      : model_(model),
-        data_(data),
-        windows_(windows),
-        own_(data.fingerprints()),
-        plan_(memory.without(own_)),
-        device_(device),
-        watch_(watch),
-        mixed_(mixed),
+      const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
+      bool mixed)
+      : model_(model), data_(data), windows_(windows), own_(data.fingerprints()),
+        plan_(memory.without(own_)), device_(device), watch_(watch), mixed_(mixed),
         sorted_(windows.pairs && !memory.has(&KindFacts::in_order)),
         memory_(plan_, windows.window, windows.carried, model, 1, grid) {
     memory_.read_beside(data);
@@ -198,7 +192,7 @@ class Walk {
   // Reports in the order of the stream what was scored in the order of the lengths.
   void give_kept() {
     std::sort(kept_.begin(), kept_.end(),
-              [](const Scored& a, const Scored& b) { return a.first < b.first; });
+        [](const Scored& a, const Scored& b) { return a.first < b.first; });
     for (const Scored& scored : kept_) watch_.scored(scored);
     kept_.clear();
   }
@@ -227,7 +221,7 @@ class Walk {
     if (!memory_.asks_confidence()) ask(done, queries);
     if (!done.head.log_prob.defined())
       done.head = head_rows(*model_.head, scored_rows(done.hidden.output, done.spans),
-                            targets_of(done), plan_.gates.any());
+          targets_of(done), plan_.gates.any());
     if (memory_.asks_confidence()) ask(done, queries);
     for (std::size_t i = 0; i < done.spans.size(); ++i)
       done.recalled.push_back(recall(done, static_cast<std::int64_t>(i)));
@@ -236,15 +230,15 @@ class Walk {
   }
 
   static nn::Targets targets_of(const Forwarded& done) {
-    return {scored_rows(done.batch.targets, done.spans),
-            scored_rows(done.host.targets, done.spans)};
+    return {
+        scored_rows(done.batch.targets, done.spans), scored_rows(done.host.targets, done.spans)};
   }
 
   std::vector<Prefixes> find_prefixes(std::vector<Span>& spans, bool own) {
     auto prefixes = prefixes_->find(spans);
     for (std::size_t i = 0; own && watch_.retrieved && i < spans.size(); ++i)
       watch_.retrieved({spans[i].target + static_cast<std::uint64_t>(spans[i].first_scored),
-                        spans[i].length - spans[i].first_scored, prefixes[i]});
+          spans[i].length - spans[i].first_scored, prefixes[i]});
     return prefixes;
   }
 
@@ -304,13 +298,10 @@ class Walk {
     const Span& span = done.spans[static_cast<std::size_t>(row)];
     const auto whole = [&](const Tensor& rows) { return rows[row].slice(0, 0, span.length); };
     const nn::TokenPositions& place = done.host.place;
-    return {whole(done.hidden.output),
-            whole(done.hidden.key),
-            whole(done.batch.targets),
-            nn::TokenPositions{place.run[row], place.segment[row], place.position[row]}.slice(
-                0, span.length),
-            span.first_scored,
-            span.first_new};
+    return {whole(done.hidden.output), whole(done.hidden.key), whole(done.batch.targets),
+        nn::TokenPositions{place.run[row], place.segment[row], place.position[row]}.slice(
+            0, span.length),
+        span.first_scored, span.first_new};
   }
 
   std::vector<std::int64_t> tokens(std::uint64_t begin, std::uint64_t end) const {
@@ -385,7 +376,7 @@ class Walk {
   Tensor learned(std::uint64_t first, std::int64_t n) const {
     Tensor weight = torch::zeros({n}, torch::kFloat64);
     for (const auto& mark :
-         shard::marks_within(data_.documents(), first, first + static_cast<std::uint64_t>(n)))
+        shard::marks_within(data_.documents(), first, first + static_cast<std::uint64_t>(n)))
       weight.slice(0, static_cast<std::int64_t>(mark.begin), static_cast<std::int64_t>(mark.end))
           .fill_(1);
     return weight;
@@ -403,7 +394,7 @@ class Walk {
     scored.targets = scored_targets(done, row);
     scored.fresh = span.fresh;
     scored.parts = memory_.score(head, scored.targets, done.recalled[static_cast<std::size_t>(row)],
-                                 done.asked, offset, scored.first);
+        done.asked, offset, scored.first);
     const std::int64_t tokens = span.length - span.first_scored;
     auto counted = static_cast<double>(span.counted);
     if (windows_.layout.one_less || windows_.learned)
@@ -417,8 +408,7 @@ class Walk {
     if (mixed_) {
       scored.log_prob = memory_.mix(scored.parts, scored.fresh);
       double nats = -scored.log_prob.sum().item<double>();
-      if (windows_.learned)
-        nats = -(scored.log_prob * scored.parts.weight).sum().item<double>();
+      if (windows_.learned) nats = -(scored.log_prob * scored.parts.weight).sum().item<double>();
       else if (span.counted != tokens)
         nats *= static_cast<double>(span.counted) / static_cast<double>(tokens);
       totals_.nats += nats;
@@ -452,10 +442,10 @@ class Walk {
 };
 
 Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-           const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
-           bool mixed) {
-  shard::expect_kind(data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens},
-                     data.name());
+    const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch,
+    bool mixed) {
+  shard::expect_kind(
+      data.header(), {windows.pairs ? shard::Kind::pairs : shard::Kind::tokens}, data.name());
   memory.expect_probabilities();
   const Evaluating evaluating(model);
   Totals totals = Walk(model, data, windows, memory, grid, device, watch, mixed).run();
@@ -463,7 +453,7 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
     core::bad_data("{}: nothing to score; no token after the first is marked", data.name());
   if (totals.tokens == 0 && watch.part.whole())
     core::bad_data("{}: nothing to score; a {} needs at least two tokens", data.name(),
-                   windows.by_document ? "document" : "text");
+        windows.by_document ? "document" : "text");
   if (mixed && !std::isfinite(totals.nats))
     core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
   return totals;
@@ -472,13 +462,12 @@ Totals run(nn::Model& model, const shard::Dataset& data, const WindowPlan& windo
 }  // namespace
 
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             const MemoryPlan& memory, torch::Device device, const Callbacks& watch) {
+    const MemoryPlan& memory, torch::Device device, const Callbacks& watch) {
   return run(model, data, windows, memory, {}, device, watch, true);
 }
 
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const Grid& grid, torch::Device device,
-            const Callbacks& watch) {
+    const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch) {
   return run(model, data, windows, memory, grid, device, watch, false);
 }
 

@@ -47,11 +47,10 @@ struct Callbacks {
 /// data. Throws Error{bad_data} for other kinds of data, fewer than two tokens or a token outside
 /// the vocabulary; Error{usage} for datastores whose combination gives no probabilities.
 Totals score(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-             const MemoryPlan& memory, torch::Device device, const Callbacks& watch = {});
+    const MemoryPlan& memory, torch::Device device, const Callbacks& watch = {});
 
 /// Scores a data set on a grid of tuned parameters; log_prob is undefined.
 Totals walk(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-            const MemoryPlan& memory, const Grid& grid, torch::Device device,
-            const Callbacks& watch);
+    const MemoryPlan& memory, const Grid& grid, torch::Device device, const Callbacks& watch);
 
 }  // namespace infer

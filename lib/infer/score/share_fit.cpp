@@ -55,8 +55,8 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
     const ShareNumbers gain(gains.const_data_ptr<double>(), gains.const_data_ptr<double>() + n);
     // The loss is convex: this bounds how much better any other shares can be.
     if (*std::max_element(gain.begin(), gain.end()) - 1 <= kShareGap) return;
-    const ShareNumbers curvature(products.const_data_ptr<double>(),
-                                 products.const_data_ptr<double>() + n * n);
+    const ShareNumbers curvature(
+        products.const_data_ptr<double>(), products.const_data_ptr<double>() + n * n);
     ShareNumbers linear(n), aim = at;
     double slope = 0;
     for (std::size_t i = 0; i < n; ++i) {

@@ -21,8 +21,8 @@ class TextReport {
 /// `counts` (for example, the training data). By position: tokens 1, 2-3, 4-7, ... of their
 /// document (from 0, the first token). Throws Error{bad_data} if the tokenizer of `counts` differs
 /// from that of `data`.
-std::unique_ptr<TextReport> loss_by_frequency(const shard::Dataset& data,
-                                              const shard::Dataset& counts);
+std::unique_ptr<TextReport> loss_by_frequency(
+    const shard::Dataset& data, const shard::Dataset& counts);
 std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data);
 std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data);
 
@@ -35,7 +35,7 @@ std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tok
 /// appears complete at commit() or not at all. `data` must outlive the report. The first line names
 /// this build and the signature.
 std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard::Dataset& data,
-                                           const MemoryPlan& memory, const std::string& signature);
+    const MemoryPlan& memory, const std::string& signature);
 
 /// Counts how often the next token is the label of one of the nearest datastore entries: the figure
 /// "retrieval", [{"k", "share"}, ...]. `at`: numbers of neighbours, each from 1 to `k` of the

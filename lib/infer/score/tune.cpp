@@ -39,8 +39,8 @@ bool is_open(const PlanAxis& axis, const TuneOptions& options) {
 
 Grid make_grid(MemoryPlan memory, const TuneOptions& options) {
   if (!memory.any())
-    core::bad_usage("--tune: nothing to tune; add {}",
-                    flags_of_kinds([](const auto&) { return true; }));
+    core::bad_usage(
+        "--tune: nothing to tune; add {}", flags_of_kinds([](const auto&) { return true; }));
   const bool apart = tempers_apart(memory, options);
   Grid grid;
   for (const auto& axis : memory.axes()) {
@@ -73,8 +73,8 @@ std::vector<std::string> edges_of(const Tuned& tuned, const TuneOptions& options
   MemoryPlan memory = tuned.memory;
   for (const auto& axis : memory.axes())
     if (axis.matters && !axis.steps.empty())
-      look(flag_of(axis.listed()),
-           [&](const auto& point) { return tuned.value(point, axis.name); });
+      look(
+          flag_of(axis.listed()), [&](const auto& point) { return tuned.value(point, axis.name); });
   if (options.lambdas.empty()) return edges;
   const auto weights = memory.weights();
   for (std::size_t i = 0; i < weights.size(); ++i)
@@ -176,14 +176,13 @@ class PointSearch {
 
   static std::size_t nearest(const std::vector<double>& values, double to) {
     const auto less = [&](double a, double b) { return std::abs(a - to) < std::abs(b - to); };
-    return static_cast<std::size_t>(std::min_element(values.begin(), values.end(), less) -
-                                    values.begin());
+    return static_cast<std::size_t>(
+        std::min_element(values.begin(), values.end(), less) - values.begin());
   }
 
   bool of_joint(std::size_t axis) const {
-    return std::any_of(joint_.begin(), joint_.end(), [&](const Part& part) {
-      return axis == part.bias || axis == part.tempered;
-    });
+    return std::any_of(joint_.begin(), joint_.end(),
+        [&](const Part& part) { return axis == part.bias || axis == part.tempered; });
   }
 
   // Returns all combinations of the axes that are neither of the joint softmax nor tried alone. The
@@ -208,10 +207,8 @@ class PointSearch {
     GridPoints fresh;
     for (const auto& place : places) {
       const auto known = losses_.find(place);
-      if (known == losses_.end())
-        fresh.push_back(place);
-      else
-        least = std::min(least, known->second);
+      if (known == losses_.end()) fresh.push_back(place);
+      else least = std::min(least, known->second);
     }
     if (fresh.empty()) return least;
     const bool fits = options_.lambdas.empty() && !memory_.weights().empty();
@@ -227,8 +224,8 @@ class PointSearch {
     return least;
   }
 
-  static std::vector<std::size_t> moved(std::vector<std::size_t> places, std::size_t axis,
-                                        std::size_t place) {
+  static std::vector<std::size_t> moved(
+      std::vector<std::size_t> places, std::size_t axis, std::size_t place) {
     places[axis] = place;
     return places;
   }
@@ -311,8 +308,8 @@ class PointSearch {
 
 // Returns the best point of a grid from one pass of the model.
 Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
-              const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
-              torch::Device device, const std::function<void(std::uint64_t)>& progress) {
+    const WindowPlan& windows, const MemoryPlan& memory, const TuneOptions& options,
+    torch::Device device, const std::function<void(std::uint64_t)>& progress) {
   Callbacks watch;
   Samples samples;
   watch.scored = [&](const Scored& scored) { samples.add(scored.parts); };
@@ -324,9 +321,8 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
   const Parts parts = samples.parts();
   for (const auto& axis : grid.axes) tuned.axes.push_back(axis.name);
   tuned.points = PointSearch(parts, memory, grid, options).run();
-  const auto chosen =
-      std::min_element(tuned.points.begin(), tuned.points.end(),
-                       [](const auto& a, const auto& b) { return a.loss < b.loss; });
+  const auto chosen = std::min_element(tuned.points.begin(), tuned.points.end(),
+      [](const auto& a, const auto& b) { return a.loss < b.loss; });
   tuned.best = *chosen;
   if (!std::isfinite(tuned.best.loss))
     core::bad_data("{}: the loss is not finite; the model's weights may be damaged", data.name());
@@ -345,7 +341,7 @@ Tuned tune_on(const Grid& grid, nn::Model& model, const shard::Dataset& data,
 void TuneOptions::fields(core::FieldList& f) {
   const auto in_tuning = f.group("Tuning");
   f("tune", data,
-    "validation shard on which temperatures, thetas and interpolation weights are tuned");
+      "validation shard on which temperatures, thetas and interpolation weights are tuned");
   f("tune-output", output, "file for the tuned values, for --config");
   for (const auto* const kind : source_kinds())
     for (const auto& axis : kind->axis_facts()) {
@@ -355,7 +351,7 @@ void TuneOptions::fields(core::FieldList& f) {
       (axis.least == 0 ? field.above(0) : field.at_least(axis.least)).at_most(axis.most);
     }
   f("tune-lambdas", lambdas,
-    "interpolation weights to try, in every combination [the exact optimum]")
+      "interpolation weights to try, in every combination [the exact optimum]")
       .at_least(0)
       .below(1);
 }
@@ -396,18 +392,18 @@ std::string Tuned::summary() const {
   auto text = fmt::format("perplexity {:.4f}, the best of {} settings", std::exp(best.loss), tried);
   if (gates)
     text += fmt::format("; with gates {:.4f}, on tokens with {:.4f} without gates",
-                        std::exp(gates->second), std::exp(gates->first));
+        std::exp(gates->second), std::exp(gates->first));
   if (memory.gates.skips())
-    text += fmt::format("; with all searches, without --datastore-threshold {}",
-                        memory.gates.threshold);
+    text += fmt::format(
+        "; with all searches, without --datastore-threshold {}", memory.gates.threshold);
   if (edges.empty()) return text;
   return fmt::format("{}; a better value may lie beyond {}, the edge of the tried range", text,
-                     fmt::join(edges, ", "));
+      fmt::join(edges, ", "));
 }
 
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-           const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
-           const std::function<void(std::uint64_t)>& progress) {
+    const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
+    const std::function<void(std::uint64_t)>& progress) {
   Grid grid = make_grid(memory, options);
   const auto pass = [&](const MemoryPlan& from) {
     return tune_on(grid, model, data, windows, from, options, device, progress);

@@ -57,7 +57,7 @@ struct Tuned {
 /// edge of default points (kTuneTurns). Throws Error{usage} if `memory` has no tunable parameters,
 /// and the errors of score().
 Tuned tune(nn::Model& model, const shard::Dataset& data, const WindowPlan& windows,
-           const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
-           const std::function<void(std::uint64_t)>& progress = {});
+    const MemoryPlan& memory, const TuneOptions& options, torch::Device device,
+    const std::function<void(std::uint64_t)>& progress = {});
 
 }  // namespace infer

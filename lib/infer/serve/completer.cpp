@@ -40,14 +40,14 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("system", system, "system message of conversations without one");
   f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
   f("keep-prompts", kept,
-    "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
-    "chat; 0: none")
+      "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
+      "chat; 0: none")
       .between(0, 4096);
   f("window", generator.window, "context length in tokens; auto: the trained length")
       .between(1, 1e9)
       .or_auto();
   f("dtype", generator.weights, "data type of the weights during decoding",
-    {"float32", "bfloat16", "int8"});
+      {"float32", "bfloat16", "int8"});
   f("cite", generator.cite, "return the stored contexts that predicted each token");
   f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
   generator.reach.fields(f);
@@ -104,10 +104,9 @@ struct Completer::Run {
 };
 
 Completer::Completer(const CompleterOptions& options)
-    : options_(options),
-      device_(nn::device(options_.compute.device)),
+    : options_(options), device_(nn::device(options_.compute.device)),
       loaded_(load_to_decode(options_.model, device_, parse_precision(options_.generator.weights),
-                             /*adapter=*/{}, torch::kFloat32)) {
+          /*adapter=*/{}, torch::kFloat32)) {
   model::give_tokenizer(loaded_, options_.tokenizer);
   answerer_.emplace(answerer_options(options_), loaded_);
   lanes_.push_back(std::unique_ptr<Lane>(new Lane{"", make_generator()}));
@@ -146,8 +145,8 @@ MemoryOptions Completer::memory_of(const std::string& asked) const {
 Generator Completer::make_generator() const {
   auto options = options_.generator;
   options.kept = options_.kept;
-  return {loaded_, std::move(options), options_.memory,
-          device_, /*record=*/true,    answerer_->open_memories()};
+  return {loaded_, std::move(options), options_.memory, device_, /*record=*/true,
+      answerer_->open_memories()};
 }
 
 void Completer::Run::count_time(bool busy) {
@@ -172,7 +171,7 @@ void Completer::Run::open_lanes() {
     });
     if (!other) return;
     const auto idle = std::find_if(self.lanes_.begin() + 1, self.lanes_.end(),
-                                   [](const auto& lane) { return lane->texts.empty(); });
+        [](const auto& lane) { return lane->texts.empty(); });
     if (idle == self.lanes_.end() && self.lanes_.size() == kMostLanes) {
       draining = self.lanes_[1]->memory;
       return;
@@ -201,8 +200,8 @@ std::vector<Arrival> Completer::Run::arrivals(Lane& lane, std::int64_t rows) {
   std::int64_t running = 0;
   for (const auto& other : self.lanes_)
     if (other.get() != &lane) running += static_cast<std::int64_t>(other->running);
-  rows = std::min(rows, std::max<std::int64_t>(lane.texts.empty() ? 1 : 0,
-                                               self.options_.generator.batch - running));
+  rows = std::min(rows,
+      std::max<std::int64_t>(lane.texts.empty() ? 1 : 0, self.options_.generator.batch - running));
   std::vector<Arrival> all;
   if (draining == lane.memory) return all;
   std::int64_t texts = 0;
@@ -290,12 +289,10 @@ void Completer::Run::complete(OpenPtr job) {
 void Completer::Run::tell(OpenPtr job, std::vector<TokenScores> scores) {
   counts.prompt_tokens += static_cast<std::uint64_t>(job->usage().prompt);
   told.push_back(std::async(std::launch::async, [job = std::move(job), scores = std::move(scores),
-                                                 cite = self.options_.generator.cite]() mutable {
+                                                    cite = self.options_.generator.cite]() mutable {
     try {
       job->tell(std::exchange(scores, {}), cite);
-    } catch (const std::exception& error) {
-      job->fail(kFault, error.what());
-    }
+    } catch (const std::exception& error) { job->fail(kFault, error.what()); }
   }));
 }
 
@@ -381,8 +378,8 @@ bool Completer::Run::step() {
   return any;
 }
 
-void Completer::run(serve::JobQueue& queue, serve::ServeCounts& counts,
-                    const std::function<void()>& look) {
+void Completer::run(
+    serve::JobQueue& queue, serve::ServeCounts& counts, const std::function<void()>& look) {
   Run run(*this, queue, counts, look);
   for (;;) {
     const bool closed = queue.closed();

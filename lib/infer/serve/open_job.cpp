@@ -66,10 +66,10 @@ Arrival OpenJob::arrival(std::size_t number) const {
   prompt.temperature = asked.temperature;
   prompt.seed = asked.seed;
   LogitRules rules{asked.allowed, asked.biases, asked.repetition_penalty, asked.frequency_penalty,
-                   asked.presence_penalty};
+      asked.presence_penalty};
   return {std::move(prompt), asked.n, DrawOptions{asked.temperature, asked.top_k, asked.top_p},
-          std::make_shared<const LogitRules>(std::move(rules)),
-          streams_tokens() ? *asked.logprobs : -1};
+      std::make_shared<const LogitRules>(std::move(rules)),
+      streams_tokens() ? *asked.logprobs : -1};
 }
 
 void OpenJob::piece(std::size_t prompt, std::int64_t sample, std::string_view piece) {
@@ -139,8 +139,8 @@ std::vector<std::vector<std::int64_t>> OpenJob::to_score() const {
 
 // Returns the byte at which each token of a choice begins in its text, which has the prompt if the
 // request echoes it.
-std::vector<std::size_t> OpenJob::begins_of(std::size_t text,
-                                            const std::vector<std::int64_t>& all) const {
+std::vector<std::size_t> OpenJob::begins_of(
+    std::size_t text, const std::vector<std::int64_t>& all) const {
   const auto& prompt = prompt_of(text);
   text::StreamDecoder decoder(tokenizer_);
   PieceFinder finder(prompt.text);
@@ -151,17 +151,15 @@ std::vector<std::size_t> OpenJob::begins_of(std::size_t text,
     decoder.push(static_cast<std::uint32_t>(all[static_cast<std::size_t>(at)]), piece);
     if (at >= std::ssize(prompt.tokens))
       begins.push_back(std::exchange(generated, generated + piece.size()));
-    else
-      begins.push_back(at < prompt.before ? 0 : finder.next(piece));
+    else begins.push_back(at < prompt.before ? 0 : finder.next(piece));
   }
   return begins;
 }
 
 // Returns the tokens of a choice, whose text is `sent`. The first token of all has no score, and
 // the scores begin after it.
-std::vector<serve::CompletionToken> OpenJob::scored_tokens(std::size_t text,
-                                                           const TokenScores& scores,
-                                                           std::string_view sent) const {
+std::vector<serve::CompletionToken> OpenJob::scored_tokens(
+    std::size_t text, const TokenScores& scores, std::string_view sent) const {
   const auto all = tokens_of(text);
   const auto begins = begins_of(text, all);
   const auto& prompt = prompt_of(text);
@@ -196,10 +194,8 @@ void OpenJob::tell(std::span<const TokenScores> scores, bool cite) {
     choice.finish = text.finished && text.sample.finish != Finish::length ? "stop" : "length";
     if (text.finished && cite) choice.extra["citations"] = to_json(text.sample.cited);
     if (!text.sample.given.empty()) choice.extra["memories"] = memories_json(text.sample);
-    if (wants_scores())
-      choice.tokens = scored_tokens(i, scores[i], choice.text);
-    else if (streams_tokens())
-      choice.tokens = told_tokens(text, "");
+    if (wants_scores()) choice.tokens = scored_tokens(i, scores[i], choice.text);
+    else if (streams_tokens()) choice.tokens = told_tokens(text, "");
     job_->tell(std::move(event));
   }
   Event event{Event::Kind::done};

@@ -52,8 +52,8 @@ class OpenJob {
   std::vector<std::int64_t> tokens_of(std::size_t text) const;
   std::vector<serve::CompletionToken> told_tokens(Text& text, std::string_view piece);
   std::vector<std::size_t> begins_of(std::size_t text, const std::vector<std::int64_t>& all) const;
-  std::vector<serve::CompletionToken> scored_tokens(std::size_t text, const TokenScores& scores,
-                                                    std::string_view sent) const;
+  std::vector<serve::CompletionToken> scored_tokens(
+      std::size_t text, const TokenScores& scores, std::string_view sent) const;
 
   serve::JobPtr job_;
   text::TokenizerPtr tokenizer_;

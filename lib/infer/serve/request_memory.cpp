@@ -19,8 +19,8 @@ const SourceKind* kind_of(const core::Field& field) {
 bool names_files(const core::Field& field) {
   if (!std::holds_alternative<std::vector<std::string>*>(field.target)) return false;
   return kind_of(field) != nullptr || std::ranges::none_of(source_kinds(), [&](const auto* kind) {
-           return std::ranges::count(kind->options(), field.name) > 0;
-         });
+    return std::ranges::count(kind->options(), field.name) > 0;
+  });
 }
 
 std::string text_of(const std::string& name, const Json& value) {
@@ -45,9 +45,7 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
   }
   try {
     core::assign(field, values);
-  } catch (const core::Error& error) {
-    core::bad_usage("{}", error.what());
-  }
+  } catch (const core::Error& error) { core::bad_usage("{}", error.what()); }
 }
 
 }  // namespace
@@ -61,8 +59,8 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
   for (const auto& [name, value] : json.items()) {
     std::string key = name;
     std::replace(key.begin(), key.end(), '-', '_');
-    const auto field = std::find_if(fields.begin(), fields.end(),
-                                    [&](const auto& one) { return one.key() == key; });
+    const auto field = std::find_if(
+        fields.begin(), fields.end(), [&](const auto& one) { return one.key() == key; });
     if (field == fields.end() || key == "tuned_on")
       core::bad_usage("{}: is not an option of a memory", name.substr(0, 40));
     memory.flags.insert(field->name);

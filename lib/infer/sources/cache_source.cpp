@@ -26,9 +26,8 @@ class CacheSource : public RingSource {
  public:
   CacheSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
       : RingSource({{cache_rule(plan), inverse(grid.values("theta", plan.cache_theta))}},
-                   plan.cache, true, shape.dtype),
-        gated_(plan.gates.any()),
-        axes_{grid.find("theta")} {}
+            plan.cache, true, shape.dtype),
+        gated_(plan.gates.any()), axes_{grid.find("theta")} {}
 
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
@@ -62,12 +61,12 @@ class CacheKind : public SourceKind {
     const auto in_memories = f.group("Memories");
     f("cache", o.cache, "entries of the continuous cache, the last hidden states").between(0, 1e9);
     f("cache-theta", o.cache_theta,
-      "flatness of the cache: scores are theta times the dot product of hidden states; auto: "
-      "1/sqrt(d-model)")
+        "flatness of the cache: scores are theta times the dot product of hidden states; auto: "
+        "1/sqrt(d-model)")
         .above(0, 1e6)
         .or_auto();
     f("cache-lambda", *o.cache_lambda.target(),
-      "interpolation weight of the cache (0 to below 1), or gate");
+        "interpolation weight of the cache (0 to below 1), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.cache > 0; }
@@ -88,8 +87,8 @@ class CacheKind : public SourceKind {
   bool any(const MemoryPlan& plan) const override { return plan.cache > 0; }
   std::int64_t reach(const MemoryPlan& plan, std::int64_t) const override { return plan.cache; }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                               const Grid& grid) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
     return std::make_unique<CacheSource>(plan, shape, grid);
   }
 
@@ -100,11 +99,11 @@ class CacheKind : public SourceKind {
 
   std::vector<AxisFacts> axis_facts() const override {
     return {{"theta", "thetas", "thetas of the cache to try [1/8 to 8, divided by sqrt(d-model)]",
-             0, kMostTuned}};
+        0, kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     axes.push_back({"theta", &plan.cache_theta, steps_of(kThetaSteps, plan.cache_unit),
-                    plan.cache_lambda > 0});
+        plan.cache_lambda > 0});
   }
 
   void sign(const MemoryPlan& plan, const SayFact& say) const override {

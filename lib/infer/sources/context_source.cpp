@@ -24,8 +24,7 @@ std::int64_t reach_of(const std::string& text, std::int64_t segment) {
     const std::int64_t n = core::parse_count(segments ? text.substr(0, digits) : text);
     const std::int64_t tokens = segments ? std::min(n, kMostReach) * segment : n;
     if (tokens > 0 && tokens <= kMostReach && n <= kMostReach) return tokens;
-  } catch (const core::Error&) {
-  }
+  } catch (const core::Error&) {}
   core::bad_usage("--long: '{}' is not a number of tokens (12288) or of segments (4seg)", text);
 }
 
@@ -56,8 +55,7 @@ std::optional<std::int64_t> ring_of(const nn::MemoryRule& rule) {
 }
 
 // Returns local and long, as far as the plan has them.
-template <class Plan>
-auto parts_asked(Plan& plan) {
+template <class Plan> auto parts_asked(Plan& plan) {
   std::vector<decltype(&plan.local)> parts;
   if (plan.rule.local) parts.push_back(&plan.local);
   if (plan.rule.far) parts.push_back(&plan.far);
@@ -67,10 +65,9 @@ auto parts_asked(Plan& plan) {
 class ContextSource : public RingSource {
  public:
   ContextSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : RingSource(summed(plan, shape, grid), ring_of(streamed(plan.rule, shape)), false,
-                   shape.dtype),
-        named_(apart(plan, shape, grid)),
-        alone_(plan.interpolated()) {
+      : RingSource(
+            summed(plan, shape, grid), ring_of(streamed(plan.rule, shape)), false, shape.dtype),
+        named_(apart(plan, shape, grid)), alone_(plan.interpolated()) {
     for (const auto* const part : parts_asked(plan))
       axes_.push_back(temperatures_of(*part, plan, grid).axis);
   }
@@ -100,7 +97,7 @@ class ContextSource : public RingSource {
   }
 
   std::vector<Tensor> shares(const Window* window, std::int64_t begin, const Tensor& targets,
-                             const Tensor& log_prob, const RowWeights& weights) const override {
+      const Tensor& log_prob, const RowWeights& weights) const override {
     if (window == nullptr) return std::vector<Tensor>(named_.size(), torch::zeros_like(log_prob));
     const std::int64_t end = begin + targets.size(0);
     const Tensor& weight = alone_ ? weights.own[0] : weights.joint;
@@ -116,8 +113,8 @@ class ContextSource : public RingSource {
 
  private:
   // Returns local and long as disjoint parts: long has the positions that local does not show.
-  static std::vector<Part> apart(const MemoryPlan& plan, const StreamShape& shape,
-                                 const Grid& grid) {
+  static std::vector<Part> apart(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) {
     std::vector<Part> parts;
     for (const auto* const part : parts_asked(plan)) {
       parts.push_back({plan.rule, temperatures_of(*part, plan, grid).values});
@@ -140,20 +137,19 @@ class ContextSource : public RingSource {
   static bool tried_apart(MemoryPlan plan, const Grid& grid) {
     std::vector<PlanAxis> axes;
     add_joint_axes(plan, plan.local, axes), add_joint_axes(plan, plan.far, axes);
-    return std::any_of(axes.begin(), axes.end(), [&](const PlanAxis& axis) {
-      return grid.find(axis.name) < grid.axes.size();
-    });
+    return std::any_of(axes.begin(), axes.end(),
+        [&](const PlanAxis& axis) { return grid.find(axis.name) < grid.axes.size(); });
   }
 
   // Returns the parts that are summed separately. Local and long are one part if nothing
   // distinguishes them.
-  static std::vector<Part> summed(const MemoryPlan& plan, const StreamShape& shape,
-                                  const Grid& grid) {
+  static std::vector<Part> summed(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) {
     const auto parts = parts_asked(plan);
     const auto temperatures = temperatures_of(*parts[0], plan, grid);
     const bool one = plan.interpolated() || parts.size() < 2 ||
                      (plan.local.plain() && plan.far.plain() && !tried_apart(plan, grid) &&
-                      (!plan.online || plan.local.trained == plan.far.trained));
+                         (!plan.online || plan.local.trained == plan.far.trained));
     if (!one) return apart(plan, shape, grid);
     return {{streamed(plan.rule, shape), temperatures.values}};
   }
@@ -170,21 +166,21 @@ class ContextKind : public SourceKind {
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_memories = f.group("Memories");
     f("memory", o.memory,
-      "local: tokens of the same segment; long: of earlier segments; several joined by commas, "
-      "or none; see tessera-memories(7) [those of training]");
+        "local: tokens of the same segment; long: of earlier segments; several joined by commas, "
+        "or none; see tessera-memories(7) [those of training]");
     f("long", o.long_reach, "reach of long in tokens (12288) or segments (4seg) [4seg]");
     f("combine", o.combine,
-      "joint: memories join the model's softmax; interpolate: mix separate distributions; both: "
-      "datastores do both",
-      {"joint", "interpolate", "both"});
+        "joint: memories join the model's softmax; interpolate: mix separate distributions; both: "
+        "datastores do both",
+        {"joint", "interpolate", "both"});
     f("joint-temperature", o.joint_temperature,
-      "temperature of local, long and joint datastores; auto: the model's calibrated value")
+        "temperature of local, long and joint datastores; auto: the model's calibrated value")
         .between(model::kLeastTemperature, 1e6)
         .or_auto();
     o.local.fields(f, "local", "entries of local");
     o.far.fields(f, "long", "entries of long");
     f("memory-lambda", *o.memory_lambda.target(),
-      "interpolation weight of local and long with --combine interpolate (0 to below 1)");
+        "interpolation weight of local and long with --combine interpolate (0 to below 1)");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext& context) const override {
@@ -200,7 +196,7 @@ class ContextKind : public SourceKind {
     const auto& facts = context.facts;
     if (rule.far)
       rule.reach = reach_of(o.long_reach.empty() ? kDefaultReach : o.long_reach,
-                            facts.segment > 0 ? facts.segment : context.windows.window);
+          facts.segment > 0 ? facts.segment : context.windows.window);
     const bool stores = o.stores.any() || context.opened != nullptr;
     if (o.combine == "both" && !stores) core::bad_usage("--combine both: requires --datastore");
     if (o.combine == "interpolate" && !rule.any() && !stores)
@@ -234,8 +230,8 @@ class ContextKind : public SourceKind {
     return std::max(plan.rule.far ? plan.rule.reach : 0, plan.rule.local ? streamed : 0);
   }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                               const Grid& grid) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
     return std::make_unique<ContextSource>(plan, shape, grid);
   }
 
@@ -245,10 +241,9 @@ class ContextKind : public SourceKind {
   }
 
   std::vector<AxisFacts> axis_facts() const override {
-    std::vector<AxisFacts> all = {
-        {"temperature", "temperatures",
-         "joint temperatures to try, the same for all sources [tuned per source]",
-         model::kLeastTemperature, kMostTuned}};
+    std::vector<AxisFacts> all = {{"temperature", "temperatures",
+        "joint temperatures to try, the same for all sources [tuned per source]",
+        model::kLeastTemperature, kMostTuned}};
     for (const char* const name : {"local", "long"})
       for (auto& facts : joint_part_facts(name, fmt::format("entries of {}", name)))
         all.push_back(std::move(facts));

@@ -148,9 +148,8 @@ bool GatePlan::has(const std::string& source) const {
 }
 
 bool GatePlan::searched() const {
-  return std::ranges::any_of(gate_kinds(), [&](const auto* kind) {
-    return kind->facts().gate.searched && has(kind->name());
-  });
+  return std::ranges::any_of(gate_kinds(),
+      [&](const auto* kind) { return kind->facts().gate.searched && has(kind->name()); });
 }
 
 void GatePlan::expect_fitted() const {
@@ -177,8 +176,8 @@ Gate parse_gate(const std::vector<std::string>& texts) {
   Gate gate;
   for (const auto& text : texts) {
     GateRow row = parse_row(text);
-    const bool twice = std::any_of(rows.begin(), rows.end(),
-                                   [&](const auto& r) { return r.source == row.source; });
+    const bool twice = std::any_of(
+        rows.begin(), rows.end(), [&](const auto& r) { return r.source == row.source; });
     if (twice) refuse(text, "a source given twice");
     rows.push_back(std::move(row));
   }

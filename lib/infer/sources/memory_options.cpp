@@ -46,7 +46,7 @@ std::vector<WithShare> WithOptions::shares() const {
     if (share.lambda == kOpenShare) share.lambda = rest / open;
   if (any() && temperatures.size() > 1 && temperatures.size() != models.size())
     core::bad_usage("--ensemble-temperature: takes 1 or {} temperatures, not {}", models.size(),
-                    temperatures.size());
+        temperatures.size());
   for (std::size_t i = 0; i < shares.size() && !temperatures.empty(); ++i)
     shares[i].temperature = temperatures[temperatures.size() == 1 ? 0 : i];
   return shares;
@@ -61,9 +61,8 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares) {
 }
 
 std::int64_t ngram_bucket(std::uint64_t length, bool one) {
-  const auto* const at =
-      std::find_if(std::begin(kNgramLengths), std::end(kNgramLengths),
-                   [&](std::int64_t most) { return length <= static_cast<std::uint64_t>(most); });
+  const auto* const at = std::find_if(std::begin(kNgramLengths), std::end(kNgramLengths),
+      [&](std::int64_t most) { return length <= static_cast<std::uint64_t>(most); });
   return (at - std::begin(kNgramLengths)) + (one ? kNgramLengthBuckets : 0);
 }
 

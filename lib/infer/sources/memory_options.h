@@ -13,15 +13,13 @@ namespace infer {
 /// References remain valid as long as the Slots.
 class Slots {
  public:
-  template <class T>
-  T& of() {
+  template <class T> T& of() {
     std::any& held = held_[typeid(T)];
     if (!held.has_value()) held = T{};
     return *std::any_cast<T>(&held);
   }
   /// Returns the value, or T{} if absent.
-  template <class T>
-  const T& of() const {
+  template <class T> const T& of() const {
     static const T none{};
     const auto held = held_.find(typeid(T));
     return held == held_.end() ? none : *std::any_cast<T>(&held->second);

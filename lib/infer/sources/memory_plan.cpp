@@ -15,7 +15,7 @@ void give_constants(MemoryPlan& plan) {
     if (const GateRow* const row = plan.gates.gate.find(weight.kind);
         weight.gated && row != nullptr)
       std::copy_n(row->constants.begin(), std::min(row->constants.size(), weight.values.size()),
-                  weight.values.begin());
+          weight.values.begin());
 }
 
 // The sum to which default weights are reduced that would leave the model nothing.
@@ -39,8 +39,8 @@ void bound_shares(const MemoryOptions& o, MemoryPlan& plan) {
   }
   if (sum < 1) return;
   if (share_given(o))
-    core::bad_usage("{}: the weights must sum to less than 1, not {:.4g}", fmt::join(flags, ", "),
-                    sum);
+    core::bad_usage(
+        "{}: the weights must sum to less than 1, not {:.4g}", fmt::join(flags, ", "), sum);
   for (const auto& weight : weights) weight.values[0] *= kMostOfDefaults / sum;
 }
 
@@ -100,8 +100,7 @@ MemoryPlan plan_of(const MemoryOptions& options, PlanContext context) {
 }
 
 // Returns the elements of `of` each kind, in order.
-template <class Of>
-auto gathered(const std::vector<const SourceKind*>& kinds, const Of& of) {
+template <class Of> auto gathered(const std::vector<const SourceKind*>& kinds, const Of& of) {
   decltype(of(*kinds[0])) all;
   for (const auto* const kind : kinds) {
     const auto own = of(*kind);
@@ -136,7 +135,7 @@ void SourceKind::drop(MemoryOptions& options) const {
   fields(defaults, from), fields(options, to);
   for (std::size_t i = 0; i < to.all().size(); ++i)
     std::visit([&](auto* target) { *target = *std::get<decltype(target)>(from.all()[i].target); },
-               to.all()[i].target);
+        to.all()[i].target);
 }
 
 std::string flags_of_kinds(const std::function<bool(const SourceKind&)>& is) {
@@ -153,9 +152,9 @@ void MemoryOptions::fields(core::FieldList& f) {
   for (const auto* const kind : source_kinds()) kind->fields(*this, f);
   const auto in_memories = f.group("Memories");
   f("memory-weights", weights,
-    "interpolation weights: constant, or learned online from past tokens; auto: online unless "
-    "weights are given or tuned",
-    {"auto", "online", "constant"});
+      "interpolation weights: constant, or learned online from past tokens; auto: online unless "
+      "weights are given or tuned",
+      {"auto", "online", "constant"});
   f("gate", gate, "gate fitted by --tune, for a weight whose value is gate; may be repeated");
   f("tuned-on", tuned_on, "fingerprint of the tuning data, for the signature");
 }
@@ -218,8 +217,8 @@ std::vector<std::shared_ptr<const BesideModel>> MemoryPlan::beside() const {
 }
 
 bool MemoryPlan::wants_more(std::span<const std::int64_t> read) const {
-  return std::ranges::any_of(kinds(),
-                             [&](const auto* kind) { return kind->wants_more(*this, read); });
+  return std::ranges::any_of(
+      kinds(), [&](const auto* kind) { return kind->wants_more(*this, read); });
 }
 
 MemoryPlan MemoryPlan::without(const shard::Fingerprints& texts) const {
@@ -262,8 +261,8 @@ void MemoryPlan::expect_probabilities() const {
         "--datastore-combine released: gives scores, not probabilities; use another value");
 }
 
-void MemoryPlan::notes(const shard::Fingerprints& texts, const char* what,
-                       const SayLine& say) const {
+void MemoryPlan::notes(
+    const shard::Fingerprints& texts, const char* what, const SayLine& say) const {
   for (const auto* const kind : kinds()) kind->notes(*this, texts, what, say);
 }
 
@@ -272,8 +271,8 @@ void MemoryPlan::finish() const {
 }
 
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const nn::Model& model, const model::TrainingFacts& facts,
-                       std::shared_ptr<const Stores> opened) {
+    const nn::Model& model, const model::TrainingFacts& facts,
+    std::shared_ptr<const Stores> opened) {
   if (options.stores.any() && !opened)
     core::bug("the stores of {} are not open", options.stores.folders[0]);
   PlanContext context{windows, model, facts};
@@ -281,8 +280,8 @@ MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
   return plan_of(options, context);
 }
 
-MemoryPlan OpenMemories::plan(const MemoryOptions& options, const WindowPlan& windows,
-                              const model::Loaded& loaded) {
+MemoryPlan OpenMemories::plan(
+    const MemoryOptions& options, const WindowPlan& windows, const model::Loaded& loaded) {
   PlanContext context{windows, *loaded.model, loaded.facts};
   context.loaded = &loaded;
   // A request may leave the open datastores out.

@@ -135,8 +135,8 @@ struct PlanContext {
 /// contradict each other or the model, for options.flags of sources that do not take part, and for
 /// --min-pointers with datastores that do not support it.
 MemoryPlan plan_memory(const MemoryOptions& options, const WindowPlan& windows,
-                       const nn::Model& model, const model::TrainingFacts& facts = {},
-                       std::shared_ptr<const Stores> opened = nullptr);
+    const nn::Model& model, const model::TrainingFacts& facts = {},
+    std::shared_ptr<const Stores> opened = nullptr);
 /// A model's open memories. They are opened once, even if the memories are planned several times.
 struct OpenMemories {
   std::vector<std::shared_ptr<const BesideModel>> beside = {};  ///< see open_beside()
@@ -146,8 +146,8 @@ struct OpenMemories {
 
   /// Resolves the options with plan_memory() and opens the datastores and n-grams that are not open
   /// yet. Also throws the errors of opening.
-  MemoryPlan plan(const MemoryOptions& options, const WindowPlan& windows,
-                  const model::Loaded& loaded);
+  MemoryPlan plan(
+      const MemoryOptions& options, const WindowPlan& windows, const model::Loaded& loaded);
 };
 
 /// Throws Error{usage} if memories join the softmax of one head while several passages each give a

@@ -26,12 +26,9 @@ class ModelWalk {
  public:
   // `data` must outlive it. `gated`: also computes the model's confidence.
   ModelWalk(std::shared_ptr<const BesideModel> with, const shard::Dataset& data,
-            std::vector<double> temperatures, bool gated)
-      : with_(std::move(with)),
-        temperatures_(std::move(temperatures)),
-        gated_(gated),
-        model_(*with_->loaded.model),
-        data_(data),
+      std::vector<double> temperatures, bool gated)
+      : with_(std::move(with)), temperatures_(std::move(temperatures)), gated_(gated),
+        model_(*with_->loaded.model), data_(data),
         windows_(plan_windows(with_->windows, model_, with_->loaded.facts, data)),
         batches_(windows_, data) {}
 
@@ -44,7 +41,7 @@ class ModelWalk {
     const std::uint64_t end = first + static_cast<std::uint64_t>(n);
     const Tensor found =
         torch::full({n, std::ssize(temperatures_) + (gated_ ? std::ssize(kConfidence) : 0)}, NAN,
-                    torch::kFloat64);
+            torch::kFloat64);
     while (!done_ && (blocks_.empty() || blocks_.back().end() < end)) forward();
     for (const Block& block : blocks_) {
       const std::uint64_t from = std::max(first, block.first), to = std::min(end, block.end());
@@ -90,10 +87,9 @@ class ModelWalk {
     const auto batch = host.to(weight.device());
     const auto hidden = forward_windows(model_, windows_, batch, spans[0], state_);
     const bool plain = temperatures_ == std::vector<double>{1};
-    const auto rows =
-        head_rows(*model_.head, scored_rows(hidden.output, spans),
-                  {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_,
-                  plain ? std::vector<double>{} : temperatures_);
+    const auto rows = head_rows(*model_.head, scored_rows(hidden.output, spans),
+        {scored_rows(batch.targets, spans), scored_rows(host.targets, spans)}, gated_,
+        plain ? std::vector<double>{} : temperatures_);
     Tensor all = (plain ? rows.log_prob.unsqueeze(1) : rows.tempered).to(torch::kFloat64);
     if (gated_) all = torch::cat({all, rows.confidence}, 1);
     all = all.cpu();
@@ -101,7 +97,7 @@ class ModelWalk {
     for (const Span& span : spans) {
       const std::int64_t n = span.length - span.first_scored;
       blocks_.push_back({span.target + static_cast<std::uint64_t>(span.first_scored),
-                         all.slice(0, begin, begin + n)});
+          all.slice(0, begin, begin + n)});
       begin += n;
     }
   }
@@ -139,8 +135,8 @@ class ModelSource : public Source {
   void read_beside(const shard::Dataset& data) override {
     walks_.clear();
     for (std::size_t i = 0; i < plan_.models.size(); ++i)
-      walks_.push_back(std::make_unique<ModelWalk>(plan_.models[i], data, temperatures_[i],
-                                                   static_cast<std::int64_t>(i) == gated_));
+      walks_.push_back(std::make_unique<ModelWalk>(
+          plan_.models[i], data, temperatures_[i], static_cast<std::int64_t>(i) == gated_));
   }
 
   SourceScores score(const RecalledRows& asked) override {
@@ -174,12 +170,12 @@ class ModelSource : public Source {
   }
 
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t /*most*/,
-                    std::int64_t /*context_tokens*/) const override {
+      std::int64_t /*context_tokens*/) const override {
     Evidence evidence;
     for (std::size_t i = 0; i < words_.size(); ++i) {
       const auto log_p = words_[i][of.row][of.token].item<double>();
-      evidence.models.push_back({plan_.shares[i].folder, weights.own[i][of.row].item<double>() *
-                                                             std::exp(log_p - of.log_prob)});
+      evidence.models.push_back({plan_.shares[i].folder,
+          weights.own[i][of.row].item<double>() * std::exp(log_p - of.log_prob)});
     }
     return evidence;
   }
@@ -197,17 +193,17 @@ class ModelKind : public SourceKind {
  public:
   ModelKind()
       : SourceKind({.name = "ensemble",
-                    .in_order = true,
-                    .cites = true,
-                    .gate = {"--ensemble", {"own-entropy", "own-top", "own-log-top"}}}) {}
+            .in_order = true,
+            .cites = true,
+            .gate = {"--ensemble", {"own-entropy", "own-top", "own-log-top"}}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_further_models = f.group("Further models");
     f("ensemble", o.with.models,
-      "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
-      "weights; :gate: weight by a gate; may be repeated");
+        "MODEL[:weight]: mix in another model with the same tokenizer (ensemble); :auto: equal "
+        "weights; :gate: weight by a gate; may be repeated");
     f(kEnsembleTemperature, o.with.temperatures,
-      "temperature of the further models' softmax: one for all, or one for each [1]")
+        "temperature of the further models' softmax: one for all, or one for each [1]")
         .between(model::kLeastTemperature, kMostTuned);
   }
 
@@ -229,8 +225,8 @@ class ModelKind : public SourceKind {
     return plan.with.models;
   }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape&,
-                               const Grid& grid) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape&, const Grid& grid) const override {
     return std::make_unique<ModelSource>(plan, grid);
   }
 
@@ -241,14 +237,14 @@ class ModelKind : public SourceKind {
 
   std::vector<AxisFacts> axis_facts() const override {
     return {{kEnsembleTemperature, "ensemble-temperatures",
-             "temperatures of each further model to try [0.5 to 2 times --ensemble-temperature]",
-             model::kLeastTemperature, kMostTuned}};
+        "temperatures of each further model to try [0.5 to 2 times --ensemble-temperature]",
+        model::kLeastTemperature, kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     for (std::size_t i = 0; i < plan.with.shares.size(); ++i) {
       auto& share = plan.with.shares[i];
       PlanAxis axis{temperature_axis(i), &share.temperature,
-                    steps_of(kModelTemperatureSteps, share.temperature), share.lambda > 0};
+          steps_of(kModelTemperatureSteps, share.temperature), share.lambda > 0};
       axis.alone = true, axis.facts = kEnsembleTemperature;
       axes.push_back(std::move(axis));
     }
@@ -263,7 +259,7 @@ class ModelKind : public SourceKind {
       models.push_back(nn::arch_facts(with->loaded.model->options.arch).reads_source
                            ? model
                            : fmt::format("{}@{}/{}{}", model, windows.window, windows.stride,
-                                         windows.carried ? "/carry" : ""));
+                                 windows.carried ? "/carry" : ""));
     }
     for (const auto& share : plan.with.shares)
       shares.push_back(share.gated ? "gate" : fmt::format("{}", share.lambda));

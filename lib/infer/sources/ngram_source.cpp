@@ -28,15 +28,14 @@ struct NgramContext {
   std::array<double, 3> features() const {
     if (bucket < 0) return {NAN, NAN, NAN};
     return {std::log1p(static_cast<double>(match.length)), followers.one ? 1.0 : 0.0,
-            std::log(static_cast<double>(followers.count))};
+        std::log(static_cast<double>(followers.count))};
   }
 };
 
 class NgramSource : public Source {
  public:
   NgramSource(const NgramPlan& plan, std::int64_t streams)
-      : index_(plan.index),
-        next_(plan.index),
+      : index_(plan.index), next_(plan.index),
         followers_(static_cast<std::size_t>(streams), ngrams::SuffixFollower(plan.index)) {}
 
   // log p (R) by the counts, -inf if p is 0 and NaN if there is no continuation; the context's
@@ -99,7 +98,7 @@ class NgramSource : public Source {
   }
 
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
-                    std::int64_t context_tokens) const override {
+      std::int64_t context_tokens) const override {
     const auto given = share(of, weights);
     if (!given) return {};
     const auto& [match, whole] = *given;
@@ -109,12 +108,10 @@ class NgramSource : public Source {
     for (std::uint64_t n = 0; n < std::min(count, static_cast<std::uint64_t>(most)); ++n) {
       const auto place = index_->place(match, n);
       const auto around = index_->around(match, n, before - context_tokens, before);
-      evidence.contexts.push_back({index_->folders()[place.folder]->name(),
-                                   static_cast<std::int64_t>(place.document),
-                                   static_cast<std::int64_t>(place.element) + before,
-                                   whole / static_cast<double>(count),
-                                   {around.begin(), around.end()},
-                                   before});
+      evidence.contexts.push_back(
+          {index_->folders()[place.folder]->name(), static_cast<std::int64_t>(place.document),
+              static_cast<std::int64_t>(place.element) + before, whole / static_cast<double>(count),
+              {around.begin(), around.end()}, before});
       auto& cited = evidence.contexts.back();
       cited.name = index_->folders()[place.folder]->name_of(place.document);
       if (cited.name.empty()) continue;
@@ -165,20 +162,20 @@ class NgramSource : public Source {
 
   // Returns the positions that contributed to a token's probability, as a match that includes the
   // token as its last one, and their share; nullopt if the token never followed.
-  std::optional<std::pair<ngrams::Match, double>> share(const RowToken& of,
-                                                        const RowWeights& weights) const {
+  std::optional<std::pair<ngrams::Match, double>> share(
+      const RowToken& of, const RowWeights& weights) const {
     const NgramContext& context = contexts_[static_cast<std::size_t>(of.row)];
     if (context.bucket < 0) return std::nullopt;
     ngrams::Match match{context.match.length + 1, {}};
     const auto& parts = index_->parts();
     for (std::size_t i = 0; i < parts.size(); ++i)
-      match.ranks.push_back(parts[i]->extend(context.match.ranks[i], context.match.length,
-                                             static_cast<std::uint32_t>(of.token)));
+      match.ranks.push_back(parts[i]->extend(
+          context.match.ranks[i], context.match.length, static_cast<std::uint32_t>(of.token)));
     const auto count = ngrams::Index::count(match);
     if (count == 0) return std::nullopt;
     const double log_p = log_ratio(count, context.followers.count);
-    return std::pair{std::move(match),
-                     weights.own[0][of.row].item<double>() * std::exp(log_p - of.log_prob)};
+    return std::pair{
+        std::move(match), weights.own[0][of.row].item<double>() * std::exp(log_p - of.log_prob)};
   }
 
   std::shared_ptr<const ngrams::Index> index_;
@@ -188,8 +185,8 @@ class NgramSource : public Source {
 };
 
 // Opens the folders for the model; returns null if there are none.
-std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>& folders,
-                                                 const model::Loaded& loaded) {
+std::shared_ptr<const ngrams::Index> open_ngrams(
+    const std::vector<std::string>& folders, const model::Loaded& loaded) {
   if (folders.empty()) return nullptr;
   auto index = std::make_shared<const ngrams::Index>(folders);
   const auto& first = *index->folders()[0];
@@ -202,8 +199,8 @@ std::shared_ptr<const ngrams::Index> open_ngrams(const std::vector<std::string>&
 
 // Default weights of texts that are generated: of the lengths with several next tokens, then of
 // those with one. sample(1) says how they were chosen.
-constexpr std::array<double, kNgramBuckets> kAnswerShares = {
-    0, 0, 0.05, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5, 0.5,  // several
+constexpr std::array<double, kNgramBuckets> kAnswerShares = {0, 0, 0.05, 0.2, 0.3, 0.4, 0.5, 0.5,
+    0.5, 0.5,  // several
     0, 0, 0.05, 0.4, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9};
 
 bool answers(const MemoryOptions& o) {
@@ -214,20 +211,18 @@ class NgramKind : public SourceKind {
  public:
   NgramKind()
       : SourceKind({.name = "ngrams",
-                    .reads = true,
-                    .cites = true,
-                    .gate = {"--ngrams-lambda",
-                             {"length", "one", "count"},
-                             kNgramBuckets,
-                             kNgramLengthBuckets}}) {}
+            .reads = true,
+            .cites = true,
+            .gate = {"--ngrams-lambda", {"length", "one", "count"}, kNgramBuckets,
+                kNgramLengthBuckets}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     const auto in_ngrams = f.group("N-grams");
     f("ngrams", o.ngrams.folders,
-      "folder of an index of n-grams (build-ngrams); may be repeated; see tessera-memories(7)");
+        "folder of an index of n-grams (build-ngrams); may be repeated; see tessera-memories(7)");
     f("ngrams-lambda", *o.ngrams.lambda.target(),
-      "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
-      "by whether only one token follows it (from --tune), or gate");
+        "interpolation weight of the n-grams: one, or 20 by the length of the matched suffix and "
+        "by whether only one token follows it (from --tune), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override { return o.ngrams.any(); }
@@ -259,14 +254,14 @@ class NgramKind : public SourceKind {
     if (index->holds(texts)) index = index->without(texts);
   }
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
-             const SayLine& say) const override {
+      const SayLine& say) const override {
     if (plan.ngrams.index->holds(texts))
-      say(fmt::format("an index of n-grams contains {}; its n-grams of this text are left out",
-                      what));
+      say(fmt::format(
+          "an index of n-grams contains {}; its n-grams of this text are left out", what));
   }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                               const Grid&) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid&) const override {
     return std::make_unique<NgramSource>(plan.ngrams, shape.streams);
   }
 

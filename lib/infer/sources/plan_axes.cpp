@@ -19,24 +19,23 @@ std::vector<double> steps_of(const std::vector<double>& steps, double unit) {
 }
 
 PlanAxis joint_temperature_axis(MemoryPlan& plan) {
-  return {"temperature", &plan.rule.temperature,
-          steps_of(kTemperatureSteps, plan.rule.temperature)};
+  return {
+      "temperature", &plan.rule.temperature, steps_of(kTemperatureSteps, plan.rule.temperature)};
 }
 
 std::vector<AxisFacts> joint_part_facts(const std::string& name, const std::string& entries) {
   return {{name + kJointTemperature, name + kJointTemperature + "s",
-           "temperatures of " + entries +
-               " in the joint softmax to try [0.5 to 3 times the current value]",
-           model::kLeastTemperature, kMostTuned},
-          {name + kJointBias, name + kJointBias + "es",
-           "biases of " + entries + " to try, besides leaving them out [the optimum]", -kMostBias,
-           kMostBias}};
+              "temperatures of " + entries +
+                  " in the joint softmax to try [0.5 to 3 times the current value]",
+              model::kLeastTemperature, kMostTuned},
+      {name + kJointBias, name + kJointBias + "es",
+          "biases of " + entries + " to try, besides leaving them out [the optimum]", -kMostBias,
+          kMostBias}};
 }
 
 void add_joint_axes(MemoryPlan& plan, JointPart& part, std::vector<PlanAxis>& axes) {
   PlanAxis temperature{part.name + kJointTemperature, &part.temperature,
-                       steps_of(kTemperatureSteps, plan.temperature_of(part)),
-                       std::isfinite(part.bias)};
+      steps_of(kTemperatureSteps, plan.temperature_of(part)), std::isfinite(part.bias)};
   temperature.temperature_of = part.name;
   PlanAxis bias{part.name + kJointBias, &part.bias};
   bias.bias_of = part.name;

@@ -5,13 +5,13 @@
 
 namespace infer {
 
-inline const std::vector<double> kTemperatureSteps = {0.5,  0.7, 0.8,  0.9, 1,   1.1, 1.2,
-                                                      1.35, 1.5, 1.75, 2,   2.5, 3};
+inline const std::vector<double> kTemperatureSteps = {
+    0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.35, 1.5, 1.75, 2, 2.5, 3};
 inline const std::vector<double> kThetaSteps = {0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 8};
-inline const std::vector<double> kStoreTemperatureSteps = {0.0125, 0.025, 0.05, 0.1, 0.2, 0.35,
-                                                           0.5,    0.7,   1,    1.5, 2,   4};
-inline const std::vector<double> kModelTemperatureSteps = {0.5, 0.7,  0.8, 0.9, 1,
-                                                           1.1, 1.25, 1.5, 2};
+inline const std::vector<double> kStoreTemperatureSteps = {
+    0.0125, 0.025, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.5, 2, 4};
+inline const std::vector<double> kModelTemperatureSteps = {
+    0.5, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 2};
 /// Upper limit of --joint-temperature and similar options.
 inline constexpr double kMostTuned = 1e6;
 

@@ -35,8 +35,8 @@ nn::Entries RingSource::Part::shown(nn::Entries entries) const {
   return entries;
 }
 
-RingSource::RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
-                       torch::Dtype dtype)
+RingSource::RingSource(
+    std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f, torch::Dtype dtype)
     : parts_(std::move(parts)), of_f_(of_f), dtype_(dtype) {
   if (ring) ring_.emplace(*ring);
 }
@@ -67,8 +67,8 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
       nn::Masses sum;
       for (const auto& entries : places) {
         sum.add(nn::tempered_masses(keys.slice(0, begin, end), window.place.slice(begin, end),
-                                    window.targets.slice(0, begin, end), part.shown(entries),
-                                    part.rule, part.temperatures));
+            window.targets.slice(0, begin, end), part.shown(entries), part.rule,
+            part.temperatures));
       }
       all.push_back(sum.all);
       positive.push_back(sum.positive);
@@ -80,38 +80,38 @@ std::vector<Tensor> RingSource::recall(const Window& window, const Tensor& /*tar
 
 Tensor RingSource::word_masses(const WordRows& rows, const Part& part) const {
   const auto of = [&](const Tensor& queries, const nn::Entries& entries) {
-    return nn::memory_log_masses(queries, rows.place, part.shown(entries), part.at_first(),
-                                 rows.words());
+    return nn::memory_log_masses(
+        queries, rows.place, part.shown(entries), part.at_first(), rows.words());
   };
   if (rows.window == nullptr) return of((of_f_ ? rows.output : rows.key).to(dtype_), ring_->view());
   const Window& window = *rows.window;
   const Tensor keys = (of_f_ ? window.output : window.key).slice(0, 0, rows.end).to(dtype_);
   const Tensor queries = keys.slice(0, rows.begin);
-  const nn::Entries own{keys, window.targets.slice(0, 0, rows.end),
-                        window.place.slice(0, rows.end)};
+  const nn::Entries own{
+      keys, window.targets.slice(0, 0, rows.end), window.place.slice(0, rows.end)};
   const Tensor masses = of(queries, own);
   const nn::Entries older = before(window);
   return older.size() == 0 ? masses : torch::logaddexp(masses, of(queries, older));
 }
 
-nn::Masses RingSource::masses_of(const Part& part, const Window& window, std::int64_t begin,
-                                 std::int64_t end) const {
+nn::Masses RingSource::masses_of(
+    const Part& part, const Window& window, std::int64_t begin, std::int64_t end) const {
   const Tensor keys = (of_f_ ? window.output : window.key).slice(0, 0, end).to(dtype_);
   const nn::TokenPositions place = window.place.slice(begin, end);
   const Tensor targets = window.targets.slice(0, begin, end);
   const auto of = [&](const nn::Entries& entries) {
     const auto seen = nn::tempered_masses(keys.slice(0, begin), place, targets, part.shown(entries),
-                                          part.rule, {part.temperatures[0]});
+        part.rule, {part.temperatures[0]});
     return nn::Masses{seen.all[0].to(torch::kCPU, torch::kFloat64),
-                      seen.positive[0].to(torch::kCPU, torch::kFloat64)};
+        seen.positive[0].to(torch::kCPU, torch::kFloat64)};
   };
   nn::Masses sum = of({keys, window.targets.slice(0, 0, end), window.place.slice(0, end)});
   if (const nn::Entries older = before(window); older.size() > 0) sum.add(of(older));
   return sum;
 }
 
-void RingSource::append(const Tensor& f, const Tensor& g, const Tensor& labels,
-                        const nn::TokenPositions& place) {
+void RingSource::append(
+    const Tensor& f, const Tensor& g, const Tensor& labels, const nn::TokenPositions& place) {
   if (ring_) ring_->append((of_f_ ? f : g).to(dtype_), labels, place);
 }
 

@@ -12,7 +12,7 @@ class RingSource : public Source {
  public:
   std::vector<torch::Tensor> recall(const Window& window, const torch::Tensor& targets) override;
   void append(const torch::Tensor& f, const torch::Tensor& g, const torch::Tensor& labels,
-              const nn::TokenPositions& place) override;
+      const nn::TokenPositions& place) override;
   void select(const torch::Tensor& rows) override;
   void clear() override;
   void join(const Source& other, std::int64_t streams, std::int64_t more) override;
@@ -29,15 +29,15 @@ class RingSource : public Source {
   };
   /// recall() returns `all` and `positive` of each part, (temperatures, R). Keys and queries are f
   /// if `of_f`, else g. Without `ring` only the window is visible.
-  RingSource(std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f,
-             torch::Dtype dtype);
+  RingSource(
+      std::vector<Part> parts, std::optional<std::int64_t> ring, bool of_f, torch::Dtype dtype);
 
   /// Returns a part's log-masses of every token, (R, V).
   torch::Tensor word_masses(const WordRows& rows, const Part& part) const;
   /// Returns log-masses (R), float64 on the CPU, of a part for rows [begin, end) of a window, at
   /// the first temperature.
-  nn::Masses masses_of(const Part& part, const Window& window, std::int64_t begin,
-                       std::int64_t end) const;
+  nn::Masses masses_of(
+      const Part& part, const Window& window, std::int64_t begin, std::int64_t end) const;
   const std::vector<Part>& parts() const { return parts_; }
 
  private:

@@ -68,18 +68,18 @@ std::vector<double> ShareList::values(const char* flag, double otherwise) const 
 
 void JointOptions::fields(core::FieldList& f, const std::string& name, const std::string& entries) {
   f(name + "-joint-temperature", temperature,
-    "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
+      "temperature of " + entries + " in the joint softmax; auto: --joint-temperature")
       .between(model::kLeastTemperature, 1e6)
       .or_auto();
   f(name + "-joint-bias", bias,
-    "log-weight of " + entries +
-        " in the joint softmax, added to their scores; without: leave them out");
+      "log-weight of " + entries +
+          " in the joint softmax, added to their scores; without: leave them out");
 }
 
 void check_temperature(const std::string& flag, double temperature) {
   if (temperature != 0 && temperature < model::kLeastTemperature)
-    core::bad_usage("--{}: takes {} to 1M, or auto, not {}", flag, model::kLeastTemperature,
-                    temperature);
+    core::bad_usage(
+        "--{}: takes {} to 1M, or auto, not {}", flag, model::kLeastTemperature, temperature);
 }
 
 void JointPart::take(const JointOptions& options) {

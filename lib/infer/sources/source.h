@@ -68,8 +68,7 @@ struct SearchCounts {
 };
 
 /// Returns the elements of `of` at rows (n) int64 on the CPU.
-template <class T>
-std::vector<T> selected(const std::vector<T>& of, const torch::Tensor& rows) {
+template <class T> std::vector<T> selected(const std::vector<T>& of, const torch::Tensor& rows) {
   std::vector<T> some;
   for (std::int64_t i = 0; i < rows.size(0); ++i)
     some.push_back(of[static_cast<std::size_t>(rows[i].item<std::int64_t>())]);
@@ -165,8 +164,8 @@ class Source {
   virtual std::unique_ptr<Found> ask(const Ask& /*ask*/) { return nullptr; }
   /// Returns the source's data for the scored rows of a window of stream 0, on their device, before
   /// append() stores these rows. targets (R) int64, CPU.
-  virtual std::vector<torch::Tensor> recall(const Window& /*window*/,
-                                            const torch::Tensor& /*targets*/) {
+  virtual std::vector<torch::Tensor> recall(
+      const Window& /*window*/, const torch::Tensor& /*targets*/) {
     return {};
   }
   /// Scores the rows passed to recall().
@@ -177,13 +176,13 @@ class Source {
   virtual SourceWords words(const WordRows& rows) = 0;
   /// Returns the datastore entries labelled with the token that contributed to its probability,
   /// with their shares.
-  virtual std::vector<StoreShare> entries(const RowToken& /*of*/,
-                                          const RowWeights& /*weights*/) const {
+  virtual std::vector<StoreShare> entries(
+      const RowToken& /*of*/, const RowWeights& /*weights*/) const {
     return {};
   }
   /// Returns at most `most` contexts, each with `context_tokens` tokens.
   virtual Evidence evidence(const RowToken& /*of*/, const RowWeights& /*weights*/,
-                            std::int64_t /*most*/, std::int64_t /*context_tokens*/) const {
+      std::int64_t /*most*/, std::int64_t /*context_tokens*/) const {
     return {};
   }
   /// Returns the fraction of p(target) from each of SourceKind::names(), (R) each, relative to
@@ -192,15 +191,14 @@ class Source {
   /// nothing if each name is a distribution of its own: its fraction is then its weight times its
   /// p.
   virtual std::vector<torch::Tensor> shares(const Window* /*window*/, std::int64_t /*begin*/,
-                                            const torch::Tensor& /*targets*/,
-                                            const torch::Tensor& /*log_prob*/,
-                                            const RowWeights& /*weights*/) const {
+      const torch::Tensor& /*targets*/, const torch::Tensor& /*log_prob*/,
+      const RowWeights& /*weights*/) const {
     return {};
   }
 
   /// Stores T steps of all streams: (T, streams, ...).
   virtual void append(const torch::Tensor& /*f*/, const torch::Tensor& /*g*/,
-                      const torch::Tensor& /*labels*/, const nn::TokenPositions& /*place*/) {}
+      const torch::Tensor& /*labels*/, const nn::TokenPositions& /*place*/) {}
   /// Reads the next tokens of a stream.
   virtual void read(std::int64_t /*row*/, std::span<const std::int64_t> /*tokens*/) {}
   /// Replaces stream i by the former stream rows[i].
@@ -253,8 +251,8 @@ struct PlanAxis {
     return std::visit([](const auto* of) { return static_cast<double>(*of); }, value);
   }
   void set(double to) const {
-    std::visit([to](auto* of) { *of = static_cast<std::remove_pointer_t<decltype(of)>>(to); },
-               value);
+    std::visit(
+        [to](auto* of) { *of = static_cast<std::remove_pointer_t<decltype(of)>>(to); }, value);
   }
 };
 
@@ -298,13 +296,13 @@ class SourceKind {
   virtual bool asked(const MemoryOptions& options, const PlanContext& context) const = 0;
   virtual bool share_given(const MemoryOptions& /*options*/) const { return false; }
   /// Resolves the options. Throws Error{usage} for options that contradict each other or the model.
-  virtual void plan(const MemoryOptions& options, const PlanContext& context,
-                    MemoryPlan& plan) const = 0;
+  virtual void plan(
+      const MemoryOptions& options, const PlanContext& context, MemoryPlan& plan) const = 0;
   /// Writes the options that resolve to the plan.
   virtual void settle(const MemoryPlan& plan, MemoryOptions& options) const = 0;
   virtual bool any(const MemoryPlan& plan) const = 0;
-  virtual std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                                       const Grid& grid) const = 0;
+  virtual std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const = 0;
   virtual void weights(MemoryPlan& /*plan*/, std::vector<PlanWeight>& /*weights*/) const {}
   /// Returns pointers to the plan's parts of the joint softmax that hold its entries.
   virtual std::vector<JointPart*> joint(MemoryPlan& /*plan*/) const { return {}; }
@@ -316,13 +314,13 @@ class SourceKind {
   virtual std::vector<std::string> names(const MemoryPlan& /*plan*/) const { return {name()}; }
   /// Passes notes to `say` that concern scoring a text with these fingerprints.
   virtual void notes(const MemoryPlan& /*plan*/, const shard::Fingerprints& /*texts*/,
-                     const char* /*what*/, const SayLine& /*say*/) const {}
+      const char* /*what*/, const SayLine& /*say*/) const {}
   /// Removes entries of these texts from the plan, if the source does not exclude them on its own.
   virtual void leave_out(MemoryPlan& /*plan*/, const shard::Fingerprints& /*texts*/) const {}
 
   /// Opens the files of the options after planning; see plan_memory().
   virtual void load(const MemoryOptions& /*options*/, const PlanContext& /*context*/,
-                    MemoryPlan& /*plan*/) const {}
+      MemoryPlan& /*plan*/) const {}
   /// Returns the maximum distance looked back from a window. `streamed`: tokens of a window whose
   /// own positions count as reach; else 0.
   virtual std::int64_t reach(const MemoryPlan& /*plan*/, std::int64_t /*streamed*/) const {
@@ -333,8 +331,8 @@ class SourceKind {
     return {};
   }
   /// Returns whether tokens before `read`, the last tokens read of a stream, matter too.
-  virtual bool wants_more(const MemoryPlan& /*plan*/,
-                          std::span<const std::int64_t> /*read*/) const {
+  virtual bool wants_more(
+      const MemoryPlan& /*plan*/, std::span<const std::int64_t> /*read*/) const {
     return false;
   }
   /// Returns the names of its options, tuning included, except the one that adds the source.

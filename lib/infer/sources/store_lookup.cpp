@@ -6,8 +6,8 @@ namespace infer {
 
 using torch::Tensor;
 
-void Pointers::advance(const Stores& stores, const Neighbours& found, std::int64_t i,
-                       std::int64_t token) {
+void Pointers::advance(
+    const Stores& stores, const Neighbours& found, std::int64_t i, std::int64_t token) {
   rows.clear();
   const auto k = found.labels.size(1);
   const auto* label = found.labels.const_data_ptr<std::int64_t>() + i * k;
@@ -21,8 +21,8 @@ void Pointers::advance(const Stores& stores, const Neighbours& found, std::int64
 }
 
 Neighbours find(const StorePlan& stores, const Tensor& queries, const Tensor& allowed,
-                std::span<const Pointers> pointers, std::int64_t nprobe,
-                const shard::Fingerprints& own, SearchCounts& counts) {
+    std::span<const Pointers> pointers, std::int64_t nprobe, const shard::Fingerprints& own,
+    SearchCounts& counts) {
   const std::int64_t n = queries.size(0);
   const bool* const may = allowed.defined() ? allowed.const_data_ptr<bool>() : nullptr;
   std::vector<std::int64_t> searched, followed;
@@ -55,7 +55,7 @@ Neighbours find(const StorePlan& stores, const Tensor& queries, const Tensor& al
 
 // Searches all stretches in parallel: their first tokens, their second tokens, and so on.
 Neighbours find(const StorePlan& stores, const Ask& ask, const Tensor& allowed, std::int64_t nprobe,
-                SearchCounts& counts) {
+    SearchCounts& counts) {
   if (stores.follow == 0)
     return find(stores, ask.queries, allowed, std::span<const Pointers>(), nprobe, ask.own, counts);
   const auto& lengths = ask.lengths;
@@ -73,8 +73,7 @@ Neighbours find(const StorePlan& stores, const Ask& ask, const Tensor& allowed, 
     }
     const Tensor at = torch::tensor(rows, torch::kInt64);
     const Neighbours found = find(stores, ask.queries.index_select(0, at.to(ask.queries.device())),
-                                  allowed.defined() ? allowed.index_select(0, at) : allowed, now,
-                                  nprobe, ask.own, counts);
+        allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, ask.own, counts);
     put_neighbours(all, at, found);
     std::int64_t next = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {

@@ -21,12 +21,12 @@ struct Pointers {
 /// exact scores, best first. Otherwise searches, unless `allowed` (R) is false for the row;
 /// undefined `allowed` permits all. Adds to `counts`.
 Neighbours find(const StorePlan& stores, const torch::Tensor& queries, const torch::Tensor& allowed,
-                std::span<const Pointers> pointers, std::int64_t nprobe,
-                const shard::Fingerprints& own, SearchCounts& counts);
+    std::span<const Pointers> pointers, std::int64_t nprobe, const shard::Fingerprints& own,
+    SearchCounts& counts);
 
 /// Looks up neighbours for whole segments of text; each segment starts without pointers.
 Neighbours find(const StorePlan& stores, const Ask& ask, const torch::Tensor& allowed,
-                std::int64_t nprobe, SearchCounts& counts);
+    std::int64_t nprobe, SearchCounts& counts);
 
 /// Number of nearest entries in the gate's features.
 inline constexpr std::int64_t kGateNearest = 32;

@@ -37,9 +37,7 @@ struct FoundEntries : Found {
 class StoreSource : public Source {
  public:
   StoreSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : plan_(plan.stores),
-        gates_(plan.gates),
-        streams_(shape.streams),
+      : plan_(plan.stores), gates_(plan.gates), streams_(shape.streams),
         root_width_(std::sqrt(static_cast<double>(shape.d_key))),
         own_(grid.values("datastore-temperature", plan.stores.temperature)) {
     const auto joint = temperatures_of(plan.stores.joint, plan, grid);
@@ -113,9 +111,8 @@ class StoreSource : public Source {
   std::vector<StoreShare> entries(const RowToken& of, const RowWeights& weights) const override {
     const std::int64_t row = of.row;
     const auto number = [&](const Tensor& rows) { return rows[row].item<double>(); };
-    const auto logits = [&, one = found_.slice(row, row + 1)](double divisor) {
-      return one.logits(divisor)[0].to(torch::kFloat64);
-    };
+    const auto logits = [&, one = found_.slice(row, row + 1)](
+                            double divisor) { return one.logits(divisor)[0].to(torch::kFloat64); };
     Tensor mass = torch::zeros_like(found_.scores[row], torch::kFloat64);
     if (plan_.joined())
       mass += number(weights.joint) * (logits(joint_[0]) - number(weights.log_z[0])).exp();
@@ -133,10 +130,10 @@ class StoreSource : public Source {
   }
 
   Evidence evidence(const RowToken& of, const RowWeights& weights, std::int64_t most,
-                    std::int64_t context_tokens) const override {
+      std::int64_t context_tokens) const override {
     auto best = entries(of, weights);
-    std::stable_sort(best.begin(), best.end(),
-                     [](const auto& a, const auto& b) { return a.share > b.share; });
+    std::stable_sort(
+        best.begin(), best.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
     Evidence evidence;
     for (const StoreShare& one : best) evidence.share += one.share;
     best.resize(std::min(best.size(), static_cast<std::size_t>(most)));
@@ -154,15 +151,14 @@ class StoreSource : public Source {
   }
 
   std::vector<Tensor> shares(const Window* /*window*/, std::int64_t /*begin*/,
-                             const Tensor& targets, const Tensor& log_prob,
-                             const RowWeights& weights) const override {
+      const Tensor& targets, const Tensor& log_prob, const RowWeights& weights) const override {
     const std::int64_t rows = targets.size(0);
     const auto stores = static_cast<std::int64_t>(plan_.opened->size());
     const Tensor of = torch::zeros({stores, rows}, torch::kFloat64);
     auto sums = of.accessor<double, 2>();
     for (std::int64_t i = 0; i < rows; ++i)
       for (const auto& one :
-           entries({i, targets[i].item<std::int64_t>(), log_prob[i].item<double>()}, weights))
+          entries({i, targets[i].item<std::int64_t>(), log_prob[i].item<double>()}, weights))
         sums[one.store][i] += one.share;
     return of.unbind(0);
   }
@@ -216,40 +212,40 @@ class StoreKind : public SourceKind {
  public:
   StoreKind()
       : SourceKind({.name = "datastore",
-                    .column = "stores",
-                    .in_order = true,
-                    .cites = true,
-                    .gate = {.flag = "--datastore-lambda",
-                             .features = {"nearest", "spread", "agree", "distinct"},
-                             .searched = true},
-                    .borrows = {"combine", "joint-temperature", "tune-temperatures"}}) {}
+            .column = "stores",
+            .in_order = true,
+            .cites = true,
+            .gate = {.flag = "--datastore-lambda",
+                .features = {"nearest", "spread", "agree", "distinct"},
+                .searched = true},
+            .borrows = {"combine", "joint-temperature", "tune-temperatures"}}) {}
 
   void fields(MemoryOptions& o, core::FieldList& f) const override {
     StoreOptions& own = o.stores;
     const auto in_datastores = f.group("Datastores");
     f("datastore", own.folders,
-      "folder of a datastore of this model; may be repeated; see tessera-memories(7)");
+        "folder of a datastore of this model; may be repeated; see tessera-memories(7)");
     f("datastore-combine", own.combine,
-      "joint: datastores join the model's softmax; interpolate: form a separate distribution; "
-      "both; auto: as --combine",
-      {"auto", "joint", "interpolate", "both", "released"});
+        "joint: datastores join the model's softmax; interpolate: form a separate distribution; "
+        "both; auto: as --combine",
+        {"auto", "joint", "interpolate", "both", "released"});
     f("k", own.k, "nearest neighbours per query, over all datastores").between(1, 65536);
     f("nprobe", own.nprobe, "inverted lists probed per query (nprobe)").between(1, 1e6);
     f("rescore", own.rescore, "recompute the scores of the neighbours from the stored keys");
     f("min-pointers", own.follow,
-      "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
-      "least N of them predicted the token; none: always search")
+        "RetoMaton: follow the pointers of the last neighbours instead of searching while at "
+        "least N of them predicted the token; none: always search")
         .between(1, 65536)
         .or_none();
     f("datastore-lambda", *own.lambda.target(),
-      "interpolation weight of the datastores (0 to below 1), or gate");
+        "interpolation weight of the datastores (0 to below 1), or gate");
     f("datastore-threshold", own.threshold,
-      "search only if a gate that reads only the model's confidence gives the datastores at "
-      "least this weight")
+        "search only if a gate that reads only the model's confidence gives the datastores at "
+        "least this weight")
         .at_least(0)
         .below(1);
     f("datastore-temperature", own.temperature,
-      "temperature of the interpolated distribution; auto: sqrt(width of a key)")
+        "temperature of the interpolated distribution; auto: sqrt(width of a key)")
         .between(model::kLeastTemperature, 1e6)
         .or_auto();
     own.joint.fields(f, "datastore", "entries of datastores");
@@ -319,15 +315,15 @@ class StoreKind : public SourceKind {
 
   bool any(const MemoryPlan& plan) const override { return plan.stores.any(); }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                               const Grid& grid) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
     return std::make_unique<StoreSource>(plan, shape, grid);
   }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
     if (plan.stores.interpolated())
       weights.push_back({name(), "--datastore-lambda", std::span(&plan.stores.lambda, 1),
-                         plan.gates.has(name())});
+          plan.gates.has(name())});
   }
 
   std::vector<JointPart*> joint(MemoryPlan& plan) const override {
@@ -337,11 +333,11 @@ class StoreKind : public SourceKind {
   std::vector<AxisFacts> axis_facts() const override {
     std::vector<AxisFacts> all = {
         {"nprobe", "nprobes", "values of --nprobe to try, each with its own search [--nprobe]", 1,
-         1e6, true},
+            1e6, true},
         {"datastore-temperature", "datastore-temperatures",
-         "temperatures of the interpolated distribution to try [1, and 1/80 to 4 times "
-         "--datastore-temperature]",
-         model::kLeastTemperature, kMostTuned}};
+            "temperatures of the interpolated distribution to try [1, and 1/80 to 4 times "
+            "--datastore-temperature]",
+            model::kLeastTemperature, kMostTuned}};
     for (auto& facts : joint_part_facts("datastore", "entries of datastores"))
       all.push_back(std::move(facts));
     return all;
@@ -383,7 +379,7 @@ class StoreKind : public SourceKind {
   }
 
   void notes(const MemoryPlan& plan, const shard::Fingerprints& texts, const char* what,
-             const SayLine& say) const override {
+      const SayLine& say) const override {
     if (plan.stores.opened->hold(texts))
       say(fmt::format("a datastore contains {}; its entries of this text are left out", what));
     if (const auto merged = plan.stores.opened->that_merged(texts); !merged.empty())

@@ -29,8 +29,7 @@ struct UnigramPlan {
 class TokenCounts {
  public:
   TokenCounts(double half_life, std::int64_t vocabulary)
-      : decay_(half_life > 0 ? 1 / half_life : 0),
-        prior_(1 / static_cast<double>(vocabulary)),
+      : decay_(half_life > 0 ? 1 / half_life : 0), prior_(1 / static_cast<double>(vocabulary)),
         vocabulary_(vocabulary) {}
 
   void read(std::int64_t token) {
@@ -160,7 +159,7 @@ class UnigramKind : public SourceKind {
         .above(0, kMostTuned)
         .or_none();
     f("unigram-lambda", *own.lambda.target(),
-      "interpolation weight of the unigram (0 to below 1), or gate");
+        "interpolation weight of the unigram (0 to below 1), or gate");
   }
 
   bool asked(const MemoryOptions& o, const PlanContext&) const override {
@@ -172,8 +171,7 @@ class UnigramKind : public SourceKind {
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     const auto& own = o.more.of<UnigramOptions>();
     plan.more.of<UnigramPlan>() = {own.on, own.half_life,
-                                   own.lambda.value(kUnigramLambda, context.open_share(0.05)),
-                                   context.model.vocabulary};
+        own.lambda.value(kUnigramLambda, context.open_share(0.05)), context.model.vocabulary};
     if (own.on && own.lambda.gated()) plan.gates.sources.push_back(name());
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
@@ -185,19 +183,19 @@ class UnigramKind : public SourceKind {
   bool any(const MemoryPlan& plan) const override { return plan.more.of<UnigramPlan>().on; }
   bool wants_more(const MemoryPlan&, std::span<const std::int64_t>) const override { return true; }
 
-  std::unique_ptr<Source> open(const MemoryPlan& plan, const StreamShape& shape,
-                               const Grid& grid) const override {
+  std::unique_ptr<Source> open(
+      const MemoryPlan& plan, const StreamShape& shape, const Grid& grid) const override {
     return std::make_unique<UnigramSource>(plan, shape, grid);
   }
 
   void weights(MemoryPlan& plan, std::vector<PlanWeight>& weights) const override {
     weights.push_back({name(), kUnigramLambda, std::span(&plan.more.of<UnigramPlan>().lambda, 1),
-                       plan.gates.has(name())});
+        plan.gates.has(name())});
   }
 
   std::vector<AxisFacts> axis_facts() const override {
     return {{kHalfLife, "unigram-half-lives", "half-lives of the unigram to try [125 to 16000]", 1,
-             kMostTuned}};
+        kMostTuned}};
   }
   void axes(MemoryPlan& plan, std::vector<PlanAxis>& axes) const override {
     auto& own = plan.more.of<UnigramPlan>();

@@ -25,8 +25,8 @@ void expect_same_tokens(const model::Loaded& with, const model::Loaded& loaded) 
 }
 
 // A protocol may leave out other tokens if windows have another length.
-void expect_same_layout(const BesideModel& with, const model::Loaded& loaded,
-                        const WindowOptions& windows) {
+void expect_same_layout(
+    const BesideModel& with, const model::Loaded& loaded, const WindowOptions& windows) {
   const auto theirs = plan_windows(with.windows, *with.loaded.model, with.loaded.facts);
   const auto own = plan_windows(windows, *loaded.model, loaded.facts);
   if ((own.layout.whole_only || own.layout.second_half) && theirs.window != own.window)
@@ -65,9 +65,9 @@ std::int64_t WithPlan::gated() const {
   return found == shares.end() ? -1 : found - shares.begin();
 }
 
-std::vector<std::shared_ptr<const BesideModel>> open_beside(
-    const MemoryOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
-    const WindowOptions& windows, torch::Device device, std::optional<torch::Dtype> dtype) {
+std::vector<std::shared_ptr<const BesideModel>> open_beside(const MemoryOptions& options,
+    const model::Loaded& loaded, const LayerReachOptions& reach, const WindowOptions& windows,
+    torch::Device device, std::optional<torch::Dtype> dtype) {
   const auto reads_source = [](const model::Loaded& of) {
     return nn::arch_facts(of.model->options.arch).reads_source;
   };
@@ -78,8 +78,8 @@ std::vector<std::shared_ptr<const BesideModel>> open_beside(
     with->loaded = model::load(share.folder, device, dtype);
     expect_same_tokens(with->loaded, loaded);
     if (reads_source(with->loaded) != reads_source(loaded))
-      core::bad_usage("--ensemble {}: only one of it and {} reads sentence pairs", share.folder,
-                      loaded.folder);
+      core::bad_usage(
+          "--ensemble {}: only one of it and {} reads sentence pairs", share.folder, loaded.folder);
     with->loaded.model->eval();
     models.push_back(with->loaded.model.get());
     opened.push_back(std::move(with));

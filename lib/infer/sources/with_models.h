@@ -33,9 +33,8 @@ struct WithPlan {
 /// tokenizer. Throws Error{usage} if only one of two models reads a source, and for windows that
 /// score other tokens (--protocol llama.cpp). Also throws the errors of model::load(),
 /// plan_windows() and LayerReachOptions::apply().
-std::vector<std::shared_ptr<const BesideModel>> open_beside(
-    const MemoryOptions& options, const model::Loaded& loaded, const LayerReachOptions& reach,
-    const WindowOptions& windows, torch::Device device,
-    std::optional<torch::Dtype> dtype = torch::kFloat32);
+std::vector<std::shared_ptr<const BesideModel>> open_beside(const MemoryOptions& options,
+    const model::Loaded& loaded, const LayerReachOptions& reach, const WindowOptions& windows,
+    torch::Device device, std::optional<torch::Dtype> dtype = torch::kFloat32);
 
 }  // namespace infer

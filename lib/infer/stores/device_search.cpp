@@ -64,7 +64,7 @@ struct Queries {
 // (n, M): q.k, or q.k - |k|^2 / 2, for queries from `first` on, `n` at most; what is no number is
 // nobody's neighbour.
 Tensor scores_of(const Queries& queries, std::int64_t first, std::int64_t n, const Tensor& keys,
-                 const Tensor& half_norms) {
+    const Tensor& half_norms) {
   const nn::Tf32 products(true);
   Tensor scores = torch::mm(queries.high.slice(0, first, first + n), keys.t());
   scores.addmm_(queries.low.slice(0, first, first + n), keys.t());
@@ -82,13 +82,10 @@ DeviceRoom device_room(torch::Device device) {
 }
 
 DeviceSearch::DeviceSearch(std::span<const store::Half> keys, std::int64_t width,
-                           store::Metric metric, torch::Device device, const DeviceRoom& room)
+    store::Metric metric, torch::Device device, const DeviceRoom& room)
     : keys_(torch::from_blob(const_cast<store::Half*>(keys.data()),
-                             {std::ssize(keys) / width, width}, torch::kFloat16)),
-      metric_(metric),
-      device_(device),
-      block_bytes_(room.blocks),
-      few_(room.few),
+          {std::ssize(keys) / width, width}, torch::kFloat16)),
+      metric_(metric), device_(device), block_bytes_(room.blocks), few_(room.few),
       here_(keys, width, metric) {
   const std::int64_t fit = block_bytes_ / (8 * width);  // half of the budget, as float32
   block_rows_ = std::max<std::int64_t>(1, fit / kGroup) * kGroup;
@@ -143,21 +140,21 @@ Tensor DeviceSearch::best(const Tensor& queries, std::int64_t k) const {
 }
 
 void DeviceSearch::search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-                          std::span<std::int64_t> ids, std::span<float> scores) const {
+    std::span<std::int64_t> ids, std::span<float> scores) const {
   const std::int64_t width = keys_.size(1), n = std::ssize(queries) / width;
   if (!there_.defined() && n < few_) return here_.search(queries, k, threads, ids, scores);
   const torch::NoGradGuard no_gradient;
   const std::int64_t step = std::max<std::int64_t>(1, kHitsBytes / (8 * k));
   for (std::int64_t begin = 0; begin < n; begin += step) {
     const std::int64_t end = std::min(begin + step, n);
-    const Tensor some = torch::from_blob(const_cast<float*>(queries.data()) + begin * width,
-                                         {end - begin, width}, torch::kFloat32);
+    const Tensor some = torch::from_blob(
+        const_cast<float*>(queries.data()) + begin * width, {end - begin, width}, torch::kFloat32);
     const Tensor hits = best(nn::upload(some, device_), k).cpu();
     const auto* const hit = hits.const_data_ptr<std::int64_t>();
     for (std::int64_t q = begin; q < end; ++q) {
       float norm = 0;
       for (const float x :
-           queries.subspan(static_cast<std::size_t>(q * width), static_cast<std::size_t>(width)))
+          queries.subspan(static_cast<std::size_t>(q * width), static_cast<std::size_t>(width)))
         norm += x * x;
       for (std::int64_t i = q * k; i < (q + 1) * k; ++i) {
         const std::int64_t found = hit[i - begin * k];

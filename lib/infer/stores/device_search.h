@@ -30,10 +30,10 @@ class DeviceSearch : public store::KeySearch {
   /// keys (N, width) are row-major, N < 2^32, and must outlive the object. Keys that fit into
   /// `room` are copied to the device here.
   DeviceSearch(std::span<const store::Half> keys, std::int64_t width, store::Metric metric,
-               torch::Device device, const DeviceRoom& room);
+      torch::Device device, const DeviceRoom& room);
 
   void search(std::span<const float> queries, std::int64_t k, std::int64_t threads,
-              std::span<std::int64_t> ids, std::span<float> scores) const override;
+      std::span<std::int64_t> ids, std::span<float> scores) const override;
 
   /// Returns the bytes of keys on the device; 0: keys are uploaded for each search.
   std::int64_t resident_bytes() const;

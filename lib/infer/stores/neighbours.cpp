@@ -51,7 +51,7 @@ Tensor Neighbours::rank_of(const Tensor& targets) const {
 Neighbours no_neighbours(std::int64_t rows, std::int64_t k) {
   const Tensor none = torch::full({rows, k}, -1, torch::kInt64);
   return {torch::full({rows, k}, -std::numeric_limits<float>::infinity(), torch::kFloat32), none,
-          none.clone(), none.clone()};
+      none.clone(), none.clone()};
 }
 
 void put_neighbours(Neighbours& to, const Tensor& rows, const Neighbours& from) {
@@ -65,8 +65,8 @@ void put_neighbours(Neighbours& to, const Tensor& rows, const Neighbours& from) 
       0, rows, from.log_weights.defined() ? from.log_weights : torch::zeros_like(from.scores));
 }
 
-nn::Masses store_masses(const Neighbours& found, const Tensor& targets,
-                        std::span<const double> divisors) {
+nn::Masses store_masses(
+    const Neighbours& found, const Tensor& targets, std::span<const double> divisors) {
   const Shifted shifted(found.scores);
   const Tensor match = (found.labels == targets.unsqueeze(1)).to(torch::kFloat32);
   std::vector<Tensor> all, positive;

@@ -20,10 +20,9 @@ struct Neighbours {
   /// Returns the scores divided by `divisor`, plus the log-weights.
   torch::Tensor logits(double divisor) const;
   /// Applies `take` to each tensor.
-  template <class Take>
-  Neighbours taken(const Take& take) const {
+  template <class Take> Neighbours taken(const Take& take) const {
     return {take(scores), take(labels), take(rows), take(stores),
-            log_weights.defined() ? take(log_weights) : log_weights};
+        log_weights.defined() ? take(log_weights) : log_weights};
   }
   Neighbours slice(std::int64_t begin, std::int64_t end) const;
   /// Selects rows by an index (n) int64.
@@ -40,8 +39,8 @@ Neighbours no_neighbours(std::int64_t rows, std::int64_t k);
 void put_neighbours(Neighbours& to, const torch::Tensor& rows, const Neighbours& from);
 
 /// Returns the log-masses of R targets at several divisors of the scores, float64, (divisors, R).
-nn::Masses store_masses(const Neighbours& found, const torch::Tensor& targets,
-                        std::span<const double> divisors);
+nn::Masses store_masses(
+    const Neighbours& found, const torch::Tensor& targets, std::span<const double> divisors);
 /// Returns the log-mass of every token, (R, vocabulary) float32, kUnseen if no neighbour has the
 /// label.
 torch::Tensor store_word_masses(const Neighbours& found, double divisor, std::int64_t vocabulary);

@@ -12,8 +12,8 @@ class Elsewhere : public store::Store {
       : name_(std::move(name)), manifest_(std::move(manifest)) {}
   const std::string& name() const override { return name_; }
   const store::Manifest& manifest() const override { return manifest_; }
-  store::Hits search(std::span<const float> /*queries*/,
-                     const store::SearchOptions& /*options*/) const override {
+  store::Hits search(
+      std::span<const float> /*queries*/, const store::SearchOptions& /*options*/) const override {
     core::bug("{}: is searched by another rank", name_);
   }
   void expect_rescorable() const override {}  // its own rank checks
@@ -42,7 +42,7 @@ Tensor rows_of(const FoundOnRank& found, std::vector<T> store::Hits::*what, std:
   std::vector<Tensor> parts;
   for (const auto& hits : *found.stores)
     parts.push_back(torch::from_blob(const_cast<T*>((hits.*what).data()) + found.begin * hits.k,
-                                     {n, hits.k}, c10::CppTypeToScalarType<T>::value));
+        {n, hits.k}, c10::CppTypeToScalarType<T>::value));
   return torch::stack(parts);
 }
 
@@ -59,8 +59,8 @@ class SharedStores : public Stores {
  public:
   /// `stores` are in the order of ranks; `counts` has the number of stores of each rank.
   SharedStores(std::vector<std::unique_ptr<const store::Store>> stores,
-               std::vector<std::int64_t> counts, const model::Loaded& loaded,
-               std::shared_ptr<ranks::Group> group)
+      std::vector<std::int64_t> counts, const model::Loaded& loaded,
+      std::shared_ptr<ranks::Group> group)
       : Stores(std::move(stores), loaded), group_(std::move(group)), counts_(std::move(counts)) {
     for (std::int64_t rank = 0; rank < group_->rank(); ++rank)
       first_ += counts_[static_cast<std::size_t>(rank)];
@@ -73,13 +73,13 @@ class SharedStores : public Stores {
   }
 
  private:
-  std::vector<store::Hits> search_all(std::span<const float> queries,
-                                      const store::SearchOptions& options) const override {
+  std::vector<store::Hits> search_all(
+      std::span<const float> queries, const store::SearchOptions& options) const override {
     const std::lock_guard lock(one_);
     return answer(ask(static_cast<std::int64_t>(queries.size()) / width(), options), queries);
   }
   store::Hits search_one(std::size_t store, std::span<const float> queries,
-                         const store::SearchOptions& options) const override {
+      const store::SearchOptions& options) const override {
     return std::move(search_all(queries, options)[store]);
   }
   std::vector<Asked> ask(std::int64_t n, const store::SearchOptions& options) const {
@@ -158,10 +158,10 @@ class SharedStores : public Stores {
     }
     return hits;
   }
-  std::vector<store::Hits> search_own(const Tensor& queries,
-                                      const store::SearchOptions& options) const {
-    const std::span<const float> numbers(queries.const_data_ptr<float>(),
-                                         static_cast<std::size_t>(queries.numel()));
+  std::vector<store::Hits> search_own(
+      const Tensor& queries, const store::SearchOptions& options) const {
+    const std::span<const float> numbers(
+        queries.const_data_ptr<float>(), static_cast<std::size_t>(queries.numel()));
     std::vector<store::Hits> found;
     const auto own = counts_[static_cast<std::size_t>(group_->rank())];
     for (std::int64_t i = 0; i < own; ++i)
@@ -178,8 +178,7 @@ class SharedStores : public Stores {
 }  // namespace
 
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
-                                           const model::Loaded& loaded,
-                                           std::shared_ptr<ranks::Group> group) {
+    const model::Loaded& loaded, std::shared_ptr<ranks::Group> group) {
   std::vector<std::unique_ptr<const store::Store>> own;
   core::OrderedJson described = core::OrderedJson::array();
   group->together([&] {
@@ -210,8 +209,8 @@ std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folde
           name, store::manifest_from(core::get<core::Json>(store, "manifest", origin), name)));
     }
   }
-  return std::make_shared<const SharedStores>(std::move(stores), std::move(counts), loaded,
-                                              std::move(group));
+  return std::make_shared<const SharedStores>(
+      std::move(stores), std::move(counts), loaded, std::move(group));
 }
 
 }  // namespace infer

@@ -12,7 +12,6 @@ namespace infer {
 /// A rank without further queries calls finish(). Throws Error{usage} if no rank has stores, the
 /// errors of Stores, and Error{rank_lost}.
 std::shared_ptr<const Stores> share_stores(const std::vector<std::string>& folders,
-                                           const model::Loaded& loaded,
-                                           std::shared_ptr<ranks::Group> group);
+    const model::Loaded& loaded, std::shared_ptr<ranks::Group> group);
 
 }  // namespace infer

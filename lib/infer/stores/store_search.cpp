@@ -11,8 +11,8 @@ namespace {
 
 // Returns the token before the text: the one recorded for the store, or the end-of-document token
 // if documents end with it.
-std::int64_t beginning_of(const store::Datastore& store, const core::Json& windows,
-                          const model::Loaded& loaded) {
+std::int64_t beginning_of(
+    const store::Datastore& store, const core::Json& windows, const model::Loaded& loaded) {
   if (loaded.tokenizer.empty()) return -1;
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder);
   if (windows.contains("begin"))
@@ -28,7 +28,7 @@ std::int64_t beginning_of(const store::Datastore& store, const core::Json& windo
 
 // Returns a batch of one row with tokens [begin, end) of a stream.
 nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
-                        std::int64_t end, std::int64_t number) {
+    std::int64_t end, std::int64_t number) {
   auto batch = nn::Batch::padding(1, end - begin);
   batch.inputs[0].copy_(torch::tensor(tokens).slice(0, begin, end));
   batch.fresh.fill_(number == 0);
@@ -58,8 +58,8 @@ WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded
   const std::string name = store.name() + "/" + store::kManifestName;
   const auto& sources = store.manifest().sources;
   if (sources.empty() || !sources[0].windows.contains("window"))
-    core::bad_usage("{}: was built from sentence pairs; a context without a source has no key",
-                    store.name());
+    core::bad_usage(
+        "{}: was built from sentence pairs; a context without a source has no key", store.name());
   const core::Json& windows = sources[0].windows;
   WindowOptions options;
   options.window = core::get<std::int64_t>(windows, "window", name);
@@ -71,7 +71,7 @@ WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded
 }
 
 torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
-                          const std::vector<std::uint32_t>& tokens, torch::Device device) {
+    const std::vector<std::uint32_t>& tokens, torch::Device device) {
   const torch::NoGradGuard no_gradient;
   std::vector<std::int64_t> inputs;
   if (windows.beginning >= 0) inputs.push_back(windows.beginning);
@@ -113,14 +113,11 @@ void StoreSearchOptions::fields(core::FieldList& f) {
 }
 
 StoreSearch::StoreSearch(const StoreSearchOptions& options, torch::Device device)
-    : options_(options),
-      device_(device),
-      loaded_(load_model(options, device)),
-      store_(options.store),
-      words_(model_tokenizer(loaded_), options.model),
+    : options_(options), device_(device), loaded_(load_model(options, device)),
+      store_(options.store), words_(model_tokenizer(loaded_), options.model),
       windows_(windows_of(store_, loaded_)) {
-  store_.expect_model(loaded_.fingerprint.hex(), model::tokenizer_fingerprint(loaded_.tokenizer),
-                      options.model);
+  store_.expect_model(
+      loaded_.fingerprint.hex(), model::tokenizer_fingerprint(loaded_.tokenizer), options.model);
   if (options.rescore) store_.expect_rescorable();
   if (nn::in_host_memory(loaded_.model->head->weights().at(0))) return;
   DeviceRoom room = device_room(device);
@@ -141,12 +138,9 @@ NearEntries StoreSearch::find(const std::string& context) {
     const auto place = store_.context(hits.ids[i], options_.around);
     const std::vector<std::uint32_t> before(place.before.begin(), place.before.end());
     const auto label = static_cast<std::uint32_t>(hits.labels[i]);
-    found.parts.push_back({{"score", hits.scores[i]},
-                           {"token", label},
-                           {"value", words_.decode(std::span(&label, 1))},
-                           {"document", place.document},
-                           {"row", hits.ids[i]},
-                           {"before", words_.decode(before)}});
+    found.parts.push_back({{"score", hits.scores[i]}, {"token", label},
+        {"value", words_.decode(std::span(&label, 1))}, {"document", place.document},
+        {"row", hits.ids[i]}, {"before", words_.decode(before)}});
   }
   return found;
 }

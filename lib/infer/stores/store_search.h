@@ -16,7 +16,7 @@ WindowPlan windows_of(const store::Datastore& store, const model::Loaded& loaded
 /// window that ends with these tokens, as for a text's first rows; carried State covers all tokens.
 /// Throws Error{usage} for no tokens, Error{bad_data} for a token outside the vocabulary.
 torch::Tensor context_key(nn::Model& model, const WindowPlan& windows,
-                          const std::vector<std::uint32_t>& tokens, torch::Device device);
+    const std::vector<std::uint32_t>& tokens, torch::Device device);
 
 struct StoreSearchOptions {
   std::string store;

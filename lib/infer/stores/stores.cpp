@@ -20,10 +20,8 @@ RowRanges rows_of(const store::Manifest& manifest, const shard::Fingerprints& te
   const auto take = [&](std::int64_t begin, std::uint64_t rows) {
     if (rows == 0) return;
     const std::int64_t end = begin + static_cast<std::int64_t>(rows);
-    if (!found.empty() && found.back().second == begin)
-      found.back().second = end;
-    else
-      found.emplace_back(begin, end);
+    if (!found.empty() && found.back().second == begin) found.back().second = end;
+    else found.emplace_back(begin, end);
   };
   std::int64_t begin = 0;
   for (const auto& source : manifest.sources) {
@@ -67,8 +65,8 @@ void put_hit(store::Hits& to, std::size_t at, const store::Hits& from, std::size
 std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, std::int64_t k) {
   const auto shown = [&](std::int64_t row) {
     return row >= 0 && std::none_of(hidden.begin(), hidden.end(), [row](const auto& range) {
-             return row >= range.first && row < range.second;
-           });
+      return row >= range.first && row < range.second;
+    });
   };
   std::vector<std::int64_t> lacking;
   const auto each = static_cast<std::size_t>(hits.k);
@@ -89,8 +87,8 @@ std::vector<std::int64_t> leave_out(const RowRanges& hidden, store::Hits& hits, 
 }
 
 // Returns some of the queries (n, width).
-std::vector<float> chosen(std::span<const float> queries, std::size_t width,
-                          std::span<const std::int64_t> which) {
+std::vector<float> chosen(
+    std::span<const float> queries, std::size_t width, std::span<const std::int64_t> which) {
   std::vector<float> some;
   for (const std::int64_t i : which) {
     const auto query = queries.subspan(static_cast<std::size_t>(i) * width, width);
@@ -108,11 +106,11 @@ Tensor both_weights(const Neighbours& a, const Neighbours& b) {
   return torch::cat({of(a), of(b)}, 1);
 }
 
-void expect_label(const store::Store& store, std::int64_t row, std::int64_t label,
-                  std::int64_t vocabulary) {
+void expect_label(
+    const store::Store& store, std::int64_t row, std::int64_t label, std::int64_t vocabulary) {
   if (label < 0 || label >= vocabulary)
-    core::bad_data("{}: damaged: row {} has the label {} of {}", store.name(), row, label,
-                   vocabulary);
+    core::bad_data(
+        "{}: damaged: row {} has the label {} of {}", store.name(), row, label, vocabulary);
 }
 
 void expect_together(const store::Store& a, const store::Store& b) {
@@ -134,8 +132,8 @@ void expect_together(const store::Store& a, const store::Store& b) {
 
 }  // namespace
 
-std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
-                                                           const Tensor& like) {
+std::vector<std::unique_ptr<const store::Store>> open_each(
+    const std::vector<std::string>& folders, const Tensor& like) {
   DeviceRoom room = device_room(like.device());
   std::vector<std::unique_ptr<const store::Store>> stores;
   for (const auto& folder : folders) {
@@ -147,23 +145,23 @@ std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std
 }
 
 Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
-               const std::string& tokenizer, const std::string& name, std::int64_t width,
-               std::int64_t vocabulary)
+    const std::string& tokenizer, const std::string& name, std::int64_t width,
+    std::int64_t vocabulary)
     : stores_(std::move(stores)), width_(width), vocabulary_(vocabulary) {
   for (std::size_t i = 0; i < stores_.size(); ++i) {
     const store::Store& store = *stores_[i];
     store.expect_model(model, tokenizer, name);
     if (store.query_width() != width)
       core::bad_data("{}: has keys of width {}, but the keys of {} have {}", store.name(),
-                     store.query_width(), name, width);
+          store.query_width(), name, width);
     for (std::size_t j = 0; j < i; ++j) expect_together(*stores_[j], store);
   }
 }
 
 Stores::Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded)
     : Stores(std::move(stores), loaded.fingerprint.hex(),
-             model::tokenizer_fingerprint(loaded.tokenizer), loaded.folder,
-             loaded.model->architecture->d_key(), loaded.model->vocabulary) {}
+          model::tokenizer_fingerprint(loaded.tokenizer), loaded.folder,
+          loaded.model->architecture->d_key(), loaded.model->vocabulary) {}
 
 Neighbours Stores::neighbours(std::size_t store, store::Hits hits) const {
   const store::Store& datastore = *stores_[store];
@@ -175,29 +173,29 @@ Neighbours Stores::neighbours(std::size_t store, store::Hits hits) const {
   found.scores = torch::from_blob(hits.scores.data(), {n, k}, torch::kFloat32).clone();
   found.labels = torch::from_blob(hits.labels.data(), {n, k}, torch::kInt32).to(torch::kInt64);
   found.rows = torch::from_blob(hits.ids.data(), {n, k}, torch::kInt64).clone();
-  found.stores = torch::where(found.rows < 0, found.rows,
-                              torch::full_like(found.rows, static_cast<std::int64_t>(store)));
+  found.stores = torch::where(
+      found.rows < 0, found.rows, torch::full_like(found.rows, static_cast<std::int64_t>(store)));
   if (!hits.weights.empty())
     found.log_weights =
         torch::from_blob(hits.weights.data(), {n, k}, torch::kInt32).to(torch::kFloat32).log_();
   return found;
 }
 
-std::vector<store::Hits> Stores::search_all(std::span<const float> queries,
-                                            const store::SearchOptions& options) const {
+std::vector<store::Hits> Stores::search_all(
+    std::span<const float> queries, const store::SearchOptions& options) const {
   std::vector<store::Hits> found;
   for (const auto& store : stores_) found.push_back(store->search(queries, options));
   return found;
 }
 
-store::Hits Stores::search_one(std::size_t store, std::span<const float> queries,
-                               const store::SearchOptions& options) const {
+store::Hits Stores::search_one(
+    std::size_t store, std::span<const float> queries, const store::SearchOptions& options) const {
   return stores_[store]->search(queries, options);
 }
 
 // If hidden rows took places, the search is repeated with twice as many neighbours, and so on.
 void Stores::hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
-                  store::SearchOptions options, store::Hits& hits) const {
+    store::SearchOptions options, store::Hits& hits) const {
   const RowRanges hidden = rows_of(stores_[store]->manifest(), own);
   if (hidden.empty()) return;
   const std::int64_t k = std::min(options.k, stores_[store]->size() - size_of(hidden));
@@ -216,18 +214,18 @@ void Stores::hide(std::size_t store, const shard::Fingerprints& own, std::span<c
       for (std::size_t i = 0; i < some.size(); ++i)
         for (std::size_t j = 0; j < each; ++j)
           put_hit(hits, static_cast<std::size_t>(some[i]) * each + j, wider,
-                  i * static_cast<std::size_t>(wider.k) + j);
+              i * static_cast<std::size_t>(wider.k) + j);
     }
     lacking = std::move(still);
   }
 }
 
 Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
-                          const shard::Fingerprints& own) const {
+    const shard::Fingerprints& own) const {
   const torch::NoGradGuard no_gradient;
   const Tensor rows = queries.to(torch::kCPU, torch::kFloat32).contiguous();
-  const std::span<const float> numbers(rows.const_data_ptr<float>(),
-                                       static_cast<std::size_t>(rows.numel()));
+  const std::span<const float> numbers(
+      rows.const_data_ptr<float>(), static_cast<std::size_t>(rows.numel()));
   store::SearchOptions options;
   options.k = k, options.nprobe = nprobe, options.rescore = rescore;
   options.threads = at::get_num_threads();
@@ -238,14 +236,14 @@ Neighbours Stores::search(const Tensor& queries, std::int64_t k, std::int64_t np
   for (std::size_t i = 1; i < stores_.size(); ++i) {
     const Neighbours more = neighbours(i, std::move(found[i]));
     all = {torch::cat({all.scores, more.scores}, 1), torch::cat({all.labels, more.labels}, 1),
-           torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
-           both_weights(all, more)};
+        torch::cat({all.rows, more.rows}, 1), torch::cat({all.stores, more.stores}, 1),
+        both_weights(all, more)};
   }
   return all.best(k);
 }
 
-Neighbours Stores::at(const Tensor& queries, std::span<const std::span<const StoreRow>> rows,
-                      std::int64_t k) const {
+Neighbours Stores::at(
+    const Tensor& queries, std::span<const std::span<const StoreRow>> rows, std::int64_t k) const {
   const torch::NoGradGuard no_gradient;
   const Tensor numbers = queries.to(torch::kCPU, torch::kFloat32).contiguous();
   const auto width = static_cast<std::size_t>(width_);
@@ -296,7 +294,7 @@ std::string Stores::signature() const {
 
 bool Stores::hold(const shard::Fingerprints& texts) const {
   return std::any_of(stores_.begin(), stores_.end(),
-                     [&](const auto& store) { return !rows_of(store->manifest(), texts).empty(); });
+      [&](const auto& store) { return !rows_of(store->manifest(), texts).empty(); });
 }
 
 std::vector<std::string> Stores::that_merged(const shard::Fingerprints& own) const {
@@ -306,8 +304,8 @@ std::vector<std::string> Stores::that_merged(const shard::Fingerprints& own) con
   return names;
 }
 
-std::shared_ptr<const Stores> store_alone(std::unique_ptr<store::Datastore> store,
-                                          const model::Loaded& loaded) {
+std::shared_ptr<const Stores> store_alone(
+    std::unique_ptr<store::Datastore> store, const model::Loaded& loaded) {
   const Tensor like = loaded.model->head->weights().at(0);
   DeviceRoom room = device_room(like.device());
   if (!nn::in_host_memory(like)) search_on(*store, like.device(), room);
@@ -316,11 +314,11 @@ std::shared_ptr<const Stores> store_alone(std::unique_ptr<store::Datastore> stor
   return std::make_shared<const Stores>(std::move(stores), loaded);
 }
 
-std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
-                                          const model::Loaded& loaded) {
+std::shared_ptr<const Stores> open_stores(
+    const std::vector<std::string>& folders, const model::Loaded& loaded) {
   if (folders.empty()) return nullptr;
-  return std::make_shared<const Stores>(open_each(folders, loaded.model->head->weights().at(0)),
-                                        loaded);
+  return std::make_shared<const Stores>(
+      open_each(folders, loaded.model->head->weights().at(0)), loaded);
 }
 
 }  // namespace infer

@@ -17,8 +17,8 @@ class Stores {
   /// keys of different widths, and stores that contain overlapping texts, whose entries would count
   /// twice.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const std::string& model,
-         const std::string& tokenizer, const std::string& name, std::int64_t width,
-         std::int64_t vocabulary);
+      const std::string& tokenizer, const std::string& name, std::int64_t width,
+      std::int64_t vocabulary);
   /// Takes opened stores and the facts of a loaded model.
   Stores(std::vector<std::unique_ptr<const store::Store>> stores, const model::Loaded& loaded);
   virtual ~Stores() = default;
@@ -28,12 +28,12 @@ class Stores {
   /// with the fingerprints `own` are excluded and take no places among the k, so that a scored text
   /// does not retrieve from itself.
   Neighbours search(const torch::Tensor& queries, std::int64_t k, std::int64_t nprobe, bool rescore,
-                    const shard::Fingerprints& own = {}) const;
+      const shard::Fingerprints& own = {}) const;
 
   /// Returns the best k of the entries rows[i] for query i of queries (R, width), by exact scores:
   /// (R, k), in the format of search().
   Neighbours at(const torch::Tensor& queries, std::span<const std::span<const StoreRow>> rows,
-                std::int64_t k) const;
+      std::int64_t k) const;
 
   /// Throws Error{usage} that names the first store without keys to compute scores from.
   void expect_rescorable() const;
@@ -54,13 +54,13 @@ class Stores {
 
  private:
   /// Searches every store.
-  virtual std::vector<store::Hits> search_all(std::span<const float> queries,
-                                              const store::SearchOptions& options) const;
+  virtual std::vector<store::Hits> search_all(
+      std::span<const float> queries, const store::SearchOptions& options) const;
   /// Searches one store.
-  virtual store::Hits search_one(std::size_t store, std::span<const float> queries,
-                                 const store::SearchOptions& options) const;
+  virtual store::Hits search_one(
+      std::size_t store, std::span<const float> queries, const store::SearchOptions& options) const;
   void hide(std::size_t store, const shard::Fingerprints& own, std::span<const float> queries,
-            store::SearchOptions options, store::Hits& hits) const;
+      store::SearchOptions options, store::Hits& hits) const;
   Neighbours neighbours(std::size_t store, store::Hits hits) const;
   std::vector<std::unique_ptr<const store::Store>> stores_;
   std::int64_t width_, vocabulary_;
@@ -68,16 +68,16 @@ class Stores {
 
 /// Opens each folder. A store without an index is searched on the device of `like`, a weight of the
 /// model.
-std::vector<std::unique_ptr<const store::Store>> open_each(const std::vector<std::string>& folders,
-                                                           const torch::Tensor& like);
+std::vector<std::unique_ptr<const store::Store>> open_each(
+    const std::vector<std::string>& folders, const torch::Tensor& like);
 
 /// Takes one opened store for the model, which is searched as one of open_each() is.
-std::shared_ptr<const Stores> store_alone(std::unique_ptr<store::Datastore> store,
-                                          const model::Loaded& loaded);
+std::shared_ptr<const Stores> store_alone(
+    std::unique_ptr<store::Datastore> store, const model::Loaded& loaded);
 
 /// Opens the folders for the model; returns null if there are none. Throws the errors of Stores
 /// and store::Datastore.
-std::shared_ptr<const Stores> open_stores(const std::vector<std::string>& folders,
-                                          const model::Loaded& loaded);
+std::shared_ptr<const Stores> open_stores(
+    const std::vector<std::string>& folders, const model::Loaded& loaded);
 
 }  // namespace infer

@@ -42,7 +42,7 @@ Tensor at_temperature(const Tensor& log_probs, double temperature) {
 }
 
 HeadRows head_rows(nn::Head& head, const Tensor& f, const nn::Targets& targets, bool confident,
-                   const std::vector<double>& temperatures) {
+    const std::vector<double>& temperatures) {
   constexpr std::int64_t kBlockBytes = 64 << 20;
   const std::int64_t rows = f.size(0);
   const std::int64_t block =

@@ -28,7 +28,7 @@ struct HeadRows {
 /// computes the confidence, `temperatures` log p of the target in the softmax of each: p^(1/t) over
 /// the sum of p^(1/t) of all tokens. Both need whole rows.
 HeadRows head_rows(nn::Head& head, const torch::Tensor& f, const nn::Targets& targets,
-                   bool confident = false, const std::vector<double>& temperatures = {});
+    bool confident = false, const std::vector<double>& temperatures = {});
 /// Returns log p (R, V) at a temperature.
 torch::Tensor at_temperature(const torch::Tensor& log_probs, double temperature);
 

@@ -27,21 +27,21 @@ void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
 void LayerReachOptions::fields(core::FieldList& f) {
   const auto in_memory_of_layers = f.group("Memory of layers");
   f("layer-memory", layer_memory,
-    "memory length of each layer in tokens, in the form that train takes [as trained]");
+      "memory length of each layer in tokens, in the form that train takes [as trained]");
   f("clamp-length", clamp_length,
-    "clamp relative distances at N (clamp_len); none: no clamp; auto: as trained")
+      "clamp relative distances at N (clamp_len); none: no clamp; auto: as trained")
       .between(1, 16e6)
       .or_none()
       .or_auto(-1);
   f("same-length", same_length,
-    "limit the attention of every token to the memory length (same_length); auto: as trained",
-    {"auto", "on", "off"});
+      "limit the attention of every token to the memory length (same_length); auto: as trained",
+      {"auto", "on", "off"});
   f("context-slots", context_slots,
-    "mosaic: key-value pairs in each head of a contextual memory; none: unbounded")
+      "mosaic: key-value pairs in each head of a contextual memory; none: unbounded")
       .between(1, 16e6)
       .or_none();
   f("evict", evict, "pair evicted from a full memory: the oldest, or the least recently used (lru)",
-    {"oldest", "lru"});
+      {"oldest", "lru"});
 }
 
 void LayerReachOptions::apply(const std::vector<nn::Model*>& models) const {

@@ -37,7 +37,7 @@ void check_pairs(const shard::Dataset& data) {
   for (std::size_t i = 0; i < documents.size(); ++i)
     if (document_of(documents, i).length == 0)
       core::bad_data("{}: pair {} has an empty {}; tokenize with an end-of-document token",
-                     data.name(), i / 2, i % 2 == 0 ? "source" : "target");
+          data.name(), i / 2, i % 2 == 0 ? "source" : "target");
   if (data.header().tokenizer.empty()) return;  // read_pairs checks that all pairs end alike
   const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
   const auto mark = text::end_of_document_of(data, *tokenizer);
@@ -52,11 +52,11 @@ void check_pairs(const shard::Dataset& data, const nn::Model& model) {
   check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
     core::bad_data("{}: contains sentence pairs, but a model of architecture {} reads tokens",
-                   data.name(), model.options.arch);
+        data.name(), model.options.arch);
 }
 
-WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
-                        std::int64_t batch_tokens) {
+WindowPlan pair_windows(
+    const shard::Dataset& data, const nn::Model& model, std::int64_t batch_tokens) {
   check_pairs(data, model);
   WindowPlan windows;
   windows.pairs = true;
@@ -99,8 +99,7 @@ nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>
 }
 
 std::vector<std::vector<std::int64_t>> group_pairs(const shard::Documents& documents,
-                                                   const std::vector<std::int64_t>& order,
-                                                   std::int64_t batch_tokens) {
+    const std::vector<std::int64_t>& order, std::int64_t batch_tokens) {
   std::vector<std::vector<std::int64_t>> groups;
   std::int64_t longest = 0;
   for (const auto pair : order) {

@@ -21,8 +21,8 @@ void check_pairs(const shard::Dataset& data, const nn::Model& model);
 
 /// Returns the plan that scores every token of every target, including its end-of-document token,
 /// given its source: one window for each pair. Throws the errors of check_pairs().
-WindowPlan pair_windows(const shard::Dataset& data, const nn::Model& model,
-                        std::int64_t batch_tokens);
+WindowPlan pair_windows(
+    const shard::Dataset& data, const nn::Model& model, std::int64_t batch_tokens);
 
 /// Reads pairs into a batch, one row for each pair, with source and target padded on the right.
 /// With end token e and target y_1 ... y_n e, inputs are e y_1 ... y_n and targets y_1 ... y_n e;
@@ -34,7 +34,6 @@ nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>
 /// Groups consecutive pairs of `order`: at most `batch_tokens` target tokens in a group, including
 /// padding, and at least one pair.
 std::vector<std::vector<std::int64_t>> group_pairs(const shard::Documents& documents,
-                                                   const std::vector<std::int64_t>& order,
-                                                   std::int64_t batch_tokens);
+    const std::vector<std::int64_t>& order, std::int64_t batch_tokens);
 
 }  // namespace infer

@@ -13,20 +13,20 @@ constexpr std::int64_t kMostByDefault = 256;
 void RetrieveOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve", index,
-    "index of passages (bm25-search build); the best passage is prepended to the context; see "
-    "tessera-memories(7)");
+      "index of passages (bm25-search build); the best passage is prepended to the context; see "
+      "tessera-memories(7)");
   f("retrieve-every", every, "retrieve again every N tokens (stride)").between(1, 16e6);
   f("retrieve-query", query, "query: the last N tokens of the text").between(1, 16e6);
   f("retrieve-tokens", tokens,
-    "maximum tokens of the passage, which replace the oldest of the window; auto: half the "
-    "window, at most 256")
+      "maximum tokens of the passage, which replace the oldest of the window; auto: half the "
+      "window, at most 256")
       .between(1, 16e6)
       .or_auto();
   f("retrieve-mix", mix,
-    "prepend each of the N best passages separately and mix their probabilities (ensemble)")
+      "prepend each of the N best passages separately and mix their probabilities (ensemble)")
       .between(1, 1000);
   f("retrieve-temperature", temperature,
-    "temperature of the softmax over the passages' scores, which gives the weights of the mixture")
+      "temperature of the softmax over the passages' scores, which gives the weights of the mixture")
       .above(0)
       .at_most(1e6);
 }
@@ -34,8 +34,8 @@ void RetrieveOptions::fields(core::FieldList& f) {
 void RetrieveOptions::turn_fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve", index,
-    "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
-    "see tessera-memories(7)");
+      "index of passages (bm25-search build); the best ones are put into the last turn of a chat; "
+      "see tessera-memories(7)");
   f("retrieve-tokens", tokens, "most tokens of a passage; auto: 256").between(1, 16e6).or_auto();
 }
 
@@ -43,8 +43,8 @@ void RetrieveOptions::settle(WindowOptions& windows) const {
   if (!any()) return;
   for (const char* const protocol : {"lm-eval", "llama.cpp"})
     if (windows.protocol == protocol)
-      core::bad_usage("--protocol {}: cannot be combined with --retrieve; use hf or fairseq",
-                      protocol);
+      core::bad_usage(
+          "--protocol {}: cannot be combined with --retrieve; use hf or fairseq", protocol);
   if (windows.stride != 0 && windows.stride != every)
     core::bad_usage(
         "--stride {}: with --retrieve, the stride is --retrieve-every, {}; leave it out",
@@ -66,8 +66,8 @@ void RetrievePlan::put_into(WindowPlan& windows) const {
   windows.retrieve = *this;
 }
 
-RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
-                            const model::Loaded& loaded) {
+RetrievePlan plan_retrieval(
+    const RetrieveOptions& options, std::int64_t window, const model::Loaded& loaded) {
   RetrievePlan plan;
   if (!options.any()) return plan;
   auto index = std::make_shared<const passages::PassageIndex>(options.index);

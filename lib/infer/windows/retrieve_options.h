@@ -46,7 +46,7 @@ struct RetrievePlan {
 /// Resolves the options for windows of `window` tokens. Throws Error{bad_data} for an index of
 /// another tokenizer, Error{usage} for passages that leave no room for the text, and the errors of
 /// passages::PassageIndex.
-RetrievePlan plan_retrieval(const RetrieveOptions& options, std::int64_t window,
-                            const model::Loaded& loaded);
+RetrievePlan plan_retrieval(
+    const RetrieveOptions& options, std::int64_t window, const model::Loaded& loaded);
 
 }  // namespace infer

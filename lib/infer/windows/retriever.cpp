@@ -17,15 +17,14 @@ std::uint64_t begin_of(const shard::Documents& documents, std::uint64_t document
 // Copies the first `length` steps of row i of rows (R, T) to row `to` of `out`, after `before`
 // steps.
 void put(const Tensor& rows, std::int64_t i, std::int64_t before, std::int64_t length, Tensor& out,
-         std::int64_t to) {
+    std::int64_t to) {
   out[to].slice(0, before, before + length).copy_(rows[i].slice(0, 0, length));
 }
 
 }  // namespace
 
 Retriever::Retriever(RetrievePlan plan)
-    : plan_(std::move(plan)),
-      queries_(*plan_.index),
+    : plan_(std::move(plan)), queries_(*plan_.index),
       searcher_(plan_.index->searcher(static_cast<std::uint32_t>(plan_.mix))) {}
 
 std::vector<Prefixes> Retriever::find(std::span<const RetrievalQuery> queries) {
@@ -34,12 +33,12 @@ std::vector<Prefixes> Retriever::find(std::span<const RetrievalQuery> queries) {
   std::vector<passages::Bm25Query> asked;
   for (const auto& query : queries) terms.push_back(queries_.terms_of(std::span(query.tokens)));
   for (std::size_t i = 0; i < queries.size(); ++i) asked.push_back({terms[i], queries[i].without});
-  passages::Hits hits(static_cast<std::uint32_t>(asked.size()),
-                      static_cast<std::uint32_t>(plan_.mix));
+  passages::Hits hits(
+      static_cast<std::uint32_t>(asked.size()), static_cast<std::uint32_t>(plan_.mix));
   for (std::size_t at = 0; at < asked.size(); at += kBatch)
     searcher_.search(index().blocks(),
-                     std::span(asked).subspan(at, std::min(kBatch, asked.size() - at)),
-                     static_cast<std::uint32_t>(at), hits);
+        std::span(asked).subspan(at, std::min(kBatch, asked.size() - at)),
+        static_cast<std::uint32_t>(at), hits);
   std::vector<Prefixes> found(queries.size());
   for (std::uint32_t i = 0; i < hits.queries(); ++i) {
     double sum = 0;
@@ -67,12 +66,10 @@ core::OrderedJson to_json(const Prefixes& prefixes, const passages::PassageIndex
   auto list = core::OrderedJson::array();
   for (const auto& prefix : prefixes) {
     const auto place = index.cuts().place(prefix.passage);
-    list.push_back({{"passage", prefix.passage},
-                    {"score", prefix.score},
-                    {"weight", prefix.weight},
-                    {"document", place.document},
-                    {"offset", place.begin - index.cuts().begin_of(place.document)},
-                    {"length", prefix.tokens.size()}});
+    list.push_back({{"passage", prefix.passage}, {"score", prefix.score}, {"weight", prefix.weight},
+        {"document", place.document},
+        {"offset", place.begin - index.cuts().begin_of(place.document)},
+        {"length", prefix.tokens.size()}});
   }
   return list;
 }
@@ -124,7 +121,7 @@ std::vector<Prefixes> WindowPrefixes::find(std::vector<Span>& spans) {
 }
 
 PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& lengths,
-                      const std::vector<Prefixes>& prefixes) {
+    const std::vector<Prefixes>& prefixes) {
   static const Prefixes kNone(1);
   PrefixedBatch out;
   std::int64_t rows = 0, steps = 0;
@@ -140,8 +137,8 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
   for (std::size_t i = 0; i < lengths.size(); ++i)
     for (const Prefix& prefix : prefixes[i].empty() ? kNone : prefixes[i]) {
       const auto from = static_cast<std::int64_t>(i), before = std::ssize(prefix.tokens);
-      std::copy(prefix.tokens.begin(), prefix.tokens.end(),
-                batch.inputs[row].data_ptr<std::int64_t>());
+      std::copy(
+          prefix.tokens.begin(), prefix.tokens.end(), batch.inputs[row].data_ptr<std::int64_t>());
       put(host.inputs, from, before, lengths[i], batch.inputs, row);
       put(host.targets, from, before, lengths[i], batch.targets, row);
       put(host.place.run, from, before, lengths[i], batch.place.run, row);
@@ -157,7 +154,7 @@ PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& le
 }
 
 nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
-                            const std::vector<std::int64_t>& lengths) {
+    const std::vector<std::int64_t>& lengths) {
   const auto windows = std::ssize(lengths);
   const std::int64_t steps = *std::max_element(lengths.begin(), lengths.end());
   const auto first_rows = [&](const Tensor& rows) {
@@ -168,8 +165,8 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
       const auto length = lengths[static_cast<std::size_t>(window)];
       out[window]
           .slice(0, 0, length)
-          .copy_(rows[static_cast<std::int64_t>(row)].slice(0, prefixed.before[row],
-                                                            prefixed.before[row] + length));
+          .copy_(rows[static_cast<std::int64_t>(row)].slice(
+              0, prefixed.before[row], prefixed.before[row] + length));
     }
     return out;
   };

@@ -76,11 +76,11 @@ struct PrefixedBatch {
 };
 /// Prepends passages; `host` has one row for each of the windows' `lengths`, on the CPU.
 PrefixedBatch prepend(const nn::Batch& host, const std::vector<std::int64_t>& lengths,
-                      const std::vector<Prefixes>& prefixes);
+    const std::vector<Prefixes>& prefixes);
 
 /// Extracts the first row of each window from the output of a prefixed batch and removes the
 /// passage: the shape of a batch of plain windows, (windows, steps, d).
 nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefixed,
-                            const std::vector<std::int64_t>& lengths);
+    const std::vector<std::int64_t>& lengths);
 
 }  // namespace infer

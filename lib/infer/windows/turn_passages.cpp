@@ -29,14 +29,14 @@ void TurnOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");
   f("retrieve-k", k, "most passages in the last turn of a chat").between(1, 1000);
   f("retrieve-least", least,
-    "in a chat, leave out passages with less than this fraction of the best one's score")
+      "in a chat, leave out passages with less than this fraction of the best one's score")
       .between(0, 1);
   f("retrieve-template", form,
-    "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
+      "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
 }
 
-text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat,
-                                         const std::set<std::string>& given) const {
+text::Chat::Revision TurnOptions::settle(
+    RetrieveOptions& retrieve, bool chat, const std::set<std::string>& given) const {
   const bool turns = chat && retrieve.any();
   const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {
     for (const char* const name : names)
@@ -47,17 +47,15 @@ text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat,
     return {};
   }
   refuse({"retrieve-every", "retrieve-query", "retrieve-mix", "retrieve-temperature"},
-         "cannot be combined with --chat, where passages are retrieved once, by the last turn");
+      "cannot be combined with --chat, where passages are retrieved once, by the last turn");
   auto passages = std::make_shared<const TurnPassages>(retrieve.index, retrieve.tokens, *this);
   retrieve.index.clear();
   return [passages](core::OrderedJson& messages) { return passages->put_into(messages); };
 }
 
 TurnPassages::TurnPassages(const std::string& index, std::int64_t tokens, TurnOptions options)
-    : index_(index),
-      tokens_(tokens > 0 ? static_cast<std::uint64_t>(tokens) : kMostPassageTokens),
-      options_(std::move(options)),
-      form_(read_form(options_.form)) {}
+    : index_(index), tokens_(tokens > 0 ? static_cast<std::uint64_t>(tokens) : kMostPassageTokens),
+      options_(std::move(options)), form_(read_form(options_.form)) {}
 
 core::OrderedJson TurnPassages::put_into(core::OrderedJson& messages) const {
   Prefixes found;

@@ -47,8 +47,8 @@ void take(const Protocol& protocol, WindowPlan& plan) {
 
 }  // namespace
 
-WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
-                        const model::TrainingFacts& facts) {
+WindowPlan plan_windows(
+    const WindowOptions& options, const nn::Model& model, const model::TrainingFacts& facts) {
   const auto& architecture = *model.architecture;
   const auto context = architecture.context();
   const Protocol* const protocol = find_protocol(options.protocol);
@@ -91,7 +91,7 @@ WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
 }
 
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
-                        const model::TrainingFacts& facts, const shard::Dataset& data) {
+    const model::TrainingFacts& facts, const shard::Dataset& data) {
   if (data.header().kind == shard::Kind::pairs)
     return pair_windows(data, model, options.batch_tokens);
   WindowPlan plan = plan_windows(options, model, facts);
@@ -120,16 +120,14 @@ std::string CutTexts::note(const char* what, std::int64_t window) const {
 std::string long_window_note(const WindowPlan& plan, const std::string& model) {
   if (plan.pairs || plan.positions == 0 || plan.window <= plan.positions) return {};
   return fmt::format("--window {}: {} has only {} positions; later tokens may be scored badly",
-                     plan.window, model, plan.positions);
+      plan.window, model, plan.positions);
 }
 
 core::Json to_json(const WindowPlan& plan) {
   if (plan.pairs) return {{"unit", "pair"}, {"batch-tokens", plan.batch_tokens}};
-  core::Json json = {{"window", plan.window},
-                     {"stride", plan.stride},
-                     {"restart", plan.by_document ? "document" : "none"},
-                     {"carry", plan.carried ? "on" : "off"},
-                     {"batch_tokens", plan.batch_tokens}};
+  core::Json json = {{"window", plan.window}, {"stride", plan.stride},
+      {"restart", plan.by_document ? "document" : "none"}, {"carry", plan.carried ? "on" : "off"},
+      {"batch_tokens", plan.batch_tokens}};
   if (!plan.begin.empty()) json["begin"] = plan.begin;
   if (plan.window_token >= 0) json["begin_of"] = "window";
   return json;
@@ -141,13 +139,12 @@ text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what) {
   auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder + ": tokenizer");
   if (static_cast<std::int64_t>(tokenizer->size()) > loaded.model->vocabulary)
     core::bad_data("{}: the tokenizer has {} tokens, but the model has {}", loaded.folder,
-                   tokenizer->size(), loaded.model->vocabulary);
+        tokenizer->size(), loaded.model->vocabulary);
   return tokenizer;
 }
 
-std::optional<std::int64_t> chosen_beginning(const std::string& begin,
-                                             const text::Tokenizer* tokenizer,
-                                             const std::string& name) {
+std::optional<std::int64_t> chosen_beginning(
+    const std::string& begin, const text::Tokenizer* tokenizer, const std::string& name) {
   if (begin == "none") return -1;
   if (begin == "auto") {
     if (tokenizer == nullptr || tokenizer->text_template().begin.size() != 1) return std::nullopt;
@@ -156,14 +153,13 @@ std::optional<std::int64_t> chosen_beginning(const std::string& begin,
   if (tokenizer == nullptr) core::bad_usage("--bos {}: {} has no tokenizer", begin, name);
   const auto id = tokenizer->id_of(begin);
   if (!id)
-    core::bad_usage("--bos {}: not a token of the tokenizer of {}; give auto, none or a token",
-                    begin, name);
+    core::bad_usage(
+        "--bos {}: not a token of the tokenizer of {}; give auto, none or a token", begin, name);
   return *id;
 }
 
-std::optional<std::int64_t> open_beginning(const Protocol* protocol,
-                                           const text::Tokenizer* tokenizer,
-                                           const std::string& name) {
+std::optional<std::int64_t> open_beginning(
+    const Protocol* protocol, const text::Tokenizer* tokenizer, const std::string& name) {
   if (protocol == nullptr) return chosen_beginning("auto", tokenizer, name);
   std::optional<std::int64_t> chosen;
   if (protocol->beginning != Beginning::mark) chosen = chosen_beginning("auto", tokenizer, name);

@@ -38,12 +38,12 @@ struct WindowPlan {
 
 /// Resolves the options for a text without a BOS token. Throws Error{usage} for options that
 /// contradict each other or the model.
-WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
-                        const model::TrainingFacts& facts = {});
+WindowPlan plan_windows(
+    const WindowOptions& options, const nn::Model& model, const model::TrainingFacts& facts = {});
 /// Resolves the options for `data`, with its BOS token, if any (beginning_token()); for pairs,
 /// returns pair_windows() with the options' batch_tokens.
 WindowPlan plan_windows(const WindowOptions& options, const nn::Model& model,
-                        const model::TrainingFacts& facts, const shard::Dataset& data);
+    const model::TrainingFacts& facts, const shard::Dataset& data);
 
 /// Numbers of texts whose beginning was cut because they exceeded the window.
 struct CutTexts {
@@ -71,15 +71,13 @@ text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what);
 /// before a text, nullopt if there is none. "none": -1. Otherwise the token with this text.
 /// `tokenizer` may be null; `name` is its owner's, for messages. Throws Error{usage} for an unknown
 /// token.
-std::optional<std::int64_t> chosen_beginning(const std::string& begin,
-                                             const text::Tokenizer* tokenizer,
-                                             const std::string& name);
+std::optional<std::int64_t> chosen_beginning(
+    const std::string& begin, const text::Tokenizer* tokenizer, const std::string& name);
 
 /// Returns the BOS token for "auto" under a protocol, or without one (null): the protocol's token;
 /// nullopt if documents begin without change; -1: none. Throws Error{usage} if the protocol
 /// requires a token that the tokenizer lacks.
-std::optional<std::int64_t> open_beginning(const Protocol* protocol,
-                                           const text::Tokenizer* tokenizer,
-                                           const std::string& name);
+std::optional<std::int64_t> open_beginning(
+    const Protocol* protocol, const text::Tokenizer* tokenizer, const std::string& name);
 
 }  // namespace infer

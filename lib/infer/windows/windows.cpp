@@ -7,8 +7,8 @@
 namespace infer {
 namespace {
 
-void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Dataset& data,
-                   std::int64_t vocabulary) {
+void expect_inside(
+    const std::vector<std::uint32_t>& tokens, const shard::Dataset& data, std::int64_t vocabulary) {
   const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
   if (largest >= static_cast<std::uint64_t>(vocabulary))
     core::bad_data(
@@ -18,8 +18,8 @@ void expect_inside(const std::vector<std::uint32_t>& tokens, const shard::Datase
 }
 
 // Returns the documents before the spans' own: (rows, S), where -1 is padding.
-torch::Tensor sources_of(const std::vector<Span>& spans, const shard::Dataset& data,
-                         std::int64_t vocabulary) {
+torch::Tensor sources_of(
+    const std::vector<Span>& spans, const shard::Dataset& data, std::int64_t vocabulary) {
   std::vector<std::vector<std::uint32_t>> sources;
   std::size_t longest = 0;
   for (const Span& span : spans) {
@@ -32,8 +32,8 @@ torch::Tensor sources_of(const std::vector<Span>& spans, const shard::Dataset& d
   auto ids =
       torch::full({std::ssize(sources), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
   for (std::size_t row = 0; row < sources.size(); ++row)
-    std::copy(sources[row].begin(), sources[row].end(),
-              ids.data_ptr<std::int64_t>() + row * longest);
+    std::copy(
+        sources[row].begin(), sources[row].end(), ids.data_ptr<std::int64_t>() + row * longest);
   return ids;
 }
 
@@ -103,8 +103,8 @@ std::optional<Span> Windows::next() {
   return span;
 }
 
-std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents& documents,
-                                  std::uint64_t elements) {
+std::vector<double> scored_shares(
+    const WindowPlan& plan, const shard::Documents& documents, std::uint64_t elements) {
   std::vector<double> counted(documents.size());
   const auto tokens = [&](std::uint64_t begin, std::uint64_t end) {
     if (!plan.learned) return static_cast<double>(end - begin);
@@ -141,7 +141,7 @@ std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents
 }
 
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
-                   const WindowPlan& plan, std::int64_t vocabulary) {
+    const WindowPlan& plan, std::int64_t vocabulary) {
   const auto rows = static_cast<std::int64_t>(spans.size());
   std::int64_t steps = 0;
   for (const Span& span : spans) steps = std::max(steps, span.length);
@@ -229,7 +229,7 @@ void WindowBatches::sort_some() {
     }
   }
   std::stable_sort(streams.begin(), streams.end(),
-                   [](const auto& a, const auto& b) { return length_of(a) < length_of(b); });
+      [](const auto& a, const auto& b) { return length_of(a) < length_of(b); });
   for (const auto& stream : streams) ahead_.insert(ahead_.end(), stream.begin(), stream.end());
 }
 

@@ -46,14 +46,14 @@ class Windows {
 /// Returns for each document the fraction of its tokens that windows score, weighted as they count;
 /// 1 for an empty document. With plan.learned, the fraction of marked tokens. Removed end tokens of
 /// streams and sources of pairs do not count.
-std::vector<double> scored_shares(const WindowPlan& plan, const shard::Documents& documents,
-                                  std::uint64_t elements);
+std::vector<double> scored_shares(
+    const WindowPlan& plan, const shard::Documents& documents, std::uint64_t elements);
 
 /// Reads one row for each span, padded on the right to the longest; for pairs with their sources.
 /// `plan` gives the BOS token of windows. Throws Error{bad_data} for a token that is not below
 /// `vocabulary`.
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
-                   const WindowPlan& plan, std::int64_t vocabulary);
+    const WindowPlan& plan, std::int64_t vocabulary);
 
 /// Returns the token after which the documents start, if the tokenizer has one and the first
 /// document ends with it; it also precedes a stream's first token. Otherwise -1.
@@ -62,7 +62,7 @@ std::int64_t beginning_token(const shard::Dataset& data);
 /// Encodes a batch of windows. With carried State, the batch is one window and `state` continues
 /// from the previous one.
 inline nn::Hidden forward_windows(nn::Model& model, const WindowPlan& plan, const nn::Batch& batch,
-                                  const Span& first, nn::State& state) {
+    const Span& first, nn::State& state) {
   auto& architecture = *model.architecture;
   if (!plan.carried) return architecture.forward(batch, nullptr);
   if (!first.fresh && architecture.carry() == nn::Carry::forget)

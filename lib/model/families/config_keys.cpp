@@ -6,10 +6,10 @@ namespace {
 struct ActivationName {
   const char *ours, *theirs;
 };
-constexpr std::array kActivations = {
-    ActivationName{"gelu", "gelu_new"},   ActivationName{"gelu", "gelu_pytorch_tanh"},
-    ActivationName{"gelu-exact", "gelu"}, ActivationName{"relu", "relu"},
-    ActivationName{"silu", "silu"},       ActivationName{"silu", "swish"}};
+constexpr std::array kActivations = {ActivationName{"gelu", "gelu_new"},
+    ActivationName{"gelu", "gelu_pytorch_tanh"}, ActivationName{"gelu-exact", "gelu"},
+    ActivationName{"relu", "relu"}, ActivationName{"silu", "silu"},
+    ActivationName{"silu", "swish"}};
 
 const core::Json& nothing() {
   static const core::Json none = core::Json::object();
@@ -29,14 +29,12 @@ T value_or(const core::Json& object, const char* key, T otherwise, const std::st
     wrong_type(origin, key);
   try {
     return core::get<T>(object, key, origin);
-  } catch (const core::Error& error) {
-    core::bad_config("{}", error.what());
-  }
+  } catch (const core::Error& error) { core::bad_config("{}", error.what()); }
 }
 
 template <class T>
 std::vector<T> list_of(const core::Json& object, const char* key, const std::string& origin,
-                       bool (core::Json::*is_item)() const noexcept) {
+    bool (core::Json::*is_item)() const noexcept) {
   if (!object.contains(key) || object[key].is_null()) return {};
   const core::Json& list = object[key];
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), std::mem_fn(is_item)))
@@ -145,8 +143,7 @@ std::string their_activation(const std::string& ours) {
 }
 
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
-                                     std::int64_t window,
-                                     const std::function<bool(std::int64_t)>& otherwise) {
+    std::int64_t window, const std::function<bool(std::int64_t)>& otherwise) {
   const auto types = keys.texts("layer_types");
   if (keys.has("layer_types") && std::ssize(types) != layers)
     keys.unsupported("layer_types", "a number of layers other than num_hidden_layers");
@@ -175,7 +172,7 @@ bool has_switched_windows(const ConfigKeys& keys, bool window) {
   const auto types = keys.texts("layer_types");
   if (std::find(types.begin(), types.end(), kSlidingLayer) != types.end())
     keys.unsupported("layer_types",
-                     std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
+        std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
   return false;
 }
 

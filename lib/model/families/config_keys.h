@@ -50,8 +50,7 @@ inline constexpr const char* kFullLayer = "full_attention";
 /// layers with full attention; if "layer_types" is absent, `otherwise(i)` says whether layer i
 /// slides. Throws Error{bad_config} for another type.
 std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
-                                     std::int64_t window,
-                                     const std::function<bool(std::int64_t)>& otherwise);
+    std::int64_t window, const std::function<bool(std::int64_t)>& otherwise);
 
 /// Returns whether "use_sliding_window" is true and there is a window. Throws Error{bad_config} if
 /// not and "layer_types" has sliding attention: some ways to compute attention apply it then.

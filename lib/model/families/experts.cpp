@@ -7,19 +7,19 @@ namespace model {
 namespace {
 
 nn::ModelOptions with_experts(const ConfigKeys& keys, const ClassRow& row, std::int64_t count,
-                              std::int64_t per_token, bool normalised) {
+    std::int64_t per_token, bool normalised) {
   auto options = gated_options(keys, row);
   options.transformer.experts = {count, per_token, normalised};
   if (count < 1) keys.unsupported("num_experts", std::to_string(count));
   for (const char* shared : {"shared_expert_intermediate_size", "n_shared_experts",
-                             "num_shared_experts", "shared_intermediate_size"})
+           "num_shared_experts", "shared_intermediate_size"})
     if (keys.whole(shared, 0) > 0) keys.unsupported(shared, std::to_string(keys.whole(shared, 0)));
   return options;
 }
 
 nn::ModelOptions mixtral_options(const ConfigKeys& keys, const ClassRow& row) {
-  return with_experts(keys, row, keys.whole("num_local_experts", 8),
-                      keys.whole("num_experts_per_tok", 2), true);
+  return with_experts(
+      keys, row, keys.whole("num_local_experts", 8), keys.whole("num_experts_per_tok", 2), true);
 }
 
 void mixtral_keys(const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
@@ -30,9 +30,8 @@ void mixtral_keys(const nn::ModelOptions& options, const ClassRow& row, core::Or
 }
 
 nn::ModelOptions olmoe_options(const ConfigKeys& keys, const ClassRow& row) {
-  auto options =
-      with_experts(keys, row, keys.required("num_experts"), keys.whole("num_experts_per_tok", 8),
-                   keys.truth("norm_topk_prob", false));
+  auto options = with_experts(keys, row, keys.required("num_experts"),
+      keys.whole("num_experts_per_tok", 8), keys.truth("norm_topk_prob", false));
   if (keys.has("clip_qkv"))
     keys.unsupported("clip_qkv", fmt::format("{}", keys.number("clip_qkv", 0)));
   options.transformer.qk_norm = "whole";
@@ -49,9 +48,8 @@ void olmoe_keys(const nn::ModelOptions& options, const ClassRow& row, core::Orde
 
 // The format also allows layers without experts, and windows. No released model has either.
 nn::ModelOptions qwen3_moe_options(const ConfigKeys& keys, const ClassRow& row) {
-  auto options =
-      with_experts(keys, row, keys.required("num_experts"), keys.whole("num_experts_per_tok", 8),
-                   keys.truth("norm_topk_prob", false));
+  auto options = with_experts(keys, row, keys.required("num_experts"),
+      keys.whole("num_experts_per_tok", 8), keys.truth("norm_topk_prob", false));
   keys.expect("use_sliding_window", false, false);
   if (const auto step = keys.whole("decoder_sparse_step", 1); step != 1)
     keys.unsupported("decoder_sparse_step", std::to_string(step));
@@ -61,8 +59,8 @@ nn::ModelOptions qwen3_moe_options(const ConfigKeys& keys, const ClassRow& row) 
   return options;
 }
 
-void qwen3_moe_keys(const nn::ModelOptions& options, const ClassRow& row,
-                    core::OrderedJson& config) {
+void qwen3_moe_keys(
+    const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
   olmoe_keys(options, row, config);
   config["num_local_experts"] = options.transformer.experts.count;
   config["intermediate_size"] = options.shape.ffn_width();  // required, although no layer uses it
@@ -73,29 +71,22 @@ void qwen3_moe_keys(const nn::ModelOptions& options, const ClassRow& row,
 
 // Replaces mlp's matrices by the experts' matrices.
 Family expert_family(std::string_view type, Family::Options options, Family::Keys keys,
-                     std::string_view router, std::vector<std::string_view> expand,
-                     std::string_view reduce) {
+    std::string_view router, std::vector<std::string_view> expand, std::string_view reduce) {
   Family made = gated_family(type, options, keys);
-  std::erase_if(made.modules, [](const ModuleNames& names) {
-    return names.ours.find(".mlp.") != std::string_view::npos;
-  });
-  made.modules.insert(made.modules.end(),
-                      {{"transformer.h.N.experts.router",
-                        {router},
-                        Layout::as_is,
-                        "model.layers.N.mlp.gate.weight"},
-                       {"transformer.h.N.experts.c_fc", std::move(expand), Layout::as_is,
-                        "model.layers.N.mlp.experts.gate_up_proj"},
-                       {"transformer.h.N.experts.c_proj",
-                        {reduce},
-                        Layout::as_is,
-                        "model.layers.N.mlp.experts.down_proj"}});
+  std::erase_if(made.modules,
+      [](const ModuleNames& names) { return names.ours.find(".mlp.") != std::string_view::npos; });
+  made.modules.insert(
+      made.modules.end(), {{"transformer.h.N.experts.router", {router}, Layout::as_is,
+                               "model.layers.N.mlp.gate.weight"},
+                              {"transformer.h.N.experts.c_fc", std::move(expand), Layout::as_is,
+                                  "model.layers.N.mlp.experts.gate_up_proj"},
+                              {"transformer.h.N.experts.c_proj", {reduce}, Layout::as_is,
+                                  "model.layers.N.mlp.experts.down_proj"}});
   return made;
 }
 
 Family mlp_expert_family(std::string_view type, Family::Options options, Family::Keys keys) {
-  return expert_family(
-      type, options, keys, "model.layers.N.mlp.gate",
+  return expert_family(type, options, keys, "model.layers.N.mlp.gate",
       {"model.layers.N.mlp.experts.E.gate_proj", "model.layers.N.mlp.experts.E.up_proj"},
       "model.layers.N.mlp.experts.E.down_proj");
 }
@@ -104,10 +95,10 @@ Family mlp_expert_family(std::string_view type, Family::Options options, Family:
 
 std::vector<const Family*> expert_families() {
   static const Family mixtral = expert_family("mixtral", mixtral_options, mixtral_keys,
-                                              "model.layers.N.block_sparse_moe.gate",
-                                              {"model.layers.N.block_sparse_moe.experts.E.w1",
-                                               "model.layers.N.block_sparse_moe.experts.E.w3"},
-                                              "model.layers.N.block_sparse_moe.experts.E.w2");
+      "model.layers.N.block_sparse_moe.gate",
+      {"model.layers.N.block_sparse_moe.experts.E.w1",
+          "model.layers.N.block_sparse_moe.experts.E.w3"},
+      "model.layers.N.block_sparse_moe.experts.E.w2");
   static const Family qwen3_moe = mlp_expert_family("qwen3_moe", qwen3_moe_options, qwen3_moe_keys);
   static const Family olmoe = mlp_expert_family("olmoe", olmoe_options, olmoe_keys);
   return {&mixtral, &qwen3_moe, &olmoe};

@@ -95,8 +95,8 @@ bool is_of_experts(const ModuleNames& module) {
   return module.theirs[0].find(".E.") != std::string_view::npos;
 }
 
-std::vector<std::int64_t> rows_of(std::size_t pieces, const nn::ModelOptions& options,
-                                  std::int64_t rows) {
+std::vector<std::int64_t> rows_of(
+    std::size_t pieces, const nn::ModelOptions& options, std::int64_t rows) {
   if (pieces == 1) return {rows};
   if (pieces == 2) return {rows / 2, rows - rows / 2};
   const auto heads = nn::head_shape(options.shape, options.transformer);
@@ -140,7 +140,7 @@ const Family& family_named(const std::string& type, const std::string& origin) {
   for (const Family* family : families())
     if (family->type == type) return *family;
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
-                   fmt::join(family_names(), ", "));
+      fmt::join(family_names(), ", "));
 }
 
 std::string unlike(const Family& family, const nn::ModelOptions& options) {
@@ -167,16 +167,15 @@ std::string without_family(const nn::ModelOptions& options) {
 
 const Family* family_of(const nn::ModelOptions& options, const std::string& preferred) {
   auto order = families();
-  std::stable_partition(order.begin(), order.end(),
-                        [&](const Family* family) { return family->type == preferred; });
-  const auto found = std::find_if(order.begin(), order.end(), [&](const Family* family) {
-    return unlike(*family, options).empty();
-  });
+  std::stable_partition(
+      order.begin(), order.end(), [&](const Family* family) { return family->type == preferred; });
+  const auto found = std::find_if(order.begin(), order.end(),
+      [&](const Family* family) { return unlike(*family, options).empty(); });
   return found == order.end() ? nullptr : *found;
 }
 
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
-                                std::int64_t vocabulary, std::int64_t end_of_document) {
+    std::int64_t vocabulary, std::int64_t end_of_document) {
   core::OrderedJson config;
   config["model_type"] = family.type;
   config["architectures"] = {family.row.architecture};
@@ -192,7 +191,7 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
 }
 
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
-                                const std::string& origin, std::int64_t* vocabulary) {
+    const std::string& origin, std::int64_t* vocabulary) {
   core::Json named = config;
   for (const auto& [alias, key] : family.row.aliases)
     if (config.contains(alias) && !config[alias].is_null()) named[key] = config[alias];
@@ -211,9 +210,7 @@ void expect_bounded(const nn::ModelOptions& options, const std::string& origin) 
   auto copy = options;
   try {
     core::expect_within_bounds(core::list_fields(copy));
-  } catch (const core::Error& error) {
-    core::bad_config("{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { core::bad_config("{}: {}", origin, error.what()); }
 }
 
 nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
@@ -262,38 +259,29 @@ std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
 
 torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
   switch (layout) {
-    case Layout::as_is:
-      break;
-    case Layout::transposed:
-      return rows_here.t();
+    case Layout::as_is: break;
+    case Layout::transposed: return rows_here.t();
     case Layout::by_head:
       return rows_here.unflatten(0, {3, parts, -1}).transpose(0, 1).flatten(0, 2);
-    case Layout::after_two:
-      return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
-    case Layout::by_expert:
-      return rows_here.unflatten(0, {parts, -1});
+    case Layout::after_two: return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
+    case Layout::by_expert: return rows_here.unflatten(0, {parts, -1});
   }
   return rows_here;
 }
 
 torch::Tensor Piece::here(const torch::Tensor& tensor) const {
   switch (layout) {
-    case Layout::as_is:
-      break;
-    case Layout::transposed:
-      return tensor.t();
-    case Layout::by_head:
-      return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
-    case Layout::after_two:
-      return tensor.slice(0, kPaddingRows);
-    case Layout::by_expert:
-      return tensor.flatten(0, 1);
+    case Layout::as_is: break;
+    case Layout::transposed: return tensor.t();
+    case Layout::by_head: return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
+    case Layout::after_two: return tensor.slice(0, kPaddingRows);
+    case Layout::by_expert: return tensor.flatten(0, 1);
   }
   return tensor;
 }
 
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-                             const std::string& weight, std::int64_t rows, ExpertTensors experts) {
+    const std::string& weight, std::int64_t rows, ExpertTensors experts) {
   if (family == nullptr) return {{weight, 0, rows, Layout::as_is}};
   const auto dot = weight.rfind('.');
   const auto [name, number] = numbered(weight.substr(0, dot));
@@ -303,7 +291,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
     const auto count = is_of_experts(module) ? options.transformer.experts.count : 1;
     if (experts == ExpertTensors::stacked && !module.stacked.empty())
       return {{with_number(module.stacked, number), 0, rows,
-               is_of_experts(module) ? Layout::by_expert : Layout::as_is, count}};
+          is_of_experts(module) ? Layout::by_expert : Layout::as_is, count}};
     const auto sizes = rows_of(module.theirs.size(), options, rows / count);
     std::vector<Piece> pieces;
     std::int64_t begin = 0;
@@ -313,7 +301,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
         const auto name =
             with_number(with_number(module.theirs[i], number), std::to_string(expert), 'E');
         pieces.push_back({name + kind, begin, sizes[i], vector ? Layout::as_is : module.layout,
-                          options.shape.heads});
+            options.shape.heads});
         begin += sizes[i];
       }
     return pieces;
@@ -336,9 +324,8 @@ double factor_of(const std::vector<WeightFactor>& factors, const std::string& we
 }
 
 bool is_buffer(const Family* family, std::string_view tensor) {
-  return family != nullptr &&
-         std::any_of(family->buffers.begin(), family->buffers.end(),
-                     [&](std::string_view end) { return tensor.ends_with(end); });
+  return family != nullptr && std::any_of(family->buffers.begin(), family->buffers.end(),
+                                  [&](std::string_view end) { return tensor.ends_with(end); });
 }
 
 std::string head_name(const Family& family, const nn::ModelOptions& options) {

@@ -44,8 +44,8 @@ struct Family {
   /// Returns the options. Throws Error{bad_config} for a key that is missing, wrong or unsupported.
   using Options = nn::ModelOptions (*)(const ConfigKeys& keys, const ClassRow& row);
   /// Writes the keys for the options, except those common to all families (family_config).
-  using Keys = void (*)(const nn::ModelOptions& options, const ClassRow& row,
-                        core::OrderedJson& config);
+  using Keys = void (*)(
+      const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config);
 
   const ClassRow& row;
   std::string_view base;  ///< prefix of all names except the head's; "model."
@@ -77,11 +77,11 @@ std::string without_family(const nn::ModelOptions& options);
 
 /// Returns the complete config.json. `end_of_document`: token that ends a text; -1: none.
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
-                                std::int64_t vocabulary, std::int64_t end_of_document);
+    std::int64_t vocabulary, std::int64_t end_of_document);
 /// Returns the options of a config.json, with the dropouts of training, and the size of the
 /// vocabulary.
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
-                                const std::string& origin, std::int64_t* vocabulary);
+    const std::string& origin, std::int64_t* vocabulary);
 
 /// Throws Error{bad_config} unless every number is possible for a model. A family's options() calls
 /// it before it computes with width, layers and heads.
@@ -117,8 +117,7 @@ enum class ExpertTensors { each, stacked };
 /// Returns the pieces of a weight by its name in nn::Model, with `rows` rows. Null family: the
 /// weight itself.
 std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& options,
-                             const std::string& weight, std::int64_t rows,
-                             ExpertTensors experts = ExpertTensors::each);
+    const std::string& weight, std::int64_t rows, ExpertTensors experts = ExpertTensors::each);
 /// Returns a tensor that the first layer of a file with stacked experts has; empty: the family has
 /// none.
 std::string stacked_name(const Family& family);

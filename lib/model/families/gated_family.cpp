@@ -5,8 +5,8 @@
 namespace model {
 namespace {
 
-std::vector<std::int64_t> windows_of_class(const ConfigKeys& keys, const ClassRow& row,
-                                           std::int64_t layers) {
+std::vector<std::int64_t> windows_of_class(
+    const ConfigKeys& keys, const ClassRow& row, std::int64_t layers) {
   const auto window = keys.is_null("sliding_window") ? 0 : keys.whole("sliding_window", row.window);
   if (row.windows == Windows::switched) {
     const auto from = keys.whole("max_window_layers", 28);
@@ -16,8 +16,8 @@ std::vector<std::int64_t> windows_of_class(const ConfigKeys& keys, const ClassRo
   if (row.windows == Windows::periodic) {
     const auto period =
         row.type == "gemma3_text" ? keys.size("sliding_window_pattern", row.period) : row.period;
-    return windows_of(keys, layers, window,
-                      [period](std::int64_t i) { return (i + 1) % period != 0; });
+    return windows_of(
+        keys, layers, window, [period](std::int64_t i) { return (i + 1) % period != 0; });
   }
   if (row.windows != Windows::every) return {};
   // transformers reads a Mistral with this key as its class Ministral.
@@ -101,30 +101,27 @@ void set_biases(nn::ModelOptions& options, std::vector<std::string> kinds) {
 }
 
 std::vector<ModuleNames> gated_modules(std::string_view norm1, std::string_view norm2) {
-  return {
-      {"transformer.wte", {"model.embed_tokens"}},
-      {"transformer.h.N.ln_1", {norm1}},
+  return {{"transformer.wte", {"model.embed_tokens"}}, {"transformer.h.N.ln_1", {norm1}},
       {"transformer.h.N.attn.c_attn",
-       {"model.layers.N.self_attn.q_proj", "model.layers.N.self_attn.k_proj",
-        "model.layers.N.self_attn.v_proj"}},
+          {"model.layers.N.self_attn.q_proj", "model.layers.N.self_attn.k_proj",
+              "model.layers.N.self_attn.v_proj"}},
       {"transformer.h.N.attn.q_norm", {"model.layers.N.self_attn.q_norm"}},
       {"transformer.h.N.attn.k_norm", {"model.layers.N.self_attn.k_norm"}},
       {"transformer.h.N.attn.c_proj", {"model.layers.N.self_attn.o_proj"}},
       {"transformer.h.N.ln_2", {norm2}},
       {"transformer.h.N.mlp.c_fc", {"model.layers.N.mlp.gate_proj", "model.layers.N.mlp.up_proj"}},
       {"transformer.h.N.mlp.c_proj", {"model.layers.N.mlp.down_proj"}},
-      {"transformer.ln_f", {"model.norm"}},
-      {"lm_head", {"lm_head"}}};
+      {"transformer.ln_f", {"model.norm"}}, {"lm_head", {"lm_head"}}};
 }
 
 Family gated_family(std::string_view type, Family::Options options, Family::Keys keys) {
   return {.row = class_row(type),
-          .base = "model.",
-          .modules = gated_modules("model.layers.N.input_layernorm",
-                                   "model.layers.N.post_attention_layernorm"),
-          .buffers = {".rotary_emb.inv_freq"},
-          .options = options,
-          .keys = keys};
+      .base = "model.",
+      .modules = gated_modules(
+          "model.layers.N.input_layernorm", "model.layers.N.post_attention_layernorm"),
+      .buffers = {".rotary_emb.inv_freq"},
+      .options = options,
+      .keys = keys};
 }
 
 }  // namespace model

@@ -17,7 +17,7 @@ void set_biases(nn::ModelOptions& options, std::vector<std::string> kinds);
 /// Returns the locations of the weights; `norm1` and `norm2` are the names of ln_1 and ln_2.
 std::vector<ModuleNames> gated_modules(std::string_view norm1, std::string_view norm2);
 
-Family gated_family(std::string_view type, Family::Options options = gated_options,
-                    Family::Keys keys = put_gated);
+Family gated_family(
+    std::string_view type, Family::Options options = gated_options, Family::Keys keys = put_gated);
 
 }  // namespace model

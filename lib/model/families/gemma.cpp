@@ -49,8 +49,8 @@ nn::ModelOptions sandwiched_options(const ConfigKeys& keys, const ClassRow& row)
   return options;
 }
 
-void put_sandwiched(const nn::ModelOptions& options, const ClassRow& row,
-                    core::OrderedJson& config) {
+void put_sandwiched(
+    const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
   const auto& transformer = options.transformer;
   put_gated(options, row, config);
   const double scale = transformer.attention_scale;

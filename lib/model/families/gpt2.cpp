@@ -28,8 +28,8 @@ nn::ModelOptions gpt2_options(const ConfigKeys& keys, const ClassRow& /*row*/) {
   return options;
 }
 
-void gpt2_keys(const nn::ModelOptions& options, const ClassRow& /*row*/,
-               core::OrderedJson& config) {
+void gpt2_keys(
+    const nn::ModelOptions& options, const ClassRow& /*row*/, core::OrderedJson& config) {
   const auto& shape = options.shape;
   config["n_positions"] = options.transformer.context;
   config["n_embd"] = shape.d_model;
@@ -49,16 +49,14 @@ const Family& gpt2_family() {
   const auto same = [](std::string_view name, Layout layout = Layout::as_is) {
     return ModuleNames{name, {name}, layout};
   };
-  static const Family family{
-      .row = class_row("gpt2"),
+  static const Family family{.row = class_row("gpt2"),
       .base = "transformer.",
       .modules = {same("transformer.wte"), same("transformer.wpe"), same("transformer.h.N.ln_1"),
-                  same("transformer.h.N.attn.c_attn", Layout::transposed),
-                  same("transformer.h.N.attn.c_proj", Layout::transposed),
-                  same("transformer.h.N.ln_2"),
-                  same("transformer.h.N.mlp.c_fc", Layout::transposed),
-                  same("transformer.h.N.mlp.c_proj", Layout::transposed), same("transformer.ln_f"),
-                  same("lm_head")},
+          same("transformer.h.N.attn.c_attn", Layout::transposed),
+          same("transformer.h.N.attn.c_proj", Layout::transposed), same("transformer.h.N.ln_2"),
+          same("transformer.h.N.mlp.c_fc", Layout::transposed),
+          same("transformer.h.N.mlp.c_proj", Layout::transposed), same("transformer.ln_f"),
+          same("lm_head")},
       .buffers = {".attn.bias", ".attn.masked_bias"},  // causal masks, saved by older versions
       .options = gpt2_options,
       .keys = gpt2_keys};

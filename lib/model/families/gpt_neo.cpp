@@ -8,8 +8,8 @@ namespace {
 
 // "attention_layers" lists a kind per layer. "attention_types", for example [[["global", "local"],
 // 12]], lists kinds with the number of repetitions.
-std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
-                                     std::int64_t window) {
+std::vector<std::int64_t> windows_of(
+    const ConfigKeys& keys, std::int64_t layers, std::int64_t window) {
   const bool plain = keys.has("attention_layers");
   const char* const key = plain ? "attention_layers" : "attention_types";
   if (window < 1) keys.unsupported("window_size", "an empty window");
@@ -74,22 +74,15 @@ void neo_keys(const nn::ModelOptions& options, const ClassRow& /*row*/, core::Or
 
 const Family& gpt_neo_family() {
   const auto same = [](std::string_view name) { return ModuleNames{name, {name}}; };
-  static const Family family{
-      .row = class_row("gpt_neo"),
+  static const Family family{.row = class_row("gpt_neo"),
       .base = "transformer.",
-      .modules = {same("transformer.wte"),
-                  same("transformer.wpe"),
-                  same("transformer.h.N.ln_1"),
-                  {"transformer.h.N.attn.c_attn",
-                   {"transformer.h.N.attn.attention.q_proj",
-                    "transformer.h.N.attn.attention.k_proj",
-                    "transformer.h.N.attn.attention.v_proj"}},
-                  {"transformer.h.N.attn.c_proj", {"transformer.h.N.attn.attention.out_proj"}},
-                  same("transformer.h.N.ln_2"),
-                  same("transformer.h.N.mlp.c_fc"),
-                  same("transformer.h.N.mlp.c_proj"),
-                  same("transformer.ln_f"),
-                  same("lm_head")},
+      .modules = {same("transformer.wte"), same("transformer.wpe"), same("transformer.h.N.ln_1"),
+          {"transformer.h.N.attn.c_attn",
+              {"transformer.h.N.attn.attention.q_proj", "transformer.h.N.attn.attention.k_proj",
+                  "transformer.h.N.attn.attention.v_proj"}},
+          {"transformer.h.N.attn.c_proj", {"transformer.h.N.attn.attention.out_proj"}},
+          same("transformer.h.N.ln_2"), same("transformer.h.N.mlp.c_fc"),
+          same("transformer.h.N.mlp.c_proj"), same("transformer.ln_f"), same("lm_head")},
       .buffers = {".attn.attention.bias", ".attn.attention.masked_bias"},
       .options = neo_options,
       .keys = neo_keys};

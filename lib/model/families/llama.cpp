@@ -15,8 +15,8 @@ nn::ModelOptions ministral3_options(const ConfigKeys& keys, const ClassRow& row)
   return options;
 }
 
-void ministral3_keys(const nn::ModelOptions& options, const ClassRow& row,
-                     core::OrderedJson& config) {
+void ministral3_keys(
+    const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config) {
   put_gated(options, row, config);
   put_query_growth(options.transformer.rope, config);
 }
@@ -63,7 +63,7 @@ nn::ModelOptions smollm3_options(const ConfigKeys& keys, const ClassRow& row) {
   if (has_switched_windows(keys, keys.has("sliding_window")))
     transformer.attention_window =
         windows_of(keys, options.shape.layers, keys.whole("sliding_window", 0),
-                   [skip](std::int64_t i) { return skip > 0 && (i + 1) % skip == 0; });
+            [skip](std::int64_t i) { return skip > 0 && (i + 1) % skip == 0; });
   return options;
 }
 
@@ -83,10 +83,9 @@ struct GraniteFactors {
   double embedding, residual, logits;
   explicit GraniteFactors(const ConfigKeys& keys)
       : embedding(keys.number("embedding_multiplier", 1)),
-        residual(keys.number("residual_multiplier", 1)),
-        logits(keys.number("logits_scaling", 1)) {
+        residual(keys.number("residual_multiplier", 1)), logits(keys.number("logits_scaling", 1)) {
     for (const auto& [key, value] :
-         {std::pair("embedding_multiplier", embedding), std::pair("logits_scaling", logits)})
+        {std::pair("embedding_multiplier", embedding), std::pair("logits_scaling", logits)})
       if (!(std::abs(value) > 1e-6)) keys.unsupported(key, "0");
   }
 };
@@ -117,9 +116,8 @@ void granite_keys(const nn::ModelOptions& options, const ClassRow& row, core::Or
 std::vector<WeightFactor> granite_factors(const ConfigKeys& keys) {
   const GraniteFactors factors(keys);
   const double part = factors.residual / factors.embedding;
-  return {{"transformer.h.N.attn.c_proj", part},
-          {"transformer.h.N.mlp.c_proj", part},
-          {"transformer.ln_f", 1 / factors.logits}};
+  return {{"transformer.h.N.attn.c_proj", part}, {"transformer.h.N.mlp.c_proj", part},
+      {"transformer.ln_f", 1 / factors.logits}};
 }
 
 nn::ModelOptions phi3_options(const ConfigKeys& keys, const ClassRow& row) {
@@ -148,8 +146,8 @@ std::vector<const Family*> llama_families() {
   static const Family qwen3 = gated_family("qwen3", qwen3_options);
   const auto olmo = [](std::string_view type) {
     Family made = gated_family(type, olmo_options);
-    made.modules = gated_modules("model.layers.N.post_attention_layernorm",
-                                 "model.layers.N.post_feedforward_layernorm");
+    made.modules = gated_modules(
+        "model.layers.N.post_attention_layernorm", "model.layers.N.post_feedforward_layernorm");
     return made;
   };
   static const Family olmo2 = olmo("olmo2");

@@ -45,20 +45,17 @@ void neox_keys(const nn::ModelOptions& options, const ClassRow& row, core::Order
 }  // namespace
 
 const Family& neox_family() {
-  static const Family family{
-      .row = class_row("gpt_neox"),
+  static const Family family{.row = class_row("gpt_neox"),
       .base = "gpt_neox.",
       .modules = {{"transformer.wte", {"gpt_neox.embed_in"}},
-                  {"transformer.h.N.ln_1", {"gpt_neox.layers.N.input_layernorm"}},
-                  {"transformer.h.N.attn.c_attn",
-                   {"gpt_neox.layers.N.attention.query_key_value"},
-                   Layout::by_head},
-                  {"transformer.h.N.attn.c_proj", {"gpt_neox.layers.N.attention.dense"}},
-                  {"transformer.h.N.ln_2", {"gpt_neox.layers.N.post_attention_layernorm"}},
-                  {"transformer.h.N.mlp.c_fc", {"gpt_neox.layers.N.mlp.dense_h_to_4h"}},
-                  {"transformer.h.N.mlp.c_proj", {"gpt_neox.layers.N.mlp.dense_4h_to_h"}},
-                  {"transformer.ln_f", {"gpt_neox.final_layer_norm"}},
-                  {"lm_head", {"embed_out"}}},
+          {"transformer.h.N.ln_1", {"gpt_neox.layers.N.input_layernorm"}},
+          {"transformer.h.N.attn.c_attn", {"gpt_neox.layers.N.attention.query_key_value"},
+              Layout::by_head},
+          {"transformer.h.N.attn.c_proj", {"gpt_neox.layers.N.attention.dense"}},
+          {"transformer.h.N.ln_2", {"gpt_neox.layers.N.post_attention_layernorm"}},
+          {"transformer.h.N.mlp.c_fc", {"gpt_neox.layers.N.mlp.dense_h_to_4h"}},
+          {"transformer.h.N.mlp.c_proj", {"gpt_neox.layers.N.mlp.dense_4h_to_h"}},
+          {"transformer.ln_f", {"gpt_neox.final_layer_norm"}}, {"lm_head", {"embed_out"}}},
       .buffers = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq"},
       .options = neox_options,
       .keys = neox_keys};

@@ -41,22 +41,19 @@ void opt_keys(const nn::ModelOptions& options, const ClassRow& /*row*/, core::Or
 }  // namespace
 
 const Family& opt_family() {
-  static const Family family{
-      .row = class_row("opt"),
+  static const Family family{.row = class_row("opt"),
       .base = "model.",
       .modules = {{"transformer.wte", {"model.decoder.embed_tokens"}},
-                  {"transformer.wpe", {"model.decoder.embed_positions"}, Layout::after_two},
-                  {"transformer.h.N.ln_1", {"model.decoder.layers.N.self_attn_layer_norm"}},
-                  {"transformer.h.N.attn.c_attn",
-                   {"model.decoder.layers.N.self_attn.q_proj",
-                    "model.decoder.layers.N.self_attn.k_proj",
-                    "model.decoder.layers.N.self_attn.v_proj"}},
-                  {"transformer.h.N.attn.c_proj", {"model.decoder.layers.N.self_attn.out_proj"}},
-                  {"transformer.h.N.ln_2", {"model.decoder.layers.N.final_layer_norm"}},
-                  {"transformer.h.N.mlp.c_fc", {"model.decoder.layers.N.fc1"}},
-                  {"transformer.h.N.mlp.c_proj", {"model.decoder.layers.N.fc2"}},
-                  {"transformer.ln_f", {"model.decoder.final_layer_norm"}},
-                  {"lm_head", {"lm_head"}}},
+          {"transformer.wpe", {"model.decoder.embed_positions"}, Layout::after_two},
+          {"transformer.h.N.ln_1", {"model.decoder.layers.N.self_attn_layer_norm"}},
+          {"transformer.h.N.attn.c_attn",
+              {"model.decoder.layers.N.self_attn.q_proj", "model.decoder.layers.N.self_attn.k_proj",
+                  "model.decoder.layers.N.self_attn.v_proj"}},
+          {"transformer.h.N.attn.c_proj", {"model.decoder.layers.N.self_attn.out_proj"}},
+          {"transformer.h.N.ln_2", {"model.decoder.layers.N.final_layer_norm"}},
+          {"transformer.h.N.mlp.c_fc", {"model.decoder.layers.N.fc1"}},
+          {"transformer.h.N.mlp.c_proj", {"model.decoder.layers.N.fc2"}},
+          {"transformer.ln_f", {"model.decoder.final_layer_norm"}}, {"lm_head", {"lm_head"}}},
       .buffers = {},
       .options = opt_options,
       .keys = opt_keys};

@@ -49,19 +49,17 @@ void phi_keys(const nn::ModelOptions& options, const ClassRow& row, core::Ordere
 }  // namespace
 
 const Family& phi_family() {
-  static const Family family{
-      .row = class_row("phi"),
+  static const Family family{.row = class_row("phi"),
       .base = "model.",
       .modules = {{"transformer.wte", {"model.embed_tokens"}},
-                  {"transformer.h.N.ln_1", {"model.layers.N.input_layernorm"}},
-                  {"transformer.h.N.attn.c_attn",
-                   {"model.layers.N.self_attn.q_proj", "model.layers.N.self_attn.k_proj",
-                    "model.layers.N.self_attn.v_proj"}},
-                  {"transformer.h.N.attn.c_proj", {"model.layers.N.self_attn.dense"}},
-                  {"transformer.h.N.mlp.c_fc", {"model.layers.N.mlp.fc1"}},
-                  {"transformer.h.N.mlp.c_proj", {"model.layers.N.mlp.fc2"}},
-                  {"transformer.ln_f", {"model.final_layernorm"}},
-                  {"lm_head", {"lm_head"}}},
+          {"transformer.h.N.ln_1", {"model.layers.N.input_layernorm"}},
+          {"transformer.h.N.attn.c_attn",
+              {"model.layers.N.self_attn.q_proj", "model.layers.N.self_attn.k_proj",
+                  "model.layers.N.self_attn.v_proj"}},
+          {"transformer.h.N.attn.c_proj", {"model.layers.N.self_attn.dense"}},
+          {"transformer.h.N.mlp.c_fc", {"model.layers.N.mlp.fc1"}},
+          {"transformer.h.N.mlp.c_proj", {"model.layers.N.mlp.fc2"}},
+          {"transformer.ln_f", {"model.final_layernorm"}}, {"lm_head", {"lm_head"}}},
       .buffers = {".rotary_emb.inv_freq"},
       .options = phi_options,
       .keys = phi_keys};

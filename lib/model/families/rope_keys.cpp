@@ -21,8 +21,7 @@ const char* name_of(const ConfigKeys& keys) {
 class RopeKeys {
  public:
   RopeKeys(const ConfigKeys& keys, const ClassRow& row)
-      : keys_(keys),
-        name_(name_of(keys)),
+      : keys_(keys), name_(name_of(keys)),
         first_(keys.object(row.angles == Angles::by_kind ? kScaling : name_)),
         second_(keys.object(kParameters).object(kFullLayer)) {
     const ConfigKeys parameters = keys.object(kParameters);
@@ -82,8 +81,8 @@ void read_longrope(const RopeKeys& scaling, std::int64_t context, nn::RopeOption
 
 // Returns the rotated fraction of a head. Classes that rotate whole heads ignore the key without
 // scaling, and fail with it.
-double share_of(const ConfigKeys& keys, const ClassRow& row, const RopeKeys& scaling,
-                const std::string& type) {
+double share_of(
+    const ConfigKeys& keys, const ClassRow& row, const RopeKeys& scaling, const std::string& type) {
   const double asked =
       scaling.number("partial_rotary_factor", keys.number(row.share_key, row.share));
   if (row.angles == Angles::partial) return asked;
@@ -92,8 +91,8 @@ double share_of(const ConfigKeys& keys, const ClassRow& row, const RopeKeys& sca
   return 1;
 }
 
-std::int64_t trained_of(const ConfigKeys& keys, const ClassRow& row, const RopeKeys& scaling,
-                        std::int64_t context) {
+std::int64_t trained_of(
+    const ConfigKeys& keys, const ClassRow& row, const RopeKeys& scaling, std::int64_t context) {
   const auto trained = row.trained > 0 ? row.trained : scaling.whole(kTrained, context);
   return row.angles == Angles::by_kind ? trained : keys.whole(kTrained, trained);
 }
@@ -188,8 +187,8 @@ nn::RopeOptions rope_of(const ConfigKeys& keys, const ClassRow& row, std::int64_
   return rope;
 }
 
-void put_rope(const nn::TransformerOptions& options, const ClassRow& row,
-              core::OrderedJson& config) {
+void put_rope(
+    const nn::TransformerOptions& options, const ClassRow& row, core::OrderedJson& config) {
   const auto& rope = options.rope;
   config[row.theta_key] = rope.theta;
   if (row.angles == Angles::partial && (rope.share != 1 || row.share != 1))

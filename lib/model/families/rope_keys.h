@@ -21,8 +21,8 @@ void read_query_growth(const ConfigKeys& keys, nn::RopeOptions& rope);
 
 /// Writes the form of version 4, which both versions read, and for Angles::by_kind also that of
 /// version 5.
-void put_rope(const nn::TransformerOptions& options, const ClassRow& row,
-              core::OrderedJson& config);
+void put_rope(
+    const nn::TransformerOptions& options, const ClassRow& row, core::OrderedJson& config);
 /// Writes Ministral 3's growth of queries, after put_rope().
 void put_query_growth(const nn::RopeOptions& rope, core::OrderedJson& config);
 

@@ -15,8 +15,7 @@ constexpr int kSmall = 32, kLarge = 256;  // elements of a block
 // no product needs more than 24. A fused multiply-add therefore gives the same bits.
 
 // T is c10::Half or c10::BFloat16.
-template <class T>
-float widened(const Byte* p) {
+template <class T> float widened(const Byte* p) {
   std::uint16_t bits = 0;
   std::memcpy(&bits, p, sizeof bits);
   return T(bits, T::from_bits());
@@ -68,8 +67,8 @@ void unpack_q5_1(const Byte* in, float* out) {
 }
 
 void unpack_iq4_nl(const Byte* in, float* out) {
-  constexpr std::array<std::int8_t, 16> kValues = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                                   1,    13,   25,  38,  53,  69,  89,  113};
+  constexpr std::array<std::int8_t, 16> kValues = {
+      -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
   const float d = half_at(in);
   for (int i = 0; i < kSmall; ++i)
     out[i] =
@@ -149,8 +148,7 @@ void unpack_q6_k(const Byte* in, float* out) {
 }
 
 // Rounds as IEEE 754 does. Numbers that are too large become infinity.
-template <class T>
-void put(std::byte* out, float value) {
+template <class T> void put(std::byte* out, float value) {
   const T rounded(value);
   std::memcpy(out, &rounded, sizeof rounded);
 }
@@ -165,13 +163,20 @@ void pack_q8_0(const float* in, std::byte* out) {
 }
 
 constexpr std::array kTypes = {
-    GgufType{0, "F32", 1, 4, unpack_f32},        GgufType{1, "F16", 1, 2, unpack_f16},
-    GgufType{30, "BF16", 1, 2, unpack_bf16},     GgufType{8, "Q8_0", 32, 34, unpack_q8_0},
-    GgufType{2, "Q4_0", 32, 18, unpack_q4_0},    GgufType{3, "Q4_1", 32, 20, unpack_q4_1},
-    GgufType{6, "Q5_0", 32, 22, unpack_q5_0},    GgufType{7, "Q5_1", 32, 24, unpack_q5_1},
-    GgufType{10, "Q2_K", 256, 84, unpack_q2_k},  GgufType{11, "Q3_K", 256, 110, unpack_q3_k},
-    GgufType{12, "Q4_K", 256, 144, unpack_q4_k}, GgufType{13, "Q5_K", 256, 176, unpack_q5_k},
-    GgufType{14, "Q6_K", 256, 210, unpack_q6_k}, GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl},
+    GgufType{0, "F32", 1, 4, unpack_f32},
+    GgufType{1, "F16", 1, 2, unpack_f16},
+    GgufType{30, "BF16", 1, 2, unpack_bf16},
+    GgufType{8, "Q8_0", 32, 34, unpack_q8_0},
+    GgufType{2, "Q4_0", 32, 18, unpack_q4_0},
+    GgufType{3, "Q4_1", 32, 20, unpack_q4_1},
+    GgufType{6, "Q5_0", 32, 22, unpack_q5_0},
+    GgufType{7, "Q5_1", 32, 24, unpack_q5_1},
+    GgufType{10, "Q2_K", 256, 84, unpack_q2_k},
+    GgufType{11, "Q3_K", 256, 110, unpack_q3_k},
+    GgufType{12, "Q4_K", 256, 144, unpack_q4_k},
+    GgufType{13, "Q5_K", 256, 176, unpack_q5_k},
+    GgufType{14, "Q6_K", 256, 210, unpack_q6_k},
+    GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl},
 };
 
 struct Unread {
@@ -179,11 +184,25 @@ struct Unread {
   std::string_view name;
 };
 constexpr std::array kUnread = {
-    Unread{9, "Q8_1"},     Unread{15, "Q8_K"},  Unread{16, "IQ2_XXS"}, Unread{17, "IQ2_XS"},
-    Unread{18, "IQ3_XXS"}, Unread{19, "IQ1_S"}, Unread{21, "IQ3_S"},   Unread{22, "IQ2_S"},
-    Unread{23, "IQ4_XS"},  Unread{24, "I8"},    Unread{25, "I16"},     Unread{26, "I32"},
-    Unread{27, "I64"},     Unread{28, "F64"},   Unread{29, "IQ1_M"},   Unread{34, "TQ1_0"},
-    Unread{35, "TQ2_0"},   Unread{39, "MXFP4"}, Unread{40, "NVFP4"},
+    Unread{9, "Q8_1"},
+    Unread{15, "Q8_K"},
+    Unread{16, "IQ2_XXS"},
+    Unread{17, "IQ2_XS"},
+    Unread{18, "IQ3_XXS"},
+    Unread{19, "IQ1_S"},
+    Unread{21, "IQ3_S"},
+    Unread{22, "IQ2_S"},
+    Unread{23, "IQ4_XS"},
+    Unread{24, "I8"},
+    Unread{25, "I16"},
+    Unread{26, "I32"},
+    Unread{27, "I64"},
+    Unread{28, "F64"},
+    Unread{29, "IQ1_M"},
+    Unread{34, "TQ1_0"},
+    Unread{35, "TQ2_0"},
+    Unread{39, "MXFP4"},
+    Unread{40, "NVFP4"},
 };
 
 }  // namespace
@@ -203,14 +222,10 @@ const GgufType* gguf_type_to_write(std::string_view name) {
 void gguf_pack(const GgufType& type, std::span<const float> numbers, std::byte* blocks) {
   for (std::size_t i = 0; i < numbers.size(); i += type.elements, blocks += type.bytes) {
     const float* const from = numbers.data() + i;
-    if (type.name == "Q8_0")
-      pack_q8_0(from, blocks);
-    else if (type.name == "F16")
-      put<c10::Half>(blocks, *from);
-    else if (type.name == "BF16")
-      put<c10::BFloat16>(blocks, *from);
-    else
-      std::memcpy(blocks, from, sizeof *from);
+    if (type.name == "Q8_0") pack_q8_0(from, blocks);
+    else if (type.name == "F16") put<c10::Half>(blocks, *from);
+    else if (type.name == "BF16") put<c10::BFloat16>(blocks, *from);
+    else std::memcpy(blocks, from, sizeof *from);
   }
 }
 

@@ -35,8 +35,7 @@ enum : std::uint32_t {
 // Bytes of an element by type; 0: the element holds its own length.
 constexpr std::array<std::uint64_t, kTypesEnd> kBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-template <class T>
-T element(std::span<const std::byte> bytes, std::size_t i) {
+template <class T> T element(std::span<const std::byte> bytes, std::size_t i) {
   T value;
   std::memcpy(&value, bytes.data() + i * sizeof value, sizeof value);
   return value;
@@ -49,33 +48,21 @@ double shortest(float value) {
   return std::strtod(fmt::format("{}", value).c_str(), nullptr);
 }
 
-std::optional<double> number_at(std::uint32_t type, std::span<const std::byte> bytes,
-                                std::size_t i) {
+std::optional<double> number_at(
+    std::uint32_t type, std::span<const std::byte> bytes, std::size_t i) {
   switch (type) {
-    case kU8:
-      return element<std::uint8_t>(bytes, i);
-    case kI8:
-      return element<std::int8_t>(bytes, i);
-    case kU16:
-      return element<std::uint16_t>(bytes, i);
-    case kI16:
-      return element<std::int16_t>(bytes, i);
-    case kU32:
-      return element<std::uint32_t>(bytes, i);
-    case kI32:
-      return element<std::int32_t>(bytes, i);
-    case kU64:
-      return static_cast<double>(element<std::uint64_t>(bytes, i));
-    case kI64:
-      return static_cast<double>(element<std::int64_t>(bytes, i));
-    case kF32:
-      return shortest(element<float>(bytes, i));
-    case kF64:
-      return element<double>(bytes, i);
-    case kBool:
-      return element<std::uint8_t>(bytes, i) != 0;
-    default:
-      return std::nullopt;
+    case kU8: return element<std::uint8_t>(bytes, i);
+    case kI8: return element<std::int8_t>(bytes, i);
+    case kU16: return element<std::uint16_t>(bytes, i);
+    case kI16: return element<std::int16_t>(bytes, i);
+    case kU32: return element<std::uint32_t>(bytes, i);
+    case kI32: return element<std::int32_t>(bytes, i);
+    case kU64: return static_cast<double>(element<std::uint64_t>(bytes, i));
+    case kI64: return static_cast<double>(element<std::int64_t>(bytes, i));
+    case kF32: return shortest(element<float>(bytes, i));
+    case kF64: return element<double>(bytes, i);
+    case kBool: return element<std::uint8_t>(bytes, i) != 0;
+    default: return std::nullopt;
   }
 }
 
@@ -92,15 +79,12 @@ class GgufFile::Cursor {
   std::span<const std::byte> take(std::uint64_t n) {
     if (n > left())
       core::bad_data("{}: cut short, or damaged: {} bytes expected at byte {} of {}", name_, n, at_,
-                     bytes_.size());
+          bytes_.size());
     const auto taken = bytes_.subspan(at_, n);
     at_ += n;
     return taken;
   }
-  template <class T>
-  T number() {
-    return element<T>(take(sizeof(T)), 0);
-  }
+  template <class T> T number() { return element<T>(take(sizeof(T)), 0); }
   std::string_view text() {
     const auto bytes = take(number<std::uint64_t>());
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -117,8 +101,8 @@ class GgufFile::Cursor {
       core::bad_data("{}: {}: damaged: no type {} of metadata", name_, core::printable(key), type);
     if (kBytes[type] > 0) {
       if (n > left() / kBytes[type])
-        core::bad_data("{}: {}: damaged: {} elements in {} bytes", name_, core::printable(key), n,
-                       left());
+        core::bad_data(
+            "{}: {}: damaged: {} elements in {} bytes", name_, core::printable(key), n, left());
       take(n * kBytes[type]);
       return;
     }
@@ -169,12 +153,12 @@ void GgufFile::parse() {
   if (version != 2 && version != 3) {
     const bool big = (version & 0xFFFF) == 0 && version != 0;
     core::bad_data("{}: GGUF of {} is not supported; convert it to version 3, little endian", name_,
-                   big ? "big endian" : fmt::format("version {}", version));
+        big ? "big endian" : fmt::format("version {}", version));
   }
   const auto tensors = cursor.number<std::uint64_t>(), pairs = cursor.number<std::uint64_t>();
   if (pairs > cursor.left() / kLeastPair || tensors > cursor.left() / kLeastTensor)
     core::bad_data("{}: damaged: {} tensors and {} metadata in {} bytes", name_, tensors, pairs,
-                   bytes_.size());
+        bytes_.size());
   for (std::uint64_t i = 0; i < pairs; ++i) {
     const auto key = cursor.name("a key");
     if (!values_.emplace(key, parse_value(cursor, key)).second)
@@ -189,11 +173,11 @@ void GgufFile::parse() {
   for (auto& [name, tensor] : tensors_) {
     if (tensor.begin % step != 0)
       core::bad_data("{}: damaged: tensor {} is at {}, not a multiple of {}", name_,
-                     core::printable(name), tensor.begin, step);
+          core::printable(name), tensor.begin, step);
     if (start > bytes_.size() || tensor.begin > bytes_.size() - start ||
         tensor.bytes > bytes_.size() - start - tensor.begin)
       core::bad_data("{}: cut short: tensor {} ends beyond the file's {} bytes", name_,
-                     core::printable(name), bytes_.size());
+          core::printable(name), bytes_.size());
     tensor.begin += start;
   }
   expect_apart();
@@ -232,11 +216,11 @@ void GgufFile::parse_tensor(Cursor& cursor) {
   tensor.type = gguf_type(id);
   if (tensor.type == nullptr)
     core::bad_data("{}: tensor {} is of {}, which is not supported; supported: {}", name_, said,
-                   gguf_type_name(id), gguf_type_names());
+        gguf_type_name(id), gguf_type_names());
   const auto inner = static_cast<std::uint64_t>(tensor.shape.back());
   if (inner % tensor.type->elements != 0)
     core::bad_data("{}: damaged: tensor {} has rows of {}, but {} has blocks of {}", name_, said,
-                   inner, tensor.type->name, tensor.type->elements);
+        inner, tensor.type->name, tensor.type->elements);
   tensor.bytes = elements / tensor.type->elements * tensor.type->bytes;
   tensor.begin = cursor.number<std::uint64_t>();
   if (!tensors_.emplace(name, std::move(tensor)).second)
@@ -248,12 +232,12 @@ void GgufFile::expect_apart() const {
   order.reserve(tensors_.size());
   for (const auto& [name, tensor] : tensors_) order.emplace_back(&name, &tensor);
   std::sort(order.begin(), order.end(),
-            [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
+      [](const auto& a, const auto& b) { return a.second->begin < b.second->begin; });
   for (std::size_t i = 1; i < order.size(); ++i) {
     const auto& before = *order[i - 1].second;
     if (order[i].second->begin < before.begin + before.bytes)
       core::bad_data("{}: damaged: tensors {} and {} overlap", name_,
-                     core::printable(*order[i - 1].first), core::printable(*order[i].first));
+          core::printable(*order[i - 1].first), core::printable(*order[i].first));
   }
 }
 

@@ -8,8 +8,7 @@ namespace {
 constexpr std::size_t kStep = 32;
 
 // Returns the number of a metadata type (gguf_file.cpp).
-template <class T>
-constexpr std::uint32_t type_number() {
+template <class T> constexpr std::uint32_t type_number() {
   if constexpr (std::is_same_v<T, bool>) return 7;
   if constexpr (std::is_same_v<T, std::uint32_t>) return 4;
   if constexpr (std::is_same_v<T, std::int32_t>) return 5;
@@ -20,8 +19,7 @@ constexpr std::uint32_t kArrayNumber = 9;
 
 class Header {
  public:
-  template <class T>
-  void raw(T value) {
+  template <class T> void raw(T value) {
     const auto at = bytes_.size();
     bytes_.resize(at + sizeof value);
     std::memcpy(bytes_.data() + at, &value, sizeof value);
@@ -32,17 +30,12 @@ class Header {
   }
   void element(bool value) { raw(static_cast<std::uint8_t>(value)); }
   void element(const std::string& value) { text(value); }
-  template <class T>
-  void element(T value) {
-    raw(value);
-  }
-  template <class T>
-  void value(const T& value) {
+  template <class T> void element(T value) { raw(value); }
+  template <class T> void value(const T& value) {
     raw(type_number<T>());
     element(value);
   }
-  template <class T>
-  void value(const std::vector<T>& values) {
+  template <class T> void value(const std::vector<T>& values) {
     raw(kArrayNumber), raw(type_number<T>()), raw(std::uint64_t{values.size()});
     for (std::size_t i = 0; i < values.size(); ++i) element(static_cast<T>(values[i]));
   }
@@ -89,8 +82,8 @@ std::size_t GgufNewTensor::bytes() const {
 }
 
 void write_gguf(core::ByteSink& sink, const GgufMetadata& metadata,
-                const std::vector<GgufNewTensor>& tensors,
-                const std::function<std::vector<float>(std::size_t)>& numbers) {
+    const std::vector<GgufNewTensor>& tensors,
+    const std::function<std::vector<float>(std::size_t)>& numbers) {
   Header header;
   for (const char c : std::string_view("GGUF")) header.raw(c);
   header.raw(std::uint32_t{3});
@@ -129,7 +122,7 @@ const GgufArchitecture* gguf_architecture_of(const std::string& model_type) {
 
 GgufMetadata gguf_keys(const GgufArchitecture& architecture, const Json& config) {
   GgufMetadata keys = {{"general.architecture", std::string(architecture.name)},
-                       {"general.type", std::string("model")}};
+      {"general.type", std::string("model")}};
   const auto put = [&](const char* key, GgufValue value) {
     keys.emplace_back(fmt::format("{}.{}", architecture.name, key), std::move(value));
   };
@@ -168,10 +161,8 @@ GgufMetadata gguf_keys(const GgufArchitecture& architecture, const Json& config)
   for (const auto& type : config.value("layer_types", Json::array()))
     windows.push_back(type == "sliding_attention");
   const auto period = period_of(windows);
-  if (period > 0)
-    put("attention.sliding_window_pattern", period);
-  else
-    put("attention.sliding_window_pattern", windows);
+  if (period > 0) put("attention.sliding_window_pattern", period);
+  else put("attention.sliding_window_pattern", windows);
   put("rope.freq_base_swa", static_cast<float>(number_of(config, "rope_local_base_freq", 1e4)));
   return keys;
 }
@@ -191,10 +182,10 @@ std::vector<float> gguf_rope_factors(const Json& config) {
   for (int i = 0; 2 * i < std::lround(width); ++i) {
     const double wave = 2 * std::numbers::pi * std::pow(theta, 2 * i / width);
     const double smooth = (trained / wave - low) / (high - low);
-    factors.push_back(static_cast<float>(wave < trained / high ? 1
-                                         : wave > trained / low
-                                             ? factor
-                                             : 1 / ((1 - smooth) / factor + smooth)));
+    factors.push_back(
+        static_cast<float>(wave < trained / high  ? 1
+                           : wave > trained / low ? factor
+                                                  : 1 / ((1 - smooth) / factor + smooth)));
   }
   return factors;
 }
@@ -217,8 +208,8 @@ GgufPlace gguf_place(const GgufArchitecture& architecture, const std::string& te
     for (const auto& [theirs, ours] : kGgufLayerNames)
       if (found.empty() && part == ours) found = theirs;
     if (!found.empty())
-      place.name = fmt::format("blk.{}.{}{}", module.substr(kLayer.size(), end - kLayer.size()),
-                               found, kind);
+      place.name = fmt::format(
+          "blk.{}.{}{}", module.substr(kLayer.size(), end - kLayer.size()), found, kind);
     place.turned = architecture.pairs && (part == "self_attn.q_proj" || part == "self_attn.k_proj");
   }
   place.one_more = architecture.one_more && tensor.ends_with("norm.weight");

@@ -11,7 +11,7 @@
 namespace model {
 
 using GgufValue = std::variant<bool, std::uint32_t, float, std::string, std::vector<std::string>,
-                               std::vector<std::int32_t>, std::vector<float>, std::vector<bool>>;
+    std::vector<std::int32_t>, std::vector<float>, std::vector<bool>>;
 /// Metadata in the order of writing.
 using GgufMetadata = std::vector<std::pair<std::string, GgufValue>>;
 
@@ -26,8 +26,8 @@ struct GgufNewTensor {
 /// Writes the file; calls numbers(i) for the elements of each tensor in turn. Throws Error{bug} for
 /// rows that are not whole blocks, Error{io}.
 void write_gguf(core::ByteSink& sink, const GgufMetadata& metadata,
-                const std::vector<GgufNewTensor>& tensors,
-                const std::function<std::vector<float>(std::size_t)>& numbers);
+    const std::vector<GgufNewTensor>& tensors,
+    const std::function<std::vector<float>(std::size_t)>& numbers);
 
 /// Returns the llama.cpp architecture of a family; null: unsupported.
 const GgufArchitecture* gguf_architecture_of(const std::string& model_type);
@@ -57,7 +57,7 @@ struct GgufIds {
 /// Returns the keys of a tokenizer for a model of `rows` tokens; `json` is canonical. Throws
 /// Error{bad_config} that names a property which llama.cpp cannot represent: each candidate is read
 /// back and must split, merge and number texts identically. `remark` receives what is omitted.
-GgufMetadata gguf_tokenizer_keys(const std::string& json, std::int64_t rows, const GgufIds& ids,
-                                 std::string& remark);
+GgufMetadata gguf_tokenizer_keys(
+    const std::string& json, std::int64_t rows, const GgufIds& ids, std::string& remark);
 
 }  // namespace model

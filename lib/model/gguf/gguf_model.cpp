@@ -12,8 +12,12 @@ namespace {
 
 // Keys that do not change a model's log-probabilities, whatever their values.
 constexpr std::array kHarmless = {
-    "vocab_size",   "tensor_data_layout",     "expert_used_count",
-    "pooling_type", "rope.scaling.finetuned", "rope.scaling.original_context_length",
+    "vocab_size",
+    "tensor_data_layout",
+    "expert_used_count",
+    "pooling_type",
+    "rope.scaling.finetuned",
+    "rope.scaling.original_context_length",
 };
 // Keys that change the function, and the two values at which they have no effect.
 struct Switch {
@@ -40,8 +44,8 @@ constexpr std::array kSwitches = {
 };
 
 // Tokens at which llama.cpp stops, whatever the metadata say.
-constexpr std::array kEnds = {"<|endoftext|>",   "<|im_end|>",    "<|eot_id|>", "<|eom_id|>",
-                              "<|end_of_text|>", "<end_of_turn>", "<|end|>"};
+constexpr std::array kEnds = {"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",
+    "<|end_of_text|>", "<end_of_turn>", "<|end|>"};
 
 constexpr std::int64_t kMostHeadWidth = 1 << 16;
 
@@ -77,8 +81,8 @@ class Keys {
   std::int64_t required(const char* end) const {
     const auto found = file_.whole(key(end));
     if (!found || *found < 1)
-      core::bad_data("{}: {} {}", file_.name(), key(end),
-                     found ? fmt::format("is {}", *found) : "is missing");
+      core::bad_data(
+          "{}: {} {}", file_.name(), key(end), found ? fmt::format("is {}", *found) : "is missing");
     return *found;
   }
   [[noreturn]] void unsupported(const char* end, const std::string& value) const {
@@ -92,7 +96,7 @@ class Keys {
     for (const auto& known : kGgufArchitectures)
       if (known.name == *found) return known;
     core::bad_config("{}: general.architecture \"{}\" is not supported; supported: {}", file.name(),
-                     core::printable(*found), fmt::join(gguf_architectures(), ", "));
+        core::printable(*found), fmt::join(gguf_architectures(), ", "));
   }
 
   const GgufFile& file_;
@@ -118,12 +122,12 @@ std::int64_t head_width(const Keys& keys) {
 void expect_switches_off(const GgufFile& file, const Keys& keys) {
   if (file.whole("split.count").value_or(1) > 1)
     core::bad_config("{}: is one of several files of a model; merge them: llama-gguf-split --merge",
-                     file.name());
+        file.name());
   for (const auto& [key, off, unset] : kSwitches)
     if (const auto value = keys.number(key, off); value != off && value != unset)
       keys.unsupported(key, fmt::format("{}", value));
   for (const auto& [key, off] :
-       {std::pair{"attention.causal", true}, {"use_parallel_residual", false}})
+      {std::pair{"attention.causal", true}, {"use_parallel_residual", false}})
     if (file.truth(keys.key(key)).value_or(off) != off)
       keys.unsupported(key, fmt::format("{}", !off));
   if (!keys.is("gemma2") && !keys.is("gemma3"))
@@ -136,8 +140,8 @@ void expect_switches_off(const GgufFile& file, const Keys& keys) {
 }
 
 // Computes Llama 3's rope scaling from llama.cpp's divisors of the angles.
-core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double theta,
-                          std::int64_t width) {
+core::Json llama3_scaling(
+    const GgufFile& file, const GgufTensor& tensor, double theta, std::int64_t width) {
   constexpr double kLow = 1, kHigh = 4, kTrained = 8192;  // values of all Llamas from 3.1 on
   const auto count = width / 2;
   if (tensor.shape != std::vector<std::int64_t>{count})
@@ -156,14 +160,12 @@ core::Json llama3_scaling(const GgufFile& file, const GgufTensor& tensor, double
       expected = 1 / ((1 - smooth) / factor + smooth);
     }
     if (!(std::abs(found[i] - expected) <= 1e-3 * expected))
-      core::bad_config("{}: {}: only the rope factors of Llama 3 are supported", file.name(),
-                       kGgufRopeFactors);
+      core::bad_config(
+          "{}: {}: only the rope factors of Llama 3 are supported", file.name(), kGgufRopeFactors);
   }
-  return {{"rope_type", "llama3"},
-          {"factor", factor},
-          {"low_freq_factor", kLow},
-          {"high_freq_factor", kHigh},
-          {"original_max_position_embeddings", static_cast<std::int64_t>(kTrained)}};
+  return {{"rope_type", "llama3"}, {"factor", factor}, {"low_freq_factor", kLow},
+      {"high_freq_factor", kHigh},
+      {"original_max_position_embeddings", static_cast<std::int64_t>(kTrained)}};
 }
 
 core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std::int64_t width) {
@@ -191,11 +193,7 @@ core::Json scaling_of(const GgufFile& file, const Keys& keys, double theta, std:
   if (factor <= 0) keys.unsupported("rope.scaling.factor", fmt::format("{}", factor));
   if (type == "linear") return {{"rope_type", "linear"}, {"factor", factor}};
   if (type != "yarn") keys.unsupported("rope.scaling.type", '"' + core::printable(type) + '"');
-  return {
-      {"rope_type", "yarn"},
-      {"factor", factor},
-      {"beta_fast", fast},
-      {"beta_slow", slow},
+  return {{"rope_type", "yarn"}, {"factor", factor}, {"beta_fast", fast}, {"beta_slow", slow},
       {"original_max_position_embeddings", keys.required("rope.scaling.original_context_length")}};
 }
 
@@ -282,8 +280,8 @@ void expect_tokens(const GgufFile& file, std::int64_t rows) {
     if (!key.ends_with("_token_id")) continue;
     const auto id = *file.whole(key);
     if (id != -1 && id != kNoToken && (id < 0 || id >= rows))
-      core::bad_data("{}: {} is {}, but the model has {} tokens", file.name(), core::printable(key),
-                     id, rows);
+      core::bad_data(
+          "{}: {} is {}, but the model has {} tokens", file.name(), core::printable(key), id, rows);
   }
   for (const auto type : file.numbers(kTypes))
     if (!(type >= 0 && type <= kLastType && type == std::floor(type)))
@@ -308,8 +306,7 @@ std::vector<std::int64_t> ends_of(const GgufFile& file) {
   return ids;
 }
 
-template <class Json>
-void put_tokens(const GgufFile& file, Json& config) {
+template <class Json> void put_tokens(const GgufFile& file, Json& config) {
   const std::array<std::pair<const char*, const char*>, 2> names = {
       {{"bos", "bos_token_id"}, {"padding", "pad_token_id"}}};
   for (const auto& [theirs, ours] : names)
@@ -404,19 +401,19 @@ std::map<std::string, GgufWeight> gguf_weights(const GgufFile& file) {
       const bool by_rows = tensor.shape.size() == 2 || tensor.type->elements == 1;
       if (!by_rows || width % 2 != 0 || tensor.shape[0] % width != 0)
         core::bad_data("{}: tensor {} has {} rows, not a multiple of the head width {}",
-                       file.name(), core::printable(name), tensor.shape[0], width);
+            file.name(), core::printable(name), tensor.shape[0], width);
       weight.rotated_heads = tensor.shape[0] / width;
     }
     weight.one_more = architecture.one_more && renamed.ends_with("norm.weight");
     if (!weights.emplace(renamed.empty() ? name : renamed, weight).second)
-      core::bad_data("{}: tensor {} also occurs under another name", file.name(),
-                     core::printable(name));
+      core::bad_data(
+          "{}: tensor {} also occurs under another name", file.name(), core::printable(name));
   }
   return weights;
 }
 
 void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t first,
-                    std::int64_t rows, float* out) {
+    std::int64_t rows, float* out) {
   const auto& tensor = *weight.tensor;
   const auto all = tensor.shape[0];
   const auto whole = file.bytes_of(tensor);
@@ -424,7 +421,7 @@ void gguf_read_rows(const GgufFile& file, const GgufWeight& weight, std::int64_t
   const bool is_whole = rows == all;
   const auto bytes = is_whole ? whole
                               : whole.subspan(static_cast<std::size_t>(first) * row_bytes,
-                                              static_cast<std::size_t>(rows) * row_bytes);
+                                    static_cast<std::size_t>(rows) * row_bytes);
   const auto elements = bytes.size() / tensor.type->bytes * tensor.type->elements;
   if (weight.rotated_heads == 0) {
     gguf_unpack(*tensor.type, bytes, out);

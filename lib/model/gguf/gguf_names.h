@@ -33,12 +33,18 @@ inline constexpr std::array kGgufNames = {
     GgufName{"output", "lm_head"},
 };
 inline constexpr std::array kGgufLayerNames = {
-    GgufName{"attn_norm", "input_layernorm"},    GgufName{"attn_q", "self_attn.q_proj"},
-    GgufName{"attn_k", "self_attn.k_proj"},      GgufName{"attn_v", "self_attn.v_proj"},
-    GgufName{"attn_qkv", "self_attn.qkv_proj"},  GgufName{"attn_output", "self_attn.o_proj"},
-    GgufName{"attn_q_norm", "self_attn.q_norm"}, GgufName{"attn_k_norm", "self_attn.k_norm"},
-    GgufName{"ffn_gate", "mlp.gate_proj"},       GgufName{"ffn_up", "mlp.up_proj"},
-    GgufName{"ffn_down", "mlp.down_proj"},       GgufName{"ffn_norm", "post_attention_layernorm"},
+    GgufName{"attn_norm", "input_layernorm"},
+    GgufName{"attn_q", "self_attn.q_proj"},
+    GgufName{"attn_k", "self_attn.k_proj"},
+    GgufName{"attn_v", "self_attn.v_proj"},
+    GgufName{"attn_qkv", "self_attn.qkv_proj"},
+    GgufName{"attn_output", "self_attn.o_proj"},
+    GgufName{"attn_q_norm", "self_attn.q_norm"},
+    GgufName{"attn_k_norm", "self_attn.k_norm"},
+    GgufName{"ffn_gate", "mlp.gate_proj"},
+    GgufName{"ffn_up", "mlp.up_proj"},
+    GgufName{"ffn_down", "mlp.down_proj"},
+    GgufName{"ffn_norm", "post_attention_layernorm"},
 };
 inline constexpr std::array kGgufSandwichNames = {
     GgufName{"ffn_norm", "pre_feedforward_layernorm"},

@@ -45,25 +45,24 @@ const std::vector<Way>& ways() {
       }
     };
     add({"gpt-2", "phi-2", "mpt", "olmo", "jais", "trillion", "granite-docling", "gigachat",
-         "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum", "modern-bert",
-         "exaone4"},
+            "jina-es", "jina-de", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum", "modern-bert",
+            "exaone4"},
         {.patterns = {gpt2}});
     add({"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b",
-         "mellum2"},
+            "mellum2"},
         {.patterns = {number, gpt2}});
     add({"llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2",
-         "jina-v5-nano"},
+            "jina-v5-nano"},
         {.patterns = {llama3}, .whole_words = true, .begins = true});
     add({"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {.patterns = {llama3}});
     add({"qwen2", "deepseek-r1-qwen", "kormo", "f2llmv2", "megrez", "stablelm2", "hunyuan",
-         "solar-open"},
+            "solar-open"},
         {.patterns = {qwen2}});
     add({"gpt-4o", "llama4", "kanana2"}, {.patterns = {o200k}});
     add({"tekken"}, {.patterns = {tekken}, .whole_words = true, .begins = true});
     // Groups of three digits, then Chinese and Japanese, then words.
     add({"deepseek-v3", "hunyuan-dense"},
-        {.patterns = {
-             R"(\p{N}{1,3})",
+        {.patterns = {R"(\p{N}{1,3})",
              "[\xE4\xB8\x80-\xE9\xBE\xA5\xE3\x81\x80-\xE3\x82\x9F\xE3\x82\xA0-\xE3\x83\xBF]+",
              R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|)"
              R"([^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|)"
@@ -71,8 +70,7 @@ const std::vector<Way>& ways() {
     add({"falcon"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|`]+)", gpt2, three}});
     add({"default"}, {.patterns = {R"([\p{P}\$\+<=>\^~\|]+)", gpt2, numbers, three}});
     add({"deepseek-coder"},
-        {.patterns = {
-             "[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+        {.patterns = {"[\r\n]", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
              "[\xE4\xB8\x80-\xE9\xBE\xA5\xE0\xA0\x80-\xE4\xB8\x80\xEA\xB0\x80-\xED\x9F\xBF]+",
              number}});
     return list;
@@ -84,8 +82,8 @@ const Way& way_of(const GgufFile& file) {
   const auto name = file.text("tokenizer.ggml.pre").value_or("default");
   for (const auto& way : ways())
     if (way.name == name) return way;
-  core::bad_config("{}: tokenizer.ggml.pre \"{}\" is not supported", file.name(),
-                   core::printable(name));
+  core::bad_config(
+      "{}: tokenizer.ggml.pre \"{}\" is not supported", file.name(), core::printable(name));
 }
 
 // The lists of the metadata, which have equal lengths.
@@ -100,15 +98,15 @@ Tokens tokens_of(const GgufFile& file) {
   if (tokens.types.empty()) tokens.types.resize(tokens.texts.size(), kNormal);
   if (tokens.types.size() != tokens.texts.size())
     core::bad_data("{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kTokenTypes,
-                   tokens.types.size());
+        tokens.types.size());
   return tokens;
 }
 
 bool is_added(double type) { return type == kUnknown || type == kControl || type == kUserDefined; }
 
 OrderedJson added_token(std::size_t id, std::string_view text, bool special) {
-  return {{"id", id},        {"content", text},     {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false}, {"special", special}};
+  return {{"id", id}, {"content", text}, {"single_word", false}, {"lstrip", false},
+      {"rstrip", false}, {"normalized", false}, {"special", special}};
 }
 
 OrderedJson added_tokens(const Tokens& tokens) {
@@ -120,8 +118,8 @@ OrderedJson added_tokens(const Tokens& tokens) {
 }
 
 // Maps names to ids. Added tokens after all others are not the model's, as in Hugging Face's files.
-OrderedJson vocabulary_of(const GgufFile& file, const Tokens& tokens, bool with_unused,
-                          bool with_added) {
+OrderedJson vocabulary_of(
+    const GgufFile& file, const Tokens& tokens, bool with_unused, bool with_added) {
   std::size_t end = 0;
   for (std::size_t id = 0; id < tokens.texts.size(); ++id)
     if (with_added || !is_added(tokens.types[id]))
@@ -146,7 +144,7 @@ OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins)
     if (!asked || !id) return nullptr;
     if (*id < 0 || *id >= std::ssize(tokens.texts))
       core::bad_data("{}: tokenizer.ggml.{}_token_id is {}, but there are {} tokens", file.name(),
-                     name, *id, tokens.texts.size());
+          name, *id, tokens.texts.size());
     return {{"id", *id}, {"text", tokens.texts[static_cast<std::size_t>(*id)]}};
   };
   const auto first = token("bos", file.truth("tokenizer.ggml.add_bos_token").value_or(begins));
@@ -163,10 +161,8 @@ OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins)
   put(first);
   single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
   put(last);
-  return {{"type", "TemplateProcessing"},
-          {"single", single},
-          {"pair", OrderedJson::array()},
-          {"special_tokens", special}};
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", OrderedJson::array()},
+      {"special_tokens", special}};
 }
 
 OrderedJson sequence(const char* list, OrderedJson steps) {
@@ -178,44 +174,36 @@ OrderedJson byte_level_tokenizer(const GgufFile& file) {
   const auto tokens = tokens_of(file);
   auto steps = OrderedJson::array();
   for (const auto& regex : way.patterns) {
-    if (regex == R"(\p{N})")
-      steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
+    if (regex == R"(\p{N})") steps.push_back({{"type", "Digits"}, {"individual_digits", true}});
     else
-      steps.push_back({{"type", "Split"},
-                       {"pattern", {{"Regex", regex}}},
-                       {"behavior", "Isolated"},
-                       {"invert", false}});
+      steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", regex}}}, {"behavior", "Isolated"},
+          {"invert", false}});
   }
-  steps.push_back({{"type", "ByteLevel"},
-                   {"add_prefix_space", false},
-                   {"trim_offsets", true},
-                   {"use_regex", false}});
+  steps.push_back({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true},
+      {"use_regex", false}});
   auto merges = OrderedJson::array();
   for (const auto merge : file.texts(kMerges)) {
     const auto space = merge.find(' ', 1);
     if (space == std::string_view::npos)
       core::bad_data("{}: {}: entry {} is not two tokens separated by a space", file.name(),
-                     kMerges, merges.size());
+          kMerges, merges.size());
     merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
   }
-  return {{"added_tokens", added_tokens(tokens)},
-          {"normalizer", nullptr},
-          {"pre_tokenizer", sequence("pretokenizers", std::move(steps))},
-          {"post_processor", template_of(file, tokens, way.begins)},
-          {"decoder", {{"type", "ByteLevel"}}},
-          {"model",
-           {{"type", "BPE"},
-            {"ignore_merges", way.whole_words},
-            {"vocab", vocabulary_of(file, tokens, false, false)},
-            {"merges", std::move(merges)}}}};
+  return {{"added_tokens", added_tokens(tokens)}, {"normalizer", nullptr},
+      {"pre_tokenizer", sequence("pretokenizers", std::move(steps))},
+      {"post_processor", template_of(file, tokens, way.begins)},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"model", {{"type", "BPE"}, {"ignore_merges", way.whole_words},
+                    {"vocab", vocabulary_of(file, tokens, false, false)},
+                    {"merges", std::move(merges)}}}};
 }
 
 // Returns all pairs of tokens that concatenate to a token, by the token's score, best first.
 OrderedJson merges_by_score(const GgufFile& file, const Tokens& tokens) {
   const auto scores = file.numbers(kScores);
   if (scores.size() != tokens.texts.size())
-    core::bad_data("{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores,
-                   scores.size());
+    core::bad_data(
+        "{}: {} tokens, but {} has {}", file.name(), tokens.texts.size(), kScores, scores.size());
   std::vector<bool> merged(tokens.texts.size());
   for (std::size_t id = 0; id < merged.size(); ++id)
     merged[id] = tokens.types[id] == kNormal || tokens.types[id] == kUnused;
@@ -243,18 +231,13 @@ OrderedJson pieces_tokenizer(const GgufFile& file) {
       tokens.types[static_cast<std::size_t>(id)] == kUnknown)
     unknown = tokens.texts[static_cast<std::size_t>(id)];
   return {{"added_tokens", added_tokens(tokens)},
-          {"normalizer", sequence("normalizers", std::move(normal))},
-          {"pre_tokenizer", nullptr},
-          {"post_processor", template_of(file, tokens, true)},
-          {"decoder", sequence("decoders", std::move(decoders))},
-          {"model",
-           {{"type", "BPE"},
-            {"unk_token", unknown},
-            {"fuse_unk", true},
-            {"byte_fallback", bytes},
-            {"ignore_merges", false},
-            {"vocab", vocabulary_of(file, tokens, true, true)},
-            {"merges", merges_by_score(file, tokens)}}}};
+      {"normalizer", sequence("normalizers", std::move(normal))}, {"pre_tokenizer", nullptr},
+      {"post_processor", template_of(file, tokens, true)},
+      {"decoder", sequence("decoders", std::move(decoders))},
+      {"model",
+          {{"type", "BPE"}, {"unk_token", unknown}, {"fuse_unk", true}, {"byte_fallback", bytes},
+              {"ignore_merges", false}, {"vocab", vocabulary_of(file, tokens, true, true)},
+              {"merges", merges_by_score(file, tokens)}}}};
 }
 
 }  // namespace
@@ -268,9 +251,8 @@ std::vector<std::string> gguf_splits() {
 core::OrderedJson gguf_special_tokens(const GgufFile& file) {
   auto special = OrderedJson::object();
   const auto tokens = file.texts(kTokenTexts);
-  for (const auto& [theirs, ours] :
-       {std::pair("bos", "bos_token"), std::pair("eos", "eos_token"),
-        std::pair("unknown", "unk_token"), std::pair("padding", "pad_token")})
+  for (const auto& [theirs, ours] : {std::pair("bos", "bos_token"), std::pair("eos", "eos_token"),
+           std::pair("unknown", "unk_token"), std::pair("padding", "pad_token")})
     if (const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", theirs)))
       if (*id >= 0 && *id < std::ssize(tokens))
         special[ours] = tokens[static_cast<std::size_t>(*id)];
@@ -283,7 +265,7 @@ std::string gguf_tokenizer(const GgufFile& file) {
   if (kind == "gpt2") return core::dump(byte_level_tokenizer(file));
   if (kind == "llama") return core::dump(pieces_tokenizer(file));
   core::bad_config("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)",
-                   file.name(), core::printable(kind));
+      file.name(), core::printable(kind));
 }
 
 }  // namespace model

@@ -123,10 +123,8 @@ bool merges_make_all(const OrderedJson& json) {
     std::vector<std::string> parts;
     for (const char byte : item.key()) {
       const bool inside = (static_cast<unsigned char>(byte) & 0xC0U) == 0x80;
-      if (inside && !parts.empty())
-        parts.back() += byte;
-      else
-        parts.emplace_back(1, byte);
+      if (inside && !parts.empty()) parts.back() += byte;
+      else parts.emplace_back(1, byte);
     }
     while (parts.size() > 1) {
       std::size_t best = ranks.size(), at = 0;
@@ -153,9 +151,9 @@ std::string split_of(const OrderedJson& json) {
     // The vocabulary has a merge, because no split is written if nothing is merged.
     const auto tried =
         with_split({{"tokenizer.ggml.model", std::string("gpt2")},
-                    {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "ab"}},
-                    {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}}},
-                   name);
+                       {"tokenizer.ggml.tokens", std::vector<std::string>{"a", "b", "ab"}},
+                       {"tokenizer.ggml.merges", std::vector<std::string>{"a b"}}},
+            name);
     const auto found = parts(OrderedJson::parse(read_again(tried)->json()));
     if (found == asked) return name;
     if (alike.empty() && found.first == asked.first) alike = name;
@@ -174,15 +172,12 @@ const std::vector<std::string>& test_texts() {
       "http://a.b/c?d=e&f=100%25 <tag attr=\"v\"/> {\"k\": [1,22,333,4444]} \\n",
       "a\x01"
       "b\x7F c",
-      "x",
-      " ",
-      "\n",
-      ""};
+      "x", " ", "\n", ""};
   return texts;
 }
 
 void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const GgufMetadata& keys,
-                  std::string& why) {
+    std::string& why) {
   const auto again = read_again(keys);
   const auto other = OrderedJson::parse(again->json());
   const auto same = [&](const char* key) { return json["model"][key] == other["model"][key]; };
@@ -201,14 +196,14 @@ void expect_equal(const text::Tokenizer& own, const OrderedJson& json, const Ggu
     if (why.empty() && again->encode(text) != own.encode(text))
       why = "the splitting of " + core::dump(core::Json(text));
   if (why.empty() && (again->text_template().begin != own.text_template().begin ||
-                      again->text_template().end != own.text_template().end))
+                         again->text_template().end != own.text_template().end))
     why = "the tokens around a text";
 }
 
 // Says whether llama.cpp gives other ids beside user-defined pieces, which it finds in the text
 // before it adds spaces.
-std::string symbol_note(const text::Tokenizer& own, const OrderedJson& json,
-                        const GgufMetadata& keys) {
+std::string symbol_note(
+    const text::Tokenizer& own, const OrderedJson& json, const GgufMetadata& keys) {
   const auto again = read_again(keys);
   for (const auto id : symbols_in(json["model"])) {
     const std::string symbol(own.token(static_cast<std::uint32_t>(id)));
@@ -221,13 +216,13 @@ std::string symbol_note(const text::Tokenizer& own, const OrderedJson& json,
 
 // Writes the ids of the tokens that end a text: first the template's token, then the others.
 // llama.cpp has keys for three.
-void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
-             std::string& remark) {
+void put_ids(
+    const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys, std::string& remark) {
   const auto& around = own.text_template();
   const auto put = [&](const char* name, std::int64_t id) {
     if (id >= 0)
-      keys.emplace_back(fmt::format("tokenizer.ggml.{}_token_id", name),
-                        static_cast<std::uint32_t>(id));
+      keys.emplace_back(
+          fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<std::uint32_t>(id));
   };
   if (around.begin.size() > 1 || around.end.size() > 1) no_form("several tokens around a text");
   put("bos", around.begin.empty() ? ids.begin : around.begin[0]);
@@ -241,7 +236,7 @@ void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
   if (rest.size() > 1) put("eom", rest[1]);
   if (rest.size() > 2)
     remark = fmt::format("left out {} of the {} end-of-text tokens, since GGUF has no key for them",
-                         rest.size() - 2, rest.size() + 1);
+        rest.size() - 2, rest.size() + 1);
   put("padding", ids.padding);
   keys.emplace_back("tokenizer.ggml.add_bos_token", !around.begin.empty());
   keys.emplace_back("tokenizer.ggml.add_eos_token", !around.end.empty());
@@ -249,8 +244,8 @@ void put_ids(const text::Tokenizer& own, const GgufIds& ids, GgufMetadata& keys,
 
 }  // namespace
 
-GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, const GgufIds& ids,
-                                 std::string& remark) {
+GgufMetadata gguf_tokenizer_keys(
+    const std::string& text, std::int64_t rows, const GgufIds& ids, std::string& remark) {
   const auto own = text::parse_tokenizer(text, kWho);
   const auto json = OrderedJson::parse(own->json());
   const auto kind = own->kind();
@@ -259,8 +254,7 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
     no_form(fmt::format("a tokenizer of {}", text::name_of(kind)));
   const auto list = listed(json, rows, of_bytes);
   GgufMetadata keys = {{"tokenizer.ggml.model", std::string(of_bytes ? "gpt2" : "llama")},
-                       {"tokenizer.ggml.tokens", list.texts},
-                       {"tokenizer.ggml.token_type", list.types}};
+      {"tokenizer.ggml.tokens", list.texts}, {"tokenizer.ggml.token_type", list.types}};
   put_ids(*own, ids, keys, remark);
   auto compared = own;
   std::string why;
@@ -275,8 +269,8 @@ GgufMetadata gguf_tokenizer_keys(const std::string& text, std::int64_t rows, con
     if (split.empty())
       no_form(
           fmt::format("the splitting of texts: llama.cpp has no name for the pre-tokenizer {}{}",
-                      json["pre_tokenizer"].dump(),
-                      json["model"].value("ignore_merges", false) ? " with ignore_merges" : ""));
+              json["pre_tokenizer"].dump(),
+              json["model"].value("ignore_merges", false) ? " with ignore_merges" : ""));
     keys = with_split(std::move(keys), split);
     if (!json["normalizer"].is_null()) {
       auto bare = json;

@@ -56,8 +56,8 @@ std::string tail(std::int64_t i, const char* part) {
 }
 
 // Returns whether a matrix of the head is the embedding's. `own` receives the matrix.
-bool shares(StateDict& weights, const std::string& name, const std::string& embedding,
-            torch::Tensor& own) {
+bool shares(
+    StateDict& weights, const std::string& name, const std::string& embedding, torch::Tensor& own) {
   own = weights.take(name);
   return weights.same(name, embedding);
 }
@@ -81,7 +81,7 @@ void read_adaptive(StateDict& weights, std::int64_t bands, ImportedModel& model)
     const auto common = words.cutoffs[0];
     if (head.dim() != 2 || head.size(0) != common + bands - 1)
       core::bad_data("{}: {} does not have {} rows", weights.origin(), kSoftmax + "head.weight",
-                     common + bands - 1);
+          common + bands - 1);
     out["lm_head.table_0"] = head.slice(0, 0, common);
     out["lm_head.slots"] = head.slice(0, common);
   }
@@ -135,8 +135,8 @@ void read_vocabulary(StateDict& weights, const Settings& args, ImportedModel& mo
   for (; weights.has(band(bands, "0")); ++bands) {
     const auto rows = weights.shape(band(bands, "0"), 2)[0];
     if (rows == 0 || bands == kMostBands)
-      core::bad_data("{}: {} has no rows, or there is one band too many", weights.origin(),
-                     band(bands, "0"));
+      core::bad_data(
+          "{}: {} has no rows, or there is one band too many", weights.origin(), band(bands, "0"));
     if (bands > 0) words.cutoffs.push_back(model.vocabulary);
     model.vocabulary += rows;
   }
@@ -174,8 +174,8 @@ void read_positions(StateDict& weights, const Settings& args, ImportedModel& mod
       nn::sinusoids(torch::arange(options.context) + kFirstPosition, width).to(torch::kFloat32);
 }
 
-void read_layer(StateDict& weights, const std::string& theirs, const std::string& ours,
-                ImportedModel& model) {
+void read_layer(
+    StateDict& weights, const std::string& theirs, const std::string& ours, ImportedModel& model) {
   auto& out = model.weights;
   for (const std::string kind : {"weight", "bias"}) {
     const auto one = [&](const char* to, const char* from) {
@@ -188,10 +188,10 @@ void read_layer(StateDict& weights, const std::string& theirs, const std::string
     one("mlp.c_proj", "fc2");
     const auto together = theirs + "self_attn.in_proj_" + kind;
     out[ours + "attn.c_attn." + kind] =
-        weights.has(together) ? weights.take(together)
-                              : weights.take_rows({theirs + "self_attn.q_proj." + kind,
-                                                   theirs + "self_attn.k_proj." + kind,
-                                                   theirs + "self_attn.v_proj." + kind});
+        weights.has(together)
+            ? weights.take(together)
+            : weights.take_rows({theirs + "self_attn.q_proj." + kind,
+                  theirs + "self_attn.k_proj." + kind, theirs + "self_attn.v_proj." + kind});
   }
 }
 
@@ -219,14 +219,14 @@ ImportedModel read_fairseq(const TorchFile& file) {
   read_positions(weights, args, model);
   for (std::int64_t i = 0; i < shape.layers; ++i)
     read_layer(weights, "decoder.layers." + std::to_string(i) + ".",
-               "transformer.h." + std::to_string(i) + ".", model);
+        "transformer.h." + std::to_string(i) + ".", model);
   if (options.final_norm)
     for (const std::string kind : {"weight", "bias"})
       model.weights["transformer.ln_f." + kind] = weights.take("decoder.layer_norm." + kind);
   weights.ignore({".version", "._float_tensor", "embed_positions.weights"});
   weights.expect_none_left();
-  model.facts = {{"segment", args.whole("tokens_per_sample", 0)},
-                 {"imported", {{"program", "fairseq"}}}};
+  model.facts = {
+      {"segment", args.whole("tokens_per_sample", 0)}, {"imported", {{"program", "fairseq"}}}};
   return model;
 }
 

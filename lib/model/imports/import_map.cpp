@@ -23,15 +23,15 @@ constexpr double kMostWords = 4e9, kMostSegment = 16e6;  // limits of a configur
 constexpr std::string_view kNamespace = "argparse Namespace";
 
 const std::vector<const ImportMap*>& maps() {
-  static const std::vector<const ImportMap*> all = {&nanogpt_map(), &fairseq_map(),
-                                                    &transformer_xl_map()};
+  static const std::vector<const ImportMap*> all = {
+      &nanogpt_map(), &fairseq_map(), &transformer_xl_map()};
   return all;
 }
 
 }  // namespace
 
-StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
-                     std::vector<std::string> prefixes)
+StateDict::StateDict(
+    const TorchFile& file, const PickleValue& dict, std::vector<std::string> prefixes)
     : file_(file) {
   if (dict.kind != PickleKind::dict) core::bad_data("{}: has no named tensors", origin());
   for (std::size_t i = 0; i + 1 < dict.items.size(); i += 2) {
@@ -44,20 +44,18 @@ StateDict::StateDict(const TorchFile& file, const PickleValue& dict,
   }
 }
 
-StateDict::StateDict(const TorchFile& file,
-                     const std::map<std::string, const PickleValue*>& weights)
+StateDict::StateDict(
+    const TorchFile& file, const std::map<std::string, const PickleValue*>& weights)
     : file_(file) {
   for (const auto& [name, value] : weights) put(name, *value);
 }
 
 void StateDict::put(const std::string& name, const PickleValue& value) {
   if (name.size() > kMostTensorNameBytes)
-    core::bad_data("{}: the name of a tensor has more than {} bytes", origin(),
-                   kMostTensorNameBytes);
-  if (TorchFile::is_tensor(value))
-    values_[name] = &value;
-  else
-    others_.insert(name);
+    core::bad_data(
+        "{}: the name of a tensor has more than {} bytes", origin(), kMostTensorNameBytes);
+  if (TorchFile::is_tensor(value)) values_[name] = &value;
+  else others_.insert(name);
 }
 
 bool StateDict::has_any(std::string_view start) const {
@@ -81,7 +79,7 @@ std::vector<std::int64_t> StateDict::shape(const std::string& name, std::size_t 
   const auto shape = file_.place(value(name), name).shape;
   if (shape.size() != dimensions)
     core::bad_data("{}: tensor {} has shape ({}), not {} dimensions", origin(), name,
-                   fmt::join(shape, ", "), dimensions);
+        fmt::join(shape, ", "), dimensions);
   return shape;
 }
 
@@ -92,11 +90,11 @@ torch::Tensor StateDict::take(const std::string& name) {
   read_ += static_cast<std::uint64_t>(place.span()) * width;
   if (taken_ > kMostTaken * file_.size() || read_ > kMostRead * file_.size())
     core::bad_data("{}: its tensors up to {} overlap: they take {} bytes of a file of {}", origin(),
-                   name, std::max(taken_, read_), file_.size());
+        name, std::max(taken_, read_), file_.size());
   const auto tensor = file_.read(value(name), name);
   if (!tensor.is_floating_point())
     core::bad_data("{}: tensor {} has type {}, which is not floating point", origin(), name,
-                   c10::toString(tensor.scalar_type()));
+        c10::toString(tensor.scalar_type()));
   done_.insert(name);
   return tensor.to(torch::kFloat32);
 }
@@ -106,15 +104,15 @@ void StateDict::expect_makes(std::int64_t rows, std::int64_t columns, const std:
                most = static_cast<double>(kMostMade * file_.size() + kAlwaysMade);
   if (bytes + static_cast<double>(made_) > most)
     core::bad_data("{}: {} would have shape ({}, {}), more than a file of {} bytes can contain",
-                   origin(), what, rows, columns, file_.size());
+        origin(), what, rows, columns, file_.size());
   made_ += static_cast<std::uint64_t>(bytes);
 }
 
-torch::Tensor StateDict::product(const torch::Tensor& rows, const torch::Tensor& projection,
-                                 const std::string& what) {
+torch::Tensor StateDict::product(
+    const torch::Tensor& rows, const torch::Tensor& projection, const std::string& what) {
   if (rows.dim() != 2 || projection.dim() != 2 || rows.size(1) != projection.size(1))
     core::bad_data("{}: {}: shape ({}) does not match a projection of ({})", origin(), what,
-                   fmt::join(rows.sizes().vec(), ", "), fmt::join(projection.sizes().vec(), ", "));
+        fmt::join(rows.sizes().vec(), ", "), fmt::join(projection.sizes().vec(), ", "));
   expect_makes(rows.size(0), projection.size(0), what);
   const auto out = torch::empty({rows.size(0), projection.size(0)});
   const auto wide = projection.to(torch::kFloat64).t();
@@ -178,7 +176,7 @@ void Settings::wrong(const char* key) const {
 
 void Settings::unsupported(const char* key, const std::string& value) const {
   core::bad_config("{}: \"{}\" of \"{}\": {} is not supported", origin_, key, what_,
-                   value.substr(0, kKeyBytesShown));
+      value.substr(0, kKeyBytesShown));
 }
 
 std::int64_t Settings::whole(const char* key) const {
@@ -246,9 +244,7 @@ void expect_possible(const ImportedModel& model, const std::string& origin) {
   known("vocabulary-size", vocabulary, "").between(0, kMostWords);
   try {
     core::expect_within_bounds(known);
-  } catch (const core::Error& error) {
-    core::bad_data("{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { core::bad_data("{}: {}", origin, error.what()); }
 }
 
 const ImportMap& import_map_of(const TorchFile& file) {
@@ -263,8 +259,8 @@ const ImportMap& import_map_of(const TorchFile& file) {
   for (std::size_t i = 0; i + 1 < items.size() && keys.size() < kKeysShown; i += 2)
     if (items[i]->kind == PickleKind::text)
       keys.push_back(core::printable(items[i]->text.substr(0, kKeyBytesShown)));
-  core::bad_data(
-      "{}: not a checkpoint of {}: it contains {}", file.name(), fmt::join(programs, ", "),
+  core::bad_data("{}: not a checkpoint of {}: it contains {}", file.name(),
+      fmt::join(programs, ", "),
       keys.empty() ? "no dict of named tensors" : fmt::format("{}", fmt::join(keys, ", ")));
 }
 

@@ -32,8 +32,8 @@ class StateDict {
   void expect_makes(std::int64_t rows, std::int64_t columns, const std::string& what);
   /// Returns rows (n, width) times a projection (d, width): (n, d), rounded once. Throws the errors
   /// of expect_makes(), and Error{bad_data} for other shapes.
-  torch::Tensor product(const torch::Tensor& rows, const torch::Tensor& projection,
-                        const std::string& what);
+  torch::Tensor product(
+      const torch::Tensor& rows, const torch::Tensor& projection, const std::string& what);
   /// Concatenates matrices with equal numbers of columns, or vectors, by rows.
   torch::Tensor take_rows(const std::vector<std::string>& names);
   /// Marks names with these suffixes as no weights.

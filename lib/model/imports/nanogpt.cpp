@@ -57,8 +57,8 @@ torch::Tensor per_head(StateDict& weights, const std::string& name) {
   return weights.take(name).flatten();
 }
 
-void read_unit(StateDict& weights, const std::string& theirs, const std::string& ours,
-               ImportedModel& model) {
+void read_unit(
+    StateDict& weights, const std::string& theirs, const std::string& ours, ImportedModel& model) {
   auto& out = model.weights;
   out[ours + ".decay"] = per_head(weights, theirs + ".k_featurizer.leaky_avg.leaky_key_beta");
   out[ours + ".key_scale"] = per_head(weights, theirs + ".k_featurizer.key_scale");
@@ -115,15 +115,12 @@ ImportedModel read_nanogpt(const TorchFile& file) {
   model.vocabulary = args.whole("vocab_size");
   expect_possible(model, file.name());
   const bool mosaic = weights.has_any(kMosaic);
-  if (mosaic)
-    read_mosaic(weights, args, model);
-  else
-    read_gpt(weights, args, model);
+  if (mosaic) read_mosaic(weights, args, model);
+  else read_gpt(weights, args, model);
   weights.expect_none_left();
-  model.facts = {
-      {"segment", args.whole("block_size")},
+  model.facts = {{"segment", args.whole("block_size")},
       {"imported",
-       {{"program", mosaic ? "nanoMosaics" : "nanoGPT"}, {"steps", top.whole("iter_num", 0)}}}};
+          {{"program", mosaic ? "nanoMosaics" : "nanoGPT"}, {"steps", top.whole("iter_num", 0)}}}};
   return model;
 }
 

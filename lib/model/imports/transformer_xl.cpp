@@ -29,10 +29,8 @@ class Reader {
  public:
   explicit Reader(const TorchFile& file)
       : module_(without_wrapper(file.root())),
-        weights_(file, weights_of_module(module_, file.name())),
-        own_(settings(file, "")),
-        embedding_(settings(file, "word_emb")),
-        attention_(settings(file, "layers.0.dec_attn")) {}
+        weights_(file, weights_of_module(module_, file.name())), own_(settings(file, "")),
+        embedding_(settings(file, "word_emb")), attention_(settings(file, "layers.0.dec_attn")) {}
 
   ImportedModel read();
 
@@ -40,7 +38,7 @@ class Reader {
   Settings settings(const TorchFile& file, const std::string& name) const {
     const auto* const part = name.empty() ? &module_ : submodule(module_, name);
     return {file.name(), part == nullptr ? nullptr : attributes_of(*part),
-            name.empty() ? "MemTransformerLM" : name};
+        name.empty() ? "MemTransformerLM" : name};
   }
   void shape();
   void bands();
@@ -106,7 +104,7 @@ void Reader::bands() {
   for (const auto cutoff : cutoffs_) {
     if (cutoff <= last || cutoff >= model_.vocabulary || std::ssize(cutoffs_) >= kMostBands)
       core::bad_data("{}: the cutoffs of its {} tokens are inconsistent", weights_.origin(),
-                     model_.vocabulary);
+          model_.vocabulary);
     last = cutoff;
   }
 }
@@ -118,7 +116,7 @@ Tensor Reader::rows_of(const std::string& list, std::size_t band, const char* en
   if (!all.defined()) all = weights_.take(list + ".0" + end);
   if (all.dim() == 0 || all.size(0) != model_.vocabulary)
     core::bad_data("{}: tensor {}.0{} does not have {} tokens", weights_.origin(), list, end,
-                   model_.vocabulary);
+        model_.vocabulary);
   return all.narrow(0, begin(band), this->end(band) - begin(band));
 }
 
@@ -223,8 +221,8 @@ ImportedModel Reader::read() {
   layers();
   weights_.ignore({"pos_emb.inv_freq", ".r_w_bias", ".r_r_bias"});  // the layers' are the model's
   weights_.expect_none_left();
-  model_.facts = {{"segment", own_.whole("tgt_len")},
-                  {"imported", {{"program", "Transformer-XL"}}}};
+  model_.facts = {
+      {"segment", own_.whole("tgt_len")}, {"imported", {{"program", "Transformer-XL"}}}};
   return std::move(model_);
 }
 

@@ -83,8 +83,8 @@ class Collector {
  private:
   // Visits each value of a module's dict with its full name.
   template <class Visit>
-  void each(const PickleValue& module, const char* kind, const std::string& prefix,
-            const Visit& visit) {
+  void each(
+      const PickleValue& module, const char* kind, const std::string& prefix, const Visit& visit) {
     const auto* const attributes = attributes_of(module);
     look(1 + (attributes == nullptr ? 0 : attributes->items.size()));
     const auto* const dict = dict_of(module, kind);
@@ -170,8 +170,8 @@ const PickleValue* attributes_of(const PickleValue& value) {
   return has && value.state->kind == PickleKind::dict ? value.state : nullptr;
 }
 
-std::map<std::string, const PickleValue*> weights_of_module(const PickleValue& module,
-                                                            const std::string& origin) {
+std::map<std::string, const PickleValue*> weights_of_module(
+    const PickleValue& module, const std::string& origin) {
   Collector collector(origin);
   collector.collect(module, "", 0);
   return std::move(collector).all();

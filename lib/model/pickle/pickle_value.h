@@ -52,8 +52,7 @@ class Pickle {
   const PickleValue& root() const { return *root_; }
   std::uint64_t end() const { return end_; }  ///< offset after the pickle
   /// Calls `visit` with each value in the order of creation.
-  template <class Visit>
-  void each(const Visit& visit) const {
+  template <class Visit> void each(const Visit& visit) const {
     for (const auto& value : values_) visit(value);
   }
 
@@ -78,8 +77,8 @@ const PickleValue* attributes_of(const PickleValue& value);
 /// Returns a module's parameters and buffers by their names in state_dict(), without those that are
 /// None. Throws Error{bad_data} for modules that contain one another in cycles, or whose shared
 /// parts produce an implausible number of names. `origin` names the file.
-std::map<std::string, const PickleValue*> weights_of_module(const PickleValue& module,
-                                                            const std::string& origin);
+std::map<std::string, const PickleValue*> weights_of_module(
+    const PickleValue& module, const std::string& origin);
 
 /// Returns the submodule with a name like "layers.0.attn"; null: absent.
 const PickleValue* submodule(const PickleValue& module, const std::string& name);

@@ -131,8 +131,8 @@ Directory find_directory(const core::RandomSource& source) {
   const Part end = read_part(source, total - tail, tail);
   for (std::size_t at = tail < kEndBytes ? 0 : tail - kEndBytes + 1; at-- > 0;) {
     if (end.number(at, 4) != kEnd || at + kEndBytes + end.number(at + 20, 2) != tail) continue;
-    const Directory found = {end.number(at + 16, 4), end.number(at + 12, 4),
-                             end.number(at + 10, 2)};
+    const Directory found = {
+        end.number(at + 16, 4), end.number(at + 12, 4), end.number(at + 10, 2)};
     const std::uint64_t end_at = total - tail + at;
     if (end_at < kLocator64Bytes) return found;
     const Part locator = read_part(source, end_at - kLocator64Bytes, kLocator64Bytes);
@@ -146,7 +146,7 @@ Directory find_directory(const core::RandomSource& source) {
 
 // Reads the 64-bit values of fields that do not fit 32 bits, in this order.
 void read_extra64(const core::RandomSource& source, const Part& directory, std::size_t at,
-                  std::size_t end, std::initializer_list<std::uint64_t*> fields) {
+    std::size_t end, std::initializer_list<std::uint64_t*> fields) {
   while (end - at >= 4) {
     const auto id = directory.number(at, 2), size = directory.number(at + 2, 2);
     at += 4;
@@ -186,25 +186,22 @@ TorchFile::TorchFile(const std::string& path)
     : TorchFile(std::make_unique<core::RandomFile>(path)) {}
 
 TorchFile::TorchFile(std::unique_ptr<core::RandomSource> source) : source_(std::move(source)) {
-  if (ZipArchive::looks_like(*source_))
-    open_archive();
-  else
-    open_stream();
+  if (ZipArchive::looks_like(*source_)) open_archive();
+  else open_stream();
 }
 
 void TorchFile::open_archive() {
   const ZipArchive archive(*source_);
   const auto& entries = archive.entries();
-  const auto pickle = std::find_if(entries.begin(), entries.end(), [](const auto& entry) {
-    return entry.first.ends_with(kPickleName);
-  });
+  const auto pickle = std::find_if(entries.begin(), entries.end(),
+      [](const auto& entry) { return entry.first.ends_with(kPickleName); });
   if (pickle == entries.end())
     core::bad_data("{}: not a file of torch.save: it has no data.pkl", name());
   const std::string folder = pickle->first.substr(0, pickle->first.size() - kPickleName.size() + 1);
   if (const auto order = entries.find(folder + "byteorder"); order != entries.end()) {
     std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(order->second.size, 8)), ' ');
-    source_->read_at(order->second.begin,
-                     std::as_writable_bytes(std::span(text.data(), text.size())));
+    source_->read_at(
+        order->second.begin, std::as_writable_bytes(std::span(text.data(), text.size())));
     if (text != "little")
       core::bad_data("{}: its tensors have byte order \"{}\", not little", name(), text);
   }
@@ -271,7 +268,7 @@ TensorPlace TorchFile::place(const PickleValue& value, const std::string& what) 
   place.storage = id->items[2]->text;
   const auto& type = id->items[1]->text;
   const auto known = std::find_if(kStorageTypes.begin(), kStorageTypes.end(),
-                                  [&](const auto& candidate) { return candidate.name == type; });
+      [&](const auto& candidate) { return candidate.name == type; });
   if (known == kStorageTypes.end())
     core::bad_data("{}: a tensor of {}, which is not supported", where, type);
   place.dtype = known->dtype;
@@ -351,7 +348,7 @@ ZipArchive::ZipArchive(const core::RandomSource& source) {
                   header = directory.number(at + 42, 4);
     const auto extra_begin = at + kCentralBytes + static_cast<std::size_t>(name_bytes);
     read_extra64(source, directory, extra_begin, extra_begin + static_cast<std::size_t>(extra),
-                 {&unpacked, &packed, &header});
+        {&unpacked, &packed, &header});
     if (directory.number(at + 8, 2) & kEncrypted || directory.number(at + 10, 2) != kStored ||
         packed != unpacked)
       core::bad_data("{}: {} is compressed, which torch.save never does", source.name(), name);

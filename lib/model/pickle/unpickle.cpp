@@ -74,7 +74,7 @@ class Cursor {
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) const {
     core::bad_data("{}: byte {} of a pickle: {}", source_.name(), at_,
-                   fmt::format(text, std::forward<Args>(args)...));
+        fmt::format(text, std::forward<Args>(args)...));
   }
   void expect(std::uint64_t n) const {
     if (n > end_ - at_) fail("cut short");
@@ -141,34 +141,22 @@ class Unpickler {
       case kProto:
         if (const auto version = in_.byte(); version > 5) in_.fail("protocol {}", version);
         return;
-      case kFrame:
-        in_.number(8);
-        return;
+      case kFrame: in_.number(8); return;
       case kMark:
         bound(marks_.size());
         marks_.push_back(stack_.size());
         return;
       case kPop:
-        if (!marks_.empty() && marks_.back() == stack_.size())
-          marks_.pop_back();
-        else
-          pop();
+        if (!marks_.empty() && marks_.back() == stack_.size()) marks_.pop_back();
+        else pop();
         return;
-      case kPopMark:
-        since_mark();
-        return;
-      case kDup:
-        return push(top());
-      case kBinPut:
-        return put(in_.number(1));
-      case kLongBinPut:
-        return put(in_.number(4));
-      case kMemoize:
-        return put(memo_.size());
-      case kBinGet:
-        return get(in_.number(1));
-      case kLongBinGet:
-        return get(in_.number(4));
+      case kPopMark: since_mark(); return;
+      case kDup: return push(top());
+      case kBinPut: return put(in_.number(1));
+      case kLongBinPut: return put(in_.number(4));
+      case kMemoize: return put(memo_.size());
+      case kBinGet: return get(in_.number(1));
+      case kLongBinGet: return get(in_.number(4));
       default:
         if (!constant(op) && !container(op) && !object(op))
           in_.fail("opcode 0x{:02x} is not supported; save the checkpoint with torch.save", op);
@@ -177,13 +165,9 @@ class Unpickler {
 
   bool constant(std::uint8_t op) {
     switch (op) {
-      case kNone:
-        make(PickleKind::none);
-        return true;
+      case kNone: make(PickleKind::none); return true;
       case kNewTrue:
-      case kNewFalse:
-        make(PickleKind::boolean).integer = op == kNewTrue;
-        return true;
+      case kNewFalse: make(PickleKind::boolean).integer = op == kNewTrue; return true;
       case kBinInt:
         make(PickleKind::integer).integer = static_cast<std::int32_t>(in_.number(4));
         return true;
@@ -193,9 +177,7 @@ class Unpickler {
             static_cast<std::int64_t>(in_.number(op == kBinInt1 ? 1 : 2));
         return true;
       case kLong1:
-      case kLong4:
-        long_integer(in_.number(op == kLong1 ? 1 : 4));
-        return true;
+      case kLong4: long_integer(in_.number(op == kLong1 ? 1 : 4)); return true;
       case kBinFloat: {
         std::uint64_t bits = 0;  // big-endian
         for (int i = 0; i < 8; ++i) bits = bits << 8 | in_.byte();
@@ -203,45 +185,24 @@ class Unpickler {
         return true;
       }
       case kBinUnicode:
-      case kBinString:
-        make_text(PickleKind::text, 4);
-        return true;
+      case kBinString: make_text(PickleKind::text, 4); return true;
       case kShortBinUnicode:
-      case kShortBinString:
-        make_text(PickleKind::text, 1);
-        return true;
-      case kBinUnicode8:
-        make_text(PickleKind::text, 8);
-        return true;
-      case kBinBytes:
-        make_text(PickleKind::bytes, 4);
-        return true;
-      case kShortBinBytes:
-        make_text(PickleKind::bytes, 1);
-        return true;
+      case kShortBinString: make_text(PickleKind::text, 1); return true;
+      case kBinUnicode8: make_text(PickleKind::text, 8); return true;
+      case kBinBytes: make_text(PickleKind::bytes, 4); return true;
+      case kShortBinBytes: make_text(PickleKind::bytes, 1); return true;
       case kBinBytes8:
-      case kByteArray8:
-        make_text(PickleKind::bytes, 8);
-        return true;
-      default:
-        return false;
+      case kByteArray8: make_text(PickleKind::bytes, 8); return true;
+      default: return false;
     }
   }
 
   bool container(std::uint8_t op) {
     switch (op) {
-      case kEmptyList:
-        make(PickleKind::list);
-        return true;
-      case kEmptyTuple:
-        make(PickleKind::tuple);
-        return true;
-      case kEmptyDict:
-        make(PickleKind::dict);
-        return true;
-      case kEmptySet:
-        make(PickleKind::set);
-        return true;
+      case kEmptyList: make(PickleKind::list); return true;
+      case kEmptyTuple: make(PickleKind::tuple); return true;
+      case kEmptyDict: make(PickleKind::dict); return true;
+      case kEmptySet: make(PickleKind::set); return true;
       case kList:
       case kTuple:
       case kFrozenSet:
@@ -263,23 +224,16 @@ class Unpickler {
         make(PickleKind::tuple).items = std::move(items);
         return true;
       }
-      case kAppend:
-        add({pop()}, 1);
-        return true;
+      case kAppend: add({pop()}, 1); return true;
       case kAppends:
-      case kAddItems:
-        add(since_mark(), 1);
-        return true;
+      case kAddItems: add(since_mark(), 1); return true;
       case kSetItem: {
         const auto* const value = pop();
         add({pop(), value}, 2);
         return true;
       }
-      case kSetItems:
-        add(since_mark(), 2);
-        return true;
-      default:
-        return false;
+      case kSetItems: add(since_mark(), 2); return true;
+      default: return false;
     }
   }
 
@@ -323,8 +277,7 @@ class Unpickler {
         make(PickleKind::persistent).items = {id};
         return true;
       }
-      default:
-        return false;
+      default: return false;
     }
   }
 
@@ -343,10 +296,8 @@ class Unpickler {
       }
       return;
     }
-    if (auto number = numpy_scalar(*callee, *arguments))
-      make(number->kind) = std::move(*number);
-    else
-      make(PickleKind::call).items = {callee, arguments};
+    if (auto number = numpy_scalar(*callee, *arguments)) make(number->kind) = std::move(*number);
+    else make(PickleKind::call).items = {callee, arguments};
   }
 
   void long_integer(std::uint64_t length) {

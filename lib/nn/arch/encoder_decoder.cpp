@@ -16,7 +16,7 @@ torch::Tensor padded(const torch::Tensor& tensor, std::int64_t dim, std::int64_t
 /// Replaces rows `rows` of the State's tensor `name` by `fresh`. Other rows keep their values, or
 /// are empty if the State has no such tensor.
 void put_rows(State& state, const std::string& name, const torch::Tensor& rows,
-              const torch::Tensor& fresh, std::int64_t dim, std::int64_t all) {
+    const torch::Tensor& fresh, std::int64_t dim, std::int64_t all) {
   if (fresh.size(0) == all) {
     state.tensors[name] = fresh;
     return;
@@ -47,8 +47,8 @@ Visibility visibility_of_real(const torch::Tensor& real, const torch::TensorOpti
   return visibility;
 }
 
-Visibility SourceEncoder::make_visibility(const KvCache& cache,
-                                          const torch::TensorOptions& options) const {
+Visibility SourceEncoder::make_visibility(
+    const KvCache& cache, const torch::TensorOptions& options) const {
   Visibility visibility = visibility_of_real(cache.real(), options);
   const auto& place = cache.before();
   const ShapeOptions& shape = stack_.shape();
@@ -62,8 +62,8 @@ Visibility SourceEncoder::make_visibility(const KvCache& cache,
   return visibility;
 }
 
-torch::Tensor SourceEncoder::forward(const torch::Tensor& source, const torch::Tensor& real,
-                                     Embedding& words) {
+torch::Tensor SourceEncoder::forward(
+    const torch::Tensor& source, const torch::Tensor& real, Embedding& words) {
   Batch batch;
   batch.inputs = source;
   batch.place.run = real.to(torch::kInt64) - 1;
@@ -84,8 +84,8 @@ std::vector<SourceEntries> EncoderDecoder::source_entries(const torch::Tensor& s
   return entries_of(source, source.cpu() >= 0);
 }
 
-std::vector<SourceEntries> EncoderDecoder::entries_of(const torch::Tensor& source,
-                                                      const torch::Tensor& real) {
+std::vector<SourceEntries> EncoderDecoder::entries_of(
+    const torch::Tensor& source, const torch::Tensor& real) {
   const auto encoded = encoder_->forward(source, real, *wte_);
   std::vector<SourceEntries> entries;
   for (const auto& block : stack().blocks()) entries.push_back(block->cross().entries(encoded));
@@ -146,13 +146,12 @@ Hidden EncoderDecoder::with_sources(const State& sources, const Decode& decode) 
 }
 
 Hidden EncoderDecoder::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
-  return with_sources(kept, [&](const std::vector<SourceView>& views) {
-    return DecoderStack::decode(ids, ring, views);
-  });
+  return with_sources(kept,
+      [&](const std::vector<SourceView>& views) { return DecoderStack::decode(ids, ring, views); });
 }
 
-void EncoderDecoder::read_sources(const torch::Tensor& source, const torch::Tensor& fresh,
-                                  State& kept) {
+void EncoderDecoder::read_sources(
+    const torch::Tensor& source, const torch::Tensor& fresh, State& kept) {
   const auto device = wte_->tables[0].device();
   Batch batch;
   batch.inputs = batch.host_source = source;

@@ -54,8 +54,7 @@ class EncoderDecoder : public DecoderStack {
   std::vector<SourceEntries> entries_of(const torch::Tensor& source, const torch::Tensor& real);
   void read_source(const Batch& batch, State& sources);
   /// Calls decode() with each block's view of the sources in a State.
-  template <class Decode>
-  Hidden with_sources(const State& sources, const Decode& decode) const;
+  template <class Decode> Hidden with_sources(const State& sources, const Decode& decode) const;
 
   std::shared_ptr<SourceEncoder> encoder_;
 };

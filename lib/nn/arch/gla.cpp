@@ -32,8 +32,8 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
     core::bad_config(
         "gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none");
   if (shape.d_model % (4 * shape.heads) != 0)
-    core::bad_config("gla-decay: fixed needs keys of even width, not {}",
-                     shape.d_model / 2 / shape.heads);
+    core::bad_config(
+        "gla-decay: fixed needs keys of even width, not {}", shape.d_model / 2 / shape.heads);
 }
 
 }  // namespace
@@ -54,11 +54,11 @@ Tensor GlaMixer::first_state(const Tensor& x, const GlaCall& call, const std::st
   const auto carried = call.carried(name + ".state");
   return carried.defined() ? carried
                            : torch::zeros({x.size(0), heads_, d_ / 2 / heads_, d_ / heads_},
-                                          x.options().requires_grad(false));
+                                 x.options().requires_grad(false));
 }
 
-std::shared_ptr<Linear> GlaMixer::add_matrix(const char* name, std::int64_t in, std::int64_t out,
-                                             bool bias) {
+std::shared_ptr<Linear> GlaMixer::add_matrix(
+    const char* name, std::int64_t in, std::int64_t out, bool bias) {
   return register_module(name, std::make_shared<Linear>(in, out, bias));
 }
 
@@ -69,8 +69,8 @@ std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options) {
   return std::make_shared<GatedLinearAttention>(options.shape, options.gla.decay, epsilon);
 }
 
-GatedLinearAttention::GatedLinearAttention(const ShapeOptions& shape, const std::string& decay,
-                                           double norm_epsilon)
+GatedLinearAttention::GatedLinearAttention(
+    const ShapeOptions& shape, const std::string& decay, double norm_epsilon)
     : GlaMixer(shape), decay_(decay) {
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   if (decay == "gated") {
@@ -93,8 +93,8 @@ Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
       .expand({x.size(0), x.size(1), d_ / 2});
 }
 
-Tensor GatedLinearAttention::forward(const Tensor& x, const GlaCall& call,
-                                     const std::string& name) {
+Tensor GatedLinearAttention::forward(
+    const Tensor& x, const GlaCall& call, const std::string& name) {
   const auto d_key = d_ / 2 / heads_;
   const auto parts = c_in_->forward(x).split_with_sizes({d_ / 2, d_ / 2, d_, d_}, 2);
   auto q = by_head(parts[0]) * (1 / std::sqrt(static_cast<double>(d_key))), k = by_head(parts[1]);
@@ -104,8 +104,8 @@ Tensor GatedLinearAttention::forward(const Tensor& x, const GlaCall& call,
     fading = fading * call.real;
   }
   if (decay_ == "fixed") {
-    const Rotation by(torch::arange(x.size(1)).unsqueeze(0), d_key, {},
-                      q.options().requires_grad(false));
+    const Rotation by(
+        torch::arange(x.size(1)).unsqueeze(0), d_key, {}, q.options().requires_grad(false));
     q = by.apply(q.transpose(1, 2)).transpose(1, 2);
     k = by.apply(k.transpose(1, 2)).transpose(1, 2);
   }
@@ -122,8 +122,8 @@ GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, dou
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
   if (options.convolution > 1)
-    convolution_ = register_module("convolution",
-                                   std::make_shared<ShortConvolution>(2 * d_, options.convolution));
+    convolution_ = register_module(
+        "convolution", std::make_shared<ShortConvolution>(2 * d_, options.convolution));
   if (decays) {
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
@@ -160,7 +160,7 @@ Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::stri
     fading = fading * call.real;
   }
   const auto out = delta_scan({of_length_one(by_head(qkv[0])), of_length_one(by_head(qkv[1])),
-                               by_head(qkv[2]), beta, fading, first_state(x, call, name)});
+      by_head(qkv[2]), beta, fading, first_state(x, call, name)});
   call.carry(name + ".state", out.state);
   return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[1]));
 }
@@ -176,12 +176,12 @@ Gla::Gla(const ModelOptions& options, std::int64_t vocabulary) : shape_(options.
   const auto layers = add_layers(*this, "h", shape_.layers);
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     const auto& layer = layers[static_cast<std::size_t>(i)];
-    layers_.push_back({layer->register_module("ln_1", norm()),
-                       layer->register_module("ln_2", norm()),
-                       layer->register_module("mixer", make_gla_mixer(options)),
-                       memories.add(i, *layer,
-                                    std::make_shared<FeedForward>(
-                                        shape_, parse_activation(block.activation), block.bias))});
+    layers_.push_back(
+        {layer->register_module("ln_1", norm()), layer->register_module("ln_2", norm()),
+            layer->register_module("mixer", make_gla_mixer(options)),
+            memories.add(i, *layer,
+                std::make_shared<FeedForward>(
+                    shape_, parse_activation(block.activation), block.bias))});
   }
   ln_f_ = register_module("ln_f", norm());
 }
@@ -194,7 +194,7 @@ Hidden Gla::forward(const Batch& batch, State* state) {
   if (state != nullptr && state->has("h.0.state")) {
     if (state->tensors["h.0.state"].size(0) != batch.rows())
       core::bug("a state of {} rows cannot continue with a batch of {} rows",
-                state->tensors["h.0.state"].size(0), batch.rows());
+          state->tensors["h.0.state"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
   const auto made = run(rows.packed_ids(batch), call);

@@ -25,17 +25,17 @@ class GlaMixer : public torch::nn::Module {
  public:
   /// x (B, T, d) -> (B, T, d). The State holds NAME.state (B, heads, d_key, d_value) and further
   /// tensors of the mixer. Padding does not change the state.
-  virtual torch::Tensor forward(const torch::Tensor& x, const GlaCall& call,
-                                const std::string& name) = 0;
+  virtual torch::Tensor forward(
+      const torch::Tensor& x, const GlaCall& call, const std::string& name) = 0;
 
  protected:
   GlaMixer(const ShapeOptions& shape) : heads_(shape.heads), d_(shape.d_model) {}
   /// Reshapes (B, T, width) to (B, T, heads, width / heads).
   torch::Tensor by_head(const torch::Tensor& x) const;
-  torch::Tensor first_state(const torch::Tensor& x, const GlaCall& call,
-                            const std::string& name) const;
-  std::shared_ptr<Linear> add_matrix(const char* name, std::int64_t in, std::int64_t out,
-                                     bool bias);
+  torch::Tensor first_state(
+      const torch::Tensor& x, const GlaCall& call, const std::string& name) const;
+  std::shared_ptr<Linear> add_matrix(
+      const char* name, std::int64_t in, std::int64_t out, bool bias);
 
   std::int64_t heads_, d_;
 };
@@ -56,8 +56,8 @@ std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options);
 class GatedLinearAttention : public GlaMixer {
  public:
   GatedLinearAttention(const ShapeOptions& shape, const std::string& decay, double norm_epsilon);
-  torch::Tensor forward(const torch::Tensor& x, const GlaCall& call,
-                        const std::string& name) override;
+  torch::Tensor forward(
+      const torch::Tensor& x, const GlaCall& call, const std::string& name) override;
 
  private:
   torch::Tensor log_decay(const torch::Tensor& x) const;  ///< (B, T, d / 2)
@@ -79,8 +79,8 @@ class GatedDelta : public GlaMixer, public OwnFirstValues {
   static constexpr double kLengthEpsilon = 1e-6;  ///< added to |q|^2 and |k|^2
 
   GatedDelta(const ShapeOptions& shape, const GlaOptions& options, double norm_epsilon);
-  torch::Tensor forward(const torch::Tensor& x, const GlaCall& call,
-                        const std::string& name) override;
+  torch::Tensor forward(
+      const torch::Tensor& x, const GlaCall& call, const std::string& name) override;
   void first_values() override;
 
  private:

@@ -18,8 +18,8 @@ Lstm::Lstm(const ModelOptions& options, std::int64_t vocabulary)
     cells_.push_back(register_parameter("bias_hh" + end, blank({4 * width_})));
   }
   if (width_ != shape_.d_model)
-    projection_ = register_module("projection",
-                                  std::make_shared<Linear>(width_, shape_.d_model, /*bias=*/true));
+    projection_ = register_module(
+        "projection", std::make_shared<Linear>(width_, shape_.d_model, /*bias=*/true));
 }
 
 Hidden Lstm::forward(const Batch& batch, State* state) {
@@ -31,7 +31,7 @@ Hidden Lstm::forward(const Batch& batch, State* state) {
   if (state != nullptr && state->has("h")) {
     if (state->tensors["h"].size(0) != batch.rows())
       core::bug("a state of {} rows cannot continue with a batch of {} rows",
-                state->tensors["h"].size(0), batch.rows());
+          state->tensors["h"].size(0), batch.rows());
     state->reset(batch.fresh);
   }
   // Padding after a row's tokens changes only cells, and without a State no later call reads them.
@@ -72,12 +72,12 @@ torch::Tensor Lstm::run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor&
   torch::Tensor out;
   std::tie(out, h, c) =
       torch::lstm(x, {h, c}, cells_, /*has_biases=*/true, shape_.layers, between, is_training(),
-                  /*bidirectional=*/false, /*batch_first=*/true);
+          /*bidirectional=*/false, /*batch_first=*/true);
   return out;
 }
 
-torch::Tensor Lstm::run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
-                               torch::Tensor& c) {
+torch::Tensor Lstm::run_masked(
+    const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h, torch::Tensor& c) {
   // Runs one step at a time: padding leaves the cells unchanged.
   std::vector<torch::Tensor> out;
   for (std::int64_t t = 0; t < x.size(1); ++t) {

@@ -30,8 +30,8 @@ class Lstm : public Architecture, public RingDecoder {
   /// all.
   Hidden advance(const torch::Tensor& ids, const torch::Tensor& real, State* state);
   torch::Tensor run(const torch::Tensor& x, torch::Tensor& h, torch::Tensor& c);
-  torch::Tensor run_masked(const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h,
-                           torch::Tensor& c);
+  torch::Tensor run_masked(
+      const torch::Tensor& x, const torch::Tensor& real, torch::Tensor& h, torch::Tensor& c);
 
   ShapeOptions shape_;
   std::int64_t width_;

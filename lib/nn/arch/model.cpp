@@ -39,7 +39,7 @@ void check(ModelOptions options, std::int64_t vocabulary) {
 }
 
 std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabulary,
-                                const std::shared_ptr<Embedding>& embedding) {
+    const std::shared_ptr<Embedding>& embedding) {
   const auto& words = options.vocabulary;
   const auto tied = words.tied ? embedding : nullptr;
   const auto bands = make_bands(options, vocabulary);
@@ -48,8 +48,8 @@ std::shared_ptr<Head> make_head(const ModelOptions& options, std::int64_t vocabu
   if (words.head_bias && words.logit_softcap > 0)
     core::bad_config("head-bias: cannot be combined with --logit-softcap");
   if (bands.count() > 1)
-    return std::make_shared<AdaptiveHead>(bands, tied, words.tied_projections,
-                                          words.adaptive_softmax_dropout, words.head_bias);
+    return std::make_shared<AdaptiveHead>(
+        bands, tied, words.tied_projections, words.adaptive_softmax_dropout, words.head_bias);
   if (const double cap = words.logit_softcap; cap > 0) {
     if (tied) return std::make_shared<CappedHead>(tied, cap);
     return std::make_shared<CappedHead>(vocabulary, options.shape.d_model, cap);

@@ -27,7 +27,7 @@ class Model : public torch::nn::Module {
 std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary);
 
 /// Creates an architecture. Throws Error{bad_config}.
-std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
-                                                std::int64_t vocabulary);
+std::shared_ptr<Architecture> make_architecture(
+    const ModelOptions& options, std::int64_t vocabulary);
 
 }  // namespace nn

@@ -22,8 +22,8 @@ Mosaic::Mosaic(const ModelOptions& options, std::int64_t vocabulary)
   for (const auto& layer : add_layers(*this, "h", shape_.layers)) {
     layers_.push_back(
         {layer->register_module("ln_1", norm()), layer->register_module("ln_2", norm()),
-         layer->register_module("contextual", std::make_shared<ContextualUnit>(shape_)),
-         layer->register_module("persistent", std::make_shared<PersistentUnit>(shape_, slots))});
+            layer->register_module("contextual", std::make_shared<ContextualUnit>(shape_)),
+            layer->register_module("persistent", std::make_shared<PersistentUnit>(shape_, slots))});
   }
   ln_f_ = register_module("ln_f", norm());
 }

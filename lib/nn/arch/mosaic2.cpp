@@ -44,8 +44,8 @@ PairVisibility masked(const Tensor& visible, const torch::TensorOptions& queries
 }
 
 /// Uses a mask that shows only the pairs in reach.
-PairVisibility masked_visibility(const KvCache& cache, const PairReach& reach,
-                                 const torch::TensorOptions& queries) {
+PairVisibility masked_visibility(
+    const KvCache& cache, const PairReach& reach, const torch::TensorOptions& queries) {
   const auto device = queries.device();
   auto distance = upload(cache.before(), device).unsqueeze(2) -
                   upload(cache.position(), device).unsqueeze(1);  // (B or 1, T, S)
@@ -60,8 +60,7 @@ PairVisibility masked_visibility(const KvCache& cache, const PairReach& reach,
 }  // namespace
 
 PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach,
-                                    std::int64_t tokens, bool opening,
-                                    const torch::TensorOptions& queries) {
+    std::int64_t tokens, bool opening, const torch::TensorOptions& queries) {
   const auto slots = cache.slots();
   PairVisibility made;
   if (opening) {  // a triangle, or a band if the oldest pairs are out of reach
@@ -87,8 +86,8 @@ PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach
   return masked_visibility(cache, reach, queries);
 }
 
-PairVisibility make_pair_visibility(const KvRing& ring, const PairReach& reach,
-                                    const torch::TensorOptions& queries) {
+PairVisibility make_pair_visibility(
+    const KvRing& ring, const PairReach& reach, const torch::TensorOptions& queries) {
   const auto& place = ring.place();
   const auto held = ring.held().unsqueeze(1);  // (B, 1, C)
   const auto seen = held >= place.first.unsqueeze(2);
@@ -98,8 +97,8 @@ PairVisibility make_pair_visibility(const KvRing& ring, const PairReach& reach,
 MemoryNumbers used_numbers(const MemoryNumbers& stored) {
   constexpr double kMostLogBandwidth = 10, kMostLogValue = 15;
   return {stored.beta_0.clamp_max(kMostLogBandwidth).exp(),
-          stored.beta_1.clamp_max(kMostLogBandwidth).exp(), stored.alpha.abs().clamp_max(1),
-          stored.value_scale.abs().clamp_max(kMostLogValue).exp(), stored.mix};
+      stored.beta_1.clamp_max(kMostLogBandwidth).exp(), stored.alpha.abs().clamp_max(1),
+      stored.value_scale.abs().clamp_max(kMostLogValue).exp(), stored.mix};
 }
 
 GatedMemory::GatedMemory(const ShapeOptions& shape)
@@ -109,8 +108,8 @@ GatedMemory::GatedMemory(const ShapeOptions& shape)
   gates_ = register_module("gates", std::make_shared<Linear>(d, 2 * heads_, /*bias=*/false));
   c_proj_ = register_module("c_proj", std::make_shared<Linear>(d, d, /*bias=*/false));
   const auto number = [&](const char* name) { return register_parameter(name, blank({heads_})); };
-  stored_ = {number("beta_0"), number("beta_1"), number("alpha"), number("value_scale"),
-             number("mix")};
+  stored_ = {
+      number("beta_0"), number("beta_1"), number("alpha"), number("value_scale"), number("mix")};
 }
 
 void GatedMemory::first_values() {
@@ -133,7 +132,7 @@ Tensor GatedMemory::beta(const Tensor& counts) const {
 }
 
 Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call,
-                            const PairVisibility& visibility, const std::string& name) {
+    const PairVisibility& visibility, const std::string& name) {
   const auto d = x.size(2), steps = x.size(1);
   const auto mapped = maps_->forward(x), gates = gates_->forward(x);
   const auto u = mapped.narrow(2, d, d);
@@ -153,8 +152,8 @@ Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call,
   }
   const auto earlier = made.keys.narrow(1, 0, steps - 1);
   if (call.opening)
-    return read(made.keys, earlier, mixed_values(u, used.mix, used.value_scale), call, visibility,
-                name);
+    return read(
+        made.keys, earlier, mixed_values(u, used.mix, used.value_scale), call, visibility, name);
   const auto ones = torch::ones({heads_}, x.options().requires_grad(false));
   const auto pair_keys = torch::cat({normalised(before.sums, ones).unsqueeze(1), earlier}, 1);
   const auto values =
@@ -163,8 +162,7 @@ Tensor GatedMemory::forward(const Tensor& x, const MosaicCall& call,
 }
 
 Tensor GatedMemory::read(const Tensor& keys, const Tensor& pair_keys, const Tensor& values,
-                         const MosaicCall& call, const PairVisibility& visibility,
-                         const std::string& name) {
+    const MosaicCall& call, const PairVisibility& visibility, const std::string& name) {
   const auto rows = keys.size(0), steps = keys.size(1), d = keys.size(2);
   const auto nothing = [&](std::int64_t n) {
     return torch::zeros({rows, n, d}, keys.options().requires_grad(false));
@@ -196,7 +194,7 @@ Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
   check_heads(shape_);
   if (options_.most_delay < options_.delay)
     core::bad_config("long-term-delay-most: {} is less than long-term-delay {}",
-                     options_.most_delay, options_.delay);
+        options_.most_delay, options_.delay);
   const auto d = shape_.d_model;
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&] {
@@ -212,8 +210,8 @@ Mosaic2::Mosaic2(const ModelOptions& options, std::int64_t vocabulary)
     made.long_term = layer->register_module("long_term", std::make_shared<GatedMemory>(shape_));
     made.ln_2 = layer->register_module("ln_2", norm());
     made.mlp = memories.add(i, *layer,
-                            std::make_shared<FeedForward>(shape_, Activation::silu,
-                                                          /*bias=*/false, /*gated=*/true));
+        std::make_shared<FeedForward>(shape_, Activation::silu,
+            /*bias=*/false, /*gated=*/true));
     layers_.push_back(made);
   }
   ln_f_ = register_module("ln_f", norm());
@@ -232,9 +230,9 @@ Hidden Mosaic2::forward(const Batch& batch, State* state) {
   call.cache = &cache;
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
   const auto near = make_pair_visibility(cache, {.nearest = 1, .farthest = options_.short_term},
-                                         batch.steps(), call.opening, floats),
-             far = make_pair_visibility(cache, {.nearest = delay(), .farthest = 0}, batch.steps(),
-                                        call.opening, floats);
+                 batch.steps(), call.opening, floats),
+             far = make_pair_visibility(
+                 cache, {.nearest = delay(), .farthest = 0}, batch.steps(), call.opening, floats);
   if (state != nullptr) rows.mark_started(*state);
   return rows.in_order(run(rows.ids(), call, near, far));
 }
@@ -242,14 +240,14 @@ Hidden Mosaic2::forward(const Batch& batch, State* state) {
 Hidden Mosaic2::decode(const Tensor& ids, KvRing& ring, State& kept) {
   const auto call = call_in_ring(ring, kept);
   const auto floats = wte_->parameters()[0].options().requires_grad(false);
-  const auto near = make_pair_visibility(ring, {.nearest = 1, .farthest = options_.short_term},
-                                         floats),
+  const auto near = make_pair_visibility(
+                 ring, {.nearest = 1, .farthest = options_.short_term}, floats),
              far = make_pair_visibility(ring, {.nearest = options_.delay, .farthest = 0}, floats);
   return run(ids, call, near, far);
 }
 
 Hidden Mosaic2::run(const Tensor& ids, const MosaicCall& call, const PairVisibility& near,
-                    const PairVisibility& far) {
+    const PairVisibility& far) {
   const auto drop = [&](const Tensor& x) { return dropped(x, shape_.dropout, is_training()); };
   auto x = drop(wte_->forward(ids));
   Tensor g;

@@ -33,12 +33,11 @@ struct PairVisibility {
 /// Returns the visible pairs for a call of `tokens` tokens; `opening` as in MosaicCall. `queries`
 /// gives the device and the type of masks.
 PairVisibility make_pair_visibility(const KvCache& cache, const PairReach& reach,
-                                    std::int64_t tokens, bool opening,
-                                    const torch::TensorOptions& queries);
+    std::int64_t tokens, bool opening, const torch::TensorOptions& queries);
 
 /// Returns the visible pairs in a ring; see call_in_ring().
-PairVisibility make_pair_visibility(const KvRing& ring, const PairReach& reach,
-                                    const torch::TensorOptions& queries);
+PairVisibility make_pair_visibility(
+    const KvRing& ring, const PairReach& reach, const torch::TensorOptions& queries);
 
 /// Scalars of a memory for each head; see GatedMemory.
 struct MemoryNumbers {
@@ -65,14 +64,14 @@ class GatedMemory : public torch::nn::Module, public OwnFirstValues {
  public:
   explicit GatedMemory(const ShapeOptions& shape);
   torch::Tensor forward(const torch::Tensor& x, const MosaicCall& call,
-                        const PairVisibility& visibility, const std::string& name);
+      const PairVisibility& visibility, const std::string& name);
   void first_values() override;
 
  private:
   /// Reads the pairs: keys (B, T, d), the pairs' keys and values (B, n, d) -> (B, T, d).
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
-                     const torch::Tensor& values, const MosaicCall& call,
-                     const PairVisibility& visibility, const std::string& name);
+      const torch::Tensor& values, const MosaicCall& call, const PairVisibility& visibility,
+      const std::string& name);
   /// Returns (B or 1, heads, T, 1).
   torch::Tensor beta(const torch::Tensor& counts) const;
 
@@ -126,7 +125,7 @@ class Mosaic2 : public Architecture, public RingDecoder {
     std::shared_ptr<TokenNetwork> mlp;
   };
   Hidden run(const torch::Tensor& ids, const MosaicCall& call, const PairVisibility& near,
-             const PairVisibility& far);
+      const PairVisibility& far);
   std::int64_t delay() const;
 
   ShapeOptions shape_;

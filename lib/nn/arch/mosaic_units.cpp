@@ -22,8 +22,8 @@ Tensor value_scale_of(const Tensor& stored) { return (stored * kFaster).exp(); }
 
 UnitScalars register_scalars(torch::nn::Module& unit, std::int64_t heads) {
   return {unit.register_parameter("decay", blank({heads})),
-          unit.register_parameter("key_scale", blank({heads})),
-          unit.register_parameter("value_scale", blank({heads}))};
+      unit.register_parameter("key_scale", blank({heads})),
+      unit.register_parameter("value_scale", blank({heads}))};
 }
 
 void fill(const UnitScalars& scalars) {
@@ -42,15 +42,15 @@ Tensor started_rows(const Batch& batch, State* state) {
   const auto started = state->tensors["started"].cpu();
   if (started.size(0) != batch.rows())
     core::bug("a state of {} rows cannot continue with a batch of {} rows", started.size(0),
-              batch.rows());
+        batch.rows());
   return batch.fresh.defined() ? started & batch.fresh.logical_not() : started;
 }
 
 }  // namespace
 
 UnitScalars used_scalars(const UnitScalars& stored) {
-  return {decay_of(stored.decay), key_scale_of(stored.key_scale),
-          value_scale_of(stored.value_scale)};
+  return {
+      decay_of(stored.decay), key_scale_of(stored.key_scale), value_scale_of(stored.value_scale)};
 }
 
 Tensor MosaicCall::carried(const std::string& name, const Tensor& x) const {
@@ -97,7 +97,7 @@ Tensor ContextualUnit::forward(const Tensor& x, const MosaicCall& call, const st
     call.carry(name + ".sums", made.sums, {});
     call.carry(name + ".value", u, {});
     return c_proj_->forward(read(made.keys, made.keys.narrow(1, 0, steps - 1),
-                                 mixed_values(u, mix_, value_scale), call, name));
+        mixed_values(u, mix_, value_scale), call, name));
   }
   const auto sums = call.carried(name + ".sums", x), value = call.carried(name + ".value", x);
   const auto made = leaky_keys(mapped.narrow(2, 0, d), decay, key_scale, sums, keeps);
@@ -110,7 +110,7 @@ Tensor ContextualUnit::forward(const Tensor& x, const MosaicCall& call, const st
 }
 
 Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const Tensor& values,
-                            const MosaicCall& call, const std::string& name) {
+    const MosaicCall& call, const std::string& name) {
   const auto rows = keys.size(0), steps = keys.size(1), d = keys.size(2);
   const auto first = [&] {
     return torch::zeros({rows, 1, d}, keys.options().requires_grad(false));
@@ -139,15 +139,14 @@ Tensor ContextualUnit::read(const Tensor& keys, const Tensor& pair_keys, const T
 }
 
 Tensor ContextualUnit::read_bounded(const Tensor& keys, const Tensor& pair_keys,
-                                    const Tensor& values, const MosaicCall& call,
-                                    const std::string& name) {
+    const Tensor& values, const MosaicCall& call, const std::string& name) {
   HeldSlots held;
   if (call.state != nullptr && call.state->has(name + ".marks")) {
     auto& tensors = call.state->tensors;
     held = {tensors[name + ".k"], tensors[name + ".v"], tensors[name + ".marks"]};
   }
-  const auto y = read_bounded_slots(keys, pair_keys, values, call.pairs, heads_, call.bound.slots,
-                                    call.bound.lru, held);
+  const auto y = read_bounded_slots(
+      keys, pair_keys, values, call.pairs, heads_, call.bound.slots, call.bound.lru, held);
   if (call.state != nullptr) {
     call.state->tensors[name + ".k"] = held.keys;
     call.state->tensors[name + ".v"] = held.values;
@@ -179,9 +178,8 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
   const auto rows = x.size(0), steps = x.size(1), d = x.size(2);
   Tensor before;
   if (!call.opening) before = call.carried(name + ".sums", x);
-  const auto made =
-      leaky_keys(map_->forward(x), decay_of(scalars_.decay),
-                 key_scale_of(scalars_.key_scale).square(), before, call.state != nullptr);
+  const auto made = leaky_keys(map_->forward(x), decay_of(scalars_.decay),
+      key_scale_of(scalars_.key_scale).square(), before, call.state != nullptr);
   call.carry(name + ".sums", made.sums, before);
   const auto dropout = is_training() ? dropout_ : 0.0;
   Tensor y;  // (B, T, d)
@@ -189,8 +187,8 @@ Tensor PersistentUnit::forward(const Tensor& x, const MosaicCall& call, const st
     y = attend_slots(made.keys, memory_keys_, memory_values_);
   } else {  // all rows share the slots: treat them as one row of queries
     const auto queries = by_head(made.keys.view({1, rows * steps, d}), heads_);
-    y = attend(queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, dropout,
-               kUnscaled)
+    y = attend(
+        queries, memory_keys_.unsqueeze(0), memory_values_.unsqueeze(0), {}, dropout, kUnscaled)
             .transpose(1, 2)
             .reshape({rows, steps, d});
   }
@@ -245,7 +243,7 @@ Hidden MosaicRows::in_order(const Hidden& hidden) const {
   if (!order_.defined()) return hidden;
   const auto back = torch::argsort(order_, /*stable=*/true, 1).unsqueeze(2);
   return {hidden.output.gather(1, back.expand_as(hidden.output)),
-          hidden.key.gather(1, back.expand_as(hidden.key))};
+      hidden.key.gather(1, back.expand_as(hidden.key))};
 }
 
 MosaicCall call_in_ring(KvRing& ring, State& state) {

@@ -62,12 +62,11 @@ class ContextualUnit : public torch::nn::Module, public OwnFirstValues {
   /// Reads the pairs: keys (B, T, d), pairs' keys and values (B, n, d) -> (B, T, d); n is T - 1 if
   /// opening.
   torch::Tensor read(const torch::Tensor& keys, const torch::Tensor& pair_keys,
-                     const torch::Tensor& values, const MosaicCall& call, const std::string& name);
+      const torch::Tensor& values, const MosaicCall& call, const std::string& name);
 
   /// Reads the pairs from bounded slots.
   torch::Tensor read_bounded(const torch::Tensor& keys, const torch::Tensor& pair_keys,
-                             const torch::Tensor& values, const MosaicCall& call,
-                             const std::string& name);
+      const torch::Tensor& values, const MosaicCall& call, const std::string& name);
 
   std::int64_t heads_;
   double dropout_;

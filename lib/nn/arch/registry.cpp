@@ -19,10 +19,8 @@ struct Maker {
   CarriedState (*carried_state)(const ModelOptions& options);
 };
 
-template <class A>
-constexpr Maker maker(const char* name) {
-  return {
-      name,
+template <class A> constexpr Maker maker(const char* name) {
+  return {name,
       [](const ModelOptions& options, std::int64_t vocabulary) -> std::shared_ptr<Architecture> {
         return std::make_shared<A>(options, vocabulary);
       },
@@ -48,8 +46,8 @@ const Maker& maker_of(const ModelOptions& options) {
 
 }  // namespace
 
-std::shared_ptr<Architecture> make_architecture(const ModelOptions& options,
-                                                std::int64_t vocabulary) {
+std::shared_ptr<Architecture> make_architecture(
+    const ModelOptions& options, std::int64_t vocabulary) {
   return maker_of(options).make(options, vocabulary);
 }
 

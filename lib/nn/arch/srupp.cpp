@@ -17,8 +17,8 @@ void check(const ModelOptions& options) {
   if (width % heads != 0)
     core::bad_config("heads: {} does not divide the attention's width {}", heads, width);
   if (o.attention_last > options.shape.layers)
-    core::bad_config("attention-last: {} is more than the {} layers", o.attention_last,
-                     options.shape.layers);
+    core::bad_config(
+        "attention-last: {} is more than the {} layers", o.attention_last, options.shape.layers);
 }
 
 bool attends(const ModelOptions& options, std::int64_t layer) {
@@ -31,12 +31,9 @@ bool attends(const ModelOptions& options, std::int64_t layer) {
 }  // namespace
 
 SruppLayer::SruppLayer(const ShapeOptions& shape, const SruppOptions& options, std::int64_t width,
-                       double norm_epsilon, bool attends)
-    : heads_(shape.heads),
-      dropout_(shape.dropout),
-      attention_dropout_(shape.attention_dropout),
-      forget_start_(options.forget_bias),
-      highway_start_(options.highway_bias) {
+    double norm_epsilon, bool attends)
+    : heads_(shape.heads), dropout_(shape.dropout), attention_dropout_(shape.attention_dropout),
+      forget_start_(options.forget_bias), highway_start_(options.highway_bias) {
   const auto matrix = [&](const char* name, std::int64_t in, std::int64_t out) {
     return register_module(name, std::make_shared<Linear>(in, out, /*bias=*/false));
   };
@@ -62,7 +59,7 @@ void SruppLayer::first_values() {
 }
 
 torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& keys_values,
-                                 const KeyVisibility& visibility) const {
+    const KeyVisibility& visibility) const {
   const auto rows = q.size(0), steps = q.size(1), width = q.size(2), slots = keys_values.size(1);
   const auto kv =
       keys_values.view({rows, slots, 2, heads_, width / heads_}).permute({2, 0, 3, 1, 4});
@@ -81,24 +78,22 @@ torch::Tensor SruppLayer::attend(const torch::Tensor& q, const torch::Tensor& ke
 }
 
 torch::Tensor SruppLayer::forward(const torch::Tensor& x, const torch::Tensor& q,
-                                  const torch::Tensor& keys_values, const KeyVisibility& visibility,
-                                  torch::Tensor& cells, const torch::Tensor& steps,
-                                  torch::Tensor* normalised) {
+    const torch::Tensor& keys_values, const KeyVisibility& visibility, torch::Tensor& cells,
+    const torch::Tensor& steps, torch::Tensor* normalised) {
   const auto z = norm_->forward(attends() ? q + rezero_ * attend(q, keys_values, visibility) : q);
   if (normalised != nullptr) *normalised = z;
   const auto gates = expand_->forward(dropped(z, dropout_, is_training()));
   torch::Tensor mask;
   if (is_training() && dropout_ > 0) mask = torch::dropout(torch::ones_like(cells), dropout_, true);
   const SruWeights weights{weights_.forget, weights_.highway, weights_.forget_bias + forget_start_,
-                           weights_.highway_bias + highway_start_};
+      weights_.highway_bias + highway_start_};
   const auto out = sru_scan(gates, x, cells, weights, mask, steps);
   cells = out.cells;
   return out.h;
 }
 
 Srupp::Srupp(const ModelOptions& options, std::int64_t vocabulary)
-    : shape_(options.shape),
-      width_(width_of(options)),
+    : shape_(options.shape), width_(width_of(options)),
       lengths_(parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers)),
       same_length_(parse_same_length(options.layer_memory.same_length)) {
   check(options);
@@ -109,7 +104,7 @@ Srupp::Srupp(const ModelOptions& options, std::int64_t vocabulary)
     if (!with) lengths_[static_cast<std::size_t>(i)] = 0;
     layers_.push_back(all->register_module(
         std::to_string(i), std::make_shared<SruppLayer>(shape_, options.srupp, width_,
-                                                        options.transformer.norm_epsilon, with)));
+                               options.transformer.norm_epsilon, with)));
   }
 }
 
@@ -130,8 +125,8 @@ Hidden Srupp::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
   return run(ids, past, place.full ? torch::Tensor() : place.count.squeeze(1).contiguous(), &kept);
 }
 
-Hidden Srupp::run(const torch::Tensor& ids, LayerPast& memory, const torch::Tensor& steps,
-                  State* state) {
+Hidden Srupp::run(
+    const torch::Tensor& ids, LayerPast& memory, const torch::Tensor& steps, State* state) {
   auto x = dropped(wte_->forward(ids), shape_.dropout, is_training());
   const auto count = std::ssize(layers_);
   const auto options = x.options().requires_grad(false);

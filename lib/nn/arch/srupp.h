@@ -14,7 +14,7 @@ namespace nn {
 class SruppLayer : public torch::nn::Module, public OwnFirstValues {
  public:
   SruppLayer(const ShapeOptions& shape, const SruppOptions& options, std::int64_t width,
-             double norm_epsilon, bool attends);
+      double norm_epsilon, bool attends);
   /// Initialises the cells' weights uniformly in +-1 and rezero to 0; multiplies the scheme's
   /// values of expand by sqrt(1 - dropout), because dropout increases the variance of its input.
   void first_values() override;
@@ -27,13 +27,12 @@ class SruppLayer : public torch::nn::Module, public OwnFirstValues {
   /// those after the last step; steps as in sru_scan. `normalised`, if not null, receives z (B, T,
   /// width).
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& q,
-                        const torch::Tensor& keys_values, const KeyVisibility& visibility,
-                        torch::Tensor& cells, const torch::Tensor& steps,
-                        torch::Tensor* normalised);
+      const torch::Tensor& keys_values, const KeyVisibility& visibility, torch::Tensor& cells,
+      const torch::Tensor& steps, torch::Tensor* normalised);
 
  private:
   torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& keys_values,
-                       const KeyVisibility& visibility) const;
+      const KeyVisibility& visibility) const;
 
   std::int64_t heads_;
   double dropout_, attention_dropout_, forget_start_, highway_start_;

@@ -10,8 +10,7 @@ DecoderStack::DecoderStack(const ModelOptions& options, std::int64_t vocabulary)
 }
 
 Hidden DecoderStack::decode(const Batch& batch, KvCache& cache,
-                            const std::vector<SourceView>& sources, const AttentionCallback* watch,
-                            State* state) {
+    const std::vector<SourceView>& sources, const AttentionCallback* watch, State* state) {
   auto ids = batch.inputs;
   if (!cache.all_valid())
     ids = ids.masked_fill(upload(cache.real().logical_not(), ids.device()), 0);
@@ -27,11 +26,11 @@ Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring, State& /*kep
   return decode(ids, ring, std::vector<SourceView>{});
 }
 
-Hidden DecoderStack::decode(const torch::Tensor& ids, KvRing& ring,
-                            const std::vector<SourceView>& sources) {
+Hidden DecoderStack::decode(
+    const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources) {
   const auto x = embedded(ids, ring.place().position);
   return through_blocks(x, stack_.visibilities(ring, x.options()), ring, sources,
-                        /*ngrams=*/nullptr);
+      /*ngrams=*/nullptr);
 }
 
 torch::Tensor DecoderStack::embedded(const torch::Tensor& ids, const torch::Tensor& before) {
@@ -40,8 +39,8 @@ torch::Tensor DecoderStack::embedded(const torch::Tensor& ids, const torch::Tens
 }
 
 Hidden DecoderStack::through_blocks(const torch::Tensor& x,
-                                    const std::vector<Visibility>& visibilities, KeyValues& cache,
-                                    const std::vector<SourceView>& sources, NgramCall* ngrams) {
+    const std::vector<Visibility>& visibilities, KeyValues& cache,
+    const std::vector<SourceView>& sources, NgramCall* ngrams) {
   const ShapeOptions& shape = stack_.shape();
   torch::Tensor g;
   const auto y = stack_.forward(x, visibilities, cache, sources, &g, ngrams);

@@ -33,7 +33,7 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
   /// Runs the batch's tokens through embedding and stack. `sources` is empty or has one element for
   /// each block. `state`, the cache's or null, holds the past of layers with n-grams.
   Hidden decode(const Batch& batch, KvCache& cache, const std::vector<SourceView>& sources,
-                const AttentionCallback* watch, State* state = nullptr);
+      const AttentionCallback* watch, State* state = nullptr);
   Hidden decode(const torch::Tensor& ids, KvRing& ring, const std::vector<SourceView>& sources);
 
   std::shared_ptr<Embedding> wte_;
@@ -42,8 +42,7 @@ class DecoderStack : public Architecture, public RingDecoder, public Recomputing
  private:
   torch::Tensor embedded(const torch::Tensor& ids, const torch::Tensor& before);
   Hidden through_blocks(const torch::Tensor& x, const std::vector<Visibility>& visibilities,
-                        KeyValues& cache, const std::vector<SourceView>& sources,
-                        NgramCall* ngrams);
+      KeyValues& cache, const std::vector<SourceView>& sources, NgramCall* ngrams);
 };
 
 class Transformer : public DecoderStack, public WatchedAttention, public LendingBlocks {

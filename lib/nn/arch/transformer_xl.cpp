@@ -6,14 +6,14 @@
 
 namespace nn {
 XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases,
-                 const BlockNetwork& instead)
+    const BlockNetwork& instead)
     : pre_norm_(options.norm == "pre"), dropout_(shape.dropout) {
   const auto norm = [&] {
     return std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon, options.bias);
   };
   ln_1_ = register_module("ln_1", norm());
-  attn_ = register_module("attn", std::make_shared<RelativeAttention>(shape.d_model, shape.heads,
-                                                                      shape.attention_dropout));
+  attn_ = register_module("attn",
+      std::make_shared<RelativeAttention>(shape.d_model, shape.heads, shape.attention_dropout));
   if (own_biases)
     biases_ = register_module(
         "biases", std::make_shared<PositionBiases>(shape.heads, shape.d_model / shape.heads));
@@ -29,9 +29,8 @@ torch::Tensor XlBlock::read(const torch::Tensor& x) const {
 }
 
 torch::Tensor XlBlock::forward(torch::Tensor x, const torch::Tensor& read,
-                               const torch::Tensor& keys_values, const torch::Tensor& positions,
-                               const PositionBiases* shared, const KeyVisibility& visibility,
-                               torch::Tensor* ffn_input) {
+    const torch::Tensor& keys_values, const torch::Tensor& positions, const PositionBiases* shared,
+    const KeyVisibility& visibility, torch::Tensor* ffn_input) {
   const auto drop = [&](const torch::Tensor& y) { return dropped(y, dropout_, is_training()); };
   x = x +
       drop(attn_->forward(read, keys_values, positions, biases_ ? *biases_ : *shared, visibility));
@@ -56,13 +55,12 @@ TransformerXl::TransformerXl(const ModelOptions& options, std::int64_t vocabular
   const MemoryNetworks memories(options.memory_layer, shape_, *this);
   const auto layers = register_module("h", std::make_shared<torch::nn::Module>());
   for (std::int64_t i = 0; i < shape_.layers; ++i)
-    blocks_.push_back(layers->register_module(
-        std::to_string(i),
+    blocks_.push_back(layers->register_module(std::to_string(i),
         std::make_shared<XlBlock>(shape_, options.transformer, !shared, memories.of(i))));
   if (options.transformer.final_norm && options.transformer.norm == "pre")
-    ln_f_ = register_module(
-        "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options.transformer.norm_epsilon,
-                                            options.transformer.bias));
+    ln_f_ =
+        register_module("ln_f", std::make_shared<LayerNorm>(shape_.d_model,
+                                    options.transformer.norm_epsilon, options.transformer.bias));
 }
 
 Hidden TransformerXl::forward(const Batch& batch, State* state) {
@@ -105,8 +103,8 @@ Hidden TransformerXl::run(const torch::Tensor& ids, LayerPast& memory) {
     const auto slots = keys_values.size(1);
     const auto positions = keep_keys ? kept_positions(i, slots, options)
                                      : block.positions(far.narrow(0, far.size(0) - slots, slots));
-    const KeyVisibility visibility{memory.first_valid(slots - steps),
-                                   same_length_ ? lengths_[i] : -1};
+    const KeyVisibility visibility{
+        memory.first_valid(slots - steps), same_length_ ? lengths_[i] : -1};
     torch::Tensor* const key = i + 1 == blocks_.size() ? &g : nullptr;
     x = block.forward(x, read, keys_values, positions, biases_.get(), visibility, key);
   }
@@ -127,8 +125,8 @@ torch::Tensor TransformerXl::distances(std::int64_t slots, const torch::TensorOp
   return table_.narrow(0, table_.size(0) - slots, slots);
 }
 
-torch::Tensor TransformerXl::kept_positions(std::size_t layer, std::int64_t slots,
-                                            const torch::TensorOptions& options) {
+torch::Tensor TransformerXl::kept_positions(
+    std::size_t layer, std::int64_t slots, const torch::TensorOptions& options) {
   const auto room = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(slots)));
   const auto table = distances(room, options);
   auto& kept = positions_[layer][room];
@@ -151,7 +149,7 @@ void TransformerXl::set_reach(const LayerReach& reach) {
 CarriedState TransformerXl::carried_state(const ModelOptions& options) {
   CarriedState state;
   for (const auto length :
-       parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers))
+      parse_layer_memory(options.layer_memory.layer_memory, options.shape.layers))
     state.fixed += length * options.shape.d_model;
   return state;
 }

@@ -15,7 +15,7 @@ namespace nn {
 class XlBlock : public torch::nn::Module {
  public:
   XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases,
-          const BlockNetwork& instead);
+      const BlockNetwork& instead);
   /// read() returns the attention's input for x (B, S, d); keys_values() its keys and values (B, S,
   /// 2 d).
   torch::Tensor read(const torch::Tensor& x) const;
@@ -26,9 +26,8 @@ class XlBlock : public torch::nn::Module {
   /// x (B, T, d), `read` of x, keys_values (B, S, 2 d) of the past and x, positions (S, heads,
   /// width). `ffn_input`, if not null, receives the input of mlp.
   torch::Tensor forward(torch::Tensor x, const torch::Tensor& read,
-                        const torch::Tensor& keys_values, const torch::Tensor& positions,
-                        const PositionBiases* shared, const KeyVisibility& visibility,
-                        torch::Tensor* ffn_input);
+      const torch::Tensor& keys_values, const torch::Tensor& positions,
+      const PositionBiases* shared, const KeyVisibility& visibility, torch::Tensor* ffn_input);
 
  private:
   bool pre_norm_;
@@ -68,8 +67,8 @@ class TransformerXl : public Architecture, public RingDecoder {
  private:
   Hidden run(const torch::Tensor& ids, LayerPast& past);
   torch::Tensor distances(std::int64_t slots, const torch::TensorOptions& options);
-  torch::Tensor kept_positions(std::size_t layer, std::int64_t slots,
-                               const torch::TensorOptions& options);
+  torch::Tensor kept_positions(
+      std::size_t layer, std::int64_t slots, const torch::TensorOptions& options);
 
   ShapeOptions shape_;
   std::vector<std::int64_t> lengths_;  // for each layer

@@ -7,10 +7,14 @@ namespace {
 
 constexpr ArchFacts kFacts[] = {
     // name, reads_source, product_keys, layer_memory
-    {"transformer", false, true, false}, {"transformer-xl", false, true, true},
-    {"lstm", false, false, false},       {"gla", false, true, false},
-    {"mosaic", false, false, false},     {"mosaic2", false, true, false},
-    {"srupp", false, false, true},       {"encoder-decoder", true, false, false},
+    {"transformer", false, true, false},
+    {"transformer-xl", false, true, true},
+    {"lstm", false, false, false},
+    {"gla", false, true, false},
+    {"mosaic", false, false, false},
+    {"mosaic2", false, true, false},
+    {"srupp", false, false, true},
+    {"encoder-decoder", true, false, false},
 };
 
 }  // namespace
@@ -48,8 +52,8 @@ void Architecture::bound_slots(const SlotBound& bound) {
 const ArchFacts& arch_facts(const std::string& name) {
   for (const auto& facts : kFacts)
     if (name == facts.name) return facts;
-  core::bad_config("arch: takes one of {1}, not '{0}'", name,
-                   fmt::join(architecture_names(), ", "));
+  core::bad_config(
+      "arch: takes one of {1}, not '{0}'", name, fmt::join(architecture_names(), ", "));
 }
 
 std::vector<std::string> architecture_names() {

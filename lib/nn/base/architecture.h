@@ -85,7 +85,7 @@ class HeadBlock {
   /// Returns dL/df (R, d), given dL/d log_prob and dL/d log_z, each (R), and adds to `gradients`,
   /// which have the shapes of Head::weights(). Call it at most once for each block.
   virtual torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                                 std::vector<torch::Tensor>& gradients) = 0;
+      std::vector<torch::Tensor>& gradients) = 0;
 };
 
 /// Targets of rows: (R) int64 on the device of the rows, with an optional CPU copy that saves a
@@ -113,8 +113,8 @@ class Head : public torch::nn::Module {
   virtual std::vector<torch::Tensor> weights() = 0;
   /// Computes a block: f (R, d), R targets. backward() is available if `gradient`. Uses no
   /// autograd.
-  virtual std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
-                                           bool gradient) = 0;
+  virtual std::unique_ptr<HeadBlock> block(
+      const torch::Tensor& f, const Targets& targets, bool gradient) = 0;
   /// Returns log p (R, V) of whole rows f (R, d), for sampling and beam search; sets log_z (R) if
   /// not null.
   virtual torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z = nullptr) = 0;

@@ -17,8 +17,8 @@ void* open_library(const char* name, const char* meaning) {
   void* const library = ::dlopen(name, RTLD_NOW | RTLD_GLOBAL);
   if (library != nullptr) return library;
   const char* const why = ::dlerror();
-  core::fail(core::Code::unavailable, "{} ({}); see tessera(7)", meaning,
-             why != nullptr ? why : name);
+  core::fail(
+      core::Code::unavailable, "{} ({}); see tessera(7)", meaning, why != nullptr ? why : name);
 }
 
 const CudaKernels* kernels_of(torch::Device device) {
@@ -39,7 +39,7 @@ void load_cuda() {
   const CudaKernels* const kernels = table != nullptr ? table() : nullptr;
   if (kernels == nullptr || std::strcmp(kernels->build, core::build::kVersion) != 0)
     core::fail(core::Code::unavailable,
-               "libtessera_cuda.so and this program are from different builds; rebuild both");
+        "libtessera_cuda.so and this program are from different builds; rebuild both");
   try {
     at::detail::getCUDAHooks().init();
   } catch (const c10::Error& error) {
@@ -70,7 +70,7 @@ void check_launch(int error, const char* kernel) {
   if (error == 0) return;
   const bool has_text = g_kernels != nullptr && g_kernels->error_text != nullptr;
   core::fail(core::Code::unavailable, "cannot launch {}: CUDA error {}{}", kernel, error,
-             has_text ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
+      has_text ? fmt::format(" ({})", g_kernels->error_text(error)) : "");
 }
 
 std::int64_t device_memory(torch::Device device) {

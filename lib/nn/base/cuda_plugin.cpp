@@ -44,13 +44,11 @@ std::int64_t peak_memory(int device) {
 const char* error_text(int error) { return cudaGetErrorString(static_cast<cudaError_t>(error)); }
 
 // Runs all parts and ignores exceptions: a part throws if it was already done or never begun.
-template <class... F>
-void each_as_far_as_it_goes(const F&... parts) {
+template <class... F> void each_as_far_as_it_goes(const F&... parts) {
   const auto attempt = [](const auto& part) {
     try {
       part();
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
   };
   (attempt(parts), ...);
 }
@@ -69,13 +67,11 @@ void renew_generator(c10::DeviceIndex device) {
 // Calls for pools of pinned memory, which LibTorch has since 2.11.
 namespace host_calls {
 
-template <class Host>
-void end(Host* host, c10::MempoolId_t pool) {
+template <class Host> void end(Host* host, c10::MempoolId_t pool) {
   if constexpr (requires { host->end_allocate_to_pool(pool); }) host->end_allocate_to_pool(pool);
 }
 
-template <class Host>
-void release(Host* host, c10::MempoolId_t pool) {
+template <class Host> void release(Host* host, c10::MempoolId_t pool) {
   if constexpr (requires { host->release_pool(pool); }) host->release_pool(pool);
 }
 
@@ -135,7 +131,7 @@ class Graph {
       graph_.pool();  // throws if the graph will not release it
     } catch (const std::exception&) {
       each_as_far_as_it_goes([&] { c10::cuda::CUDACachingAllocator::releasePool(device_, pool_); },
-                             [&] { host_calls::release(host(), pool_); });
+          [&] { host_calls::release(host(), pool_); });
     }
   }
 

@@ -27,8 +27,8 @@ void FixedSequence::run(const std::function<void()>& work) {
 // An error in the work itself shows when the work runs without a recording.
 void FixedSequence::record(const GraphCalls& calls, const std::function<void()>& work) {
   try {
-    const std::shared_ptr<void> recording(calls.begin(std::max<int>(0, device_.index())),
-                                          calls.free);
+    const std::shared_ptr<void> recording(
+        calls.begin(std::max<int>(0, device_.index())), calls.free);
     const SameUploads same(uploads_, /*complete=*/true);
     work();
     calls.end(recording.get());
@@ -38,7 +38,7 @@ void FixedSequence::record(const GraphCalls& calls, const std::function<void()>&
     uploads_.clear();
     const std::string why = error.what();
     say(fmt::format("--cuda-graph: recording failed; continues without graphs, slower: {}",
-                    why.substr(0, why.find('\n'))));
+        why.substr(0, why.find('\n'))));
   }
 }
 

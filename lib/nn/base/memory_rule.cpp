@@ -36,8 +36,8 @@ MemoryRule MemoryRule::parse(const std::string& names) {
     } else if (name == "ext") {
       rule.ext = true;
     } else {
-      core::bad_usage("--memory: takes none, or local, long and ext joined by commas, not '{}'",
-                      names);
+      core::bad_usage(
+          "--memory: takes none, or local, long and ext joined by commas, not '{}'", names);
     }
     begin = end + 1;
   }

@@ -46,12 +46,10 @@ inline constexpr double kUnseen = -1e30;
 /// Returns the spans [begin, end) of entries that are visible to at least one query: coalesced,
 /// sorted, disjoint. Fast: works on summaries of blocks of `granularity` entries.
 std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const TokenPositions& queries,
-                                                                 const TokenPositions& entries,
-                                                                 const MemoryRule& rule,
-                                                                 std::int64_t granularity = 128);
+    const TokenPositions& entries, const MemoryRule& rule, std::int64_t granularity = 128);
 
 /// Returns the visibility mask (R, end - begin) bool, on the CPU.
-torch::Tensor visibility(const TokenPositions& queries, const TokenPositions& entries,
-                         const MemoryRule& rule);
+torch::Tensor visibility(
+    const TokenPositions& queries, const TokenPositions& entries, const MemoryRule& rule);
 
 }  // namespace nn

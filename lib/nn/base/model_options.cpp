@@ -32,8 +32,8 @@ void ShapeOptions::fields(core::FieldList& f) {
 void VocabularyOptions::fields(core::FieldList& f) {
   f("tied", tied, "tie the softmax's weights to the input embedding");
   f("cutoffs", cutoffs,
-    "cutoffs of the adaptive input and softmax: first token id of each rarer band; none: "
-    "plain softmax")
+      "cutoffs of the adaptive input and softmax: first token id of each rarer band; none: "
+      "plain softmax")
       .between(1, kMostTypes);
   f("div-val", factor, "adaptive: divide the embedding size by this factor from band to band")
       .between(1, kMostWidth);
@@ -41,9 +41,9 @@ void VocabularyOptions::fields(core::FieldList& f) {
       .between(1, kMostWidth)
       .or_auto();
   f("tied-projections", tied_projections,
-    "adaptive: with --tied, tie the projections of the bands too");
+      "adaptive: with --tied, tie the projections of the bands too");
   f("adaptive-softmax-dropout", adaptive_softmax_dropout,
-    "adaptive: dropout on the projected hidden state of the rarer bands")
+      "adaptive: dropout on the projected hidden state of the rarer bands")
       .at_least(0)
       .below(1);
   f("scale-embedding", scale_embedding, "multiply embeddings by the square root of d-model");
@@ -56,17 +56,17 @@ void VocabularyOptions::fields(core::FieldList& f) {
 void RopeOptions::fields(core::FieldList& f) {
   f("rope-theta", theta, "rope: base of the frequencies").between(1, 1e12);
   f("rope-partial-factor", share,
-    "rope: fraction of the head size that is rotated (partial rotary factor)")
+      "rope: fraction of the head size that is rotated (partial rotary factor)")
       .above(0, 1);
   f("rope-scaling", scaling, "rope: scaling for sequences longer than --rope-original-positions",
-    {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
+      {"none", "linear", "dynamic", "llama3", "yarn", "longrope"});
   f("rope-factor", factor,
-    "scaling factor of --rope-scaling: context length relative to --rope-original-positions")
+      "scaling factor of --rope-scaling: context length relative to --rope-original-positions")
       .between(1, 1e6);
   f("rope-original-positions", trained, "original context length, before --rope-scaling")
       .between(1, kMostTokens);
   f("rope-low-freq-factor", low,
-    "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
+      "llama3: low_freq_factor; lower frequencies are divided by --rope-factor")
       .above(0, 1e6);
   f("rope-high-freq-factor", high, "llama3: high_freq_factor; higher frequencies are unchanged")
       .above(0, 1e6);
@@ -74,25 +74,25 @@ void RopeOptions::fields(core::FieldList& f) {
       .above(0, 1e6);
   f("rope-beta-fast", fast_beta, "yarn: beta_fast; higher frequencies are unchanged").above(0, 1e6);
   f("rope-attention-factor", length,
-    "rope: multiply rotated queries and keys by this (attention_factor); auto: 1, with yarn "
-    "1 + ln(factor) / 10")
+      "rope: multiply rotated queries and keys by this (attention_factor); auto: 1, with yarn "
+      "1 + ln(factor) / 10")
       .above(0, 1e6)
       .or_auto();
   f("rope-short-factors", factors, "longrope: short_factor; divisor of each frequency")
       .between(1e-6, 1e9);
   f("rope-long-factors", long_factors,
-    "longrope: long_factor, stored for export; longer sequences are refused")
+      "longrope: long_factor, stored for export; longer sequences are refused")
       .between(1e-6, 1e9);
   f("rope-query-growth", query_growth,
-    "growth of queries beyond --rope-original-positions, stored for export; longer "
-    "sequences are refused")
+      "growth of queries beyond --rope-original-positions, stored for export; longer "
+      "sequences are refused")
       .between(0, 1e6);
   f("rope-skip", skip,
-    "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have one")
+      "rope: every N-th layer has no rotary embedding (NoPE); none: all layers have one")
       .between(1, 1 << 14)
       .or_none();
   f("rope-local-theta", local_theta,
-    "rope: base of the unscaled frequencies in layers with a window; auto: as in the other layers")
+      "rope: base of the unscaled frequencies in layers with a window; auto: as in the other layers")
       .above(0, 1e12)
       .or_auto();
 }
@@ -104,8 +104,8 @@ void ExpertOptions::fields(core::FieldList& f) {
   f("experts-per-token", per_token, "experts: number of experts per token (top-k)")
       .between(1, 4096);
   f("experts-normalised", normalised,
-    "experts: normalize the weights of the chosen experts to sum to 1; else use the router's "
-    "probabilities");
+      "experts: normalize the weights of the chosen experts to sum to 1; else use the router's "
+      "probabilities");
 }
 
 bool TransformerOptions::has_bias(const std::string& kind) const {
@@ -115,13 +115,13 @@ bool TransformerOptions::has_bias(const std::string& kind) const {
 
 void TransformerOptions::fields(core::FieldList& f) {
   f("positions", positions, "positional encoding",
-    {"learned", "sinusoidal", "rope", "alibi", "none"});
+      {"learned", "sinusoidal", "rope", "alibi", "none"});
   f("context", context, "learned positions: maximum sequence length").between(1, kMostTokens);
   f("norm", norm, "placement of the norms",
-    {"pre", "post", "sublayer", "sandwich", "parallel", "parallel-one"});
+      {"pre", "post", "sublayer", "sandwich", "parallel", "parallel-one"});
   f("final-norm", final_norm, "add a norm after the last layer (not with --norm post)");
   f("activation", activation, "activation of the feed-forward layers",
-    {"gelu", "gelu-exact", "relu", "silu"});
+      {"gelu", "gelu-exact", "relu", "silu"});
   f("bias", bias, "add biases to linear layers and norms");
   f("norm-epsilon", norm_epsilon, "epsilon of the norms").between(0, 1);
   own_fields(f);
@@ -129,21 +129,21 @@ void TransformerOptions::fields(core::FieldList& f) {
 
 void TransformerOptions::own_fields(core::FieldList& f) {
   f("norm-kind", norm_kind,
-    "layer: LayerNorm; rms: RMSNorm; rms-one: RMSNorm multiplied by 1 + weight",
-    {"layer", "rms", "rms-one"});
+      "layer: LayerNorm; rms: RMSNorm; rms-one: RMSNorm multiplied by 1 + weight",
+      {"layer", "rms", "rms-one"});
   f("feed-forward", feed_forward, "plain: two linear layers; gated: gated MLP (GLU, SwiGLU)",
-    {"plain", "gated"});
+      {"plain", "gated"});
   f("bias-of", bias_of, "with --bias: modules that have biases; not given: all",
-    {"qkv", "output", "feed-forward", "norm"});
+      {"qkv", "output", "feed-forward", "norm"});
   f("kv-heads", kv_heads, "key-value heads (grouped-query attention); auto: --heads")
       .between(1, kMostWidth)
       .or_auto();
   f("d-head", d_head, "head size; auto: d-model / heads").between(1, kMostWidth).or_auto();
   f("qk-norm", qk_norm, "norm of queries and keys: per head, or over the whole vector",
-    {"none", "head", "whole"});
+      {"none", "head", "whole"});
   f("attention-window", attention_window,
-    "sliding window of attention in tokens, the current one included; several numbers apply "
-    "to the layers in turn; none: all tokens")
+      "sliding window of attention in tokens, the current one included; several numbers apply "
+      "to the layers in turn; none: all tokens")
       .between(1, kMostTokens)
       .or_none();
   f("attention-scale", attention_scale, "scale of the attention scores; auto: 1 / sqrt(head size)")
@@ -159,7 +159,7 @@ void TransformerOptions::own_fields(core::FieldList& f) {
 HeadShape head_shape(const ShapeOptions& shape, const TransformerOptions& options) {
   const auto width = options.d_head > 0 ? options.d_head : shape.d_model / shape.heads;
   return {shape.heads, options.kv_heads > 0 ? options.kv_heads : shape.heads, width,
-          static_cast<std::int64_t>(static_cast<double>(width) * options.rope.share)};
+      static_cast<std::int64_t>(static_cast<double>(width) * options.rope.share)};
 }
 
 bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
@@ -170,12 +170,12 @@ bool MemoryLayerOptions::has(std::int64_t layer, std::int64_t of) const {
 
 void MemoryLayerOptions::fields(core::FieldList& f) {
   f("memory-layer", kind,
-    "layers that look up rows in a large learned table; product-key: in place of "
-    "feed-forward networks; ngram (transformer): by the last two and three tokens, before "
-    "the attention",
-    {"none", "product-key", "ngram"});
+      "layers that look up rows in a large learned table; product-key: in place of "
+      "feed-forward networks; ngram (transformer): by the last two and three tokens, before "
+      "the attention",
+      {"none", "product-key", "ngram"});
   f("memory-layers", layers,
-    "layers with a memory layer, counted from 1; not given: the middle layer")
+      "layers with a memory layer, counted from 1; not given: the middle layer")
       .between(1, 10e3);
   f("memory-layer-heads", heads, "heads (lookups per token) of each memory layer").between(1, 1024);
   f("memory-layer-keys", keys, "product-key: number of half keys N; there are N x N values")
@@ -187,12 +187,12 @@ void MemoryLayerOptions::fields(core::FieldList& f) {
       .or_auto();
   f("memory-layer-shared", shared, "product-key: share the values among the memory layers");
   f("memory-layer-gate", gate,
-    "product-key: multiply the output by a silu gate of the input, and project it");
+      "product-key: multiply the output by a silu gate of the input, and project it");
   f("memory-layer-rows", rows,
-    "ngram: rows of each table; each head has one table for bigrams and one for trigrams")
+      "ngram: rows of each table; each head has one table for bigrams and one for trigrams")
       .between(1, 1e9);
   f("memory-layer-width", d_ngram,
-    "ngram: embedding size for bigrams, and for trigrams, over all heads; auto: d-model")
+      "ngram: embedding size for bigrams, and for trigrams, over all heads; auto: d-model")
       .between(1, kMostWidth)
       .or_auto();
 }
@@ -205,25 +205,25 @@ void LstmOptions::fields(core::FieldList& f) {
 
 void GlaOptions::fields(core::FieldList& f) {
   f("gla-update", update,
-    "gla: update of a head's state: sum: add the outer product of key and value; delta: delta rule",
-    {"sum", "delta"});
+      "gla: update of a head's state: sum: add the outer product of key and value; delta: delta rule",
+      {"sum", "delta"});
   f("gla-decay", decay,
-    "gla: decay of a head's state: gated: learned from the input; fixed: constant, with "
-    "rotary keys (RetNet); none",
-    {"gated", "fixed", "none"});
+      "gla: decay of a head's state: gated: learned from the input; fixed: constant, with "
+      "rotary keys (RetNet); none",
+      {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
-    "--gla-update delta: kernel size of the convolutions of queries, keys and values; 1: no "
-    "convolution")
+      "--gla-update delta: kernel size of the convolutions of queries, keys and values; 1: no "
+      "convolution")
       .between(1, 64);
 }
 
 void MosaicOptions::fields(core::FieldList& f) {
   f("persistent-slots", persistent_slots,
-    "learned key-value pairs of each persistent memory unit; auto: 3.5 times d-model")
+      "learned key-value pairs of each persistent memory unit; auto: 3.5 times d-model")
       .between(1, kMostWidth)
       .or_auto();
   f("scale-output", scale_output,
-    "mosaic: divide the hidden state before the softmax by the square root of d-model");
+      "mosaic: divide the hidden state before the softmax by the square root of d-model");
 }
 
 void Mosaic2Options::fields(core::FieldList& f) {
@@ -232,17 +232,17 @@ void Mosaic2Options::fields(core::FieldList& f) {
   f("long-term-delay", delay, "mosaic2: delay in tokens before a pair enters the long-term memory")
       .between(1, kMostTokens);
   f("long-term-delay-most", most_delay,
-    "mosaic2: largest delay; each training batch draws its delay between --long-term-delay "
-    "and this")
+      "mosaic2: largest delay; each training batch draws its delay between --long-term-delay "
+      "and this")
       .between(1, kMostTokens);
 }
 
 void LayerMemoryOptions::fields(core::FieldList& f) {
   f("layer-memory", layer_memory,
-    "memory length of each layer in tokens: one number, one per layer, or a pattern such as "
-    "'long=2304 short=128 place=interleaved:4'");
+      "memory length of each layer in tokens: one number, one per layer, or a pattern such as "
+      "'long=2304 short=128 place=interleaved:4'");
   f("same-length", same_length,
-    "limit the attention of every token to the memory length (same_length)", {"off", "on"});
+      "limit the attention of every token to the memory length (same_length)", {"off", "on"});
 }
 
 void TransformerXlOptions::fields(core::FieldList& f) {
@@ -254,15 +254,15 @@ void TransformerXlOptions::fields(core::FieldList& f) {
 
 void SruppOptions::fields(core::FieldList& f) {
   f("d-projection", d_projection,
-    "projection size of SRU++'s attention; auto: a quarter of d-model")
+      "projection size of SRU++'s attention; auto: a quarter of d-model")
       .between(1, kMostWidth)
       .or_auto();
   f("attention-every", attention_every,
-    "attention in every k-th layer, counted from the last; none: in no layer")
+      "attention in every k-th layer, counted from the last; none: in no layer")
       .between(1, 10e3)
       .or_none();
   f("attention-last", attention_last,
-    "attention in the last N layers only; none: by --attention-every")
+      "attention in the last N layers only; none: by --attention-every")
       .between(1, 10e3)
       .or_none();
   f("forget-bias", forget_bias, "initial value of the forget bias").between(-1000, 1000);

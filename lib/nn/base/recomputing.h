@@ -30,8 +30,8 @@ class WeightLender {
   virtual void take_back(const std::vector<torch::Tensor>& weights) = 0;
   /// Offers the gradients of a block's weights, in the backward pass, before take_back(); undefined
   /// for a gradient of 0. Gradients that it resets are not added to those of the weights.
-  virtual void offer(const std::vector<torch::Tensor>& weights,
-                     std::vector<torch::Tensor>& gradients) = 0;
+  virtual void offer(
+      const std::vector<torch::Tensor>& weights, std::vector<torch::Tensor>& gradients) = 0;
 };
 
 /// What an architecture also is if only its blocks read the blocks' weights.

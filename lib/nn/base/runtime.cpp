@@ -48,8 +48,8 @@ torch::Device own_device(torch::Device asked) {
   const auto count = static_cast<std::int64_t>(torch::cuda::device_count());
   const auto device = device_of(asked, g_local_rank.value_or(0), count);
   if (!asked.has_index() && count > 1 && *g_local_rank >= count)
-    say(fmt::format("another rank of this machine also uses {}; the machine has {} GPUs",
-                    device.str(), count));
+    say(fmt::format(
+        "another rank of this machine also uses {}; the machine has {} GPUs", device.str(), count));
   c10::impl::VirtualGuardImpl(device.type()).setDevice(device);
   return device;
 }
@@ -111,8 +111,7 @@ torch::Device device(const std::string& name) {
   std::optional<torch::Device> device;
   try {
     device = torch::Device(name);
-  } catch (const c10::Error&) {
-  }
+  } catch (const c10::Error&) {}
   if (!device || (!device->is_cpu() && !device->is_cuda()))
     core::bad_usage("--device: '{}' is not a device; use cpu, cuda or auto", name);
   if (device->is_cpu()) return *device;
@@ -123,7 +122,7 @@ torch::Device device(const std::string& name) {
   }
   if (device->index() >= torch::cuda::device_count())
     core::fail(core::Code::unavailable, "--device {}: there are {} CUDA devices", name,
-               torch::cuda::device_count());
+        torch::cuda::device_count());
   return own_device(*device);
 }
 
@@ -155,8 +154,7 @@ void expect_torch(const std::string& built, const std::string& loaded) {
   const Version own = version_of(built), other = version_of(loaded);
   const bool neither_tells = loaded.empty() && own.major == 2 && own.minor < 9;
   if (neither_tells || own == other) return;
-  core::fail(
-      core::Code::unavailable,
+  core::fail(core::Code::unavailable,
       "built for LibTorch {}, but loaded {}; set LD_LIBRARY_PATH to the first, or rebuild for "
       "the second (LIBTORCH=DIR make)",
       built, loaded.empty() ? "an older one" : loaded);

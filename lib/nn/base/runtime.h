@@ -26,7 +26,7 @@ struct ComputeOptions : DeviceOptions {
 /// and before device(). `say` receives notes for the user. Throws Error{unavailable} if the loaded
 /// LibTorch differs from the version of the build (runtime.h).
 void start(std::int64_t threads, std::uint64_t seed,
-           std::function<void(const std::string&)> say = nullptr);
+    std::function<void(const std::string&)> say = nullptr);
 
 /// Makes the allocator return every block of 1 MiB or more to the system as soon as it is freed,
 /// unlike start(): for runs that must fit into memory rather than save page faults.

@@ -16,8 +16,7 @@ void State::reset(const torch::Tensor& fresh) {
     const auto at = upload(rows, tensor.device());
     if (tensor.requires_grad())
       tensor = tensor.index_fill(row_dimension(name), at, 0);  // the other rows keep their gradient
-    else
-      tensor.index_fill_(row_dimension(name), at, 0);
+    else tensor.index_fill_(row_dimension(name), at, 0);
   }
 }
 

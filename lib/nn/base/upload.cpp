@@ -41,9 +41,7 @@ torch::Tensor SameUploads::give(const torch::Tensor& host, torch::Device device)
 using torch::Tensor;
 
 BlockUpload::BlockUpload(const Tensor& rows, std::int64_t block_rows, torch::Device device)
-    : rows_(rows),
-      block_rows_(block_rows),
-      blocks_((rows.size(0) + block_rows - 1) / block_rows),
+    : rows_(rows), block_rows_(block_rows), blocks_((rows.size(0) + block_rows - 1) / block_rows),
       device_(device) {
   if (!device.is_cpu())
     beside_ = c10::impl::VirtualGuardImpl(device.type()).getStreamFromGlobalPool(device);

@@ -28,8 +28,8 @@ struct Parts {
 
 /// Returns for each band the ordered indices (n) int64 on `device` of the rows with a target in the
 /// band. `targets` is (R) int64 on the CPU. One copy transfers all indices.
-std::vector<torch::Tensor> rows_of_bands(const Bands& bands, const torch::Tensor& targets,
-                                         torch::Device device) {
+std::vector<torch::Tensor> rows_of_bands(
+    const Bands& bands, const torch::Tensor& targets, torch::Device device) {
   const auto whole = targets.contiguous();
   const auto* const ids = whole.const_data_ptr<std::int64_t>();
   std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(bands.count()));
@@ -48,13 +48,9 @@ std::vector<torch::Tensor> rows_of_bands(const Bands& bands, const torch::Tensor
 class AdaptiveBlock : public HeadBlock {
  public:
   AdaptiveBlock(const Parts& parts, const Bands& bands, double dropout, const torch::Tensor& f,
-                const Targets& targets, bool gradient)
-      : tables_(parts.tables),
-        projections_(parts.projections),
-        slots_(parts.slots),
-        bias_(parts.bias),
-        slot_bias_(parts.slot_bias),
-        f_(f) {
+      const Targets& targets, bool gradient)
+      : tables_(parts.tables), projections_(parts.projections), slots_(parts.slots),
+        bias_(parts.bias), slot_bias_(parts.slot_bias), f_(f) {
     first_f_ = f_.to(tables_[0].scalar_type());
     if (bands.narrow()) first_f_ = first_f_.mm(projections_.back());
     first_level(bands, targets.there);
@@ -67,15 +63,15 @@ class AdaptiveBlock : public HeadBlock {
   }
 
   torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                         std::vector<torch::Tensor>& gradients) override {
+      std::vector<torch::Tensor>& gradients) override {
     const torch::NoGradGuard no_grad;
     const auto bands = tables_.size(), common = static_cast<std::size_t>(tables_[0].size(0));
     const bool narrow = projections_.size() == bands;
     const auto& seen = narrow ? first_f_ : f_;
-    auto d_f = row_softmax_backward(first_, seen, tables_[0], 0, choice_, d_log_prob, d_log_z,
-                                    gradients[0]);
+    auto d_f = row_softmax_backward(
+        first_, seen, tables_[0], 0, choice_, d_log_prob, d_log_z, gradients[0]);
     d_f.add_(row_softmax_backward(first_, seen, slots_, static_cast<std::int64_t>(common), choice_,
-                                  d_log_prob, d_log_z, gradients[bands]));
+        d_log_prob, d_log_z, gradients[bands]));
     if (narrow)
       d_f = through(projections_.back(), f_, d_f, gradients[bands + projections_.size()])
                 .to(d_f.scalar_type());
@@ -92,10 +88,10 @@ class AdaptiveBlock : public HeadBlock {
         row_bias_backward(tail.softmax, 0, tail.targets, d_tail, none, of_tail);
       }
       auto d_hidden = row_softmax_backward(tail.softmax, tail.hidden, tables_[tail.band], 0,
-                                           tail.targets, d_tail, none, gradients[tail.band]);
+          tail.targets, d_tail, none, gradients[tail.band]);
       if (tail.keep.defined()) d_hidden.mul_(tail.keep);
       const auto d_rows = through(projections_[tail.band - 1], f_.index_select(0, tail.rows),
-                                  d_hidden, gradients[bands + static_cast<std::size_t>(tail.band)]);
+          d_hidden, gradients[bands + static_cast<std::size_t>(tail.band)]);
       d_f.index_add_(0, tail.rows, d_rows.to(d_f.scalar_type()));
     }
     first_.exp.reset();
@@ -106,7 +102,7 @@ class AdaptiveBlock : public HeadBlock {
  private:
   /// Backward of f P (R, width). Adds to d_projection and returns the gradient of f.
   static torch::Tensor through(const torch::Tensor& projection, const torch::Tensor& f,
-                               const torch::Tensor& d, torch::Tensor& d_projection) {
+      const torch::Tensor& d, torch::Tensor& d_projection) {
     const auto narrow = d.to(projection.scalar_type());
     d_projection.add_(f.to(projection.scalar_type()).t().mm(narrow));
     return narrow.mm(projection.t());
@@ -118,7 +114,7 @@ class AdaptiveBlock : public HeadBlock {
     choice_ = targets.clone();
     for (std::int64_t band = 1; band < bands.count(); ++band)
       choice_.masked_fill_((targets >= bands.begin(band)).logical_and_(targets < bands.end(band)),
-                           common + band - 1);
+          common + band - 1);
     auto scores = torch::empty({f_.size(0), width}, words.options().requires_grad(false));
     auto left = scores.narrow(1, 0, common), right = scores.narrow(1, common, width - common);
     at::mm_out(left, first_f_, words.t());
@@ -131,7 +127,7 @@ class AdaptiveBlock : public HeadBlock {
   }
 
   void second_level(const Bands& bands, std::int64_t band, const torch::Tensor& rows,
-                    const torch::Tensor& targets, double dropout) {
+      const torch::Tensor& targets, double dropout) {
     if (rows.size(0) == 0) return;
     Tail tail;
     tail.band = band;
@@ -163,14 +159,13 @@ class AdaptiveBlock : public HeadBlock {
 }  // namespace
 
 AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
-                           bool tied_projections, double adaptive_softmax_dropout, bool bias)
+    bool tied_projections, double adaptive_softmax_dropout, bool bias)
     : bands_(std::move(bands)), tail_dropout_(adaptive_softmax_dropout) {
   for (std::int64_t i = 0; i < bands_.count(); ++i) {
     const auto number = std::to_string(i);
-    tables_.push_back(
-        tied ? tied->tables.at(i)
-             : register_parameter("table_" + number,
-                                  blank({bands_.end(i) - bands_.begin(i), bands_.width(i)})));
+    tables_.push_back(tied ? tied->tables.at(i)
+                           : register_parameter("table_" + number,
+                                 blank({bands_.end(i) - bands_.begin(i), bands_.width(i)})));
     if (i > 0) add_projection(i, tied && tied_projections ? tied.get() : nullptr);
   }
   if (bands_.narrow()) add_projection(0, tied && tied_projections ? tied.get() : nullptr);
@@ -181,10 +176,9 @@ AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
 }
 
 void AdaptiveHead::add_projection(std::int64_t band, const Embedding* tied) {
-  projections_.push_back(tied != nullptr
-                             ? tied->projections.at(band)
-                             : register_parameter("projection_" + std::to_string(band),
-                                                  blank({bands_.d_model, bands_.width(band)})));
+  projections_.push_back(tied != nullptr ? tied->projections.at(band)
+                                         : register_parameter("projection_" + std::to_string(band),
+                                               blank({bands_.d_model, bands_.width(band)})));
 }
 
 std::vector<torch::Tensor> AdaptiveHead::weights() {
@@ -195,12 +189,12 @@ std::vector<torch::Tensor> AdaptiveHead::weights() {
   return all;
 }
 
-std::unique_ptr<HeadBlock> AdaptiveHead::block(const torch::Tensor& f, const Targets& targets,
-                                               bool gradient) {
+std::unique_ptr<HeadBlock> AdaptiveHead::block(
+    const torch::Tensor& f, const Targets& targets, bool gradient) {
   const torch::NoGradGuard no_grad;
   const Parts parts{tables_, projections_, slots_, bias_, slot_bias_};
-  return std::make_unique<AdaptiveBlock>(parts, bands_, is_training() ? tail_dropout_ : 0.0, f,
-                                         targets, gradient);
+  return std::make_unique<AdaptiveBlock>(
+      parts, bands_, is_training() ? tail_dropout_ : 0.0, f, targets, gradient);
 }
 
 torch::Tensor AdaptiveHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {

@@ -19,14 +19,14 @@ class AdaptiveHead : public Head {
  public:
   /// `tied` null: the head owns all weights.
   AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied, bool tied_projections,
-               double adaptive_softmax_dropout, bool bias = false);
+      double adaptive_softmax_dropout, bool bias = false);
 
   std::int64_t vocabulary() const override { return bands_.vocabulary; }
   /// Returns the tables of all bands, the slots, the projections of bands 1, 2, ..., then that of
   /// band 0 if present; with biases, also those of tokens (V) and of slots.
   std::vector<torch::Tensor> weights() override;
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
-                                   bool gradient) override;
+  std::unique_ptr<HeadBlock> block(
+      const torch::Tensor& f, const Targets& targets, bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   /// Assumes that a quarter of the rows fall into the largest band.
   std::int64_t bytes_per_row() const override;

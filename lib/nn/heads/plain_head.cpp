@@ -7,8 +7,8 @@ namespace nn {
 namespace {
 
 /// Returns scores (R, V) in the accumulation type.
-torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight,
-                        const torch::Tensor& bias) {
+torch::Tensor scores_of(
+    const torch::Tensor& f, const torch::Tensor& weight, const torch::Tensor& bias) {
   auto scores = f.to(weight.scalar_type()).mm(weight.t()).to(accumulation_type(weight));
   return bias.defined() ? scores.add_(bias) : scores;
 }
@@ -16,7 +16,7 @@ torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight,
 class PlainBlock : public HeadBlock {
  public:
   PlainBlock(const torch::Tensor& weight, const torch::Tensor& bias, const torch::Tensor& f,
-             const torch::Tensor& targets, bool gradient)
+      const torch::Tensor& targets, bool gradient)
       : weight_(weight) {
     softmax_ = row_softmax_(scores_of(f, weight, bias), targets);
     log_prob = softmax_.log_prob;
@@ -30,7 +30,7 @@ class PlainBlock : public HeadBlock {
   }
 
   torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                         std::vector<torch::Tensor>& gradients) override {
+      std::vector<torch::Tensor>& gradients) override {
     const torch::NoGradGuard no_grad;
     const auto d_f =
         row_softmax_backward(softmax_, f_, weight_, 0, targets_, d_log_prob, d_log_z, gradients[0]);
@@ -54,7 +54,7 @@ torch::Tensor scores_of(const torch::Tensor& f, const torch::Tensor& weight, dou
 class CappedBlock : public HeadBlock {
  public:
   CappedBlock(const torch::Tensor& weight, double cap, const torch::Tensor& f,
-              const torch::Tensor& targets, bool gradient)
+      const torch::Tensor& targets, bool gradient)
       : weight_(weight), cap_(cap) {
     auto scores = scores_of(f, weight, cap);
     log_z = scores.logsumexp(1);
@@ -64,7 +64,7 @@ class CappedBlock : public HeadBlock {
   }
 
   torch::Tensor backward(const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                         std::vector<torch::Tensor>& gradients) override {
+      std::vector<torch::Tensor>& gradients) override {
     const torch::NoGradGuard no_grad;
     // d/d score_j = d_log_prob [j = target] + (d_log_z - d_log_prob) p_j, followed by the gradient
     // of the cap.
@@ -104,8 +104,8 @@ std::vector<torch::Tensor> PlainHead::weights() {
   return {weight_, bias_};
 }
 
-std::unique_ptr<HeadBlock> PlainHead::block(const torch::Tensor& f, const Targets& targets,
-                                            bool gradient) {
+std::unique_ptr<HeadBlock> PlainHead::block(
+    const torch::Tensor& f, const Targets& targets, bool gradient) {
   const torch::NoGradGuard no_grad;
   return std::make_unique<PlainBlock>(weight_, bias_, f, targets.there, gradient);
 }
@@ -128,8 +128,8 @@ CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap
 CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
     : PlainHead(tied), cap_(cap) {}
 
-std::unique_ptr<HeadBlock> CappedHead::block(const torch::Tensor& f, const Targets& targets,
-                                             bool gradient) {
+std::unique_ptr<HeadBlock> CappedHead::block(
+    const torch::Tensor& f, const Targets& targets, bool gradient) {
   const torch::NoGradGuard no_grad;
   return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
 }

@@ -18,8 +18,8 @@ class PlainHead : public Head {
   std::int64_t vocabulary() const override { return weight_.size(0); }
   bool linear() const override { return !bias_.defined(); }
   std::vector<torch::Tensor> weights() override;
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
-                                   bool gradient) override;
+  std::unique_ptr<HeadBlock> block(
+      const torch::Tensor& f, const Targets& targets, bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   std::int64_t bytes_per_row() const override;
 
@@ -35,8 +35,8 @@ class CappedHead : public PlainHead {
   CappedHead(const std::shared_ptr<Embedding>& tied, double cap);
 
   bool linear() const override { return false; }
-  std::unique_ptr<HeadBlock> block(const torch::Tensor& f, const Targets& targets,
-                                   bool gradient) override;
+  std::unique_ptr<HeadBlock> block(
+      const torch::Tensor& f, const Targets& targets, bool gradient) override;
   torch::Tensor log_probs(const torch::Tensor& f, torch::Tensor* log_z) override;
   std::int64_t bytes_per_row() const override;
 

@@ -37,8 +37,8 @@ void weigh(const SlotShape& shape, const Real* q, const Real* keys, std::int64_t
 
 template <class Real>
 void read_slots(const SlotShape& shape, std::int64_t steps, const bool* pairs, const Real* queries,
-                const Real* pair_keys, const Real* pair_values, Real* keys, Real* values,
-                const SlotMarks& marks, Real* y) {
+    const Real* pair_keys, const Real* pair_values, Real* keys, Real* values,
+    const SlotMarks& marks, Real* y) {
   std::vector<Real> p(static_cast<std::size_t>(shape.slots));
   std::int64_t used = 0, newest = 0;
   while (used < shape.slots && marks.born[used] > 0) newest = std::max(newest, marks.born[used++]);
@@ -65,10 +65,8 @@ void read_slots(const SlotShape& shape, std::int64_t steps, const bool* pairs, c
 }
 
 template void read_slots<float>(const SlotShape&, std::int64_t, const bool*, const float*,
-                                const float*, const float*, float*, float*, const SlotMarks&,
-                                float*);
+    const float*, const float*, float*, float*, const SlotMarks&, float*);
 template void read_slots<double>(const SlotShape&, std::int64_t, const bool*, const double*,
-                                 const double*, const double*, double*, double*, const SlotMarks&,
-                                 double*);
+    const double*, const double*, double*, double*, const SlotMarks&, double*);
 
 }  // namespace nn

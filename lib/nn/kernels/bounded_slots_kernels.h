@@ -25,7 +25,7 @@ struct SlotMarks {
 /// y (steps, width); keys, values (width, slots), with the used slots first.
 template <class Real>
 void read_slots(const SlotShape& shape, std::int64_t steps, const bool* pairs, const Real* queries,
-                const Real* pair_keys, const Real* pair_values, Real* keys, Real* values,
-                const SlotMarks& marks, Real* y);
+    const Real* pair_keys, const Real* pair_values, Real* keys, Real* values,
+    const SlotMarks& marks, Real* y);
 
 }  // namespace nn

@@ -21,8 +21,7 @@
 namespace nn {
 namespace {
 
-template <class Float>
-class Chunks {
+template <class Float> class Chunks {
  public:
   explicit Chunks(const DeltaHead<Float>& head) : head_(head) {
     const auto n = static_cast<std::size_t>(std::min(kDeltaChunk, head.steps));
@@ -57,12 +56,12 @@ class Chunks {
   /// `before` and `after` are the states around the chunk. On entry d_state is the gradient of
   /// `after`, on return the gradient of `before`.
   void backward(std::int64_t begin, const Float* before, const Float* after, const Float* z,
-                Float* d_state, const DeltaGradients<Float>& g) {
+      Float* d_state, const DeltaGradients<Float>& g) {
     enter(begin);
     for (std::int64_t t = 0; t < n_; ++t)
       scaled_row(z + t * head_.d_value, head_.d_value, beta(t), u_row(t));
-    const MatrixOf<const Float> d_o(g.d_o + begin * head_.value_stride, n_, head_.d_value,
-                                    head_.value_stride),
+    const MatrixOf<const Float> d_o(
+        g.d_o + begin * head_.value_stride, n_, head_.d_value, head_.value_stride),
         u(values(u_)), s(before, head_.d_key, head_.d_value);
     const MatrixOf<Float> d_s = matrix_of(d_state), d_z = values(d_z_), other = values(other_);
     multiply<Float>(q_, Read::as_is, k_, Read::transposed, square(a_));
@@ -112,10 +111,10 @@ class Chunks {
   void enter(std::int64_t begin) {
     begin_ = begin;
     n_ = std::min(kDeltaChunk, head_.steps - begin);
-    q_ = MatrixOf<const Float>(head_.q + begin * head_.key_stride, n_, head_.d_key,
-                               head_.key_stride);
-    k_ = MatrixOf<const Float>(head_.k + begin * head_.key_stride, n_, head_.d_key,
-                               head_.key_stride);
+    q_ = MatrixOf<const Float>(
+        head_.q + begin * head_.key_stride, n_, head_.d_key, head_.key_stride);
+    k_ = MatrixOf<const Float>(
+        head_.k + begin * head_.key_stride, n_, head_.d_key, head_.key_stride);
     double sums[kDeltaChunk], sum = 0;
     for (std::int64_t t = 0; t < n_; ++t)
       sums[t] = sum += static_cast<double>(head_.log_decay[(begin + t) * head_.gate_stride]);
@@ -167,8 +166,8 @@ class Chunks {
   }
 
   void write_output(std::int64_t begin, const MatrixOf<Float>& s, Float* o) {
-    const MatrixOf<Float> out(o + begin * head_.value_stride, n_, head_.d_value,
-                              head_.value_stride);
+    const MatrixOf<Float> out(
+        o + begin * head_.value_stride, n_, head_.d_value, head_.value_stride);
     multiply<Float>(q_, Read::as_is, s, Read::as_is, out);
     for (std::int64_t t = 0; t < n_; ++t) vec::scale(out.row(t), head_.d_value, from_start_[t]);
     multiply<Float>(q_, Read::as_is, k_, Read::transposed, square(a_));
@@ -180,7 +179,7 @@ class Chunks {
   // also a factor of the state after the chunk. The gradient of log_decay_t is therefore a sum over
   // the steps from t on.
   void write_key_gradients(std::int64_t begin, Float across, const MatrixOf<Float>& d_q,
-                           const DeltaGradients<Float>& g) {
+      const DeltaGradients<Float>& g) {
     Float sum = across;
     for (std::int64_t t = n_ - 1; t >= 0; --t) {
       Float* const d_k = g.d_k + (begin + t) * head_.key_stride;
@@ -220,8 +219,7 @@ class Chunks {
 
 }  // namespace
 
-template <class Float>
-void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o) {
+template <class Float> void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o) {
   Chunks<Float> chunks(head);
   std::vector<Float> z(static_cast<std::size_t>(std::min(kDeltaChunk, head.steps) * head.d_value));
   for (std::int64_t begin = 0; begin < head.steps; begin += kDeltaChunk)
@@ -229,8 +227,8 @@ void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o) {
 }
 
 template <class Float>
-void delta_backward(const DeltaHead<Float>& head, Float* state, Float* d_state,
-                    const DeltaGradients<Float>& g) {
+void delta_backward(
+    const DeltaHead<Float>& head, Float* state, Float* d_state, const DeltaGradients<Float>& g) {
   Chunks<Float> chunks(head);
   const auto size = head.d_key * head.d_value;
   std::vector<Float> z(static_cast<std::size_t>(head.steps * head.d_value)),
@@ -242,8 +240,8 @@ void delta_backward(const DeltaHead<Float>& head, Float* state, Float* d_state,
   const Float* after = state;
   for (std::int64_t i = head.chunks() - 1; i >= 0; --i) {
     const Float* const start = before.data() + i * size;
-    chunks.backward(i * kDeltaChunk, start, after, z.data() + i * kDeltaChunk * head.d_value,
-                    d_state, g);
+    chunks.backward(
+        i * kDeltaChunk, start, after, z.data() + i * kDeltaChunk * head.d_value, d_state, g);
     after = start;
   }
 }
@@ -251,7 +249,7 @@ void delta_backward(const DeltaHead<Float>& head, Float* state, Float* d_state,
 template void delta_forward(const DeltaHead<float>&, float*, float*);
 template void delta_forward(const DeltaHead<double>&, double*, double*);
 template void delta_backward(const DeltaHead<float>&, float*, float*, const DeltaGradients<float>&);
-template void delta_backward(const DeltaHead<double>&, double*, double*,
-                             const DeltaGradients<double>&);
+template void delta_backward(
+    const DeltaHead<double>&, double*, double*, const DeltaGradients<double>&);
 
 }  // namespace nn

@@ -42,8 +42,7 @@ struct Turned {
   Matrix of;
   __device__ float operator()(int, std::int64_t i, std::int64_t j) const { return of(j, i); }
 };
-template <bool kRows>
-struct Elements {  // elements held by the threads, of a tile or its transpose
+template <bool kRows> struct Elements {  // elements held by the threads, of a tile or its transpose
   static constexpr bool kByRow = kRows;
   const float (&of)[kOwn];
   __device__ float operator()(int r, std::int64_t, std::int64_t) const { return of[r]; }
@@ -61,8 +60,8 @@ struct Tiles {
 
 // sum[r] += sum over i < depth of a(row(r), i) b(i, lane()). All threads of a block must call it.
 template <class A, class B>
-__device__ void add_product(Tiles& tiles, std::int64_t depth, const A& a, const B& b,
-                            float (&sum)[kOwn]) {
+__device__ void add_product(
+    Tiles& tiles, std::int64_t depth, const A& a, const B& b, float (&sum)[kOwn]) {
   for (std::int64_t begin = 0; begin < depth; begin += kTile) {
     __syncthreads();  // threads may still read the previous tiles
     for (int r = 0; r < kOwn; ++r) {
@@ -104,8 +103,8 @@ struct Chunk {
     return {of + first * in.d_value, n, in.d_value, in.heads * in.d_value};
   }
   __device__ float gate(const float* of, std::int64_t t) const { return t < n ? of[step(t)] : 0; }
-  __device__ void put(float x, std::int64_t t, std::int64_t channel, std::int64_t width,
-                      float* to) const {
+  __device__ void put(
+      float x, std::int64_t t, std::int64_t channel, std::int64_t width, float* to) const {
     if (t < n && channel < width) to[step(t) * width + channel] = x;
   }
 };
@@ -196,15 +195,15 @@ struct Channels {
 
 // Stores the thread's elements of the 32 keys from `key` on.
 __device__ inline void put(const float (&x)[kOwn], const DeltaInputs& in, std::int64_t key,
-                           std::int64_t channel, float* to) {
+    std::int64_t channel, float* to) {
   for (int r = 0; r < kOwn; ++r)
     if (key + row(r) < in.d_key && channel < in.d_value)
       to[(key + row(r)) * in.d_value + channel] = x[r];
 }
 
 // Loops from the first chunk to the last. o or z may be null.
-__global__ void read_and_write(DeltaInputs in, const float* squares, States states, float* o,
-                               float* z) {
+__global__ void read_and_write(
+    DeltaInputs in, const float* squares, States states, float* o, float* z) {
   __shared__ Tiles tiles;
   const Channels own(in);
   for (std::int64_t i = 0; i < in.chunks(); ++i) {
@@ -349,20 +348,20 @@ dim3 channels_of(const DeltaInputs& in) {
 
 }  // namespace
 
-int delta_forward_cuda(const DeltaInputs& in, float* squares, float* state, float* o,
-                       void* stream) {
+int delta_forward_cuda(
+    const DeltaInputs& in, float* squares, float* state, float* o, void* stream) {
   if (const int error = launch(weigh, chunks_of(in), kThreads, stream, in, squares)) return error;
-  return launch(read_and_write, channels_of(in), kThreads, stream, in, squares, States{state, 1}, o,
-                nullptr);
+  return launch(
+      read_and_write, channels_of(in), kThreads, stream, in, squares, States{state, 1}, o, nullptr);
 }
 
-int delta_backward_cuda(const DeltaInputs& in, const DeltaRoom& room,
-                        const DeltaGradients<float>& g, void* stream) {
+int delta_backward_cuda(
+    const DeltaInputs& in, const DeltaRoom& room, const DeltaGradients<float>& g, void* stream) {
   const States states{room.states, in.chunks() + 1};
   if (const int error = launch(weigh, chunks_of(in), kThreads, stream, in, room.squares))
     return error;
   if (const int error = launch(read_and_write, channels_of(in), kThreads, stream, in, room.squares,
-                               states, nullptr, room.z))
+          states, nullptr, room.z))
     return error;
   if (const int error = launch(back_in_time, channels_of(in), kThreads, stream, in, room, g))
     return error;

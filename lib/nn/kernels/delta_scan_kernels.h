@@ -13,8 +13,7 @@ inline constexpr std::int64_t kDeltaChunk = 32;
 /// Pointers to one head of one row of T steps. The step stride is `key_stride` for q, k and their
 /// gradients, `value_stride` for v, o and their gradients, `gate_stride` for beta, log_decay and
 /// their gradients.
-template <class Float>
-struct DeltaHead {
+template <class Float> struct DeltaHead {
   std::int64_t steps, d_key, d_value, key_stride, value_stride, gate_stride;
   const Float *q, *k;             // (T, d_key)
   const Float* v;                 // (T, d_value)
@@ -24,11 +23,9 @@ struct DeltaHead {
 
 /// Writes o (T, d_value). Advances `state` (d_key, d_value) from before the first step to after the
 /// last step.
-template <class Float>
-void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o);
+template <class Float> void delta_forward(const DeltaHead<Float>& head, Float* state, Float* o);
 
-template <class Float>
-struct DeltaGradients {
+template <class Float> struct DeltaGradients {
   const Float* d_o;                               // (T, d_value)
   Float *d_q, *d_k, *d_v, *d_beta, *d_log_decay;  // written
 };
@@ -38,8 +35,8 @@ struct DeltaGradients {
 /// state. The function repeats the forward pass. It stores the states before all chunks and T rows
 /// of d_value of one head.
 template <class Float>
-void delta_backward(const DeltaHead<Float>& head, Float* state, Float* d_state,
-                    const DeltaGradients<Float>& g);
+void delta_backward(
+    const DeltaHead<Float>& head, Float* state, Float* d_state, const DeltaGradients<Float>& g);
 
 /// All heads of B rows of T steps, contiguous: q, k (B, T, heads, d_key), v (B, T, heads, d_value),
 /// beta, log_decay (B, T, heads). Gradients have the same layouts.
@@ -67,7 +64,7 @@ struct DeltaRoom {
 /// advances `state` (B, heads, d_key, d_value) from before the first step to after the last step.
 /// `stream` is a cudaStream_t. Both return a cudaError_t, 0 if the launches succeed.
 int delta_forward_cuda(const DeltaInputs& in, float* squares, float* state, float* o, void* stream);
-int delta_backward_cuda(const DeltaInputs& in, const DeltaRoom& room,
-                        const DeltaGradients<float>& g, void* stream);
+int delta_backward_cuda(
+    const DeltaInputs& in, const DeltaRoom& room, const DeltaGradients<float>& g, void* stream);
 
 }  // namespace nn

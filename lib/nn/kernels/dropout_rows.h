@@ -18,10 +18,10 @@ struct RowDropout {
     return stream.drops(first + static_cast<std::uint32_t>(i)) ? 0.0f : kept;
   }
 };
-inline RowDropout row_dropout(const DropoutStream& stream, std::uint64_t head, std::int64_t query,
-                              std::int64_t first) {
+inline RowDropout row_dropout(
+    const DropoutStream& stream, std::uint64_t head, std::int64_t query, std::int64_t first) {
   return {stream.row(head, static_cast<std::uint64_t>(query)), static_cast<std::uint32_t>(first),
-          stream.scale()};
+      stream.scale()};
 }
 
 /// Replaces x by e^(x - max) times its dropout factor. Returns the sum before dropout.
@@ -45,7 +45,7 @@ inline void drop(float* x, std::int64_t n, const RowDropout& dropout) {
 /// the dropped weights. On return p is the dropped weights and d is dL/ds. `log_sum` is the
 /// log-sum-exp of the row; `dot` is output . dL/d output.
 inline void softmax_backward_dropping(float* p, float* d, std::int64_t n, float log_sum, float dot,
-                                      float scale, const RowDropout& dropout) {
+    float scale, const RowDropout& dropout) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     const float weight = exp(p[i] - log_sum), factor = dropout(i);

@@ -11,9 +11,8 @@ class DropoutStream {
  public:
   /// Drops with probability p, 0 <= p < 1, to a precision of 2^-32.
   DropoutStream(double p, std::uint64_t seed)
-      : seed_(seed),
-        threshold_(
-            static_cast<std::uint32_t>(std::fmin(std::rint(p * 4294967296.0), 4294967295.0))),
+      : seed_(seed), threshold_(static_cast<std::uint32_t>(
+                         std::fmin(std::rint(p * 4294967296.0), 4294967295.0))),
         scale_(static_cast<float>(1 / (1 - p))) {}
 
   /// The stream of one query in one head. Each row has its own 64-bit key. A slot costs a few
@@ -30,8 +29,7 @@ class DropoutStream {
    private:
     friend DropoutStream;
     Row(std::uint64_t key, std::uint32_t threshold)
-        : first_(static_cast<std::uint32_t>(key)),
-          second_(static_cast<std::uint32_t>(key >> 32)),
+        : first_(static_cast<std::uint32_t>(key)), second_(static_cast<std::uint32_t>(key >> 32)),
           threshold_(threshold) {}
     std::uint32_t first_, second_, threshold_;
   };

@@ -16,14 +16,14 @@ inline constexpr std::int64_t kEntryTile = 64;
 
 /// Writes scores (R, M) = queries keys^T of entries [begin, end).
 void entry_scores(const Matrix& queries, const Matrix& keys, std::int64_t begin, std::int64_t end,
-                  const MatrixOut& scores);
+    const MatrixOut& scores);
 
 /// d_queries (R, width) += d (R, M) keys, for queries [begin, end).
 void add_query_gradients(const Matrix& d, const Matrix& keys, std::int64_t begin, std::int64_t end,
-                         const MatrixOut& d_queries);
+    const MatrixOut& d_queries);
 
 /// d_keys (M, width) += d^T queries, for entries [begin, end).
 void add_entry_gradients(const Matrix& d, const Matrix& queries, std::int64_t begin,
-                         std::int64_t end, const MatrixOut& d_keys);
+    std::int64_t end, const MatrixOut& d_keys);
 
 }  // namespace nn

@@ -7,9 +7,8 @@
 #include "nn/kernels/gemm.h"
 
 extern "C" void dgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-                       const int* k, const double* alpha, const double* a, const int* lda,
-                       const double* b, const int* ldb, const double* beta, double* c,
-                       const int* ldc);
+    const int* k, const double* alpha, const double* a, const int* lda, const double* b,
+    const int* ldb, const double* beta, double* c, const int* ldc);
 
 namespace nn {
 
@@ -20,7 +19,7 @@ enum class Read { as_is, transposed };
 /// (m, n).
 template <class Float>
 void multiply(const MatrixOf<const Float>& a, Read read_a, const MatrixOf<const Float>& b,
-              Read read_b, const MatrixOf<Float>& c, Into into = Into::fresh, Float scale = 1) {
+    Read read_b, const MatrixOf<Float>& c, Into into = Into::fresh, Float scale = 1) {
   // The BLAS is column-major: it computes C^T = B^T A^T, with transposed factors.
   const char turn_a = read_a == Read::transposed ? 'T' : 'N',
              turn_b = read_b == Read::transposed ? 'T' : 'N';
@@ -31,10 +30,10 @@ void multiply(const MatrixOf<const Float>& a, Read read_a, const MatrixOf<const 
   const Float keep = into == Into::sum ? 1 : 0;
   if constexpr (std::is_same_v<Float, float>)
     sgemm_(&turn_b, &turn_a, &n, &m, &k, &scale, b.data, &b_stride, a.data, &a_stride, &keep,
-           c.data, &c_stride);
+        c.data, &c_stride);
   else
     dgemm_(&turn_b, &turn_a, &n, &m, &k, &scale, b.data, &b_stride, a.data, &a_stride, &keep,
-           c.data, &c_stride);
+        c.data, &c_stride);
 }
 
 }  // namespace nn

@@ -27,8 +27,8 @@ void affine(const Matrix& x, const Matrix& w, const float* bias, const MatrixOut
 
 // dW += dy^T x with x (n, in), dy (n, out), dW (out, in). If d_bias (out) is not null, the column
 // sums of dy are added to it.
-void affine_weights_backward(const Matrix& x, const Matrix& dy, const MatrixOut& dw,
-                             float* d_bias) {
+void affine_weights_backward(
+    const Matrix& x, const Matrix& dy, const MatrixOut& dw, float* d_bias) {
   product(transposed(dy), x, dw, Into::sum);
   for (std::int64_t i = 0; d_bias != nullptr && i < dy.rows; ++i)
     vec::add(dy.row(i), dy.columns, d_bias);
@@ -48,7 +48,7 @@ constexpr std::uint64_t kAttentionSite = 0, kFeedForwardSite = 1;
 
 // y = x + dropout(y) for n elements; element 0 has number `first` in the sequence.
 void add_residual(const float* x, std::int64_t n, std::int64_t first, float dropout,
-                  const Dropout& keep, float* y) {
+    const Dropout& keep, float* y) {
   if (dropout > 0) {
     const auto base = static_cast<std::uint32_t>(first);
 #pragma omp simd
@@ -62,7 +62,7 @@ void add_residual(const float* x, std::int64_t n, std::int64_t first, float drop
 // Returns the gradient of add_residual's y from the gradient d of its result. With dropout the
 // result is written to `room` (n).
 const float* residual_backward(const float* d, std::int64_t n, std::int64_t first, float dropout,
-                               const Dropout& keep, float* room) {
+    const Dropout& keep, float* room) {
   if (dropout == 0) return d;
   const auto base = static_cast<std::uint32_t>(first);
 #pragma omp simd
@@ -134,24 +134,20 @@ void activate_row_backward(const float* h, std::int64_t inner, bool gated, float
 }  // namespace
 
 SequenceKernel::SequenceKernel(const SequenceShape& s)
-    : shape_(s),
-      attention_({s.steps, s.steps, s.head_width, s.scale, /*causal=*/true},
-                 DropoutStream(s.attention_dropout, s.seed)),
+    : shape_(s), attention_({s.steps, s.steps, s.head_width, s.scale, /*causal=*/true},
+                     DropoutStream(s.attention_dropout, s.seed)),
       normed_(static_cast<std::size_t>(s.steps * s.width)),
       wide_(static_cast<std::size_t>(std::min(kChunk, s.steps) * s.inner)) {}
 
-template <class Float>
-MatrixOf<Float> SequenceKernel::query_of(Float* qkv, std::int64_t h) const {
+template <class Float> MatrixOf<Float> SequenceKernel::query_of(Float* qkv, std::int64_t h) const {
   return {qkv + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_all()};
 }
 
-template <class Float>
-MatrixOf<Float> SequenceKernel::key_of(Float* qkv, std::int64_t h) const {
+template <class Float> MatrixOf<Float> SequenceKernel::key_of(Float* qkv, std::int64_t h) const {
   return query_of(qkv + shape_.d_query(), h * shape_.kv_heads / shape_.heads);
 }
 
-template <class Float>
-MatrixOf<Float> SequenceKernel::value_of(Float* qkv, std::int64_t h) const {
+template <class Float> MatrixOf<Float> SequenceKernel::value_of(Float* qkv, std::int64_t h) const {
   return key_of(qkv + shape_.d_key(), h);
 }
 
@@ -160,8 +156,8 @@ MatrixOf<Float> SequenceKernel::head_of(Float* attended, std::int64_t h) const {
   return {attended + h * shape_.head_width, shape_.steps, shape_.head_width, shape_.d_query()};
 }
 
-TiledAttention::Inputs SequenceKernel::inputs(const float* qkv, std::uint64_t row,
-                                              std::int64_t h) const {
+TiledAttention::Inputs SequenceKernel::inputs(
+    const float* qkv, std::uint64_t row, std::int64_t h) const {
   TiledAttention::Inputs in{query_of(qkv, h), key_of(qkv, h), value_of(qkv, h)};
   in.head = row * static_cast<std::uint64_t>(shape_.heads) + static_cast<std::uint64_t>(h);
   return in;
@@ -184,8 +180,8 @@ void SequenceKernel::turn(const SequenceInput& in, float* qkv, bool back) const 
   }
 }
 
-void SequenceKernel::normalise(const Matrix& x, const float* weight, const float* bias,
-                               const MatrixOut& y) const {
+void SequenceKernel::normalise(
+    const Matrix& x, const float* weight, const float* bias, const MatrixOut& y) const {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     if (shape_.rms) {
       vec::rms_norm(x.row(i), weight, x.columns, shape_.epsilon, y.row(i));
@@ -198,15 +194,15 @@ void SequenceKernel::normalise(const Matrix& x, const float* weight, const float
 
 // Adds the gradient through normalise to dx, d_weight and d_bias. `d` is dL/dy.
 void SequenceKernel::normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
-                                        const MatrixOut& dx, float* d_weight, float* d_bias) const {
+    const MatrixOut& dx, float* d_weight, float* d_bias) const {
   for (std::int64_t i = 0; i < x.rows; ++i) {
     if (shape_.rms) {
-      vec::rms_norm_backward(x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i),
-                             d_weight);
+      vec::rms_norm_backward(
+          x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i), d_weight);
       if (d_bias != nullptr) vec::add(d.row(i), x.columns, d_bias);
     } else {
-      vec::layer_norm_backward(x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i),
-                               d_weight, d_bias);
+      vec::layer_norm_backward(
+          x.row(i), d.row(i), weight, x.columns, shape_.epsilon, dx.row(i), d_weight, d_bias);
     }
   }
 }
@@ -219,8 +215,8 @@ void SequenceKernel::activate(const Matrix& hidden, const MatrixOut& active) con
     row(hidden.row(i), shape_.inner, shape_.gated, active.row(i));
 }
 
-void SequenceKernel::activate_backward(const Matrix& hidden, const MatrixOut& active,
-                                       const MatrixOut& d) const {
+void SequenceKernel::activate_backward(
+    const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const {
   const auto row = shape_.activation == InnerActivation::gelu   ? activate_row_backward<Gelu>
                    : shape_.activation == InnerActivation::relu ? activate_row_backward<Relu>
                                                                 : activate_row_backward<Silu>;
@@ -238,8 +234,8 @@ void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const Seq
   affine(normed, {w.qkv, d_all, d}, w.qkv_bias, qkv);
   turn(in, saved.qkv, false);
   for (std::int64_t h = 0; h < shape_.heads; ++h)
-    attention_.forward(inputs(saved.qkv, in.row, h), head_of(saved.attended, h),
-                       saved.log_sums + h * t);
+    attention_.forward(
+        inputs(saved.qkv, in.row, h), head_of(saved.attended, h), saved.log_sums + h * t);
   affine(Matrix(saved.attended, t, d_query), {w.project, d, d_query}, w.project_bias, middle);
   const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
   add_residual(in.x, t * d, 0, shape_.dropout, keep, saved.middle);
@@ -247,8 +243,8 @@ void SequenceKernel::attend(const SequenceInput& in, const Weights& w, const Seq
 
 // y = middle + dropout(reduce(activation(expand(norm2(middle))))), computed a chunk of rows at a
 // time.
-void SequenceKernel::feed_forward(const Weights& w, std::uint64_t row, const SequenceSaved& saved,
-                                  float* y, float* ffn_input) {
+void SequenceKernel::feed_forward(
+    const Weights& w, std::uint64_t row, const SequenceSaved& saved, float* y, float* ffn_input) {
   const std::int64_t d = shape_.width, inner = shape_.inner, wide = shape_.expanded();
   const Dropout keep(shape_.dropout, shape_.seed, row, kFeedForwardSite);
   for (std::int64_t begin = 0; begin < shape_.steps; begin += kChunk) {
@@ -266,16 +262,15 @@ void SequenceKernel::feed_forward(const Weights& w, std::uint64_t row, const Seq
 }
 
 void SequenceKernel::forward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
-                             float* y, float* ffn_input) {
+    float* y, float* ffn_input) {
   attend(in, w, saved);
   feed_forward(w, in.row, saved, y, ffn_input);
 }
 
 // Writes dx = dL/d middle, a chunk of rows at a time.
 void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
-                                           const SequenceSaved& saved, const float* dy,
-                                           const float* d_ffn_input, float* dx,
-                                           const SequenceWeights<float>& d) {
+    const SequenceSaved& saved, const float* dy, const float* d_ffn_input, float* dx,
+    const SequenceWeights<float>& d) {
   const std::int64_t width = shape_.width, inner = shape_.inner, wide = shape_.expanded();
   const Matrix expand(w.expand, wide, width), reduce(w.reduce, width, inner);
   const Dropout keep(shape_.dropout, shape_.seed, row, kFeedForwardSite);
@@ -291,8 +286,8 @@ void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
     // d_input holds first the gradient through dropout, then the gradient of the FFN's input. The
     // front of d_hidden holds first the gradient of the activations.
     const Matrix d_out(residual_backward(dy + begin * width, n * width, begin * width,
-                                         shape_.dropout, keep, d_input.data),
-                       n, width);
+                           shape_.dropout, keep, d_input.data),
+        n, width);
     product(d_out, reduce, MatrixOut(d_wide_.data(), n, inner, wide));
     activate_backward(hidden, active, d_hidden);
     affine_weights_backward(active, d_out, {d.reduce, width, inner}, d.reduce_bias);
@@ -307,8 +302,7 @@ void SequenceKernel::feed_forward_backward(const Weights& w, std::uint64_t row,
 
 // dx is dL/d middle on entry and dL/dx on return.
 void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
-                                     const SequenceSaved& saved, float* dx,
-                                     const SequenceWeights<float>& d) {
+    const SequenceSaved& saved, float* dx, const SequenceWeights<float>& d) {
   const std::int64_t t = shape_.steps, width = shape_.width, d_all = shape_.d_all(),
                      d_query = shape_.d_query(), group = shape_.heads / shape_.kv_heads;
   const Matrix x(in.x, t, width), attended(saved.attended, t, d_query);
@@ -316,8 +310,8 @@ void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
       d_normed(d_normed_.data(), t, width), d_attended(d_attended_.data(), t, d_query),
       d_qkv(d_qkv_.data(), t, d_all);
   const Dropout keep(shape_.dropout, shape_.seed, in.row, kAttentionSite);
-  const Matrix d_projected(residual_backward(dx, t * width, 0, shape_.dropout, keep, d_normed.data),
-                           t, width);
+  const Matrix d_projected(
+      residual_backward(dx, t * width, 0, shape_.dropout, keep, d_normed.data), t, width);
   affine_weights_backward(attended, d_projected, {d.project, width, d_query}, d.project_bias);
   product(d_projected, Matrix(w.project, width, d_query), d_attended);
 
@@ -338,8 +332,7 @@ void SequenceKernel::attend_backward(const SequenceInput& in, const Weights& w,
 }
 
 void SequenceKernel::backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
-                              const float* dy, const float* d_ffn_input, float* dx,
-                              const SequenceWeights<float>& d) {
+    const float* dy, const float* d_ffn_input, float* dx, const SequenceWeights<float>& d) {
   const auto steps = static_cast<std::size_t>(shape_.steps);
   d_wide_.resize(wide_.size() * (shape_.gated ? 2 : 1));
   d_normed_.resize(normed_.size());

@@ -35,8 +35,7 @@ struct SequenceShape {
 
 /// The twelve tensors of a block in BlockWeights' order. A null bias counts as zero. As gradients,
 /// the kernel adds to these buffers.
-template <class Float>
-struct SequenceWeights {
+template <class Float> struct SequenceWeights {
   Float *norm1, *norm1_bias;      // (d)
   Float *qkv, *qkv_bias;          // (d_all, d), (d_all)
   Float *project, *project_bias;  // (d, d_query), (d)
@@ -69,38 +68,32 @@ class SequenceKernel {
   explicit SequenceKernel(const SequenceShape& shape);
   /// Writes y and ffn_input (T, d). ffn_input may be null.
   void forward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved, float* y,
-               float* ffn_input);
+      float* ffn_input);
   /// Overwrites dx (T, d). dy and d_ffn_input are (T, d); d_ffn_input may be null.
   void backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
-                const float* dy, const float* d_ffn_input, float* dx,
-                const SequenceWeights<float>& d);
+      const float* dy, const float* d_ffn_input, float* dx, const SequenceWeights<float>& d);
 
  private:
   void attend(const SequenceInput& in, const Weights& w, const SequenceSaved& saved);
-  void feed_forward(const Weights& w, std::uint64_t row, const SequenceSaved& saved, float* y,
-                    float* ffn_input);
+  void feed_forward(
+      const Weights& w, std::uint64_t row, const SequenceSaved& saved, float* y, float* ffn_input);
   void attend_backward(const SequenceInput& in, const Weights& w, const SequenceSaved& saved,
-                       float* dx, const SequenceWeights<float>& d);
+      float* dx, const SequenceWeights<float>& d);
   void feed_forward_backward(const Weights& w, std::uint64_t row, const SequenceSaved& saved,
-                             const float* dy, const float* d_ffn_input, float* dx,
-                             const SequenceWeights<float>& d);
+      const float* dy, const float* d_ffn_input, float* dx, const SequenceWeights<float>& d);
   void turn(const SequenceInput& in, float* qkv, bool back) const;
   void normalise(const Matrix& x, const float* weight, const float* bias, const MatrixOut& y) const;
   void normalise_backward(const Matrix& x, const Matrix& d, const float* weight,
-                          const MatrixOut& dx, float* d_weight, float* d_bias) const;
+      const MatrixOut& dx, float* d_weight, float* d_bias) const;
   void activate(const Matrix& hidden, const MatrixOut& active) const;
   void activate_backward(const Matrix& hidden, const MatrixOut& active, const MatrixOut& d) const;
   /// Returns the attention inputs of head h of a row.
   TiledAttention::Inputs inputs(const float* qkv, std::uint64_t row, std::int64_t h) const;
   /// Return q, k and v, or their gradients, of query head h, each (T, head_width).
-  template <class Float>
-  MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
-  template <class Float>
-  MatrixOf<Float> key_of(Float* qkv, std::int64_t h) const;
-  template <class Float>
-  MatrixOf<Float> value_of(Float* qkv, std::int64_t h) const;
-  template <class Float>
-  MatrixOf<Float> head_of(Float* attended, std::int64_t h) const;
+  template <class Float> MatrixOf<Float> query_of(Float* qkv, std::int64_t h) const;
+  template <class Float> MatrixOf<Float> key_of(Float* qkv, std::int64_t h) const;
+  template <class Float> MatrixOf<Float> value_of(Float* qkv, std::int64_t h) const;
+  template <class Float> MatrixOf<Float> head_of(Float* attended, std::int64_t h) const;
 
   SequenceShape shape_;
   TiledAttention attention_;

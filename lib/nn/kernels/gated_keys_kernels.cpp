@@ -41,7 +41,7 @@ void forward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& out, std
 
 template <class Real>
 void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
-                  const GatedGradients<Real>& g, std::int64_t row) {
+    const GatedGradients<Real>& g, std::int64_t row) {
   // sums_t = keys_t norm_t. d_sum below is dL/d sums_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
   std::vector<Real> carried(static_cast<std::size_t>(d), Real(0));
@@ -81,21 +81,21 @@ void backward_row(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
 
 template <class Real>
 void gated_keys_forward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& out,
-                            std::int64_t begin, std::int64_t end) {
+    std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) forward_row(in, out, row);
 }
 
 template <class Real>
 void gated_keys_backward_cpu(const GatedInputs<Real>& in, const GatedOutputs<Real>& made,
-                             const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end) {
+    const GatedGradients<Real>& g, std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) backward_row(in, made, g, row);
 }
 
 #define NN_GATED_FOR(Real)                                                                   \
-  template void gated_keys_forward_cpu(const GatedInputs<Real>&, const GatedOutputs<Real>&,  \
-                                       std::int64_t, std::int64_t);                          \
+  template void gated_keys_forward_cpu(                                                      \
+      const GatedInputs<Real>&, const GatedOutputs<Real>&, std::int64_t, std::int64_t);      \
   template void gated_keys_backward_cpu(const GatedInputs<Real>&, const GatedOutputs<Real>&, \
-                                        const GatedGradients<Real>&, std::int64_t, std::int64_t);
+      const GatedGradients<Real>&, std::int64_t, std::int64_t);
 NN_GATED_FOR(float)
 NN_GATED_FOR(double)
 #undef NN_GATED_FOR

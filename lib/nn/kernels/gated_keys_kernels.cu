@@ -51,8 +51,8 @@ __global__ void normalise(GatedInputs<float> s, GatedOutputs<float> out) {
 
 // Writes to dx the gradient of each step's sum from the keys and the sums, one warp per head of a
 // step.
-__global__ void through_norm(GatedInputs<float> s, GatedOutputs<float> made,
-                             GatedGradients<float> g) {
+__global__ void through_norm(
+    GatedInputs<float> s, GatedOutputs<float> made, GatedGradients<float> g) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (item >= s.rows * s.steps * s.heads) return;
   const std::int64_t at = item * s.width;
@@ -71,8 +71,8 @@ __global__ void through_norm(GatedInputs<float> s, GatedOutputs<float> made,
 
 // A thread computes one channel of one sequence, from the last step to the first. It adds to dx of
 // a step the gradient from the next step.
-__global__ void back_in_time(GatedInputs<float> s, GatedOutputs<float> made,
-                             GatedGradients<float> g) {
+__global__ void back_in_time(
+    GatedInputs<float> s, GatedOutputs<float> made, GatedGradients<float> g) {
   const std::int64_t d = s.heads * s.width, b = blockIdx.y,
                      i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= d) return;
@@ -113,8 +113,8 @@ __global__ void share_out(GatedInputs<float> s, GatedOutputs<float> made, GatedG
 }
 
 dim3 blocks(std::int64_t threads, std::int64_t rows = 1) {
-  return dim3(static_cast<unsigned>((threads + kThreads - 1) / kThreads),
-              static_cast<unsigned>(rows));
+  return dim3(
+      static_cast<unsigned>((threads + kThreads - 1) / kThreads), static_cast<unsigned>(rows));
 }
 
 dim3 channels(const GatedInputs<float>& s) { return blocks(s.heads * s.width, s.rows); }
@@ -122,8 +122,8 @@ dim3 warps(const GatedInputs<float>& s) { return blocks(s.rows * s.steps * s.hea
 
 }  // namespace
 
-int gated_keys_forward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& out,
-                            void* stream) {
+int gated_keys_forward_cuda(
+    const GatedInputs<float>& in, const GatedOutputs<float>& out, void* stream) {
   if (const int error = launch(weigh, blocks(in.rows * in.heads), kThreads, stream, in, out))
     return error;
   if (const int error = launch(add_up, channels(in), kThreads, stream, in, out)) return error;
@@ -131,7 +131,7 @@ int gated_keys_forward_cuda(const GatedInputs<float>& in, const GatedOutputs<flo
 }
 
 int gated_keys_backward_cuda(const GatedInputs<float>& in, const GatedOutputs<float>& made,
-                             const GatedGradients<float>& g, void* stream) {
+    const GatedGradients<float>& g, void* stream) {
   if (const int error = launch(through_norm, warps(in), kThreads, stream, in, made, g))
     return error;
   if (const int error = launch(back_in_time, channels(in), kThreads, stream, in, made, g))

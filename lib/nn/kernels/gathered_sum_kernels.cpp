@@ -6,8 +6,7 @@ namespace nn {
 namespace {
 
 /// y += weight x.
-template <class Real>
-void add_scaled(Real weight, const Real* x, std::int64_t n, Real* y) {
+template <class Real> void add_scaled(Real weight, const Real* x, std::int64_t n, Real* y) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) y[i] += weight * x[i];
 }
@@ -15,8 +14,8 @@ void add_scaled(Real weight, const Real* x, std::int64_t n, Real* y) {
 }  // namespace
 
 template <class Real>
-void gathered_sum_forward(const GatheredSum<Real>& in, std::int64_t begin, std::int64_t end,
-                          Real* y) {
+void gathered_sum_forward(
+    const GatheredSum<Real>& in, std::int64_t begin, std::int64_t end, Real* y) {
   for (std::int64_t t = begin; t < end; ++t) {
     Real* const sum = y + t * in.width;
     std::fill_n(sum, in.width, Real(0));
@@ -27,7 +26,7 @@ void gathered_sum_forward(const GatheredSum<Real>& in, std::int64_t begin, std::
 
 template <class Real>
 void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, std::int64_t begin,
-                                  std::int64_t end, Real* d_weights) {
+    std::int64_t end, Real* d_weights) {
   for (std::int64_t t = begin; t < end; ++t) {
     const Real* const of_sum = d_y + t * in.width;
     for (std::int64_t e = t * in.entries; e < (t + 1) * in.entries; ++e) {
@@ -42,8 +41,8 @@ void gathered_sum_weight_gradient(const GatheredSum<Real>& in, const Real* d_y, 
 
 template <class Real>
 void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
-                                 const std::int64_t* order, const std::int64_t* starts,
-                                 std::int64_t begin, std::int64_t end, Real* d_values) {
+    const std::int64_t* order, const std::int64_t* starts, std::int64_t begin, std::int64_t end,
+    Real* d_values) {
   for (std::int64_t used = begin; used < end; ++used) {
     Real* const row = d_values + used * in.width;
     for (auto at = starts[used]; at < starts[used + 1]; ++at) {
@@ -55,11 +54,10 @@ void gathered_sum_value_gradient(const GatheredSum<Real>& in, const Real* d_y,
 
 #define TESSERA_GATHERED_SUM(Real)                                                                 \
   template void gathered_sum_forward(const GatheredSum<Real>&, std::int64_t, std::int64_t, Real*); \
-  template void gathered_sum_weight_gradient(const GatheredSum<Real>&, const Real*, std::int64_t,  \
-                                             std::int64_t, Real*);                                 \
+  template void gathered_sum_weight_gradient(                                                      \
+      const GatheredSum<Real>&, const Real*, std::int64_t, std::int64_t, Real*);                   \
   template void gathered_sum_value_gradient(const GatheredSum<Real>&, const Real*,                 \
-                                            const std::int64_t*, const std::int64_t*,              \
-                                            std::int64_t, std::int64_t, Real*);
+      const std::int64_t*, const std::int64_t*, std::int64_t, std::int64_t, Real*);
 TESSERA_GATHERED_SUM(float)
 TESSERA_GATHERED_SUM(double)
 #undef TESSERA_GATHERED_SUM

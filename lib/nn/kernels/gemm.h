@@ -6,14 +6,13 @@
 #include <type_traits>
 
 extern "C" void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-                       const int* k, const float* alpha, const float* a, const int* lda,
-                       const float* b, const int* ldb, const float* beta, float* c, const int* ldc);
+    const int* k, const float* alpha, const float* a, const int* lda, const float* b,
+    const int* ldb, const float* beta, float* c, const int* ldc);
 
 namespace nn {
 
 /// A view of a matrix (rows, columns); row i begins at data + i * stride.
-template <class Float>
-struct MatrixOf {
+template <class Float> struct MatrixOf {
   Float* data;
   std::int64_t rows, columns, stride;
 
@@ -49,7 +48,7 @@ inline Factor transposed(const Matrix& m) { return {m, true}; }
 /// C = scale A B, or C += scale A B for Into::sum. Shapes: A (m, k), B (k, n), C (m, n).
 enum class Into { fresh, sum };
 inline void product(const Factor& a, const Factor& b, const MatrixOut& c, Into into = Into::fresh,
-                    float scale = 1) {
+    float scale = 1) {
   // The BLAS is column-major: it computes C^T = B^T A^T, with transposed factors.
   const char turn_a = a.turned ? 'T' : 'N', turn_b = b.turned ? 'T' : 'N';
   const int m = static_cast<int>(c.rows), n = static_cast<int>(c.columns),
@@ -58,7 +57,7 @@ inline void product(const Factor& a, const Factor& b, const MatrixOut& c, Into i
             b_stride = static_cast<int>(b.matrix.stride), c_stride = static_cast<int>(c.stride);
   const float keep = into == Into::sum ? 1 : 0;
   sgemm_(&turn_b, &turn_a, &n, &m, &k, &scale, b.matrix.data, &b_stride, a.matrix.data, &a_stride,
-         &keep, c.data, &c_stride);
+      &keep, c.data, &c_stride);
 }
 
 }  // namespace nn

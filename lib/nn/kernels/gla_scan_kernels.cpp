@@ -24,8 +24,7 @@ void advance(const GlaHead<Float>& head, std::int64_t t, Float* state, const Rea
 
 }  // namespace
 
-template <class Float>
-void gla_forward(const GlaHead<Float>& head, Float* state, Float* o) {
+template <class Float> void gla_forward(const GlaHead<Float>& head, Float* state, Float* o) {
   for (std::int64_t t = 0; t < head.steps; ++t) {
     const Float* const q = head.q + t * head.key_stride;
     Float* const out = o + t * head.value_stride;
@@ -43,13 +42,13 @@ void gla_forward(const GlaHead<Float>& head, Float* state, Float* o) {
 // rows of (S_T d_S_T) (Yang et al. 2023, section 4).
 template <class Float>
 void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Float* work,
-                  const GlaGradients<Float>& g) {
+    const GlaGradients<Float>& g) {
   const auto n = head.d_value;
   for (std::int64_t t = 0; t < head.steps; ++t) {
     const Float* const d_o = g.d_o + t * head.value_stride;
     Float* const d_q = g.d_q + t * head.key_stride;
-    advance(head, t, state,
-            [&](std::int64_t i, const Float* row) { d_q[i] = vec::dot(row, d_o, n); });
+    advance(
+        head, t, state, [&](std::int64_t i, const Float* row) { d_q[i] = vec::dot(row, d_o, n); });
   }
   for (std::int64_t i = 0; i < head.d_key; ++i)
     work[i] = vec::dot(state + i * n, d_state + i * n, n);
@@ -78,9 +77,9 @@ void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Floa
 
 template void gla_forward(const GlaHead<float>&, float*, float*);
 template void gla_forward(const GlaHead<double>&, double*, double*);
-template void gla_backward(const GlaHead<float>&, float*, float*, float*,
-                           const GlaGradients<float>&);
-template void gla_backward(const GlaHead<double>&, double*, double*, double*,
-                           const GlaGradients<double>&);
+template void gla_backward(
+    const GlaHead<float>&, float*, float*, float*, const GlaGradients<float>&);
+template void gla_backward(
+    const GlaHead<double>&, double*, double*, double*, const GlaGradients<double>&);
 
 }  // namespace nn

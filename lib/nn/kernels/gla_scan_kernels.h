@@ -7,8 +7,7 @@ namespace nn {
 
 /// Pointers to one head of one row of T steps. The step stride is `key_stride` for q, k, decay and
 /// their gradients, `value_stride` for v, o and their gradients.
-template <class Float>
-struct GlaHead {
+template <class Float> struct GlaHead {
   std::int64_t steps, d_key, d_value, key_stride, value_stride;
   const Float *q, *k, *decay;  // (T, d_key)
   const Float* v;              // (T, d_value)
@@ -16,11 +15,9 @@ struct GlaHead {
 
 /// Writes o (T, d_value). Advances `state` (d_key, d_value) from before the first step to after the
 /// last step.
-template <class Float>
-void gla_forward(const GlaHead<Float>& head, Float* state, Float* o);
+template <class Float> void gla_forward(const GlaHead<Float>& head, Float* state, Float* o);
 
-template <class Float>
-struct GlaGradients {
+template <class Float> struct GlaGradients {
   const Float* d_o;                      // (T, d_value)
   Float *d_q, *d_k, *d_log_decay, *d_v;  // written
 };
@@ -30,6 +27,6 @@ struct GlaGradients {
 /// state. `work` holds d_key floats.
 template <class Float>
 void gla_backward(const GlaHead<Float>& head, Float* state, Float* d_state, Float* work,
-                  const GlaGradients<Float>& g);
+    const GlaGradients<Float>& g);
 
 }  // namespace nn

@@ -13,7 +13,7 @@ namespace nn {
 /// that LibTorch's own checks do not report it again.
 template <class... Parameters, class... Arguments>
 int launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
-           const Arguments&... arguments) {
+    const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return cudaSuccess;
   cudaLaunchConfig_t config{};
   config.gridDim = grid;

@@ -37,7 +37,7 @@ void keys_forward(const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int
 
 template <class Real>
 void keys_backward(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
-                   const LeakyGradients<Real>& g, std::int64_t row) {
+    const LeakyGradients<Real>& g, std::int64_t row) {
   // sums_t = keys_t norm_t / scale. d_sum below is dL/d sums_t, which equals dL/d x_t.
   const std::int64_t d = in.heads * in.width, w = in.width;
   const Real* const before = in.before == nullptr ? nullptr : in.before + row * d;
@@ -106,7 +106,7 @@ void values_forward(const MixedInputs<Real>& in, Real* values, Real* norms, std:
 
 template <class Real>
 void values_backward(const MixedInputs<Real>& in, const Real* values, const Real* norms,
-                     const MixedGradients<Real>& g, std::int64_t row) {
+    const MixedGradients<Real>& g, std::int64_t row) {
   const std::int64_t d = in.heads * in.width, w = in.width;
   Real* const dx = g.dx + row * (in.steps + 1) * d;
   Real *const d_mix = g.d_mix + row * in.heads, *const d_scale = g.d_scale + row * in.heads;
@@ -140,40 +140,38 @@ void values_backward(const MixedInputs<Real>& in, const Real* values, const Real
 }  // namespace
 
 template <class Real>
-void leaky_keys_forward_cpu(const LeakyInputs<Real>& in, Real* keys, Real* norms,
-                            std::int64_t begin, std::int64_t end) {
+void leaky_keys_forward_cpu(
+    const LeakyInputs<Real>& in, Real* keys, Real* norms, std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) keys_forward(in, keys, norms, row);
 }
 
 template <class Real>
 void leaky_keys_backward_cpu(const LeakyInputs<Real>& in, const Real* keys, const Real* norms,
-                             const LeakyGradients<Real>& g, std::int64_t begin, std::int64_t end) {
+    const LeakyGradients<Real>& g, std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) keys_backward(in, keys, norms, g, row);
 }
 
 template <class Real>
-void mixed_values_forward_cpu(const MixedInputs<Real>& in, Real* values, Real* norms,
-                              std::int64_t begin, std::int64_t end) {
+void mixed_values_forward_cpu(
+    const MixedInputs<Real>& in, Real* values, Real* norms, std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) values_forward(in, values, norms, row);
 }
 
 template <class Real>
 void mixed_values_backward_cpu(const MixedInputs<Real>& in, const Real* values, const Real* norms,
-                               const MixedGradients<Real>& g, std::int64_t begin,
-                               std::int64_t end) {
+    const MixedGradients<Real>& g, std::int64_t begin, std::int64_t end) {
   for (auto row = begin; row < end; ++row) values_backward(in, values, norms, g, row);
 }
 
-#define NN_LEAKY_FOR(Real)                                                                        \
-  template void leaky_keys_forward_cpu(const LeakyInputs<Real>&, Real*, Real*, std::int64_t,      \
-                                       std::int64_t);                                             \
-  template void leaky_keys_backward_cpu(const LeakyInputs<Real>&, const Real*, const Real*,       \
-                                        const LeakyGradients<Real>&, std::int64_t, std::int64_t); \
-  template void mixed_values_forward_cpu(const MixedInputs<Real>&, Real*, Real*, std::int64_t,    \
-                                         std::int64_t);                                           \
-  template void mixed_values_backward_cpu(const MixedInputs<Real>&, const Real*, const Real*,     \
-                                          const MixedGradients<Real>&, std::int64_t,              \
-                                          std::int64_t);
+#define NN_LEAKY_FOR(Real)                                                                    \
+  template void leaky_keys_forward_cpu(                                                       \
+      const LeakyInputs<Real>&, Real*, Real*, std::int64_t, std::int64_t);                    \
+  template void leaky_keys_backward_cpu(const LeakyInputs<Real>&, const Real*, const Real*,   \
+      const LeakyGradients<Real>&, std::int64_t, std::int64_t);                               \
+  template void mixed_values_forward_cpu(                                                     \
+      const MixedInputs<Real>&, Real*, Real*, std::int64_t, std::int64_t);                    \
+  template void mixed_values_backward_cpu(const MixedInputs<Real>&, const Real*, const Real*, \
+      const MixedGradients<Real>&, std::int64_t, std::int64_t);
 NN_LEAKY_FOR(float)
 NN_LEAKY_FOR(double)
 #undef NN_LEAKY_FOR

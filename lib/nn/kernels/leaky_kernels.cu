@@ -36,8 +36,8 @@ __global__ void normalise(LeakyInputs<float> s, float* keys, float* norms) {
 
 // One warp per head of a step. Writes the gradient of the step's sum from the keys and the sums to
 // dx, and the gradient of the scale to work.
-__global__ void through_norm(LeakyInputs<float> s, const float* keys, const float* norms,
-                             LeakyGradients<float> g) {
+__global__ void through_norm(
+    LeakyInputs<float> s, const float* keys, const float* norms, LeakyGradients<float> g) {
   const std::int64_t item = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (item >= s.rows * s.steps * s.heads) return;
   const std::int64_t at = item * s.width;
@@ -58,8 +58,8 @@ __global__ void through_norm(LeakyInputs<float> s, const float* keys, const floa
 
 // One block per head of a sequence, from the last step to the first. It adds to dx of a step the
 // gradient from the next step.
-__global__ void back_in_time(LeakyInputs<float> s, const float* keys, const float* norms,
-                             LeakyGradients<float> g) {
+__global__ void back_in_time(
+    LeakyInputs<float> s, const float* keys, const float* norms, LeakyGradients<float> g) {
   __shared__ float parts[kThreads / kWarp];
   const std::int64_t d = s.heads * s.width, head = blockIdx.x, b = blockIdx.y;
   const float keep = s.decay[head], inverse = 1.0f / s.scale[head];
@@ -102,7 +102,7 @@ int leaky_keys_forward_cuda(const LeakyInputs<float>& in, float* keys, float* no
 }
 
 int leaky_keys_backward_cuda(const LeakyInputs<float>& in, const float* keys, const float* norms,
-                             const LeakyGradients<float>& g, void* stream) {
+    const LeakyGradients<float>& g, void* stream) {
   const dim3 heads(static_cast<unsigned>(in.heads), static_cast<unsigned>(in.rows));
   if (const int error = launch(through_norm, dim3(warps(in)), kThreads, stream, in, keys, norms, g))
     return error;

@@ -12,8 +12,8 @@ inline float exp_or_zero(float x) { return x < -87.0f ? 0.0f : vec::exp(x); }
 
 }  // namespace
 
-SeenScores::SeenScores(const PositionIds& queries, const PositionIds& entries,
-                       const VisibilityRule& rule)
+SeenScores::SeenScores(
+    const PositionIds& queries, const PositionIds& entries, const VisibilityRule& rule)
     : queries_(queries), entries_(entries), rule_(rule) {
   for (std::int64_t begin = 0; begin < entries.size; begin += kSeenTile) {
     const std::int64_t end = std::min(begin + kSeenTile, entries.size);
@@ -32,8 +32,8 @@ void SeenScores::mask(std::int64_t query, const Tile& tile, bool* visible) const
 // Calls whole(begin, end), part(begin, end, visible) or hidden(begin, end) for each tile. Adjacent
 // tiles of one kind are one call.
 template <class Whole, class Part, class Hidden>
-void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& part,
-                           const Hidden& hidden) const {
+void SeenScores::each_tile(
+    std::int64_t query, const Whole& whole, const Part& part, const Hidden& hidden) const {
   bool visible[kSeenTile];
   const PositionRange asking = range_of(queries_, query, query + 1);
   for (std::size_t t = 0; t < tiles_.size();) {
@@ -46,8 +46,8 @@ void SeenScores::each_tile(std::int64_t query, const Whole& whole, const Part& p
       continue;
     }
     std::size_t last = t;
-    while (last + 1 < tiles_.size() &&
-           range_visibility(rule_, asking, tiles_[last + 1].range) == kind)
+    while (
+        last + 1 < tiles_.size() && range_visibility(rule_, asking, tiles_[last + 1].range) == kind)
       ++last;
     kind == Seen::all ? whole(begin, tiles_[last].end) : hidden(begin, tiles_[last].end);
     t = last + 1;
@@ -63,8 +63,8 @@ void SeenScores::visible(std::int64_t query, bool* row) const {
       [&](std::int64_t from, std::int64_t to) { std::fill(row + from, row + to, false); });
 }
 
-void SeenScores::raise(const float* scores, float scale, std::int64_t begin, std::int64_t end,
-                       float* maxima) const {
+void SeenScores::raise(
+    const float* scores, float scale, std::int64_t begin, std::int64_t end, float* maxima) const {
   for (auto r = begin; r < end; ++r) {
     const float* const row = scores + r * entries_.size;
     float most = maxima[r];
@@ -93,8 +93,7 @@ void SeenScores::raise(const float* scores, float scale, std::int64_t begin, std
 // Const scores are not changed.
 template <class Score>
 void SeenScores::exponentiate_row(std::int64_t query, Score* row, float scale, float max,
-                                  const std::int32_t* labels, std::int32_t target, float* sum_all,
-                                  float* sum_positive) const {
+    const std::int32_t* labels, std::int32_t target, float* sum_all, float* sum_positive) const {
   constexpr bool kKeep = !std::is_const_v<Score>;
   double all = 0, positive = 0;
   each_tile(
@@ -129,31 +128,28 @@ void SeenScores::exponentiate_row(std::int64_t query, Score* row, float scale, f
 }
 
 void SeenScores::exponentiate(float* scores, float scale, const float* maxima,
-                              const std::int32_t* labels, const std::int32_t* targets,
-                              std::int64_t begin, std::int64_t end, float* sum_all,
-                              float* sum_positive) const {
+    const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin, std::int64_t end,
+    float* sum_all, float* sum_positive) const {
   for (auto r = begin; r < end; ++r)
     exponentiate_row(r, scores + r * entries_.size, scale, maxima[r], labels, targets[r],
-                     sum_all + r, sum_positive + r);
+        sum_all + r, sum_positive + r);
 }
 
 void SeenScores::sum(const float* scores, std::span<const float> scales, const float* maxima,
-                     const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin,
-                     std::int64_t end, float* sum_all, float* sum_positive,
-                     std::int64_t stride) const {
+    const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin, std::int64_t end,
+    float* sum_all, float* sum_positive, std::int64_t stride) const {
   for (auto r = begin; r < end; ++r) {
     std::int64_t at = r;
     for (const float scale : scales) {
       exponentiate_row(r, scores + r * entries_.size, scale, maxima[r] * scale, labels, targets[r],
-                       sum_all + at, sum_positive + at);
+          sum_all + at, sum_positive + at);
       at += stride;
     }
   }
 }
 
 void SeenScores::differentiate(float* exp, const std::int32_t* labels, const std::int32_t* targets,
-                               const float* every, const float* matching, std::int64_t begin,
-                               std::int64_t end) const {
+    const float* every, const float* matching, std::int64_t begin, std::int64_t end) const {
   for (auto r = begin; r < end; ++r) {
     float* const row = exp + r * entries_.size;
     const float plain = every[r], hit = every[r] + matching[r];

@@ -40,8 +40,8 @@ __global__ void seen_raise(SeenRows s, float* maxima) {
   if (threadIdx.x == 0) maxima[r] = most;
 }
 
-__global__ void seen_exponentiate(SeenRows s, const float* maxima, float* sum_all,
-                                  float* sum_positive) {
+__global__ void seen_exponentiate(
+    SeenRows s, const float* maxima, float* sum_all, float* sum_positive) {
   __shared__ float parts[kThreads / kWarp];
   const std::int64_t r = blockIdx.x, target = s.targets[r];
   const Asking asking(s, r);
@@ -78,21 +78,21 @@ dim3 rows_of(const SeenRows& s) {
 
 int seen_tiles_cuda(const PositionIds& entries, PositionRange* tiles, void* stream) {
   const std::int64_t blocks = (seen_tiles(entries.size) + kTileThreads - 1) / kTileThreads;
-  return launch(tile_ranges, dim3(static_cast<unsigned>(blocks)), kTileThreads, stream, entries,
-                tiles);
+  return launch(
+      tile_ranges, dim3(static_cast<unsigned>(blocks)), kTileThreads, stream, entries, tiles);
 }
 
 int seen_raise_cuda(const SeenRows& s, float* maxima, void* stream) {
   return launch(seen_raise, rows_of(s), kThreads, stream, s, maxima);
 }
 
-int seen_exponentiate_cuda(const SeenRows& s, const float* maxima, float* sum_all,
-                           float* sum_positive, void* stream) {
+int seen_exponentiate_cuda(
+    const SeenRows& s, const float* maxima, float* sum_all, float* sum_positive, void* stream) {
   return launch(seen_exponentiate, rows_of(s), kThreads, stream, s, maxima, sum_all, sum_positive);
 }
 
-int seen_differentiate_cuda(const SeenRows& s, const float* every, const float* matching,
-                            void* stream) {
+int seen_differentiate_cuda(
+    const SeenRows& s, const float* every, const float* matching, void* stream) {
   return launch(seen_differentiate, rows_of(s), kThreads, stream, s, every, matching);
 }
 

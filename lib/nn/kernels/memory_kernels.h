@@ -27,26 +27,25 @@ class SeenScores {
   void visible(std::int64_t query, bool* row) const;
 
   /// maxima[r] = max(maxima[r], scale * score of each visible entry of row r).
-  void raise(const float* scores, float scale, std::int64_t begin, std::int64_t end,
-             float* maxima) const;
+  void raise(
+      const float* scores, float scale, std::int64_t begin, std::int64_t end, float* maxima) const;
 
   /// Replaces scores by exp(scale * score - maxima[r]), with 0 for invisible entries and for
   /// float32 underflow. Adds each row's sum to one output, and the sum over entries labelled with
   /// the row's target to the other.
   void exponentiate(float* scores, float scale, const float* maxima, const std::int32_t* labels,
-                    const std::int32_t* targets, std::int64_t begin, std::int64_t end,
-                    float* sum_all, float* sum_positive) const;
+      const std::int32_t* targets, std::int64_t begin, std::int64_t end, float* sum_all,
+      float* sum_positive) const;
 
   /// Computes the sums of exponentiate() for each of `scales` without changing the scores. `maxima`
   /// are maxima of the unscaled scores. The sums of scale i are added to sum_all[i * stride + r].
   void sum(const float* scores, std::span<const float> scales, const float* maxima,
-           const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin,
-           std::int64_t end, float* sum_all, float* sum_positive, std::int64_t stride) const;
+      const std::int32_t* labels, const std::int32_t* targets, std::int64_t begin, std::int64_t end,
+      float* sum_all, float* sum_positive, std::int64_t stride) const;
 
   /// Replaces exp by exp * (every[r] + [label is the row's target] matching[r]).
   void differentiate(float* exp, const std::int32_t* labels, const std::int32_t* targets,
-                     const float* every, const float* matching, std::int64_t begin,
-                     std::int64_t end) const;
+      const float* every, const float* matching, std::int64_t begin, std::int64_t end) const;
 
  private:
   struct Tile {
@@ -56,11 +55,10 @@ class SeenScores {
   void mask(std::int64_t query, const Tile& tile, bool* visible) const;
   template <class Score>
   void exponentiate_row(std::int64_t query, Score* row, float scale, float max,
-                        const std::int32_t* labels, std::int32_t target, float* sum_all,
-                        float* sum_positive) const;
+      const std::int32_t* labels, std::int32_t target, float* sum_all, float* sum_positive) const;
   template <class Whole, class Part, class Hidden>
-  void each_tile(std::int64_t query, const Whole& whole, const Part& part,
-                 const Hidden& hidden) const;
+  void each_tile(
+      std::int64_t query, const Whole& whole, const Part& part, const Hidden& hidden) const;
 
   PositionIds queries_, entries_;
   VisibilityRule rule_;
@@ -84,10 +82,10 @@ int seen_tiles_cuda(const PositionIds& entries, PositionRange* tiles, void* stre
 /// Computes SeenScores::raise for all rows.
 int seen_raise_cuda(const SeenRows& s, float* maxima, void* stream);
 /// Computes SeenScores::exponentiate for all rows.
-int seen_exponentiate_cuda(const SeenRows& s, const float* maxima, float* sum_all,
-                           float* sum_positive, void* stream);
+int seen_exponentiate_cuda(
+    const SeenRows& s, const float* maxima, float* sum_all, float* sum_positive, void* stream);
 /// Computes SeenScores::differentiate for all rows. scores must hold the result of exponentiate.
-int seen_differentiate_cuda(const SeenRows& s, const float* every, const float* matching,
-                            void* stream);
+int seen_differentiate_cuda(
+    const SeenRows& s, const float* every, const float* matching, void* stream);
 
 }  // namespace nn

@@ -10,13 +10,12 @@ constexpr std::int64_t kMostBlocks = 4096;  // of a span
 
 // The spans of a launch. Span i has the blocks [first[i], first[i + 1]).
 constexpr std::int64_t kSpans = 48;
-template <class Span>
-struct Spans {
+template <class Span> struct Spans {
   Span span[kSpans];
   unsigned first[kSpans + 1];
 };
 static_assert(sizeof(Spans<AdamSpan>) <= 4096 && sizeof(Spans<NagSpan>) <= 4096,
-              "a kernel's arguments have 4 KB");
+    "a kernel's arguments have 4 KB");
 
 // Calls work(span, i, scale) for the elements i of this thread.
 template <class Span, class Work>

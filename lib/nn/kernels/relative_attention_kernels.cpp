@@ -56,9 +56,9 @@ void RelativeHead::score(const RelativeInputs& in, const Block& block) {
   // (rows, width) (width, n) -> (rows, n), both
   const MatrixOut scores(scores_.data(), block.rows, n), products(products_.data(), block.rows, n);
   product(in.content.block(block.begin, block.rows), transposed(in.k.block(block.low, n)), scores,
-          Into::fresh, shape_.scale);
+      Into::fresh, shape_.scale);
   product(in.position.block(block.begin, block.rows), transposed(in.r.block(block.first_r, n)),
-          products, Into::fresh, shape_.scale);
+      products, Into::fresh, shape_.scale);
   for (std::int64_t a = 0; a < block.rows; ++a) {
     const Range seen = seen_by(block, a);
     const float* const askew = products.row(a) + block.rows - 1 - a;
@@ -78,15 +78,15 @@ void RelativeHead::forward(const RelativeInputs& in, const MatrixOut& out, float
       log_sums[begin + a] = vec::softmax(row, seen.size());
       if (shape_.dropout.share() > 0)
         vec::drop(row, seen.size(),
-                  vec::row_dropout(shape_.dropout, shape_.head, begin + a, b.low + seen.begin));
+            vec::row_dropout(shape_.dropout, shape_.head, begin + a, b.low + seen.begin));
       clear_outside(weights.row(a), seen.begin, seen.end, n);
     }
     product(weights, in.v.block(b.low, n), out.block(begin, b.rows));  // (rows, n) (n, width)
   }
 }
 
-void RelativeHead::backward(const RelativeInputs& in, const float* log_sums,
-                            const RelativeGradients& g) {
+void RelativeHead::backward(
+    const RelativeInputs& in, const float* log_sums, const RelativeGradients& g) {
   d_scores_.resize(scores_.size());
   for (const MatrixOut& m : {g.d_k, g.d_v, g.d_r}) clear(m);
   for (std::int64_t begin = 0; begin < shape_.queries; begin += kRows) {
@@ -103,8 +103,8 @@ void RelativeHead::backward(const RelativeInputs& in, const float* log_sums,
       const float dot = vec::dot(out.row(a), d_out.row(a), out.columns);
       float *const p_row = p.row(a) + seen.begin, *const d_row = d.row(a) + seen.begin;
       if (shape_.dropout.share() > 0) {
-        vec::softmax_backward_dropping(
-            p_row, d_row, seen.size(), log_sums[begin + a], dot, shape_.scale,
+        vec::softmax_backward_dropping(p_row, d_row, seen.size(), log_sums[begin + a], dot,
+            shape_.scale,
             vec::row_dropout(shape_.dropout, shape_.head, begin + a, b.low + seen.begin));
       } else {
         vec::softmax_backward(p_row, d_row, seen.size(), log_sums[begin + a], dot, shape_.scale);
@@ -120,7 +120,7 @@ void RelativeHead::backward(const RelativeInputs& in, const float* log_sums,
     product(transposed(d), in.content.block(begin, b.rows), g.d_k.block(b.low, n), Into::sum);
     product(transposed(p), d_out, g.d_v.block(b.low, n), Into::sum);
     product(transposed(d_askew), in.position.block(begin, b.rows), g.d_r.block(b.first_r, n),
-            Into::sum);
+        Into::sum);
   }
 }
 

@@ -12,8 +12,7 @@ namespace nn::vec {
 
 inline double exp(double x) { return std::exp(x); }
 
-template <class Real>
-Real dot(const Real* a, const Real* b, std::int64_t n) {
+template <class Real> Real dot(const Real* a, const Real* b, std::int64_t n) {
   Real sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -26,15 +25,13 @@ inline void add(const float* x, std::int64_t n, float* y) {
   for (std::int64_t i = 0; i < n; ++i) y[i] += x[i];
 }
 
-template <class Real>
-void scale(Real* x, std::int64_t n, Real factor) {
+template <class Real> void scale(Real* x, std::int64_t n, Real factor) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
 }
 
 /// Returns the maximum, or -inf if n is 0.
-template <class Real>
-Real max_of(const Real* x, std::int64_t n) {
+template <class Real> Real max_of(const Real* x, std::int64_t n) {
   Real max = -std::numeric_limits<Real>::infinity();
 #pragma omp simd reduction(max : max)
   for (std::int64_t i = 0; i < n; ++i) max = x[i] > max ? x[i] : max;
@@ -42,8 +39,7 @@ Real max_of(const Real* x, std::int64_t n) {
 }
 
 /// Replaces x by e^(x - max). Returns the sum.
-template <class Real>
-Real exponentiate(Real* x, std::int64_t n, Real max) {
+template <class Real> Real exponentiate(Real* x, std::int64_t n, Real max) {
   Real sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) {
@@ -54,8 +50,7 @@ Real exponentiate(Real* x, std::int64_t n, Real max) {
 }
 
 /// Replaces x by its softmax. Returns the log-sum-exp.
-template <class Real>
-Real softmax(Real* x, std::int64_t n) {
+template <class Real> Real softmax(Real* x, std::int64_t n) {
   const Real max = max_of(x, n), sum = exponentiate(x, n, max);
   scale(x, n, 1 / sum);
   return max + std::log(sum);
@@ -64,8 +59,8 @@ Real softmax(Real* x, std::int64_t n) {
 /// Backward of a row of softmax(scale s) v. On entry p is scale s and d is the gradient of the
 /// weights. On return p is the weights and d is dL/ds. `log_sum` is the log-sum-exp of the row;
 /// `dot` is output . dL/d output.
-inline void softmax_backward(float* p, float* d, std::int64_t n, float log_sum, float dot,
-                             float scale) {
+inline void softmax_backward(
+    float* p, float* d, std::int64_t n, float log_sum, float dot, float scale) {
 #pragma omp simd
   for (std::int64_t i = 0; i < n; ++i) {
     p[i] = exp(p[i] - log_sum);
@@ -89,7 +84,7 @@ inline Moments moments(const float* x, std::int64_t n, float epsilon) {
 
 /// y = (x - mean) / sqrt(variance + epsilon) weight + bias. bias may be null. y may be x.
 inline void layer_norm(const float* x, const float* weight, const float* bias, std::int64_t n,
-                       float epsilon, float* y) {
+    float epsilon, float* y) {
   const Moments of = moments(x, n, epsilon);
   const float mean = of.mean, scale = of.scale;
   if (bias != nullptr) {
@@ -130,7 +125,7 @@ inline void turn_back(const float* cos, const float* sin, std::int64_t pairs, fl
 
 /// Adds the gradients to dx and d_weight. d is dL/dy.
 inline void rms_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
-                              float epsilon, float* dx, float* d_weight) {
+    float epsilon, float* dx, float* d_weight) {
   const float scale = 1 / std::sqrt(dot(x, x, n) / static_cast<float>(n) + epsilon);
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -145,7 +140,7 @@ inline void rms_norm_backward(const float* x, const float* d, const float* weigh
 
 /// Adds the gradients to dx, d_weight and, if not null, d_bias. d is dL/dy.
 inline void layer_norm_backward(const float* x, const float* d, const float* weight, std::int64_t n,
-                                float epsilon, float* dx, float* d_weight, float* d_bias) {
+    float epsilon, float* dx, float* d_weight, float* d_bias) {
   const Moments of = moments(x, n, epsilon);
   const float mean = of.mean, scale = of.scale;
   float first = 0, second = 0;

@@ -37,8 +37,7 @@ inline float exp_negative(float x) {
 
 inline double exp_negative(double x) { return std::exp(x); }
 
-template <class Real>
-Real row_maximum(const Real* row, std::int64_t n) {
+template <class Real> Real row_maximum(const Real* row, std::int64_t n) {
   Real lanes[kLanes];
   std::fill(lanes, lanes + kLanes, -std::numeric_limits<Real>::infinity());
   std::int64_t i = 0;
@@ -50,8 +49,7 @@ Real row_maximum(const Real* row, std::int64_t n) {
 }
 
 /// Replaces the row by exp(row - maximum). Returns the sum.
-template <class Real>
-double exponentiate(Real* row, std::int64_t n, Real maximum) {
+template <class Real> double exponentiate(Real* row, std::int64_t n, Real maximum) {
   Real lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {

@@ -8,8 +8,7 @@ namespace nn {
 /// R rows of n scores, `stride` apart. Each score becomes exp(score - the row's maximum). Outputs,
 /// each (R): the sum of these values, the log-sum-exp of the scores, and the target's score minus
 /// the log-sum-exp.
-template <class Real>
-struct SoftmaxRows {
+template <class Real> struct SoftmaxRows {
   std::int64_t rows, n, stride;
   Real* scores;
   const std::int64_t* targets;

@@ -18,11 +18,11 @@ class SlotAttention {
   /// o = softmax(q keys^T) values. log_sums (queries) is the log-sum-exp of each row, for the
   /// backward pass.
   void forward(std::int64_t queries, const float* q, const float* keys, const float* values,
-               float* o, float* log_sums);
+      float* o, float* log_sums);
   /// Overwrites dq, d_keys and d_values.
   void backward(std::int64_t queries, const float* q, const float* keys, const float* values,
-                const float* o, const float* log_sums, const float* d_o, float* dq, float* d_keys,
-                float* d_values);
+      const float* o, const float* log_sums, const float* d_o, float* dq, float* d_keys,
+      float* d_values);
 
  private:
   std::int64_t slots_, width_, stride_, tile_;  // tile_: slots per tile

@@ -22,13 +22,13 @@ void each_piece(const SruInputs<Float>& in, std::int64_t begin, std::int64_t end
   for (auto i = begin; i < end; ++i) {
     const auto row = i / pieces, channel = i % pieces * kChannels;
     f(row, in.row_steps == nullptr ? in.steps : in.row_steps[row], channel,
-      std::min(channel + kChannels, in.d));
+        std::min(channel + kChannels, in.d));
   }
 }
 
 template <class Float>
 void forward(const SruInputs<Float>& in, const SruResults<Float>& results, std::int64_t row,
-             std::int64_t steps, std::int64_t begin, std::int64_t end) {
+    std::int64_t steps, std::int64_t begin, std::int64_t end) {
   const Float *const wf = in.forget, *const wr = in.highway, *const bf = in.forget_bias,
                      *const br = in.highway_bias;
   const Float* const dropout = in.dropout == nullptr ? nullptr : in.dropout + row * in.d;
@@ -55,7 +55,7 @@ void forward(const SruInputs<Float>& in, const SruResults<Float>& results, std::
 
 template <class Float>
 void backward(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
-              std::int64_t row, std::int64_t steps, std::int64_t begin, std::int64_t end) {
+    std::int64_t row, std::int64_t steps, std::int64_t begin, std::int64_t end) {
   const std::int64_t n = end - begin, d = in.d, channel = row * d + begin;
   const Float *const wf = in.forget + begin, *const wr = in.highway + begin,
                      *const bf = in.forget_bias + begin, *const br = in.highway_bias + begin;
@@ -108,7 +108,7 @@ std::int64_t sru_pieces(std::int64_t rows, std::int64_t d) { return rows * piece
 
 template <class Float>
 void sru_forward_cpu(const SruInputs<Float>& in, const SruResults<Float>& out, std::int64_t begin,
-                     std::int64_t end) {
+    std::int64_t end) {
   each_piece(in, begin, end, [&](auto row, auto steps, auto first, auto last) {
     forward(in, out, row, steps, first, last);
   });
@@ -116,19 +116,19 @@ void sru_forward_cpu(const SruInputs<Float>& in, const SruResults<Float>& out, s
 
 template <class Float>
 void sru_backward_cpu(const SruInputs<Float>& in, const Float* cells, const SruGradients<Float>& g,
-                      std::int64_t begin, std::int64_t end) {
+    std::int64_t begin, std::int64_t end) {
   each_piece(in, begin, end, [&](auto row, auto steps, auto first, auto last) {
     backward(in, cells, g, row, steps, first, last);
   });
 }
 
-template void sru_forward_cpu(const SruInputs<float>&, const SruResults<float>&, std::int64_t,
-                              std::int64_t);
-template void sru_forward_cpu(const SruInputs<double>&, const SruResults<double>&, std::int64_t,
-                              std::int64_t);
-template void sru_backward_cpu(const SruInputs<float>&, const float*, const SruGradients<float>&,
-                               std::int64_t, std::int64_t);
+template void sru_forward_cpu(
+    const SruInputs<float>&, const SruResults<float>&, std::int64_t, std::int64_t);
+template void sru_forward_cpu(
+    const SruInputs<double>&, const SruResults<double>&, std::int64_t, std::int64_t);
+template void sru_backward_cpu(
+    const SruInputs<float>&, const float*, const SruGradients<float>&, std::int64_t, std::int64_t);
 template void sru_backward_cpu(const SruInputs<double>&, const double*, const SruGradients<double>&,
-                               std::int64_t, std::int64_t);
+    std::int64_t, std::int64_t);
 
 }  // namespace nn

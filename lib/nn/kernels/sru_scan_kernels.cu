@@ -58,8 +58,8 @@ __global__ void sru_backward(SruInputs<float> s, const float* cells, SruGradient
 }
 
 dim3 channels(const SruInputs<float>& in) {
-  return dim3(static_cast<unsigned>((in.d + kThreads - 1) / kThreads),
-              static_cast<unsigned>(in.rows));
+  return dim3(
+      static_cast<unsigned>((in.d + kThreads - 1) / kThreads), static_cast<unsigned>(in.rows));
 }
 
 }  // namespace
@@ -68,8 +68,8 @@ int sru_forward_cuda(const SruInputs<float>& in, const SruResults<float>& out, v
   return launch(sru_forward, channels(in), kThreads, stream, in, out);
 }
 
-int sru_backward_cuda(const SruInputs<float>& in, const float* cells, const SruGradients<float>& g,
-                      void* stream) {
+int sru_backward_cuda(
+    const SruInputs<float>& in, const float* cells, const SruGradients<float>& g, void* stream) {
   return launch(sru_backward, channels(in), kThreads, stream, in, cells, g);
 }
 

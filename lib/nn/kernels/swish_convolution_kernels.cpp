@@ -47,7 +47,7 @@ void swish_convolution_forward(const SwishConvolution<Real>& in, std::int64_t ro
 
 template <class Real>
 void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t row,
-                                const SwishConvolutionGradients<Real>& g, Real* work) {
+    const SwishConvolutionGradients<Real>& g, Real* work) {
   const auto n = in.width, before = in.taps - 1;
   Real *const d_past = g.d_past + row * before * n, *const d_weight =
                                                         g.d_weight + row * in.taps * n;
@@ -75,9 +75,9 @@ void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t r
 
 template void swish_convolution_forward(const SwishConvolution<float>&, std::int64_t, float*);
 template void swish_convolution_forward(const SwishConvolution<double>&, std::int64_t, double*);
-template void swish_convolution_backward(const SwishConvolution<float>&, std::int64_t,
-                                         const SwishConvolutionGradients<float>&, float*);
+template void swish_convolution_backward(
+    const SwishConvolution<float>&, std::int64_t, const SwishConvolutionGradients<float>&, float*);
 template void swish_convolution_backward(const SwishConvolution<double>&, std::int64_t,
-                                         const SwishConvolutionGradients<double>&, double*);
+    const SwishConvolutionGradients<double>&, double*);
 
 }  // namespace nn

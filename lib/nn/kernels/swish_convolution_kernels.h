@@ -8,8 +8,7 @@ namespace nn {
 
 /// B rows of T steps of `width` channels. Channels of x are contiguous; its strides are x_step and
 /// x_row. All other arrays are contiguous.
-template <class Real>
-struct SwishConvolution {
+template <class Real> struct SwishConvolution {
   std::int64_t steps, width, taps;
   const Real* x;
   std::int64_t x_row, x_step;
@@ -23,8 +22,7 @@ void swish_convolution_forward(const SwishConvolution<Real>& in, std::int64_t ro
 
 /// Gradients. Input: d_y (B, T, width). Outputs: dx (B, T, width), d_past with past's layout, and
 /// d_weight (B, taps, width) per row; the caller sums over B.
-template <class Real>
-struct SwishConvolutionGradients {
+template <class Real> struct SwishConvolutionGradients {
   const Real* d_y;
   Real *dx, *d_past, *d_weight;
 };
@@ -32,6 +30,6 @@ struct SwishConvolutionGradients {
 /// Computes the gradients of row `row`. `work` holds 2 width numbers.
 template <class Real>
 void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t row,
-                                const SwishConvolutionGradients<Real>& g, Real* work);
+    const SwishConvolutionGradients<Real>& g, Real* work);
 
 }  // namespace nn

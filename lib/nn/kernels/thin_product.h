@@ -24,7 +24,7 @@ struct Strided {
 /// C = A B or C += A B for R rows and V vectors of C, over `depth`.
 template <int R, int V>
 void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t depth, bool add,
-           float* c, std::int64_t c_row) {
+    float* c, std::int64_t c_row) {
   Lanes sum[R][V];
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i)
@@ -51,7 +51,7 @@ void panel(const Strided& a, const float* b, std::int64_t b_row, std::int64_t de
 
 template <int V>
 void columns(std::int64_t m, Strided a, const float* b, std::int64_t b_row, std::int64_t depth,
-             bool add, float* c, std::int64_t c_row) {
+    bool add, float* c, std::int64_t c_row) {
   std::int64_t i = 0;
   const auto from = [&](std::int64_t row) { return Strided{a.at + row * a.row, a.row, a.column}; };
   for (; i + kRowsAtOnce <= m; i += kRowsAtOnce)
@@ -63,7 +63,7 @@ void columns(std::int64_t m, Strided a, const float* b, std::int64_t b_row, std:
 /// C = A B, or C += A B if `add`. Shapes: C (m, n), A (m, depth), B (depth, n). n must be a
 /// multiple of kLanes.
 inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const Strided& a,
-                     const float* b, std::int64_t b_row, bool add, float* c, std::int64_t c_row) {
+    const float* b, std::int64_t b_row, bool add, float* c, std::int64_t c_row) {
   std::int64_t j = 0;
   for (; j + kVectors * kLanes <= n; j += kVectors * kLanes)
     columns<kVectors>(m, a, b + j, b_row, depth, add, c + j, c_row);
@@ -71,8 +71,8 @@ inline void multiply(std::int64_t m, std::int64_t n, std::int64_t depth, const S
 }
 
 /// Transposes rows (n, width) into out (width, padded), with zeros beyond n.
-inline void transpose(const float* rows, std::int64_t n, std::int64_t width, std::int64_t padded,
-                      float* out) {
+inline void transpose(
+    const float* rows, std::int64_t n, std::int64_t width, std::int64_t padded, float* out) {
   for (std::int64_t c = 0; c < width; ++c) {
     for (std::int64_t j = 0; j < n; ++j) out[c * padded + j] = rows[j * width + c];
     std::fill(out + c * padded + n, out + (c + 1) * padded, 0.0f);

@@ -52,17 +52,12 @@ void unpack(const float* x, std::int64_t wide, Into into, const MatrixOut& out) 
 }  // namespace
 
 TiledAttention::TiledAttention(const TiledAttentionShape& shape, const DropoutStream& stream)
-    : shape_(shape),
-      stream_(stream),
-      wide_(padded_to_lanes(shape.width)),
+    : shape_(shape), stream_(stream), wide_(padded_to_lanes(shape.width)),
       stride_(padded_to_lanes(std::min(kSlots, shape.slots))),
       scores_(area(std::min(kRows, shape.queries), stride_)),
       queries_(area(std::min(kRows, shape.queries), wide_)),
-      turned_keys_(area(shape.width, stride_)),
-      values_(area(stride_, wide_)),
-      out_(area(shape.queries, wide_)),
-      max_(area(shape.queries, 1)),
-      sum_(max_.size()) {}
+      turned_keys_(area(shape.width, stride_)), values_(area(stride_, wide_)),
+      out_(area(shape.queries, wide_)), max_(area(shape.queries, 1)), sum_(max_.size()) {}
 
 std::int64_t TiledAttention::seen(const Tile& tile, std::int64_t query) const {
   if (!shape_.causal) return tile.size;
@@ -70,8 +65,7 @@ std::int64_t TiledAttention::seen(const Tile& tile, std::int64_t query) const {
   return std::clamp<std::int64_t>(before, 0, tile.size);
 }
 
-template <class F>
-void TiledAttention::each_block(const Tile& tile, F f) const {
+template <class F> void TiledAttention::each_block(const Tile& tile, F f) const {
   const std::int64_t earlier = shape_.slots - shape_.queries;
   std::int64_t begin = shape_.causal ? std::max<std::int64_t>(0, tile.begin - earlier) : 0;
   for (; begin < shape_.queries; begin += kRows) {
@@ -85,10 +79,10 @@ void TiledAttention::score(const Inputs& in, const Tile& tile, const Block& b) {
   pack(in.q.block(b.begin, b.rows), shape_.scale, wide_, queries_.data());
   // (rows, width) (width, seen) -> (rows, seen)
   multiply(b.rows, padded_to_lanes(b.seen), shape_.width, {queries_.data(), wide_, 1},
-           turned_keys_.data(), stride_, false, scores_.data(), stride_);
+      turned_keys_.data(), stride_, false, scores_.data(), stride_);
   for (std::int64_t i = 0; in.mask != nullptr && i < b.rows; ++i)
-    vec::add(in.mask + (b.begin + i) * in.mask_row + tile.begin, b.seen,
-             scores_.data() + i * stride_);
+    vec::add(
+        in.mask + (b.begin + i) * in.mask_row + tile.begin, b.seen, scores_.data() + i * stride_);
 }
 
 void TiledAttention::forward(const Inputs& in, const MatrixOut& o, float* log_sums) {
@@ -114,14 +108,14 @@ void TiledAttention::forward(const Inputs& in, const MatrixOut& o, float* log_su
           vec::scale(out, wide_, shrink);
           most = top;
         }
-        total += drops ? vec::exponentiate_dropping(row, n, most,
-                                                    vec::row_dropout(stream_, in.head, query, slot))
+        total += drops ? vec::exponentiate_dropping(
+                             row, n, most, vec::row_dropout(stream_, in.head, query, slot))
                        : vec::exponentiate(row, n, most);
         std::fill(row + n, row + b.seen, 0.0f);
       }
       // (rows, seen) (seen, width) -> (rows, width)
       multiply(b.rows, wide_, b.seen, {scores_.data(), stride_, 1}, values_.data(), wide_, slot > 0,
-               out_.data() + b.begin * wide_, wide_);
+          out_.data() + b.begin * wide_, wide_);
     });
   }
   for (std::int64_t i = 0; i < shape_.queries; ++i) {
@@ -154,14 +148,14 @@ void TiledAttention::backward(const Inputs& in, const float* log_sums, const Gra
       pack(g.d_o.block(b.begin, b.rows), 1, wide_, d_o_.data());
       // (rows, width) (width, seen) -> (rows, seen)
       multiply(b.rows, padded_to_lanes(b.seen), width, {d_o_.data(), wide_, 1},
-               turned_values_.data(), stride_, false, d_scores_.data(), stride_);
+          turned_values_.data(), stride_, false, d_scores_.data(), stride_);
       for (std::int64_t i = 0; i < b.rows; ++i) {
         const std::int64_t query = b.begin + i, n = seen(tile, query);
         float *const p = scores_.data() + i * stride_, *const d = d_scores_.data() + i * stride_;
         const float dot = dots_[static_cast<std::size_t>(query)];
         if (drops) {
-          vec::softmax_backward_dropping(p, d, n, log_sums[query], dot, 1,
-                                         vec::row_dropout(stream_, in.head, query, slot));
+          vec::softmax_backward_dropping(
+              p, d, n, log_sums[query], dot, 1, vec::row_dropout(stream_, in.head, query, slot));
         } else {
           vec::softmax_backward(p, d, n, log_sums[query], dot, 1);
         }
@@ -170,11 +164,11 @@ void TiledAttention::backward(const Inputs& in, const float* log_sums, const Gra
       }
       // (seen, rows) (rows, width) -> (seen, width), added; then (rows, seen) (seen, width)
       multiply(b.seen, wide_, b.rows, {scores_.data(), 1, stride_}, d_o_.data(), wide_, true,
-               dv_.data(), wide_);
+          dv_.data(), wide_);
       multiply(b.seen, wide_, b.rows, {d_scores_.data(), 1, stride_}, queries_.data(), wide_, true,
-               dk_.data(), wide_);
+          dk_.data(), wide_);
       multiply(b.rows, wide_, b.seen, {d_scores_.data(), stride_, 1}, keys_.data(), wide_, slot > 0,
-               out_.data() + b.begin * wide_, wide_);
+          out_.data() + b.begin * wide_, wide_);
     });
     unpack(dk_.data(), wide_, g.keys, g.dk.block(slot, tile.size));
     unpack(dv_.data(), wide_, g.keys, g.dv.block(slot, tile.size));

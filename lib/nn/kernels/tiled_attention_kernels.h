@@ -52,8 +52,7 @@ class TiledAttention {
     std::int64_t begin, rows, seen;
   };
   // Calls f(block), in order, for each block that sees a slot of the tile.
-  template <class F>
-  void each_block(const Tile& tile, F f) const;
+  template <class F> void each_block(const Tile& tile, F f) const;
   std::int64_t seen(const Tile& tile, std::int64_t query) const;
   void score(const Inputs& in, const Tile& tile, const Block& block);
 

@@ -39,8 +39,8 @@ struct VisibilityRule {
 
 /// Returns whether the query sees the entry. It has no branches, so that a loop over entries
 /// vectorises.
-TESSERA_BOTH inline bool sees(const VisibilityRule& rule, const TokenPosition& query,
-                              const TokenPosition& entry) {
+TESSERA_BOTH inline bool sees(
+    const VisibilityRule& rule, const TokenPosition& query, const TokenPosition& entry) {
   const bool real = (query.run >= 0) & (entry.run >= 0), same_run = entry.run == query.run;
   const bool own_segment = entry.segment == query.segment,
              earlier = entry.position < query.position,
@@ -74,8 +74,8 @@ struct PositionRange {
 };
 
 /// Returns the range of tokens [begin, end).
-TESSERA_BOTH inline PositionRange range_of(const PositionIds& ids, std::int64_t begin,
-                                           std::int64_t end) {
+TESSERA_BOTH inline PositionRange range_of(
+    const PositionIds& ids, std::int64_t begin, std::int64_t end) {
   PositionRange range;
   for (std::int64_t i = begin; i < end; ++i) range.add(ids.at(i));
   return range;
@@ -85,8 +85,8 @@ enum class Seen { none, some, all };
 
 /// Returns whether `queries` see `entries`. all and none hold for every pair; some promises
 /// nothing.
-TESSERA_BOTH inline Seen range_visibility(const VisibilityRule& rule, const PositionRange& queries,
-                                          const PositionRange& entries) {
+TESSERA_BOTH inline Seen range_visibility(
+    const VisibilityRule& rule, const PositionRange& queries, const PositionRange& entries) {
   if (queries.empty() || entries.empty()) return Seen::none;
   const bool whole = !queries.padded && !entries.padded;
   const bool runs_meet = queries.run_min <= entries.run_max && entries.run_min <= queries.run_max,

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kWorthTiles = 16;
 
 // Returns (1, heads, 1, 1) float64 on the options' device, or undefined without ALiBi.
-torch::Tensor slopes_of(Positions positions, std::int64_t heads,
-                        const torch::TensorOptions& options) {
+torch::Tensor slopes_of(
+    Positions positions, std::int64_t heads, const torch::TensorOptions& options) {
   if (positions != Positions::alibi) return {};
   return upload(alibi_slopes(heads).view({1, heads, 1, 1}), options.device());
 }
@@ -47,7 +47,7 @@ Tensor two_blocks_mask(std::int64_t window, const torch::TensorOptions& options)
 }  // namespace
 
 Visibility make_visibility(const KvCache& cache, Positions positions, std::int64_t heads,
-                           std::int64_t window, const torch::TensorOptions& options) {
+    std::int64_t window, const torch::TensorOptions& options) {
   Visibility visibility;
   const auto slots = cache.slots(), steps = cache.before().size(1), earlier = slots - steps;
   const bool narrow = window > 0 && window < slots;
@@ -78,7 +78,7 @@ Visibility make_visibility(const KvCache& cache, Positions positions, std::int64
 }
 
 torch::Tensor visibility_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
-                              const torch::Tensor& distance, const torch::TensorOptions& options) {
+    const torch::Tensor& distance, const torch::TensorOptions& options) {
   const auto hidden = visible.logical_not().unsqueeze(1);  // (B or 1, 1, T, S)
   const auto mask = slopes.defined() ? (-slopes * distance.unsqueeze(1)).to(options.dtype())
                                      : torch::zeros(hidden.sizes(), options);
@@ -86,7 +86,7 @@ torch::Tensor visibility_mask(const torch::Tensor& visible, const torch::Tensor&
 }
 
 Visibility make_visibility(const KvRing& ring, Positions positions, std::int64_t heads,
-                           std::int64_t window, const torch::TensorOptions& options) {
+    std::int64_t window, const torch::TensorOptions& options) {
   const auto& place = ring.place();
   const auto held = ring.held().unsqueeze(1);                // (B, 1, C)
   const auto distance = place.position.unsqueeze(2) - held;  // (B, T, C)
@@ -108,13 +108,12 @@ torch::Tensor Scores::operator()(const torch::Tensor& q, const torch::Tensor& k)
 }
 
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Visibility& visibility, double dropout, const Scores& by) {
+    const Visibility& visibility, double dropout, const Scores& by) {
   const bool learns = torch::GradMode::is_enabled() &&
                       (q.requires_grad() || k.requires_grad() || v.requires_grad());
   const bool tiles = learns || dropout > 0 || q.size(2) >= kWorthTiles;
   if (by.cap == 0 && tiles && tiled_attend_fits(q, k, v, visibility.mask)) {
-    return tiled_attend(
-        q, k, v, visibility.mask,
+    return tiled_attend(q, k, v, visibility.mask,
         {by.scale_of(q.size(-1)), visibility.causal, dropout, dropout > 0 ? draw_seed() : 0});
   }
   // Torch's fused attention on the CPU has no dropout.
@@ -123,8 +122,8 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
     if (visibility.mask.defined()) mask = visibility.mask;
     std::optional<double> scale;
     if (by.scale > 0) scale = by.scale;
-    return at::scaled_dot_product_attention(q, k, v, mask, dropout,
-                                            visibility.causal && q.size(2) > 1, scale);
+    return at::scaled_dot_product_attention(
+        q, k, v, mask, dropout, visibility.causal && q.size(2) > 1, scale);
   }
   auto scores = by(q, k);
   if (visibility.mask.defined()) {
@@ -137,19 +136,18 @@ torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch
 }
 
 Attention::Attention(const ShapeOptions& shape, const TransformerOptions& options)
-    : heads_(head_shape(shape, options)),
-      scores_{options.attention_scale, options.attention_softcap},
-      norm_of_heads_(options.qk_norm == "head"),
-      dropout_(shape.attention_dropout) {
+    : heads_(head_shape(shape, options)), scores_{options.attention_scale,
+                                              options.attention_softcap},
+      norm_of_heads_(options.qk_norm == "head"), dropout_(shape.attention_dropout) {
   c_attn_ = register_module(
       "c_attn", std::make_shared<Linear>(shape.d_model, heads_.d_all(), options.has_bias("qkv")));
-  c_proj_ = register_module("c_proj", std::make_shared<Linear>(heads_.d_query(), shape.d_model,
-                                                               options.has_bias("output")));
+  c_proj_ = register_module("c_proj",
+      std::make_shared<Linear>(heads_.d_query(), shape.d_model, options.has_bias("output")));
   if (options.qk_norm == "none") return;
   const auto norm = [&](const char* name, std::int64_t d) {
-    return register_module(name, std::make_shared<LayerNorm>(
-                                     norm_of_heads_ ? heads_.width : d, options.norm_epsilon,
-                                     options.has_bias("norm"), parse_norm_kind(options.norm_kind)));
+    return register_module(
+        name, std::make_shared<LayerNorm>(norm_of_heads_ ? heads_.width : d, options.norm_epsilon,
+                  options.has_bias("norm"), parse_norm_kind(options.norm_kind)));
   };
   q_norm_ = norm("q_norm", heads_.d_query());
   k_norm_ = norm("k_norm", heads_.d_key());
@@ -163,7 +161,7 @@ torch::Tensor Attention::split(const torch::Tensor& y, const LayerNorm* norm) co
 }
 
 torch::Tensor Attention::forward(const torch::Tensor& x, const Visibility& visibility,
-                                 KeyValues& cache, const std::string& name) {
+    KeyValues& cache, const std::string& name) {
   const auto parts =
       c_attn_->forward(x).split_with_sizes({heads_.d_query(), heads_.d_key(), heads_.d_key()}, 2);
   auto q = split(parts[0], q_norm_.get()), k = split(parts[1], k_norm_.get());
@@ -190,12 +188,12 @@ torch::Tensor Attention::forward(const torch::Tensor& x, const Visibility& visib
 }
 
 Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t window,
-                   double dropout, const Scores& scores) {
+    double dropout, const Scores& scores) {
   const auto steps = q.size(2), first = std::min(window, steps);
   Visibility triangle;
   triangle.causal = true;
   const auto begin = attend(q.narrow(2, 0, first), k.narrow(2, 0, first), v.narrow(2, 0, first),
-                            triangle, dropout, scores);
+      triangle, dropout, scores);
   if (steps <= window) return begin;
 
   const auto rows = q.size(0), heads = q.size(1), blocks = (steps + window - 1) / window,
@@ -211,8 +209,8 @@ Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64
   };
   Visibility near;
   near.mask = two_blocks_mask(window, q.options());
-  const auto rest = attend(later(cut(q)).flatten(1, 2), pairs_of_blocks(k), pairs_of_blocks(v),
-                           near, dropout, scores)
+  const auto rest = attend(
+      later(cut(q)).flatten(1, 2), pairs_of_blocks(k), pairs_of_blocks(v), near, dropout, scores)
                         .reshape({rows, heads, (blocks - 1) * window, v.size(3)})
                         .narrow(2, 0, steps - window);
   return torch::cat({begin, rest}, 2);

@@ -25,16 +25,16 @@ inline constexpr double kHidden = -1e30;
 /// most `window` tokens (0: unlimited); padding sees only itself and is never visible to other
 /// tokens. `options`: type and device of the queries. The caller sets rotations.
 Visibility make_visibility(const KvCache& cache, Positions positions, std::int64_t heads,
-                           std::int64_t window, const torch::TensorOptions& options);
+    std::int64_t window, const torch::TensorOptions& options);
 
 /// Returns the visibility for keys in a ring, computed on its device.
 Visibility make_visibility(const KvRing& ring, Positions positions, std::int64_t heads,
-                           std::int64_t window, const torch::TensorOptions& options);
+    std::int64_t window, const torch::TensorOptions& options);
 
 /// Returns the mask of `visible` (B or 1, T, S) pairs. With ALiBi's `slopes` (1, heads, 1, 1),
 /// visible pairs get -slope times their `distance`, broadcast to the mask's shape.
 torch::Tensor visibility_mask(const torch::Tensor& visible, const torch::Tensor& slopes,
-                              const torch::Tensor& distance, const torch::TensorOptions& options);
+    const torch::Tensor& distance, const torch::TensorOptions& options);
 
 /// Transformation of query-key products.
 struct Scores {
@@ -48,7 +48,7 @@ struct Scores {
 /// Computes softmax(scores(q k^T) + mask) v, with dropout on the weights: q (B, heads, T, width), k
 /// and v (B, heads, S, width) -> (B, heads, T, width). A query without visible keys gets 0.
 torch::Tensor attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                     const Visibility& visibility, double dropout, const Scores& scores = {});
+    const Visibility& visibility, double dropout, const Scores& scores = {});
 
 /// x (B, T, d) -> (B, T, d). Submodules have GPT-2's names: c_attn (queries, keys, values), c_proj;
 /// and q_norm, k_norm if present. With fewer key-value heads than query heads, consecutive query
@@ -58,7 +58,7 @@ class Attention : public torch::nn::Module {
   Attention(const ShapeOptions& shape, const TransformerOptions& options);
   /// `name` is the prefix of this layer's keys and values in the State.
   torch::Tensor forward(const torch::Tensor& x, const Visibility& visibility, KeyValues& cache,
-                        const std::string& name);
+      const std::string& name);
   const Linear& c_attn() const { return *c_attn_; }
   const Linear& c_proj() const { return *c_proj_; }
 
@@ -83,6 +83,6 @@ class Attention : public torch::nn::Module {
 /// -> (B, heads, T, width). Equivalent to attend() with such a mask. Time and memory are
 /// proportional to T window: blocks of `window` queries each read two blocks of keys.
 torch::Tensor attend_band(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                          std::int64_t window, double dropout, const Scores& scores = {});
+    std::int64_t window, double dropout, const Scores& scores = {});
 
 }  // namespace nn

@@ -26,7 +26,7 @@ SourceEntries CrossAttention::entries(const torch::Tensor& source) const {
 }
 
 torch::Tensor CrossAttention::forward(const torch::Tensor& x, const SourceEntries& entries,
-                                      const Visibility& visibility, const torch::Tensor& present) {
+    const Visibility& visibility, const torch::Tensor& present) {
   const auto rows = x.size(0), steps = x.size(1), d = x.size(2);
   const auto q = c_q_->forward(x).view({rows, steps, heads_, d / heads_}).transpose(1, 2);
   const auto out =
@@ -40,18 +40,15 @@ NormPlacement parse_norm_placement(const std::string& name) {
   if (name == "sublayer") return NormPlacement::sublayer;
   if (name == "sandwich") return NormPlacement::sandwich;
   if (name == "parallel" || name == kParallelOne) return NormPlacement::parallel;
-  core::bad_config("norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'",
-                   name);
+  core::bad_config(
+      "norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not '{}'", name);
 }
 
 Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
-             const BlockNetwork& instead)
-    : place_(parse_norm_placement(options.norm)),
-      activation_(parse_activation(options.activation)),
-      heads_(head_shape(shape, options)),
-      dropout_(shape.dropout),
-      attention_dropout_(shape.attention_dropout),
-      activation_dropout_(shape.activation_dropout) {
+    const BlockNetwork& instead)
+    : place_(parse_norm_placement(options.norm)), activation_(parse_activation(options.activation)),
+      heads_(head_shape(shape, options)), dropout_(shape.dropout),
+      attention_dropout_(shape.attention_dropout), activation_dropout_(shape.activation_dropout) {
   const auto kind = parse_norm_kind(options.norm_kind);
   const bool gated = options.feed_forward == "gated";
   rms_ = kind != NormKind::layer;
@@ -59,16 +56,15 @@ Block::Block(const ShapeOptions& shape, const TransformerOptions& options, bool 
            options.qk_norm == "none" && options.attention_softcap == 0;
   const auto norm = [&](const char* name) {
     return register_module(name, std::make_shared<LayerNorm>(shape.d_model, options.norm_epsilon,
-                                                             options.has_bias("norm"), kind));
+                                     options.has_bias("norm"), kind));
   };
   ln_1_ = norm("ln_1");
   attn_ = register_module("attn", std::make_shared<Attention>(shape, options));
   if (place_ == NormPlacement::sandwich) ln_1_out_ = norm("ln_1_out");
   if (reads_source) {
     ln_x_ = norm("ln_x");
-    cross_ = register_module(
-        "cross", std::make_shared<CrossAttention>(shape.d_model, shape.heads, options.bias,
-                                                  shape.attention_dropout));
+    cross_ = register_module("cross", std::make_shared<CrossAttention>(shape.d_model, shape.heads,
+                                          options.bias, shape.attention_dropout));
   }
   ln_2_ = options.norm == kParallelOne ? ln_1_ : norm("ln_2");
   if (instead.network == nullptr)
@@ -83,8 +79,8 @@ torch::Tensor Block::in(const LayerNorm& norm, const torch::Tensor& x) const {
   return there ? norm.forward(x) : x;
 }
 
-torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
-                         const torch::Tensor& y) const {
+torch::Tensor Block::out(
+    const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second, const torch::Tensor& y) const {
   const auto& normed = second                              ? second->forward(y)
                        : place_ == NormPlacement::sublayer ? norm.forward(y)
                                                            : y;
@@ -92,8 +88,7 @@ torch::Tensor Block::out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>
 }
 
 torch::Tensor Block::forward(torch::Tensor x, const Visibility& visibility, KeyValues& cache,
-                             const std::string& name, const SourceView& source,
-                             torch::Tensor* ffn_input) {
+    const std::string& name, const SourceView& source, torch::Tensor* ffn_input) {
   if (fuses(x, visibility, cache, source)) return forward_fused(x, visibility, ffn_input);
   const auto after = [this](const LayerNorm& norm, const torch::Tensor& y) {
     return place_ == NormPlacement::post ? norm.forward(y) : y;
@@ -109,7 +104,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Visibility& visibility, KeyV
   if (source.entries != nullptr)
     x = x +
         dropped(cross_->forward(in(*ln_x_, x), *source.entries, *source.visibility, source.present),
-                dropout_, is_training());
+            dropout_, is_training());
   if (cross_) x = after(*ln_x_, x);
   const auto read = in(*ln_2_, x);
   if (ffn_input != nullptr) *ffn_input = read;
@@ -118,7 +113,7 @@ torch::Tensor Block::forward(torch::Tensor x, const Visibility& visibility, KeyV
 
 // A block that can read a source behaves like any other block if there is no source.
 bool Block::fuses(const torch::Tensor& x, const Visibility& visibility, const KeyValues& cache,
-                  const SourceView& source) const {
+    const SourceView& source) const {
   const bool plain_attention =
       visibility.causal && !visibility.mask.defined() && visibility.watch == nullptr;
   const bool drops_inside = is_training() && activation_dropout_ > 0;
@@ -129,8 +124,8 @@ bool Block::fuses(const torch::Tensor& x, const Visibility& visibility, const Ke
 BlockWeights Block::weights() const {
   const Linear &qkv = attn_->c_attn(), &project = attn_->c_proj();
   const Linear &expand = mlp_->c_fc(), &reduce = mlp_->c_proj();
-  return {ln_1_->factors(), ln_1_->bias, qkv.weight,    qkv.bias,    project.weight, project.bias,
-          ln_2_->factors(), ln_2_->bias, expand.weight, expand.bias, reduce.weight,  reduce.bias};
+  return {ln_1_->factors(), ln_1_->bias, qkv.weight, qkv.bias, project.weight, project.bias,
+      ln_2_->factors(), ln_2_->bias, expand.weight, expand.bias, reduce.weight, reduce.bias};
 }
 
 CrossWeights Block::cross_weights() const {
@@ -138,8 +133,8 @@ CrossWeights Block::cross_weights() const {
   return {ln_x_->factors(), ln_x_->bias, query.weight, query.bias, project.weight, project.bias};
 }
 
-torch::Tensor Block::forward_fused(const torch::Tensor& x, const Visibility& visibility,
-                                   torch::Tensor* ffn_input) const {
+torch::Tensor Block::forward_fused(
+    const torch::Tensor& x, const Visibility& visibility, torch::Tensor* ffn_input) const {
   BlockShape shape;
   shape.heads = heads_;
   shape.attention_scale = attn_->scale();

@@ -32,7 +32,7 @@ class CrossAttention : public torch::nn::Module {
   /// x (B, T, d) -> (B, T, d). `visibility` hides padding; `present` (B, 1, 1) is 0 or 1, in
   /// the type of x: rows without a source get 0.
   torch::Tensor forward(const torch::Tensor& x, const SourceEntries& entries,
-                        const Visibility& visibility, const torch::Tensor& present);
+      const Visibility& visibility, const torch::Tensor& present);
   const Linear& c_q() const { return *c_q_; }
   const Linear& c_proj() const { return *c_proj_; }
 
@@ -71,11 +71,10 @@ struct BlockNetwork {
 class Block : public torch::nn::Module {
  public:
   Block(const ShapeOptions& shape, const TransformerOptions& options, bool reads_source,
-        const BlockNetwork& instead = {});
+      const BlockNetwork& instead = {});
   /// x (B, T, d); `ffn_input`, if not null, receives the input of mlp (B, T, d).
   torch::Tensor forward(torch::Tensor x, const Visibility& visibility, KeyValues& cache,
-                        const std::string& name, const SourceView& source,
-                        torch::Tensor* ffn_input);
+      const std::string& name, const SourceView& source, torch::Tensor* ffn_input);
 
   /// Returns whether the block has a feed-forward network; else weights() and gated() are
   /// meaningless.
@@ -95,14 +94,14 @@ class Block : public torch::nn::Module {
  private:
   /// Returns whether to use the fused block instead of the modules, which remain its reference.
   bool fuses(const torch::Tensor& x, const Visibility& visibility, const KeyValues& cache,
-             const SourceView& source) const;
-  torch::Tensor forward_fused(const torch::Tensor& x, const Visibility& visibility,
-                              torch::Tensor* ffn_input) const;
+      const SourceView& source) const;
+  torch::Tensor forward_fused(
+      const torch::Tensor& x, const Visibility& visibility, torch::Tensor* ffn_input) const;
 
   /// Apply a sub-layer's norm before (`in`) and after (`out`) it.
   torch::Tensor in(const LayerNorm& norm, const torch::Tensor& x) const;
   torch::Tensor out(const LayerNorm& norm, const std::shared_ptr<LayerNorm>& second,
-                    const torch::Tensor& y) const;
+      const torch::Tensor& y) const;
 
   NormPlacement place_;
   /// the fused block supports it

@@ -34,10 +34,10 @@ class KeptKeyValues : public KeyValues {
 std::shared_ptr<Experts> experts(const ShapeOptions& shape, const TransformerOptions& options) {
   const auto& chosen = options.experts;
   const Inner inner{parse_activation(options.activation), options.feed_forward == "gated",
-                    shape.activation_dropout};
+      shape.activation_dropout};
   return std::make_shared<Experts>(
       ExpertShape{shape.d_model, shape.ffn_width(), chosen.count, chosen.per_token,
-                  chosen.normalised, options.has_bias("feed-forward")},
+          chosen.normalised, options.has_bias("feed-forward")},
       inner);
 }
 
@@ -56,9 +56,7 @@ std::vector<torch::Tensor> parts_of(const torch::Tensor& stacked, std::int64_t c
 }  // namespace
 
 BlockStack::BlockStack(const ModelOptions& options)
-    : shape_(options.shape),
-      options_(options.transformer),
-      memory_(options.memory_layer),
+    : shape_(options.shape), options_(options.transformer), memory_(options.memory_layer),
       positions_(parse_positions(options.transformer.positions)) {
   check_heads(shape_, options_);
   check_positions(shape_, options_);
@@ -84,15 +82,13 @@ void BlockStack::register_blocks(torch::nn::Module& owner, bool read_sources) {
     if (has_ngrams()) ngrams_.push_back(nullptr);
     if (has_ngrams() && memory_.has(i, shape_.layers))
       ngrams_.back() = blocks_.back()->register_module(
-          "ngram", std::make_shared<NgramMemory>(
-                       NgramShape{shape_.d_model, memory_.heads, memory_.rows,
-                                  memory_.d_ngram > 0 ? memory_.d_ngram : shape_.d_model, i}));
+          "ngram", std::make_shared<NgramMemory>(NgramShape{shape_.d_model, memory_.heads,
+                       memory_.rows, memory_.d_ngram > 0 ? memory_.d_ngram : shape_.d_model, i}));
   }
   if (options_.final_norm && options_.norm != "post")
-    ln_f_ = owner.register_module("ln_f",
-                                  std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon,
-                                                              options_.has_bias("norm"),
-                                                              parse_norm_kind(options_.norm_kind)));
+    ln_f_ = owner.register_module(
+        "ln_f", std::make_shared<LayerNorm>(shape_.d_model, options_.norm_epsilon,
+                    options_.has_bias("norm"), parse_norm_kind(options_.norm_kind)));
 }
 
 torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Tensor& before) const {
@@ -102,26 +98,26 @@ torch::Tensor BlockStack::add_positions(const torch::Tensor& x, const torch::Ten
   return x;
 }
 
-std::optional<Rotation> BlockStack::rotation(const torch::Tensor& before, std::int64_t window,
-                                             const torch::TensorOptions& options) const {
+std::optional<Rotation> BlockStack::rotation(
+    const torch::Tensor& before, std::int64_t window, const torch::TensorOptions& options) const {
   if (positions_ != Positions::rope) return std::nullopt;
-  return Rotation(before, head_shape(shape_, options_).rotated, rope_of(options_.rope, window),
-                  options);
+  return Rotation(
+      before, head_shape(shape_, options_).rotated, rope_of(options_.rope, window), options);
 }
 
-std::vector<Visibility> BlockStack::visibilities(const KvCache& cache,
-                                                 const torch::TensorOptions& options) const {
+std::vector<Visibility> BlockStack::visibilities(
+    const KvCache& cache, const torch::TensorOptions& options) const {
   return visibilities_of(cache, cache.before(), options);
 }
 
-std::vector<Visibility> BlockStack::visibilities(const KvRing& ring,
-                                                 const torch::TensorOptions& options) const {
+std::vector<Visibility> BlockStack::visibilities(
+    const KvRing& ring, const torch::TensorOptions& options) const {
   return visibilities_of(ring, ring.place().position, options);
 }
 
 template <class Cache>
-std::vector<Visibility> BlockStack::visibilities_of(const Cache& cache, const torch::Tensor& before,
-                                                    const torch::TensorOptions& options) const {
+std::vector<Visibility> BlockStack::visibilities_of(
+    const Cache& cache, const torch::Tensor& before, const torch::TensorOptions& options) const {
   const auto turned = rotation(before, 0, options);  // not for layers with their own angles
   std::map<std::pair<std::int64_t, bool>, Visibility> of_kind;
   std::vector<Visibility> visibilities;
@@ -161,8 +157,7 @@ std::vector<std::vector<torch::Tensor>> BlockStack::block_weights() const {
 }
 
 torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x,
-                                           const Visibility& visibility, KeyValues& cache,
-                                           const SourceView& source) const {
+    const Visibility& visibility, KeyValues& cache, const SourceView& source) const {
   const auto block = blocks_[i];
   std::vector<torch::Tensor> inputs{x};
   const bool reads = source.entries != nullptr;
@@ -175,27 +170,26 @@ torch::Tensor BlockStack::recomputed_block(std::size_t i, const torch::Tensor& x
   const auto kept = std::make_shared<KeptKeyValues>(cache.keeps());
   const Visibility of_source = reads ? *source.visibility : Visibility{};
   kept->first(&cache);
-  const auto compute = [=, present = source.present](const std::vector<torch::Tensor>& of,
-                                                     bool again) {
+  const auto compute = [=, present = source.present](
+                           const std::vector<torch::Tensor>& of, bool again) {
     if (again) kept->first(nullptr);
     SourceEntries entries;
     if (reads) entries = {of[1], of[2]};
     return block->forward(of[0], visibility, *kept, name(i),
-                          reads ? SourceView{&entries, &of_source, present} : SourceView{},
-                          nullptr);
+        reads ? SourceView{&entries, &of_source, present} : SourceView{}, nullptr);
   };
   return recomputed(inputs, weights, compute, lender_, own);
 }
 
 torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Visibility>& visibilities,
-                                  KeyValues& cache, const std::vector<SourceView>& sources,
-                                  torch::Tensor* ffn_input, NgramCall* ngrams) const {
+    KeyValues& cache, const std::vector<SourceView>& sources, torch::Tensor* ffn_input,
+    NgramCall* ngrams) const {
   for (const auto& memory : ngrams_)
     if (memory != nullptr && ngrams != nullptr) memory->ask_for_rows(*ngrams);
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     if (i < ngrams_.size() && ngrams_[i] != nullptr)
       x = x + dropped(ngrams_[i]->forward(x, *ngrams, name(i) + ".ngram"), shape_.dropout,
-                      blocks_[i]->is_training());
+                  blocks_[i]->is_training());
     const bool last = i + 1 == blocks_.size();
     const Visibility& visibility = visibilities[i % visibilities.size()];
     const SourceView source = sources.empty() ? SourceView{} : sources[i];
@@ -203,8 +197,8 @@ torch::Tensor BlockStack::forward(torch::Tensor x, const std::vector<Visibility>
     const bool again = (recompute_ || lender_) && !last && trains && visibility.watch == nullptr;
     if (lender_ && last && trains) lender_->lend(weights_of(i));
     x = again ? recomputed_block(i, x, visibility, cache, source)
-              : blocks_[i]->forward(x, visibility, cache, name(i), source,
-                                    last ? ffn_input : nullptr);
+              : blocks_[i]->forward(
+                    x, visibility, cache, name(i), source, last ? ffn_input : nullptr);
   }
   return ln_f_ ? ln_f_->forward(x) : x;
 }
@@ -218,8 +212,8 @@ std::optional<std::int64_t> BlockStack::context() const {
   return std::nullopt;
 }
 
-MemoryNetworks::MemoryNetworks(const MemoryLayerOptions& options, const ShapeOptions& shape,
-                               torch::nn::Module& owner)
+MemoryNetworks::MemoryNetworks(
+    const MemoryLayerOptions& options, const ShapeOptions& shape, torch::nn::Module& owner)
     : options_(options), layers_(shape.layers), shape_(product_keys(shape, options)) {
   if (options_.kind == "product-key" && options_.shared)
     pool_ = owner.register_module("memory_pool", std::make_shared<ValuePool>(shape_));
@@ -230,8 +224,8 @@ BlockNetwork MemoryNetworks::of(std::int64_t i) const {
   return {"memory", std::make_shared<ProductKeyMemory>(shape_, pool_)};
 }
 
-std::shared_ptr<TokenNetwork> MemoryNetworks::add(std::int64_t i, torch::nn::Module& block,
-                                                  std::shared_ptr<TokenNetwork> usual) const {
+std::shared_ptr<TokenNetwork> MemoryNetworks::add(
+    std::int64_t i, torch::nn::Module& block, std::shared_ptr<TokenNetwork> usual) const {
   auto [name, network] = of(i);
   return block.register_module(name, network != nullptr ? network : std::move(usual));
 }

@@ -40,18 +40,18 @@ class BlockStack {
   /// (B, T, d). Block i uses element i modulo the size of `visibilities`. `ngrams`: the tokens;
   /// null unless has_ngrams().
   torch::Tensor forward(torch::Tensor x, const std::vector<Visibility>& visibilities,
-                        KeyValues& cache, const std::vector<SourceView>& sources,
-                        torch::Tensor* ffn_input, NgramCall* ngrams = nullptr) const;
+      KeyValues& cache, const std::vector<SourceView>& sources, torch::Tensor* ffn_input,
+      NgramCall* ngrams = nullptr) const;
   /// Returns the visibility of a causal call, in the queries' type and device; see make_visibility.
-  std::vector<Visibility> visibilities(const KvCache& cache,
-                                       const torch::TensorOptions& options) const;
+  std::vector<Visibility> visibilities(
+      const KvCache& cache, const torch::TensorOptions& options) const;
   /// Returns the visibility of a call with keys in a ring.
-  std::vector<Visibility> visibilities(const KvRing& ring,
-                                       const torch::TensorOptions& options) const;
+  std::vector<Visibility> visibilities(
+      const KvRing& ring, const torch::TensorOptions& options) const;
   /// Returns the rotation of these tokens in layers with that window (0: none); nullopt without
   /// rotary embeddings.
-  std::optional<Rotation> rotation(const torch::Tensor& before, std::int64_t window,
-                                   const torch::TensorOptions& options) const;
+  std::optional<Rotation> rotation(
+      const torch::Tensor& before, std::int64_t window, const torch::TensorOptions& options) const;
 
   /// Returns the name of block i's state in a State.
   static std::string name(std::size_t i) { return "h." + std::to_string(i); }
@@ -80,15 +80,14 @@ class BlockStack {
  private:
   /// Returns the visibility for a KvCache or a KvRing with tokens at `before`.
   template <class Cache>
-  std::vector<Visibility> visibilities_of(const Cache& cache, const torch::Tensor& before,
-                                          const torch::TensorOptions& options) const;
+  std::vector<Visibility> visibilities_of(
+      const Cache& cache, const torch::Tensor& before, const torch::TensorOptions& options) const;
 
   /// Returns trained weights that block i alone reads: without shared values and its n-gram memory.
   std::vector<torch::Tensor> weights_of(std::size_t i) const;
   /// Returns block i's output. Only the block's inputs are kept for the backward pass.
   torch::Tensor recomputed_block(std::size_t i, const torch::Tensor& x,
-                                 const Visibility& visibility, KeyValues& cache,
-                                 const SourceView& source) const;
+      const Visibility& visibility, KeyValues& cache, const SourceView& source) const;
 
   ShapeOptions shape_;
   TransformerOptions options_;
@@ -106,13 +105,13 @@ class BlockStack {
 class MemoryNetworks {
  public:
   /// Registers the shared values in `owner` as "memory_pool", if memory layers share them.
-  MemoryNetworks(const MemoryLayerOptions& options, const ShapeOptions& shape,
-                 torch::nn::Module& owner);
+  MemoryNetworks(
+      const MemoryLayerOptions& options, const ShapeOptions& shape, torch::nn::Module& owner);
   /// Makes the memory of layer i (from 0), "memory"; without a network where layer i keeps its own.
   BlockNetwork of(std::int64_t i) const;
   /// Registers in `block`, layer i, its memory; else `usual` as "mlp".
-  std::shared_ptr<TokenNetwork> add(std::int64_t i, torch::nn::Module& block,
-                                    std::shared_ptr<TokenNetwork> usual) const;
+  std::shared_ptr<TokenNetwork> add(
+      std::int64_t i, torch::nn::Module& block, std::shared_ptr<TokenNetwork> usual) const;
   /// Returns the values that memory layers share; null: none.
   const std::shared_ptr<ValuePool>& pool() const { return pool_; }
 

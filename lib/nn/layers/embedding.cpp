@@ -47,8 +47,8 @@ torch::Tensor Embedding::look_up(const torch::Tensor& ids) {
         // Which rows those are only the device knows: all, then a choice. The others look up any
         // word, each its own: the backward pass adds many gradients of one word in sequence.
         const auto any = torch::arange(flat.size(0), flat.options());
-        const auto words = torch::where(inside, flat - bands_.begin(i),
-                                        any.remainder(bands_.end(i) - bands_.begin(i)));
+        const auto words = torch::where(
+            inside, flat - bands_.begin(i), any.remainder(bands_.end(i) - bands_.begin(i)));
         const auto vectors = torch::linear(torch::embedding(tables[i], words), projections[i]);
         out = torch::where(inside.unsqueeze(1), vectors, out);
         continue;
@@ -74,8 +74,8 @@ Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
     last = cutoff;
   }
   if (last >= vocabulary) {
-    core::bad_config("cutoffs: {} is not below the vocabulary size, {}; leave it out", last,
-                     vocabulary);
+    core::bad_config(
+        "cutoffs: {} is not below the vocabulary size, {}; leave it out", last, vocabulary);
   }
   if (words.d_embedding > 0 && words.cutoffs.empty())
     core::bad_config("d-embedding: requires cutoffs");
@@ -84,8 +84,7 @@ Bands make_bands(const ModelOptions& options, std::int64_t vocabulary) {
 
 std::shared_ptr<Embedding> make_embedding(const ModelOptions& options, std::int64_t vocabulary) {
   const bool scaled = options.vocabulary.scale_embedding;
-  return std::make_shared<Embedding>(
-      make_bands(options, vocabulary),
+  return std::make_shared<Embedding>(make_bands(options, vocabulary),
       scaled ? std::sqrt(static_cast<double>(options.shape.d_model)) : 1.0);
 }
 

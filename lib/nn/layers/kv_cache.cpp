@@ -15,7 +15,7 @@ std::int64_t first_used(const torch::Tensor& valid, std::int64_t begin, std::int
 /// Copies `old`'s slots [begin, begin + length) to the front of a buffer with `capacity` slots
 /// along `dim`. The other slots are zero.
 torch::Tensor relocated(const torch::Tensor& old, std::int64_t dim, std::int64_t begin,
-                        std::int64_t length, std::int64_t capacity) {
+    std::int64_t length, std::int64_t capacity) {
   auto sizes = old.sizes().vec();
   sizes[dim] = capacity;
   auto buffer = torch::zeros(sizes, old.options());
@@ -44,8 +44,8 @@ KvCache::KvCache(const Batch& batch, State* state, std::optional<std::int64_t> c
     seen = state_->has("seen") ? state_->tensors["seen"].cpu()
                                : torch::zeros({batch.rows()}, torch::kInt64);
     if (seen.size(0) != batch.rows())
-      core::bug("a state of {} rows cannot continue with a batch of {} rows", seen.size(0),
-                batch.rows());
+      core::bug(
+          "a state of {} rows cannot continue with a batch of {} rows", seen.size(0), batch.rows());
     if (batch.fresh.defined()) seen = seen.masked_fill(batch.fresh, 0);
     before_ = before_ + seen.unsqueeze(1);
   }

@@ -117,8 +117,8 @@ class RingDecoder {
   virtual Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) = 0;
   /// Encodes `source` (B, S) int64, where -1 is padding. Call it before the call in which the rows
   /// with `fresh` (B) bool begin; their rows of `kept` must be zero. Both tensors are on the CPU.
-  virtual void read_sources(const torch::Tensor& /*source*/, const torch::Tensor& /*fresh*/,
-                            State& /*kept*/) {}
+  virtual void read_sources(
+      const torch::Tensor& /*source*/, const torch::Tensor& /*fresh*/, State& /*kept*/) {}
 };
 
 }  // namespace nn

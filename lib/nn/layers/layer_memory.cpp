@@ -34,8 +34,7 @@ std::int64_t number(const std::string& word, const std::string& text) {
   std::int64_t n = -1;
   try {
     n = core::parse_count(text);
-  } catch (const core::Error&) {
-  }
+  } catch (const core::Error&) {}
   if (n < 0 || n > kMost) refuse("'{}': '{}' is not a number of tokens", word, text);
   return n;
 }
@@ -59,8 +58,8 @@ std::vector<std::int64_t> parse_list(const std::vector<std::string>& words, std:
 }
 
 // Returns the indices of the long layers, from the lowest layer.
-std::vector<std::int64_t> places(const std::string& place, std::int64_t offset,
-                                 std::int64_t layers) {
+std::vector<std::int64_t> places(
+    const std::string& place, std::int64_t offset, std::int64_t layers) {
   const auto colon = place.find(':');
   const std::string name = place.substr(0, colon);
   const bool counted = colon != std::string::npos;
@@ -78,14 +77,10 @@ std::vector<std::int64_t> places(const std::string& place, std::int64_t offset,
 
   std::vector<std::int64_t> chosen;
   for (std::int64_t i = 0; i < n; ++i) {
-    if (name == "first" || name == "all")
-      chosen.push_back(i);
-    else if (name == "last")
-      chosen.push_back(layers - n + i);
-    else if (name == "middle")
-      chosen.push_back((layers - n) / 2 + i);
-    else if (name == "interleaved")
-      chosen.push_back((i + 1) * layers / n - 1 - offset);
+    if (name == "first" || name == "all") chosen.push_back(i);
+    else if (name == "last") chosen.push_back(layers - n + i);
+    else if (name == "middle") chosen.push_back((layers - n) / 2 + i);
+    else if (name == "interleaved") chosen.push_back((i + 1) * layers / n - 1 - offset);
   }
   return chosen;
 }
@@ -122,7 +117,7 @@ LayerMemory::LayerMemory(const Batch& batch, State* state)
     seen_ = state_->tensors["seen"].cpu();
     if (seen_.size(0) != batch.rows())
       core::bug("a state of {} rows cannot continue with a batch of {} rows", seen_.size(0),
-                batch.rows());
+          batch.rows());
     if (batch.fresh.defined()) seen_ = seen_.masked_fill(batch.fresh, 0);
   }
   state_->reset(batch.fresh);
@@ -135,15 +130,15 @@ std::int64_t LayerMemory::remembered(const std::string& name, std::int64_t lengt
   return std::min({kept, length, seen_.max().item<std::int64_t>()});
 }
 
-torch::Tensor LayerMemory::extend(const std::string& name, const torch::Tensor& x,
-                                  std::int64_t length) {
+torch::Tensor LayerMemory::extend(
+    const std::string& name, const torch::Tensor& x, std::int64_t length) {
   if (state_ == nullptr || length == 0) return x;
   const auto before = remembered(name, length);
   auto& memory = state_->tensors[name + ".memory"];
   auto all = x;
   if (before > 0 && memory.size(2) != x.size(2))
-    core::bug("{}: a state of width {} cannot continue with width {}", name, memory.size(2),
-              x.size(2));
+    core::bug(
+        "{}: a state of width {} cannot continue with width {}", name, memory.size(2), x.size(2));
   if (before > 0) all = torch::cat({memory.narrow(1, memory.size(1) - before, before), x}, 1);
   // Row b's tokens end before slot before + count[b].
   const auto keep = std::min(length, before + count().max().item<std::int64_t>());
@@ -157,8 +152,8 @@ torch::Tensor LayerMemory::first_valid(std::int64_t remembered) const {
   return first.any().item<bool>() ? first : torch::Tensor();
 }
 
-torch::Tensor FixedLayerPast::extend(const std::string& name, const torch::Tensor& x,
-                                     std::int64_t length) {
+torch::Tensor FixedLayerPast::extend(
+    const std::string& name, const torch::Tensor& x, std::int64_t length) {
   if (length == 0) return x;
   auto& memory = kept_.tensors[name + ".memory"];
   if (!memory.defined()) memory = torch::zeros({x.size(0), length, x.size(2)}, x.options());

@@ -42,8 +42,8 @@ class LayerPast {
   /// Appends x (B, T, d), the input of layer `name`, and returns (B, C + T, d): the past input,
   /// then x. Keeps the newest `length` of both. Call it once for each name in a call; d is constant
   /// for a name.
-  virtual torch::Tensor extend(const std::string& name, const torch::Tensor& x,
-                               std::int64_t length) = 0;
+  virtual torch::Tensor extend(
+      const std::string& name, const torch::Tensor& x, std::int64_t length) = 0;
   /// Returns the first valid slot of C remembered ones in each row: (B) int64; undefined if all
   /// slots are valid.
   virtual torch::Tensor first_valid(std::int64_t remembered) const = 0;
@@ -57,8 +57,8 @@ class FixedLayerPast : public LayerPast {
   std::int64_t remembered(const std::string& /*name*/, std::int64_t length) const override {
     return length;
   }
-  torch::Tensor extend(const std::string& name, const torch::Tensor& x,
-                       std::int64_t length) override;
+  torch::Tensor extend(
+      const std::string& name, const torch::Tensor& x, std::int64_t length) override;
   torch::Tensor first_valid(std::int64_t remembered) const override;
 
  private:
@@ -73,8 +73,8 @@ class LayerMemory : public RealFirst, public LayerPast {
 
   std::int64_t remembered(const std::string& name, std::int64_t length) const override;
   /// Requires packed x.
-  torch::Tensor extend(const std::string& name, const torch::Tensor& x,
-                       std::int64_t length) override;
+  torch::Tensor extend(
+      const std::string& name, const torch::Tensor& x, std::int64_t length) override;
   /// Returns a tensor on the CPU.
   torch::Tensor first_valid(std::int64_t remembered) const override;
 

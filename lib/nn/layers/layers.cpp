@@ -33,8 +33,8 @@ std::int64_t layer_of(const std::string& name) {
   return at == std::string::npos ? 0 : std::strtoll(path.c_str() + at + 3, nullptr, 10);
 }
 
-void fill(const std::string& name, torch::Tensor& p, const std::string& scheme,
-          std::int64_t layers) {
+void fill(
+    const std::string& name, torch::Tensor& p, const std::string& scheme, std::int64_t layers) {
   if (is_recurrent(name)) {
     const auto width = static_cast<double>(p.size(0)) / 4;  // of the cells, four gates each
     const auto bound = 1 / std::sqrt(width);
@@ -80,9 +80,8 @@ torch::Tensor blank(torch::IntArrayRef sizes) {
       sizes, torch::device(shapes_only ? torch::kMeta : torch::kCPU).dtype(parameter_type));
 }
 
-std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& owner,
-                                                           const std::string& name,
-                                                           std::int64_t n) {
+std::vector<std::shared_ptr<torch::nn::Module>> add_layers(
+    torch::nn::Module& owner, const std::string& name, std::int64_t n) {
   const auto list = owner.register_module(name, std::make_shared<torch::nn::Module>());
   std::vector<std::shared_ptr<torch::nn::Module>> layers;
   for (std::int64_t i = 0; i < n; ++i)
@@ -142,14 +141,10 @@ Activation parse_activation(const std::string& name) {
 
 torch::Tensor activate(const torch::Tensor& x, Activation activation) {
   switch (activation) {
-    case Activation::gelu:
-      return torch::gelu(x, "tanh");
-    case Activation::gelu_exact:
-      return torch::gelu(x);
-    case Activation::relu:
-      return torch::relu(x);
-    case Activation::silu:
-      return torch::silu(x);
+    case Activation::gelu: return torch::gelu(x, "tanh");
+    case Activation::gelu_exact: return torch::gelu(x);
+    case Activation::relu: return torch::relu(x);
+    case Activation::silu: return torch::silu(x);
   }
   return x;
 }

@@ -52,8 +52,8 @@ torch::Tensor blank(torch::IntArrayRef sizes);
 
 /// Registers NAME.0, NAME.1, ... in `owner` and returns these modules, which hold the parts of n
 /// layers.
-std::vector<std::shared_ptr<torch::nn::Module>> add_layers(torch::nn::Module& owner,
-                                                           const std::string& name, std::int64_t n);
+std::vector<std::shared_ptr<torch::nn::Module>> add_layers(
+    torch::nn::Module& owner, const std::string& name, std::int64_t n);
 
 /// Creates this thread's parameters without memory while the object exists, to count the parameters
 /// of models of any size.

@@ -30,10 +30,9 @@ torch::Tensor multipliers(const NgramShape& shape, std::int64_t n, std::int64_t 
 
 }  // namespace
 
-ShortConvolution::ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart,
-                                   bool first_zero)
-    : weight_(register_parameter("weight", blank({width, taps}))),
-      apart_(apart),
+ShortConvolution::ShortConvolution(
+    std::int64_t width, std::int64_t taps, std::int64_t apart, bool first_zero)
+    : weight_(register_parameter("weight", blank({width, taps}))), apart_(apart),
       first_zero_(first_zero) {}
 
 void ShortConvolution::first_values() {
@@ -45,8 +44,8 @@ void ShortConvolution::first_values() {
   weight_.uniform_(-bound, bound);
 }
 
-torch::Tensor ShortConvolution::forward(const torch::Tensor& x, torch::Tensor& past,
-                                        const torch::Tensor& count) const {
+torch::Tensor ShortConvolution::forward(
+    const torch::Tensor& x, torch::Tensor& past, const torch::Tensor& count) const {
   const auto rows = x.size(0), steps = x.size(1), width = x.size(2),
              kept = (weight_.size(1) - 1) * apart_;
   if (!past.defined()) past = torch::zeros({rows, kept, width}, x.options().requires_grad(false));
@@ -109,12 +108,11 @@ NgramMemory::NgramMemory(const NgramShape& shape) : shape_(shape) {
   const auto matrix = [&](const char* name) {
     return register_module(name, std::make_shared<Linear>(2 * shape.width, shape.d, false));
   };
-  tables_ = register_parameter("tables",
-                               blank({2 * shape.heads * shape.rows, shape.width / shape.heads}));
+  tables_ = register_parameter(
+      "tables", blank({2 * shape.heads * shape.rows, shape.width / shape.heads}));
   c_key_ = matrix("c_key"), c_value_ = matrix("c_value");
   norm_q_ = norm("norm_q"), norm_k_ = norm("norm_k"), norm_v_ = norm("norm_v");
-  convolution_ = register_module(
-      "convolution",
+  convolution_ = register_module("convolution",
       std::make_shared<ShortConvolution>(shape.d, kNgramTaps, kNgramApart, /*first_zero=*/true));
 }
 
@@ -137,8 +135,8 @@ void NgramMemory::ask_for_rows(const NgramCall& call) const {
   if (on_disk_) read_rows_ahead(tables_, rows_of(call));
 }
 
-torch::Tensor NgramMemory::forward(const torch::Tensor& x, NgramCall& call,
-                                   const std::string& name) const {
+torch::Tensor NgramMemory::forward(
+    const torch::Tensor& x, NgramCall& call, const std::string& name) const {
   const auto rows = rows_of(call).reshape({-1, 1});
   const auto e =
       gathered_sum(tables_, rows, torch::ones(rows.sizes(), tables_.options().requires_grad(false)))

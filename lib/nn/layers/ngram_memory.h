@@ -34,13 +34,13 @@ namespace nn {
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
   /// The taps are `apart` steps apart. The last tap is the current step.
-  ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
-                   bool first_zero = false);
+  ShortConvolution(
+      std::int64_t width, std::int64_t taps, std::int64_t apart = 1, bool first_zero = false);
   /// Maps x (B, T, width) to the same shape. `past` (B, (taps - 1) apart, width) holds the previous
   /// steps and is replaced for the next call; undefined: 0. `count` (B) int64 is the number of real
   /// steps of each row, which come first; undefined: T.
-  torch::Tensor forward(const torch::Tensor& x, torch::Tensor& past,
-                        const torch::Tensor& count) const;
+  torch::Tensor forward(
+      const torch::Tensor& x, torch::Tensor& past, const torch::Tensor& count) const;
   void first_values() override;
 
  private:

@@ -25,17 +25,17 @@ void check_positions(const ShapeOptions& shape, const TransformerOptions& option
     core::bad_config("positions: rope needs heads of even width, not {}", heads.rotated);
   if (heads.rotated == 0)
     core::bad_config("rope-partial-factor: {} of a head of size {} is less than two dimensions",
-                     options.rope.share, heads.width);
+        options.rope.share, heads.width);
   const auto& rope = options.rope;
   for (const auto& [name, factors] : {std::pair("rope-short-factors", &rope.factors),
-                                      std::pair("rope-long-factors", &rope.long_factors)})
+           std::pair("rope-long-factors", &rope.long_factors)})
     if (const auto pairs = rope.scaling == "longrope" ? heads.rotated / 2 : 0;
         std::ssize(*factors) != pairs)
       core::bad_config("{}: has {} numbers; heads of size {} with --rope-scaling {} need {}", name,
-                       factors->size(), heads.rotated, rope.scaling, pairs);
+          factors->size(), heads.rotated, rope.scaling, pairs);
   if (options.rope.high <= options.rope.low)
     core::bad_config("rope-high-freq-factor: {} must be above rope-low-freq-factor {}",
-                     options.rope.high, options.rope.low);
+        options.rope.high, options.rope.low);
 }
 
 void check_experts(const ExpertOptions& experts) {
@@ -48,8 +48,8 @@ void check_experts(const ExpertOptions& experts) {
     return;
   }
   if (experts.per_token > experts.count)
-    core::bad_config("experts-per-token: {} is more than experts {}", experts.per_token,
-                     experts.count);
+    core::bad_config(
+        "experts-per-token: {} is more than experts {}", experts.per_token, experts.count);
 }
 
 void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& shape) {
@@ -64,12 +64,12 @@ void check_memory_layers(const MemoryLayerOptions& memory, const ShapeOptions& s
   }
   const auto width = memory.d_ngram > 0 ? memory.d_ngram : shape.d_model;
   if (memory.kind == "ngram" && width % memory.heads != 0)
-    core::bad_config("memory-layer-heads: {} does not divide memory-layer-width {}", memory.heads,
-                     width);
+    core::bad_config(
+        "memory-layer-heads: {} does not divide memory-layer-width {}", memory.heads, width);
   if (memory.kind != "product-key") return;
   if (memory.top_k > memory.keys)
-    core::bad_config("memory-layer-top-k: {} is more than memory-layer-keys {}", memory.top_k,
-                     memory.keys);
+    core::bad_config(
+        "memory-layer-top-k: {} is more than memory-layer-keys {}", memory.top_k, memory.keys);
   if (memory.d_key % 2 != 0)
     core::bad_config("memory-layer-d-key: {} is odd; give an even size", memory.d_key);
 }

@@ -78,7 +78,7 @@ double rope_attention_factor(const RopeOptions& rope) {
 }
 
 Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
-                   const torch::TensorOptions& options) {
+    const torch::TensorOptions& options) {
   const auto frequencies = torch::tensor(rope_frequencies(rope, d), torch::kFloat64);
   const auto angle =
       positions.to(torch::kFloat64).unsqueeze(-1) * upload(frequencies, positions.device());
@@ -90,8 +90,8 @@ Rotation::Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOpt
 torch::Tensor Rotation::apply(const torch::Tensor& x) const {
   const auto d = 2 * cos.size(-1), rest = x.size(-1) - d;
   const auto halves = x.narrow(-1, 0, d).chunk(2, -1);
-  std::vector<torch::Tensor> parts = {halves[0] * cos - halves[1] * sin,
-                                      halves[1] * cos + halves[0] * sin};
+  std::vector<torch::Tensor> parts = {
+      halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin};
   if (rest > 0) parts.push_back(x.narrow(-1, d, rest));
   return torch::cat(parts, -1);
 }

@@ -44,7 +44,7 @@ struct Rotation {
   torch::Tensor cos, sin;  ///< (B or 1, 1, T, d/2)
   /// positions (B or 1, T) int64; d even. The angles are computed in float64.
   Rotation(const torch::Tensor& positions, std::int64_t d, const RopeOptions& rope,
-           const torch::TensorOptions& options);
+      const torch::TensorOptions& options);
   /// Rotates the first d elements of (B, heads, T, width) and copies the rest.
   torch::Tensor apply(const torch::Tensor& x) const;
 };

@@ -40,8 +40,8 @@ class ProductKeyMemory : public TokenNetwork, public OwnFirstValues {
  public:
   /// `pool` is registered as a module elsewhere. If it is null, the layer registers its own,
   /// "pool".
-  explicit ProductKeyMemory(const ProductKeyShape& shape,
-                            std::shared_ptr<ValuePool> pool = nullptr);
+  explicit ProductKeyMemory(
+      const ProductKeyShape& shape, std::shared_ptr<ValuePool> pool = nullptr);
   /// Maps x (..., d) to the same shape.
   torch::Tensor forward(const torch::Tensor& x) const override;
   /// Draws keys uniformly from +-(width of half a key)^-0.5.

@@ -29,19 +29,17 @@ Tensor shifted_scores(const Tensor& position, const Tensor& r) {
 // The path for devices: fused attention with the positions' scores as its bias. The bias is the
 // only tensor of shape (B, heads, T, S).
 Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
-                     const Tensor& r, const KeyVisibility& visibility, double scale,
-                     double dropout) {
+    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
   const auto hidden = visibility.hidden(content.size(1), kv.size(1), content.device());
   const auto bias = shifted_scores(position * scale, r).masked_fill(hidden, kHidden);
   return at::scaled_dot_product_attention(content.transpose(1, 2), kv.select(2, 0).transpose(1, 2),
-                                          kv.select(2, 1).transpose(1, 2), bias, dropout,
-                                          /*is_causal=*/false, scale)
+      kv.select(2, 1).transpose(1, 2), bias, dropout,
+      /*is_causal=*/false, scale)
       .transpose(1, 2);
 }
 
 Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
-                    const Tensor& r, const KeyVisibility& visibility, double scale,
-                    double dropout) {
+    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
   auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
   scores = (scores + shifted_scores(position, r)) * scale;
   scores = scores.masked_fill(visibility.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
@@ -51,8 +49,8 @@ Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor&
 
 }  // namespace
 
-torch::Tensor KeyVisibility::hidden(std::int64_t queries, std::int64_t slots,
-                                    torch::Device device) const {
+torch::Tensor KeyVisibility::hidden(
+    std::int64_t queries, std::int64_t slots, torch::Device device) const {
   const auto numbers = torch::TensorOptions(torch::kInt64).device(device);
   const auto own = torch::arange(slots - queries, slots, numbers).unsqueeze(1);  // (T, 1)
   const auto slot = torch::arange(slots, numbers).unsqueeze(0);                  // (1, S)
@@ -82,14 +80,14 @@ torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t 
 }
 
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
-                              const torch::Tensor& kv, const torch::Tensor& r,
-                              const KeyVisibility& visibility, double dropout) {
+    const torch::Tensor& kv, const torch::Tensor& r, const KeyVisibility& visibility,
+    double dropout) {
   const double scale = 1 / std::sqrt(static_cast<double>(content.size(3)));
   const bool fits = in_host_memory(content) && content.scalar_type() == torch::kFloat32 &&
                     kv.scalar_type() == torch::kFloat32;
   if (fits)
     return relative_attend_blocks(content, position, kv, r, visibility.first, visibility.before,
-                                  scale, dropout, dropout > 0 ? draw_seed() : 0);
+        scale, dropout, dropout > 0 ? draw_seed() : 0);
   if (in_host_memory(content))
     return attend_whole(content, position, kv, r, visibility, scale, dropout);
   return attend_biased(content, position, kv, r, visibility, scale, dropout);
@@ -118,15 +116,13 @@ torch::Tensor RelativeAttention::positions(const torch::Tensor& distances) const
 }
 
 torch::Tensor RelativeAttention::forward(const torch::Tensor& x, const torch::Tensor& keys_values,
-                                         const torch::Tensor& positions,
-                                         const PositionBiases& biases,
-                                         const KeyVisibility& visibility) {
+    const torch::Tensor& positions, const PositionBiases& biases, const KeyVisibility& visibility) {
   const auto rows = x.size(0), queries = x.size(1), d = x.size(2), width = d / heads_;
   const auto q =
       torch::linear(x, c_attn_->weight.narrow(0, 0, d)).view({rows, queries, heads_, width});
   const auto kv = keys_values.view({rows, keys_values.size(1), 2, heads_, width});
   const auto out = relative_attend(q + biases.content, q + biases.position, kv, positions,
-                                   visibility, is_training() ? dropout_ : 0.0);
+      visibility, is_training() ? dropout_ : 0.0);
   return c_proj_->forward(out.reshape({rows, queries, d}));
 }
 

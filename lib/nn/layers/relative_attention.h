@@ -35,8 +35,8 @@ torch::Tensor distance_vectors(std::int64_t n, std::int64_t clamp, std::int64_t 
 /// without dropout. A device uses torch's fused attention with a bias (B, heads, T, S). All other
 /// cases use operators that store such scores.
 torch::Tensor relative_attend(const torch::Tensor& content, const torch::Tensor& position,
-                              const torch::Tensor& kv, const torch::Tensor& r,
-                              const KeyVisibility& visibility, double dropout);
+    const torch::Tensor& kv, const torch::Tensor& r, const KeyVisibility& visibility,
+    double dropout);
 
 /// Content and position bias: (heads, width) each.
 class PositionBiases : public torch::nn::Module {
@@ -58,8 +58,8 @@ class RelativeAttention : public torch::nn::Module {
   /// Queries x (B, T, d), the last of the S slots; keys_values (B, S, 2 d); positions (S, heads,
   /// width) -> (B, T, d).
   torch::Tensor forward(const torch::Tensor& x, const torch::Tensor& keys_values,
-                        const torch::Tensor& positions, const PositionBiases& biases,
-                        const KeyVisibility& visibility);
+      const torch::Tensor& positions, const PositionBiases& biases,
+      const KeyVisibility& visibility);
 
  private:
   std::int64_t heads_;

@@ -47,11 +47,8 @@ void EntryRing::append(const Tensor& keys, const Tensor& labels, const TokenPosi
   const std::int64_t given = labels.size(0), steps = std::min(given, capacity_);
   // With this number of slots, steps that move to the front do not overlap their old place.
   const std::int64_t most = 2 * capacity_ - 1;
-  const std::vector<std::pair<const char*, Tensor>> parts = {{"keys", keys},
-                                                             {"labels", labels},
-                                                             {"run", place.run + 1},
-                                                             {"segment", place.segment},
-                                                             {"position", place.position}};
+  const std::vector<std::pair<const char*, Tensor>> parts = {{"keys", keys}, {"labels", labels},
+      {"run", place.run + 1}, {"segment", place.segment}, {"position", place.position}};
   if (state_.empty()) {
     for (const auto& [name, from] : parts) {
       auto sizes = from.sizes().vec();
@@ -83,9 +80,8 @@ Entries EntryRing::view(std::int64_t skip, std::int64_t at_most) const {
                      begin = last - std::min(last - first, at_most);
   const auto held = [&](const char* name) { return state_.tensors.at(name).slice(0, begin, last); };
   const auto ids = [&](const char* name) { return held(name).flatten().to(torch::kCPU); };
-  return {held("keys").flatten(0, -2),
-          held("labels").flatten(),
-          {ids("run") - 1, ids("segment"), ids("position")}};
+  return {held("keys").flatten(0, -2), held("labels").flatten(),
+      {ids("run") - 1, ids("segment"), ids("position")}};
 }
 
 void EntryRing::select(const Tensor& rows) {

@@ -26,8 +26,8 @@ class EntryRing {
   /// Returns stored steps without the `skip` newest, limited to the `at_most` newest of the rest:
   /// keys (M, d), labels and place (M), step by step. Keys and labels are views, valid until the
   /// next call of append or select.
-  Entries view(std::int64_t skip = 0,
-               std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
+  Entries view(
+      std::int64_t skip = 0, std::int64_t at_most = std::numeric_limits<std::int64_t>::max()) const;
   /// Replaces row i by the former row rows[i]; rows (int64) has one element for each new row (beam
   /// search, finished rows). Runs become the row's number.
   void select(const torch::Tensor& rows);

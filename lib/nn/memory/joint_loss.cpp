@@ -102,7 +102,7 @@ Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
     std::optional<PositionPair> position_pair;
     if (p.position_pair) position_pair = p.position_pair->of(begin, end);
     MemoryBlock seen(g.slice(0, begin, end), p.place.slice(begin, end), targets.there, p.entries,
-                     p.rule, position_pair ? &*position_pair : nullptr);
+        p.rule, position_pair ? &*position_pair : nullptr);
     const Tensor score = head->log_prob + head->log_z;
     const Tensor log_all = torch::logaddexp(head->log_z, seen.all),
                  log_target = torch::logaddexp(score, seen.positive);
@@ -122,8 +122,7 @@ Sums sum_blocks(const Tensor& f, const Tensor& g, const Problem& p) {
 class JointLoss : public torch::autograd::Function<JointLoss> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& f, const Tensor& g,
-                        const Tensor& /*keys*/, at::TensorList /*weights*/,
-                        const Problem* problem) {
+      const Tensor& /*keys*/, at::TensorList /*weights*/, const Problem* problem) {
     Sums sums = sum_blocks(f, g, *problem);
     if (problem->gradient) {
       variable_list saved{sums.df, sums.dg, sums.d_keys};
@@ -176,8 +175,8 @@ Tensor solve(const Tensor& f, const Tensor& g, Problem& problem) {
     problem.position_pair.emplace(problem.place, problem.entries.place, queries.device());
   problem.gradient = torch::GradMode::is_enabled() &&
                      (rows.requires_grad() || queries.requires_grad() || keys.requires_grad() ||
-                      std::any_of(weights.begin(), weights.end(),
-                                  [](const Tensor& w) { return w.requires_grad(); }));
+                         std::any_of(weights.begin(), weights.end(),
+                             [](const Tensor& w) { return w.requires_grad(); }));
   if (!problem.gradient) return sum_blocks(rows, queries, problem).loss.to(dtype);
   return JointLoss::apply(rows, queries, keys, at::TensorList(weights), &problem);
 }
@@ -199,7 +198,7 @@ struct TaughtSums {
 // teacher names and r the rest of its probability:
 //  dL/ds_v = q_v - (1 - beta) [v = target] - beta (p_v + [v not in T] r q_v / sum of others' q).
 void add_block(const Tensor& f, const Tensor& head, const TaughtRows& rows, std::int64_t begin,
-               std::int64_t end, bool gradient, TaughtSums& sums) {
+    std::int64_t end, bool gradient, TaughtSums& sums) {
   const Tensor block = f.slice(0, begin, end);
   const Tensor weight = rows.weight.slice(0, begin, end);
   const Tensor target = rows.targets.slice(0, begin, end).unsqueeze(1);
@@ -230,7 +229,7 @@ void add_block(const Tensor& f, const Tensor& head, const TaughtRows& rows, std:
   sums.loss.add_((loss.squeeze(1) * weight).sum(torch::kFloat64));
   if (!gradient) return;
   const Tensor q_over = torch::where(rest > 0, rest * torch::exp(-log_others),
-                                     torch::zeros_like(rest));  // r / sum of others' q
+      torch::zeros_like(rest));  // r / sum of others' q
   Tensor d = scores.sub_(log_z).exp_();
   const Tensor at_named = beta * (q_over * log_q.exp() * seen - p);
   if (open) d.mul_(1 - beta * q_over);
@@ -256,8 +255,8 @@ TaughtSums sum_rows(const Tensor& f, const Tensor& head, const TaughtRows& rows,
 
 class TargetLoss : public torch::autograd::Function<TargetLoss> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& f, const Tensor& head,
-                        const TaughtRows* rows) {
+  static Tensor forward(
+      AutogradContext* context, const Tensor& f, const Tensor& head, const TaughtRows* rows) {
     const TaughtSums sums = sum_rows(f, head, *rows, true);
     context->saved_data["df"] = sums.df;
     context->saved_data["d_words"] = sums.d_words;
@@ -279,14 +278,14 @@ std::int64_t loss_block_bytes(std::int64_t device_memory) {
 }
 
 Tensor joint_loss(const Tensor& f, const Tensor& g, const Batch& batch, Head& head,
-                  const MemoryRule& rule, const Entries& entries, const LossWork& work) {
+    const MemoryRule& rule, const Entries& entries, const LossWork& work) {
   Problem problem = problem_of(batch, head, work);
   if (rule.any() && entries.size() > 0) problem.rule = rule, problem.entries = entries;
   return solve(f, g, problem);
 }
 
-Tensor smoothed_loss(const Tensor& f, const Batch& batch, Head& head, double smoothing,
-                     const LossWork& work) {
+Tensor smoothed_loss(
+    const Tensor& f, const Batch& batch, Head& head, double smoothing, const LossWork& work) {
   if (smoothing > 0 && !head.linear())
     core::bad_usage("label smoothing is not supported with an adaptive softmax");
   Problem problem = problem_of(batch, head, work);
@@ -299,7 +298,7 @@ Tensor join(const RowScores& s) {
 }
 
 Tensor target_loss(const Tensor& f, const Batch& batch, Head& head, const Teachers& teachers,
-                   double beta, const LossWork& work) {
+    double beta, const LossWork& work) {
   if (!head.linear())
     core::bad_usage("targets of a teacher are not supported with an adaptive softmax");
   const Tensor words = head.weights()[0];

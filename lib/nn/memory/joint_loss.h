@@ -25,8 +25,7 @@ std::int64_t loss_block_bytes(std::int64_t device_memory);
 /// head's weights and, with rule.gradient, the entries' keys. Never allocates (tokens x vocabulary)
 /// or (tokens x memories). A query without visible entries gets the head's own log-probability.
 torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const Batch& batch,
-                         Head& head, const MemoryRule& rule, const Entries& entries,
-                         const LossWork& work = {});
+    Head& head, const MemoryRule& rule, const Entries& entries, const LossWork& work = {});
 
 /// Returns the loss of a softmax without memory and with label smoothing: a fraction E
 /// (`smoothing`) of each target's mass is distributed evenly over all other tokens (Szegedy et al.
@@ -35,7 +34,7 @@ torch::Tensor joint_loss(const torch::Tensor& f, const torch::Tensor& g, const B
 /// f, batch and the result are as in joint_loss. Throws Error{usage} for E > 0 and a head of
 /// several bands, whose scores do not sum in this way.
 torch::Tensor smoothed_loss(const torch::Tensor& f, const Batch& batch, Head& head,
-                            double smoothing, const LossWork& work = {});
+    double smoothing, const LossWork& work = {});
 
 /// Components of a joint distribution for each token, without gradient; all (N) in the order of the
 /// flattened batch.
@@ -63,6 +62,6 @@ struct Teachers {
 /// names all tokens, and is otherwise no larger. f (B, T, d); backward reaches f and the head's
 /// weights. Never allocates (tokens x vocabulary). Throws Error{usage} for an adaptive softmax.
 torch::Tensor target_loss(const torch::Tensor& f, const Batch& batch, Head& head,
-                          const Teachers& teachers, double beta, const LossWork& work = {});
+    const Teachers& teachers, double beta, const LossWork& work = {});
 
 }  // namespace nn

@@ -12,7 +12,7 @@ static_assert(sizeof(PositionRange) == 7 * sizeof(std::int64_t));
 // The pointers are in the memory of the host or of the device.
 PositionIds ids_of(const TokenPositions& place) {
   return {place.run.const_data_ptr<std::int64_t>(), place.segment.const_data_ptr<std::int64_t>(),
-          place.position.const_data_ptr<std::int64_t>(), place.size()};
+      place.position.const_data_ptr<std::int64_t>(), place.size()};
 }
 
 using torch::Tensor;
@@ -41,7 +41,7 @@ Tensor products(const Tensor& queries, const Tensor& keys, Metric metric, double
 
 // Returns the scaled scores, kUnseen where the rule hides an entry.
 Tensor masked_scores(const Tensor& queries, const TokenPositions& place, const Tensor& keys,
-                     const TokenPositions& entries, const MemoryRule& rule, double scale) {
+    const TokenPositions& entries, const MemoryRule& rule, double scale) {
   Tensor scores = products(queries, keys, rule.metric, scale);
   if (rule.metric == Metric::ip) scores.mul_(scale);
   const Tensor hidden = visibility(place, entries, rule).logical_not_();
@@ -81,8 +81,8 @@ TokenPositions contiguous(const TokenPositions& place) {
   return {place.run.contiguous(), place.segment.contiguous(), place.position.contiguous()};
 }
 
-PositionPair::PositionPair(const TokenPositions& asking, const TokenPositions& asked,
-                           torch::Device device) {
+PositionPair::PositionPair(
+    const TokenPositions& asking, const TokenPositions& asked, torch::Device device) {
   const auto split = asking.size();
   const auto joined = TokenPositions::concatenate({asking, asked});
   const auto all = upload(torch::stack({joined.run, joined.segment, joined.position}), device);
@@ -91,14 +91,13 @@ PositionPair::PositionPair(const TokenPositions& asking, const TokenPositions& a
   entries = there.slice(split, split + asked.size());
   tiles = torch::empty({seen_tiles(asked.size()), 7}, all.options());
   const auto like = torch::empty({0}, all.options().dtype(torch::kFloat32));
-  check_launch(
-      cuda_kernels(like)->seen_tiles(ids_of(entries), static_cast<PositionRange*>(tiles.data_ptr()),
-                                     cuda_stream(like)),
+  check_launch(cuda_kernels(like)->seen_tiles(ids_of(entries),
+                   static_cast<PositionRange*>(tiles.data_ptr()), cuda_stream(like)),
       "seen_tiles");
 }
 
-SeenRows PositionPair::rows(std::int64_t begin, std::int64_t end,
-                            const VisibilityRule& rule) const {
+SeenRows PositionPair::rows(
+    std::int64_t begin, std::int64_t end, const VisibilityRule& rule) const {
   SeenRows rows{};
   rows.queries = ids_of(queries);
   rows.entries = ids_of(entries.slice(begin, end));
@@ -107,15 +106,13 @@ SeenRows PositionPair::rows(std::int64_t begin, std::int64_t end,
   return rows;
 }
 
-SeenScores seen_scores(const TokenPositions& queries, const TokenPositions& entries,
-                       const MemoryRule& rule) {
+SeenScores seen_scores(
+    const TokenPositions& queries, const TokenPositions& entries, const MemoryRule& rule) {
   return {ids_of(queries), ids_of(entries), rule};
 }
 
 std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const TokenPositions& queries,
-                                                                 const TokenPositions& entries,
-                                                                 const MemoryRule& rule,
-                                                                 std::int64_t granularity) {
+    const TokenPositions& entries, const MemoryRule& rule, std::int64_t granularity) {
   std::vector<std::pair<std::int64_t, std::int64_t>> spans;
   if (!rule.any()) return spans;
   const TokenPositions q = contiguous(queries), e = contiguous(entries);
@@ -133,27 +130,23 @@ std::vector<std::pair<std::int64_t, std::int64_t>> visible_spans(const TokenPosi
   return spans;
 }
 
-torch::Tensor visibility(const TokenPositions& queries, const TokenPositions& entries,
-                         const MemoryRule& rule) {
+torch::Tensor visibility(
+    const TokenPositions& queries, const TokenPositions& entries, const MemoryRule& rule) {
   const TokenPositions q = contiguous(queries), e = contiguous(entries);
   torch::Tensor visible = torch::empty({q.size(), e.size()}, torch::kBool);
   bool* const out = visible.data_ptr<bool>();
   const SeenScores seen = seen_scores(q, e, rule);
-  at::parallel_for(0, q.size(), 1 + (1 << 16) / (1 + e.size()),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     for (auto i = begin; i < end; ++i) seen.visible(i, out + i * e.size());
-                   });
+  at::parallel_for(
+      0, q.size(), 1 + (1 << 16) / (1 + e.size()), [&](std::int64_t begin, std::int64_t end) {
+        for (auto i = begin; i < end; ++i) seen.visible(i, out + i * e.size());
+      });
   return visible;
 }
 
 MemoryBlock::MemoryBlock(const Tensor& queries, const TokenPositions& place, const Tensor& targets,
-                         const Entries& entries, const MemoryRule& rule,
-                         const PositionPair* position_pair)
-    : entries_(entries),
-      rule_(rule),
-      by_(chosen(queries, rule)),
-      scale_(scale_of(rule, queries.size(1))),
-      queries_(queries) {
+    const Entries& entries, const MemoryRule& rule, const PositionPair* position_pair)
+    : entries_(entries), rule_(rule), by_(chosen(queries, rule)),
+      scale_(scale_of(rule, queries.size(1))), queries_(queries) {
   const std::int64_t rows = queries.size(0);
   max_ = torch::full({rows}, kUnseen / 2, queries.options());
   sum_all_ = torch::zeros({rows}, queries.options());
@@ -176,12 +169,9 @@ MemoryBlock::MemoryBlock(const Tensor& queries, const TokenPositions& place, con
       ranges = {{ranges.front().first, ranges.back().second}};
     for (const auto& [first, last] : ranges)
       part.spans.push_back({first, last, contiguous(entries.place.slice(first, last)), {}, {}});
-    if (by_ == By::loops)
-      sum_seen(part);
-    else if (by_ == By::kernels)
-      sum_there(part);
-    else
-      sum_masked(part, targets.slice(0, begin, end));
+    if (by_ == By::loops) sum_seen(part);
+    else if (by_ == By::kernels) sum_there(part);
+    else sum_masked(part, targets.slice(0, begin, end));
     parts_.push_back(std::move(part));
   }
   all = log_mass(sum_all_, max_);
@@ -200,15 +190,14 @@ MemoryBlock::By MemoryBlock::chosen(const Tensor& queries, const MemoryRule& rul
 // The caller must multiply by factor_of().
 Tensor MemoryBlock::scores(const Part& part, const Span& span) const {
   return products(queries_.slice(0, part.begin, part.end),
-                  entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
+      entries_.keys.slice(0, span.begin, span.end), rule_.metric, scale_);
 }
 
 void MemoryBlock::sum_masked(Part& part, const Tensor& targets) {
   Tensor max = max_.slice(0, part.begin, part.end);
   for (auto& span : part.spans) {
-    span.exp_scores =
-        masked_scores(queries_.slice(0, part.begin, part.end), part.place,
-                      entries_.keys.slice(0, span.begin, span.end), span.place, rule_, scale_);
+    span.exp_scores = masked_scores(queries_.slice(0, part.begin, part.end), part.place,
+        entries_.keys.slice(0, span.begin, span.end), span.place, rule_, scale_);
     span.match =
         targets.unsqueeze(1) == entries_.labels.slice(0, span.begin, span.end).unsqueeze(0);
     max.copy_(torch::maximum(max, span.exp_scores.amax(1)));
@@ -227,9 +216,8 @@ void MemoryBlock::sum_seen(Part& part) {
     span.exp_scores = scores(part, span);
     const SeenScores seen = seen_scores(part.place, span.place, rule_);
     const float* const scores = span.exp_scores.const_data_ptr<float>();
-    at::parallel_for(0, part.place.size(), 1, [&](std::int64_t begin, std::int64_t end) {
-      seen.raise(scores, factor, begin, end, max);
-    });
+    at::parallel_for(0, part.place.size(), 1,
+        [&](std::int64_t begin, std::int64_t end) { seen.raise(scores, factor, begin, end, max); });
   }
   for (auto& span : part.spans) {
     const SeenScores seen = seen_scores(part.place, span.place, rule_);
@@ -263,21 +251,21 @@ void MemoryBlock::sum_there(Part& part) {
   }
   for (auto& span : part.spans)
     check_launch(kernels->seen_exponentiate(rows_of(part, span), max,
-                                            sum_all_.data_ptr<float>() + part.begin,
-                                            sum_positive_.data_ptr<float>() + part.begin, stream),
-                 "seen_exponentiate");
+                     sum_all_.data_ptr<float>() + part.begin,
+                     sum_positive_.data_ptr<float>() + part.begin, stream),
+        "seen_exponentiate");
 }
 
 // Replaces exp_scores by dL/d (q.k).
-void MemoryBlock::backward_masked(const Part& part, Span& span, const Tensor& every,
-                                  const Tensor& matching) const {
+void MemoryBlock::backward_masked(
+    const Part& part, Span& span, const Tensor& every, const Tensor& matching) const {
   const Tensor all = every.slice(0, part.begin, part.end).unsqueeze(1),
                hit = matching.slice(0, part.begin, part.end).unsqueeze(1);
   span.exp_scores.mul_(torch::where(span.match, all + hit, all));
 }
 
-void MemoryBlock::backward_seen(const Part& part, Span& span, const Tensor& every,
-                                const Tensor& matching) const {
+void MemoryBlock::backward_seen(
+    const Part& part, Span& span, const Tensor& every, const Tensor& matching) const {
   const SeenScores seen = seen_scores(part.place, span.place, rule_);
   float* const exp = span.exp_scores.data_ptr<float>();
   const float *const all = every.const_data_ptr<float>() + part.begin,
@@ -289,12 +277,12 @@ void MemoryBlock::backward_seen(const Part& part, Span& span, const Tensor& ever
   });
 }
 
-void MemoryBlock::backward_there(const Part& part, Span& span, const Tensor& every,
-                                 const Tensor& matching) const {
-  check_launch(cuda_kernels(queries_)->seen_differentiate(
-                   rows_of(part, span), every.const_data_ptr<float>() + part.begin,
+void MemoryBlock::backward_there(
+    const Part& part, Span& span, const Tensor& every, const Tensor& matching) const {
+  check_launch(cuda_kernels(queries_)->seen_differentiate(rows_of(part, span),
+                   every.const_data_ptr<float>() + part.begin,
                    matching.const_data_ptr<float>() + part.begin, cuda_stream(queries_)),
-               "seen_differentiate");
+      "seen_differentiate");
 }
 
 Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tensor& d_keys) {
@@ -306,12 +294,9 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
     const Tensor queries = queries_.slice(0, part.begin, part.end);
     Tensor d_part = d_queries.slice(0, part.begin, part.end);
     for (auto& span : part.spans) {
-      if (by_ == By::loops)
-        backward_seen(part, span, every, matching);
-      else if (by_ == By::kernels)
-        backward_there(part, span, every, matching);
-      else
-        backward_masked(part, span, every, matching);
+      if (by_ == By::loops) backward_seen(part, span, every, matching);
+      else if (by_ == By::kernels) backward_there(part, span, every, matching);
+      else backward_masked(part, span, every, matching);
       const Tensor& d = span.exp_scores;
       const Tensor keys = entries_.keys.slice(0, span.begin, span.end);
       add_query_gradient(d, keys, d_part);
@@ -326,8 +311,7 @@ Tensor MemoryBlock::backward(const Tensor& d_all, const Tensor& d_positive, Tens
 }
 
 Masses tempered_masses(const Tensor& queries, const TokenPositions& place, const Tensor& targets,
-                       const Entries& entries, const MemoryRule& rule,
-                       const std::vector<double>& temperatures) {
+    const Entries& entries, const MemoryRule& rule, const std::vector<double>& temperatures) {
   const auto n = static_cast<std::int64_t>(temperatures.size()), rows = queries.size(0);
   if (n == 1 || !sums_seen(queries, rule) || rule.metric != Metric::ip) {
     std::vector<Tensor> all, positive;
@@ -355,8 +339,8 @@ Masses tempered_masses(const Tensor& queries, const TokenPositions& place, const
     std::vector<SpanScores> spans;
     for (const auto& [first, last] : visible_spans(part, entries.place, rule))
       spans.push_back({first, contiguous(entries.place.slice(first, last)),
-                       products(queries.slice(0, begin, end), entries.keys.slice(0, first, last),
-                                rule.metric, 1)});
+          products(
+              queries.slice(0, begin, end), entries.keys.slice(0, first, last), rule.metric, 1)});
     float* const maxima = max.data_ptr<float>() + begin;
     for (const SpanScores& span : spans) {
       const SeenScores seen = seen_scores(part, span.place, rule);
@@ -368,9 +352,9 @@ Masses tempered_masses(const Tensor& queries, const TokenPositions& place, const
       const SeenScores seen = seen_scores(part, span.place, rule);
       at::parallel_for(0, end - begin, 1, [&](std::int64_t from, std::int64_t to) {
         seen.sum(span.scores.const_data_ptr<float>(), scales, maxima,
-                 labels.const_data_ptr<std::int32_t>() + span.begin,
-                 own.const_data_ptr<std::int32_t>() + begin, from, to,
-                 all.data_ptr<float>() + begin, positive.data_ptr<float>() + begin, rows);
+            labels.const_data_ptr<std::int32_t>() + span.begin,
+            own.const_data_ptr<std::int32_t>() + begin, from, to, all.data_ptr<float>() + begin,
+            positive.data_ptr<float>() + begin, rows);
       });
     }
   }
@@ -379,11 +363,11 @@ Masses tempered_masses(const Tensor& queries, const TokenPositions& place, const
 }
 
 Tensor memory_log_masses(const Tensor& queries, const TokenPositions& place, const Entries& entries,
-                         const MemoryRule& rule, std::int64_t vocabulary) {
+    const MemoryRule& rule, std::int64_t vocabulary) {
   Tensor masses = torch::zeros({queries.size(0), vocabulary}, queries.options());
   if (entries.size() == 0 || !rule.any()) return masses.fill_(kUnseen);
-  Tensor scores = masked_scores(queries, place, entries.keys, entries.place, rule,
-                                scale_of(rule, queries.size(1)));
+  Tensor scores = masked_scores(
+      queries, place, entries.keys, entries.place, rule, scale_of(rule, queries.size(1)));
   const Tensor max = scores.amax(1, true).clamp_min_(kUnseen / 2);
   masses.index_add_(1, entries.labels, scores.sub_(max).exp_());
   return log_mass(masses, max);

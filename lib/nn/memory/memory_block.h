@@ -11,8 +11,8 @@ namespace nn {
 TokenPositions contiguous(const TokenPositions& place);
 
 /// Returns the scores' visibility; both places are contiguous and must outlive it.
-SeenScores seen_scores(const TokenPositions& queries, const TokenPositions& entries,
-                       const MemoryRule& rule);
+SeenScores seen_scores(
+    const TokenPositions& queries, const TokenPositions& entries, const MemoryRule& rule);
 
 /// Positions of queries and entries on the device of the kernels, uploaded in one copy.
 struct PositionPair {
@@ -40,8 +40,8 @@ class MemoryBlock {
   /// queries (R, d_key), their places and targets (R) int64; `entries` must outlive the block. A
   /// null `position_pair` is created here for a device's kernels.
   MemoryBlock(const torch::Tensor& queries, const TokenPositions& place,
-              const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
-              const PositionPair* position_pair = nullptr);
+      const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
+      const PositionPair* position_pair = nullptr);
 
   /// Returns whether blocks of such queries use a PositionPair.
   static bool by_kernels(const torch::Tensor& queries, const MemoryRule& rule);
@@ -52,8 +52,8 @@ class MemoryBlock {
 
   /// Returns dL/d queries (R, d_key) from dL/d all and dL/d positive, each (R); adds to d_keys (M,
   /// d_key) if rule.gradient. Call it at most once for each block.
-  torch::Tensor backward(const torch::Tensor& d_all, const torch::Tensor& d_positive,
-                         torch::Tensor& d_keys);
+  torch::Tensor backward(
+      const torch::Tensor& d_all, const torch::Tensor& d_positive, torch::Tensor& d_keys);
 
  private:
   // Scores of some queries against a span of entries.
@@ -76,11 +76,11 @@ class MemoryBlock {
   void sum_seen(Part& part);
   void sum_there(Part& part);
   void backward_masked(const Part& part, Span& span, const torch::Tensor& every,
-                       const torch::Tensor& matching) const;
+      const torch::Tensor& matching) const;
   void backward_seen(const Part& part, Span& span, const torch::Tensor& every,
-                     const torch::Tensor& matching) const;
+      const torch::Tensor& matching) const;
   void backward_there(const Part& part, Span& span, const torch::Tensor& every,
-                      const torch::Tensor& matching) const;
+      const torch::Tensor& matching) const;
   // Returns the kernel arguments for a part and a span with scores exp_scores.
   SeenRows rows_of(const Part& part, const Span& span) const;
 
@@ -108,13 +108,12 @@ struct Masses {
 /// rule.temperature. With
 /// SeenScores and scores q.k, computes the products once for all temperatures (n > 1).
 Masses tempered_masses(const torch::Tensor& queries, const TokenPositions& place,
-                       const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
-                       const std::vector<double>& temperatures);
+    const torch::Tensor& targets, const Entries& entries, const MemoryRule& rule,
+    const std::vector<double>& temperatures);
 
 /// Returns the log-mass of every token, (R, V), kUnseen if no visible entry has the label; for
 /// sampling and beam search.
 torch::Tensor memory_log_masses(const torch::Tensor& queries, const TokenPositions& place,
-                                const Entries& entries, const MemoryRule& rule,
-                                std::int64_t vocabulary);
+    const Entries& entries, const MemoryRule& rule, std::int64_t vocabulary);
 
 }  // namespace nn

@@ -24,8 +24,7 @@ MatrixOut write(const Tensor& x) {
 }
 
 // Calls f(begin, end) for ranges of entries that begin at whole tiles.
-template <class F>
-void parts_of_entries(std::int64_t entries, F f) {
+template <class F> void parts_of_entries(std::int64_t entries, F f) {
   const std::int64_t tiles = (entries + kEntryTile - 1) / kEntryTile;
   at::parallel_for(0, tiles, 1, [&](std::int64_t begin, std::int64_t end) {
     f(begin * kEntryTile, std::min(end * kEntryTile, entries));

@@ -10,9 +10,9 @@ torch::Tensor entry_products(const torch::Tensor& queries, const torch::Tensor& 
 
 /// Add the gradients for d (R, M), the gradient of the products: d_queries += d keys, d_keys += d^T
 /// queries.
-void add_query_gradient(const torch::Tensor& d, const torch::Tensor& keys,
-                        torch::Tensor& d_queries);
-void add_entry_gradient(const torch::Tensor& d, const torch::Tensor& queries,
-                        torch::Tensor& d_keys);
+void add_query_gradient(
+    const torch::Tensor& d, const torch::Tensor& keys, torch::Tensor& d_queries);
+void add_entry_gradient(
+    const torch::Tensor& d, const torch::Tensor& queries, torch::Tensor& d_keys);
 
 }  // namespace nn

@@ -15,12 +15,11 @@ constexpr std::size_t kWeights = 12;
 using WeightList = std::array<Tensor, kWeights>;
 
 WeightList list_of(const BlockWeights& w) {
-  return {w.norm1, w.norm1_bias, w.qkv,    w.qkv_bias,    w.project, w.project_bias,
-          w.norm2, w.norm2_bias, w.expand, w.expand_bias, w.reduce,  w.reduce_bias};
+  return {w.norm1, w.norm1_bias, w.qkv, w.qkv_bias, w.project, w.project_bias, w.norm2,
+      w.norm2_bias, w.expand, w.expand_bias, w.reduce, w.reduce_bias};
 }
 
-template <class Float>
-SequenceWeights<Float> pointers(const std::array<Float*, kWeights>& p) {
+template <class Float> SequenceWeights<Float> pointers(const std::array<Float*, kWeights>& p) {
   return {p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8], p[9], p[10], p[11]};
 }
 
@@ -50,46 +49,28 @@ struct Turns {
                           : t.const_data_ptr<float>() + (t.size(0) > 1 ? row * t.stride(0) : 0);
     };
     return {x.const_data_ptr<float>() + row * x.stride(0), of(cos), of(sin),
-            static_cast<std::uint64_t>(row)};
+        static_cast<std::uint64_t>(row)};
   }
 };
 
 // The shape as autograd saves it.
 std::vector<std::int64_t> numbers_of(const SequenceShape& s) {
-  return {s.heads,
-          s.kv_heads,
-          s.head_width,
-          s.turned,
-          s.inner,
-          std::int64_t{s.gated},
-          std::int64_t{s.rms},
-          static_cast<std::int64_t>(s.activation),
-          static_cast<std::int64_t>(s.seed)};
+  return {s.heads, s.kv_heads, s.head_width, s.turned, s.inner, std::int64_t{s.gated},
+      std::int64_t{s.rms}, static_cast<std::int64_t>(s.activation),
+      static_cast<std::int64_t>(s.seed)};
 }
-SequenceShape shape_of(const Tensor& x, const std::vector<std::int64_t>& n,
-                       const std::vector<double>& reals) {
-  return {x.size(1),
-          x.size(2),
-          n[0],
-          n[1],
-          n[2],
-          static_cast<float>(reals[0]),
-          n[3],
-          n[4],
-          n[5] != 0,
-          n[6] != 0,
-          static_cast<InnerActivation>(n[7]),
-          static_cast<float>(reals[1]),
-          static_cast<float>(reals[2]),
-          reals[3],
-          static_cast<std::uint64_t>(n[8])};
+SequenceShape shape_of(
+    const Tensor& x, const std::vector<std::int64_t>& n, const std::vector<double>& reals) {
+  return {x.size(1), x.size(2), n[0], n[1], n[2], static_cast<float>(reals[0]), n[3], n[4],
+      n[5] != 0, n[6] != 0, static_cast<InnerActivation>(n[7]), static_cast<float>(reals[1]),
+      static_cast<float>(reals[2]), reals[3], static_cast<std::uint64_t>(n[8])};
 }
 
 class FusedBlock : public torch::autograd::Function<FusedBlock> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x,
-                               at::TensorList weight_list, const SequenceShape& shape,
-                               const Turns& turns, bool want_ffn_input) {
+      at::TensorList weight_list, const SequenceShape& shape, const Turns& turns,
+      bool want_ffn_input) {
     WeightList weights;
     std::copy(weight_list.begin(), weight_list.end(), weights.begin());
     const std::int64_t rows = x.size(0), t = shape.steps, d = shape.width;
@@ -97,8 +78,7 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
       return torch::empty(sizes, x.options());
     };
     const Saved saved{make({rows, t, shape.d_all()}), make({rows, t, shape.d_query()}),
-                      make({rows, shape.heads, t}), make({rows, t, d}),
-                      make({rows, t, shape.expanded()})};
+        make({rows, shape.heads, t}), make({rows, t, d}), make({rows, t, shape.expanded()})};
     const Tensor y = torch::empty_like(x);
     const Tensor ffn_input = want_ffn_input ? torch::empty_like(x) : Tensor();
     const auto w = pointers(weights);
@@ -107,7 +87,7 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
       for (std::int64_t row = begin; row < end; ++row) {
         const std::int64_t at = row * t * d;
         kernel.forward(turns.at(x, row), w, saved.at(row), y.data_ptr<float>() + at,
-                       want_ffn_input ? ffn_input.data_ptr<float>() + at : nullptr);
+            want_ffn_input ? ffn_input.data_ptr<float>() + at : nullptr);
       }
     });
     variable_list keep{x};
@@ -157,8 +137,8 @@ class FusedBlock : public torch::autograd::Function<FusedBlock> {
         SequenceKernel kernel(shape);
         for (std::int64_t row = part * rows_a_part; row < std::min(rows, (part + 1) * rows_a_part);
              ++row) {
-          kernel.backward(
-              turns.at(x, row), w, saved.at(row), dy.const_data_ptr<float>() + row * stride,
+          kernel.backward(turns.at(x, row), w, saved.at(row),
+              dy.const_data_ptr<float>() + row * stride,
               d_input.defined() ? d_input.const_data_ptr<float>() + row * stride : nullptr,
               dx.data_ptr<float>() + row * stride, pointers(g));
         }
@@ -186,29 +166,19 @@ bool fused_block_fits(const Tensor& x) {
          !at::autocast::is_autocast_enabled(torch::kCPU);
 }
 
-BlockOutput fused_block(const Tensor& x, const BlockWeights& weights, const BlockShape& shape,
-                        bool want_ffn_input) {
+BlockOutput fused_block(
+    const Tensor& x, const BlockWeights& weights, const BlockShape& shape, bool want_ffn_input) {
   const Turns turns{shape.cos, shape.sin};
-  const SequenceShape sequence{x.size(1),
-                               x.size(2),
-                               shape.heads.heads,
-                               shape.heads.kv_heads,
-                               shape.heads.width,
-                               static_cast<float>(shape.attention_scale),
-                               turns.cos.defined() ? turns.cos.size(-1) : 0,
-                               weights.reduce.size(1),
-                               shape.gated,
-                               shape.rms,
-                               shape.activation,
-                               static_cast<float>(shape.norm_epsilon),
-                               static_cast<float>(shape.residual_dropout),
-                               shape.attention_dropout,
-                               shape.seed};
+  const SequenceShape sequence{x.size(1), x.size(2), shape.heads.heads, shape.heads.kv_heads,
+      shape.heads.width, static_cast<float>(shape.attention_scale),
+      turns.cos.defined() ? turns.cos.size(-1) : 0, weights.reduce.size(1), shape.gated, shape.rms,
+      shape.activation, static_cast<float>(shape.norm_epsilon),
+      static_cast<float>(shape.residual_dropout), shape.attention_dropout, shape.seed};
   WeightList list = list_of(weights);
   for (Tensor& weight : list)
     if (!weight.defined()) weight = x.new_empty({0});  // no bias
-  const auto out = FusedBlock::apply(x, at::TensorList(list.data(), list.size()), sequence, turns,
-                                     want_ffn_input);
+  const auto out = FusedBlock::apply(
+      x, at::TensorList(list.data(), list.size()), sequence, turns, want_ffn_input);
   return {out[0], want_ffn_input ? out[1] : Tensor()};
 }
 

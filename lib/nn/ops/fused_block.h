@@ -47,6 +47,6 @@ struct BlockOutput {
 /// pre-activation for the backward pass, and recomputes norms, activations and attention weights.
 /// Bit-reproducible for a fixed number of threads.
 BlockOutput fused_block(const torch::Tensor& x, const BlockWeights& weights,
-                        const BlockShape& shape, bool want_ffn_input);
+    const BlockShape& shape, bool want_ffn_input);
 
 }  // namespace nn

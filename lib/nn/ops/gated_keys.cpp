@@ -17,7 +17,7 @@ GatedSums carried_in(const Tensor& x, const Tensor& gate, const GatedSums& befor
   const auto rows = x.size(0), heads = gate.size(2);
   if (!before.sums.defined())
     return {torch::zeros({rows, x.size(2)}, x.options().requires_grad(false)),
-            torch::full({rows, heads}, kNoLevel, gate.options().requires_grad(false))};
+        torch::full({rows, heads}, kNoLevel, gate.options().requires_grad(false))};
   const auto fresh = before.sums.detach().view({rows, heads, -1}).eq(0).all(2);
   return {before.sums, before.levels.detach().to(gate.dtype()).masked_fill(fresh, kNoLevel)};
 }
@@ -25,8 +25,7 @@ GatedSums carried_in(const Tensor& x, const Tensor& gate, const GatedSums& befor
 class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x_in, const Tensor& gate,
-                               const Tensor& decay, const Tensor& sums, const Tensor& levels,
-                               bool want_sums) {
+      const Tensor& decay, const Tensor& sums, const Tensor& levels, bool want_sums) {
     const Tensor x = x_in.stride(2) == 1 ? x_in : x_in.contiguous();
     const auto heads = gate.size(2);
     const Tensor keys = torch::empty(x.sizes(), x.options());
@@ -35,8 +34,8 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
     const Tensor made[] = {keys, norms, level, own, kept};
     if (const auto* const cuda = cuda_kernels(x)) {
       check_launch(cuda->gated_keys_forward(inputs<float>(x, gate, decay, sums, levels),
-                                            outputs<float>(made), cuda_stream(x)),
-                   "gated_keys_forward");
+                       outputs<float>(made), cuda_stream(x)),
+          "gated_keys_forward");
     } else {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys", [&] {
         const GatedInputs<scalar_t> in = inputs<scalar_t>(x, gate, decay, sums, levels);
@@ -63,9 +62,8 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
     const Tensor made[] = {kept[2], norms, Tensor(), kept[4], kept[5]};
     const Tensor gradients[] = {d_keys, d_sums, dx, d_gate, d_decay, d_before};
     if (const auto* const cuda = cuda_kernels(x)) {
-      check_launch(
-          cuda->gated_keys_backward(inputs<float>(x, norms, {}, sums, {}), outputs<float>(made),
-                                    gradients_of<float>(gradients), cuda_stream(x)),
+      check_launch(cuda->gated_keys_backward(inputs<float>(x, norms, {}, sums, {}),
+                       outputs<float>(made), gradients_of<float>(gradients), cuda_stream(x)),
           "gated_keys_backward");
     } else {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys_backward", [&] {
@@ -81,31 +79,26 @@ class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
   }
 
  private:
-  template <class Real>
-  static Real* data(const Tensor& t) {
+  template <class Real> static Real* data(const Tensor& t) {
     return t.defined() ? t.data_ptr<Real>() : nullptr;
   }
   // `made` is keys, norms, levels, own, kept.
-  template <class Real>
-  static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
+  template <class Real> static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
     return {data<Real>(made[0]), data<Real>(made[1]), data<Real>(made[2]), data<Real>(made[3]),
-            data<Real>(made[4])};
+        data<Real>(made[4])};
   }
   // `of` is d_keys, d_sums, dx, d_gate, d_decay, d_before.
-  template <class Real>
-  static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
-    return {data<Real>(of[0]), data<Real>(of[1]), data<Real>(of[2]),
-            data<Real>(of[3]), data<Real>(of[4]), data<Real>(of[5])};
+  template <class Real> static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
+    return {data<Real>(of[0]), data<Real>(of[1]), data<Real>(of[2]), data<Real>(of[3]),
+        data<Real>(of[4]), data<Real>(of[5])};
   }
   // `gate` may be any tensor of its shape if only the shape is read.
   template <class Real>
   static GatedInputs<Real> inputs(const Tensor& x, const Tensor& gate, const Tensor& decay,
-                                  const Tensor& sums, const Tensor& levels) {
+      const Tensor& sums, const Tensor& levels) {
     const auto heads = gate.size(2);
-    return {x.size(0),         x.size(1),         heads,
-            x.size(2) / heads, data<Real>(x),     x.stride(0),
-            x.stride(1),       data<Real>(gate),  data<Real>(decay),
-            data<Real>(sums),  data<Real>(levels)};
+    return {x.size(0), x.size(1), heads, x.size(2) / heads, data<Real>(x), x.stride(0), x.stride(1),
+        data<Real>(gate), data<Real>(decay), data<Real>(sums), data<Real>(levels)};
   }
 };
 
@@ -120,15 +113,14 @@ Tensor running_sums(Tensor x) {
 }  // namespace
 
 GatedKeys gated_keys(const Tensor& x, const Tensor& gate, const Tensor& decay,
-                     const GatedSums& before, bool want_sums) {
+    const GatedSums& before, bool want_sums) {
   const auto type = x.scalar_type();
   const bool loops = in_host_memory(x) && (type == torch::kFloat32 || type == torch::kFloat64);
   if (gate.scalar_type() != type || (!loops && cuda_kernels(x) == nullptr))
     return gated_keys_chunks(x, gate, decay, before, want_sums);
   const auto in = carried_in(x, gate, before);
-  const auto out =
-      GatedKeysFunction::apply(x, gate.contiguous(), decay.contiguous(),
-                               in.sums.to(type).contiguous(), in.levels.contiguous(), want_sums);
+  const auto out = GatedKeysFunction::apply(x, gate.contiguous(), decay.contiguous(),
+      in.sums.to(type).contiguous(), in.levels.contiguous(), want_sums);
   if (!want_sums) return {out[0], {}, {}};
   return {out[0], out[2], out[1]};
 }
@@ -139,7 +131,7 @@ GatedKeys gated_keys(const Tensor& x, const Tensor& gate, const Tensor& decay,
 //   sums_t = e^{M + D_t - level_t} S + sum over s <= t of e^{e_ts - level_t} x_s
 // Levels get no gradient: no key depends on them.
 GatedKeys gated_keys_chunks(const Tensor& x_in, const Tensor& gate_in, const Tensor& decay_in,
-                            const GatedSums& before_in, bool want_sums) {
+    const GatedSums& before_in, bool want_sums) {
   constexpr std::int64_t kChunk = 64;
   const auto rows = x_in.size(0), steps = x_in.size(1), heads = gate_in.size(2);
   const auto size = std::min(steps, kChunk), chunks = (steps + size - 1) / size,
@@ -166,8 +158,8 @@ GatedKeys gated_keys_chunks(const Tensor& x_in, const Tensor& gate_in, const Ten
     auto level = before.levels.to(exact);
     for (std::int64_t i = 0; i < chunks; ++i) {
       starts.push_back(level);
-      level = torch::maximum(level + decay.select(2, i).select(2, size - 1),
-                             within.select(2, i).select(2, size - 1));
+      level = torch::maximum(
+          level + decay.select(2, i).select(2, size - 1), within.select(2, i).select(2, size - 1));
     }
     levels = torch::maximum(torch::stack(starts, 2).unsqueeze(3) + decay, within);
   }
@@ -189,7 +181,7 @@ GatedKeys gated_keys_chunks(const Tensor& x_in, const Tensor& gate_in, const Ten
   const auto ones = torch::ones({heads}, sums.options().requires_grad(false));
   if (!want_sums) return {normalised(sums, ones), {}, {}};
   return {normalised(sums, ones), sums,
-          levels.permute({0, 2, 3, 1}).reshape({rows, chunks * size, heads}).narrow(1, 0, steps)};
+      levels.permute({0, 2, 3, 1}).reshape({rows, chunks * size, heads}).narrow(1, 0, steps)};
 }
 
 }  // namespace nn

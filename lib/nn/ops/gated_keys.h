@@ -25,11 +25,11 @@ struct GatedKeys {
 /// and before.sums. On the CPU, and in float32 with a device's kernels, it is a loop over time with
 /// its own backward pass; otherwise gated_keys_chunks.
 GatedKeys gated_keys(const torch::Tensor& x, const torch::Tensor& gate, const torch::Tensor& decay,
-                     const GatedSums& before, bool want_sums);
+    const GatedSums& before, bool want_sums);
 
 /// Computes the keys with torch operators in chunks of 64 steps: products within a chunk, and a
 /// state for each chunk.
 GatedKeys gated_keys_chunks(const torch::Tensor& x, const torch::Tensor& gate,
-                            const torch::Tensor& decay, const GatedSums& before, bool want_sums);
+    const torch::Tensor& decay, const GatedSums& before, bool want_sums);
 
 }  // namespace nn

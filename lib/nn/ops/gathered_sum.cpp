@@ -11,27 +11,26 @@ using torch::Tensor;
 template <class Real>
 GatheredSum<Real> gathered_of(const Tensor& values, const Tensor& rows, const Tensor& weights) {
   return {rows.size(1), values.size(1), values.const_data_ptr<Real>(),
-          rows.const_data_ptr<std::int64_t>(), weights.const_data_ptr<Real>()};
+      rows.const_data_ptr<std::int64_t>(), weights.const_data_ptr<Real>()};
 }
 
 class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction> {
  public:
   static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& values,
-                        const Tensor& rows, const Tensor& weights) {
+      const Tensor& rows, const Tensor& weights) {
     const Tensor y = torch::empty({rows.size(0), values.size(1)}, values.options());
     AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "gathered_sum", [&] {
       const auto in = gathered_of<scalar_t>(values, rows, weights);
       auto* const out = y.data_ptr<scalar_t>();
-      at::parallel_for(0, rows.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-        gathered_sum_forward(in, begin, end, out);
-      });
+      at::parallel_for(0, rows.size(0), 1,
+          [&](std::int64_t begin, std::int64_t end) { gathered_sum_forward(in, begin, end, out); });
     });
     context->save_for_backward({values, rows, weights});
     return y;
   }
 
-  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* context,
-                                                 const torch::autograd::variable_list& gradients) {
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context, const torch::autograd::variable_list& gradients) {
     const auto kept = context->get_saved_variables();
     const Tensor &values = kept[0], &rows = kept[1], &weights = kept[2];
     const Tensor d_y = gradients[0].contiguous(), d_weights = torch::empty_like(weights);
@@ -47,7 +46,7 @@ class GatheredSumFunction : public torch::autograd::Function<GatheredSumFunction
       });
       at::parallel_for(0, used.count(), 1, [&](std::int64_t begin, std::int64_t end) {
         gathered_sum_value_gradient(in, of_sums, used.order.const_data_ptr<std::int64_t>(),
-                                    used.starts.data(), begin, end, to_values);
+            used.starts.data(), begin, end, to_values);
       });
     });
     return {row_gradient(used.rows, d_values, values.sizes()), Tensor(), d_weights};
@@ -81,7 +80,7 @@ RowsUsed rows_used(const Tensor& named) {
 
 Tensor row_gradient(const Tensor& rows, const Tensor& values, torch::IntArrayRef sizes) {
   return at::_sparse_coo_tensor_unsafe(rows.unsqueeze(0), values, sizes, values.options(),
-                                       /*is_coalesced=*/true);
+      /*is_coalesced=*/true);
 }
 
 Tensor settled(const Tensor& sparse) {
@@ -96,12 +95,12 @@ Tensor settled(const Tensor& sparse) {
   const Tensor sums = torch::zeros({used.count(), values.size(1)}, values.options()),
                ones = torch::ones({rows.numel()}, values.options());
   AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "settled", [&] {
-    const GatheredSum<scalar_t> in = {1, values.size(1), nullptr, row,
-                                      ones.const_data_ptr<scalar_t>()};
+    const GatheredSum<scalar_t> in = {
+        1, values.size(1), nullptr, row, ones.const_data_ptr<scalar_t>()};
     at::parallel_for(0, used.count(), 1, [&](std::int64_t begin, std::int64_t end) {
       gathered_sum_value_gradient(in, values.const_data_ptr<scalar_t>(),
-                                  used.order.const_data_ptr<std::int64_t>(), used.starts.data(),
-                                  begin, end, sums.data_ptr<scalar_t>());
+          used.order.const_data_ptr<std::int64_t>(), used.starts.data(), begin, end,
+          sums.data_ptr<scalar_t>());
     });
   });
   return row_gradient(used.rows, sums, sparse.sizes());

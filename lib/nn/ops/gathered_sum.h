@@ -13,8 +13,8 @@ namespace nn {
 /// only the named rows, and the gradient of values is sparse: these rows, added in the order of the
 /// sums, bit-identical for any number of threads (gathered_sum.h). Other devices use torch
 /// operators, with a dense gradient.
-torch::Tensor gathered_sum(const torch::Tensor& values, const torch::Tensor& rows,
-                           const torch::Tensor& weights);
+torch::Tensor gathered_sum(
+    const torch::Tensor& values, const torch::Tensor& rows, const torch::Tensor& weights);
 
 /// The entries of a list of row numbers, by the row that they name.
 struct RowsUsed {
@@ -30,8 +30,8 @@ RowsUsed rows_used(const torch::Tensor& named);
 
 /// Makes the sparse gradient of a table of shape `sizes` from ascending `rows` (R) int64, each
 /// once, and their gradients (R, ...).
-torch::Tensor row_gradient(const torch::Tensor& rows, const torch::Tensor& values,
-                           torch::IntArrayRef sizes);
+torch::Tensor row_gradient(
+    const torch::Tensor& rows, const torch::Tensor& values, torch::IntArrayRef sizes);
 
 /// Returns the same gradient with ascending rows, each once; `sparse` as autograd accumulates it.
 /// Gradients of a row are added in the order in which they lie. On the CPU, of a matrix.

@@ -15,29 +15,23 @@ using torch::autograd::variable_list;
 
 template <class Float>
 GlaHead<Float> head_of(const Tensor& q, const Tensor& k, const Tensor& decay, const Tensor& v,
-                       std::int64_t row, std::int64_t head) {
+    std::int64_t row, std::int64_t head) {
   const auto keys = row * q.stride(0) + head * q.stride(2),
              values = row * v.stride(0) + head * v.stride(2);
-  return {q.size(1),
-          q.size(3),
-          v.size(3),
-          q.stride(1),
-          v.stride(1),
-          q.const_data_ptr<Float>() + keys,
-          k.const_data_ptr<Float>() + keys,
-          decay.const_data_ptr<Float>() + keys,
-          v.const_data_ptr<Float>() + values};
+  return {q.size(1), q.size(3), v.size(3), q.stride(1), v.stride(1),
+      q.const_data_ptr<Float>() + keys, k.const_data_ptr<Float>() + keys,
+      decay.const_data_ptr<Float>() + keys, v.const_data_ptr<Float>() + values};
 }
 
 class GlaScan : public torch::autograd::Function<GlaScan> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
-                               const Tensor& log_decay, const Tensor& v, const Tensor& start) {
+      const Tensor& log_decay, const Tensor& v, const Tensor& start) {
     const Tensor decay = log_decay.exp(), state = start.clone(), o = torch::empty_like(v);
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         gla_forward(head_of<scalar_t>(q, k, decay, v, row, head),
-                    matrix_of<scalar_t>(state, row, head), part_of<scalar_t>(o, row, head));
+            matrix_of<scalar_t>(state, row, head), part_of<scalar_t>(o, row, head));
       });
     });
     context->save_for_backward({q, k, decay, v, start});
@@ -55,13 +49,12 @@ class GlaScan : public torch::autograd::Function<GlaScan> {
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "gla_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         std::vector<scalar_t> work(static_cast<std::size_t>(q.size(3)));
-        gla_backward(
-            head_of<scalar_t>(q, k, decay, v, row, head), matrix_of<scalar_t>(state, row, head),
-            matrix_of<scalar_t>(d_start, row, head), work.data(),
-            GlaGradients<scalar_t>{
-                part_of<scalar_t>(d_o, row, head), part_of<scalar_t>(d_q, row, head),
-                part_of<scalar_t>(d_k, row, head), part_of<scalar_t>(d_log_decay, row, head),
-                part_of<scalar_t>(d_v, row, head)});
+        gla_backward(head_of<scalar_t>(q, k, decay, v, row, head),
+            matrix_of<scalar_t>(state, row, head), matrix_of<scalar_t>(d_start, row, head),
+            work.data(),
+            GlaGradients<scalar_t>{part_of<scalar_t>(d_o, row, head),
+                part_of<scalar_t>(d_q, row, head), part_of<scalar_t>(d_k, row, head),
+                part_of<scalar_t>(d_log_decay, row, head), part_of<scalar_t>(d_v, row, head)});
       });
     });
     return {d_q, d_k, d_log_decay, d_v, d_start};
@@ -76,8 +69,8 @@ Tensor fades(const Tensor& b) { return (b.unsqueeze(4) - b.unsqueeze(3)).clamp_m
 // take gigabytes (16 times what q takes, for each part, three times).
 class PartScores : public torch::autograd::Function<PartScores> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k,
-                        const Tensor& b) {
+  static Tensor forward(
+      AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& b) {
     context->save_for_backward({q, k, b});
     return fades(b).mul_(q.unsqueeze(4)).mul_(k.unsqueeze(3)).sum(-1).tril();
   }
@@ -95,41 +88,33 @@ class PartScores : public torch::autograd::Function<PartScores> {
 template <class Float>
 DeltaHead<Float> delta_head_of(const variable_list& in, std::int64_t row, std::int64_t head) {
   const Tensor &q = in[0], &k = in[1], &v = in[2], &beta = in[3], &log_decay = in[4];
-  return {q.size(1),
-          q.size(3),
-          v.size(3),
-          q.stride(1),
-          v.stride(1),
-          beta.stride(1),
-          part_of<Float>(q, row, head),
-          part_of<Float>(k, row, head),
-          part_of<Float>(v, row, head),
-          part_of<Float>(beta, row, head),
-          part_of<Float>(log_decay, row, head)};
+  return {q.size(1), q.size(3), v.size(3), q.stride(1), v.stride(1), beta.stride(1),
+      part_of<Float>(q, row, head), part_of<Float>(k, row, head), part_of<Float>(v, row, head),
+      part_of<Float>(beta, row, head), part_of<Float>(log_decay, row, head)};
 }
 
 DeltaInputs inputs_of(const variable_list& in) {
   const auto data = [&](std::size_t i) { return in[i].const_data_ptr<float>(); };
-  return {in[0].size(0), in[0].size(1), in[0].size(2), in[0].size(3), in[2].size(3),
-          data(0),       data(1),       data(2),       data(3),       data(4)};
+  return {in[0].size(0), in[0].size(1), in[0].size(2), in[0].size(3), in[2].size(3), data(0),
+      data(1), data(2), data(3), data(4)};
 }
 
 Tensor squares_for(const DeltaInputs& in, const Tensor& like) {
   return torch::empty({delta_squares(in)}, like.options());
 }
 
-void forward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& state,
-                const Tensor& o) {
+void forward_on(
+    const CudaKernels& cuda, const variable_list& in, const Tensor& state, const Tensor& o) {
   const auto inputs = inputs_of(in);
   const auto squares = squares_for(inputs, o);
   check_launch(cuda.delta_forward(inputs, squares.data_ptr<float>(), state.data_ptr<float>(),
-                                  o.data_ptr<float>(), cuda_stream(o)),
-               "delta_forward");
+                   o.data_ptr<float>(), cuda_stream(o)),
+      "delta_forward");
 }
 
 // `out` has the layout of DeltaScan::backward's result. Returns the gradient of the first state.
 Tensor backward_on(const CudaKernels& cuda, const variable_list& in, const Tensor& d_o,
-                   const Tensor& d_state, const variable_list& out) {
+    const Tensor& d_state, const variable_list& out) {
   const auto inputs = inputs_of(in);
   const Tensor &v = in[2], &start = in[5], squares = squares_for(inputs, v);
   const auto places = inputs.chunks() + 1;
@@ -142,8 +127,7 @@ Tensor backward_on(const CudaKernels& cuda, const variable_list& in, const Tenso
   d_states.select(2, places - 1).copy_(d_state);
   const auto data = [](const Tensor& x) { return x.data_ptr<float>(); };
   check_launch(
-      cuda.delta_backward(
-          inputs, {data(squares), data(states), data(d_states), data(z), data(d_u)},
+      cuda.delta_backward(inputs, {data(squares), data(states), data(d_states), data(z), data(d_u)},
           {data(d_o), data(out[0]), data(out[1]), data(out[2]), data(out[3]), data(out[4])},
           cuda_stream(v)),
       "delta_backward");
@@ -153,8 +137,7 @@ Tensor backward_on(const CudaKernels& cuda, const variable_list& in, const Tenso
 class DeltaScan : public torch::autograd::Function<DeltaScan> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& q, const Tensor& k,
-                               const Tensor& v, const Tensor& beta, const Tensor& log_decay,
-                               const Tensor& start) {
+      const Tensor& v, const Tensor& beta, const Tensor& log_decay, const Tensor& start) {
     const variable_list in = {q, k, v, beta, log_decay, start};
     const Tensor state = start.clone(), o = torch::empty_like(v);
     context->save_for_backward(in);
@@ -165,7 +148,7 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
     AT_DISPATCH_FLOATING_TYPES(q.scalar_type(), "delta_scan", [&] {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         delta_forward(delta_head_of<scalar_t>(in, row, head), matrix_of<scalar_t>(state, row, head),
-                      part_of<scalar_t>(o, row, head));
+            part_of<scalar_t>(o, row, head));
       });
     });
     return {o, state};
@@ -188,10 +171,9 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
       each_head(q, [&](std::int64_t row, std::int64_t head) {
         const auto part = [&](const Tensor& x) { return part_of<scalar_t>(x, row, head); };
         delta_backward(delta_head_of<scalar_t>(in, row, head),
-                       matrix_of<scalar_t>(state, row, head),
-                       matrix_of<scalar_t>(d_start, row, head),
-                       DeltaGradients<scalar_t>{part(d_o), part(out[0]), part(out[1]), part(out[2]),
-                                                part(out[3]), part(out[4])});
+            matrix_of<scalar_t>(state, row, head), matrix_of<scalar_t>(d_start, row, head),
+            DeltaGradients<scalar_t>{
+                part(d_o), part(out[0]), part(out[1]), part(out[2]), part(out[3]), part(out[4])});
       });
     });
     out.push_back(d_start);
@@ -206,7 +188,7 @@ GlaOutput gla_scan(const GlaInput& in) {
   if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
     return in.q.size(1) == 1 ? gla_scan_plain(in) : gla_scan_chunks(in);
   const auto out = GlaScan::apply(in.q.contiguous(), in.k.contiguous(), in.log_decay.contiguous(),
-                                  in.v.contiguous(), in.start.to(type).contiguous());
+      in.v.contiguous(), in.start.to(type).contiguous());
   return {out[0], out[1]};
 }
 
@@ -263,8 +245,8 @@ DeltaOutput delta_scan(const DeltaInput& in) {
   const auto whole = [&](const Tensor& x) { return x.to(type).contiguous(); };
   const Tensor q = whole(in.q);
   if (!in_host_memory(q) && cuda_kernels(q) == nullptr) return delta_scan_chunks(in);
-  const auto out = DeltaScan::apply(q, whole(in.k), whole(in.v), whole(in.beta),
-                                    whole(in.log_decay), whole(in.start));
+  const auto out = DeltaScan::apply(
+      q, whole(in.k), whole(in.v), whole(in.beta), whole(in.log_decay), whole(in.start));
   return {out[0], out[1]};
 }
 

@@ -42,8 +42,7 @@ GlaOutput gla_scan_chunks(const GlaInput& in);
 GlaOutput gla_scan_plain(const GlaInput& in);
 
 /// Calls f(row, head) for steps (B, T, heads, ...), in all threads.
-template <class F>
-void each_head(const torch::Tensor& steps, F f) {
+template <class F> void each_head(const torch::Tensor& steps, F f) {
   const auto heads = steps.size(2);
   at::parallel_for(0, steps.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) f(i / heads, i % heads);

@@ -9,13 +9,11 @@ using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-template <class Real>
-const Real* data_of(const Tensor& t) {
+template <class Real> const Real* data_of(const Tensor& t) {
   return t.defined() ? t.const_data_ptr<Real>() : nullptr;
 }
 
-template <class Real>
-Real* mutable_data(const Tensor& t) {
+template <class Real> Real* mutable_data(const Tensor& t) {
   return t.defined() ? t.data_ptr<Real>() : nullptr;
 }
 
@@ -23,24 +21,20 @@ Real* mutable_data(const Tensor& t) {
 Tensor with_dense_rows(const Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); }
 
 // Calls f(begin, end) for ranges of rows in all threads.
-template <class F>
-void each_row(std::int64_t rows, const F& f) {
-  at::parallel_for(0, rows, 1, f);
-}
+template <class F> void each_row(std::int64_t rows, const F& f) { at::parallel_for(0, rows, 1, f); }
 
 class KeysFunction : public torch::autograd::Function<KeysFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x_in, const Tensor& decay,
-                               const Tensor& scale, const Tensor& before_in, bool want_sums) {
+      const Tensor& scale, const Tensor& before_in, bool want_sums) {
     const Tensor x = with_dense_rows(x_in);
     const Tensor before = before_in.numel() > 0 ? before_in.contiguous() : Tensor();
     const auto rows = x.size(0), steps = x.size(1), heads = decay.size(0);
     const Tensor keys = torch::empty(x.sizes(), x.options());
     const Tensor norms = torch::empty({rows, steps, heads}, x.options());
     if (const auto* const cuda = cuda_kernels(x)) {
-      check_launch(
-          cuda->leaky_keys_forward(inputs<float>(x, decay, scale, before), keys.data_ptr<float>(),
-                                   norms.data_ptr<float>(), cuda_stream(x)),
+      check_launch(cuda->leaky_keys_forward(inputs<float>(x, decay, scale, before),
+                       keys.data_ptr<float>(), norms.data_ptr<float>(), cuda_stream(x)),
           "leaky_keys_forward");
     } else {
       AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "leaky_keys", [&] {
@@ -72,10 +66,9 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
     const Tensor out[] = {dx, d_before, d_decay, d_scale};
     if (const auto* const cuda = cuda_kernels(keys)) {
       const Tensor work = torch::empty_like(norms);
-      check_launch(
-          cuda->leaky_keys_backward(inputs<float>(keys, decay, scale, before),
-                                    keys.const_data_ptr<float>(), norms.const_data_ptr<float>(),
-                                    gradients<float>(d_keys, d_sums, out, work), cuda_stream(keys)),
+      check_launch(cuda->leaky_keys_backward(inputs<float>(keys, decay, scale, before),
+                       keys.const_data_ptr<float>(), norms.const_data_ptr<float>(),
+                       gradients<float>(d_keys, d_sums, out, work), cuda_stream(keys)),
           "leaky_keys_backward");
     } else {
       AT_DISPATCH_FLOATING_TYPES(keys.scalar_type(), "leaky_keys_backward", [&] {
@@ -93,34 +86,26 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
  private:
   // `out` is dx, d_before, d_decay, d_scale.
   template <class Real>
-  static LeakyGradients<Real> gradients(const Tensor& d_keys, const Tensor& d_sums,
-                                        const Tensor (&out)[4], const Tensor& work) {
-    return {data_of<Real>(d_keys),      data_of<Real>(d_sums),      mutable_data<Real>(out[0]),
-            mutable_data<Real>(out[1]), mutable_data<Real>(out[2]), mutable_data<Real>(out[3]),
-            mutable_data<Real>(work)};
+  static LeakyGradients<Real> gradients(
+      const Tensor& d_keys, const Tensor& d_sums, const Tensor (&out)[4], const Tensor& work) {
+    return {data_of<Real>(d_keys), data_of<Real>(d_sums), mutable_data<Real>(out[0]),
+        mutable_data<Real>(out[1]), mutable_data<Real>(out[2]), mutable_data<Real>(out[3]),
+        mutable_data<Real>(work)};
   }
   // x is (B, T, d). keys may replace it if only the shape is read.
   template <class Real>
-  static LeakyInputs<Real> inputs(const Tensor& x, const Tensor& decay, const Tensor& scale,
-                                  const Tensor& before) {
+  static LeakyInputs<Real> inputs(
+      const Tensor& x, const Tensor& decay, const Tensor& scale, const Tensor& before) {
     const auto heads = decay.size(0);
-    return {x.size(0),
-            x.size(1),
-            heads,
-            x.size(2) / heads,
-            data_of<Real>(x),
-            x.stride(0),
-            x.stride(1),
-            data_of<Real>(decay),
-            data_of<Real>(scale),
-            data_of<Real>(before)};
+    return {x.size(0), x.size(1), heads, x.size(2) / heads, data_of<Real>(x), x.stride(0),
+        x.stride(1), data_of<Real>(decay), data_of<Real>(scale), data_of<Real>(before)};
   }
 };
 
 class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x_in, const Tensor& mix,
-                        const Tensor& scale) {
+  static Tensor forward(
+      AutogradContext* context, const Tensor& x_in, const Tensor& mix, const Tensor& scale) {
     const Tensor x = with_dense_rows(x_in);
     const auto rows = x.size(0), steps = x.size(1) - 1;
     const Tensor values = torch::empty({rows, steps, x.size(2)}, x.options());
@@ -149,8 +134,7 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
       const auto in = inputs<scalar_t>(x, mix, scale);
       const auto *const v = data_of<scalar_t>(values), *const lengths = data_of<scalar_t>(norms);
       const MixedGradients<scalar_t> g{data_of<scalar_t>(d_values), mutable_data<scalar_t>(dx),
-                                       mutable_data<scalar_t>(d_mix),
-                                       mutable_data<scalar_t>(d_scale)};
+          mutable_data<scalar_t>(d_mix), mutable_data<scalar_t>(d_scale)};
       each_row(rows, [&](std::int64_t begin, std::int64_t end) {
         mixed_values_backward_cpu(in, v, lengths, g, begin, end);
       });
@@ -163,9 +147,8 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
   template <class Real>
   static MixedInputs<Real> inputs(const Tensor& x, const Tensor& mix, const Tensor& scale) {
     const auto heads = mix.size(0);
-    return {x.size(0),         x.size(1) - 1,      heads,
-            x.size(2) / heads, data_of<Real>(x),   x.stride(0),
-            x.stride(1),       data_of<Real>(mix), data_of<Real>(scale)};
+    return {x.size(0), x.size(1) - 1, heads, x.size(2) / heads, data_of<Real>(x), x.stride(0),
+        x.stride(1), data_of<Real>(mix), data_of<Real>(scale)};
   }
 };
 
@@ -206,10 +189,10 @@ Tensor normalised(const Tensor& x, const Tensor& scale) {
 }
 
 LeakyKeys leaky_keys(const Tensor& x, const Tensor& decay, const Tensor& scale,
-                     const Tensor& before, bool want_sums) {
+    const Tensor& before, bool want_sums) {
   if (loops_take(x) || cuda_kernels(x) != nullptr) {
-    const auto out = KeysFunction::apply(x, decay, scale,
-                                         before.defined() ? before : x.new_empty({0}), want_sums);
+    const auto out = KeysFunction::apply(
+        x, decay, scale, before.defined() ? before : x.new_empty({0}), want_sums);
     return {out[0], want_sums ? out[1] : Tensor()};
   }
   const auto sums = shifted_sums(x, decay, before);

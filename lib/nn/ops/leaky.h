@@ -17,12 +17,12 @@ struct LeakyKeys {
 /// its own backward pass; otherwise log2(T) passes that add a shifted sequence. Uses no (T, T)
 /// matrix.
 LeakyKeys leaky_keys(const torch::Tensor& x, const torch::Tensor& decay, const torch::Tensor& scale,
-                     const torch::Tensor& before, bool want_sums);
+    const torch::Tensor& before, bool want_sums);
 
 /// Computes scale_h n_t / |n_t|_h with n_t = mix_h x_t + (1 - mix_h) x_{t+1}, for neighbours of x
 /// (B, T + 1, d), mix and scale (heads) -> (B, T, d). Differentiable.
-torch::Tensor mixed_values(const torch::Tensor& x, const torch::Tensor& mix,
-                           const torch::Tensor& scale);
+torch::Tensor mixed_values(
+    const torch::Tensor& x, const torch::Tensor& mix, const torch::Tensor& scale);
 
 /// Returns scale_h x / |x|_h: x (..., d), scale (heads).
 torch::Tensor normalised(const torch::Tensor& x, const torch::Tensor& scale);

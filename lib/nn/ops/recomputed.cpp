@@ -89,8 +89,8 @@ std::vector<Tensor> cut_off(at::TensorList tensors) {
 
 class Recomputed : public torch::autograd::Function<Recomputed> {
  public:
-  static Tensor forward(AutogradContext* context, at::TensorList all,
-                        const c10::intrusive_ptr<Call>& call) {
+  static Tensor forward(
+      AutogradContext* context, at::TensorList all, const c10::intrusive_ptr<Call>& call) {
     context->save_for_backward(all.vec());
     context->saved_data["call"] = c10::IValue::make_capsule(call);
     // Gradients are enabled although none are kept, so that both passes take the same code paths.
@@ -117,7 +117,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
     for (std::size_t i = 0; i < all.size(); ++i)
       if (all[i].requires_grad()) of.push_back(i < call->inputs ? leaves[i] : all[i]);
     auto found = torch::autograd::grad({out}, of, d_out, /*retain_graph=*/false,
-                                       /*create_graph=*/false, /*allow_unused=*/true);
+        /*create_graph=*/false, /*allow_unused=*/true);
     if (call->lender) {
       // Weights come last, and all have gradients.
       const auto first = found.end() - static_cast<std::ptrdiff_t>(all.size() - call->inputs);
@@ -139,7 +139,7 @@ class Recomputed : public torch::autograd::Function<Recomputed> {
 }  // namespace
 
 Tensor recomputed(const std::vector<Tensor>& inputs, const std::vector<Tensor>& weights,
-                  Compute compute, std::shared_ptr<WeightLender> lender, std::size_t lent) {
+    Compute compute, std::shared_ptr<WeightLender> lender, std::size_t lent) {
   auto call = c10::make_intrusive<Call>();
   const auto device = inputs[0].device();
   call->compute = std::move(compute);

@@ -17,7 +17,7 @@ using Compute = std::function<torch::Tensor(const std::vector<torch::Tensor>& in
 /// bit-identical, and on one machine values and gradients too. `lender`, if not null, lends the
 /// first `lent` of the weights for each of the two calls.
 torch::Tensor recomputed(const std::vector<torch::Tensor>& inputs,
-                         const std::vector<torch::Tensor>& weights, Compute compute,
-                         std::shared_ptr<WeightLender> lender = nullptr, std::size_t lent = 0);
+    const std::vector<torch::Tensor>& weights, Compute compute,
+    std::shared_ptr<WeightLender> lender = nullptr, std::size_t lent = 0);
 
 }  // namespace nn

@@ -21,8 +21,8 @@ float* to(const Tensor& x, std::int64_t offset) { return x.data_ptr<float>() + o
 
 class AttendSlots : public torch::autograd::Function<AttendSlots> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& q_in, const Tensor& k_in,
-                        const Tensor& v_in) {
+  static Tensor forward(
+      AutogradContext* context, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in) {
     const auto q = q_in.contiguous(), k = k_in.contiguous(), v = v_in.contiguous();
     const auto d = q.size(-1), n = q.numel() / d, heads = k.size(0), slots = k.size(1),
                width = k.size(2), parts = (n + kTogether - 1) / kTogether;
@@ -33,7 +33,7 @@ class AttendSlots : public torch::autograd::Function<AttendSlots> {
         const auto head = i / parts, first = i % parts * kTogether;
         const auto at = first * d + head * width, slot = head * slots * width;
         attention.forward(std::min(kTogether, n - first), from(q, at), from(k, slot), from(v, slot),
-                          to(o, at), to(log_sums, head * n + first));
+            to(o, at), to(log_sums, head * n + first));
       }
     });
     context->save_for_backward({q, k, v, o, log_sums});
@@ -51,8 +51,7 @@ class AttendSlots : public torch::autograd::Function<AttendSlots> {
       for (auto head = begin; head < end; ++head) {
         const auto at = head * width, slot = head * slots * width;
         attention.backward(n, from(q, at), from(k, slot), from(v, slot), from(o, at),
-                           from(log_sums, head * n), from(d_o, at), to(dq, at), to(dk, slot),
-                           to(dv, slot));
+            from(log_sums, head * n), from(d_o, at), to(dq, at), to(dk, slot), to(dv, slot));
       }
     });
     return {dq, dk, dv};
@@ -71,8 +70,7 @@ Tensor attend_slots(const Tensor& queries, const Tensor& keys, const Tensor& val
 }
 
 Tensor read_bounded_slots(const Tensor& queries, const Tensor& pair_keys, const Tensor& pair_values,
-                          const Tensor& completes, std::int64_t heads, std::int64_t slots, bool lru,
-                          HeldSlots& held) {
+    const Tensor& completes, std::int64_t heads, std::int64_t slots, bool lru, HeldSlots& held) {
   const torch::NoGradGuard no_gradient;
   const auto rows = queries.size(0), steps = queries.size(1), d = queries.size(2);
   const auto on_cpu = [](const Tensor& x) { return x.cpu().contiguous(); };
@@ -91,8 +89,7 @@ Tensor read_bounded_slots(const Tensor& queries, const Tensor& pair_keys, const 
       const auto row = i / heads, from = row * steps * d + i % heads * shape.width;
       const auto begin = i * shape.width * slots;
       auto* const mark = marks.data_ptr<std::int64_t>() + i * 2 * slots;
-      read_slots<scalar_t>(
-          shape, steps, completes.const_data_ptr<bool>() + row * steps,
+      read_slots<scalar_t>(shape, steps, completes.const_data_ptr<bool>() + row * steps,
           q.const_data_ptr<scalar_t>() + from, new_k.const_data_ptr<scalar_t>() + from,
           new_v.const_data_ptr<scalar_t>() + from, k.data_ptr<scalar_t>() + begin,
           v.data_ptr<scalar_t>() + begin, {mark, mark + slots}, y.data_ptr<scalar_t>() + from);

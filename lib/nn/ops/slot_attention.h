@@ -17,8 +17,8 @@ bool attend_slots_fits(const torch::Tensor& queries, const torch::Tensor& keys);
 /// number for each query and head for the backward pass, which recomputes the weights tile by tile.
 /// Bit-reproducible for a fixed number of threads; the backward pass uses at most one thread for
 /// each head.
-torch::Tensor attend_slots(const torch::Tensor& queries, const torch::Tensor& keys,
-                           const torch::Tensor& values);
+torch::Tensor attend_slots(
+    const torch::Tensor& queries, const torch::Tensor& keys, const torch::Tensor& values);
 
 /// Stored pairs of all heads, on any device: keys and values (B, heads, width, slots), and int64
 /// marks (B, heads, 2, slots), see SlotMarks; undefined: none yet.
@@ -30,7 +30,7 @@ struct HeldSlots {
 /// at steps where `completes` (B, T), bool on the CPU, is true. Returns (B, T, heads * width).
 /// Updates `held`, whose marks are then on the CPU. Computes on the CPU, without gradient.
 torch::Tensor read_bounded_slots(const torch::Tensor& queries, const torch::Tensor& pair_keys,
-                                 const torch::Tensor& pair_values, const torch::Tensor& completes,
-                                 std::int64_t heads, std::int64_t slots, bool lru, HeldSlots& held);
+    const torch::Tensor& pair_values, const torch::Tensor& completes, std::int64_t heads,
+    std::int64_t slots, bool lru, HeldSlots& held);
 
 }  // namespace nn

@@ -7,22 +7,16 @@ namespace {
 
 template <class Real>
 SoftmaxRows<Real> rows_of(const RowSoftmax& softmax, const torch::Tensor& labels) {
-  return {softmax.exp.size(0),
-          softmax.exp.size(1),
-          softmax.exp.stride(0),
-          softmax.exp.data_ptr<Real>(),
-          labels.const_data_ptr<std::int64_t>(),
-          softmax.sum.data_ptr<Real>(),
-          softmax.log_z.data_ptr<Real>(),
-          softmax.log_prob.data_ptr<Real>()};
+  return {softmax.exp.size(0), softmax.exp.size(1), softmax.exp.stride(0),
+      softmax.exp.data_ptr<Real>(), labels.const_data_ptr<std::int64_t>(),
+      softmax.sum.data_ptr<Real>(), softmax.log_z.data_ptr<Real>(),
+      softmax.log_prob.data_ptr<Real>()};
 }
 
-template <class Real>
-void softmax_on_cpu(const RowSoftmax& softmax, const torch::Tensor& labels) {
+template <class Real> void softmax_on_cpu(const RowSoftmax& softmax, const torch::Tensor& labels) {
   const auto rows = rows_of<Real>(softmax, labels);
-  at::parallel_for(0, rows.rows, 1, [&](std::int64_t begin, std::int64_t end) {
-    row_softmax_cpu(rows, begin, end);
-  });
+  at::parallel_for(0, rows.rows, 1,
+      [&](std::int64_t begin, std::int64_t end) { row_softmax_cpu(rows, begin, end); });
 }
 
 }  // namespace
@@ -42,12 +36,10 @@ RowSoftmax row_softmax_(torch::Tensor scores, const torch::Tensor& targets) {
     out.log_prob = torch::empty({rows}, out.exp.options());
     const auto labels = targets.contiguous();
     if (cuda != nullptr)
-      check_launch(cuda->row_softmax(rows_of<float>(out, labels), cuda_stream(out.exp)),
-                   "row_softmax");
-    else if (out.exp.scalar_type() == torch::kFloat64)
-      softmax_on_cpu<double>(out, labels);
-    else
-      softmax_on_cpu<float>(out, labels);
+      check_launch(
+          cuda->row_softmax(rows_of<float>(out, labels), cuda_stream(out.exp)), "row_softmax");
+    else if (out.exp.scalar_type() == torch::kFloat64) softmax_on_cpu<double>(out, labels);
+    else softmax_on_cpu<float>(out, labels);
     return out;
   }
   const auto maximum = out.exp.amax(1, /*keepdim=*/true);
@@ -62,9 +54,8 @@ RowSoftmax row_softmax_(torch::Tensor scores, const torch::Tensor& targets) {
 }
 
 torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tensor& f,
-                                   const torch::Tensor& weight, std::int64_t from,
-                                   const torch::Tensor& targets, const torch::Tensor& d_log_prob,
-                                   const torch::Tensor& d_log_z, torch::Tensor& d_weight) {
+    const torch::Tensor& weight, std::int64_t from, const torch::Tensor& targets,
+    const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z, torch::Tensor& d_weight) {
   // exp is not changed: each row's factor multiplies the (R, d) sides of both products instead.
   const auto type = weight.scalar_type();
   const auto part = softmax.exp.narrow(1, from, weight.size(0)).to(type);
@@ -72,10 +63,8 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
   const auto wide = f.to(scale.scalar_type());
   auto d_f = part.mm(weight).to(scale.scalar_type()).mul_(scale);
   const auto scaled = (wide * scale).to(type);
-  if (d_weight.scalar_type() == type)
-    d_weight.addmm_(part.t(), scaled);
-  else
-    d_weight.add_(part.t().mm(scaled));
+  if (d_weight.scalar_type() == type) d_weight.addmm_(part.t(), scaled);
+  else d_weight.add_(part.t().mm(scaled));
 
   const auto inside = (targets >= from).logical_and_(targets < from + weight.size(0));
   if (!in_host_memory(f)) {  // asking for these rows would wait for the device
@@ -96,8 +85,7 @@ torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tenso
 }
 
 void row_bias_backward(const RowSoftmax& softmax, std::int64_t from, const torch::Tensor& targets,
-                       const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                       torch::Tensor& d_bias) {
+    const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z, torch::Tensor& d_bias) {
   const auto n = d_bias.size(0);
   auto d = softmax.exp.narrow(1, from, n).t().mv((d_log_z - d_log_prob) / softmax.sum);
   const auto inside = (targets >= from).logical_and_(targets < from + n);

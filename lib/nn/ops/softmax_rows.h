@@ -21,15 +21,13 @@ RowSoftmax row_softmax_(torch::Tensor scores, const torch::Tensor& targets);
 ///   dL/d score_rj = d_log_prob_r [j = target_r] + (d_log_z_r - d_log_prob_r) exp_rj / sum_r
 /// `from` is the column of `exp` for weight's row 0; targets outside weight's rows are ignored.
 torch::Tensor row_softmax_backward(const RowSoftmax& softmax, const torch::Tensor& f,
-                                   const torch::Tensor& weight, std::int64_t from,
-                                   const torch::Tensor& targets, const torch::Tensor& d_log_prob,
-                                   const torch::Tensor& d_log_z, torch::Tensor& d_weight);
+    const torch::Tensor& weight, std::int64_t from, const torch::Tensor& targets,
+    const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z, torch::Tensor& d_weight);
 
 /// Adds to d_bias (n) the sum of the scores' gradients over the rows, for scores = ... + bias;
 /// `from` and targets as above.
 void row_bias_backward(const RowSoftmax& softmax, std::int64_t from, const torch::Tensor& targets,
-                       const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z,
-                       torch::Tensor& d_bias);
+    const torch::Tensor& d_log_prob, const torch::Tensor& d_log_z, torch::Tensor& d_bias);
 
 /// Returns float32 for bfloat16 and half weights, else the weights' type.
 torch::ScalarType accumulation_type(const torch::Tensor& weight);

@@ -27,12 +27,11 @@ struct SruOutput {
 /// CPU it makes one pass over the steps, with its own backward pass, and assigns a row and a range
 /// of channels to each thread; in float32 on a GPU a kernel does this; otherwise sru_scan_plain.
 SruOutput sru_scan(const torch::Tensor& gates, const torch::Tensor& x, const torch::Tensor& start,
-                   const SruWeights& weights, const torch::Tensor& dropout,
-                   const torch::Tensor& steps);
+    const SruWeights& weights, const torch::Tensor& dropout, const torch::Tensor& steps);
 
 /// Computes the recurrence step by step with torch operators: the reference.
 SruOutput sru_scan_plain(const torch::Tensor& gates, const torch::Tensor& x,
-                         const torch::Tensor& start, const SruWeights& weights,
-                         const torch::Tensor& dropout, const torch::Tensor& steps);
+    const torch::Tensor& start, const SruWeights& weights, const torch::Tensor& dropout,
+    const torch::Tensor& steps);
 
 }  // namespace nn

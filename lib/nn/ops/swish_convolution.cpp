@@ -12,19 +12,12 @@ using torch::autograd::variable_list;
 
 template <class Real>
 SwishConvolution<Real> convolution_of(const Tensor& x, const Tensor& past, const Tensor& weight) {
-  return {x.size(1),
-          x.size(2),
-          weight.size(0),
-          x.const_data_ptr<Real>(),
-          x.stride(0),
-          x.stride(1),
-          past.const_data_ptr<Real>(),
-          weight.const_data_ptr<Real>()};
+  return {x.size(1), x.size(2), weight.size(0), x.const_data_ptr<Real>(), x.stride(0), x.stride(1),
+      past.const_data_ptr<Real>(), weight.const_data_ptr<Real>()};
 }
 
 /// Calls f(row) for each row in all threads.
-template <class F>
-void each_row_of(const Tensor& x, const F& f) {
+template <class F> void each_row_of(const Tensor& x, const F& f) {
   at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto row = begin; row < end; ++row) f(row);
   });
@@ -33,8 +26,8 @@ void each_row_of(const Tensor& x, const F& f) {
 // Here weight is (taps, width).
 class SwishConvolutionFunction : public torch::autograd::Function<SwishConvolutionFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& past,
-                        const Tensor& weight) {
+  static Tensor forward(
+      AutogradContext* context, const Tensor& x, const Tensor& past, const Tensor& weight) {
     const Tensor y = torch::empty(x.sizes(), x.options());
     AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "swish_convolution", [&] {
       const auto in = convolution_of<scalar_t>(x, past, weight);
@@ -56,10 +49,9 @@ class SwishConvolutionFunction : public torch::autograd::Function<SwishConvoluti
       each_row_of(x, [&](std::int64_t row) {
         std::vector<scalar_t> work(static_cast<std::size_t>(2 * in.width));
         swish_convolution_backward(in, row,
-                                   SwishConvolutionGradients<scalar_t>{
-                                       d_y.data_ptr<scalar_t>(), dx.data_ptr<scalar_t>(),
-                                       d_past.data_ptr<scalar_t>(), d_weight.data_ptr<scalar_t>()},
-                                   work.data());
+            SwishConvolutionGradients<scalar_t>{d_y.data_ptr<scalar_t>(), dx.data_ptr<scalar_t>(),
+                d_past.data_ptr<scalar_t>(), d_weight.data_ptr<scalar_t>()},
+            work.data());
       });
     });
     return {dx, d_past, d_weight.sum(0)};
@@ -72,8 +64,7 @@ Tensor swish_convolution(const Tensor& x, const Tensor& past, const Tensor& weig
   const auto type = x.scalar_type();
   if (in_host_memory(x) && (type == torch::kFloat32 || type == torch::kFloat64))
     return SwishConvolutionFunction::apply(x.stride(2) == 1 ? x : x.contiguous(),
-                                           past.to(type).contiguous(),
-                                           weight.t().to(type).contiguous());
+        past.to(type).contiguous(), weight.t().to(type).contiguous());
   const auto all = torch::cat({past.to(type), x}, 1);  // (B, taps - 1 + T, width)
   auto z = all.narrow(1, 0, x.size(1)) * weight.select(1, 0);
   for (std::int64_t j = 1; j < weight.size(1); ++j)

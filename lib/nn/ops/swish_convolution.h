@@ -10,7 +10,7 @@ namespace nn {
 /// Computes (B, T, width) from x (B, T, width), past (B, taps - 1, width), the previous steps, and
 /// weight (width, taps). Differentiable in all inputs. On the CPU it is a loop over steps that
 /// stores only its inputs; other devices use torch operators.
-torch::Tensor swish_convolution(const torch::Tensor& x, const torch::Tensor& past,
-                                const torch::Tensor& weight);
+torch::Tensor swish_convolution(
+    const torch::Tensor& x, const torch::Tensor& past, const torch::Tensor& weight);
 
 }  // namespace nn

@@ -39,17 +39,17 @@ Tensor dense_rows(const Tensor& x) { return x.stride(3) == 1 ? x : x.contiguous(
 // Calls f(row, head, kernel, inputs) for all heads of all rows. An empty mask means no mask.
 template <class F>
 void each_head(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-               const TiledAttend& o, F f) {
-  const TiledAttentionShape shape{q.size(2), k.size(2), q.size(3), static_cast<float>(o.scale),
-                                  o.causal};
+    const TiledAttend& o, F f) {
+  const TiledAttentionShape shape{
+      q.size(2), k.size(2), q.size(3), static_cast<float>(o.scale), o.causal};
   const DropoutStream stream(o.dropout, o.seed);
   const auto heads = q.size(1);
   at::parallel_for(0, q.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
     TiledAttention kernel(shape, stream);
     for (std::int64_t i = begin; i < end; ++i) {
       const auto row = i / heads, head = i % heads;
-      TiledAttention::Inputs in{read_head(q, row, head), read_head(k, row, head),
-                                read_head(v, row, head)};
+      TiledAttention::Inputs in{
+          read_head(q, row, head), read_head(k, row, head), read_head(v, row, head)};
       in.head = static_cast<std::uint64_t>(i);
       if (mask.dim() == 4) {
         in.mask = mask.const_data_ptr<float>() + row * mask.stride(0) + head * mask.stride(1);
@@ -63,12 +63,12 @@ void each_head(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& 
 class AttendInTiles : public torch::autograd::Function<AttendInTiles> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Tensor& mask, const TiledAttend& options) {
+      const Tensor& mask, const TiledAttend& options) {
     const auto heads = q.size(1), steps = q.size(2);
     const Tensor o = room_like(q), log_sums = torch::empty({q.size(0), heads, steps}, q.options());
     each_head(q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
-      kernel.forward(in, write_head(o, row, head),
-                     log_sums.data_ptr<float>() + (row * heads + head) * steps);
+      kernel.forward(
+          in, write_head(o, row, head), log_sums.data_ptr<float>() + (row * heads + head) * steps);
     });
     context->save_for_backward({q, k, v, mask, o});
     context->saved_data["log_sums"] = log_sums;
@@ -85,14 +85,13 @@ class AttendInTiles : public torch::autograd::Function<AttendInTiles> {
     const Tensor log_sums = data["log_sums"].toTensor(), d_o = dense_rows(gradients[0]);
     const auto reals = data["reals"].toDoubleVector();
     const TiledAttend options{reals[0], data["causal"].toBool(), reals[1],
-                              static_cast<std::uint64_t>(data["seed"].toInt())};
+        static_cast<std::uint64_t>(data["seed"].toInt())};
     const auto heads = q.size(1), steps = q.size(2);
     const Tensor dq = room_like(q), dk = room_like(k), dv = room_like(v);
     each_head(q, k, v, mask, options, [&](auto row, auto head, auto& kernel, const auto& in) {
-      kernel.backward(
-          in, log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
+      kernel.backward(in, log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
           {read_head(o, row, head), read_head(d_o, row, head), write_head(dq, row, head),
-           write_head(dk, row, head), write_head(dv, row, head)});
+              write_head(dk, row, head), write_head(dv, row, head)});
     });
     data.erase("log_sums");
     return {dq, dk, dv, Tensor(), Tensor()};
@@ -112,10 +111,10 @@ MatrixOut out_head(const Tensor& t, std::int64_t row, std::int64_t head) {
 }
 
 RelativeInputs inputs_of(const Tensor& content, const Tensor& position, const Tensor& kv,
-                         const Tensor& r, std::int64_t row, std::int64_t head) {
+    const Tensor& r, std::int64_t row, std::int64_t head) {
   return {in_head(content, row, head), in_head(position, row, head),
-          in_head(kv.select(2, 0), row, head), in_head(kv.select(2, 1), row, head),
-          in_head(r.unsqueeze(0), 0, head)};
+      in_head(kv.select(2, 0), row, head), in_head(kv.select(2, 1), row, head),
+      in_head(r.unsqueeze(0), 0, head)};
 }
 
 // Options common to all heads.
@@ -128,15 +127,10 @@ struct InBlocksOptions {
 // Calls f(row, head, kernel) for all heads of all rows.
 template <class F>
 void each_head(const Tensor& content, const Tensor& kv, const Tensor& first,
-               const InBlocksOptions& options, F f) {
+    const InBlocksOptions& options, F f) {
   const auto heads = content.size(2);
-  const RelativeShape shape{content.size(1),
-                            kv.size(1),
-                            content.size(3),
-                            0,
-                            options.before,
-                            static_cast<float>(options.scale),
-                            DropoutStream(options.dropout, options.seed)};
+  const RelativeShape shape{content.size(1), kv.size(1), content.size(3), 0, options.before,
+      static_cast<float>(options.scale), DropoutStream(options.dropout, options.seed)};
   const auto* const begins = first.numel() > 0 ? first.const_data_ptr<std::int64_t>() : nullptr;
   at::parallel_for(0, content.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
@@ -152,17 +146,15 @@ void each_head(const Tensor& content, const Tensor& kv, const Tensor& first,
 class InBlocks : public torch::autograd::Function<InBlocks> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& content, const Tensor& position,
-                        const Tensor& kv, const Tensor& r, const Tensor& first,
-                        const InBlocksOptions& options) {
+      const Tensor& kv, const Tensor& r, const Tensor& first, const InBlocksOptions& options) {
     const auto rows = content.size(0), steps = content.size(1), heads = content.size(2);
     const Tensor out = torch::empty_like(content);
     const Tensor log_sums = torch::empty({rows, heads, steps}, content.options());
     each_head(content, kv, first, options,
-              [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
-                kernel.forward(inputs_of(content, position, kv, r, row, head),
-                               out_head(out, row, head),
-                               log_sums.data_ptr<float>() + (row * heads + head) * steps);
-              });
+        [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
+          kernel.forward(inputs_of(content, position, kv, r, row, head), out_head(out, row, head),
+              log_sums.data_ptr<float>() + (row * heads + head) * steps);
+        });
     context->save_for_backward({content, position, kv, r, first, out});
     context->saved_data["log_sums"] = log_sums;
     context->saved_data["before"] = options.before;
@@ -183,16 +175,15 @@ class InBlocks : public torch::autograd::Function<InBlocks> {
     const Tensor d_r = torch::empty({kv.size(0), r.size(0), r.size(1), r.size(2)}, r.options());
     const auto reals = context->saved_data["reals"].toDoubleVector();
     const InBlocksOptions options{context->saved_data["before"].toInt(), reals[0], reals[1],
-                                  static_cast<std::uint64_t>(context->saved_data["seed"].toInt())};
+        static_cast<std::uint64_t>(context->saved_data["seed"].toInt())};
     each_head(content, kv, first, options,
-              [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
-                kernel.backward(inputs_of(content, position, kv, r, row, head),
-                                log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
-                                {in_head(d_out, row, head), in_head(s[5], row, head),
-                                 out_head(d_content, row, head), out_head(d_position, row, head),
-                                 out_head(d_kv.select(2, 0), row, head),
-                                 out_head(d_kv.select(2, 1), row, head), out_head(d_r, row, head)});
-              });
+        [&](std::int64_t row, std::int64_t head, RelativeHead& kernel) {
+          kernel.backward(inputs_of(content, position, kv, r, row, head),
+              log_sums.const_data_ptr<float>() + (row * heads + head) * steps,
+              {in_head(d_out, row, head), in_head(s[5], row, head), out_head(d_content, row, head),
+                  out_head(d_position, row, head), out_head(d_kv.select(2, 0), row, head),
+                  out_head(d_kv.select(2, 1), row, head), out_head(d_r, row, head)});
+        });
     context->saved_data.erase("log_sums");
     return {d_content, d_position, d_kv, d_r.sum(0), Tensor(), Tensor()};
   }
@@ -215,7 +206,7 @@ bool tiled_attend_fits(const Tensor& q, const Tensor& k, const Tensor& v, const 
 }
 
 Tensor tiled_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                    const TiledAttend& options) {
+    const TiledAttend& options) {
   Tensor added = torch::empty({0}, q.options().requires_grad(false));
   if (mask.defined()) {
     const auto dense = dense_rows(mask.expand({-1, -1, -1, k.size(2)}));
@@ -225,12 +216,11 @@ Tensor tiled_attend(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
 }
 
 torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,
-                                     const torch::Tensor& kv, const torch::Tensor& r,
-                                     const torch::Tensor& first, std::int64_t before, double scale,
-                                     double dropout, std::uint64_t seed) {
+    const torch::Tensor& kv, const torch::Tensor& r, const torch::Tensor& first,
+    std::int64_t before, double scale, double dropout, std::uint64_t seed) {
   return InBlocks::apply(content.contiguous(), position.contiguous(), kv.contiguous(),
-                         r.contiguous(), first.defined() ? first : torch::empty({0}),
-                         InBlocksOptions{before, scale, dropout, seed});
+      r.contiguous(), first.defined() ? first : torch::empty({0}),
+      InBlocksOptions{before, scale, dropout, seed});
 }
 
 }  // namespace nn

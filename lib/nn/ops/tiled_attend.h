@@ -20,7 +20,7 @@ struct TiledAttend {
 /// Returns whether tiled_attend supports the inputs: CPU, float32, equal numbers of rows, a mask
 /// without gradient.
 bool tiled_attend_fits(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                       const torch::Tensor& mask);
+    const torch::Tensor& mask);
 
 /// Computes dropout(softmax(scale q k^T + mask)) v: q (B, heads, T, width), k and v (B, heads, S,
 /// width), mask undefined or finite and expandable to (B, heads, T, S), not with `causal`. Returns
@@ -29,7 +29,7 @@ bool tiled_attend_fits(const torch::Tensor& q, const torch::Tensor& k, const tor
 /// head b heads + h. Each thread computes heads of rows; results are bit-identical for any number
 /// of threads.
 torch::Tensor tiled_attend(const torch::Tensor& q, const torch::Tensor& k, const torch::Tensor& v,
-                           const torch::Tensor& mask, const TiledAttend& options);
+    const torch::Tensor& mask, const TiledAttend& options);
 
 /// Computes dropout(softmax(scale * (content . k + position . r))) v on the CPU, float32. content,
 /// position (B, T, heads, width); kv (B, S, 2, heads, width); r (S, heads, width) for distances S -
@@ -37,8 +37,7 @@ torch::Tensor tiled_attend(const torch::Tensor& q, const torch::Tensor& k, const
 /// Returns (B, T, heads, width); once differentiable in the first four. `dropout` and `seed` as in
 /// tiled_attend.
 torch::Tensor relative_attend_blocks(const torch::Tensor& content, const torch::Tensor& position,
-                                     const torch::Tensor& kv, const torch::Tensor& r,
-                                     const torch::Tensor& first, std::int64_t before, double scale,
-                                     double dropout = 0, std::uint64_t seed = 0);
+    const torch::Tensor& kv, const torch::Tensor& r, const torch::Tensor& first,
+    std::int64_t before, double scale, double dropout = 0, std::uint64_t seed = 0);
 
 }  // namespace nn

@@ -79,8 +79,8 @@ decltype(&sgemm_) blas_sgemm() {
 
 // BLAS matrices are column-major: this computes C^T = B^T A^T in row-major order.
 void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, const int* n,
-            const int* k, const float* alpha, const float* a, const int* lda, const float* b,
-            const int* ldb, const float* beta, float* c, const int* ldc) {
+    const int* k, const float* alpha, const float* a, const int* lda, const float* b,
+    const int* ldb, const float* beta, float* c, const int* ldc) {
   const bool add = *beta == 1;
   if (!nn::taken || !nn::pays(*n, *m, *k) || (!add && *beta != 0) || *alpha == 0) {
     nn::blas_sgemm()(transpose_a, transpose_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
@@ -90,5 +90,5 @@ void sgemm_(const char* transpose_a, const char* transpose_b, const int* m, cons
     return nn::is_turned(turned) ? nn::SgemmFactor{at, 1, stride} : nn::SgemmFactor{at, stride, 1};
   };
   nn::multiply_together({*n, *m, *k, *alpha, factor(b, *ldb, *transpose_b),
-                         factor(a, *lda, *transpose_a), add, c, *ldc});
+      factor(a, *lda, *transpose_a), add, c, *ldc});
 }

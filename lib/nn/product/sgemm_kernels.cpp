@@ -60,8 +60,7 @@ void exchange(Lanes& low, Lanes& high, std::index_sequence<kAt...>) {
   high = __builtin_shufflevector(x, y, ((kAt & kStep) ? vec::kFloats + kAt : kAt + kStep)...);
 }
 
-template <int kStep>
-void turn(Lanes (&square)[vec::kFloats]) {
+template <int kStep> void turn(Lanes (&square)[vec::kFloats]) {
 #pragma GCC unroll 16
   for (int i = 0; i < vec::kFloats; ++i)
     if ((i & kStep) == 0)
@@ -107,7 +106,7 @@ void pack(const SgemmFactor& b, std::int64_t columns, std::int64_t depth, float*
 // Only `rows` lines count. Elements of a line are `step` floats apart.
 template <int kWidth>
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
-          bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
+    bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
   Lanes sum[kTileRows][kWidth] = {};
   for (std::int64_t k = 0; k < depth; ++k, b += kTileColumns) {
     Lanes row[kWidth];
@@ -139,7 +138,7 @@ void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b,
 
 // Chooses the narrowest tile that covers the columns.
 void tile(const float* const (&a)[kTileRows], std::int64_t step, const float* b, std::int64_t depth,
-          bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
+    bool add, float* c, std::int64_t c_row, std::int64_t rows, std::int64_t columns) {
   if (columns <= vec::kFloats) {
     tile<1>(a, step, b, depth, add, c, c_row, rows, columns);
   } else if (columns <= 2 * vec::kFloats) {
@@ -182,7 +181,7 @@ void multiply(const SgemmProduct& p) {
               a[q] =
                   as_it_is ? from + (r + std::min(q, n - 1)) * p.a.row : packed_a + r * depth + q;
             tile(a, as_it_is ? p.a.column : kTileRows, packed_b + v * depth, depth, add,
-                 p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
+                p.c + (i + r) * p.c_row + j + v, p.c_row, n, std::min(kTileColumns, columns - v));
           }
       }
     }

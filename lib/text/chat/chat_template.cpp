@@ -58,14 +58,12 @@ ChatTemplate::~ChatTemplate() = default;
 ChatTemplate::ChatTemplate(ChatTemplate&&) noexcept = default;
 ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 
-std::string ChatTemplate::render(const OrderedJson& variables, std::time_t now,
-                                 const ChatLimits& limits) const {
+std::string ChatTemplate::render(
+    const OrderedJson& variables, std::time_t now, const ChatLimits& limits) const {
   chat::Value all;
   try {
     all = chat::of_json(variables);
-  } catch (const chat::Fault& fault) {
-    core::bad_data("{}: {}", origin_, fault.what());
-  }
+  } catch (const chat::Fault& fault) { core::bad_data("{}: {}", origin_, fault.what()); }
   if (all.dict() == nullptr) core::bad_data("{}: its variables are not a JSON object", origin_);
   const std::size_t given = source_.size() + bytes_in(all);
   const chat::Work work(limits.steps + kStepsOfByte * given, limits.bytes + kBytesOfByte * given);
@@ -133,7 +131,7 @@ OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
 }  // namespace
 
 std::string Chat::prompt(OrderedJson messages, const std::string& system, const std::string& origin,
-                         OrderedJson* revised) const {
+    OrderedJson* revised) const {
   messages = checked_messages(std::move(messages), origin);
   if (revise_) {
     auto description = revise_(messages);
@@ -141,8 +139,8 @@ std::string Chat::prompt(OrderedJson messages, const std::string& system, const 
   }
   if (!system.empty()) {
     if (messages[0].at("role") == "system")
-      core::bad_data("{}: messages: already begin with a system message; leave --system out",
-                     origin);
+      core::bad_data(
+          "{}: messages: already begin with a system message; leave --system out", origin);
     messages.insert(messages.begin(), OrderedJson{{"role", "system"}, {"content", system}});
   }
   return write(std::move(messages), true, origin);
@@ -187,9 +185,7 @@ std::string Chat::write(OrderedJson messages, bool asks, const std::string& orig
   variables["add_generation_prompt"] = asks;
   try {
     return template_.render(variables, std::time(nullptr));
-  } catch (const core::Error& error) {
-    fail(error.code(), "{}: {}", origin, error.what());
-  }
+  } catch (const core::Error& error) { fail(error.code(), "{}: {}", origin, error.what()); }
 }
 
 OrderedJson parse_messages(const std::string& json, const std::string& origin) {

@@ -31,8 +31,8 @@ class ChatTemplate {
   /// Renders the template with an object of variables. `now` is the time that strftime_now()
   /// formats. Throws Error{bad_data}, naming origin and line, for a call of raise_exception(), a
   /// value of the wrong type, an unsupported feature, and too many steps or bytes.
-  std::string render(const core::OrderedJson& variables, std::time_t now,
-                     const ChatLimits& limits = {}) const;
+  std::string render(
+      const core::OrderedJson& variables, std::time_t now, const ChatLimits& limits = {}) const;
   const std::string& source() const { return source_; }
 
  private:
@@ -66,7 +66,7 @@ class Chat {
   /// Throws Error{bad_data} unless `messages` is an array of objects with a "role" and such a
   /// content, and as ChatTemplate::render() and the revision do.
   std::string prompt(core::OrderedJson messages, const std::string& system,
-                     const std::string& origin, core::OrderedJson* revised = nullptr) const;
+      const std::string& origin, core::OrderedJson* revised = nullptr) const;
   /// A Part of a conversation is either an answer of the assistant, from the end of its prompt() to
   /// the end of the turn, or the text between answers. parts() splits a whole conversation into
   /// parts. It throws as prompt() does, and Error{bad_data} for a template that renders a turn

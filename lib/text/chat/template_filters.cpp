@@ -89,7 +89,7 @@ class Keys {
     } else if (several_ && path->text() != nullptr) {
       const std::string comma = ",";
       split(*path->text(), &comma, -1, false,
-            [&](std::string_view one) { paths_.push_back(path_of(work_, work_.text(one))); });
+          [&](std::string_view one) { paths_.push_back(path_of(work_, work_.text(one))); });
     } else {
       paths_.push_back(path_of(work_, *path));
     }
@@ -114,7 +114,7 @@ class Keys {
 
 // Sorts the items by their keys, which are stably ordered also in reverse, as by Python's sorted().
 Value sorted(Work& work, const std::vector<Value>& items, bool down,
-             const std::function<Value(const Value&)>& key) {
+    const std::function<Value(const Value&)>& key) {
   std::vector<std::pair<Value, Value>> keyed;
   work.spend(8 * items.size());
   std::size_t sum = items.size();
@@ -144,7 +144,7 @@ Value dictsort(const Filtered& f) {
   const Value pairs = call_method(f.work, f.value, "items", {});
   const Keys keys(f);
   return sorted(f.work, pairs.list()->items, f.flag("reverse", false),
-                [&](const Value& one) { return keys(one.list()->items[by_value ? 1 : 0]); });
+      [&](const Value& one) { return keys(one.list()->items[by_value ? 1 : 0]); });
 }
 
 Value unique(const Filtered& f) {
@@ -235,10 +235,8 @@ Value json_filter(const Filtered& f) {
 Value indent_filter(const Filtered& f) {
   const Value* width = f.find("width");
   std::string by;
-  if (width != nullptr && width->text() != nullptr)
-    by = *width->text();
-  else
-    by = padded(f.work, "", f.whole("width", 4), '>', " ");
+  if (width != nullptr && width->text() != nullptr) by = *width->text();
+  else by = padded(f.work, "", f.whole("width", 4), '>', " ");
   const bool first = f.flag("first", false), blank = f.flag("blank", false);
   std::string out = first ? by : "";
   bool begins = true;
@@ -267,10 +265,8 @@ std::optional<std::string> ascii_number(const std::string& text) {
     }
     fits = fits && (code != '_' || digit);
     digit = value >= 0;
-    if (digit)
-      out += static_cast<char>('0' + value);
-    else
-      out += c;
+    if (digit) out += static_cast<char>('0' + value);
+    else out += c;
   });
   if (!fits || out.ends_with('_') || out.find_first_of("()") != out.npos) return std::nullopt;
   if (out.starts_with('+') && !out.starts_with("+-")) out.erase(0, 1);
@@ -442,18 +438,12 @@ Value items_filter(const Filtered& f) {
 Value escape_filter(const Filtered& f) {
   std::string out;
   for (const char c : f.text()) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '\'')
-      out += "&#39;";
-    else if (c == '"')
-      out += "&#34;";
-    else
-      out += c;
+    if (c == '&') out += "&amp;";
+    else if (c == '<') out += "&lt;";
+    else if (c == '>') out += "&gt;";
+    else if (c == '\'') out += "&#39;";
+    else if (c == '"') out += "&#34;";
+    else out += c;
   }
   return f.made(out);
 }
@@ -497,8 +487,7 @@ Value word_count(const Filtered& f) {
   return of_whole(n);
 }
 
-template <std::string Map(std::string_view)>
-Value case_filter(const Filtered& f) {
+template <std::string Map(std::string_view)> Value case_filter(const Filtered& f) {
   return f.made(Map(f.text()));
 }
 Value text_filter(const Filtered& f) { return f.made(f.text()); }
@@ -511,15 +500,14 @@ struct Filter {
 const std::map<std::string_view, Filter>& filters() {
   static const std::map<std::string_view, Filter> kFilters = {
       {"abs", {abs_filter}},
-      {"attr",
-       {[](const Filtered& f) { return attribute(f.work, f.value, f.shown("name")); }, {"name"}}},
+      {"attr", {[](const Filtered& f) { return attribute(f.work, f.value, f.shown("name")); },
+                   {"name"}}},
       {"capitalize", {case_filter<capitalized>}},
-      {"center",
-       {[](const Filtered& f) {
-          return call_method(f.work, f.made(f.text()), "center",
-                             {{of_whole(f.whole("width", 80))}});
-        },
-        {"width"}}},
+      {"center", {[](const Filtered& f) {
+                    return call_method(
+                        f.work, f.made(f.text()), "center", {{of_whole(f.whole("width", 80))}});
+                  },
+                     {"width"}}},
       {"count", {length_filter}},
       {"d", {default_filter, {"default_value", "boolean"}}},
       {"default", {default_filter, {"default_value", "boolean"}}},
@@ -539,9 +527,9 @@ const std::map<std::string_view, Filter>& filters() {
       {"lower", {case_filter<lower>}},
       {"map", {map_filter, {}, true}},
       {"max",
-       {[](const Filtered& f) { return extreme(f, true); }, {"case_sensitive", "attribute"}}},
+          {[](const Filtered& f) { return extreme(f, true); }, {"case_sensitive", "attribute"}}},
       {"min",
-       {[](const Filtered& f) { return extreme(f, false); }, {"case_sensitive", "attribute"}}},
+          {[](const Filtered& f) { return extreme(f, false); }, {"case_sensitive", "attribute"}}},
       {"reject", {[](const Filtered& f) { return choose(f, false, false); }, {}, true}},
       {"rejectattr", {[](const Filtered& f) { return choose(f, true, false); }, {}, true}},
       {"replace", {replace_filter, {"old", "new", "count"}}},
@@ -576,8 +564,8 @@ std::int64_t integer(const std::string& name, const Value& value) {
 
 }  // namespace
 
-Value apply_filter(Work& work, const std::string& name, const Value& value,
-                   const Arguments& arguments) {
+Value apply_filter(
+    Work& work, const std::string& name, const Value& value, const Arguments& arguments) {
   const auto found = filters().find(name);
   if (found == filters().end())
     throw Fault(fmt::format("the filter {} is not supported", name.substr(0, 100)));
@@ -585,7 +573,7 @@ Value apply_filter(Work& work, const std::string& name, const Value& value,
   const auto& [call, parameters, any] = found->second;
   if (!any && arguments.plain.size() > parameters.size())
     throw Fault(fmt::format("the filter {} takes not more than {} argument{}", name,
-                            parameters.size(), parameters.size() == 1 ? "" : "s"));
+        parameters.size(), parameters.size() == 1 ? "" : "s"));
   for (const auto& [own, given] : arguments.named)
     if (!any && std::find(parameters.begin(), parameters.end(), own) == parameters.end())
       throw Fault(fmt::format("the filter {} takes no argument {}", name, own.substr(0, 100)));
@@ -593,8 +581,8 @@ Value apply_filter(Work& work, const std::string& name, const Value& value,
   return call({work, name, value, arguments, parameters});
 }
 
-bool apply_test(Work& work, const std::string& name, const Value& value,
-                const Arguments& arguments) {
+bool apply_test(
+    Work& work, const std::string& name, const Value& value, const Arguments& arguments) {
   work.spend(1);
   if (name == "defined") return !value.undefined();
   if (name == "undefined") return value.undefined();
@@ -628,11 +616,10 @@ bool apply_test(Work& work, const std::string& name, const Value& value,
     work.spend(std::min(extent(value), extent(other)));
     return value.is.index() == other.is.index() && equal(value, other);
   }
-  static const std::map<std::string_view, std::string> kSigns = {
-      {"==", "=="},         {"eq", "=="}, {"equalto", "=="}, {"!=", "!="},
-      {"ne", "!="},         {"<", "<"},   {"lt", "<"},       {"lessthan", "<"},
-      {"<=", "<="},         {"le", "<="}, {">", ">"},        {"gt", ">"},
-      {"greaterthan", ">"}, {">=", ">="}, {"ge", ">="},      {"in", "in"}};
+  static const std::map<std::string_view, std::string> kSigns = {{"==", "=="}, {"eq", "=="},
+      {"equalto", "=="}, {"!=", "!="}, {"ne", "!="}, {"<", "<"}, {"lt", "<"}, {"lessthan", "<"},
+      {"<=", "<="}, {"le", "<="}, {">", ">"}, {"gt", ">"}, {"greaterthan", ">"}, {">=", ">="},
+      {"ge", ">="}, {"in", "in"}};
   const auto sign = kSigns.find(name);
   if (sign == kSigns.end())
     throw Fault(fmt::format("the test {} is not supported", name.substr(0, 100)));

@@ -41,22 +41,16 @@ std::string real_digits(Work& work, double value, const FieldForm& form) {
     return std::isnan(value) ? (upper ? "NAN" : "nan") : (upper ? "INF" : "inf");
   }
   switch (form.type) {
-    case 'e':
-      return with_precision(work, form.alternate ? "%#.*e" : "%.*e", precision, value);
-    case 'E':
-      return with_precision(work, form.alternate ? "%#.*E" : "%.*E", precision, value);
+    case 'e': return with_precision(work, form.alternate ? "%#.*e" : "%.*e", precision, value);
+    case 'E': return with_precision(work, form.alternate ? "%#.*E" : "%.*E", precision, value);
     case 'f':
-    case 'F':
-      return with_precision(work, form.alternate ? "%#.*f" : "%.*f", precision, value);
+    case 'F': return with_precision(work, form.alternate ? "%#.*f" : "%.*f", precision, value);
     case '%':
       return with_precision(work, form.alternate ? "%#.*f" : "%.*f", precision, value * 100) + "%";
     case 'g':
-    case 'n':
-      return with_precision(work, form.alternate ? "%#.*g" : "%.*g", precision, value);
-    case 'G':
-      return with_precision(work, form.alternate ? "%#.*G" : "%.*G", precision, value);
-    default:
-      break;
+    case 'n': return with_precision(work, form.alternate ? "%#.*g" : "%.*g", precision, value);
+    case 'G': return with_precision(work, form.alternate ? "%#.*G" : "%.*G", precision, value);
+    default: break;
   }
   if (form.precision < 0) return work.print({value});
   // Without a type: as g, but with a digit after the point.
@@ -78,16 +72,11 @@ std::string real_digits(Work& work, double value, const FieldForm& form) {
 
 std::string whole_digits(std::uint64_t value, const FieldForm& form) {
   switch (form.type) {
-    case 'b':
-      return fmt::format("{:b}", value);
-    case 'o':
-      return fmt::format("{:o}", value);
-    case 'x':
-      return fmt::format("{:x}", value);
-    case 'X':
-      return fmt::format("{:X}", value);
-    default:
-      return fmt::format("{}", value);
+    case 'b': return fmt::format("{:b}", value);
+    case 'o': return fmt::format("{:o}", value);
+    case 'x': return fmt::format("{:x}", value);
+    case 'X': return fmt::format("{:X}", value);
+    default: return fmt::format("{}", value);
   }
 }
 
@@ -204,7 +193,7 @@ std::string field_text(Work& work, const Value& value, std::string_view spec) {
         form.alternate || form.grouping != 0)
       throw Fault(fmt::format("a text has no format {}", spec.substr(0, 100)));
     return padded(work, cut(*text, form.precision), form.width, form.align == 0 ? '<' : form.align,
-                  form.fill);
+        form.fill);
   }
   double number = 0;
   if (!value.number(number))
@@ -285,12 +274,9 @@ class BraceFormat {
       std::size_t digits = 0;
       std::int64_t place = 0;
       const bool is_place = bracket && take_whole(part, digits, place) && digits == part.size();
-      if (is_place)
-        value = item(work_, value, of_whole(place));
-      else if (bracket)
-        value = item(work_, value, work_.text(part));
-      else
-        value = attribute(work_, value, std::string(part));
+      if (is_place) value = item(work_, value, of_whole(place));
+      else if (bracket) value = item(work_, value, work_.text(part));
+      else value = attribute(work_, value, std::string(part));
       at = stop + (bracket ? 1 : 0);
     }
     return value;
@@ -388,16 +374,11 @@ class PercentFormat {
     bool left = false, zeros = false;
     for (; at_ < form_.size(); ++at_) {
       const char c = form_[at_];
-      if (c == '-')
-        left = true;
-      else if (c == '+' || (c == ' ' && form.sign != '+'))
-        form.sign = c;
-      else if (c == '#')
-        form.alternate = true;
-      else if (c == '0')
-        zeros = true;
-      else if (c != ' ')
-        break;
+      if (c == '-') left = true;
+      else if (c == '+' || (c == ' ' && form.sign != '+')) form.sign = c;
+      else if (c == '#') form.alternate = true;
+      else if (c == '0') zeros = true;
+      else if (c != ' ') break;
     }
     form.width = number();
     if (form.width < 0) left = true, form.width = -form.width;
@@ -422,15 +403,14 @@ class PercentFormat {
     switch (form.type) {
       case 's':
       case 'r':
-        return padded(
-            work_,
+        return padded(work_,
             cut(form.type == 's' ? work_.print(value) : work_.print_repr(value), form.precision),
             form.width, text_align, " ");
       case 'c':
         if (value.text() != nullptr && character_count(*value.text()) != 1)
           throw Fault("%: c takes one character");
         return padded(work_, value.text() != nullptr ? *value.text() : of_code(value), form.width,
-                      text_align, " ");
+            text_align, " ");
       case 'd':
       case 'i':
       case 'u':
@@ -456,8 +436,8 @@ class PercentFormat {
           const bool front = whole < 0 || form.sign != '-';
           digits.width = form.precision + (front ? 1 : 0) + (form.alternate && !decimal ? 2 : 0);
           if (form.align == '=') digits.width = std::max(digits.width, form.width);
-          return padded(work_, number_text(work_, of_whole(whole), digits), form.width, text_align,
-                        " ");
+          return padded(
+              work_, number_text(work_, of_whole(whole), digits), form.width, text_align, " ");
         }
         return number_text(work_, of_whole(whole), form);
       }
@@ -470,8 +450,7 @@ class PercentFormat {
         if (!value.number(real))
           throw Fault(fmt::format("%: {} does not take a {}", form.type, type_name(value)));
         return number_text(work_, {real}, form);
-      default:
-        throw Fault(fmt::format("%: the format {} is not supported", form.type));
+      default: throw Fault(fmt::format("%: the format {} is not supported", form.type));
     }
   }
 
@@ -484,8 +463,8 @@ class PercentFormat {
 
 }  // namespace
 
-std::string padded(Work& work, std::string text, std::int64_t width, char align,
-                   std::string_view fill) {
+std::string padded(
+    Work& work, std::string text, std::int64_t width, char align, std::string_view fill) {
   const auto size = static_cast<std::int64_t>(character_count(text));
   if (width <= size) return text;
   const auto more = static_cast<std::size_t>(width - size);

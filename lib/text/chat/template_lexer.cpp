@@ -39,12 +39,9 @@ class Lexer {
       advance(tag + 2);
       if (at_ < text_.size() && (text_[at_] == '-' || (text_[at_] == '+' && kind != '{')))
         advance(at_ + 1);
-      if (kind == '#')
-        comment();
-      else if (kind == '%' && raw())
-        continue;
-      else
-        tag_of(kind);
+      if (kind == '#') comment();
+      else if (kind == '%' && raw()) continue;
+      else tag_of(kind);
     }
     put(Token::What::end, "");
     return std::move(tokens_);
@@ -59,7 +56,7 @@ class Lexer {
   }
   void advance(std::size_t to) {
     line_ += static_cast<int>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
-                                         text_.begin() + static_cast<std::ptrdiff_t>(to), '\n'));
+        text_.begin() + static_cast<std::ptrdiff_t>(to), '\n'));
     at_ = to;
   }
   std::size_t next_tag() const {
@@ -185,7 +182,7 @@ class Lexer {
       if (end == at_ + 1 &&
           std::string_view("+-*/%~<>=()[]{}.,:|").find(c) == std::string_view::npos)
         fail(fmt::format("unexpected {}",
-                         static_cast<unsigned char>(c) < 0x20 ? "character" : std::string(1, c)));
+            static_cast<unsigned char>(c) < 0x20 ? "character" : std::string(1, c)));
       if (c == '(' || c == '[' || c == '{') open.push_back(c);
       if (c == ')' || c == ']' || c == '}') {
         const char wanted = c == ')' ? '(' : c == ']' ? '[' : '{';
@@ -202,7 +199,7 @@ class Lexer {
     const auto digits = [&] {
       while (end < text_.size() &&
              (is_ascii_digit(text_[end]) ||
-              (text_[end] == '_' && end + 1 < text_.size() && is_ascii_digit(text_[end + 1]))))
+                 (text_[end] == '_' && end + 1 < text_.size() && is_ascii_digit(text_[end + 1]))))
         ++end;
     };
     digits();

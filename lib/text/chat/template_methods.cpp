@@ -7,13 +7,12 @@ namespace {
 using NameSet = std::set<std::string_view>;
 
 // Members of Python's types that are not supported here, so that messages are true.
-const NameSet kOtherMethods = {
-    "encode",           "translate", "maketrans", "isidentifier", "isprintable",
-    "fromkeys",         "hex",       "to_bytes",  "from_bytes",   "bit_length",
-    "as_integer_ratio", "conjugate", "fromhex",   "bit_count",    "is_integer"};
+const NameSet kOtherMethods = {"encode", "translate", "maketrans", "isidentifier", "isprintable",
+    "fromkeys", "hex", "to_bytes", "from_bytes", "bit_length", "as_integer_ratio", "conjugate",
+    "fromhex", "bit_count", "is_integer"};
 // Names that transformers' sandbox refuses too.
-const NameSet kChanging = {"append", "extend",  "insert", "pop",        "remove", "clear",
-                           "update", "reverse", "sort",   "setdefault", "popitem"};
+const NameSet kChanging = {"append", "extend", "insert", "pop", "remove", "clear", "update",
+    "reverse", "sort", "setdefault", "popitem"};
 
 Value method(const Value& of, const std::string& name) {
   return {std::make_shared<const Function>(
@@ -95,7 +94,7 @@ Bounded bounded(const std::string& text, const Given& given, std::size_t place) 
   const auto from = byte_of(text, static_cast<std::size_t>(begin));
   const auto rest = std::string_view(text).substr(from);
   return {rest.substr(0, byte_of(rest, static_cast<std::size_t>(end - begin))),
-          static_cast<std::size_t>(begin)};
+      static_cast<std::size_t>(begin)};
 }
 
 // The object and the arguments of a method of texts.
@@ -153,8 +152,8 @@ Value ends_method(const TextCall& c) {
 }
 
 Value replace_method(const TextCall& c) {
-  return of_text(replaced(c.text, c.given.text(0), c.given.text(1), c.given.whole(2, "count", -1),
-                          c.work.room()));
+  return of_text(replaced(
+      c.text, c.given.text(0), c.given.text(1), c.given.whole(2, "count", -1), c.work.room()));
 }
 
 Value find_method(const TextCall& c) {
@@ -179,8 +178,8 @@ Value join_method(const TextCall& c) {
   bool first = true;
   for (const auto items = elements(c.work, *all); const auto& one : items->items) {
     if (one.text() == nullptr) throw Fault("join() takes a list of texts");
-    c.work.expect_room(static_cast<double>(out.size() + c.text.size()) +
-                       static_cast<double>(one.text()->size()));
+    c.work.expect_room(
+        static_cast<double>(out.size() + c.text.size()) + static_cast<double>(one.text()->size()));
     c.work.spend_bytes(one.text()->size() + c.text.size());
     if (!std::exchange(first, false)) out += c.text;
     out += *one.text();
@@ -240,12 +239,10 @@ Value format_method(const TextCall& c) {
   return brace_format(c.work, c.text, named);
 }
 
-template <std::string Map(std::string_view)>
-Value case_method(const TextCall& c) {
+template <std::string Map(std::string_view)> Value case_method(const TextCall& c) {
   return c.made(Map(c.text));
 }
-template <bool Test(std::uint32_t)>
-Value test_method(const TextCall& c) {
+template <bool Test(std::uint32_t)> Value test_method(const TextCall& c) {
   return of_bool(all_are(c.text, Test));
 }
 
@@ -286,13 +283,11 @@ const std::map<std::string_view, TextMethod> kTextMethods = {
     {"rjust", {justify_method, 1, 2}},
     {"format", {format_method, 0, SIZE_MAX}},
     {"format_map", {format_method, 1, 1}},
-    {"expandtabs",
-     {[](const TextCall& c) {
-        return of_text(expanded_tabs(c.text, c.given.whole(0, "tabsize", 8), c.work.room()));
-      },
-      0,
-      1,
-      {"tabsize"}}},
+    {"expandtabs", {[](const TextCall& c) {
+                      return of_text(
+                          expanded_tabs(c.text, c.given.whole(0, "tabsize", 8), c.work.room()));
+                    },
+                       0, 1, {"tabsize"}}},
     {"isdigit", {test_method<is_digit>}},
     {"isdecimal", {test_method<is_decimal>}},
     {"isnumeric", {test_method<is_numeric>}},
@@ -304,7 +299,7 @@ const std::map<std::string_view, TextMethod> kTextMethods = {
     {"istitle", {[](const TextCall& c) { return of_bool(is_titled(c.text)); }}},
     {"isascii", {[](const TextCall& c) {
        return of_bool(std::all_of(c.text.begin(), c.text.end(),
-                                  [](char x) { return static_cast<unsigned char>(x) < 128; }));
+           [](char x) { return static_cast<unsigned char>(x) < 128; }));
      }}},
 };
 
@@ -368,7 +363,7 @@ Value attribute(Work& work, const Value& of, const std::string& name) {
     if (changes)
       throw Fault(
           fmt::format("the method {} changes a {}, which is not supported in a chat template", name,
-                      type_name(of)));
+              type_name(of)));
     work.spend(kStepsOfObject);
     if (kOtherMethods.count(name) > 0)
       return undefined(fmt::format("{} of {} is not supported", name, type_name(of)));
@@ -405,8 +400,8 @@ Value item(Work& work, const Value& of, const Value& key) {
                                  : fmt::format("'{} object' has no such element", type_name(of)));
 }
 
-Value call_method(Work& work, const Value& self, const std::string& name,
-                  const Arguments& arguments) {
+Value call_method(
+    Work& work, const Value& self, const std::string& name, const Arguments& arguments) {
   const Given given(name, arguments);
   if (const auto* text = self.text()) {
     const auto& method = kTextMethods.at(name);

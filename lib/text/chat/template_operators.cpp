@@ -91,7 +91,7 @@ bool contains(Work& work, const Value& all, const Value& one) {
   if (const auto* dict = all.dict()) return dict->find(one) != nullptr;
   if (const auto* list = all.list())
     return std::any_of(list->items.begin(), list->items.end(),
-                       [&](const Value& value) { return equal(value, one); });
+        [&](const Value& value) { return equal(value, one); });
   throw Fault(fmt::format("in: a value of type {} has no elements", type_name(all)));
 }
 
@@ -163,8 +163,8 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
     for (const auto& member : dict->members) all.items.push_back(member.first);
   } else if (const auto* text = value.text()) {
     work.spend(2 * character_count(*text));
-    each_character(*text,
-                   [&](std::string_view c, std::uint32_t) { all.items.push_back(work.text(c)); });
+    each_character(
+        *text, [&](std::string_view c, std::uint32_t) { all.items.push_back(work.text(c)); });
   } else if (!value.undefined()) {
     throw Fault(fmt::format("a value of type {} cannot be iterated", type_name(value)));
   }
@@ -173,9 +173,7 @@ std::shared_ptr<const List> elements(Work& work, const Value& value) {
 }
 
 Value operate(Work& work, const std::string& sign, const Value& a, const Value& b) {
-  if (sign == "~") {
-    return work.text(work.print(a) + work.print(b));
-  }
+  if (sign == "~") { return work.text(work.print(a) + work.print(b)); }
   if (std::int64_t x = 0, y = 0; a.whole(x) && b.whole(y)) return of_whole_numbers(sign, x, y);
   if (double x = 0, y = 0; a.number(x) && b.number(y)) return of_numbers(sign, x, y);
   if (sign == "*") {

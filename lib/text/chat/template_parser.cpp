@@ -40,13 +40,10 @@ class Parser {
   }
   [[noreturn]] void unexpected() const {
     switch (peek().what) {
-      case Kind::end:
-        fail("the template ends within a block or a tag");
+      case Kind::end: fail("the template ends within a block or a tag");
       case Kind::end_print:
-      case Kind::end_block:
-        fail("a tag ends too early");
-      default:
-        fail(fmt::format("unexpected \"{}\"", peek().text.substr(0, 40)));
+      case Kind::end_block: fail("a tag ends too early");
+      default: fail(fmt::format("unexpected \"{}\"", peek().text.substr(0, 40)));
     }
   }
   bool is_sign(std::string_view sign) const {
@@ -151,9 +148,8 @@ class Parser {
       made.what = what == "break" ? Statement::What::break_ : Statement::What::continue_;
       end_block();
     } else {
-      static const std::set<std::string_view> kKnown = {"block",      "call",    "extends", "from",
-                                                        "import",     "include", "do",      "trans",
-                                                        "autoescape", "debug"};
+      static const std::set<std::string_view> kKnown = {"block", "call", "extends", "from",
+          "import", "include", "do", "trans", "autoescape", "debug"};
       --at_;
       if (kKnown.count(what) > 0) fail(fmt::format("{{% {} %}} is not supported", what));
       fail(fmt::format("unexpected tag {{% {} %}}", what.substr(0, 40)));
@@ -209,8 +205,8 @@ class Parser {
     return made;
   }
   std::string assigned() {
-    static const std::set<std::string_view> kConstants = {"true", "false", "none",
-                                                          "True", "False", "None"};
+    static const std::set<std::string_view> kConstants = {
+        "true", "false", "none", "True", "False", "None"};
     if (kConstants.count(peek().text) > 0 && peek().what == Kind::name)
       fail(fmt::format("{} cannot be given a value", peek().text));
     return name();
@@ -424,8 +420,8 @@ class Parser {
       if (word == "true" || word == "True") return constant(token.line, of_bool(true));
       if (word == "false" || word == "False") return constant(token.line, of_bool(false));
       if (word == "none" || word == "None") return constant(token.line, {None{}});
-      static const std::set<std::string_view> kWords = {"and", "or", "not", "in",
-                                                        "is",  "if", "else"};
+      static const std::set<std::string_view> kWords = {
+          "and", "or", "not", "in", "is", "if", "else"};
       if (kWords.count(word) > 0) {
         --at_;
         unexpected();
@@ -585,8 +581,8 @@ class Parser {
     } else if (token.what == Kind::text || token.what == Kind::whole || token.what == Kind::real ||
                is_sign("[") || is_sign("{") ||
                (token.what == Kind::name && token.text != "else" && token.text != "or" &&
-                token.text != "and" && token.text != "if" && token.text != "not" &&
-                token.text != "in")) {
+                   token.text != "and" && token.text != "if" && token.text != "not" &&
+                   token.text != "in")) {
       if (is_name("is")) fail("tests cannot follow each other");
       const Nested guard(*this);
       made->arguments.push_back({"", postfixes(primary())});

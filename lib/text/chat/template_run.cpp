@@ -74,8 +74,7 @@ class Run {
     work_.expect_room(static_cast<double>(out_->size()) + static_cast<double>(text.size()));
     *out_ += text;
   }
-  template <class Body>
-  std::string caught(const Body& body) {
+  template <class Body> std::string caught(const Body& body) {
     std::string text;
     std::string* const outer = std::exchange(out_, &text);
     struct Back {
@@ -102,9 +101,7 @@ class Run {
     line_ = statement.line;
     work_.spend(1);
     switch (statement.what) {
-      case Statement::What::text:
-        print(statement.text);
-        return Flow::on;
+      case Statement::What::text: print(statement.text); return Flow::on;
       case Statement::What::print: {
         const Value value = evaluate(*statement.value);
         line_ = statement.line;
@@ -115,11 +112,8 @@ class Run {
         for (const auto& [condition, body] : statement.branches)
           if (truth(evaluate(*condition))) return execute(body);
         return execute(statement.otherwise);
-      case Statement::What::for_:
-        return loop(statement);
-      case Statement::What::set:
-        set(statement);
-        return Flow::on;
+      case Statement::What::for_: return loop(statement);
+      case Statement::What::set: set(statement); return Flow::on;
       case Statement::What::scope: {
         std::vector<std::pair<std::string, Value>> given;
         for (const auto& [name, value] : statement.with) given.emplace_back(name, evaluate(*value));
@@ -130,8 +124,8 @@ class Run {
       case Statement::What::macro:
         work_.spend(kStepsOfObject + statement.macro.name.size() / 16);
         scope_->set(statement.macro.name,
-                    {std::make_shared<const Function>(
-                        Function{statement.macro.name, nullptr, &statement.macro, scope_})});
+            {std::make_shared<const Function>(
+                Function{statement.macro.name, nullptr, &statement.macro, scope_})});
         homes_.push_back(scope_);
         return Flow::on;
       case Statement::What::filter: {
@@ -143,10 +137,8 @@ class Run {
         print(work_.print(filtered(*statement.value, text)));
         return flow;
       }
-      case Statement::What::break_:
-        return Flow::breaks;
-      case Statement::What::continue_:
-        return Flow::continues;
+      case Statement::What::break_: return Flow::breaks;
+      case Statement::What::continue_: return Flow::continues;
     }
     return Flow::on;
   }
@@ -171,7 +163,7 @@ class Run {
           found != nullptr ? std::get_if<std::shared_ptr<Space>>(&found->is) : nullptr;
       if (space == nullptr)
         throw Fault(fmt::format("{} is not a namespace, so {}.{} cannot be set", target.names[0],
-                                target.names[0], target.member));
+            target.names[0], target.member));
       of_list({value});  // throws if it is nested too deeply
       (*space)->members.insert_or_assign(target.member, value);
       return;
@@ -240,16 +232,13 @@ class Run {
     line_ = expression.line;
     work_.spend_bytes(expression.text.size());
     switch (expression.what) {
-      case What::constant:
-        return expression.constant;
-      case What::name:
-        return named(expression.text);
+      case What::constant: return expression.constant;
+      case What::name: return named(expression.text);
       case What::list:
       case What::tuple:
         return work_.list(values(expression),
-                          expression.what == What::list ? List::Form::list : List::Form::tuple);
-      case What::dict:
-        return dict(expression);
+            expression.what == What::list ? List::Form::list : List::Form::tuple);
+      case What::dict: return dict(expression);
       case What::attribute: {
         const Value of = evaluate(*expression.parts[0]);
         line_ = expression.line;
@@ -260,10 +249,8 @@ class Run {
         line_ = expression.line;
         return item(work_, of, key);
       }
-      case What::slice:
-        return sliced(expression);
-      case What::call:
-        return call(expression);
+      case What::slice: return sliced(expression);
+      case What::call: return call(expression);
       case What::filter: {
         const Value value = expression.parts[0] ? evaluate(*expression.parts[0]) : block_;
         const auto given = arguments(expression);
@@ -283,10 +270,8 @@ class Run {
         const Value down = negative(value);
         return expression.text == "-" ? down : negative(down);
       }
-      case What::binary:
-        return binary(expression);
-      case What::compare:
-        return comparison(expression);
+      case What::binary: return binary(expression);
+      case What::compare: return comparison(expression);
       case What::choice:
         if (truth(evaluate(*expression.parts[1]))) return evaluate(*expression.parts[0]);
         return expression.parts[2]
@@ -354,10 +339,8 @@ class Run {
     Arguments given;
     for (const auto& [name, value] : expression.arguments) {
       work_.spend_bytes(name.size());
-      if (name.empty())
-        given.plain.push_back(evaluate(*value));
-      else
-        given.named.emplace_back(name, evaluate(*value));
+      if (name.empty()) given.plain.push_back(evaluate(*value));
+      else given.named.emplace_back(name, evaluate(*value));
     }
     return given;
   }
@@ -375,8 +358,8 @@ class Run {
     if (function.self) return call_method(work_, *function.self, function.name, given);
     if (function.name == "range") return range(work_, given);
     if (function.name == "raise_exception")
-      throw Fault(given.plain.empty() ? "the template raised an exception"
-                                      : work_.print(given.plain[0]));
+      throw Fault(
+          given.plain.empty() ? "the template raised an exception" : work_.print(given.plain[0]));
     if (function.name == "strftime_now") return time_text(given);
     return members_of(function, given);
   }
@@ -417,8 +400,8 @@ class Run {
   Value call_macro(const Function& function, const Arguments& given) {
     const MacroNode& macro = *function.macro;
     if (given.plain.size() > macro.parameters.size())
-      throw Fault(fmt::format("macro '{}' takes not more than {} arguments", macro.name,
-                              macro.parameters.size()));
+      throw Fault(fmt::format(
+          "macro '{}' takes not more than {} arguments", macro.name, macro.parameters.size()));
     const int loops = std::exchange(loops_, 0);
     struct Back {
       int& loops;
@@ -461,14 +444,14 @@ class Run {
 }  // namespace
 
 std::string run_template(const Block& block, const Dict& variables, Work work, std::time_t now,
-                         const std::string& origin) {
+    const std::string& origin) {
   Run run(variables, work, now);
   try {
     return run.run(block);
   } catch (const Fault& fault) {
     constexpr std::size_t kMost = 500;  // limit of untrusted text
     core::bad_data("{}:{}: {}", origin, run.line(),
-                   core::printable(std::string_view(fault.what()).substr(0, kMost)));
+        core::printable(std::string_view(fault.what()).substr(0, kMost)));
   }
 }
 

@@ -150,22 +150,22 @@ Value negative(const Value& value);
 
 /// Apply a filter, a test or a method by name. Throw Fault for an unsupported name and for
 /// arguments that do not fit.
-Value apply_filter(Work& work, const std::string& name, const Value& value,
-                   const Arguments& arguments);
-bool apply_test(Work& work, const std::string& name, const Value& value,
-                const Arguments& arguments);
-Value call_method(Work& work, const Value& self, const std::string& name,
-                  const Arguments& arguments);
+Value apply_filter(
+    Work& work, const std::string& name, const Value& value, const Arguments& arguments);
+bool apply_test(
+    Work& work, const std::string& name, const Value& value, const Arguments& arguments);
+Value call_method(
+    Work& work, const Value& self, const std::string& name, const Arguments& arguments);
 Value range(Work& work, const Arguments& arguments);
 /// Returns `form % values` and form.format(...).
 Value percent_format(Work& work, const std::string& form, const Value& values);
 Value brace_format(Work& work, const std::string& form, const Arguments& arguments);
 /// Pads a text to a width in characters with a character, at the left (>), right (<) or both (^).
-std::string padded(Work& work, std::string text, std::int64_t width, char align,
-                   std::string_view fill);
+std::string padded(
+    Work& work, std::string text, std::int64_t width, char align, std::string_view fill);
 
 /// Returns the template's output. Throws Error{bad_data}, naming origin and line.
 std::string run_template(const Block& block, const Dict& variables, Work work, std::time_t now,
-                         const std::string& origin);
+    const std::string& origin);
 
 }  // namespace text::chat

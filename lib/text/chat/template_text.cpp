@@ -3,8 +3,8 @@
 namespace text::chat {
 namespace {
 
-std::string mapped(std::string_view text,
-                   void append(std::string&, std::string_view, std::uint32_t)) {
+std::string mapped(
+    std::string_view text, void append(std::string&, std::string_view, std::uint32_t)) {
   std::string out;
   each_character(text, [&](std::string_view c, std::uint32_t code) { append(out, c, code); });
   return out;
@@ -13,7 +13,7 @@ std::string mapped(std::string_view text,
 // Appends the character of `text` that begins where `c` does, in lower case.
 void lower_at(std::string& out, std::string_view text, std::string_view c, std::uint32_t code) {
   append_lower(out, text, static_cast<std::size_t>(c.data() - text.data()),
-               {code, static_cast<std::uint32_t>(c.size())});
+      {code, static_cast<std::uint32_t>(c.size())});
 }
 
 std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()}; }
@@ -80,20 +80,17 @@ std::string casefolded(std::string_view text) { return mapped(text, append_folde
 
 std::string lower(std::string_view text) {
   std::string out;
-  each_character(text,
-                 [&](std::string_view c, std::uint32_t code) { lower_at(out, text, c, code); });
+  each_character(
+      text, [&](std::string_view c, std::uint32_t code) { lower_at(out, text, c, code); });
   return out;
 }
 
 std::string case_swapped(std::string_view text) {
   std::string out;
   each_character(text, [&](std::string_view c, std::uint32_t code) {
-    if (is_upper(code))
-      lower_at(out, text, c, code);
-    else if (is_lower(code))
-      append_upper(out, c, code);
-    else
-      out += c;
+    if (is_upper(code)) lower_at(out, text, c, code);
+    else if (is_lower(code)) append_upper(out, c, code);
+    else out += c;
   });
   return out;
 }
@@ -101,10 +98,8 @@ std::string case_swapped(std::string_view text) {
 std::string capitalized(std::string_view text) {
   std::string out;
   each_character(text, [&](std::string_view c, std::uint32_t code) {
-    if (c.data() == text.data())
-      append_title(out, c, code);
-    else
-      lower_at(out, text, c, code);
+    if (c.data() == text.data()) append_title(out, c, code);
+    else lower_at(out, text, c, code);
   });
   return out;
 }
@@ -113,10 +108,8 @@ std::string titled(std::string_view text) {
   std::string out;
   bool within = false;
   each_character(text, [&](std::string_view c, std::uint32_t code) {
-    if (within)
-      lower_at(out, text, c, code);
-    else
-      append_title(out, c, code);
+    if (within) lower_at(out, text, c, code);
+    else append_title(out, c, code);
     within = is_cased(code);
   });
   return out;
@@ -146,7 +139,7 @@ std::string title_words(std::string_view text) {
 }
 
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,
-                     std::int64_t most, const std::function<void(double)>& expect) {
+    std::int64_t most, const std::function<void(double)>& expect) {
   auto left = static_cast<std::uint64_t>(most);  // a negative number is more than any text has
   const auto times = std::min<std::uint64_t>(left, count_text(text, from));
   expect(static_cast<double>(text.size()) +
@@ -172,7 +165,7 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
 }
 
 void split(std::string_view text, const std::string* separator, std::int64_t most, bool from_right,
-           const Parts& put) {
+    const Parts& put) {
   auto left = static_cast<std::uint64_t>(most);
   if (separator != nullptr && !from_right) {
     for (; left > 0; --left) {
@@ -240,8 +233,8 @@ void split_lines(std::string_view text, bool keep_ends, const Parts& put) {
   if (begin < text.size()) put(text.substr(begin));
 }
 
-std::string expanded_tabs(std::string_view text, std::int64_t width,
-                          const std::function<void(double)>& expect) {
+std::string expanded_tabs(
+    std::string_view text, std::int64_t width, const std::function<void(double)>& expect) {
   std::string out;
   std::int64_t column = 0;
   each_character(text, [&](std::string_view c, std::uint32_t code) {

@@ -33,16 +33,16 @@ std::string title_words(std::string_view text);
 /// Replaces at most `most` occurrences; a negative number means all. `expect` gets the result's
 /// size before the work.
 std::string replaced(std::string_view text, std::string_view from, std::string_view to,
-                     std::int64_t most, const std::function<void(double)>& expect);
+    std::int64_t most, const std::function<void(double)>& expect);
 /// Implement split() and rsplit() with at most `most` splits; a negative number means all. A null
 /// `separator` means white space. `put` gets the parts, from_right: the last one first.
 using Parts = std::function<void(std::string_view)>;
 void split(std::string_view text, const std::string* separator, std::int64_t most, bool from_right,
-           const Parts& put);
+    const Parts& put);
 void split_lines(std::string_view text, bool keep_ends, const Parts& put);
 /// Implements expandtabs().
-std::string expanded_tabs(std::string_view text, std::int64_t width,
-                          const std::function<void(double)>& expect);
+std::string expanded_tabs(
+    std::string_view text, std::int64_t width, const std::function<void(double)>& expect);
 
 /// Returns true if all characters of a text pass a test (isdigit() and the like). An empty text
 /// passes none.

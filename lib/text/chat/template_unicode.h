@@ -7,8 +7,7 @@ namespace text::chat {
 
 /// Calls visit(character, code point) for each character of a text; a byte that is not UTF-8 counts
 /// as a character, whose code point is Char::kInvalid.
-template <class Visit>
-void each_character(std::string_view text, const Visit& visit) {
+template <class Visit> void each_character(std::string_view text, const Visit& visit) {
   for (const char *p = text.data(), *end = p + text.size(); p < end;) {
     const auto c = decode_char(p, end);
     visit(std::string_view(p, c.bytes), c.code_point);

@@ -43,10 +43,8 @@ class Printer {
   Printer(std::size_t most, std::string& out) : most_(most), out_(out) {}
   void print(const Value& value) {
     const auto* text = value.text();
-    if (text != nullptr)
-      out_ += *text;
-    else if (!value.undefined())
-      write(value);
+    if (text != nullptr) out_ += *text;
+    else if (!value.undefined()) write(value);
   }
   void write(const Value& value) {
     if (out_.size() > most_) throw Fault("the template makes too long a text");
@@ -92,20 +90,13 @@ class Printer {
     const char quote = doubly ? '"' : '\'';
     out_ += quote;
     each_character(text, [&](std::string_view c, std::uint32_t code) {
-      if (code == '\\' || code == static_cast<unsigned char>(quote))
-        out_ += {'\\', c[0]};
-      else if (code == '\n')
-        out_ += "\\n";
-      else if (code == '\r')
-        out_ += "\\r";
-      else if (code == '\t')
-        out_ += "\\t";
-      else if (code == Char::kInvalid || is_printable(code))
-        out_ += c;
-      else if (code < 0x100)
-        out_ += fmt::format("\\x{:02x}", code);
-      else
-        out_ += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
+      if (code == '\\' || code == static_cast<unsigned char>(quote)) out_ += {'\\', c[0]};
+      else if (code == '\n') out_ += "\\n";
+      else if (code == '\r') out_ += "\\r";
+      else if (code == '\t') out_ += "\\t";
+      else if (code == Char::kInvalid || is_printable(code)) out_ += c;
+      else if (code < 0x100) out_ += fmt::format("\\x{:02x}", code);
+      else out_ += code < 0x10000 ? fmt::format("\\u{:04x}", code) : fmt::format("\\U{:08x}", code);
     });
     out_ += quote;
   }
@@ -120,29 +111,14 @@ void append_json_text(const std::string& text, bool ascii, std::string& out) {
     const std::string_view bytes(p, c.bytes);
     p += c.bytes;
     switch (c.code_point) {
-      case '"':
-        out += "\\\"";
-        continue;
-      case '\\':
-        out += "\\\\";
-        continue;
-      case '\n':
-        out += "\\n";
-        continue;
-      case '\r':
-        out += "\\r";
-        continue;
-      case '\t':
-        out += "\\t";
-        continue;
-      case '\b':
-        out += "\\b";
-        continue;
-      case '\f':
-        out += "\\f";
-        continue;
-      default:
-        break;
+      case '"': out += "\\\""; continue;
+      case '\\': out += "\\\\"; continue;
+      case '\n': out += "\\n"; continue;
+      case '\r': out += "\\r"; continue;
+      case '\t': out += "\\t"; continue;
+      case '\b': out += "\\b"; continue;
+      case '\f': out += "\\f"; continue;
+      default: break;
     }
     if (c.code_point < 0x20) {
       out += fmt::format("\\u{:04x}", c.code_point);
@@ -183,7 +159,7 @@ class JsonWriter {
       auto members = dict->members;
       if (form_.sorted)
         std::stable_sort(members.begin(), members.end(),
-                         [](const auto& a, const auto& b) { return less(a.first, b.first); });
+            [](const auto& a, const auto& b) { return less(a.first, b.first); });
       group('{', '}', members, level, [&](const auto& member) {
         write_key(member.first, level);
         out_ += form_.colon;
@@ -236,9 +212,8 @@ const Value* Dict::find(std::string_view key) const {
   return own.text() != nullptr && *own.text() == key ? &value : nullptr;
 }
 const Value* Dict::find(const Value& key) const {
-  const auto found = std::partition_point(sorted.begin(), sorted.end(), [&](std::uint32_t i) {
-    return std::is_lt(key_order(members[i].first, key));
-  });
+  const auto found = std::partition_point(sorted.begin(), sorted.end(),
+      [&](std::uint32_t i) { return std::is_lt(key_order(members[i].first, key)); });
   if (found == sorted.end() || std::is_neq(key_order(members[*found].first, key))) return nullptr;
   return &members[*found].second;
 }
@@ -411,7 +386,7 @@ bool equal(const Value& a, const Value& b) {
     if (list == other) return true;
     return list->form == other->form && list->form != List::Form::lazy &&
            std::equal(list->items.begin(), list->items.end(), other->items.begin(),
-                      other->items.end(), equal);
+               other->items.end(), equal);
   }
   if (const auto* dict = a.dict()) {
     const auto* other = b.dict();

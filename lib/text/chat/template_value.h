@@ -59,14 +59,11 @@ struct Function {
 /// A Value is any value of a template.
 struct Value {
   std::variant<Undefined, None, bool, std::int64_t, double, Text, std::shared_ptr<const List>,
-               std::shared_ptr<const Dict>, std::shared_ptr<Space>, std::shared_ptr<const Loop>,
-               std::shared_ptr<const Function>>
+      std::shared_ptr<const Dict>, std::shared_ptr<Space>, std::shared_ptr<const Loop>,
+      std::shared_ptr<const Function>>
       is;
 
-  template <class T>
-  bool holds() const {
-    return std::holds_alternative<T>(is);
-  }
+  template <class T> bool holds() const { return std::holds_alternative<T>(is); }
   bool undefined() const { return holds<Undefined>(); }
   bool none() const { return holds<None>(); }
   /// Return the content, or nullptr if the value has another type.

@@ -13,7 +13,7 @@ void print_lines(std::span<const T> elements, std::size_t per_line, core::Output
   fmt::memory_buffer text;
   for (std::size_t i = 0; i < elements.size(); ++i)
     fmt::format_to(std::back_inserter(text), "{}{}", elements[i],
-                   (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
+        (i + 1) % per_line == 0 || i + 1 == elements.size() ? '\n' : ' ');
   out.write(std::string_view(text.data(), text.size()));
 }
 
@@ -63,8 +63,8 @@ void print_typed_documents(const shard::Dataset& data, std::uint64_t count, core
 }  // namespace
 
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
-                      const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
-                      core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) {
+    const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) {
   constexpr std::uint64_t kChunk = std::uint64_t{1} << 18;
   const bool json = options.format == Format::jsonl;
   const bool by_newline = options.format == Format::lines || options.format == Format::wikitext;
@@ -117,8 +117,8 @@ TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given) 
   return tokenizer;
 }
 
-std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
-                                                const Tokenizer& tokenizer) {
+std::optional<std::uint32_t> end_of_document_of(
+    const shard::Dataset& data, const Tokenizer& tokenizer) {
   for (const auto& entry : data.provenance()) {
     const auto options = entry.find("options");
     if (options == entry.end() || !options->is_object()) continue;
@@ -129,8 +129,8 @@ std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
   return tokenizer.end_of_document();
 }
 
-ShardText::ShardText(const std::vector<std::string>& files, const std::string& given,
-                     TextOptions options)
+ShardText::ShardText(
+    const std::vector<std::string>& files, const std::string& given, TextOptions options)
     : data_(files), options_(std::move(options)) {
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
   tokenizer_ = tokenizer_of(data_, given);
@@ -139,13 +139,13 @@ ShardText::ShardText(const std::vector<std::string>& files, const std::string& g
       name.empty() ? end_of_document_of(data_, *tokenizer_) : end_of_document_id(*tokenizer_, name);
 }
 
-void ShardText::write(core::ByteSink& out,
-                      const std::function<void(std::uint64_t)>& progress) const {
+void ShardText::write(
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) const {
   decode_documents(data_, tokenizer_, options_.documents(), end_of_document_, out, progress);
 }
 
-void print_elements(const std::vector<std::string>& paths, std::uint64_t count, bool raw,
-                    core::Output& out) {
+void print_elements(
+    const std::vector<std::string>& paths, std::uint64_t count, bool raw, core::Output& out) {
   for (const auto& path : paths) {
     const auto source = core::open_source(path);
     shard::Reader reader(*source);
@@ -190,7 +190,7 @@ void print_text(const shard::Dataset& data, std::uint64_t count, core::Output& o
 void PrintOptions::fields(core::FieldList& f) {
   if (!whole)
     f("count", count,
-      "number of elements or rows; with --by-document, --text or --names, of documents")
+        "number of elements or rows; with --by-document, --text or --names, of documents")
         .between(0, 1e12)
         .short_name = 'n';
   f("by-document", documents, "print one document per line");

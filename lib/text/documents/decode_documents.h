@@ -11,8 +11,8 @@ namespace text {
 /// (lines, wikitext), or as a JSON line with the member `field` (jsonl; bytes that are not UTF-8
 /// become U+FFFD). `end_of_document` prints nothing. Throws Error{bad_data}.
 void decode_documents(const shard::Dataset& data, const TokenizerPtr& tokenizer,
-                      const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
-                      core::ByteSink& out, const std::function<void(std::uint64_t)>& progress);
+    const DocumentOptions& options, std::optional<std::uint32_t> end_of_document,
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& progress);
 
 /// Returns the tokenizer `given` (a path, or `bytes`) or, if that is empty, the tokenizer in the
 /// data. Throws Error{bad_data}, naming both fingerprints, if the data was made with another
@@ -21,8 +21,8 @@ TokenizerPtr tokenizer_of(const shard::Dataset& data, const std::string& given =
 
 /// Returns the id that the shard's program wrote after each document, according to the provenance;
 /// else the tokenizer's own.
-std::optional<std::uint32_t> end_of_document_of(const shard::Dataset& data,
-                                                const Tokenizer& tokenizer);
+std::optional<std::uint32_t> end_of_document_of(
+    const shard::Dataset& data, const Tokenizer& tokenizer);
 
 /// A ShardText prints a shard according to options, for a program that needs its size beforehand.
 /// It uses the tokenizer `given` or the shard's own, and omits the end-of-document token that
@@ -44,8 +44,8 @@ class ShardText {
 
 /// Prints the first `count` elements of the files (rows, for vectors), one per line, or with `raw`
 /// as they are stored. Reads no further. Throws Error{no_input, bad_data, io}.
-void print_elements(const std::vector<std::string>& paths, std::uint64_t count, bool raw,
-                    core::Output& out);
+void print_elements(
+    const std::vector<std::string>& paths, std::uint64_t count, bool raw, core::Output& out);
 
 /// Prints the elements of each of the first `count` documents on one line.
 void print_documents(const shard::Dataset& data, std::uint64_t count, core::Output& out);

@@ -116,7 +116,7 @@ class FileReader : public DocumentReader {
     rest_.assign(batch.bytes, done, size - done);
     if (rest_.size() > kMaxLine)
       core::bad_data("{}:{}: a {} of more than {} bytes", source_->name(), line_ + 1,
-                     options_.format == Format::wikitext ? "page" : "line", kMaxLine);
+          options_.format == Format::wikitext ? "page" : "line", kMaxLine);
     if (!at_end) return;
     digests_.push_back(source_->digest());
     TextFindings findings = source_->findings();
@@ -257,7 +257,7 @@ class LineSource {
 class PairReader : public DocumentReader {
  public:
   PairReader(const std::string& source, const std::string& target, const ByteRange& range,
-             const TextRules& rules)
+      const TextRules& rules)
       : source_(source, rules), target_(target, rules), range_(range) {}
 
   bool next(Batch& batch) override {
@@ -315,8 +315,8 @@ bool is_json_lines(const std::string& path) {
   const auto first = std::find_if_not(start.begin(), start.end(), is_ascii_space);
   if (first == start.end() || *first == '{') return true;
   if (*first == '[')
-    core::bad_data("{}: contains a JSON array, not JSON lines; convert it: jq -c '.[]' {}", path,
-                   path);
+    core::bad_data(
+        "{}: contains a JSON array, not JSON lines; convert it: jq -c '.[]' {}", path, path);
   core::bad_data(
       "{}: is named like JSON lines, but does not begin with {{; to read it as text, give "
       "--format text",
@@ -337,14 +337,14 @@ Format format_of(std::string_view name) {
 namespace {
 
 // Returns true for all, false for none, and throws otherwise.
-bool all_are(const std::vector<std::string>& paths, bool (*is)(const std::string&),
-             const char* what) {
+bool all_are(
+    const std::vector<std::string>& paths, bool (*is)(const std::string&), const char* what) {
   const std::string* some = nullptr;
   const std::string* other = nullptr;
   for (const auto& path : paths) (is(path) ? some : other) = &path;
   if (some != nullptr && other != nullptr)
     core::bad_usage("{}: {}, but {} is not; give --format for both, or encode them separately",
-                    *some, what, *other);
+        *some, what, *other);
   return some != nullptr;
 }
 
@@ -371,17 +371,17 @@ ByteRange range_of(const core::Part& part, const std::vector<std::string>& paths
   // With U+FFFD replacements a text is longer than its files.
   const bool last = part.index + 1 == part.count;
   return {static_cast<std::uint64_t>(part.begin(bytes)),
-          last ? UINT64_MAX : static_cast<std::uint64_t>(part.end(bytes))};
+      last ? UINT64_MAX : static_cast<std::uint64_t>(part.end(bytes))};
 }
 
-std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
-                                               DocumentOptions options, CutFunction cut) {
+std::unique_ptr<DocumentReader> read_documents(
+    const std::vector<std::string>& paths, DocumentOptions options, CutFunction cut) {
   if (options.format == Format::parquet) return read_parquet(paths, std::move(options));
   return std::make_unique<FileReader>(paths, std::move(options), std::move(cut));
 }
 
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
-                                           const ByteRange& range, const TextRules& rules) {
+    const ByteRange& range, const TextRules& rules) {
   if (source == "-" && target == "-") core::bad_usage("two inputs cannot both be stdin");
   return std::make_unique<PairReader>(source, target, range, rules);
 }
@@ -413,8 +413,7 @@ std::string PartTexts::Impl::read(std::string_view line, std::string_view& value
   const core::MendedJson made = core::mend_json(line);
   if (made.any()) error = parser.parse(made.text).get(root);
   if (error != simdjson::SUCCESS)
-    return fmt::format(
-        "not JSON: {}; {}", simdjson::error_message(error),
+    return fmt::format("not JSON: {}; {}", simdjson::error_message(error),
         first_line(line).starts_with('[') ? kArray : "--bad-lines skip leaves it out");
   const bool surrogate = core::has_surrogate(made, field);
   mended = surrogate || !made.constant.empty() || !made.not_utf8.empty();
@@ -446,8 +445,8 @@ PartTexts::PartTexts(std::string field, BadLines bad) : impl_(std::make_unique<I
 }
 PartTexts::~PartTexts() = default;
 
-LineFlaws PartTexts::each(const Batch& batch,
-                          const std::function<void(const Batch::Part&, std::string_view)>& take) {
+LineFlaws PartTexts::each(
+    const Batch& batch, const std::function<void(const Batch::Part&, std::string_view)>& take) {
   LineFlaws flaws;
   for (const auto& part : batch.parts) {
     const std::string_view piece = batch.piece(part);
@@ -473,8 +472,8 @@ LineFlaws PartTexts::each(const Batch& batch,
   return flaws;
 }
 
-std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOptions& options,
-                                  const LineFlaws& flaws) {
+std::vector<std::string> notes_of(
+    const DocumentReader& reader, const DocumentOptions& options, const LineFlaws& flaws) {
   std::vector<std::string> lines;
   if (reader.format() == Format::jsonl && options.by_content)
     lines.push_back(fmt::format(

@@ -112,13 +112,12 @@ bool are_json_lines(const std::vector<std::string>& paths);
 /// Error{no_input}, Error{io}.
 bool are_parquet(const std::vector<std::string>& paths);
 /// Reads the documents of `paths` in sequence, decompressed if necessary; no path or "-" is stdin.
-std::unique_ptr<DocumentReader> read_documents(const std::vector<std::string>& paths,
-                                               DocumentOptions options, CutFunction cut);
+std::unique_ptr<DocumentReader> read_documents(
+    const std::vector<std::string>& paths, DocumentOptions options, CutFunction cut);
 /// Reads pairs: line n of `source` and line n of `target`. Throws Error{bad_data} if one file has
 /// more lines.
 std::unique_ptr<DocumentReader> read_pairs(const std::string& source, const std::string& target,
-                                           const ByteRange& range = {},
-                                           const TextRules& rules = {});
+    const ByteRange& range = {}, const TextRules& rules = {});
 
 /// A PartTexts passes the text of each part to `take(part, text)`: for jsonl the field's value, for
 /// wikitext the page, detokenised if the batch says so. Throws Error{bad_data}, naming file and
@@ -127,8 +126,8 @@ class PartTexts {
  public:
   explicit PartTexts(std::string field, BadLines bad = BadLines::error);
   ~PartTexts();
-  LineFlaws each(const Batch& batch,
-                 const std::function<void(const Batch::Part&, std::string_view)>& take);
+  LineFlaws each(
+      const Batch& batch, const std::function<void(const Batch::Part&, std::string_view)>& take);
 
  private:
   struct Impl;
@@ -137,8 +136,8 @@ class PartTexts {
 
 /// Returns what a user should know about the files, one line per note, after next() has returned
 /// false.
-std::vector<std::string> notes_of(const DocumentReader& reader, const DocumentOptions& options,
-                                  const LineFlaws& flaws);
+std::vector<std::string> notes_of(
+    const DocumentReader& reader, const DocumentOptions& options, const LineFlaws& flaws);
 
 /// Returns the total size of the files; 0 if one is not a regular file.
 std::uint64_t total_bytes(const std::vector<std::string>& paths);

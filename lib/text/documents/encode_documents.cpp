@@ -7,8 +7,8 @@
 namespace text {
 namespace {
 
-const core::OrderedJson& member(const core::OrderedJson& of, const char* name,
-                                const std::string& origin) {
+const core::OrderedJson& member(
+    const core::OrderedJson& of, const char* name, const std::string& origin) {
   const auto found = of.is_object() ? of.find(name) : of.end();
   if (!of.is_object() || found == of.end()) core::bad_data("{}: has no \"{}\"", origin, name);
   return *found;
@@ -42,9 +42,7 @@ struct Encoded {
 class BatchEncoder {
  public:
   BatchEncoder(const TokenizerPtr& tokenizer, const EncodeOptions& options)
-      : tokenizer_(tokenizer),
-        options_(options),
-        encoder_(tokenizer->encoder()),
+      : tokenizer_(tokenizer), options_(options), encoder_(tokenizer->encoder()),
         texts_(options.field, options.bad_lines) {}
 
   void operator()(Batch& batch, Encoded& out) {
@@ -90,8 +88,7 @@ class BatchEncoder {
       if (from == out.ids.size()) return;
       if (!made.marks.empty() && made.marks.back().end == from - start)
         made.marks.back().end = out.ids.size() - start;
-      else
-        made.marks.push_back({from - start, out.ids.size() - start});
+      else made.marks.push_back({from - start, out.ids.size() - start});
     };
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       const std::size_t from = out.ids.size();
@@ -130,7 +127,7 @@ class BatchEncoder {
 LinePieces completion_pieces() {
   return [](const core::OrderedJson& line, const std::string& origin) {
     return std::vector<Piece>{{text_member(line, "prompt", origin), false},
-                              {text_member(line, "completion", origin), true}};
+        {text_member(line, "completion", origin), true}};
   };
 }
 
@@ -150,8 +147,8 @@ LinePieces segment_pieces() {
 }
 
 EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokenizer,
-                              const EncodeOptions& options, shard::Writer& writer,
-                              const std::function<void(std::uint64_t)>& progress) {
+    const EncodeOptions& options, shard::Writer& writer,
+    const std::function<void(std::uint64_t)>& progress) {
   EncodeTotals totals;
   std::uint64_t bytes = 0, words = 0;  // of the unfinished document
   core::work_in_order<Batch, Encoded>(
@@ -183,14 +180,14 @@ EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokeni
   return totals;
 }
 
-std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
-                                                const std::string& name) {
+std::optional<std::uint32_t> end_of_document_id(
+    const Tokenizer& tokenizer, const std::string& name) {
   if (name.empty()) return tokenizer.end_of_document();
   if (name == "none") return std::nullopt;
   const auto id = tokenizer.id_of(name);
   if (!id)
-    core::bad_usage("--end-of-document: the tokenizer has no token {}; give another, or none",
-                    name);
+    core::bad_usage(
+        "--end-of-document: the tokenizer has no token {}; give another, or none", name);
   return id;
 }
 

@@ -54,12 +54,12 @@ struct EncodeTotals {
 /// result does not depend on `jobs`. Takes a few MiB of memory per job. `progress` receives the
 /// number of bytes read so far.
 EncodeTotals encode_documents(DocumentReader& reader, const TokenizerPtr& tokenizer,
-                              const EncodeOptions& options, shard::Writer& writer,
-                              const std::function<void(std::uint64_t)>& progress);
+    const EncodeOptions& options, shard::Writer& writer,
+    const std::function<void(std::uint64_t)>& progress);
 
 /// Returns the id for `--end-of-document NAME`: the tokenizer's own for an empty name, nothing for
 /// "none". Throws Error{usage} if the tokenizer has no such token.
-std::optional<std::uint32_t> end_of_document_id(const Tokenizer& tokenizer,
-                                                const std::string& name);
+std::optional<std::uint32_t> end_of_document_id(
+    const Tokenizer& tokenizer, const std::string& name);
 
 }  // namespace text

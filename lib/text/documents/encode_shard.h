@@ -64,8 +64,8 @@ struct EncodedShard {
 /// `progress` receives the number of bytes read. Throws Error{usage} unless pairs have two files,
 /// and as read_documents(), read_pairs() and encode_documents() do.
 EncodedShard encode_shard(const std::vector<std::string>& files, const TokenizerPtr& tokenizer,
-                          const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
-                          const std::function<void(std::uint64_t)>& progress);
+    const TextOptions& options, bool pairs, int jobs, core::ByteSink& out,
+    const std::function<void(std::uint64_t)>& progress);
 
 /// ReadTexts says how texts are tokenized.
 struct ReadTexts {

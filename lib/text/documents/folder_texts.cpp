@@ -27,7 +27,7 @@ struct LeftOut {
   void note(std::vector<std::string>& notes) const {
     if (count == 0) return;
     notes.push_back(fmt::format("{}{}: left out: {}", core::printable(first),
-                                count > 1 ? fmt::format(" and {} more", count - 1) : "", why));
+        count > 1 ? fmt::format(" and {} more", count - 1) : "", why));
   }
 };
 
@@ -48,10 +48,10 @@ class FolderWalk {
     std::error_code error;
     if (!fs::is_directory(folder, error))
       fail(Code::no_input, "{}: --recursive takes folders; it {}", folder,
-           core::what_path_is(folder));
+          core::what_path_is(folder));
     std::vector<std::string> names;
-    fs::recursive_directory_iterator at(folder, fs::directory_options::skip_permission_denied,
-                                        error);
+    fs::recursive_directory_iterator at(
+        folder, fs::directory_options::skip_permission_denied, error);
     for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
       const std::string& path = at->path().native();
       if (at->path().filename().native().starts_with('.')) {
@@ -82,7 +82,7 @@ class FolderWalk {
     std::string clean = core::with_replacements(name, replaced);
     if (clean.find('\n') != clean.npos || clean.size() > shard::kMostNameBytes)
       core::bad_data("{}: is not a valid document name, which is one line of at most {} bytes",
-                     core::printable(path), shard::kMostNameBytes);
+          core::printable(path), shard::kMostNameBytes);
     found_.paths.push_back(path);
     found_.names.push_back(std::move(clean));
   }
@@ -101,7 +101,7 @@ FolderTexts texts_below(const std::vector<std::string>& folders) {
   walk.finish();
   if (found.paths.empty())
     core::bad_data("{}: has no text{}{}", fmt::join(folders, ", "), found.notes.empty() ? "" : "; ",
-                   fmt::join(found.notes, "; "));
+        fmt::join(found.notes, "; "));
   return found;
 }
 

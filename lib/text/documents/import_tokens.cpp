@@ -51,12 +51,9 @@ class SourceCounter {
 class Importer {
  public:
   Importer(const ImportTokensOptions& options, core::ByteSink& out,
-           const std::function<void(std::uint64_t)>& progress)
-      : options_(options),
-        out_(out),
-        progress_(progress),
-        mark_first_(options.mark_at == MarkAt::first),
-        source_(options.tokenizer, options.mark) {}
+      const std::function<void(std::uint64_t)>& progress)
+      : options_(options), out_(out), progress_(progress),
+        mark_first_(options.mark_at == MarkAt::first), source_(options.tokenizer, options.mark) {}
 
   void add(const std::string& path) {
     if (const auto files = shard::megatron_input(path, options_.format)) return add_pair(*files);
@@ -65,7 +62,7 @@ class Importer {
     if (!writer_) begin(reader);
     if (reader.is_float() != (header_.kind == shard::Kind::vectors))
       core::bad_data("{}: {}, the files before it {}", reader.name(),
-                     reader.is_float() ? "vectors" : "ids", reader.is_float() ? "ids" : "vectors");
+          reader.is_float() ? "vectors" : "ids", reader.is_float() ? "ids" : "vectors");
     reader.is_float() ? add_vectors(reader) : add_ids(reader);
     add_input(reader.hash(), reader.format());
   }
@@ -104,21 +101,21 @@ class Importer {
         header_.tokenizer = options_.tokenizer->json();
       }
       if (header_.vocabulary == 0)
-        core::bad_usage("{}: contains ids; give their tokenizer with -t, or --vocabulary",
-                        reader.name());
+        core::bad_usage(
+            "{}: contains ids; give their tokenizer with -t, or --vocabulary", reader.name());
       if (options_.mark && *options_.mark >= header_.vocabulary)
         core::bad_usage("--end-of-document: {} is not below the vocabulary of {}", *options_.mark,
-                        header_.vocabulary);
+            header_.vocabulary);
       header_.dtype = shard::dtype_for(header_.vocabulary);
     }
-    writer_ = std::make_unique<shard::Writer>(out_, header_, std::vector<core::OrderedJson>{},
-                                              options_.jobs);
+    writer_ = std::make_unique<shard::Writer>(
+        out_, header_, std::vector<core::OrderedJson>{}, options_.jobs);
   }
 
   void add_vectors(ArrayReader& reader) {
     if (reader.row() != header_.width)
       core::bad_data("{}: contains vectors of {} numbers, but the files before it of {}",
-                     reader.name(), reader.row(), header_.width);
+          reader.name(), reader.row(), header_.width);
     std::vector<float> piece(kPiece);
     for (std::size_t n = kPiece; n == kPiece;) {
       n = reader.read(std::span(piece));
@@ -181,7 +178,7 @@ class Importer {
     for (std::size_t i = 0; i < ids.size(); ++i)
       if (ids[i] >= header_.vocabulary)
         core::bad_data("{}: id {} at position {} is not below the vocabulary size {}", name, ids[i],
-                       at + i, header_.vocabulary);
+            at + i, header_.vocabulary);
   }
 
   void add_input(const core::Digest& hash, shard::ArrayFormat format) {
@@ -242,8 +239,8 @@ class Importer {
 }  // namespace
 
 ImportTotals import_tokens(const std::vector<std::string>& paths,
-                           const ImportTokensOptions& options, core::ByteSink& out,
-                           const std::function<void(std::uint64_t)>& progress) {
+    const ImportTokensOptions& options, core::ByteSink& out,
+    const std::function<void(std::uint64_t)>& progress) {
   const auto sources = core::input_paths(paths);
   Importer importer(options, out, progress);
   for (const auto& path : sources) importer.add(path);
@@ -252,19 +249,19 @@ ImportTotals import_tokens(const std::vector<std::string>& paths,
 
 void ImportRequest::fields(core::FieldList& f) {
   f("format", format,
-    "format of the input; auto: llm.c, npy or Megatron's .idx, by the file's first bytes",
-    {"auto", "llm.c", "nanogpt", "npy", "megatron"});
+      "format of the input; auto: llm.c, npy or Megatron's .idx, by the file's first bytes",
+      {"auto", "llm.c", "nanogpt", "npy", "megatron"});
   f("tokenizer", tokenizer, "tokenizer of the ids: tokenizer.json, or `bytes`").short_name = 't';
   f("vocabulary", vocabulary,
-    "vocabulary size, if there is no tokenizer; every id must be below it; auto: the tokenizer's")
+      "vocabulary size, if there is no tokenizer; every id must be below it; auto: the tokenizer's")
       .between(1, 4e9)
       .or_auto();
   f("end-of-document", end_of_document,
-    "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
+      "token that separates documents, or none; without a tokenizer, its id [the tokenizer's]");
   f("mark", mark,
-    "position of the --end-of-document token in a document; auto: by the beginning of the "
-    "data",
-    {"auto", "first", "last"});
+      "position of the --end-of-document token in a document; auto: by the beginning of the "
+      "data",
+      {"auto", "first", "last"});
 }
 
 ImportTokensOptions ImportRequest::resolve(int jobs) const {
@@ -289,8 +286,8 @@ core::OrderedJson ImportTotals::figures() const {
 }
 
 std::string ImportTotals::summary() const {
-  auto line = fmt::format("{} in {}", core::counted(elements, "element"),
-                          core::counted(documents, "document"));
+  auto line = fmt::format(
+      "{} in {}", core::counted(elements, "element"), core::counted(documents, "document"));
   if (joined > 0)
     line += fmt::format("; {} boundaries between sequences of the same document are lost", joined);
   return line;

@@ -54,7 +54,7 @@ struct ImportTotals {
 /// receives the count of numbers done so far. Throws Error{bad_data}, naming file and position, for
 /// an id beyond the vocabulary, and Error{usage} for ids without tokenizer and vocabulary.
 ImportTotals import_tokens(const std::vector<std::string>& paths,
-                           const ImportTokensOptions& options, core::ByteSink& out,
-                           const std::function<void(std::uint64_t)>& progress);
+    const ImportTokensOptions& options, core::ByteSink& out,
+    const std::function<void(std::uint64_t)>& progress);
 
 }  // namespace text

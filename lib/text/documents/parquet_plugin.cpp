@@ -34,8 +34,8 @@ class BoundedPool : public arrow::MemoryPool {
     ARROW_RETURN_NOT_OK(expect(size));
     return pool_->Allocate(size, alignment, out);
   }
-  arrow::Status Reallocate(std::int64_t before, std::int64_t size, std::int64_t alignment,
-                           std::uint8_t** out) override {
+  arrow::Status Reallocate(
+      std::int64_t before, std::int64_t size, std::int64_t alignment, std::uint8_t** out) override {
     ARROW_RETURN_NOT_OK(expect(size - before));
     return pool_->Reallocate(before, size, alignment, out);
   }
@@ -53,8 +53,8 @@ class BoundedPool : public arrow::MemoryPool {
   arrow::Status expect(std::int64_t more) {
     if ((held_ += more) <= most_) return arrow::Status::OK();
     held_ -= more;
-    return arrow::Status::OutOfMemory("decoding needs more than --decode-memory ", named_,
-                                      "; raise it");
+    return arrow::Status::OutOfMemory(
+        "decoding needs more than --decode-memory ", named_, "; raise it");
   }
   const std::int64_t most_;
   const std::uint64_t named_;
@@ -67,8 +67,7 @@ struct Texts {
   std::vector<std::size_t> ends;
 };
 
-template <class T>
-T value(arrow::Result<T> result) {
+template <class T> T value(arrow::Result<T> result) {
   if (!result.ok()) throw std::runtime_error(result.status().message());
   return std::move(result).ValueUnsafe();
 }
@@ -79,9 +78,8 @@ std::string name_of(const parquet::schema::Node& node) {
   const auto type = static_cast<const parquet::schema::PrimitiveNode&>(node).physical_type();
   if (type == parquet::Type::BYTE_ARRAY) return "binary";
   std::string name = parquet::TypeToString(type);
-  std::transform(name.begin(), name.end(), name.begin(), [](char c) {
-    return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  });
+  std::transform(name.begin(), name.end(), name.begin(),
+      [](char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
   return name;
 }
 
@@ -101,8 +99,8 @@ class Rows {
   void read(parquet::ByteArrayReader& column) {
     std::int64_t found = 0;
     const bool optional = column.descr()->max_definition_level() > 0;
-    size_ = column.ReadBatch(most_, optional ? levels_.data() : nullptr, nullptr, values_.data(),
-                             &found);
+    size_ = column.ReadBatch(
+        most_, optional ? levels_.data() : nullptr, nullptr, values_.data(), &found);
     if (!optional) std::fill_n(levels_.begin(), size_, 1);
     if (size_ == 0 || std::count(levels_.begin(), levels_.begin() + size_, 1) != found)
       throw std::runtime_error("damaged: a page has fewer rows than it says");
@@ -180,10 +178,8 @@ class Column : public ParquetTexts {
       }
       auto batch = std::move(lane.batches.front());
       lane.batches.pop_front();
-      if (batch)
-        waiting_ -= batch->bytes.size();
-      else
-        ++group_;
+      if (batch) waiting_ -= batch->bytes.size();
+      else ++group_;
       changed_.notify_all();
       if (!batch) continue;
       const std::size_t before = bytes.size();
@@ -216,8 +212,8 @@ class Column : public ParquetTexts {
       if (i <= kNamed) names += (i == 0 ? "" : ", ") + (i < kNamed ? field.name() : "...");
       if (field.name() != column) continue;
       if (!holds_texts(field))
-        throw std::runtime_error("column " + column + " does not contain texts, but " +
-                                 name_of(field));
+        throw std::runtime_error(
+            "column " + column + " does not contain texts, but " + name_of(field));
       column_ = schema.ColumnIndex(field);
       return;
     }
@@ -246,9 +242,7 @@ class Column : public ParquetTexts {
       return;
     } catch (const parquet::ParquetStatusException& error) {
       refuse(error.status().message());
-    } catch (const std::exception& error) {
-      refuse(error.what());
-    }
+    } catch (const std::exception& error) { refuse(error.what()); }
   }
 
   void refuse(const std::string& error) {

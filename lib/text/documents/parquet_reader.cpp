@@ -20,15 +20,15 @@ const ParquetLibrary& parquet_library() {
     if (plugin == nullptr) {
       const char* const why = ::dlerror();
       fail(Code::unavailable,
-           "--format parquet: this build has no Arrow ({}); run tools/setup parquet and make, or "
-           "use a pipe: see tokenize(1)",
-           why != nullptr ? why : "libtessera_parquet.so");
+          "--format parquet: this build has no Arrow ({}); run tools/setup parquet and make, or "
+          "use a pipe: see tokenize(1)",
+          why != nullptr ? why : "libtessera_parquet.so");
     }
     const auto table =
         reinterpret_cast<const ParquetLibrary* (*)()>(::dlsym(plugin, "tessera_parquet"));
     if (table == nullptr || std::strcmp(table()->build, core::build::kVersion) != 0)
       fail(Code::unavailable,
-           "libtessera_parquet.so and this program are from different builds; rebuild both");
+          "libtessera_parquet.so and this program are from different builds; rebuild both");
     return table();
   }();
   return *library;
@@ -46,8 +46,8 @@ class ParquetReader : public DocumentReader {
     if (paths_.empty()) paths_.push_back("-");
     for (const auto& path : paths_)
       if (path == "-" || (core::exists(path) && !core::is_regular_file(path)))
-        core::bad_usage("{}: Parquet cannot be read from a pipe; give a file",
-                        path == "-" ? "stdin" : path);
+        core::bad_usage(
+            "{}: Parquet cannot be read from a pipe; give a file", path == "-" ? "stdin" : path);
     if (options_.range.begin != 0 || options_.range.end != UINT64_MAX)
       core::bad_usage("--part: not supported for Parquet; give each part its own files");
   }
@@ -117,8 +117,7 @@ class ParquetReader : public DocumentReader {
     const std::size_t begin = batch.bytes.size();
     if (options_.rules.invalid == Invalid::error || options_.rules.invalid == Invalid::replace)
       add_checked(batch.bytes, text);
-    else
-      batch.bytes += text;
+    else batch.bytes += text;
     if (options_.rules.drop_cr) {
       std::size_t size = batch.bytes.size();
       drop_cr(batch.bytes, begin, size);
@@ -139,7 +138,7 @@ class ParquetReader : public DocumentReader {
     }
     if (options_.rules.invalid == Invalid::error)
       core::bad_data("{}: row {}: {}; --invalid replace writes U+FFFD for it", paths_[at_], row_,
-                     core::what_is_not_utf8(text, good));
+          core::what_is_not_utf8(text, good));
     to += core::with_replacements(text, seen_.replaced.count);
   }
 
@@ -162,8 +161,8 @@ bool is_parquet(const std::string& path) {
   return core::begins_with(path, kMagic);
 }
 
-std::unique_ptr<DocumentReader> read_parquet(const std::vector<std::string>& paths,
-                                             DocumentOptions options) {
+std::unique_ptr<DocumentReader> read_parquet(
+    const std::vector<std::string>& paths, DocumentOptions options) {
   return std::make_unique<ParquetReader>(paths, std::move(options));
 }
 

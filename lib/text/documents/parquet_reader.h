@@ -14,8 +14,8 @@ bool is_parquet(const std::string& path);
 /// options.bad_lines is `error`. Memory: options.rules.unpack_memory for decoding, plus a few MiB.
 /// Throws Error{usage} for stdin and for a range, Error{unavailable} in a build without Arrow,
 /// Error{bad_data} for a corrupt file and an absent column.
-std::unique_ptr<DocumentReader> read_parquet(const std::vector<std::string>& paths,
-                                             DocumentOptions options);
+std::unique_ptr<DocumentReader> read_parquet(
+    const std::vector<std::string>& paths, DocumentOptions options);
 
 /// A ParquetTexts reads the texts of one column of a Parquet file in order. Not thread safe.
 class ParquetTexts {

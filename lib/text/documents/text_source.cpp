@@ -33,21 +33,20 @@ std::vector<std::string> TextFindings::notes(const TextRules& rules) const {
     lines.push_back(fmt::format("{}{}: {}", finding.file, others, what));
   };
   note(json,
-       "begins like JSON, but is read as text; for JSON lines give --format jsonl (convert an "
-       "array with jq -c '.[]')");
+      "begins like JSON, but is read as text; for JSON lines give --format jsonl (convert an "
+      "array with jq -c '.[]')");
   if (!rules.drop_cr)
     note(crlf, fmt::format("{} lines end in CRLF, and the CR is encoded; --newlines lf removes it",
-                           crlf.count));
+                   crlf.count));
   note(no_text, fmt::format("{}; its bytes are encoded unchanged", what_is_no_text));
   note(no_row, fmt::format("left out {} rows without a text", no_row.count));
   note(nul, fmt::format("{} NUL bytes; is it a text?", nul.count));
   return lines;
 }
 
-TextSource::TextSource(const std::string& path, const TextRules& rules, Start start,
-                       const std::string& name)
-    : source_(core::open_source(path, name), rules.unpack_memory),
-      rules_(rules),
+TextSource::TextSource(
+    const std::string& path, const TextRules& rules, Start start, const std::string& name)
+    : source_(core::open_source(path, name), rules.unpack_memory), rules_(rules),
       start_(std::move(start)) {}
 
 bool TextSource::append(std::string& text, std::size_t& size, std::size_t n) {
@@ -104,7 +103,7 @@ void TextSource::check(std::string& text, std::size_t from, std::size_t& size) {
     if (!simdjson::validate_utf8(all.data(), all.size())) {
       if (rules_.invalid == Invalid::error)
         core::bad_data("{}: {}; --invalid replace writes U+FFFD for it", name(),
-                       core::what_is_not_utf8(all, core::utf8_length(all), place_));
+            core::what_is_not_utf8(all, core::utf8_length(all), place_));
       std::uint64_t replaced = 0;
       const std::string mended = core::with_replacements(all, replaced);
       findings_.replaced.count += replaced;

@@ -44,8 +44,8 @@ class TextSource {
   /// are JSON, whose parser checks the UTF-8 and ignores white space.
   using Start = std::function<bool(std::string_view)>;
   /// Opens a file. `name` is the name in messages; if empty, it is the path.
-  TextSource(const std::string& path, const TextRules& rules, Start start,
-             const std::string& name = {});
+  TextSource(
+      const std::string& path, const TextRules& rules, Start start, const std::string& name = {});
 
   /// Appends about `n` bytes to text[0, size), where text is longer by padding, and returns true at
   /// the end. Appends whole characters unless bytes pass unchanged. Throws Error{bad_data}, naming

@@ -66,23 +66,10 @@ void replace_slashed_digit(std::string& text) {
 
 using Change = std::pair<std::string_view, std::string_view>;
 
-constexpr std::array<Change, 9> kMarks = {{{" @-@ ", "-"},
-                                           {" @,@ ", ","},
-                                           {" @.@ ", "."},
-                                           {" : ", ": "},
-                                           {" ; ", "; "},
-                                           {" . ", ". "},
-                                           {" ! ", "! "},
-                                           {" ? ", "? "},
-                                           {" , ", ", "}}};
-constexpr std::array<Change, 8> kRest = {{{"= = = =", "===="},
-                                          {"= = =", "==="},
-                                          {"= =", "=="},
-                                          {" \u00b0 ", "\u00b0"},
-                                          {" \n", "\n"},
-                                          {"\n ", "\n"},
-                                          {" N ", " 1 "},
-                                          {" 's", "'s"}}};
+constexpr std::array<Change, 9> kMarks = {{{" @-@ ", "-"}, {" @,@ ", ","}, {" @.@ ", "."},
+    {" : ", ": "}, {" ; ", "; "}, {" . ", ". "}, {" ! ", "! "}, {" ? ", "? "}, {" , ", ", "}}};
+constexpr std::array<Change, 8> kRest = {{{"= = = =", "===="}, {"= = =", "==="}, {"= =", "=="},
+    {" \u00b0 ", "\u00b0"}, {" \n", "\n"}, {"\n ", "\n"}, {" N ", " 1 "}, {" 's", "'s"}}};
 
 }  // namespace
 

@@ -56,10 +56,8 @@ std::string not_a_tokenizer(FileKind kind) {
     case FileKind::merges:
       return "GPT-2's merges without their vocabulary; convert both: tokenize --import "
              "encoder.json vocab.bpe";
-    case FileKind::codes:
-      return "subword-nmt's codes; convert them with tokenize --import";
-    case FileKind::ranks:
-      return "tiktoken's ranks; convert them with tokenize --import";
+    case FileKind::codes: return "subword-nmt's codes; convert them with tokenize --import";
+    case FileKind::ranks: return "tiktoken's ranks; convert them with tokenize --import";
     case FileKind::gguf:
       return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
     default:

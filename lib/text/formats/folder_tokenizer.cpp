@@ -48,13 +48,10 @@ void expect_tokenizer_kind(const std::string& path, PathKind kind) {
       core::bad_data("{}: {}, not a tokenizer", path, core::what_path_is(path));
     case PathKind::nothing:
     case PathKind::broken_link:
-      core::fail(
-          core::Code::no_input, "{}: {}; {}{}", path, core::what_path_is(path), kGive,
+      core::fail(core::Code::no_input, "{}: {}; {}{}", path, core::what_path_is(path), kGive,
           path.find_first_not_of("0123456789") == path.npos ? "; the number of threads is -j" : "");
-    case PathKind::hub_id:
-      core::refuse_hub_id(path);
-    default:
-      return;
+    case PathKind::hub_id: core::refuse_hub_id(path);
+    default: return;
   }
 }
 
@@ -85,8 +82,8 @@ core::Json older_tokens(const std::string& folder, const core::Json& config) {
                                           : core::Json::object();
   const auto ids = core::read_json(path, kTokenizerConfigBytes);
   for (const auto& [text, id] : ids.items())
-    tokens[core::dump(id)] = {{"content", text},
-                              {"special", names_special(config, text) || names_special(map, text)}};
+    tokens[core::dump(id)] = {
+        {"content", text}, {"special", names_special(config, text) || names_special(map, text)}};
   return tokens;
 }
 
@@ -115,18 +112,18 @@ SentencepieceAround around_of(const std::string& folder) {
       core::bad_data("{}: added tokens: {} is not a token", folder, id);
     const bool special = flag_of(token, "special", false);
     around.added[number] = {.id = number,
-                            .content = token["content"].get<std::string>(),
-                            .special = special,
-                            .normalized = flag_of(token, "normalized", !special),
-                            .lstrip = flag_of(token, "lstrip", false),
-                            .rstrip = flag_of(token, "rstrip", false),
-                            .single_word = flag_of(token, "single_word", false)};
+        .content = token["content"].get<std::string>(),
+        .special = special,
+        .normalized = flag_of(token, "normalized", !special),
+        .lstrip = flag_of(token, "lstrip", false),
+        .rstrip = flag_of(token, "rstrip", false),
+        .single_word = flag_of(token, "single_word", false)};
   }
   return around;
 }
 
-TokenizerPtr sentencepiece_tokenizer(const std::string& path,
-                                     const SentencepieceAround& around = {}) {
+TokenizerPtr sentencepiece_tokenizer(
+    const std::string& path, const SentencepieceAround& around = {}) {
   const auto bytes = core::read_file(path, kTokenizerBytes);
   return parse_tokenizer(sentencepiece_json(bytes, path, around), path);
 }

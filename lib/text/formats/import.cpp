@@ -59,9 +59,8 @@ Vocabulary read_ranks(const NamedText& file) {
 
 // Returns the two tokens that ranks below `limit` leave of `token`. Like tiktoken, it always merges
 // the neighbours whose joint token has the lowest rank. Returns nothing if more than two are left.
-std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(const Vocabulary& vocabulary,
-                                                                 std::string_view token,
-                                                                 std::uint32_t limit) {
+std::optional<std::pair<std::uint32_t, std::uint32_t>> last_pair(
+    const Vocabulary& vocabulary, std::string_view token, std::uint32_t limit) {
   const std::size_t size = token.size();
   std::vector<std::size_t> end, before;  // of the part that begins here; 0: none does
   for (std::size_t i = 0; i < size; ++i) end.push_back(i + 1), before.push_back(i - 1);
@@ -103,8 +102,7 @@ Vocabulary fairseq_specials() {
 
 // Passes the names of a dict.txt to `take` in order. `take` returns false for a name that it
 // already has.
-template <class Take>
-void each_name(const NamedText& file, Take take) {
+template <class Take> void each_name(const NamedText& file, Take take) {
   Lines lines(file.text, file.name);
   for (std::string_view line; lines.next(line);) {
     constexpr std::string_view kOverwrite = " #fairseq:overwrite";
@@ -203,8 +201,7 @@ TokenizerPtr import_tiktoken(const NamedText& ranks) {
   std::uint32_t free = 0;
   while (vocabulary.has(free)) ++free;
   vocabulary.set(free, kMarks[0]);
-  return std::make_shared<ByteLevel>(
-      std::move(vocabulary), std::move(merges),
+  return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges),
       ByteLevel::Parts{.special = {{free, std::string(kMarks[0])}}, .whole_words = whole_words});
 }
 
@@ -248,8 +245,8 @@ TokenizerPtr import_fairseq(const NamedText& dictionary) {
     vocabulary.add(name);
     return vocabulary.size() > before;
   });
-  return std::make_shared<WordLevel>(std::move(vocabulary),
-                                     WordLevel::Options{std::string(kUnknown), std::string(kEnd)});
+  return std::make_shared<WordLevel>(
+      std::move(vocabulary), WordLevel::Options{std::string(kUnknown), std::string(kEnd)});
 }
 
 TokenizerPtr import_codes(const NamedText& codes, const NamedText* dictionary) {
@@ -284,8 +281,8 @@ TokenizerPtr import_codes(const NamedText& codes, const NamedText* dictionary) {
   std::vector<SpecialToken> special;
   for (const std::string_view token : {kBegin, kPad, kEnd, kUnknown})
     special.push_back({*vocabulary.id_of(token), std::string(token)});
-  return std::make_shared<CharUnits>(std::move(vocabulary), std::move(merges), std::move(special),
-                                     std::string(kUnknown));
+  return std::make_shared<CharUnits>(
+      std::move(vocabulary), std::move(merges), std::move(special), std::string(kUnknown));
 }
 
 }  // namespace text

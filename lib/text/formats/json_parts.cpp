@@ -16,16 +16,16 @@ constexpr std::size_t kMaxAdded = std::size_t{1} << 20;
 
 // Returns the steps of a part that may be a sequence of steps under `list`. Returns none if it is
 // null.
-std::vector<element> steps_of(const TokenizerJson& file, std::string_view part,
-                              std::string_view list) {
+std::vector<element> steps_of(
+    const TokenizerJson& file, std::string_view part, std::string_view list) {
   std::vector<element> steps;
   const auto found = file.find(file.root(), part);
   if (!found) return steps;
   if (file.text(*found, "type", "") != "Sequence") return {*found};
   for (const element inner : file.list(*found, list)) {
     if (file.text(inner, "type", "") == "Sequence")
-      file.refuse("a Sequence in the Sequence of {} is not supported; write its steps in one",
-                  part);
+      file.refuse(
+          "a Sequence in the Sequence of {} is not supported; write its steps in one", part);
     steps.push_back(inner);
   }
   return steps;
@@ -66,8 +66,8 @@ SplitStep read_split_step(const TokenizerJson& file, element step) {
                                                             : SplitStep::What::numbers;
     return made;
   }
-  constexpr std::array<std::string_view, 5> kNames = {"Isolated", "Removed", "MergedWithPrevious",
-                                                      "MergedWithNext", "Contiguous"};
+  constexpr std::array<std::string_view, 5> kNames = {
+      "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
   const std::string_view name = file.text(step, "behavior", "");
   const auto behaviour = std::find(kNames.begin(), kNames.end(), name);
   if (behaviour == kNames.end()) file.refuse("the pre-tokenizer Split has no behavior {}", name);
@@ -130,8 +130,8 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
     const std::string_view content = file.text(entry, "content", "");
     if (!id || content.empty()) file.refuse("an added token without id or content");
     if (content.size() > kMaxAdded)
-      file.refuse("an added token of {} bytes is not supported (of {} it is)", content.size(),
-                  kMaxAdded);
+      file.refuse(
+          "an added token of {} bytes is not supported (of {} it is)", content.size(), kMaxAdded);
     AddedToken token{file.id(*id), std::string(content)};
     token.special = file.flag(entry, "special", false);
     token.normalized = file.flag(entry, "normalized", !token.special);
@@ -141,7 +141,7 @@ std::vector<AddedToken> read_added(const TokenizerJson& file) {
     tokens.push_back(std::move(token));
   }
   std::stable_sort(tokens.begin(), tokens.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
+      [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   std::set<std::string_view> contents;
   for (std::size_t i = 0; i < tokens.size(); ++i)
     if ((i > 0 && tokens[i].id == tokens[i - 1].id) || !contents.insert(tokens[i].content).second)
@@ -219,8 +219,8 @@ void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::
   if (!numbers.empty()) parts.split = Split(std::move(numbers));
 }
 
-std::optional<PieceRules> read_rules(const TokenizerJson& file, element model,
-                                     const Vocabulary& vocabulary) {
+std::optional<PieceRules> read_rules(
+    const TokenizerJson& file, element model, const Vocabulary& vocabulary) {
   const auto found = file.find(model, "sentencepiece");
   if (!found) return std::nullopt;
   PieceRules rules;
@@ -241,8 +241,8 @@ std::optional<PieceRules> read_rules(const TokenizerJson& file, element model,
 }
 
 TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
-                           const Vocabulary& vocabulary, std::vector<AddedToken> added,
-                           const std::vector<AddedToken>& symbols) {
+    const Vocabulary& vocabulary, std::vector<AddedToken> added,
+    const std::vector<AddedToken>& symbols) {
   auto steps = read_normalizer(file);
   bool once = false;
   std::string pattern;
@@ -262,12 +262,12 @@ TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
   }
   if (pattern != pattern_of(symbols))
     file.refuse("the pre-tokenizer does not split at the symbols of \"sentencepiece\"");
-  return {std::move(added), Normalizer(std::move(steps), symbols_of(rules, vocabulary), once),
-          symbols};
+  return {
+      std::move(added), Normalizer(std::move(steps), symbols_of(rules, vocabulary), once), symbols};
 }
 
-Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
-                                  const Vocabulary& vocabulary) {
+Tokenizer::Template read_template(
+    const TokenizerJson& file, const std::vector<AddedToken>& added, const Vocabulary& vocabulary) {
   Tokenizer::Template around;
   std::unordered_map<std::string_view, std::uint32_t> ids;
   for (const AddedToken& token : added) ids.emplace(token.content, token.id);
@@ -276,8 +276,8 @@ Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<A
     const std::string_view type = file.text(step, "type", "");
     if (type == "ByteLevel") continue;
     if (type != "TemplateProcessing")
-      file.refuse("the post_processor {} is not supported (ByteLevel and TemplateProcessing are)",
-                  type);
+      file.refuse(
+          "the post_processor {} is not supported (ByteLevel and TemplateProcessing are)", type);
     if (std::exchange(any, true)) file.refuse("two TemplateProcessing are not supported");
     bool behind = false;
     for (const element part : file.list(step, "single")) {
@@ -368,7 +368,7 @@ void expect_only(const TokenizerJson& file, std::string_view part, std::string_v
     const std::string_view type = file.text(step, "type", "");
     if (type == known) continue;
     file.refuse("the {} {} is not supported with this model{}", part, type,
-                known.empty() ? "" : fmt::format(" ({} is)", known));
+        known.empty() ? "" : fmt::format(" ({} is)", known));
   }
 }
 

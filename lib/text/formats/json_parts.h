@@ -21,14 +21,14 @@ class TokenizerJson {
   }
 
   /// Returns a member; nothing if it is absent or null.
-  std::optional<simdjson::dom::element> find(simdjson::dom::element object,
-                                             std::string_view key) const {
+  std::optional<simdjson::dom::element> find(
+      simdjson::dom::element object, std::string_view key) const {
     simdjson::dom::element found;
     if (object.at_key(key).get(found) != simdjson::SUCCESS || found.is_null()) return std::nullopt;
     return found;
   }
-  std::string_view text(simdjson::dom::element object, std::string_view key,
-                        std::string_view otherwise) const {
+  std::string_view text(
+      simdjson::dom::element object, std::string_view key, std::string_view otherwise) const {
     const auto found = find(object, key);
     if (!found) return otherwise;
     std::string_view value;
@@ -77,16 +77,16 @@ Split read_byte_level_split(const TokenizerJson& file);
 /// `spaces_replaced`: the normalizer leaves no spaces in the text.
 void read_pieces_split(const TokenizerJson& file, bool spaces_replaced, Pieces::Parts& parts);
 /// Reads "sentencepiece" of the model, which only this project writes; nothing if it is absent.
-std::optional<PieceRules> read_rules(const TokenizerJson& file, simdjson::dom::element model,
-                                     const Vocabulary& vocabulary);
+std::optional<PieceRules> read_rules(
+    const TokenizerJson& file, simdjson::dom::element model, const Vocabulary& vocabulary);
 /// Reads "normalizer" and "pre_tokenizer" of a model with rules. `symbols` are the tokens to find
 /// in the normalised text.
 TextSteps read_rules_steps(const TokenizerJson& file, const PieceRules& rules,
-                           const Vocabulary& vocabulary, std::vector<AddedToken> added,
-                           const std::vector<AddedToken>& symbols);
+    const Vocabulary& vocabulary, std::vector<AddedToken> added,
+    const std::vector<AddedToken>& symbols);
 /// Reads "post_processor": the tokens around a text, which are added tokens or in the vocabulary.
-Tokenizer::Template read_template(const TokenizerJson& file, const std::vector<AddedToken>& added,
-                                  const Vocabulary& vocabulary);
+Tokenizer::Template read_template(
+    const TokenizerJson& file, const std::vector<AddedToken>& added, const Vocabulary& vocabulary);
 /// Reads "decoder" of a model of characters; nothing if it is absent. Throws Error{bad_data} for
 /// steps that are not supported.
 std::optional<PieceDecoder> read_decoder(const TokenizerJson& file);

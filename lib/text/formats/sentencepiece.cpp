@@ -38,20 +38,11 @@ class ProtoFields {
     const auto tag = varint();
     field_ = tag >> 3;
     switch (tag & 7) {
-      case 0:
-        number_ = varint();
-        break;
-      case 1:
-        bytes_ = take(8);
-        break;
-      case 2:
-        bytes_ = take(varint());
-        break;
-      case 5:
-        bytes_ = take(4);
-        break;
-      default:
-        damaged(origin_, "a field of an unknown wire type");
+      case 0: number_ = varint(); break;
+      case 1: bytes_ = take(8); break;
+      case 2: bytes_ = take(varint()); break;
+      case 5: bytes_ = take(4); break;
+      default: damaged(origin_, "a field of an unknown wire type");
     }
     wire_ = tag & 7;
     if (field_ == 0) damaged(origin_, "a field without a number");
@@ -190,13 +181,9 @@ OrderedJson added_tokens(const PieceModel& model, const SentencepieceAround& aro
   }
   auto list = OrderedJson::array();
   for (const auto& [id, token] : added)
-    list.push_back({{"id", id},
-                    {"content", token.content},
-                    {"single_word", token.single_word},
-                    {"lstrip", token.lstrip},
-                    {"rstrip", token.rstrip},
-                    {"normalized", token.normalized},
-                    {"special", token.special}});
+    list.push_back({{"id", id}, {"content", token.content}, {"single_word", token.single_word},
+        {"lstrip", token.lstrip}, {"rstrip", token.rstrip}, {"normalized", token.normalized},
+        {"special", token.special}});
   return list;
 }
 
@@ -218,18 +205,15 @@ OrderedJson normalizer_of(const PieceModel& model, const SentencepieceAround& ar
 OrderedJson split_of(const PieceModel& model, const SentencepieceAround& around) {
   auto steps = OrderedJson::array();
   if (around.llama || (model.prefix && !around.legacy))
-    steps.push_back({{"type", "Metaspace"},
-                     {"replacement", kSpaceMark},
-                     {"prepend_scheme", !around.prefix  ? "never"
-                                        : around.legacy ? "always"
-                                                        : "first"},
-                     {"split", false}});
+    steps.push_back({{"type", "Metaspace"}, {"replacement", kSpaceMark},
+        {"prepend_scheme", !around.prefix  ? "never"
+                           : around.legacy ? "always"
+                                           : "first"},
+        {"split", false}});
   const auto pattern = around.llama || model.kind != kBpeModel ? "" : pattern_of(model.symbols());
   if (!pattern.empty())
-    steps.push_back({{"type", "Split"},
-                     {"pattern", {{"Regex", pattern}}},
-                     {"behavior", "Isolated"},
-                     {"invert", false}});
+    steps.push_back({{"type", "Split"}, {"pattern", {{"Regex", pattern}}}, {"behavior", "Isolated"},
+        {"invert", false}});
   if (steps.empty()) return nullptr;
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
@@ -240,10 +224,8 @@ OrderedJson rules_of(const PieceModel& model) {
     if (model.types[id] == kOwnPiece) symbols.push_back(id);
     if (model.types[id] == kUnusedPiece && model.kind == kUnigramModel) unused.push_back(id);
   }
-  return {{"symbols", symbols},
-          {"tied", OrderedJson::array()},
-          {"unknown", model.unknown},
-          {"unused", unused}};
+  return {{"symbols", symbols}, {"tied", OrderedJson::array()}, {"unknown", model.unknown},
+      {"unused", unused}};
 }
 
 OrderedJson decoder_of(bool prefix) {
@@ -255,8 +237,8 @@ OrderedJson decoder_of(bool prefix) {
   return {{"type", "Sequence"}, {"decoders", std::move(steps)}};
 }
 
-OrderedJson template_of(const PieceModel& model, const SentencepieceAround& around,
-                        const std::string& origin) {
+OrderedJson template_of(
+    const PieceModel& model, const SentencepieceAround& around, const std::string& origin) {
   if (!around.begin && !around.end) return nullptr;
   auto single = OrderedJson::array(), special = OrderedJson::object();
   const auto put = [&](bool asked, const std::string& token) {
@@ -270,10 +252,8 @@ OrderedJson template_of(const PieceModel& model, const SentencepieceAround& arou
   put(around.begin, model.begin);
   single.push_back({{"Sequence", {{"id", "A"}, {"type_id", 0}}}});
   put(around.end, model.end);
-  return {{"type", "TemplateProcessing"},
-          {"single", single},
-          {"pair", OrderedJson::array()},
-          {"special_tokens", special}};
+  return {{"type", "TemplateProcessing"}, {"single", single}, {"pair", OrderedJson::array()},
+      {"special_tokens", special}};
 }
 
 OrderedJson vocabulary_of(const PieceModel& model, const std::string& origin) {
@@ -290,7 +270,7 @@ OrderedJson vocabulary_of(const PieceModel& model, const std::string& origin) {
 
 // Appends the merges, and the results that have the score of the result before them.
 void append_merges(const PieceModel& model, bool llama, const std::string& origin,
-                   OrderedJson& merges, OrderedJson& tied) {
+    OrderedJson& merges, OrderedJson& tied) {
   auto texts = model.texts;
   auto scores = model.scores;
   std::vector<bool> merged(texts.size());
@@ -312,15 +292,11 @@ void append_merges(const PieceModel& model, bool llama, const std::string& origi
   }
 }
 
-OrderedJson bpe_of(const PieceModel& model, const OrderedJson& unknown, bool llama,
-                   const std::string& origin) {
-  OrderedJson bpe = {{"type", "BPE"},
-                     {"unk_token", llama ? OrderedJson(nullptr) : unknown},
-                     {"fuse_unk", true},
-                     {"byte_fallback", model.byte_fallback},
-                     {"ignore_merges", false},
-                     {"vocab", vocabulary_of(model, origin)},
-                     {"merges", OrderedJson::array()}};
+OrderedJson bpe_of(
+    const PieceModel& model, const OrderedJson& unknown, bool llama, const std::string& origin) {
+  OrderedJson bpe = {{"type", "BPE"}, {"unk_token", llama ? OrderedJson(nullptr) : unknown},
+      {"fuse_unk", true}, {"byte_fallback", model.byte_fallback}, {"ignore_merges", false},
+      {"vocab", vocabulary_of(model, origin)}, {"merges", OrderedJson::array()}};
   auto rules = rules_of(model);
   append_merges(model, llama, origin, bpe["merges"], rules["tied"]);
   if (!llama) bpe["sentencepiece"] = std::move(rules);
@@ -336,17 +312,14 @@ OrderedJson unigram_of(const PieceModel& model, std::size_t unknown) {
     vocabulary.push_back(
         {model.texts[id], symbol ? static_cast<float>(0.1 * bytes - 0.1) : model.scores[id]});
   }
-  return {{"type", "Unigram"},
-          {"unk_id", unknown},
-          {"vocab", std::move(vocabulary)},
-          {"byte_fallback", model.byte_fallback},
-          {"sentencepiece", rules_of(model)}};
+  return {{"type", "Unigram"}, {"unk_id", unknown}, {"vocab", std::move(vocabulary)},
+      {"byte_fallback", model.byte_fallback}, {"sentencepiece", rules_of(model)}};
 }
 
 }  // namespace
 
-std::string sentencepiece_json(std::string_view bytes, const std::string& origin,
-                               const SentencepieceAround& folder) {
+std::string sentencepiece_json(
+    std::string_view bytes, const std::string& origin, const SentencepieceAround& folder) {
   const PieceModel model = read_model(bytes, origin);
   expect_supported(model, origin);
   auto around = folder;
@@ -356,12 +329,10 @@ std::string sentencepiece_json(std::string_view bytes, const std::string& origin
   const auto id = static_cast<std::size_t>(unknown - model.types.begin());
   for (const auto& [added, token] : around.added)
     if (added < model.texts.size() && model.texts[added] != token.content)
-      core::bad_data("{}: piece {} is {}, not {}", origin, added, model.texts[added],
-                     token.content);
-  return core::dump(core::OrderedJson{
-      {"added_tokens", added_tokens(model, around)},
-      {"normalizer", normalizer_of(model, around)},
-      {"pre_tokenizer", split_of(model, around)},
+      core::bad_data(
+          "{}: piece {} is {}, not {}", origin, added, model.texts[added], token.content);
+  return core::dump(core::OrderedJson{{"added_tokens", added_tokens(model, around)},
+      {"normalizer", normalizer_of(model, around)}, {"pre_tokenizer", split_of(model, around)},
       {"post_processor", template_of(model, around, origin)},
       {"decoder", decoder_of(around.llama ? around.prefix : model.prefix)},
       {"model", model.kind == kBpeModel ? bpe_of(model, model.texts[id], around.llama, origin)
@@ -379,11 +350,11 @@ std::vector<std::pair<std::string_view, std::string_view>> scored_merges(
     if (!merges[id]) continue;
     if (tokens[id].size() > kLongestScored)
       core::bad_data("{}: token {} of {} bytes is not supported (of {} it is)", origin, id,
-                     tokens[id].size(), kLongestScored);
+          tokens[id].size(), kLongestScored);
     order.push_back(id);
   }
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+      [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
   std::vector<std::pair<std::string_view, std::string_view>> all;
   const std::size_t most = kPairsOfToken * tokens.size() + kMorePairs;
   for (const auto id : order) {

@@ -31,8 +31,8 @@ struct SentencepieceAround {
 /// `origin`, for bytes that are not such a model and for unsupported features: models of words or
 /// characters, spaces as suffixes, spaces that are not escaped. Time and memory are bounded by a
 /// multiple of the bytes.
-std::string sentencepiece_json(std::string_view bytes, const std::string& origin,
-                               const SentencepieceAround& around = {});
+std::string sentencepiece_json(
+    std::string_view bytes, const std::string& origin, const SentencepieceAround& around = {});
 
 /// The longest token in bytes. Each position in a token may be a merge, so the limit bounds time
 /// and memory.

@@ -54,7 +54,7 @@ std::string remark_on_gaps(const std::vector<AddedToken>& added, std::size_t nam
 // Converts the model's names to tokens by `convert(name)` and adds the added tokens.
 template <class Convert>
 Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector<AddedToken>& added,
-                           std::string& remark, Convert convert) {
+    std::string& remark, Convert convert) {
   const auto found = file.find(model, "vocab");
   simdjson::dom::object names;
   if (!found || found->get(names) != simdjson::SUCCESS) file.refuse("no object \"vocab\"");
@@ -91,7 +91,7 @@ Vocabulary read_vocabulary(const TokenizerJson& file, element model, std::vector
 }
 
 std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary,
-                         std::size_t number, const std::string& bytes) {
+    std::size_t number, const std::string& bytes) {
   const auto id = vocabulary.id_of(bytes);
   if (!id) file.refuse("merge {} creates or uses a token that is not in the vocabulary", number);
   return *id;
@@ -99,8 +99,8 @@ std::uint32_t merge_part(const TokenizerJson& file, const Vocabulary& vocabulary
 
 // `convert(name)` makes a token from a name in the file, or nothing from an invalid name.
 template <class Convert>
-std::vector<Merge> read_merges(const TokenizerJson& file, element model,
-                               const Vocabulary& vocabulary, Convert convert) {
+std::vector<Merge> read_merges(
+    const TokenizerJson& file, element model, const Vocabulary& vocabulary, Convert convert) {
   std::vector<Merge> merges;
   const auto as_token = [&](std::string_view name) {
     std::optional<std::string> token = convert(name);
@@ -122,14 +122,14 @@ std::vector<Merge> read_merges(const TokenizerJson& file, element model,
     }
     const std::string a = as_token(left), b = as_token(right);
     merges.push_back({merge_part(file, vocabulary, merges.size(), a),
-                      merge_part(file, vocabulary, merges.size(), b),
-                      merge_part(file, vocabulary, merges.size(), a + b)});
+        merge_part(file, vocabulary, merges.size(), b),
+        merge_part(file, vocabulary, merges.size(), a + b)});
   }
   return merges;
 }
 
-void refuse_set(const TokenizerJson& file, element model, std::string_view key,
-                std::string_view type = "BPE") {
+void refuse_set(
+    const TokenizerJson& file, element model, std::string_view key, std::string_view type = "BPE") {
   const auto found = file.find(model, key);
   double number = 0;
   std::string_view text;
@@ -144,12 +144,12 @@ void refuse_found_in_text(const TokenizerJson& file, const std::vector<AddedToke
   for (const AddedToken& token : added)
     if (!token.special)
       file.refuse("added token {} is not special; with this model such tokens are not supported",
-                  token.content);
+          token.content);
 }
 
 NewTokenizer read_units(const TokenizerJson& file, element model, std::string& remark) {
   for (const char* key :
-       {"dropout", "continuing_subword_prefix", "byte_fallback", "fuse_unk", "ignore_merges"})
+      {"dropout", "continuing_subword_prefix", "byte_fallback", "fuse_unk", "ignore_merges"})
     refuse_set(file, model, key);
   const auto split = file.find(file.root(), "pre_tokenizer");
   if (file.text(model, "end_of_word_suffix", "") != CharUnits::kEndOfWord || !split ||
@@ -166,18 +166,18 @@ NewTokenizer read_units(const TokenizerJson& file, element model, std::string& r
   };
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary = read_vocabulary(file, model, added, remark,
-                                    [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(
+      file, model, added, remark, [](std::string_view name) { return std::string(name); });
   auto merges = read_merges(file, model, vocabulary, as_is);
   return std::make_shared<CharUnits>(std::move(vocabulary), std::move(merges), special_of(added),
-                                     std::string(file.text(model, "unk_token", "")));
+      std::string(file.text(model, "unk_token", "")));
 }
 
 NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& remark) {
   auto added = read_added(file);
   const auto as_is = [](std::string_view name) { return std::optional(std::string(name)); };
-  auto vocabulary = read_vocabulary(file, model, added, remark,
-                                    [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(
+      file, model, added, remark, [](std::string_view name) { return std::string(name); });
   auto merges = read_merges(file, model, vocabulary, as_is);
   Pieces::Parts parts;
   parts.special = special_of(added);
@@ -190,7 +190,7 @@ NewTokenizer read_pieces(const TokenizerJson& file, element model, std::string& 
   if (parts.rules) {
     parts.whole_words = false;
     parts.steps = read_rules_steps(file, *parts.rules, vocabulary, found_in_text(std::move(added)),
-                                   symbols_of(*parts.rules, vocabulary));
+        symbols_of(*parts.rules, vocabulary));
   } else {
     auto steps = read_normalizer(file);
     const bool replaced = std::any_of(steps.begin(), steps.end(), [](const NormalStep& step) {
@@ -316,14 +316,14 @@ NewTokenizer read_word_level(const TokenizerJson& file, element model, std::stri
     options.newline = std::string(content.substr(1, content.size() - 2));
   } else if (type != "WhitespaceSplit" || normalizer) {
     file.refuse("WordLevel with pre-tokenizer {}{} is not supported", type,
-                normalizer ? " and a normalizer" : "");
+        normalizer ? " and a normalizer" : "");
   }
   expect_only(file, "decoder", "");
   expect_only(file, "post_processor", "");
   auto added = read_added(file);
   refuse_found_in_text(file, added);
-  auto vocabulary = read_vocabulary(file, model, added, remark,
-                                    [](std::string_view name) { return std::string(name); });
+  auto vocabulary = read_vocabulary(
+      file, model, added, remark, [](std::string_view name) { return std::string(name); });
   return std::make_shared<WordLevel>(std::move(vocabulary), std::move(options));
 }
 
@@ -338,8 +338,8 @@ void refuse_what_changes_ids(const TokenizerJson& file) {
 bool is_vocabulary(element root) {
   simdjson::dom::object members;
   if (root.get(members) != simdjson::SUCCESS || members.size() == 0) return false;
-  return std::all_of(members.begin(), members.end(),
-                     [](const auto& member) { return member.value.is_uint64(); });
+  return std::all_of(
+      members.begin(), members.end(), [](const auto& member) { return member.value.is_uint64(); });
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ std::uint64_t hash_of(std::uint64_t pair) {
 
 void BpeLearner::add(std::span<const std::uint32_t> symbols, std::uint64_t count) {
   words_.push_back({symbols_.size(), static_cast<std::uint32_t>(symbols.size()),
-                    static_cast<std::int64_t>(count)});
+      static_cast<std::int64_t>(count)});
   symbols_.insert(symbols_.end(), symbols.begin(), symbols.end());
 }
 
@@ -41,8 +41,8 @@ std::uint32_t BpeLearner::entry_of(std::uint64_t pair) {
   return slots_[at];
 }
 
-void BpeLearner::change(std::uint32_t left, std::uint32_t right, std::int64_t by,
-                        std::uint32_t word) {
+void BpeLearner::change(
+    std::uint32_t left, std::uint32_t right, std::int64_t by, std::uint32_t word) {
   const std::uint32_t number = entry_of(pair_of(left, right));
   Entry& entry = entries_[number];
   entry.count += by;
@@ -74,8 +74,8 @@ std::optional<BpeLearner::Pair> BpeLearner::best() {
     const Candidate top = heap_.front();
     const std::int64_t count = entries_[entry_of(top.pair)].count;
     if (count == top.count && count > 0)
-      return Pair{static_cast<std::uint32_t>(top.pair >> 32), static_cast<std::uint32_t>(top.pair),
-                  count};
+      return Pair{
+          static_cast<std::uint32_t>(top.pair >> 32), static_cast<std::uint32_t>(top.pair), count};
     // A count that has grown since then has its own candidate.
     std::pop_heap(heap_.begin(), heap_.end());
     heap_.pop_back();

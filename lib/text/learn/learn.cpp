@@ -50,8 +50,7 @@ std::vector<std::uint32_t> WordCounts::by_count(std::uint64_t min_count) const {
 CutFunction cut_for(WordKind kind) { return kind == WordKind::gpt2 ? gpt2_cut : plain_word_cut; }
 
 WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
-                       const std::function<void(std::uint64_t)>& progress, BadLines bad,
-                       LineFlaws* flaws) {
+    const std::function<void(std::uint64_t)>& progress, BadLines bad, LineFlaws* flaws) {
   struct Worker {
     Worker(const std::string& field, BadLines bad) : texts(field, bad) {}
     WordCounts counts;
@@ -106,7 +105,7 @@ TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options) 
 }
 
 TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
-                       const std::function<void(std::uint64_t)>& progress) {
+    const std::function<void(std::uint64_t)>& progress) {
   constexpr std::string_view kMark = "<|endoftext|>";
   if (options.vocabulary_size != 0 && options.vocabulary_size < 257)
     core::bad_usage("--vocab-size: the bytes and {} need 257", kMark);
@@ -140,7 +139,7 @@ TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
   }
   const std::uint32_t mark = vocabulary.add(kMark);
   return std::make_shared<ByteLevel>(std::move(vocabulary), std::move(merges),
-                                     ByteLevel::Parts{.special = {{mark, std::string(kMark)}}});
+      ByteLevel::Parts{.special = {{mark, std::string(kMark)}}});
 }
 
 void LearnRequest::fields(core::FieldList& f) {
@@ -149,7 +148,7 @@ void LearnRequest::fields(core::FieldList& f) {
       .between(1, 4e9)
       .or_auto();
   f("min-count", min_count,
-    "learn: minimum frequency of words (word) or pairs (bpe); auto: 1 for word, 2 for bpe")
+      "learn: minimum frequency of words (word) or pairs (bpe); auto: 1 for word, 2 for bpe")
       .between(1, 1e12)
       .or_auto();
 }
@@ -164,8 +163,8 @@ LearnOptions LearnRequest::options() const {
 }
 
 TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
-                             const DocumentOptions& documents, const LearnRequest& request,
-                             int jobs, const LearnCallbacks& watch) {
+    const DocumentOptions& documents, const LearnRequest& request, int jobs,
+    const LearnCallbacks& watch) {
   const auto kind = is_bpe(request) ? WordKind::gpt2 : WordKind::plain;
   const auto reader = read_documents(files, documents, cut_for(kind));
   LineFlaws flaws;
@@ -177,8 +176,8 @@ TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
   return learn_words(counts, request.options());
 }
 
-TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
-                                const LearnCallbacks& watch) {
+TokenizerPtr learn_for_training(
+    const std::vector<std::string>& files, int jobs, const LearnCallbacks& watch) {
   TextOptions options;
   options.invalid = "error";
   options.follow(files);
@@ -189,7 +188,7 @@ TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
   auto tokenizer = learn_tokenizer(files, options.documents(false, jobs), request, jobs, watch);
   watch.note(
       fmt::format("no tokenizer was given: learned a byte-level BPE of {} tokens; -t uses another",
-                  tokenizer->size()));
+          tokenizer->size()));
   return tokenizer;
 }
 

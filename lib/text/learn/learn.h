@@ -43,8 +43,8 @@ CutFunction cut_for(WordKind kind);
 /// Counts the words of all documents in `jobs` threads; `field` and `bad` are as in
 /// DocumentOptions. Adds the skipped and mended lines to `flaws` if it is not null.
 WordCounts count_words(DocumentReader& reader, WordKind kind, const std::string& field, int jobs,
-                       const std::function<void(std::uint64_t)>& progress,
-                       BadLines bad = BadLines::error, LineFlaws* flaws = nullptr);
+    const std::function<void(std::uint64_t)>& progress, BadLines bad = BadLines::error,
+    LineFlaws* flaws = nullptr);
 
 /// LearnOptions limits the vocabulary.
 struct LearnOptions {
@@ -63,7 +63,7 @@ TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options);
 /// ones too, before it is merged from left to right. `progress` receives the number of tokens so
 /// far. Throws Error{usage} for a size below 257.
 TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
-                       const std::function<void(std::uint64_t)>& progress);
+    const std::function<void(std::uint64_t)>& progress);
 
 /// A LearnRequest holds the flags that say what to learn.
 struct LearnRequest {
@@ -86,15 +86,15 @@ struct LearnCallbacks {
 /// Learns a tokenizer. The result does not depend on `jobs`. Throws as read_documents(),
 /// learn_words() and learn_bpe() do.
 TokenizerPtr learn_tokenizer(const std::vector<std::string>& files,
-                             const DocumentOptions& documents, const LearnRequest& request,
-                             int jobs, const LearnCallbacks& watch);
+    const DocumentOptions& documents, const LearnRequest& request, int jobs,
+    const LearnCallbacks& watch);
 
 /// Learns the tokenizer that `train` uses for texts if no tokenizer is given: byte-level BPE. The
 /// size of the vocabulary is one token per 250 bytes of the stored files, rounded to hundreds,
 /// within 500 to 16,000. Passes a note with the size to `watch.note`. Reads files with names of
 /// JSON lines as JSON lines. Throws as learn_tokenizer() does.
-TokenizerPtr learn_for_training(const std::vector<std::string>& files, int jobs,
-                                const LearnCallbacks& watch);
+TokenizerPtr learn_for_training(
+    const std::vector<std::string>& files, int jobs, const LearnCallbacks& watch);
 
 /// Says why a tokenizer has fewer tokens than requested; empty if it has not.
 std::string shortfall(const Tokenizer& tokenizer, const LearnRequest& request);

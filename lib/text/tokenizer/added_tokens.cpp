@@ -44,10 +44,10 @@ AddedMatcher::AddedMatcher(std::vector<AddedToken> tokens) : tokens_(std::move(t
   std::erase_if(tokens_, [](const AddedToken& token) { return token.content.empty(); });
   // The first of equal contents wins.
   std::stable_sort(tokens_.begin(), tokens_.end(),
-                   [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
+      [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
   tokens_.erase(
       std::unique(tokens_.begin(), tokens_.end(),
-                  [](const AddedToken& a, const AddedToken& b) { return a.content == b.content; }),
+          [](const AddedToken& a, const AddedToken& b) { return a.content == b.content; }),
       tokens_.end());
   for (const AddedToken& token : tokens_) {
     longest_ = std::max(longest_, token.content.size());
@@ -67,7 +67,7 @@ void AddedMatcher::grow_trie() {
   std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
     const std::string &left = tokens_[a].content, &right = tokens_[b].content;
     return std::lexicographical_compare(left.rbegin(), left.rend(), right.rbegin(), right.rend(),
-                                        [](unsigned char x, unsigned char y) { return x < y; });
+        [](unsigned char x, unsigned char y) { return x < y; });
   });
   struct Range {
     std::uint32_t low, high;
@@ -123,8 +123,7 @@ std::uint32_t AddedMatcher::next_state(std::uint32_t state, unsigned char byte) 
   return roots_[byte];
 }
 
-template <class Take>
-void AddedMatcher::each_start(std::string_view text, const Take& take) const {
+template <class Take> void AddedMatcher::each_start(std::string_view text, const Take& take) const {
   std::uint32_t state = 0;
   for (std::size_t at = text.size(); at-- > 0;) {
     state = next_state(state, static_cast<unsigned char>(text[at]));
@@ -133,8 +132,8 @@ void AddedMatcher::each_start(std::string_view text, const Take& take) const {
 }
 
 void AddedMatcher::each(std::string_view text,
-                        const std::function<void(std::string_view)>& take_text,
-                        const std::function<void(std::uint32_t)>& take_token) const {
+    const std::function<void(std::string_view)>& take_text,
+    const std::function<void(std::uint32_t)>& take_token) const {
   struct Found {
     std::size_t at;
     const AddedToken* token;
@@ -192,11 +191,11 @@ bool AddedMatcher::touches(std::string_view text, std::size_t at) const {
   }
   const std::size_t from = low - std::min(low, longest_);
   bool found = false;
-  each_start(text.substr(from, high + longest_ - from),
-             [&](std::size_t start, const AddedToken& token) {
-               start += from;
-               found |= start + token.content.size() >= low && start <= high;
-             });
+  each_start(
+      text.substr(from, high + longest_ - from), [&](std::size_t start, const AddedToken& token) {
+        start += from;
+        found |= start + token.content.size() >= low && start <= high;
+      });
   return found;
 }
 

@@ -43,7 +43,7 @@ class AddedMatcher {
   /// Calls take_text(piece) for each non-empty text between tokens and take_token(id) for each
   /// token, in order.
   void each(std::string_view text, const std::function<void(std::string_view)>& take_text,
-            const std::function<void(std::uint32_t)>& take_token) const;
+      const std::function<void(std::uint32_t)>& take_token) const;
   /// A Start is the offset of a token in a text, and the token's bytes.
   struct Start {
     std::size_t at, bytes;
@@ -63,8 +63,7 @@ class AddedMatcher {
   std::uint32_t next_state(std::uint32_t state, unsigned char byte) const;
   // Calls take(at, token) with the longest token at each position where one starts, from the last
   // position to the first.
-  template <class Take>
-  void each_start(std::string_view text, const Take& take) const;
+  template <class Take> void each_start(std::string_view text, const Take& take) const;
 
   std::vector<AddedToken> tokens_;  // by content
   // The nodes in order of depth; 0 is the root. The children of a node are adjacent and sorted by

@@ -32,20 +32,17 @@ class BytesEncoder : public Encoder {
 struct Gpt2Machine {
   static const char* end(const char* p, const char* end) { return gpt2_pretoken_end_quick(p, end); }
 };
-template <int kDigits>
-struct Cl100kMachine {
+template <int kDigits> struct Cl100kMachine {
   static const char* end(const char* p, const char* end) {
     return cl100k_pretoken_end_quick<kDigits>(p, end);
   }
 };
-template <int kDigits, bool kContractions>
-struct O200kMachine {
+template <int kDigits, bool kContractions> struct O200kMachine {
   static const char* end(const char* p, const char* end) {
     return o200k_pretoken_end_quick<kDigits, kContractions>(p, end);
   }
 };
-template <bool kRuns>
-struct DigitsMachine {
+template <bool kRuns> struct DigitsMachine {
   static const char* end(const char* p, const char* end) {
     return digits_gpt2_pretoken_end(p, end, kRuns);
   }
@@ -64,7 +61,7 @@ class BpeEncoder : public Encoder {
     }
     budget_ = {};
     in_parts(tokenizer_, text, continued,
-             [&](std::string_view part, bool later) { encode_part(part, out, later); });
+        [&](std::string_view part, bool later) { encode_part(part, out, later); });
   }
 
  private:
@@ -88,23 +85,15 @@ class BpeEncoder : public Encoder {
     // Skip the cache for short texts, because its allocation takes a few milliseconds.
     if (!cache_ && seen_ > kTextForCache) cache_ = std::make_unique<WordCache>();
     switch (tokenizer_.split().kind()) {
-      case Split::Kind::gpt2:
-        return encode_by<Gpt2Machine>(text, out);
-      case Split::Kind::llama3:
-        return encode_by<Cl100kMachine<3>>(text, out);
-      case Split::Kind::qwen2:
-        return encode_by<Cl100kMachine<1>>(text, out);
-      case Split::Kind::o200k:
-        return encode_by<O200kMachine<3, true>>(text, out);
-      case Split::Kind::tekken:
-        return encode_by<O200kMachine<1, false>>(text, out);
-      case Split::Kind::digits_gpt2:
-        return encode_by<DigitsMachine<false>>(text, out);
-      case Split::Kind::runs_gpt2:
-        return encode_by<DigitsMachine<true>>(text, out);
+      case Split::Kind::gpt2: return encode_by<Gpt2Machine>(text, out);
+      case Split::Kind::llama3: return encode_by<Cl100kMachine<3>>(text, out);
+      case Split::Kind::qwen2: return encode_by<Cl100kMachine<1>>(text, out);
+      case Split::Kind::o200k: return encode_by<O200kMachine<3, true>>(text, out);
+      case Split::Kind::tekken: return encode_by<O200kMachine<1, false>>(text, out);
+      case Split::Kind::digits_gpt2: return encode_by<DigitsMachine<false>>(text, out);
+      case Split::Kind::runs_gpt2: return encode_by<DigitsMachine<true>>(text, out);
       case Split::Kind::none:
-      case Split::Kind::steps:
-        break;
+      case Split::Kind::steps: break;
     }
     tokenizer_.split().split(text, pieces_, budget_);
     const char* const end = text.data() + text.size();
@@ -121,8 +110,7 @@ class BpeEncoder : public Encoder {
     }
   }
 
-  template <class Machine>
-  void encode_by(std::string_view text, std::vector<std::uint32_t>& out) {
+  template <class Machine> void encode_by(std::string_view text, std::vector<std::uint32_t>& out) {
     const char* p = text.data();
     const char* const end = p + text.size();
     while (p < end) {
@@ -235,8 +223,8 @@ std::unique_ptr<Encoder> ByteLevel::encoder() const {
 }
 
 TokenizerPtr ByteLevel::parsing_special() const {
-  auto copy = std::make_shared<ByteLevel>(vocabulary_, merges_.list(),
-                                          parts_parsing_special(parts_, *this));
+  auto copy = std::make_shared<ByteLevel>(
+      vocabulary_, merges_.list(), parts_parsing_special(parts_, *this));
   copy->set_remark(remark());
   return copy;
 }
@@ -252,9 +240,8 @@ const char* ByteLevel::cut(const char* begin, const char* end) const {
         looked_at > 0 ? parts_.split.last_certain_end(begin, begin + looked_at) : nullptr;
     return found != nullptr && steps.leave(begin, stop, found) ? found : forced_cut(begin, end);
   }
-  return steps.cut(begin, end, [this](std::uint32_t left, std::uint32_t right) {
-    return parts_.split.parts(left, right);
-  });
+  return steps.cut(begin, end,
+      [this](std::uint32_t left, std::uint32_t right) { return parts_.split.parts(left, right); });
 }
 
 void ByteLevel::decode_token(std::uint32_t id, bool& line_start, std::string& out) const {
@@ -292,8 +279,8 @@ std::string ByteLevel::json() const {
   }
   json.close(']');
   json.key("type").string("BPE").key("unk_token").raw("null");
-  append_vocabulary(json.key("vocab"), vocabulary_, names,
-                    outside_vocabulary(parts_.steps, vocabulary_));
+  append_vocabulary(
+      json.key("vocab"), vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_));
   json.close('}');
   append_normalizer(json, parts_.steps.normalizer());
   json.key("padding").raw("null");
@@ -339,8 +326,8 @@ TokenizerPtr make_bytes_tokenizer() {
     const char c = static_cast<char>(b);
     vocabulary.add(std::string_view(&c, 1));
   }
-  return std::make_shared<ByteLevel>(std::move(vocabulary), std::vector<Merge>{},
-                                     ByteLevel::Parts{});
+  return std::make_shared<ByteLevel>(
+      std::move(vocabulary), std::vector<Merge>{}, ByteLevel::Parts{});
 }
 
 }  // namespace text

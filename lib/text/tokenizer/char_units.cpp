@@ -48,7 +48,7 @@ class UnitsEncoder : public Encoder {
 }  // namespace
 
 CharUnits::CharUnits(Vocabulary vocabulary, std::vector<Merge> merges,
-                     std::vector<SpecialToken> special, std::string unknown)
+    std::vector<SpecialToken> special, std::string unknown)
     : unknown_name_(std::move(unknown)) {
   take(std::move(vocabulary), merges, std::move(special));
   const auto id = id_of(unknown_name_);
@@ -70,7 +70,7 @@ void CharUnits::decode_token(std::uint32_t id, bool& line_start, std::string& ou
   std::string_view unit = vocabulary_.token(id);
   if (!line_start) out += ' ';
   const bool special = id == unknown_ || std::any_of(special_.begin(), special_.end(),
-                                                     [id](const auto& s) { return s.id == id; });
+                                             [id](const auto& s) { return s.id == id; });
   const bool ends = special || unit.ends_with(kEndOfWord);
   if (ends && !special) unit.remove_suffix(kEndOfWord.size());
   out += unit;
@@ -93,8 +93,7 @@ std::string CharUnits::json() const {
     const auto &left = names[merge.left], &right = names[merge.right];
     if (left.find(' ') == left.npos && right.find(' ') == right.npos)
       json.item().string(left + " " + right);
-    else
-      json.item().open('[').item().string(left).item().string(right).close(']');
+    else json.item().open('[').item().string(left).item().string(right).close(']');
   }
   json.close(']').key("type").string("BPE").key("unk_token").string(unknown_name_);
   append_vocabulary(json.key("vocab"), vocabulary_, names);

@@ -15,7 +15,7 @@ class CharUnits : public Tokenizer {
   /// Takes tokens in UTF-8; those that end a word carry `</w>`, and token() returns them in this
   /// form. `unknown` and the special tokens must be in `vocabulary`. Throws Error{bad_data}.
   CharUnits(Vocabulary vocabulary, std::vector<Merge> merges, std::vector<SpecialToken> special,
-            std::string unknown);
+      std::string unknown);
 
   TokenizerKind kind() const override { return TokenizerKind::units; }
   std::unique_ptr<Encoder> encoder() const override;

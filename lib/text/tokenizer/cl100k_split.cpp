@@ -19,8 +19,7 @@ struct Reader {
   bool more(const char* p) const { return p < end && p < cap; }
   Char at(const char* p) const { return decode_char(p, end); }
 
-  template <class Is>
-  const char* run(const char* p, Is is) const {
+  template <class Is> const char* run(const char* p, Is is) const {
     while (more(p)) {
       const Char c = at(p);
       if (!is(c.code_point)) return p;
@@ -86,8 +85,8 @@ const char* not_word_end(const char* p, Char first, const Reader& text, int k, c
   const char* other = first.code_point == ' ' ? p + 1 : p;
   if (other < text.end && is_other(text.at(other).code_point)) {
     other = text.run(other, is_other);
-    while (text.more(other) &&
-           (*other == '\r' || *other == '\n' || (also != '\0' && *other == also)))
+    while (
+        text.more(other) && (*other == '\r' || *other == '\n' || (also != '\0' && *other == also)))
       ++other;
     return other;
   }

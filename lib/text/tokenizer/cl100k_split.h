@@ -34,8 +34,8 @@ const char* digits_gpt2_pretoken_end(const char* p, const char* end, bool runs);
 #ifdef __SSE2__
 /// Returns a bit mask of the ASCII letters among 16 bytes.
 inline unsigned ascii_letters(__m128i bytes) {
-  const __m128i moved = _mm_add_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)),
-                                     _mm_set1_epi8(static_cast<char>(-'a' - 128)));
+  const __m128i moved = _mm_add_epi8(
+      _mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8(static_cast<char>(-'a' - 128)));
   return static_cast<unsigned>(
       _mm_movemask_epi8(_mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)))));
 }

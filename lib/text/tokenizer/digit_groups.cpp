@@ -82,12 +82,10 @@ std::optional<DigitGroups> read_groups(std::string_view pattern, const DigitName
 bool DigitGroups::is_digit(std::uint32_t code_point) const {
   if (code_point < 0x80) return code_point - '0' < 10;
   switch (digits) {
-    case Digits::number:
-      return class_of(code_point) == CharClass::number;
+    case Digits::number: return class_of(code_point) == CharClass::number;
     case Digits::decimal:
       return class_of(code_point) == CharClass::number && is_decimal(code_point);
-    case Digits::ascii:
-      break;
+    case Digits::ascii: break;
   }
   return false;
 }
@@ -125,8 +123,7 @@ const char* DigitGroups::last_certain_end(const char* begin, const char* end) co
   };
   // Returns the number that `end` may cut.
   const char* p = end;
-  while (p > begin && digit_before(p)) {
-  }
+  while (p > begin && digit_before(p)) {}
   if (!places && !word_border && p > begin && p < end) return p;
   while (p > begin) {
     while (p > begin && !is_digit(decode_char(previous_char(begin, p), p).code_point))

@@ -30,8 +30,7 @@ const char* skip_ascii_letters(const char* p, const char* end, const char* cap) 
 }
 
 // Returns the end of the run of one class from p on, at the latest the first border from cap on.
-template <CharClass kClass>
-const char* run_end(const char* p, const char* end, const char* cap) {
+template <CharClass kClass> const char* run_end(const char* p, const char* end, const char* cap) {
   while (p < end && p < cap) {
     const auto c = static_cast<unsigned char>(*p);
     if (c < 128) {
@@ -54,12 +53,9 @@ const char* run_end(const char* p, const char* end, const char* cap) {
 
 const char* run_of(CharClass kind, const char* p, const char* end, const char* cap) {
   switch (kind) {
-    case CharClass::letter:
-      return run_end<CharClass::letter>(p, end, cap);
-    case CharClass::number:
-      return run_end<CharClass::number>(p, end, cap);
-    default:
-      return run_end<CharClass::other>(p, end, cap);
+    case CharClass::letter: return run_end<CharClass::letter>(p, end, cap);
+    case CharClass::number: return run_end<CharClass::number>(p, end, cap);
+    default: return run_end<CharClass::other>(p, end, cap);
   }
 }
 

@@ -21,8 +21,7 @@ inline constexpr std::size_t kMaxPretokenBytes = std::size_t{4} << 20;
 
 /// Returns the end of one of 's 't 'm 'd 're 've 'll at p, or p if there is none. kAnyCase ignores
 /// the case of ASCII letters.
-template <bool kAnyCase>
-inline const char* contraction_end(const char* p, const char* end) {
+template <bool kAnyCase> inline const char* contraction_end(const char* p, const char* end) {
   if (end - p < 2 || *p != '\'') return p;
   const auto letter = [&](int i) {
     return end - p > i ? static_cast<unsigned char>(p[i]) | (kAnyCase ? 0x20u : 0u) : 0u;
@@ -31,15 +30,11 @@ inline const char* contraction_end(const char* p, const char* end) {
     case 's':
     case 't':
     case 'm':
-    case 'd':
-      return p + 2;
+    case 'd': return p + 2;
     case 'r':
-    case 'v':
-      return letter(2) == 'e' ? p + 3 : p;
-    case 'l':
-      return letter(2) == 'l' ? p + 3 : p;
-    default:
-      return p;
+    case 'v': return letter(2) == 'e' ? p + 3 : p;
+    case 'l': return letter(2) == 'l' ? p + 3 : p;
+    default: return p;
   }
 }
 
@@ -53,8 +48,8 @@ inline const char* gpt2_pretoken_end_quick(const char* p, const char* end) {
   if (end - p >= 17) {
     const char* const word = p + (*p == ' ');
     const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(word));
-    const __m128i moved = _mm_add_epi8(_mm_or_si128(v, _mm_set1_epi8(0x20)),
-                                       _mm_set1_epi8(static_cast<char>(-'a' - 128)));
+    const __m128i moved = _mm_add_epi8(
+        _mm_or_si128(v, _mm_set1_epi8(0x20)), _mm_set1_epi8(static_cast<char>(-'a' - 128)));
     const __m128i letters = _mm_cmplt_epi8(moved, _mm_set1_epi8(static_cast<char>(26 - 128)));
     const auto mask = static_cast<unsigned>(_mm_movemask_epi8(letters));
     const int n = std::countr_one(mask);

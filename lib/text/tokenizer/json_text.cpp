@@ -39,7 +39,7 @@ void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& toke
 }
 
 void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
-                       const std::vector<std::string>& names, const std::vector<bool>& outside) {
+    const std::vector<std::string>& names, const std::vector<bool>& outside) {
   // Most names differ in their first bytes, which are compared as one number.
   struct Name {
     std::uint64_t start;

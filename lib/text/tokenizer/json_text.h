@@ -35,7 +35,6 @@ void append_special_tokens(JsonText& json, const std::vector<SpecialToken>& toke
 /// Writes {name: id}, sorted by name, where names[id] is the token's name in the file. Omits the
 /// ids of `outside` if it is not empty.
 void append_vocabulary(JsonText& json, const Vocabulary& vocabulary,
-                       const std::vector<std::string>& names,
-                       const std::vector<bool>& outside = {});
+    const std::vector<std::string>& names, const std::vector<bool>& outside = {});
 
 }  // namespace text

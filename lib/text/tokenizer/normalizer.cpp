@@ -16,8 +16,8 @@ void append_char(std::uint32_t code_point, std::string& out) {
 // Appends the normal form of `text`, which is UTF-8. utf8proc_map() puts marks into order by a sort
 // whose time grows with the square of a run of marks.
 void append_form(std::string_view text, bool compatible, std::string& out) {
-  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE |
-                                                      (compatible ? UTF8PROC_COMPAT : 0));
+  const auto options = static_cast<utf8proc_option_t>(
+      UTF8PROC_STABLE | UTF8PROC_COMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
   const auto check = [](utf8proc_ssize_t n) {
     if (n < 0) core::bug("a text cannot be normalised: {}", utf8proc_errmsg(n));
     return static_cast<std::size_t>(n);
@@ -31,9 +31,9 @@ void append_form(std::string_view text, bool compatible, std::string& out) {
     const Char c = decode_char(p, end);
     p += c.bytes;
     utf8proc_int32_t made[32];
-    const std::size_t count = check(utf8proc_decompose_char(
-        static_cast<utf8proc_int32_t>(c.code_point), made,
-        static_cast<utf8proc_ssize_t>(std::size(made)), options, &boundary));
+    const std::size_t count =
+        check(utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c.code_point), made,
+            static_cast<utf8proc_ssize_t>(std::size(made)), options, &boundary));
     if (count > std::size(made)) core::bug("a character of {} characters", count);
     if (many.empty() && n + count > std::size(few)) many.assign(few, few + n);
     if (many.empty()) {
@@ -132,21 +132,15 @@ bool to_lower(std::string_view text, std::string& out) {
 // Returns the step's name for messages.
 std::string name_of(const NormalStep& step) {
   switch (step.what) {
-    case NormalStep::What::nfc:
-      return "NFC";
-    case NormalStep::What::nfkc:
-      return "NFKC";
-    case NormalStep::What::lowercase:
-      return "Lowercase";
-    case NormalStep::What::prepend:
-      return fmt::format("Prepend of {} bytes", step.to.size());
+    case NormalStep::What::nfc: return "NFC";
+    case NormalStep::What::nfkc: return "NFKC";
+    case NormalStep::What::lowercase: return "Lowercase";
+    case NormalStep::What::prepend: return fmt::format("Prepend of {} bytes", step.to.size());
     case NormalStep::What::replace:
       return fmt::format("Replace of \"{}\" by {} bytes", step.from, step.to.size());
     case NormalStep::What::trim:
-    case NormalStep::What::squeeze:
-      return "Replace of spaces";
-    case NormalStep::What::charsmap:
-      return "Precompiled";
+    case NormalStep::What::squeeze: return "Replace of spaces";
+    case NormalStep::What::charsmap: return "Precompiled";
   }
   return "";
 }
@@ -167,25 +161,18 @@ class StepRun {
  private:
   bool make(std::string_view text, bool begins, std::string& out) const {
     switch (step_.what) {
-      case NormalStep::What::nfc:
-        return to_form(text, false, out);
-      case NormalStep::What::nfkc:
-        return to_form(text, true, out);
-      case NormalStep::What::lowercase:
-        return to_lower(text, out);
+      case NormalStep::What::nfc: return to_form(text, false, out);
+      case NormalStep::What::nfkc: return to_form(text, true, out);
+      case NormalStep::What::lowercase: return to_lower(text, out);
       case NormalStep::What::prepend:
         if (!begins || text.empty()) return false;
         expect(step_.to.size() + text.size());
         out.append(step_.to).append(text);
         return true;
-      case NormalStep::What::replace:
-        return replace(text, out);
-      case NormalStep::What::trim:
-        return trim(text, begins, out);
-      case NormalStep::What::squeeze:
-        return squeeze(text, out);
-      case NormalStep::What::charsmap:
-        return rules_->apply(text, out, room_);
+      case NormalStep::What::replace: return replace(text, out);
+      case NormalStep::What::trim: return trim(text, begins, out);
+      case NormalStep::What::squeeze: return squeeze(text, out);
+      case NormalStep::What::charsmap: return rules_->apply(text, out, room_);
     }
     return false;
   }
@@ -244,8 +231,8 @@ Normalizer::Normalizer(std::vector<NormalStep> steps)
   }
 }
 
-Normalizer::Normalizer(std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols,
-                       bool prefix_once)
+Normalizer::Normalizer(
+    std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols, bool prefix_once)
     : Normalizer(std::move(steps)) {
   using What = NormalStep::What;
   std::size_t next = 0;
@@ -271,7 +258,7 @@ bool Normalizer::parts_at(std::string_view text, std::size_t at) const {
     for (std::size_t from = at - std::min(at, kLongestRule); rules && from < at; ++from) {
       const auto rule = rules->find(text.substr(from));
       if (from + rule.bytes > at || (from + rule.bytes == at && rule.bytes > 0 &&
-                                     (rule.becomes.empty() || rule.becomes.ends_with(' '))))
+                                        (rule.becomes.empty() || rule.becomes.ends_with(' '))))
         return false;
     }
   }
@@ -290,15 +277,13 @@ bool Normalizer::is_inert(std::uint32_t code_point) {
   switch (property->category) {
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return false;
-    default:
-      return true;
+    case UTF8PROC_CATEGORY_ME: return false;
+    default: return true;
   }
 }
 
-std::string_view Normalizer::apply(std::string_view text, PiecePosition place, std::string& buffer,
-                                   std::size_t room) const {
+std::string_view Normalizer::apply(
+    std::string_view text, PiecePosition place, std::string& buffer, std::size_t room) const {
   if (one_pass_) return apply_in_one_pass(text, place, buffer, room);
   const bool begins = place != PiecePosition::continues;
   std::string made;
@@ -313,8 +298,8 @@ std::string_view Normalizer::apply(std::string_view text, PiecePosition place, s
 
 // Sentencepiece takes the text in chunks from left to right: a symbol, else the source of a rule,
 // else a character. Spaces are counted between chunks, not inside them.
-std::string_view Normalizer::apply_in_one_pass(std::string_view text, PiecePosition place,
-                                               std::string& buffer, std::size_t room) const {
+std::string_view Normalizer::apply_in_one_pass(
+    std::string_view text, PiecePosition place, std::string& buffer, std::size_t room) const {
   const Charsmap* const rules = rules_[0].get();
   const bool whole = rules == nullptr && !counts_spaces_;
   const auto symbols = whole ? std::vector<AddedMatcher::Start>() : symbols_.starts(text);

@@ -47,8 +47,8 @@ class Normalizer {
   /// leave the texts of `symbols` whole, and trim also removes marks at the end. `prefix_once`:
   /// only a piece that begins a text, and not with a mark, gets the prefix. Throws Error{bad_data}
   /// for other steps.
-  Normalizer(std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols,
-             bool prefix_once);
+  Normalizer(
+      std::vector<NormalStep> steps, const std::vector<AddedToken>& symbols, bool prefix_once);
 
   /// Returns whether the steps are those of a tokenizer.model, in one pass.
   bool is_one_pass() const { return one_pass_; }
@@ -66,11 +66,11 @@ class Normalizer {
   /// Returns the normalised text: `text` itself if nothing changes, else the contents of `buffer`,
   /// which must not hold `text`. A piece that continues gets no prefix. Throws Error{bad_data} if a
   /// step would make more than `room` bytes.
-  std::string_view apply(std::string_view text, PiecePosition place, std::string& buffer,
-                         std::size_t room) const;
+  std::string_view apply(
+      std::string_view text, PiecePosition place, std::string& buffer, std::size_t room) const;
   std::string_view apply(std::string_view text, bool begins, std::string& buffer) const {
     return apply(text, begins ? PiecePosition::begins_text : PiecePosition::continues, buffer,
-                 room_of(text.size()));
+        room_of(text.size()));
   }
 
   /// Returns true if a step depends on the number of adjacent spaces; a text must not be cut after
@@ -87,8 +87,8 @@ class Normalizer {
   static bool is_inert(std::uint32_t code_point);
 
  private:
-  std::string_view apply_in_one_pass(std::string_view text, PiecePosition place,
-                                     std::string& buffer, std::size_t room) const;
+  std::string_view apply_in_one_pass(
+      std::string_view text, PiecePosition place, std::string& buffer, std::size_t room) const;
 
   std::vector<NormalStep> steps_;
   std::vector<std::shared_ptr<const Charsmap>> rules_;  // by step; null: the step has no rules

@@ -3,7 +3,7 @@
 namespace text {
 
 PieceText::PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
-                     std::optional<PieceDecoder> decoder, std::string space, bool prefixed)
+    std::optional<PieceDecoder> decoder, std::string space, bool prefixed)
     : byte_of_(tokenizer.size(), -1), space_(std::move(space)) {
   const bool bytes = byte_fallback || (decoder && decoder->bytes);
   for (std::uint32_t b = 0; b < 256; ++b) {
@@ -33,8 +33,8 @@ void PieceText::set_unknown(std::uint32_t id, std::string text) {
   unknown_text_ = std::move(text);
 }
 
-void PieceText::decode(std::uint32_t id, std::string_view token, bool& line_start,
-                       std::string& out) const {
+void PieceText::decode(
+    std::uint32_t id, std::string_view token, bool& line_start, std::string& out) const {
   const std::size_t from = out.size();
   const bool strips = line_start && (decoder_.strips_space || trims_) && id != unknown_;
   if (id == unknown_) {
@@ -87,7 +87,7 @@ std::string pattern_of(const std::vector<AddedToken>& symbols) {
   for (const auto& symbol : symbols)
     if (symbol.content.find(' ') == std::string::npos) texts.push_back(symbol.content);
   std::sort(texts.begin(), texts.end(),
-            [](auto a, auto b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
+      [](auto a, auto b) { return a.size() != b.size() ? a.size() > b.size() : a < b; });
   std::string pattern;
   for (const auto text : texts) {
     if (!pattern.empty()) pattern += '|';

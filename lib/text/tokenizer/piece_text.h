@@ -33,7 +33,7 @@ class PieceText {
   /// used. Throws Error{bad_data} if `byte_fallback` is set and one of the tokens <0x00> to <0xFF>
   /// is missing.
   PieceText(const Tokenizer& tokenizer, bool byte_fallback, const Normalizer& normalizer,
-            std::optional<PieceDecoder> decoder, std::string space = {}, bool prefixed = false);
+      std::optional<PieceDecoder> decoder, std::string space = {}, bool prefixed = false);
   /// Sets the unknown token and its text.
   void set_unknown(std::uint32_t id, std::string text);
 

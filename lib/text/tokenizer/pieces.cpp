@@ -15,7 +15,7 @@ class PiecesEncoder : public Encoder {
   void encode(std::string_view text, std::vector<std::uint32_t>& out, bool continued) override {
     words_.expect(text.size());
     in_parts(tokenizer_, text, continued,
-             [&](std::string_view part, bool later) { encode_part(part, later, out); });
+        [&](std::string_view part, bool later) { encode_part(part, later, out); });
   }
 
  private:
@@ -82,9 +82,8 @@ class PiecesEncoder : public Encoder {
   }
 
   const char* word_end(const char* p, const char* end) const {
-    return end_of_joined(p, end, [this](std::uint32_t left, std::uint32_t right) {
-      return tokenizer_.joins(left, right);
-    });
+    return end_of_joined(p, end,
+        [this](std::uint32_t left, std::uint32_t right) { return tokenizer_.joins(left, right); });
   }
 
   void merge(const char* p, const char* stop) {
@@ -132,7 +131,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   }
   const auto& [mark, prepend, _] = parts_.metaspace;
   pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder, mark,
-                      !mark.empty() && prepend != Metaspace::Prepend::never);
+      !mark.empty() && prepend != Metaspace::Prepend::never);
   if (parts_.rules) {
     pieces_.set_unknown(unknown_, parts_.rules->unknown);
     silent_.resize(size());
@@ -146,7 +145,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (const Merge& merge : merges) {
     if (pieces_.is_byte(merge.left) || pieces_.is_byte(merge.right))
       core::bad_data("a merge of {} is not supported, since it is a byte",
-                     token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
+          token(pieces_.is_byte(merge.left) ? merge.left : merge.right));
     const std::uint32_t left = last_char(token(merge.left)), right = first_char(token(merge.right));
     const auto place = [this](std::uint32_t c) { return c < 128 ? c : c == mark_ ? 128 : kNone; };
     if (place(left) != kNone && place(right) != kNone) {
@@ -159,7 +158,7 @@ Pieces::Pieces(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
   for (std::uint32_t i = 0; parts_.rules && i < merges.size(); ++i) {
     const auto& tied = parts_.rules->tied;
     const bool same = i > 0 && (merges[i].result == merges[i - 1].result ||
-                                std::binary_search(tied.begin(), tied.end(), merges[i].result));
+                                   std::binary_search(tied.begin(), tied.end(), merges[i].result));
     ranks.push_back(same ? ranks.back() : i);
   }
   merges_ = MergeTable(std::move(merges), ranks);
@@ -202,8 +201,8 @@ bool Pieces::joins(std::uint32_t left, std::uint32_t right) const {
   return parts_.fuse_unknown && !is_known(left) && !is_known(right);
 }
 
-void Pieces::append_symbols(std::string_view character, bool& unknown_before,
-                            std::vector<std::uint32_t>& symbols) const {
+void Pieces::append_symbols(
+    std::string_view character, bool& unknown_before, std::vector<std::uint32_t>& symbols) const {
   const auto id = piece_of(character);
   const bool joined = unknown_before && parts_.fuse_unknown;
   unknown_before = false;
@@ -270,8 +269,8 @@ std::string Pieces::json() const {
   if (parts_.rules) append_rules(json, *parts_.rules);
   json.key("type").string("BPE").key("unk_token");
   parts_.unknown.empty() ? json.raw("null") : json.string(parts_.unknown);
-  append_vocabulary(json.key("vocab"), vocabulary_, names,
-                    outside_vocabulary(parts_.steps, vocabulary_));
+  append_vocabulary(
+      json.key("vocab"), vocabulary_, names, outside_vocabulary(parts_.steps, vocabulary_));
   json.close('}');
   append_normalizer(json, parts_.steps.normalizer());
   json.key("padding").raw("null");

@@ -51,8 +51,8 @@ class Pieces : public Tokenizer {
   const MergeTable& merges() const { return merges_; }
   const Parts& parts() const { return parts_; }
   /// Appends the initial symbols of a character (its UTF-8, or one invalid byte) before any merge.
-  void append_symbols(std::string_view character, bool& unknown_before,
-                      std::vector<std::uint32_t>& symbols) const;
+  void append_symbols(
+      std::string_view character, bool& unknown_before, std::vector<std::uint32_t>& symbols) const;
   /// Returns true if the two characters, neighbours in a text, may end up in one token.
   bool joins(std::uint32_t left, std::uint32_t right) const;
 

@@ -14,7 +14,7 @@ constexpr std::size_t kShownOfName = 120;    // bytes of a pattern that a messag
 [[noreturn]] void refuse_name(const std::string& pattern, std::string_view why) {
   const bool cut = pattern.size() > kShownOfName;
   core::bad_data("the pattern {}{} {}", core::printable(pattern.substr(0, kShownOfName)),
-                 cut ? "..." : "", why);
+      cut ? "..." : "", why);
 }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -45,8 +45,8 @@ std::string in_pcre2(const std::string& pattern) {
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i], next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
     const auto refuse_here = [&](std::size_t bytes) {
-      refuse_name(pattern,
-                  fmt::format("is not supported: {}", core::printable(pattern.substr(i, bytes))));
+      refuse_name(
+          pattern, fmt::format("is not supported: {}", core::printable(pattern.substr(i, bytes))));
     };
     if (c == '\\' && next != '\0') {
       const bool end = next == 'Z' && !in_class;
@@ -104,8 +104,8 @@ PythonRegex::PythonRegex(const std::string& pattern, Range range) : pattern_(pat
   auto code = std::make_shared<Code>();
   int error = 0;
   PCRE2_SIZE where = 0;
-  code->compiled = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options,
-                                 &error, &where, nullptr);
+  code->compiled = pcre2_compile(
+      reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), options, &error, &where, nullptr);
   if (code->compiled == nullptr) {
     char message[120] = "";
     pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
@@ -117,14 +117,14 @@ PythonRegex::PythonRegex(const std::string& pattern, Range range) : pattern_(pat
   code_ = std::move(code);
 }
 
-std::optional<std::string_view> PythonRegex::find(std::string_view name,
-                                                  std::int64_t& steps) const {
+std::optional<std::string_view> PythonRegex::find(
+    std::string_view name, std::int64_t& steps) const {
   thread_local const NameMatcher matcher;
   for (std::int64_t limit = kFirstSteps;; limit *= 10) {
     if (steps < limit) refuse_name(pattern_, "takes too many steps");
     pcre2_set_match_limit(matcher.context, static_cast<std::uint32_t>(limit));
     const int found = pcre2_match(code_->compiled, reinterpret_cast<PCRE2_SPTR>(name.data()),
-                                  name.size(), 0, 0, matcher.data, matcher.context);
+        name.size(), 0, 0, matcher.data, matcher.context);
     if (found == PCRE2_ERROR_MATCHLIMIT) {
       steps -= limit;
       continue;

@@ -8,10 +8,9 @@ namespace {
 
 // PCRE2 treats U+180E as white space, and matches scripts by their extensions.
 constexpr std::string_view kWhite = R"(\t-\r\x{85}\p{Z})";
-constexpr std::string_view kScripts[] = {
-    "Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari", "Ethiopic", "Georgian",
-    "Greek",  "Han",      "Hangul",  "Hebrew",   "Hiragana",   "Katakana", "Khmer",
-    "Lao",    "Latin",    "Myanmar", "Tamil",    "Telugu",     "Thai",     "Tibetan"};
+constexpr std::string_view kScripts[] = {"Arabic", "Armenian", "Bengali", "Cyrillic", "Devanagari",
+    "Ethiopic", "Georgian", "Greek", "Han", "Hangul", "Hebrew", "Hiragana", "Katakana", "Khmer",
+    "Lao", "Latin", "Myanmar", "Tamil", "Telugu", "Thai", "Tibetan"};
 
 // Returns the pattern with \s, \S and scripts as Oniguruma defines them.
 std::string translated(const std::string& pattern) {
@@ -127,10 +126,10 @@ struct Matcher {
   }
 
   int run(const pcre2_code* code, const char* begin, const char* from, const char* end,
-          bool certain, pcre2_match_context* context) const {
+      bool certain, pcre2_match_context* context) const {
     return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(begin),
-                       static_cast<PCRE2_SIZE>(end - begin), static_cast<PCRE2_SIZE>(from - begin),
-                       certain ? PCRE2_PARTIAL_HARD : 0, data, context);
+        static_cast<PCRE2_SIZE>(end - begin), static_cast<PCRE2_SIZE>(from - begin),
+        certain ? PCRE2_PARTIAL_HARD : 0, data, context);
   }
 };
 
@@ -165,7 +164,7 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern) {
     int error = 0;
     PCRE2_SIZE where = 0;
     pcre2_code* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-                                           kOptions | more, &error, &where, nullptr);
+        kOptions | more, &error, &where, nullptr);
     if (made == nullptr) {
       char message[120] = "";
       pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
@@ -191,8 +190,8 @@ Regex::Regex(const std::string& pattern) : pattern_(pattern) {
   code_ = std::move(code);
 }
 
-std::optional<Regex::Match> Regex::find(const char* begin, const char* from, const char* end,
-                                        MatchBudget& budget, bool certain) const {
+std::optional<Regex::Match> Regex::find(
+    const char* begin, const char* from, const char* end, MatchBudget& budget, bool certain) const {
   thread_local const Matcher matcher;
   const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
   // Searches a part of the text first. It contains nearly every match and all that the match
@@ -216,9 +215,9 @@ std::optional<Regex::Match> Regex::find(const char* begin, const char* from, con
   if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
   if (found == PCRE2_ERROR_CALLOUT)
     core::bad_data("the tokenizer's pattern {} takes more than {} steps for each byte of this text",
-                   shown(pattern_), MatchBudget::kPerByte);
+        shown(pattern_), MatchBudget::kPerByte);
   core::bad_data("the tokenizer's pattern {} takes too long on this text (PCRE2's {})",
-                 shown(pattern_), found);
+      shown(pattern_), found);
 }
 
 }  // namespace text

@@ -42,7 +42,7 @@ class Regex {
   /// nothing if there is none. With `certain`, also returns nothing if bytes after `end` might
   /// change the match. Throws Error{bad_data} if matching exceeds `budget`.
   std::optional<Match> find(const char* begin, const char* from, const char* end,
-                            MatchBudget& budget, bool certain = false) const;
+      MatchBudget& budget, bool certain = false) const;
   const std::string& pattern() const { return pattern_; }
 
  private:

@@ -14,7 +14,7 @@ TokenizerPtr parsing_special(const Tokenizer& tokenizer) {
   if (const auto* unigram = dynamic_cast<const Unigram*>(&tokenizer))
     return unigram->parsing_special();
   core::fail(core::Code::unavailable, "--special: not supported by a {} tokenizer; leave it out",
-             name_of(tokenizer.kind()));
+      name_of(tokenizer.kind()));
 }
 
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special) {
@@ -38,9 +38,8 @@ std::string_view SpecialText::find(std::string_view text) const {
   if (firsts_.empty()) return {};
   for (std::size_t at = 0; (at = text.find_first_of(firsts_, at)) != text.npos; ++at) {
     if (at + 1 == text.size() || !seconds_[static_cast<unsigned char>(text[at + 1])]) continue;
-    const auto found =
-        std::find_if(contents_.begin(), contents_.end(),
-                     [rest = text.substr(at)](const auto& one) { return rest.starts_with(one); });
+    const auto found = std::find_if(contents_.begin(), contents_.end(),
+        [rest = text.substr(at)](const auto& one) { return rest.starts_with(one); });
     if (found != contents_.end()) return *found;
   }
   return {};

@@ -15,8 +15,7 @@ TokenizerPtr parsing_special(const Tokenizer& tokenizer);
 std::vector<AddedToken> as_added(const std::vector<SpecialToken>& special);
 
 /// Changes a tokenizer's parts so that the texts of its special tokens are encoded as these tokens.
-template <class Parts>
-Parts parts_parsing_special(Parts parts, const Tokenizer& of) {
+template <class Parts> Parts parts_parsing_special(Parts parts, const Tokenizer& of) {
   parts.special = of.special_tokens();
   parts.around = of.text_template();
   parts.steps = parts.steps.with_special(as_added(of.special_tokens()));

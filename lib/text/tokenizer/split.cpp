@@ -14,17 +14,17 @@ struct Known {
 // The first pattern of each kind is the canonical one.
 constexpr Known kKnown[] = {
     {Split::Kind::gpt2,
-     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+        R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
     {Split::Kind::gpt2,
-     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
+        R"('(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)"},
     {Split::Kind::llama3,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Split::Kind::qwen2,
-     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+        R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Split::Kind::o200k,
-     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
     {Split::Kind::tekken,
-     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
+        R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
 struct Span {
@@ -75,9 +75,7 @@ class Spans {
         }
         break;
       }
-      case SplitStep::What::digit_groups:
-        digit_groups(step.groups, begin, end);
-        break;
+      case SplitStep::What::digit_groups: digit_groups(step.groups, begin, end); break;
       case SplitStep::What::string:
         for (const char* at = begin; at < end;) {
           // memmem() is linear in the text for any string.
@@ -187,18 +185,18 @@ class Spans {
 
 std::optional<Split::Kind> split_kind_of(std::string_view pattern) {
   const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                  [&](const Known& known) { return known.pattern == pattern; });
+      [&](const Known& known) { return known.pattern == pattern; });
   return found == std::end(kKnown) ? std::nullopt : std::optional(found->kind);
 }
 
 std::string_view pattern_of(Split::Kind kind) {
-  const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),
-                                  [&](const Known& known) { return known.kind == kind; });
+  const auto found = std::find_if(
+      std::begin(kKnown), std::end(kKnown), [&](const Known& known) { return known.kind == kind; });
   return found == std::end(kKnown) ? std::string_view{} : found->pattern;
 }
 
-void Split::split(std::string_view text, std::vector<std::string_view>& out,
-                  MatchBudget& budget) const {
+void Split::split(
+    std::string_view text, std::vector<std::string_view>& out, MatchBudget& budget) const {
   std::vector<std::string_view> pieces;
   out.assign(text.empty() ? 0 : 1, text);
   for (const SplitStep& step : steps_) {
@@ -215,23 +213,15 @@ void Split::split(std::string_view text, std::vector<std::string_view>& out,
 
 const char* Split::pretoken_end(const char* p, const char* end) const {
   switch (kind_) {
-    case Kind::gpt2:
-      return gpt2_pretoken_end(p, end);
-    case Kind::llama3:
-      return cl100k_pretoken_end(p, end, 3);
-    case Kind::qwen2:
-      return cl100k_pretoken_end(p, end, 1);
-    case Kind::o200k:
-      return o200k_pretoken_end(p, end, 3, true);
-    case Kind::tekken:
-      return o200k_pretoken_end(p, end, 1, false);
-    case Kind::digits_gpt2:
-      return digits_gpt2_pretoken_end(p, end, false);
-    case Kind::runs_gpt2:
-      return digits_gpt2_pretoken_end(p, end, true);
+    case Kind::gpt2: return gpt2_pretoken_end(p, end);
+    case Kind::llama3: return cl100k_pretoken_end(p, end, 3);
+    case Kind::qwen2: return cl100k_pretoken_end(p, end, 1);
+    case Kind::o200k: return o200k_pretoken_end(p, end, 3, true);
+    case Kind::tekken: return o200k_pretoken_end(p, end, 1, false);
+    case Kind::digits_gpt2: return digits_gpt2_pretoken_end(p, end, false);
+    case Kind::runs_gpt2: return digits_gpt2_pretoken_end(p, end, true);
     case Kind::none:
-    case Kind::steps:
-      break;
+    case Kind::steps: break;
   }
   return end;
 }

@@ -10,15 +10,9 @@ std::string_view bool_text(bool value) { return value ? "true" : "false"; }
 void append_normal_step(JsonText& json, const NormalStep& step) {
   json.open('{');
   switch (step.what) {
-    case NormalStep::What::nfc:
-      json.key("type").string("NFC");
-      break;
-    case NormalStep::What::nfkc:
-      json.key("type").string("NFKC");
-      break;
-    case NormalStep::What::lowercase:
-      json.key("type").string("Lowercase");
-      break;
+    case NormalStep::What::nfc: json.key("type").string("NFC"); break;
+    case NormalStep::What::nfkc: json.key("type").string("NFKC"); break;
+    case NormalStep::What::lowercase: json.key("type").string("Lowercase"); break;
     case NormalStep::What::prepend:
       json.key("prepend").string(step.to).key("type").string("Prepend");
       break;
@@ -63,8 +57,8 @@ void append_sequence(JsonText& json, const Tokenizer& tokenizer, bool pair) {
 
 }  // namespace
 
-void append_added_tokens(JsonText& json, const TextSteps& steps,
-                         const std::vector<SpecialToken>& special) {
+void append_added_tokens(
+    JsonText& json, const TextSteps& steps, const std::vector<SpecialToken>& special) {
   if (steps.added().empty()) {
     append_special_tokens(json, special);
     return;
@@ -112,8 +106,8 @@ void append_split_step(JsonText& json, const SplitStep& step) {
     json.key("individual_digits").raw(bool_text(step.what == What::each_number));
     json.key("type").string("Digits");
   } else {
-    constexpr std::string_view kNames[] = {"Isolated", "Removed", "MergedWithPrevious",
-                                           "MergedWithNext", "Contiguous"};
+    constexpr std::string_view kNames[] = {
+        "Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
     json.key("behavior").string(kNames[static_cast<std::size_t>(step.behaviour)]);
     json.key("invert").raw(bool_text(step.invert)).key("pattern").open('{');
     json.key(step.what == What::string ? "String" : "Regex");
@@ -154,9 +148,8 @@ void append_template(JsonText& json, const Tokenizer& tokenizer) {
   append_sequence(json, tokenizer, false);
   std::vector<std::uint32_t> ids = around.begin;
   ids.insert(ids.end(), around.end.begin(), around.end.end());
-  std::sort(ids.begin(), ids.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return tokenizer.token(a) < tokenizer.token(b);
-  });
+  std::sort(ids.begin(), ids.end(),
+      [&](std::uint32_t a, std::uint32_t b) { return tokenizer.token(a) < tokenizer.token(b); });
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   json.key("special_tokens").open('{');
   for (const std::uint32_t id : ids) {

@@ -9,8 +9,8 @@
 namespace text {
 
 /// Writes "added_tokens": all of `steps` if it has any, else the special ones.
-void append_added_tokens(JsonText& json, const TextSteps& steps,
-                         const std::vector<SpecialToken>& special);
+void append_added_tokens(
+    JsonText& json, const TextSteps& steps, const std::vector<SpecialToken>& special);
 /// Returns which ids are not in "vocab": added tokens that it did not list, and nameless tokens.
 std::vector<bool> outside_vocabulary(const TextSteps& steps, const Vocabulary& vocabulary);
 /// Writes "normalizer": null, a step or a sequence of steps.

@@ -22,13 +22,11 @@ const char* char_start(const char* begin, const char* p) {
 
 // Normalises a part of a text. Returns nothing if the normalizer refuses the part as too long; the
 // whole text may still be valid.
-std::optional<std::string_view> normal_part(const Normalizer& normalizer, std::string_view part,
-                                            std::string& buffer) {
+std::optional<std::string_view> normal_part(
+    const Normalizer& normalizer, std::string_view part, std::string& buffer) {
   try {
     return normalizer.apply(part, false, buffer);
-  } catch (const core::Error&) {
-    return std::nullopt;
-  }
+  } catch (const core::Error&) { return std::nullopt; }
 }
 
 bool is_inert_at(const char* p, const char* end) {
@@ -38,15 +36,15 @@ bool is_inert_at(const char* p, const char* end) {
 
 }  // namespace
 
-TextSteps::TextSteps(std::vector<AddedToken> added, Normalizer normalizer,
-                     std::vector<AddedToken> symbols)
+TextSteps::TextSteps(
+    std::vector<AddedToken> added, Normalizer normalizer, std::vector<AddedToken> symbols)
     : added_(std::move(added)), symbols_(std::move(symbols)), normalizer_(std::move(normalizer)) {
   for (const NormalStep& step : normalizer_.steps()) {
     const char* const from = step.from.data();
     if (step.what == NormalStep::What::replace &&
         (step.from.empty() || decode_char(from, from + step.from.size()).bytes != step.from.size()))
-      core::bad_data("the normalizer Replace of \"{}\" is not supported (of one character it is)",
-                     step.from);
+      core::bad_data(
+          "the normalizer Replace of \"{}\" is not supported (of one character it is)", step.from);
   }
   find(added_);
   plain_ = empty();
@@ -84,8 +82,8 @@ void TextSteps::find(const std::vector<AddedToken>& tokens) {
 }
 
 void TextSteps::run(std::string_view text, bool continued,
-                    const std::function<void(std::string_view, PiecePosition)>& take_text,
-                    const std::function<void(std::uint32_t)>& take_token) const {
+    const std::function<void(std::string_view, PiecePosition)>& take_text,
+    const std::function<void(std::uint32_t)>& take_token) const {
   const char* const begin = text.data();
   std::string buffer;
   std::size_t room = Normalizer::room_of(text.size());
@@ -114,7 +112,7 @@ void TextSteps::run(std::string_view text, bool continued,
 }
 
 bool TextSteps::may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
-                        std::ptrdiff_t& work) const {
+    std::ptrdiff_t& work) const {
   ++work;
   if (!is_inert_at(at, end)) return false;
   // A space, or a character that may become one.
@@ -132,7 +130,7 @@ bool TextSteps::may_cut(const char* begin, const char* at, const char* end, cons
   const auto sides_part = [&] {
     const char* const left_end = left->data() + left->size();
     return parts(decode_char(previous_char(left->data(), left_end), left_end).code_point,
-                 decode_char(right->data(), right->data() + right->size()).code_point);
+        decode_char(right->data(), right->data() + right->size()).code_point);
   };
   const char* near = previous_char(begin, at);
   while (near > begin && at - near < kNear && !is_inert_at(near, end))

@@ -13,8 +13,8 @@ class TextSteps {
   TextSteps() = default;
   /// Takes the steps. `symbols` are found in the normalised text as they are. Throws
   /// Error{bad_data} for a replacement of more than one character.
-  TextSteps(std::vector<AddedToken> added, Normalizer normalizer,
-            std::vector<AddedToken> symbols = {});
+  TextSteps(
+      std::vector<AddedToken> added, Normalizer normalizer, std::vector<AddedToken> symbols = {});
 
   /// Returns these steps with special tokens enabled: those of added() or, if that is empty,
   /// `special`.
@@ -31,8 +31,8 @@ class TextSteps {
   /// take_token(id) for each token, in order. `continued` means that the text follows a cut. Throws
   /// Error{bad_data} if the normalizer's output is too long.
   void run(std::string_view text, bool continued,
-           const std::function<void(std::string_view, PiecePosition)>& take_text,
-           const std::function<void(std::uint32_t)>& take_token) const;
+      const std::function<void(std::string_view, PiecePosition)>& take_text,
+      const std::function<void(std::uint32_t)>& take_token) const;
 
   /// A Parts function returns true if a normalised text may be split and merged independently on
   /// both sides of a position, given the characters around it.
@@ -51,7 +51,7 @@ class TextSteps {
   void find(const std::vector<AddedToken>& tokens);
   // Adds the number of inspected bytes to `work`.
   bool may_cut(const char* begin, const char* at, const char* end, const Parts& parts,
-               std::ptrdiff_t& work) const;
+      std::ptrdiff_t& work) const;
 
   bool plain_ = true;
   std::vector<AddedToken> added_, symbols_;

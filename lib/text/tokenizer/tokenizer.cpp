@@ -39,8 +39,8 @@ void Vocabulary::grow() {
 void Vocabulary::put(std::uint32_t id, std::string_view token) {
   if (pool_.size() + token.size() >= kGap) core::bad_data("a vocabulary of more than 4 GiB");
   if (id >= tokens_.size()) tokens_.resize(id + std::size_t{1});
-  tokens_[id] = {static_cast<std::uint32_t>(pool_.size()),
-                 static_cast<std::uint32_t>(token.size())};
+  tokens_[id] = {
+      static_cast<std::uint32_t>(pool_.size()), static_cast<std::uint32_t>(token.size())};
   pool_ += token;
 }
 
@@ -72,24 +72,18 @@ std::uint32_t Vocabulary::add(std::string_view token) {
 
 std::string_view name_of(TokenizerKind kind) {
   switch (kind) {
-    case TokenizerKind::bytes:
-      return "bytes";
-    case TokenizerKind::bpe:
-      return "bpe";
-    case TokenizerKind::word:
-      return "word";
-    case TokenizerKind::units:
-      return "units";
-    case TokenizerKind::pieces:
-      return "pieces";
-    case TokenizerKind::unigram:
-      return "unigram";
+    case TokenizerKind::bytes: return "bytes";
+    case TokenizerKind::bpe: return "bpe";
+    case TokenizerKind::word: return "word";
+    case TokenizerKind::units: return "units";
+    case TokenizerKind::pieces: return "pieces";
+    case TokenizerKind::unigram: return "unigram";
   }
   return "";
 }
 
-void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
-                     std::vector<SpecialToken> special) {
+void Tokenizer::take(
+    Vocabulary vocabulary, const std::vector<Merge>& merges, std::vector<SpecialToken> special) {
   for (const Merge& merge : merges)
     for (const std::uint32_t id : {merge.left, merge.right, merge.result})
       if (!vocabulary.has(id)) core::bad_data("a merge with id {}, which is not a token", id);
@@ -99,7 +93,7 @@ void Tokenizer::take(Vocabulary vocabulary, const std::vector<Merge>& merges,
   vocabulary_ = std::move(vocabulary);
   special_ = std::move(special);
   std::sort(special_.begin(), special_.end(),
-            [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
+      [](const SpecialToken& a, const SpecialToken& b) { return a.id < b.id; });
 }
 
 void Tokenizer::expect_token(std::uint32_t id) const {

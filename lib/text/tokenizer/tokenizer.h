@@ -74,8 +74,8 @@ class Encoder {
   virtual ~Encoder() = default;
   /// Appends the ids of `text`, a whole text, or with `continued` the rest after a cut (see
   /// Tokenizer::cut).
-  virtual void encode(std::string_view text, std::vector<std::uint32_t>& out,
-                      bool continued = false) = 0;
+  virtual void encode(
+      std::string_view text, std::vector<std::uint32_t>& out, bool continued = false) = 0;
 };
 
 /// A Tokenizer converts text to ids and back. Const calls are thread safe.
@@ -138,8 +138,8 @@ class Tokenizer {
  protected:
   /// Sets the members of all kinds. Throws Error{bad_data} for a merge of an id without a token and
   /// for a special token that is not in the vocabulary.
-  void take(Vocabulary vocabulary, const std::vector<Merge>& merges,
-            std::vector<SpecialToken> special);
+  void take(
+      Vocabulary vocabulary, const std::vector<Merge>& merges, std::vector<SpecialToken> special);
   /// Throws Error{bad_data} for an id without a token.
   void expect_token(std::uint32_t id) const;
 

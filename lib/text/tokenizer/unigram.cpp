@@ -48,9 +48,8 @@ class UnigramEncoder : public Encoder {
     }
   }
   const char* stretch_end(const char* p, const char* end) const {
-    return end_of_joined(p, end, [this](std::uint32_t left, std::uint32_t right) {
-      return tokenizer_.joins(left, right);
-    });
+    return end_of_joined(p, end,
+        [this](std::uint32_t left, std::uint32_t right) { return tokenizer_.joins(left, right); });
   }
 
   const Unigram& tokenizer_;
@@ -71,8 +70,8 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   take(std::move(vocabulary), {}, std::move(parts_.special));
   template_ = std::move(parts_.around);
   if (parts_.unknown >= parts_.scores.size())
-    core::bad_data("the unknown token has id {}, of {} pieces", parts_.unknown,
-                   parts_.scores.size());
+    core::bad_data(
+        "the unknown token has id {}, of {} pieces", parts_.unknown, parts_.scores.size());
   pieces_ = PieceText(*this, parts_.byte_fallback, parts_.steps.normalizer(), parts_.decoder);
   std::vector<bool> silent(size());
   silent[parts_.unknown] = true;
@@ -106,7 +105,7 @@ Unigram::Unigram(Vocabulary vocabulary, Parts parts) : parts_(std::move(parts)) 
   }
   unknown_score_ = rounded(least - kUnknown);
   std::sort(sorted_.begin(), sorted_.end(),
-            [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
+      [&](std::uint32_t a, std::uint32_t b) { return token(a) < token(b); });
   for (std::uint32_t b = 0, i = 0; b <= 256; ++b) {
     while (i < sorted_.size() && static_cast<unsigned char>(token(sorted_[i])[0]) < b) ++i;
     starts_[b] = i;
@@ -130,7 +129,7 @@ double Unigram::added(double sum, std::span<const std::uint32_t> tokens) const {
 }
 
 bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Step>& steps,
-                             std::vector<std::uint32_t>& out) const {
+    std::vector<std::uint32_t>& out) const {
   constexpr double kNever = -std::numeric_limits<double>::infinity();
   steps.assign(text.size() + 1, {kNever, 0, 0, std::numeric_limits<float>::infinity()});
   steps[0].score = sum;
@@ -146,10 +145,8 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
       auto& step = steps[to];
       const double whole = rounded(here + score);
       const auto lead = static_cast<float>(std::abs(whole - step.score));
-      if (whole > step.score)
-        step = {whole, static_cast<std::uint32_t>(at), id, lead};
-      else
-        step.lead = std::min(step.lead, lead);
+      if (whole > step.score) step = {whole, static_cast<std::uint32_t>(at), id, lead};
+      else step.lead = std::min(step.lead, lead);
     };
     bool whole = false;  // the character itself is a piece
     const auto first = static_cast<unsigned char>(text[at]);
@@ -167,10 +164,8 @@ bool Unigram::encode_stretch(std::string_view text, double& sum, std::vector<Ste
         std::uint32_t from = low, to = high;
         while (from < to) {
           const auto middle = from + (to - from) / 2;
-          if (byte_at(middle, depth) < byte)
-            from = middle + 1;
-          else
-            to = middle;
+          if (byte_at(middle, depth) < byte) from = middle + 1;
+          else to = middle;
         }
         return from;
       };

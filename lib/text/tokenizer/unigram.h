@@ -57,7 +57,7 @@ class Unigram : public Tokenizer {
   /// memory. Returns false if another sum may lead to other tokens, because the best segmentation
   /// is by less than kClearLead better, or if the tokens' scores are not their pieces'.
   bool encode_stretch(std::string_view text, double& sum, std::vector<Step>& steps,
-                      std::vector<std::uint32_t>& out) const;
+      std::vector<std::uint32_t>& out) const;
   /// Adds the scores of tokens to a sum.
   double added(double sum, std::span<const std::uint32_t> tokens) const;
   static constexpr float kClearLead = 0.5F;

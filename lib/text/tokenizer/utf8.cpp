@@ -22,8 +22,7 @@ CharClass look_up(std::uint32_t code_point) {
     case 0x2029:
     case 0x202F:
     case 0x205F:
-    case 0x3000:
-      return CharClass::space;
+    case 0x3000: return CharClass::space;
   }
   if (code_point >= 0x2000 && code_point <= 0x200A) return CharClass::space;
   if (code_point < 128) return kAsciiClass[code_point];
@@ -32,32 +31,25 @@ CharClass look_up(std::uint32_t code_point) {
     case UTF8PROC_CATEGORY_LL:
     case UTF8PROC_CATEGORY_LT:
     case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-      return CharClass::letter;
+    case UTF8PROC_CATEGORY_LO: return CharClass::letter;
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return CharClass::number;
-    default:
-      return CharClass::other;
+    case UTF8PROC_CATEGORY_NO: return CharClass::number;
+    default: return CharClass::other;
   }
 }
 
 LetterKind look_up_letter(std::uint32_t code_point) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
     case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LT:
-      return LetterKind::upper;
-    case UTF8PROC_CATEGORY_LL:
-      return LetterKind::lower;
+    case UTF8PROC_CATEGORY_LT: return LetterKind::upper;
+    case UTF8PROC_CATEGORY_LL: return LetterKind::lower;
     case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO:
     case UTF8PROC_CATEGORY_MN:
     case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return LetterKind::either;
-    default:
-      return LetterKind::none;
+    case UTF8PROC_CATEGORY_ME: return LetterKind::either;
+    default: return LetterKind::none;
   }
 }
 
@@ -92,11 +84,11 @@ constexpr CharClass L = CharClass::letter, N = CharClass::number, S = CharClass:
 
 }  // namespace
 
-const CharClass kAsciiClass[128] = {
-    O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O,
-    S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N, N, N, N, N, N, O, O, O, O, O, O,
-    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O,
-    O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, O, O, O, O, O};
+const CharClass kAsciiClass[128] = {O, O, O, O, O, O, O, O, O, S, S, S, S, S, O, O, O, O, O, O, O,
+    O, O, O, O, O, O, O, O, O, O, O, S, O, O, O, O, O, O, O, O, O, O, O, O, O, O, O, N, N, N, N, N,
+    N, N, N, N, N, O, O, O, O, O, O, O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, O, O, O, O, O, O, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L, L,
+    L, L, L, L, L, L, O, O, O, O, O};
 
 CharClass class_of(std::uint32_t code_point) {
   if (code_point > 0x10FFFF) return CharClass::other;
@@ -119,8 +111,7 @@ bool is_word_char(std::uint32_t code_point) {
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(code_point))) {
     case UTF8PROC_CATEGORY_ND:
     case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_PC:
-      return true;
+    case UTF8PROC_CATEGORY_PC: return true;
     default:
       // Join controls, and alphabetic symbols.
       return code_point == 0x200C || code_point == 0x200D ||

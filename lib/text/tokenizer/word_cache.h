@@ -92,8 +92,8 @@ class CachedWords {
   /// readable memory.
   template <class Encode>
   void append(const char* p, const char* stop, const char* readable,
-              const std::vector<std::uint32_t>& tokens, std::vector<std::uint32_t>& out,
-              const Encode& encode) {
+      const std::vector<std::uint32_t>& tokens, std::vector<std::uint32_t>& out,
+      const Encode& encode) {
     const auto bytes = static_cast<std::size_t>(stop - p);
     if (!cache_ || bytes > WordCache::kMaxBytes) {
       encode();

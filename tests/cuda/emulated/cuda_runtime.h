@@ -73,8 +73,7 @@ void wait_for_block(const char* barrier);
 std::uint64_t exchange(unsigned mask, std::uint64_t bits, unsigned from);
 unsigned lane();
 
-template <class T>
-T shuffle(unsigned mask, T value, unsigned from) {
+template <class T> T shuffle(unsigned mask, T value, unsigned from) {
   static_assert(sizeof(T) <= sizeof(std::uint64_t));
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof(T));
@@ -85,16 +84,13 @@ T shuffle(unsigned mask, T value, unsigned from) {
 
 }  // namespace emulated
 
-template <class T>
-T __shfl_sync(unsigned mask, T value, int lane) {
+template <class T> T __shfl_sync(unsigned mask, T value, int lane) {
   return emulated::shuffle(mask, value, static_cast<unsigned>(lane) % warpSize);
 }
-template <class T>
-T __shfl_xor_sync(unsigned mask, T value, int lanes) {
+template <class T> T __shfl_xor_sync(unsigned mask, T value, int lanes) {
   return emulated::shuffle(mask, value, emulated::lane() ^ static_cast<unsigned>(lanes));
 }
-template <class T>
-T __shfl_down_sync(unsigned mask, T value, unsigned lanes) {
+template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned lanes) {
   const unsigned from = emulated::lane() + lanes;
   return emulated::shuffle(mask, value, from < warpSize ? from : emulated::lane());
 }
@@ -111,7 +107,7 @@ struct cudaLaunchConfig_t {
 
 template <class... Parameters, class... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
-                               const Arguments&... arguments) {
+    const Arguments&... arguments) {
   emulated::run(config->gridDim, config->blockDim, [&] { kernel(arguments...); });
   return cudaSuccess;
 }

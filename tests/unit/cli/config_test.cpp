@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("as people write it: TOML with or without tables, sizes, both 
   DOCTEST_CHECK(read("# comment\n\n  layers=\"1K\"   # many\r\nlearning_rate = 3e-4\n"
                      "name = 'C:\\two # words' # and a comment\nstop = [\n  \"a b\", # first\n"
                      "  '''c''',\n]\ncutoffs = [\"1K\", 2_000, 0x10]\n",
-                     options)
+                    options)
                     .code == 0);
   DOCTEST_CHECK(options.layers == 1000);
   DOCTEST_CHECK(options.rate == 3e-4);
@@ -137,14 +137,14 @@ DOCTEST_TEST_CASE("as people write it: TOML with or without tables, sizes, both 
   DOCTEST_CHECK(options.cutoffs == std::vector<std::int64_t>{1000, 2000, 16});
   DOCTEST_CHECK(read("steps = 3\nmemory_of_layers.layers = 7\n[texts]\n\"name\" = \"\\u00e9\"\n"
                      "stop = \"one\"\n",
-                     options)
+                    options)
                     .code == 0);
   DOCTEST_CHECK(options.steps == 3);
   DOCTEST_CHECK(options.layers == 7);
   DOCTEST_CHECK(options.name == "\xC3\xA9");
   DOCTEST_CHECK(options.stops == std::vector<std::string>{"one"});
-  DOCTEST_CHECK(read("texts = {name = \"inline\"}\nsteps = \"auto\"\nlayers = 1e3", options).code ==
-                0);
+  DOCTEST_CHECK(
+      read("texts = {name = \"inline\"}\nsteps = \"auto\"\nlayers = 1e3", options).code == 0);
   DOCTEST_CHECK(options.name == "inline");
   DOCTEST_CHECK(options.steps == 0);
   DOCTEST_CHECK(options.layers == 1000);
@@ -165,28 +165,13 @@ DOCTEST_TEST_CASE("a flag wins over the file") {
 
 DOCTEST_TEST_CASE("faults are named with their line") {
   Options options;
-  for (const char* bad : {"layers = 1\nlayer = 3",
-                          "\nlayers = \"three\"",
-                          "\nlayers",
-                          "\n= 3",
-                          "layers = 1\nlayers = 2",
-                          "\nFILE = \"x\"",
-                          "\n[section]",
-                          "\nflag = \"maybe\"",
-                          "\nname = two words",
-                          "\nlayers = 64K",
-                          "\nlayers = 1.5",
-                          "\nlayers = [1, 2]",
-                          "\ncutoffs = [[1], [2]]",
-                          "\nname = 1979-05-27",
-                          "\nname = {a = 1}",
-                          "\nname.a = 1",
-                          "[texts]\nname.a = 1",
-                          "\n[[texts]]\nname = \"a\"",
-                          "learning-rate = 1\nlearning_rate = 1",
-                          "layers = 1\nmemory-of-layers.layers = 1",
-                          "\nsteps = 101",
-                          "\nname = \"\xFF\""}) {
+  for (const char* bad : {"layers = 1\nlayer = 3", "\nlayers = \"three\"", "\nlayers", "\n= 3",
+           "layers = 1\nlayers = 2", "\nFILE = \"x\"", "\n[section]", "\nflag = \"maybe\"",
+           "\nname = two words", "\nlayers = 64K", "\nlayers = 1.5", "\nlayers = [1, 2]",
+           "\ncutoffs = [[1], [2]]", "\nname = 1979-05-27", "\nname = {a = 1}", "\nname.a = 1",
+           "[texts]\nname.a = 1", "\n[[texts]]\nname = \"a\"",
+           "learning-rate = 1\nlearning_rate = 1", "layers = 1\nmemory-of-layers.layers = 1",
+           "\nsteps = 101", "\nname = \"\xFF\""}) {
     DOCTEST_CAPTURE(bad);
     const auto error = read(bad, options);
     DOCTEST_CHECK(error.code == 78);
@@ -205,16 +190,16 @@ DOCTEST_TEST_CASE("the first fault of the file is named, and what to do") {
     DOCTEST_CHECK(read(text, options).text == message);
   };
   says("[texts]\nname = \"a\"\nlayers = 1\n[memory-of-layers]\nfoo = 1",
-       "f.conf:3: \"layers\" is not in [texts]; move it to [memory-of-layers] or above all tables");
+      "f.conf:3: \"layers\" is not in [texts]; move it to [memory-of-layers] or above all tables");
   says("[texts]\nflag = true", "f.conf:2: \"flag\" is not in [texts]; move it above all tables");
   says("zzz = 1\n[aaa]\nb = 1", "f.conf:1: unknown key \"zzz\"; --print-config lists them");
   says("[text]\nname = \"a\"",
-       "f.conf:1: unknown table [text]; did you mean [texts]?; --print-config lists them");
+      "f.conf:1: unknown table [text]; did you mean [texts]?; --print-config lists them");
   says("name.a = \"a\"",
-       "f.conf:1: \"name\" takes a quoted text, a number, true or false, or a list of these");
+      "f.conf:1: \"name\" takes a quoted text, a number, true or false, or a list of these");
   says("\nname = two words",
-       "f.conf:2: not TOML: boolean: expected 'true', saw 'tw'; write key = value, texts and "
-       "numbers such as 64K in quotes");
+      "f.conf:2: not TOML: boolean: expected 'true', saw 'tw'; write key = value, texts and "
+      "numbers such as 64K in quotes");
 }
 
 DOCTEST_TEST_CASE("a hostile file is refused in a short line, however deep or long it is") {
@@ -231,7 +216,7 @@ DOCTEST_TEST_CASE("a hostile file is refused in a short line, however deep or lo
     for (std::size_t i = 0; i < parts; ++i) dotted += ".a";
     for (std::size_t i = 0; i < parts / 100; ++i) inner += "={y.z.w.v";
     for (const auto& text :
-         {dotted + " = 1", "[" + dotted + "]", "[" + dotted + "]\nx = ]", inner}) {
+        {dotted + " = 1", "[" + dotted + "]", "[" + dotted + "]\nx = ]", inner}) {
       const auto error = read(text, options);
       DOCTEST_CHECK(error.code == 78);
       DOCTEST_CHECK(error.text.size() < 400);

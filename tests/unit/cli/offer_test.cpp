@@ -39,15 +39,15 @@ struct OfferOptions {
 int whole_main(int argc, char** argv) {
   OfferOptions options;
   return cli::run(argc, argv, {"program", "For tests.", "  program FILE"}, options,
-                  [](const OfferOptions&, const cli::Context&) { return 3; });
+      [](const OfferOptions&, const cli::Context&) { return 3; });
 }
 
 int verbs_main(int argc, char** argv) {
   OfferOptions one, two;
   const auto body = [](const OfferOptions&, const cli::Context&) { return 4; };
   return cli::run(argc, argv, {"program", "For tests.", ""},
-                  {cli::command("one", "The first.", "  program one", one, body),
-                   cli::command("two", "The second.", "", two, body)});
+      {cli::command("one", "The first.", "  program one", one, body),
+          cli::command("two", "The second.", "", two, body)});
 }
 
 struct Outcome {
@@ -57,8 +57,7 @@ struct Outcome {
 };
 
 // Returns what `call` does with the words and what it writes.
-template <class Call>
-Outcome of(std::vector<std::string> words, Call call) {
+template <class Call> Outcome of(std::vector<std::string> words, Call call) {
   words.insert(words.begin(), "program");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());

@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 
 DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
-  const std::vector<std::string> train = {"--lr",    "--batch", "--layers",  "--d-model",
-                                          "--heads", "--steps", "--segment", "--batch-tokens"};
+  const std::vector<std::string> train = {"--lr", "--batch", "--layers", "--d-model", "--heads",
+      "--steps", "--segment", "--batch-tokens"};
   const auto hint = [&](const std::string& flag) {
     return cli::hint_for_other_name(flag, train, true);
   };
@@ -25,8 +25,8 @@ DOCTEST_TEST_CASE("a name that another program has for an option leads to it") {
   // The beginning of an option's name may also be another program's name.
   DOCTEST_CHECK(cli::hint_for_other_name("--vocab", {"--tokenizer", "--vocab-size"}, true) ==
                 "; did you mean --vocab-size or --tokenizer?");
-  DOCTEST_CHECK(cli::hint_for_other_name("--vocab", {"--tokenizer"}, true) ==
-                "; did you mean --tokenizer?");
+  DOCTEST_CHECK(
+      cli::hint_for_other_name("--vocab", {"--tokenizer"}, true) == "; did you mean --tokenizer?");
   DOCTEST_CHECK(hint("--resume").empty());  // this program keeps no checkpoints
   DOCTEST_CHECK(cli::hint_for_other_name("--resume", {"--checkpoint-every"}, true) ==
                 "; rerun the command of a run to resume it");

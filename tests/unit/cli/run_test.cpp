@@ -35,18 +35,17 @@ struct Run {
   cli::Context context;
 };
 
-template <class F>
-Run run(std::vector<std::string> words, F body) {
+template <class F> Run run(std::vector<std::string> words, F body) {
   Run outcome;
   words.insert(words.begin(), "program");
   std::vector<char*> argv;
   for (auto& word : words) argv.push_back(word.data());
   outcome.code = cli::run(static_cast<int>(argv.size()), argv.data(), {"program", "For tests.", ""},
-                          outcome.options, [&](const RunOptions&, const cli::Context& context) {
-                            outcome.ran = true;
-                            outcome.context = context;
-                            return body();
-                          });
+      outcome.options, [&](const RunOptions&, const cli::Context& context) {
+        outcome.ran = true;
+        outcome.context = context;
+        return body();
+      });
   return outcome;
 }
 Run run(const std::vector<std::string>& words) {
@@ -74,7 +73,7 @@ std::string complaint(const std::string& text) {
 
 DOCTEST_TEST_CASE("flags, values and arguments reach the options") {
   const auto outcome = run({"a", "--no-flag", "-s", "2K", "--name", "x,y", "--name=z", "--sizes",
-                            "1,2K", "b", "-", "--seed", "7", "-j", "3"});
+      "1,2K", "b", "-", "--seed", "7", "-j", "3"});
   DOCTEST_CHECK(outcome.code == 0);
   DOCTEST_CHECK(outcome.ran);
   DOCTEST_CHECK(!outcome.options.flag);
@@ -120,16 +119,16 @@ DOCTEST_TEST_CASE("reports: a line of JSON, or keys and values") {
   const core::OrderedJson report = {{"loss", 3.25}, {"file", "x"}, {"none", nullptr}};
   DOCTEST_CHECK(cli::format_report(context, report) == "loss  3.25\nfile  x\nnone  -\n");
   context.json = true;
-  DOCTEST_CHECK(cli::format_report(context, report) ==
-                "{\"loss\":3.25,\"file\":\"x\",\"none\":null}\n");
+  DOCTEST_CHECK(
+      cli::format_report(context, report) == "{\"loss\":3.25,\"file\":\"x\",\"none\":null}\n");
 }
 
 DOCTEST_TEST_CASE("tables: numbers to the right, text to the left, JSON lines") {
   cli::Context context;
-  const std::vector<core::OrderedJson> rows = {{{"name", "a"}, {"value", 1}},
-                                               {{"name", "longer"}, {"value", 100}}};
-  DOCTEST_CHECK(cli::format_table(context, rows) ==
-                "name    value\na           1\nlonger    100\n");
+  const std::vector<core::OrderedJson> rows = {
+      {{"name", "a"}, {"value", 1}}, {{"name", "longer"}, {"value", 100}}};
+  DOCTEST_CHECK(
+      cli::format_table(context, rows) == "name    value\na           1\nlonger    100\n");
   DOCTEST_CHECK(cli::format_table(context, {}).empty());
   context.json = true;
   DOCTEST_CHECK(cli::format_table(context, rows) ==

@@ -48,6 +48,6 @@ DOCTEST_TEST_CASE("a folder that the lock made goes with it where it stayed empt
   }
   DOCTEST_CHECK(std::filesystem::exists(path + "/file"));
   DOCTEST_CHECK(thrown([&] {
-                  const core::FolderLock lock(path + "/file", "held", Absent::made);
-                }).code == 73);
+    const core::FolderLock lock(path + "/file", "held", Absent::made);
+  }).code == 73);
 }

@@ -94,9 +94,9 @@ DOCTEST_TEST_CASE("outputs that cannot be made or written say which") {
   DOCTEST_CHECK(nowhere.names("/nowhere/x"));
   const Folder folder;
   DOCTEST_CHECK(thrown([&] {
-                  core::Output out(folder.path);
-                  out.commit();
-                }).code == 73);
+    core::Output out(folder.path);
+    out.commit();
+  }).code == 73);
   core::write_file(folder.path / "file", "");
   DOCTEST_CHECK(thrown([&] { core::make_folder(folder.path / "file" / "sub"); }).code == 73);
   const auto full = thrown([] {
@@ -144,15 +144,15 @@ DOCTEST_TEST_CASE("where an output goes") {
   fs::create_symlink("real", link);
   fs::create_symlink(link, folder.path / "chain");
   DOCTEST_CHECK(core::destination_of(real).path == real);
-  DOCTEST_CHECK(core::destination_of(folder.path / "chain").path ==
-                real);  // although it does not exist
+  DOCTEST_CHECK(
+      core::destination_of(folder.path / "chain").path == real);  // although it does not exist
   core::write_file(folder.path / "chain", "through");
   DOCTEST_CHECK(core::read_text(real) == "through");
   DOCTEST_CHECK(fs::is_symlink(link));
   fs::create_symlink("circle", folder.path / "circle");
   DOCTEST_CHECK(thrown([&] { core::destination_of(folder.path / "circle"); }).code == 73);
-  DOCTEST_CHECK(thrown([&] { core::destination_of(folder.path / std::string(256, 'x')); }).code ==
-                73);
+  DOCTEST_CHECK(
+      thrown([&] { core::destination_of(folder.path / std::string(256, 'x')); }).code == 73);
   for (const char* name : {"", "-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
     DOCTEST_CHECK(core::destination_of(name).descriptor == 1);
   DOCTEST_CHECK(core::destination_of("/dev/fd/12").descriptor == 12);

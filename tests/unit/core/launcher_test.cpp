@@ -21,11 +21,8 @@ core::Environment of(const Variables& variables) {
 }  // namespace
 
 DOCTEST_TEST_CASE("torchrun, or variables by hand, say rank, size and where to meet") {
-  Variables variables = {{"RANK", "3"},
-                         {"WORLD_SIZE", "4"},
-                         {"LOCAL_RANK", "1"},
-                         {"MASTER_ADDR", "n7"},
-                         {"MASTER_PORT", "29511"}};
+  Variables variables = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "1"},
+      {"MASTER_ADDR", "n7"}, {"MASTER_PORT", "29511"}};
   auto launch = core::launch(of(variables));
   DOCTEST_CHECK(launch.launcher == "torchrun");
   DOCTEST_CHECK(launch.rank == 3);
@@ -61,30 +58,22 @@ DOCTEST_TEST_CASE("ranks are on one machine where the address or the launcher sa
   DOCTEST_CHECK(core::launch(of(variables)).key == "a b");
   variables["TESSERA_RANKS_MEET"] = "udp";
   DOCTEST_CHECK(thrown([&] { core::launch(of(variables)); }).names("TESSERA_RANKS_MEET"));
-  Variables other = {{"SLURM_STEP_ID", "0"},        {"SLURM_JOB_ID", "17"},
-                     {"SLURM_PROCID", "1"},         {"SLURM_STEP_NUM_TASKS", "2"},
-                     {"SLURM_STEP_NODELIST", "n7"}, {"SLURM_STEP_NUM_NODES", "1"}};
+  Variables other = {{"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "17"}, {"SLURM_PROCID", "1"},
+      {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "n7"}, {"SLURM_STEP_NUM_NODES", "1"}};
   DOCTEST_CHECK(core::launch(of(other)).one_machine);
   other["SLURM_STEP_NUM_NODES"] = "2";
   DOCTEST_CHECK(!core::launch(of(other)).one_machine);
-  other = {{"OMPI_COMM_WORLD_RANK", "1"},
-           {"OMPI_COMM_WORLD_SIZE", "2"},
-           {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
-           {"PMIX_NAMESPACE", "3041"}};
+  other = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"},
+      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_NAMESPACE", "3041"}};
   DOCTEST_CHECK(core::launch(of(other)).one_machine);
   DOCTEST_CHECK(core::launch(of(other)).host.empty());
 }
 
 DOCTEST_TEST_CASE("srun's tasks meet at the step's first host; a requeued job has another name") {
-  const Variables variables = {{"SLURM_STEP_ID", "0"},
-                               {"SLURM_JOB_ID", "17"},
-                               {"SLURM_PROCID", "1"},
-                               {"SLURM_NTASKS", "9"},
-                               {"SLURM_STEP_NUM_TASKS", "2"},
-                               {"SLURM_LOCALID", "0"},
-                               {"SLURM_STEP_NODELIST", "n[0-1]"},
-                               {"SLURM_RESTART_COUNT", "1"},
-                               {"SLURM_LAUNCH_NODE_IPADDR", "10.73.0.1"}};
+  const Variables variables = {{"SLURM_STEP_ID", "0"}, {"SLURM_JOB_ID", "17"},
+      {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "9"}, {"SLURM_STEP_NUM_TASKS", "2"},
+      {"SLURM_LOCALID", "0"}, {"SLURM_STEP_NODELIST", "n[0-1]"}, {"SLURM_RESTART_COUNT", "1"},
+      {"SLURM_LAUNCH_NODE_IPADDR", "10.73.0.1"}};
   const auto launch = core::launch(of(variables));
   DOCTEST_CHECK(launch.launcher == "srun");
   DOCTEST_CHECK(launch.rank == 1);
@@ -100,8 +89,8 @@ DOCTEST_TEST_CASE("srun's tasks meet at the step's first host; a requeued job ha
 
 DOCTEST_TEST_CASE("Open MPI's ranks meet by a file, also where srun started mpirun's daemons") {
   Variables variables = {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"},
-                         {"SLURM_STEP_ID", "0"},        {"SLURM_PROCID", "0"},
-                         {"SLURM_STEP_NUM_TASKS", "2"}, {"PMIX_NAMESPACE", "3041"}};
+      {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"},
+      {"PMIX_NAMESPACE", "3041"}};
   const auto launch = core::launch(of(variables));
   DOCTEST_CHECK(launch.launcher == "mpirun");
   DOCTEST_CHECK(launch.rank == 1);
@@ -153,11 +142,8 @@ DOCTEST_TEST_CASE("parts cut work without a gap, by number or by the launcher") 
   }
   for (const char* wrong : {"", "0/8", "9/8", "3", "3/", "/8", "a/b", "3/8x", "-1/8", "1/0"})
     DOCTEST_CHECK(thrown([&] { core::part(wrong); }).names("--part"));
-  const Variables array = {{"SLURM_ARRAY_TASK_ID", "7"},
-                           {"SLURM_ARRAY_TASK_MIN", "1"},
-                           {"SLURM_ARRAY_TASK_STEP", "2"},
-                           {"SLURM_ARRAY_TASK_COUNT", "4"},
-                           {"SLURM_PROCID", "0"}};
+  const Variables array = {{"SLURM_ARRAY_TASK_ID", "7"}, {"SLURM_ARRAY_TASK_MIN", "1"},
+      {"SLURM_ARRAY_TASK_STEP", "2"}, {"SLURM_ARRAY_TASK_COUNT", "4"}, {"SLURM_PROCID", "0"}};
   DOCTEST_CHECK(core::part("launcher", of(array)).index == 3);
   DOCTEST_CHECK(core::part("launcher", of(array)).count == 4);
   const Variables ranks = {

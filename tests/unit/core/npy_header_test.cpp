@@ -29,8 +29,7 @@ Thrown refused(const std::string& front) {
 
 DOCTEST_TEST_CASE("an array's header comes back, on a boundary of 64 bytes") {
   DOCTEST_CHECK(rc::check([](const std::vector<std::uint64_t>& dimensions) {
-    const auto shape = std::vector<std::uint64_t>(
-        dimensions.begin(),
+    const auto shape = std::vector<std::uint64_t>(dimensions.begin(),
         dimensions.begin() + std::ptrdiff_t(std::min<std::size_t>(dimensions.size(), 32)));
     const auto descr = *rc::gen::element<std::string>("<u2", "|u1", "<f4", "<i8");
     const std::string front = core::format_npy_header(descr, shape);
@@ -61,13 +60,13 @@ DOCTEST_TEST_CASE("what is no header is refused by name") {
   DOCTEST_CHECK(refused("PK\x03\x04 an archive").names("not a .npy file"));
   DOCTEST_CHECK(refused(file(9, "{}")).names("version 9.0"));
   for (const char* dict :
-       {"", "{", "{}", "{'descr': '<u2'}", "{'descr': '<u2', 'fortran_order': False, 'shape': (7,)",
-        "{'descr': '<u2', 'fortran_order': Maybe, 'shape': (7,)}",
-        "{'descr': '<u2', 'fortran_order': False, 'shape': (-7,)}",
-        "{'descr': '<u2', 'fortran_order': False, 'shape': (99999999999999999999,)}",
-        "{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (7,)}",
-        "{'descr': [('a', '<u2')], 'fortran_order': False, 'shape': (7,)}",
-        "{'descr': '<u2', 'fortran_order': False, 'shape': (7,)} and more"})
+      {"", "{", "{}", "{'descr': '<u2'}", "{'descr': '<u2', 'fortran_order': False, 'shape': (7,)",
+          "{'descr': '<u2', 'fortran_order': Maybe, 'shape': (7,)}",
+          "{'descr': '<u2', 'fortran_order': False, 'shape': (-7,)}",
+          "{'descr': '<u2', 'fortran_order': False, 'shape': (99999999999999999999,)}",
+          "{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (7,)}",
+          "{'descr': [('a', '<u2')], 'fortran_order': False, 'shape': (7,)}",
+          "{'descr': '<u2', 'fortran_order': False, 'shape': (7,)} and more"})
     DOCTEST_CHECK_MESSAGE(refused(file(1, dict)).names("damaged"), dict);
   DOCTEST_CHECK(refused(file(2, "") + std::string("\xff\xff\xff\x7f", 4)).code == 65);
 }
@@ -75,7 +74,7 @@ DOCTEST_TEST_CASE("what is no header is refused by name") {
 DOCTEST_TEST_CASE("a shape larger than any file is refused before anything is made of it") {
   core::NpyHeader header;
   for (const std::vector<std::uint64_t>& shape :
-       {std::vector<std::uint64_t>{1ull << 62}, {1ull << 32, 1ull << 31}, {0, UINT64_MAX}}) {
+      {std::vector<std::uint64_t>{1ull << 62}, {1ull << 32, 1ull << 31}, {0, UINT64_MAX}}) {
     header.shape = shape;
     const auto error = thrown([&] { header.elements(2, "x.npy"); });
     DOCTEST_CHECK(error.code == 65);

@@ -52,10 +52,8 @@ DOCTEST_TEST_CASE("what is UTF-8, what could become it, and what is written for 
     std::uint64_t count = 0;
     DOCTEST_CHECK(core::with_replacements(c.text, count) == c.replaced);
     DOCTEST_CHECK(count == c.count);
-    if (c.length < c.text.size())
-      DOCTEST_CHECK(thrown([&] { read(c.text); }).code == 65);
-    else
-      DOCTEST_CHECK(read("\xEF\xBB\xBF" + c.text) == c.text);
+    if (c.length < c.text.size()) DOCTEST_CHECK(thrown([&] { read(c.text); }).code == 65);
+    else DOCTEST_CHECK(read("\xEF\xBB\xBF" + c.text) == c.text);
   }
   DOCTEST_CHECK(core::what_is_not_utf8("a\xe9z", 1, 10).find("byte 11 (0xe9) is not UTF-8") == 0);
   DOCTEST_CHECK(core::what_is_not_utf8("a\xe9", 1).find("the file ends within a character") !=
@@ -89,20 +87,18 @@ DOCTEST_TEST_CASE("files that are no text are known by their beginning, texts ar
   };
   for (const auto& [start, what] : known)
     DOCTEST_CHECK(core::what_is_no_text(start).find(what) != std::string::npos);
-  for (const std::string& text :
-       std::vector{""s, "a"s, "a\0"s, "one\0two\0three\0"s, "BZh9 is a name"s, "PDF"s,
-                   "\0\0\0\0\0\0\0\0"s, "a\0\0\0\0\0\0\0"s, "PK"s})
+  for (const std::string& text : std::vector{""s, "a"s, "a\0"s, "one\0two\0three\0"s,
+           "BZh9 is a name"s, "PDF"s, "\0\0\0\0\0\0\0\0"s, "a\0\0\0\0\0\0\0"s, "PK"s})
     DOCTEST_CHECK(core::what_is_no_text(text).empty());
 }
 
 DOCTEST_TEST_CASE("lines that are nearly JSON are mended, and it is told what of them") {
   const auto mended = [](const std::string& line) { return core::mend_json(line).text; };
   // Valid JSON is not changed, and neither is text that cannot be repaired.
-  for (
-      const std::string line :
+  for (const std::string line :
       {R"({"a": [1, -0.5e-3, 18446744073709551615, -9223372036854775808], "b": "\ud83d\ude00\\u"})",
-       R"({"NaN": "Infinity \" NaN 1e999"})", "{\"a\": 01, \"b\": 1e, \"c\": .5", "\"open \\", "-",
-       "\\ud800"}) {
+          R"({"NaN": "Infinity \" NaN 1e999"})", "{\"a\": 01, \"b\": 1e, \"c\": .5", "\"open \\",
+          "-", "\\ud800"}) {
     DOCTEST_CHECK(mended(line) == line);
     DOCTEST_CHECK(!core::mend_json(line).any());
   }

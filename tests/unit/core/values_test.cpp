@@ -68,8 +68,8 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
   Options options;
   const auto set = [&](const char* text, bool allow_unknown = false) {
     return thrown([&] {
-      core::fields_from_json(core::list_fields(options), core::parse_json(text, "f.json"), "f.json",
-                             allow_unknown);
+      core::fields_from_json(
+          core::list_fields(options), core::parse_json(text, "f.json"), "f.json", allow_unknown);
     });
   };
   DOCTEST_CHECK(set(R"({"the_size": "64K"})").code == 0);
@@ -79,10 +79,9 @@ DOCTEST_TEST_CASE("unknown keys and bad values are named") {
   DOCTEST_CHECK(unknown.names("f.json"));
   DOCTEST_CHECK(unknown.names("sise"));
   DOCTEST_CHECK(set(R"({"sise": 1})", true).code == 0);
-  for (const char* bad :
-       {R"({"the_size": "many"})", R"({"the_size": 1.5})", R"({"rate": "x"})", R"({"rate": null})",
-        R"({"mode": "third"})", R"({"mode": ""})", R"({"flag": 2})", R"({"the_size": [1, 2]})",
-        R"({"rates": ["nan"]})", "[]"}) {
+  for (const char* bad : {R"({"the_size": "many"})", R"({"the_size": 1.5})", R"({"rate": "x"})",
+           R"({"rate": null})", R"({"mode": "third"})", R"({"mode": ""})", R"({"flag": 2})",
+           R"({"the_size": [1, 2]})", R"({"rates": ["nan"]})", "[]"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(set(bad).code == 78);
   }
@@ -174,8 +173,8 @@ DOCTEST_TEST_CASE("none and auto: of whole numbers, of others, in lists, and two
   Bounded options;
   const auto list = core::list_fields(options);
   const auto field = [&](const std::string& name) {
-    return *std::find_if(list.all().begin(), list.all().end(),
-                         [&](const auto& one) { return one.name == name; });
+    return *std::find_if(
+        list.all().begin(), list.all().end(), [&](const auto& one) { return one.name == name; });
   };
   const auto set = [&](const char* name, const std::vector<std::string>& values) {
     return thrown([&] { core::assign(field(name), values); }).text;
@@ -190,8 +189,8 @@ DOCTEST_TEST_CASE("none and auto: of whole numbers, of others, in lists, and two
 
   DOCTEST_CHECK(core::to_strings(field("reach")) == Texts{"auto"});
   for (const char* bad : {"0", "-1"})
-    DOCTEST_CHECK(set("reach", {bad}) ==
-                  std::string("--reach: takes 1 to 9, none or auto, not ") + bad);
+    DOCTEST_CHECK(
+        set("reach", {bad}) == std::string("--reach: takes 1 to 9, none or auto, not ") + bad);
   DOCTEST_CHECK(set("reach", {"none"}).empty());
   DOCTEST_CHECK(options.reach == 0);
   DOCTEST_CHECK(core::to_strings(field("reach")) == Texts{"none"});
@@ -222,8 +221,8 @@ DOCTEST_TEST_CASE("the nearest name, where one is near") {
   DOCTEST_CHECK(core::nearest("deed", names) == "seed");
   // A part of a name comes before a misspelling: first words at its beginning, then a
   // beginning, then words within.
-  const std::vector<std::string> flags = {"--tokenizer",    "--vocab-size", "--vocabulary",
-                                          "--batch-tokens", "--max-tokens", "--window"};
+  const std::vector<std::string> flags = {
+      "--tokenizer", "--vocab-size", "--vocabulary", "--batch-tokens", "--max-tokens", "--window"};
   DOCTEST_CHECK(core::nearest("--vocab", flags) == "--vocab-size");
   DOCTEST_CHECK(core::nearest("--voca", flags) == "--vocab-size");
   DOCTEST_CHECK(core::nearest("--size", flags) == "--vocab-size");
@@ -273,7 +272,7 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::parse_count("1_000_000") == 1'000'000);
   DOCTEST_CHECK(core::parse_count("+10k") == 10'000);
   for (const char* bad : {"", "K", "1.5", "12X", "1_", "_1", "1__0", "+", "+-1", "2,000", "2GB",
-                          "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
+           "1 K", "9999999999999T", "0x10", "1e400", "nan"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_size(bad); }).code == 64);
     DOCTEST_CHECK(thrown([&] { core::parse_count(bad); }).code == 64);
@@ -284,7 +283,7 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
   DOCTEST_CHECK(core::parse_duration_s("2h") == 7200);
   DOCTEST_CHECK(core::parse_duration_s("1d1h30m5.5s") == 91'805.5);
   for (const char* bad : {"", ":", "1:", "-3", "h", "1h2", "1m1h", "1h1h", "-1h", "1:30m",
-                          "999999d", "1:2:3:4", "inf", "1e10", "99999999:00:00"}) {
+           "999999d", "1:2:3:4", "inf", "1e10", "99999999:00:00"}) {
     DOCTEST_CAPTURE(bad);
     DOCTEST_CHECK(thrown([&] { core::parse_duration_s(bad); }).code == 64);
   }
@@ -297,8 +296,8 @@ DOCTEST_TEST_CASE("sizes and durations as people type them") {
     DOCTEST_CHECK(thrown([&] { core::parse_real(bad); }).code == 64);
   }
   DOCTEST_CHECK(thrown([] { core::parse_real("50%"); }).names("'50%' is not a number; write 0.5"));
-  DOCTEST_CHECK(core::counted(1, "document") + ", " + core::counted(0, "token") ==
-                "1 document, 0 tokens");
+  DOCTEST_CHECK(
+      core::counted(1, "document") + ", " + core::counted(0, "token") == "1 document, 0 tokens");
   DOCTEST_CHECK(core::format_count(16'000'000) == "16M");
   DOCTEST_CHECK(core::format_count(65'536) == "65536");
   DOCTEST_CHECK(core::format_count(65'536, 1024) == "64K");
@@ -328,7 +327,7 @@ DOCTEST_TEST_CASE("digests: known values, pieces, hexadecimal") {
     RC_ASSERT(core::Digest::from_hex(hasher.digest().hex()) == hasher.digest());
   }));
   for (const char* bad :
-       {"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497G"})
+      {"", "99aa06d3014798d86001c324468d497", "99aa06d3014798d86001c324468d497G"})
     DOCTEST_CHECK(thrown([&] { core::Digest::from_hex(bad); }).code == 65);
 }
 
@@ -394,8 +393,8 @@ DOCTEST_TEST_CASE("random numbers: fixed, apart, in range, even") {
 }
 
 DOCTEST_TEST_CASE("what a terminal would obey is written as bytes") {
-  DOCTEST_CHECK(core::printable("plain \u00e9 \u4e2d \U0001f600") ==
-                "plain \u00e9 \u4e2d \U0001f600");
+  DOCTEST_CHECK(
+      core::printable("plain \u00e9 \u4e2d \U0001f600") == "plain \u00e9 \u4e2d \U0001f600");
   DOCTEST_CHECK(core::printable("a\tb\n\x1b[1m\x7f") == "a\\x09b\\x0a\\x1b[1m\\x7f");
   DOCTEST_CHECK(core::printable("\xc2\x9b\xc2\xa0") == "\\xc2\\x9b\xc2\xa0");
   // A lone byte, an overlong form, a surrogate, a truncated character.

@@ -45,7 +45,7 @@ double plain(const Problem& p, const std::vector<double>& w, std::vector<double>
     std::vector<Point> points;
     for (int i = 0; i < 3; ++i)
       points.emplace_back(p.x[static_cast<std::size_t>(t * 6 + 2 * i)],
-                          p.x[static_cast<std::size_t>(t * 6 + 2 * i + 1)]);
+          p.x[static_cast<std::size_t>(t * 6 + 2 * i + 1)]);
     return points;
   };
   const int each = static_cast<int>(3 / p.shape.heads);
@@ -98,8 +98,8 @@ DOCTEST_TEST_CASE(
       w[i] = value - kStep;
       const double below = plain(p, w, nullptr);
       w[i] = value;
-      DOCTEST_CHECK(gradient[i] ==
-                    doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-4).scale(1));
+      DOCTEST_CHECK(
+          gradient[i] == doctest::Approx((above - below) / (2 * kStep)).epsilon(1e-4).scale(1));
     }
   }
 }

@@ -57,7 +57,7 @@ forecast::Job job_in(const TemporaryFolder& folder) {
 }
 
 Outcome learn(const std::string& path, const forecast::Job& job, std::int64_t stop_at = -1,
-              const KeepOptions& keep = {}) {
+    const KeepOptions& keep = {}) {
   const train::RunFolder folder(path);
   const auto objective = forecast::prepare(job);
   std::int64_t step = -1;
@@ -70,9 +70,7 @@ Outcome learn(const std::string& path, const forecast::Job& job, std::int64_t st
 std::string refusal(const std::string& path, const forecast::Job& job) {
   try {
     learn(path, job);
-  } catch (const core::Error& error) {
-    return error.what();
-  }
+  } catch (const core::Error& error) { return error.what(); }
   return "not refused";
 }
 

@@ -15,8 +15,8 @@ namespace {
 using torch::Tensor;
 
 /// Returns (layers, heads, window) for the sequence whose first target is element `target`.
-Tensor alone(nn::Model& model, const shard::Dataset& data, std::uint64_t target,
-             std::int64_t window) {
+Tensor alone(
+    nn::Model& model, const shard::Dataset& data, std::uint64_t target, std::int64_t window) {
   const torch::NoGradGuard no_gradient;
   std::vector<Tensor> layers;
   auto& watched = dynamic_cast<nn::WatchedAttention&>(*model.architecture);
@@ -35,7 +35,7 @@ DOCTEST_TEST_CASE("mean attention is that of whole windows, on average") {
   constexpr std::int64_t kWindow = 150;  // longer than a piece
   const tiny::Shard text(tiny::text_of({100, kWindow + 2 - 100}));
   for (const auto& [arch, positions] :
-       {std::pair{"transformer", "rope"}, {"transformer", "alibi"}, {"mosaic", "learned"}}) {
+      {std::pair{"transformer", "rope"}, {"transformer", "alibi"}, {"mosaic", "learned"}}) {
     DOCTEST_CAPTURE(arch);
     DOCTEST_CAPTURE(positions);
     auto model = tiny::model_of(arch, positions, 23, torch::kFloat64);
@@ -60,13 +60,13 @@ DOCTEST_TEST_CASE("attention that cannot be watched, and windows that do not fit
   infer::AttendedOptions options;
   options.window = 97;
   auto lstm = tiny::model_of("lstm");
-  DOCTEST_CHECK_THROWS_AS(infer::mean_attention(lstm, text.data(), options, torch::kCPU),
-                          core::Error);
+  DOCTEST_CHECK_THROWS_AS(
+      infer::mean_attention(lstm, text.data(), options, torch::kCPU), core::Error);
   auto learned = tiny::model_of("transformer");  // 96 positions
-  DOCTEST_CHECK_THROWS_AS(infer::mean_attention(learned, text.data(), options, torch::kCPU),
-                          core::Error);
+  DOCTEST_CHECK_THROWS_AS(
+      infer::mean_attention(learned, text.data(), options, torch::kCPU), core::Error);
   auto mosaic = tiny::model_of("mosaic");
   options.window = 120;
-  DOCTEST_CHECK_THROWS_AS(infer::mean_attention(mosaic, text.data(), options, torch::kCPU),
-                          core::Error);
+  DOCTEST_CHECK_THROWS_AS(
+      infer::mean_attention(mosaic, text.data(), options, torch::kCPU), core::Error);
 }

@@ -24,8 +24,7 @@ DOCTEST_TEST_CASE("--bos auto is what the tokenizer's template says, for data th
   DOCTEST_CHECK(infer::chosen_beginning("<|endoftext|>", tokenizer.get(), "x") ==
                 tokenizer->id_of("<|endoftext|>"));
   DOCTEST_CHECK(infer::chosen_beginning("auto", nullptr, "x") == std::nullopt);
-  DOCTEST_CHECK_THROWS_WITH_AS(
-      infer::chosen_beginning("<s>", tokenizer.get(), "x"),
+  DOCTEST_CHECK_THROWS_WITH_AS(infer::chosen_beginning("<s>", tokenizer.get(), "x"),
       "--bos <s>: not a token of the tokenizer of x; give auto, none or a token", core::Error);
 
   nn::Model model =

@@ -40,8 +40,8 @@ infer::CalibrationPiece piece_of(double right) {
 
 // Returns the nats per token with entries at a temperature: with weight `share` as their own
 // distribution, or in the softmax with a bias.
-double plain_loss(const infer::CalibrationPiece& piece, double divisor, double share, double bias,
-                  bool joint) {
+double plain_loss(
+    const infer::CalibrationPiece& piece, double divisor, double share, double bias, bool joint) {
   double nats = 0;
   for (std::int64_t i = 0; i < kQueries; ++i) {
     double all = 0, hit = 0;
@@ -52,10 +52,8 @@ double plain_loss(const infer::CalibrationPiece& piece, double divisor, double s
         hit += mass;
     }
     const double p = std::exp(value(piece.log_prob, i)), z = std::exp(value(piece.log_z, i));
-    if (joint)
-      nats -= std::log((p * z + hit) / (z + all));
-    else
-      nats -= std::log(all == 0 ? p : (1 - share) * p + share * hit / all);
+    if (joint) nats -= std::log((p * z + hit) / (z + all));
+    else nats -= std::log(all == 0 ? p : (1 - share) * p + share * hit / all);
   }
   return nats / kQueries;
 }
@@ -97,8 +95,8 @@ DOCTEST_TEST_CASE(
     "store.json keeps what a store was calibrated to, programs go by it, and damage is named") {
   const nn::Model model = tiny::model_of("transformer", "learned", kLabels);
   const TemporaryFolder folder;
-  tiny::make_store(folder / "s", tiny::entries_of(40, model.architecture->d_key(), kLabels, 1),
-                   kLabels);
+  tiny::make_store(
+      folder / "s", tiny::entries_of(40, model.architecture->d_key(), kLabels, 1), kLabels);
   auto manifest = store::read_manifest(folder / "s");
   const auto fingerprint = manifest.fingerprint();
   const auto plan_of = [&](const std::function<void(infer::MemoryOptions&)>& change) {
@@ -106,9 +104,9 @@ DOCTEST_TEST_CASE(
     options.stores.folders = {folder / "s"}, options.combine = "both";
     change(options);
     return infer::plan_memory(options, tiny::windows_of(16, 8), model, {},
-                              std::make_shared<const infer::Stores>(
-                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
-                                  "t", "model", model.architecture->d_key(), kLabels));
+        std::make_shared<const infer::Stores>(
+            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kLabels));
   };
   DOCTEST_CHECK(plan_of([](auto&) {}).stores.joint.plain());
   manifest.calibration = store::Calibration{2048, 5.5, 0.125, 2.5, -1.75};
@@ -132,12 +130,8 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(plan_of([](auto& o) { o.tuned_on = "abc"; }).stores.joint.plain());
 
   for (const auto& [name, value] :
-       std::vector<std::pair<const char*, double>>{{"temperature", 0},
-                                                   {"temperature", 1e7},
-                                                   {"share", -0.1},
-                                                   {"share", 1},
-                                                   {"joint_temperature", -1},
-                                                   {"joint_bias", 2e6}}) {
+      std::vector<std::pair<const char*, double>>{{"temperature", 0}, {"temperature", 1e7},
+          {"share", -0.1}, {"share", 1}, {"joint_temperature", -1}, {"joint_bias", 2e6}}) {
     auto json = store::to_json(manifest);
     json.erase("hash");
     json["calibration"][name] = value;
@@ -170,7 +164,7 @@ DOCTEST_TEST_CASE("the piece is of the text, and finds nothing of itself or of w
   const TemporaryFolder folder;
   tiny::make_store(folder / "s", entries, kLabels);
   const infer::Stores stores(infer::open_each({folder / "s"}, torch::empty({0})), "m", "t", "model",
-                             model.architecture->d_key(), kLabels);
+      model.architecture->d_key(), kLabels);
   const auto piece = infer::calibration_piece(stores, 0, {}, make_walk);
   DOCTEST_REQUIRE(piece.has_value());
   DOCTEST_CHECK(piece->labels.size(0) == infer::kPieceTokens);
@@ -193,6 +187,6 @@ DOCTEST_TEST_CASE("the piece is of the text, and finds nothing of itself or of w
   }
   tiny::make_store(folder / "few", {entries.begin(), entries.begin() + 16'000}, kLabels);
   const infer::Stores few(infer::open_each({folder / "few"}, torch::empty({0})), "m", "t", "model",
-                          model.architecture->d_key(), kLabels);
+      model.architecture->d_key(), kLabels);
   DOCTEST_CHECK(!infer::calibration_piece(few, 0, {}, make_walk).has_value());
 }

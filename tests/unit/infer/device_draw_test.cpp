@@ -24,8 +24,8 @@ Tensor rows_of(std::int64_t rows, std::int64_t words) {
 }
 
 std::span<const float> row_of(const Tensor& rows, std::int64_t row) {
-  return {rows.const_data_ptr<float>() + row * rows.size(1),
-          static_cast<std::size_t>(rows.size(1))};
+  return {
+      rows.const_data_ptr<float>() + row * rows.size(1), static_cast<std::size_t>(rows.size(1))};
 }
 
 }  // namespace

@@ -38,8 +38,8 @@ void expect_same(nn::Model& model, infer::Engine& expected, infer::Engine& got) 
     DOCTEST_REQUIRE(both[0].output.sizes() == both[1].output.sizes());
     DOCTEST_CHECK(difference(both[0].output, both[1].output) <
                   1e-5 * both[0].output.abs().max().item<double>());
-    DOCTEST_CHECK(difference(both[0].key, both[1].key) <
-                  1e-5 * both[0].key.abs().max().item<double>());
+    DOCTEST_CHECK(
+        difference(both[0].key, both[1].key) < 1e-5 * both[0].key.abs().max().item<double>());
   }
 }
 

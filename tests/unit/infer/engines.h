@@ -9,8 +9,8 @@
 #include "nn/base/architecture.h"
 #include "nn/base/torch.h"
 
-inline nn::Model engine_model(const std::function<void(nn::ModelOptions&)>& change,
-                              std::int64_t vocabulary) {
+inline nn::Model engine_model(
+    const std::function<void(nn::ModelOptions&)>& change, std::int64_t vocabulary) {
   torch::manual_seed(3);
   nn::ModelOptions options;
   options.shape.layers = 2, options.shape.d_model = 32, options.shape.heads = 2;
@@ -28,8 +28,8 @@ inline double difference(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 // Returns pieces of random length for some of the rows, and `sources` for most rows that start.
-inline std::vector<infer::Feed> random_feeds(core::Rng& rng, std::size_t rows, std::size_t longest,
-                                             std::uint64_t words, bool sources) {
+inline std::vector<infer::Feed> random_feeds(
+    core::Rng& rng, std::size_t rows, std::size_t longest, std::uint64_t words, bool sources) {
   std::vector<infer::Feed> feeds(rows);
   for (auto& feed : feeds) {
     feed.fresh = rng.below(12) == 0;

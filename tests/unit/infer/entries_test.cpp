@@ -42,7 +42,7 @@ Walked walk_all(nn::Model& model, const shard::Dataset& data, const infer::Windo
 
 // Returns the keys of one row of tokens [begin, end).
 Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::int64_t begin,
-               std::int64_t end) {
+    std::int64_t end) {
   const torch::NoGradGuard no_gradient;
   model.eval();
   nn::Batch batch;
@@ -58,8 +58,8 @@ Tensor keys_of(nn::Model& model, const std::vector<std::uint32_t>& tokens, std::
 
 /// `make` makes a walk over `data` from its first entry.
 store::Manifest build(nn::Model& model, const shard::Dataset& data, const std::string& folder,
-                      const std::function<std::unique_ptr<infer::EntryWalk>()>& make,
-                      const std::function<bool()>& stop) {
+    const std::function<std::unique_ptr<infer::EntryWalk>()>& make,
+    const std::function<bool()>& stop) {
   store::Plan plan;
   plan.model = "m", plan.data = data.fingerprint().hex(), plan.index = "exact";
   plan.width = static_cast<std::uint64_t>(model.architecture->d_key());

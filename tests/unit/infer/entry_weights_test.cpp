@@ -34,7 +34,7 @@ Found found() {
   // Repeats each entry nine times, and removes copies beyond its weight.
   auto& many = all.repeated;
   many = {one.scores.repeat({1, 9}), one.labels.repeat({1, 9}), one.rows.repeat({1, 9}),
-          one.stores.repeat({1, 9})};
+      one.stores.repeat({1, 9})};
   for (std::int64_t copy = 1; copy < 9; ++copy) {
     const Tensor beyond = all.weights <= copy;
     many.scores.slice(1, copy * kFound, (copy + 1) * kFound)

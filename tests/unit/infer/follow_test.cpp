@@ -42,9 +42,9 @@ struct Followed {
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
     options.stores.k = 20, options.stores.temperature = 2;
     plan = infer::plan_memory(options, windows, model, {},
-                              std::make_shared<const infer::Stores>(
-                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
-                                  "t", "model", model.architecture->d_key(), kWordTypes));
+        std::make_shared<const infer::Stores>(
+            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kWordTypes));
   }
   // One window at a time.
   std::vector<std::vector<Token>> found() {
@@ -54,8 +54,7 @@ struct Followed {
       auto& window = all.emplace_back();
       for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
         Token token{scored.first + static_cast<std::uint64_t>(i),
-                    scored.targets[i].item<std::int64_t>(),
-                    {}};
+            scored.targets[i].item<std::int64_t>(), {}};
         for (std::int64_t j = 0; j < scored.parts.found()->rows.size(1); ++j)
           if (const auto row = scored.parts.found()->rows[i][j].item<std::int64_t>(); row >= 0)
             token.entries.emplace_back(scored.parts.found()->scores[i][j].item<double>(), row);
@@ -139,7 +138,7 @@ DOCTEST_TEST_CASE("token by token the same is followed as in a window") {
     };
     const Tensor zeros = torch::zeros({2}, torch::kInt64);
     const Tensor words = memory.log_probs(*of.model.head, both(hidden.output), both(hidden.key),
-                                          {torch::arange(2), zeros, zeros + i});
+        {torch::arange(2), zeros, zeros + i});
     const auto target = static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i) + 1]);
     // Rows in another order, as in a beam.
     const Tensor own = words.select(1, target);

@@ -14,8 +14,8 @@ namespace {
 using torch::Tensor;
 
 // Sources of which one is right if its first feature is above 0.
-infer::GateProblem problem_of(std::int64_t tokens, std::vector<std::int64_t> features,
-                              bool holes = false) {
+infer::GateProblem problem_of(
+    std::int64_t tokens, std::vector<std::int64_t> features, bool holes = false) {
   core::Rng rng(11);
   infer::GateProblem problem;
   const auto sources = std::ssize(features);
@@ -109,8 +109,8 @@ DOCTEST_TEST_CASE("the fit ends where no slope is left, and finds the feature th
     at.push_back(row.bias);
     for (const double weight : row.weights) at.push_back(weight), squares += weight * weight;
   }
-  DOCTEST_CHECK(plain_objective(problem, at) - squares / 8000 ==
-                doctest::Approx(fitted.loss).epsilon(1e-9));
+  DOCTEST_CHECK(
+      plain_objective(problem, at) - squares / 8000 == doctest::Approx(fitted.loss).epsilon(1e-9));
   // A constant feature gets weight 0.
   problem.features[0].select(1, 1).fill_(7);
   DOCTEST_CHECK(infer::fit_gate(problem).rows[0].weights[1] == 0);

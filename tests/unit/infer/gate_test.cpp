@@ -34,16 +34,16 @@ struct Gated {
   explicit Gated(const std::set<std::string>& sources) {
     const auto entries = tiny::entries_of(150, model.architecture->d_key(), tiny::kTypes, 1);
     tiny::make_store(folder / "store", entries, tiny::kTypes, {"ip", "exact", "other"});
-    ngrams::build(tiny::Shard(tiny::text_of({300}, tiny::kTypes, 5)).data(), folder / "ngrams",
-                  {300, 64}, 1);
+    ngrams::build(
+        tiny::Shard(tiny::text_of({300}, tiny::kTypes, 5)).data(), folder / "ngrams", {300, 64}, 1);
     auto options = tiny::memory_of("local");
     options.cache = 40, options.cache_lambda = 0.15;
     options.stores.folders = {folder / "store"}, options.stores.combine = "interpolate";
     options.stores.k = 40, options.stores.lambda = 0.2, options.stores.temperature = 2;
     plan = infer::plan_memory(options, windows, model, {},
-                              std::make_shared<const infer::Stores>(
-                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
-                                  "t", "model", model.architecture->d_key(), tiny::kTypes));
+        std::make_shared<const infer::Stores>(
+            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), tiny::kTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
     plan.ngrams.lambda.clear();
@@ -99,8 +99,7 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
     gated += row.source == "cache" ? l_c : row.source == "datastore" ? l_s : 0;
   for (const auto& row : plan.gates.gate.rows) {
     std::vector<double> x = {value(at.gates.confidence.select(1, 0), i),
-                             value(at.gates.confidence.select(1, 1), i),
-                             value(at.gates.confidence.select(1, 2), i)};
+        value(at.gates.confidence.select(1, 1), i), value(at.gates.confidence.select(1, 2), i)};
     bool sees = true;
     if (row.source == "cache") x.push_back(value(at.gates.own.at("cache").select(1, 0), i));
     for (std::int64_t j = 0; row.source == "datastore" && j < 4; ++j)
@@ -120,7 +119,7 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
   const auto has = [&](const char* name) { return mass.contains(name); };
   const double left = 1 - gated;
   double rest = ((1 - l_c - l_s) * joint + (has("cache") ? 0 : l_c * cache) +
-                 (has("datastore") ? 0 : l_s * stores)) /
+                    (has("datastore") ? 0 : l_s * stores)) /
                 left;
   double p = mass[""] / all * rest;
   // The weight of a source without entries goes to joint.
@@ -180,10 +179,10 @@ DOCTEST_TEST_CASE("features are the entropy, the highest probability, and what i
       const Tensor x = scored.parts.at(of.plan).gates.own.at("datastore")[i];
       DOCTEST_CHECK(value(x, 0) == nearest);
       DOCTEST_CHECK(value(x, 1) == doctest::Approx(nearest - last));
-      DOCTEST_CHECK(value(x, 2) ==
-                    doctest::Approx(labels.at(found.labels[i][0].item<std::int64_t>())));
-      DOCTEST_CHECK(value(x, 3) ==
-                    doctest::Approx(static_cast<double>(labels.size()) / infer::kGateNearest));
+      DOCTEST_CHECK(
+          value(x, 2) == doctest::Approx(labels.at(found.labels[i][0].item<std::int64_t>())));
+      DOCTEST_CHECK(
+          value(x, 3) == doctest::Approx(static_cast<double>(labels.size()) / infer::kGateNearest));
     }
   };
   infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, watch);
@@ -227,8 +226,8 @@ DOCTEST_TEST_CASE("words by gates add up to 1, and their targets are those that 
     batch.fresh = torch::ones({1}, torch::kBool);
     const auto hidden = of.model.architecture->forward(batch, nullptr);
     infer::Window rows{hidden.output[0], hidden.key[0], batch.targets[0],
-                       nn::TokenPositions{torch::zeros({48}, torch::kInt64),
-                                          torch::zeros({48}, torch::kInt64), torch::arange(48)}};
+        nn::TokenPositions{torch::zeros({48}, torch::kInt64), torch::zeros({48}, torch::kInt64),
+            torch::arange(48)}};
     rows.before = {static_cast<std::int64_t>(tokens[0])};
     const Tensor words = memory.log_probs(*of.model.head, rows, 0, 48);
     DOCTEST_CHECK(tiny::largest_difference(words.exp().sum(1), torch::ones({48})) < 1e-5);
@@ -252,8 +251,8 @@ DOCTEST_TEST_CASE("below the threshold stores are not searched, and their share 
   const auto totals = infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
   DOCTEST_REQUIRE(totals.searches.has_value());
   DOCTEST_CHECK(totals.searches->skipped == std::ssize(sorted) / 2);
-  DOCTEST_CHECK(totals.searches->made + totals.searches->skipped ==
-                static_cast<std::int64_t>(totals.tokens));
+  DOCTEST_CHECK(
+      totals.searches->made + totals.searches->skipped == static_cast<std::int64_t>(totals.tokens));
   std::size_t next = 0;
   const auto some = scored_of(of);
   for (std::size_t b = 0; b < some.size(); ++b) {
@@ -309,16 +308,15 @@ DOCTEST_TEST_CASE("gates as texts read back the same; damaged ones are refused")
   DOCTEST_CHECK(code({"model shares=0.2" + weights}) == 64);
   DOCTEST_CHECK(
       code({"cache shares=0.6" + weights + " mass=0",
-            "datastore shares=0.5" + weights + " nearest=0 spread=0 agree=0 distinct=0"}) == 64);
+          "datastore shares=0.5" + weights + " nearest=0 spread=0 agree=0 distinct=0"}) == 64);
 }
 
 DOCTEST_TEST_CASE("a gate that is not fitted, or for others, is refused") {
   Gated of({"cache", "datastore"});
   const auto code = [&] {
     return thrown([&] {
-             infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
-           })
-        .code;
+      infer::score(of.model, of.shard.data(), of.windows, of.plan, torch::kCPU, {});
+    }).code;
   };
   DOCTEST_CHECK(code() == 64);
   of.fit(0.1);

@@ -46,7 +46,7 @@ struct Arrived {
     run(generator, std::move(script), {}, /*begins=*/false);
   }
   void run(infer::Generator& generator, std::vector<Coming> script,
-           const std::function<void()>& at_step = {}, bool begins = true) {
+      const std::function<void()>& at_step = {}, bool begins = true) {
     std::uint64_t tokens = generator.tokens();
     std::int64_t open = 0;  // texts that came and have not ended
     infer::Arrivals arrivals;
@@ -72,8 +72,7 @@ struct Arrived {
       if (at_step) at_step();
     };
     if (begins) return generator.run(arrivals, watch);
-    while (generator.step(arrivals, watch, /*shared=*/false)) {
-    }
+    while (generator.step(arrivals, watch, /*shared=*/false)) {}
   }
 };
 
@@ -90,13 +89,9 @@ const std::string kLongPrompt =
 
 // Different lengths, at different steps; the third and fourth come together and begin alike.
 std::vector<Coming> script_of_arrivals() {
-  return {coming(0, "The cat sat on", 30),
-          coming(0, "a", 5),
-          coming(3, "The cat sat by the door", 12),
-          coming(3, "The cat sat by the wall and", 7),
-          coming(4, kLongPrompt, 9),
-          coming(9, "zz", 20),
-          coming(40, "12 34 56", 3)};
+  return {coming(0, "The cat sat on", 30), coming(0, "a", 5),
+      coming(3, "The cat sat by the door", 12), coming(3, "The cat sat by the wall and", 7),
+      coming(4, kLongPrompt, 9), coming(9, "zz", 20), coming(40, "12 34 56", 3)};
 }
 
 }  // namespace
@@ -109,15 +104,11 @@ DOCTEST_TEST_CASE("a text that arrives among others is the one that it is alone"
   const std::string own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
                     counted = R"({"unigram": true, "cache": 9, "memory-weights": "online"})";
   for (const auto& [arch, positions, memory, window] :
-       std::vector<Case>{{"transformer", "learned", "", 16},
-                         {"transformer", "rope", "", 500},
-                         {"transformer", "rope", "", 16},
-                         {"transformer", "rope", own, 64},
-                         {"transformer", "rope", counted, 500},
-                         {"lstm", "learned", "", 16},
-                         {"gla", "learned", "", 16},
-                         {"mosaic2", "learned", "", 500},
-                         {"transformer-xl", "learned", own, 16}}) {
+      std::vector<Case>{{"transformer", "learned", "", 16}, {"transformer", "rope", "", 500},
+          {"transformer", "rope", "", 16}, {"transformer", "rope", own, 64},
+          {"transformer", "rope", counted, 500}, {"lstm", "learned", "", 16},
+          {"gla", "learned", "", 16}, {"mosaic2", "learned", "", 500},
+          {"transformer-xl", "learned", own, 16}}) {
     DOCTEST_CAPTURE(arch);
     DOCTEST_CAPTURE(memory);
     const auto loaded = byte_model(arch, positions);
@@ -147,11 +138,11 @@ DOCTEST_TEST_CASE("a text that arrives among others is the one that it is alone"
 }
 
 DOCTEST_TEST_CASE("a short text behind a long one ends first; the row of an ended text is taken") {
-  infer::Generator generator(byte_model("transformer", "rope"), few_rows(500),
-                             tiny::memory_of("none"), torch::kCPU);
+  infer::Generator generator(
+      byte_model("transformer", "rope"), few_rows(500), tiny::memory_of("none"), torch::kCPU);
   Arrived arrived;
   arrived.run(generator, {coming(0, "a", 60), coming(0, "b", 4), coming(0, "c", 60),
-                          coming(2, "d", 5), coming(2, kLongPrompt, 2)});
+                             coming(2, "d", 5), coming(2, kLongPrompt, 2)});
   DOCTEST_REQUIRE(arrived.finished.size() == 5);
   DOCTEST_CHECK(arrived.finished[0].prompt == 1);
   DOCTEST_CHECK(arrived.finished[1].prompt == 3);
@@ -160,17 +151,17 @@ DOCTEST_TEST_CASE("a short text behind a long one ends first; the row of an ende
 }
 
 DOCTEST_TEST_CASE("a text that is not wanted any more leaves its row at once, wherever it is") {
-  infer::Generator generator(byte_model("transformer", "rope"), few_rows(500),
-                             tiny::memory_of("none"), torch::kCPU);
+  infer::Generator generator(
+      byte_model("transformer", "rope"), few_rows(500), tiny::memory_of("none"), torch::kCPU);
   Arrived arrived;
   // Three rows run, of which two leave; one prompt leaves while it is read, and one while it waits.
   arrived.run(generator,
-              {coming(0, "a", 90), coming(0, "b", 90), coming(0, "c", 30),
-               coming(2, kLongPrompt, 9), coming(2, "d", 3), coming(2, "e", 3)},
-              [&] {
-                if (arrived.steps == 4) arrived.left = {0, 1};
-                if (arrived.steps == 5) arrived.left = {0, 1, 3};
-              });
+      {coming(0, "a", 90), coming(0, "b", 90), coming(0, "c", 30), coming(2, kLongPrompt, 9),
+          coming(2, "d", 3), coming(2, "e", 3)},
+      [&] {
+        if (arrived.steps == 4) arrived.left = {0, 1};
+        if (arrived.steps == 5) arrived.left = {0, 1, 3};
+      });
   std::vector<std::uint64_t> order;
   for (const auto& sample : arrived.finished) order.push_back(sample.prompt);
   DOCTEST_CHECK(order == std::vector<std::uint64_t>{4, 5, 2});

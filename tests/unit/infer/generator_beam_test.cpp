@@ -51,8 +51,8 @@ double score(const Tokens& tokens, std::uint64_t seed, double penalty) {
 }
 
 // The definition of the search: at each step all extensions of all hypotheses are ranked.
-std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t most,
-                                 std::uint64_t seed, const Ends& ends) {
+std::vector<Tokens> plain_search(
+    std::size_t width, double penalty, std::size_t most, std::uint64_t seed, const Ends& ends) {
   std::vector<Tokens> live{{}}, ended;
   for (std::size_t length = 1; length <= most && ended.size() < width && !live.empty(); ++length) {
     std::vector<Tokens> all;
@@ -62,9 +62,8 @@ std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t 
         all.back().push_back(w);
       }
     }
-    std::stable_sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
-      return log_prob_of(a, seed) > log_prob_of(b, seed);
-    });
+    std::stable_sort(all.begin(), all.end(),
+        [&](const auto& a, const auto& b) { return log_prob_of(a, seed) > log_prob_of(b, seed); });
     live.clear();
     for (std::size_t rank = 0; rank < all.size() && live.size() < width; ++rank) {
       if (!ends.contains(all[rank].back())) {
@@ -82,7 +81,7 @@ std::vector<Tokens> plain_search(std::size_t width, double penalty, std::size_t 
 }
 
 std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t most,
-                               std::uint64_t seed, const Ends& ends = kOneEnd) {
+    std::uint64_t seed, const Ends& ends = kOneEnd) {
   infer::Beam beam(width, penalty, most);
   while (!beam.done()) {
     std::vector<std::vector<float>> rows;
@@ -108,7 +107,7 @@ std::vector<Hypothesis> search(std::int64_t width, double penalty, std::int64_t 
 
 DOCTEST_TEST_CASE("beam search finds what a search that ranks everything finds") {
   const auto compare = [](std::int64_t width, double penalty, std::uint64_t seed,
-                          const Ends& ends) {
+                           const Ends& ends) {
     const auto found = search(width, penalty, 6, seed, ends);
     const auto expected = plain_search(static_cast<std::size_t>(width), penalty, 6, seed, ends);
     DOCTEST_REQUIRE(found.size() == std::min(expected.size(), static_cast<std::size_t>(width)));
@@ -138,9 +137,8 @@ DOCTEST_TEST_CASE("a beam that holds everything finds the best text of all") {
       }
       texts = longer;
     }
-    const auto best = *std::max_element(texts.begin(), texts.end(), [&](auto& a, auto& b) {
-      return log_prob_of(a, seed) < log_prob_of(b, seed);
-    });
+    const auto best = *std::max_element(texts.begin(), texts.end(),
+        [&](auto& a, auto& b) { return log_prob_of(a, seed) < log_prob_of(b, seed); });
     infer::Beam beam(125, 1, 3);
     while (!beam.done()) {
       std::vector<std::vector<float>> rows;
@@ -190,14 +188,14 @@ void expect_brute_force(std::int64_t texts, const Ends& ends) {
         return text.second / std::pow(static_cast<double>(text.first.size()), penalty);
       };
       std::stable_sort(all.begin(), all.end(),
-                       [&](const auto& a, const auto& b) { return ranked(a) > ranked(b); });
+          [&](const auto& a, const auto& b) { return ranked(a) > ranked(b); });
       const auto found = search(2 * texts, penalty, kSteps, seed, ends);
       DOCTEST_REQUIRE(std::ssize(found) == texts);
       for (std::size_t i = 0; i < 50; ++i) {
         DOCTEST_CHECK(found[i].tokens == all[i].first);
         DOCTEST_CHECK(std::abs(found[i].log_prob - all[i].second) < 1e-9);
-        DOCTEST_CHECK((found[i].ending.finish == Finish::end) ==
-                      ends.contains(all[i].first.back()));
+        DOCTEST_CHECK(
+            (found[i].ending.finish == Finish::end) == ends.contains(all[i].first.back()));
       }
     }
   }

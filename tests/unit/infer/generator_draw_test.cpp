@@ -49,15 +49,15 @@ DOCTEST_TEST_CASE("temperature, top-k and top-p leave the words they should, by 
   check_same(draw_of(0).distribution(row), {{1, 1}});
   check_same(draw_of(1, 2).distribution(row), {{1, 0.4 / 0.65}, {3, 0.25 / 0.65}});
   check_same(draw_of(1, 0, 0.6).distribution(row), {{1, 0.4 / 0.65}, {3, 0.25 / 0.65}});
-  check_same(draw_of(1, 0, 0.66).distribution(row),
-             {{1, 0.4 / 0.85}, {3, 0.25 / 0.85}, {4, 0.2 / 0.85}});
+  check_same(
+      draw_of(1, 0, 0.66).distribution(row), {{1, 0.4 / 0.85}, {3, 0.25 / 0.85}, {4, 0.2 / 0.85}});
   check_same(draw_of(1, 0, 1e-9).distribution(row), {{1, 1}});
   // top-p applies after top-k: 0.4 of 0.65 is more than 0.6.
   check_same(draw_of(1, 2, 0.6).distribution(row), {{1, 1}});
   // p^(1/T), T = 1/2: squares.
   const double squares = 0.16 + 0.0625 + 0.04;
   check_same(draw_of(0.5, 3).distribution(row),
-             {{1, 0.16 / squares}, {3, 0.0625 / squares}, {4, 0.04 / squares}});
+      {{1, 0.16 / squares}, {3, 0.0625 / squares}, {4, 0.04 / squares}});
   // A number above the vocabulary size keeps all tokens.
   check_same(draw_of(1, 99).distribution(row), draw_of(1).distribution(row));
 }
@@ -72,8 +72,8 @@ DOCTEST_TEST_CASE("a temperature that is all but 0 draws the best word") {
       auto draw = draw_of(temperature, top_k, top_p);
       for (int i = 0; i < 5; ++i) DOCTEST_CHECK(draw(row, rng) == infer::best_word(row));
     }
-  check_same(draw_of(1e-300).distribution(logs({0.2, 0.5, 0, 0.3})),
-             {{0, 0}, {1, 1}, {2, 0}, {3, 0}});
+  check_same(
+      draw_of(1e-300).distribution(logs({0.2, 0.5, 0, 0.3})), {{0, 0}, {1, 1}, {2, 0}, {3, 0}});
 }
 
 DOCTEST_TEST_CASE("of equal words the lower id is the better") {
@@ -96,8 +96,8 @@ DOCTEST_TEST_CASE("the best words are those of a full sort, whatever their numbe
   });
   for (const std::int64_t n : {1, 2, 63, 1024, 1025, 3999, 4000, 5000}) {
     const auto best = infer::best_words(row, n);
-    DOCTEST_CHECK(best == std::vector<std::int64_t>(all.begin(),
-                                                    all.begin() + std::min<std::int64_t>(n, 4000)));
+    DOCTEST_CHECK(best == std::vector<std::int64_t>(
+                              all.begin(), all.begin() + std::min<std::int64_t>(n, 4000)));
   }
 }
 

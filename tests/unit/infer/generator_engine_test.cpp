@@ -33,7 +33,7 @@ DOCTEST_TEST_CASE("the decoder's loops give what the modules give, for every kin
 DOCTEST_TEST_CASE(
     "a row is the same to the last bit whatever stands beside it and however it is fed") {
   for (const auto precision :
-       {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
+      {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
     nn::Model model = engine_model([](nn::ModelOptions& o) { o.shape.d_model = 64; }, 37);
     infer::TransformerEngine engine(model, precision);
     core::Rng rng(8);
@@ -73,7 +73,7 @@ DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
   for (std::int64_t step = 0; step < 6; ++step)
     last = engine
                .feed({infer::Feed{{step}, false}, infer::Feed{{step + 10}, false},
-                      infer::Feed{{step + 20}, false}})
+                   infer::Feed{{step + 20}, false}})
                .output;
   for (std::int64_t row = 0; row < 3; ++row) {
     auto text = past;
@@ -108,7 +108,7 @@ DOCTEST_TEST_CASE(
     "a model that stands in bfloat16 gives what it gives as float32, to the last bit") {
   const torch::NoGradGuard no_gradient;
   for (const auto precision :
-       {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
+      {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
     for (const std::int64_t d : {32, 24}) {  // rows that can be used in place, and rows that cannot
       nn::Model narrow = engine_model(
           [d](nn::ModelOptions& o) {
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE(
       DOCTEST_CHECK(torch::equal(of_narrow.output, of_wide.output));
       DOCTEST_CHECK(torch::equal(of_narrow.key, of_wide.key));
       DOCTEST_CHECK(torch::equal(a.head().log_probs(of_narrow.output, nullptr),
-                                 b.head().log_probs(of_wide.output, nullptr)));
+          b.head().log_probs(of_wide.output, nullptr)));
     }
   }
 }
@@ -150,7 +150,7 @@ DOCTEST_TEST_CASE("weights that lie as they are wanted are borrowed, not copied"
 DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
   core::Rng rng(6);
   for (const auto& [out, in] :
-       std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 16}, {7, 33}, {50, 64}}) {
+      std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {4, 16}, {7, 33}, {50, 64}}) {
     for (const std::int64_t rows : {1, 2, 5, 6, 7, 13}) {
       const Tensor weight = torch::randn({out, in}), x = torch::randn({rows, in});
       const auto packed = [&](infer::Precision precision) {
@@ -159,7 +159,7 @@ DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
         const Tensor padded = torch::constant_pad_nd(x, {0, stride - in}).contiguous();
         const Tensor y = torch::zeros({rows, out});
         matrix.multiply(padded.const_data_ptr<float>(), rows, stride, 0, matrix.panels(),
-                        y.data_ptr<float>(), out);
+            y.data_ptr<float>(), out);
         return y;
       };
       const Tensor exact = torch::mm(x, weight.t());
@@ -183,13 +183,13 @@ DOCTEST_TEST_CASE("a product of bfloat16 pairs is the plain one of rounded input
       infer::PackedMatrix matrix(out, in, precision);  // the same matrix, packed in parts
       for (std::int64_t first = 0; first < out; first += 3)
         matrix.set_rows(first, std::min<std::int64_t>(3, out - first),
-                        weight.const_data_ptr<float>() + first * in);
+            weight.const_data_ptr<float>() + first * in);
       const auto stride = matrix.padded_in();
       const Tensor padded = torch::constant_pad_nd(x, {0, stride - in}).contiguous();
       const auto product = [&](const infer::PackedMatrix& of, std::int64_t n) {
         const Tensor y = torch::zeros({n, of.out()});
         of.multiply_halves(padded.const_data_ptr<float>(), n, stride, 0, of.panels(),
-                           y.data_ptr<float>(), of.out());
+            y.data_ptr<float>(), of.out());
         return y;
       };
       const Tensor unpacked = torch::empty({out, in}), all = product(matrix, rows);
@@ -202,8 +202,8 @@ DOCTEST_TEST_CASE("a product of bfloat16 pairs is the plain one of rounded input
       for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 12})
         DOCTEST_CHECK(torch::equal(product(matrix, n), all.narrow(0, 0, n)));
       const auto last = std::min<std::int64_t>(4, out - 1);
-      DOCTEST_CHECK(torch::equal(product(matrix.rows(last, out - last), rows),
-                                 all.narrow(1, last, out - last)));
+      DOCTEST_CHECK(torch::equal(
+          product(matrix.rows(last, out - last), rows), all.narrow(1, last, out - last)));
     }
   }
 }
@@ -220,7 +220,7 @@ DOCTEST_TEST_CASE("a weight that is missing is an error, not a guess") {
           dynamic_cast<nn::Linear&>(*item.value()).weight = torch::Tensor();
       DOCTEST_CAPTURE(part);
       DOCTEST_CHECK_THROWS_WITH_AS(infer::TransformerEngine(model, infer::Precision::float32),
-                                   doctest::Contains("expected"), core::Error);
+          doctest::Contains("expected"), core::Error);
     }
   }
 }

@@ -13,7 +13,7 @@ using Texts = std::vector<std::string>;
 
 // Returns all prompts of a file with this content.
 Texts prompts(const std::string& content, const std::string& format, std::size_t most = 3,
-              const std::string& suffix = "") {
+    const std::string& suffix = "") {
   const std::string path = "/tmp/tessera-prompts." + std::to_string(::getpid()) + suffix;
   std::ofstream(path) << content;
   infer::PromptReader reader(path, format, "prompt");
@@ -62,13 +62,13 @@ DOCTEST_TEST_CASE("JSON lines give a member; what is none is named with its line
   DOCTEST_CHECK(prompts(two, "auto", 3, ".jsonl") == Texts{"a\nb", "\xC3\xA9"});
   DOCTEST_CHECK(prompts(two, "lines").size() == 4);
   for (const char* bad : {"{\"prompt\": \"a\"}\n{\"text\": \"b\"}", "{\"prompt\": \"a\"}\n[1",
-                          "{\"prompt\": \"a\"}\n{\"prompt\": 3}"}) {
+           "{\"prompt\": \"a\"}\n{\"prompt\": 3}"}) {
     const auto error = thrown([&] { prompts(bad, "jsonl"); });
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(error.names(":2"));
   }
-  DOCTEST_CHECK(thrown([] { infer::PromptReader("/nowhere/at/all", "auto", "prompt"); }).code ==
-                66);
+  DOCTEST_CHECK(
+      thrown([] { infer::PromptReader("/nowhere/at/all", "auto", "prompt"); }).code == 66);
 }
 
 DOCTEST_TEST_CASE("a JSON line may say how its own texts are written; null is absent") {
@@ -89,9 +89,9 @@ DOCTEST_TEST_CASE("a JSON line may say how its own texts are written; null is ab
   DOCTEST_CHECK(!none.temperature);
   DOCTEST_CHECK(!none.seed);
   for (const std::string member :
-       {R"("max_tokens": 0)", R"("max_tokens": "3")", R"("max_tokens": 1.5)", R"("stop": "")",
-        R"("stop": [1])", R"("stop": {})", R"("temperature": -1)", R"("temperature": "hot")",
-        R"("seed": -1)", R"("seed": 99999999999999999999)"}) {
+      {R"("max_tokens": 0)", R"("max_tokens": "3")", R"("max_tokens": 1.5)", R"("stop": "")",
+          R"("stop": [1])", R"("stop": {})", R"("temperature": -1)", R"("temperature": "hot")",
+          R"("seed": -1)", R"("seed": 99999999999999999999)"}) {
     const auto error = thrown([&] { prompt_of(R"({"prompt": "p", )" + member + "}"); });
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(error.names(":1: " + member.substr(1, member.find('"', 1) - 1)));

@@ -52,8 +52,8 @@ Tokens source_of(const model::Loaded& loaded, const std::string& line) {
 }
 
 // Returns the hidden state of the last token of a translation, encoded from scratch: (1, d) each.
-nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
-                   Tokens inputs = {kSentenceEnd}) {
+nn::Hidden last_of(
+    nn::Model& model, const Tokens& source, const Tokens& tokens, Tokens inputs = {kSentenceEnd}) {
   const torch::NoGradGuard no_gradient;
   inputs.insert(inputs.end(), tokens.begin(), tokens.end());
   const auto n = static_cast<std::int64_t>(inputs.size());
@@ -70,15 +70,13 @@ nn::Hidden last_of(nn::Model& model, const Tokens& source, const Tokens& tokens,
 
 // Returns log p of the next token.
 Tensor next_word(nn::Model& model, const Tokens& source, const Tokens& tokens,
-                 const Tokens& inputs = {kSentenceEnd}) {
+    const Tokens& inputs = {kSentenceEnd}) {
   return model.head->log_probs(last_of(model, source, tokens, inputs).output)[0];
 }
 
 std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
-                                       const infer::GeneratorOptions& options,
-                                       const std::vector<std::string>& lines,
-                                       std::vector<std::string>* warnings = nullptr,
-                                       const infer::MemoryOptions& memory = {}) {
+    const infer::GeneratorOptions& options, const std::vector<std::string>& lines,
+    std::vector<std::string>* warnings = nullptr, const infer::MemoryOptions& memory = {}) {
   infer::Generator generator(loaded, options, memory, torch::kCPU);
   std::map<Key, infer::Sample> all;
   infer::GeneratorCallbacks watch;
@@ -91,8 +89,8 @@ std::map<Key, infer::Sample> translate(const model::Loaded& loaded,
   return all;
 }
 
-const std::vector<std::string> kLines = {"der Hund sieht",     "a",      "12 34 56 78 90 12", "rot",
-                                         "d\xC3\xA9j\xC3\xA0", "zz und", "die Katze"};
+const std::vector<std::string> kLines = {
+    "der Hund sieht", "a", "12 34 56 78 90 12", "rot", "d\xC3\xA9j\xC3\xA0", "zz und", "die Katze"};
 
 }  // namespace
 
@@ -140,8 +138,8 @@ DOCTEST_TEST_CASE("drawn translations are of their source, whatever is beside th
     const auto source = source_of(loaded, kLines[key.first]);
     Tokens before;
     for (const auto token : sample.tokens) {
-      DOCTEST_CHECK(token ==
-                    next_word(*loaded.model, source, before).argmax().item<std::int64_t>());
+      DOCTEST_CHECK(
+          token == next_word(*loaded.model, source, before).argmax().item<std::int64_t>());
       before.push_back(token);
     }
   }
@@ -177,15 +175,15 @@ DOCTEST_TEST_CASE("stores join a translation as by hand, and are cited with what
     DOCTEST_CAPTURE(combine);
     const auto store = folder / combine;
     tiny::make_store(store, entries, kSentenceEnd + 1,
-                     {metric, "exact", "text", loaded.fingerprint.hex(),
-                      model::tokenizer_fingerprint(loaded.tokenizer)});
+        {metric, "exact", "text", loaded.fingerprint.hex(),
+            model::tokenizer_fingerprint(loaded.tokenizer)});
     infer::MemoryOptions memory = tiny::memory_of("none");
     memory.joint_temperature = 0.8;
     memory.stores.folders = {store}, memory.stores.combine = combine, memory.stores.k = 6;
     memory.stores.lambda = 0.4, memory.stores.temperature = 2;
     // Returns p of every token and the stores' part of it.
-    const auto both = [&, metric = metric, combine = combine](const Tokens& source,
-                                                              const Tokens& tokens) {
+    const auto both = [&, metric = metric, combine = combine](
+                          const Tokens& source, const Tokens& tokens) {
       const auto hidden = last_of(model, source, tokens);
       Tensor z;
       const Tensor words = model.head->log_probs(hidden.output, &z)[0].to(torch::kFloat64).exp();

@@ -21,7 +21,7 @@ using torch::Tensor;
 using Tokens = std::vector<std::int64_t>;
 
 model::Loaded loaded_of(const std::string& arch, const std::string& positions = "learned",
-                        std::int64_t vocabulary = 256) {
+    std::int64_t vocabulary = 256) {
   model::Loaded loaded;
   loaded.folder = "tiny";
   loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
@@ -41,9 +41,8 @@ infer::MemoryOptions no_memory() { return tiny::memory_of("none"); }
 using Key = std::pair<std::uint64_t, std::int64_t>;
 
 std::map<Key, infer::Sample> samples_of(const model::Loaded& loaded,
-                                        const infer::GeneratorOptions& options,
-                                        const infer::MemoryOptions& memory,
-                                        const std::vector<infer::Prompt>& prompts) {
+    const infer::GeneratorOptions& options, const infer::MemoryOptions& memory,
+    const std::vector<infer::Prompt>& prompts) {
   infer::Generator generator(loaded, options, memory, torch::kCPU);
   std::map<Key, infer::Sample> all;
   std::map<Key, std::string> pieces;
@@ -59,9 +58,8 @@ std::map<Key, infer::Sample> samples_of(const model::Loaded& loaded,
 }
 
 std::map<Key, infer::Sample> samples(const model::Loaded& loaded,
-                                     const infer::GeneratorOptions& options,
-                                     const infer::MemoryOptions& memory,
-                                     const std::vector<std::string>& texts) {
+    const infer::GeneratorOptions& options, const infer::MemoryOptions& memory,
+    const std::vector<std::string>& texts) {
   return samples_of(loaded, options, memory, infer::PromptReader(texts).next(texts.size()));
 }
 
@@ -73,7 +71,7 @@ Tensor next_word(nn::Model& model, const Tokens& tokens) {
   batch.inputs = batch.targets = torch::tensor(tokens).unsqueeze(0);
   batch.weight = torch::ones({1, n});
   batch.place = {torch::zeros({1, n}, torch::kInt64), torch::zeros({1, n}, torch::kInt64),
-                 torch::arange(n).unsqueeze(0)};
+      torch::arange(n).unsqueeze(0)};
   batch.fresh = torch::ones({1}, torch::kBool);
   const auto hidden = model.architecture->forward(batch, nullptr);
   return model.head->log_probs(hidden.output[0].slice(0, n - 1))[0];
@@ -90,11 +88,11 @@ void check_same(const std::map<Key, infer::Sample>& a, const std::map<Key, infer
   }
 }
 
-const std::vector<std::string> kPrompts = {"The cat sat on", "a", "12 34 56 78 90 12 34",
-                                           "\xC3\xA9t\xC3\xA9", "zz"};
+const std::vector<std::string> kPrompts = {
+    "The cat sat on", "a", "12 34 56 78 90 12 34", "\xC3\xA9t\xC3\xA9", "zz"};
 // Prompts whose beginning is read once; one of them is longer than the test's window.
-const std::vector<std::string> kBegun = {"The cat sat on", "The cat sat by the door",
-                                         "The cat sat"};
+const std::vector<std::string> kBegun = {
+    "The cat sat on", "The cat sat by the door", "The cat sat"};
 
 }  // namespace
 
@@ -248,8 +246,8 @@ DOCTEST_TEST_CASE("a sample is the same however many there are; another seed giv
   const auto many = samples(loaded, five, no_memory(), {"x", "y"});
   for (const auto& [key, sample] : samples(loaded, two, no_memory(), {"x", "y"}))
     DOCTEST_CHECK(sample.tokens == many.at(key).tokens);
-  DOCTEST_CHECK(samples(loaded, other, no_memory(), {"x"}).at({0, 0}).tokens !=
-                many.at({0, 0}).tokens);
+  DOCTEST_CHECK(
+      samples(loaded, other, no_memory(), {"x"}).at({0, 0}).tokens != many.at({0, 0}).tokens);
 }
 
 DOCTEST_TEST_CASE("memories join as by hand, each row with its own") {
@@ -340,8 +338,8 @@ DOCTEST_TEST_CASE("beam search over a model is the plain search over whole encod
       for (std::int64_t rank = 0; rank < 3; ++rank) {
         const auto& sample = found.at({prompt, rank});
         DOCTEST_CHECK(sample.tokens == ended[static_cast<std::size_t>(rank)].tokens);
-        DOCTEST_CHECK(std::abs(sample.log_prob - ended[static_cast<std::size_t>(rank)].log_prob) <
-                      1e-3);
+        DOCTEST_CHECK(
+            std::abs(sample.log_prob - ended[static_cast<std::size_t>(rank)].log_prob) < 1e-3);
         DOCTEST_CHECK((sample.finish == infer::Finish::stop) == stops(sample.tokens));
       }
     }
@@ -453,8 +451,8 @@ DOCTEST_TEST_CASE("options that contradict themselves or the model are refused")
   int8.weights = "int8";
   const auto bounded = loaded_of("mosaic");
   bounded.model->architecture->bound_slots({4, false});  // decodes by its modules
-  DOCTEST_CHECK(thrown([&] { infer::Generator(bounded, int8, no_memory(), torch::kCPU); }).code ==
-                69);
+  DOCTEST_CHECK(
+      thrown([&] { infer::Generator(bounded, int8, no_memory(), torch::kCPU); }).code == 69);
   auto bare = loaded;
   bare.tokenizer.clear();
   DOCTEST_CHECK(

@@ -15,9 +15,8 @@ using Tokens = std::vector<std::int64_t>;
 
 using infer::Boundary;
 
-std::vector<infer::JointTokens> joint(const std::string& context,
-                                      const std::vector<std::string>& continuations,
-                                      Boundary boundary) {
+std::vector<infer::JointTokens> joint(
+    const std::string& context, const std::vector<std::string>& continuations, Boundary boundary) {
   // "ab" is one token, and so is " c".
   static const auto tokenizer = text::parse_tokenizer(
       R"({"version": "1.0", "added_tokens": [], "normalizer": null, "post_processor": null,

@@ -131,8 +131,8 @@ DOCTEST_TEST_CASE("what loops take back they were never fed") {
       for (auto& feed : guesses) {
         for (auto n = 1 + rng.below(12); n > 0; --n)
           feed.tokens.push_back(static_cast<std::int64_t>(rng.below(37)));
-        wrong.push_back(call % 4 == 3 ? 0
-                                      : static_cast<std::int64_t>(rng.below(feed.tokens.size())));
+        wrong.push_back(
+            call % 4 == 3 ? 0 : static_cast<std::int64_t>(rng.below(feed.tokens.size())));
         right.push_back(feed);
         right.back().tokens.resize(feed.tokens.size() - static_cast<std::size_t>(wrong.back()));
       }

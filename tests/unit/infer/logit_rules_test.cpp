@@ -11,7 +11,7 @@ namespace {
 using Row = std::vector<float>;
 
 Row changed(infer::LogitRules rules, const std::vector<std::int64_t>& prompt,
-            const std::vector<std::int64_t>& text, float log_z = 0) {
+    const std::vector<std::int64_t>& text, float log_z = 0) {
   Row row{-1, -2, -3, -4};
   infer::ChangedLogits logits(std::make_shared<const infer::LogitRules>(std::move(rules)), prompt);
   for (const auto token : text) logits.add(token);

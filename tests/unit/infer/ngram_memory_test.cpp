@@ -65,7 +65,7 @@ struct Scan {
 
 // Checks that each scored token's n-gram score follows from the text before it, from `begin_of` on.
 void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& texts,
-                    const Ids& tokens, const std::function<std::uint64_t(std::uint64_t)>& begin) {
+    const Ids& tokens, const std::function<std::uint64_t(std::uint64_t)>& begin) {
   for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
     const std::uint64_t at = scored.first + static_cast<std::uint64_t>(i), from = begin(at);
     const Scan scan(texts, std::span(tokens).subspan(from, at - from));
@@ -77,8 +77,8 @@ void expect_scanned(const infer::Scored& scored, const std::vector<tiny::Text>& 
 
 // A text of which an index contains some stretches, and the texts of the index.
 struct NgramCase {
-  std::vector<tiny::Text> known = {tiny::text_of({400, 150}, tiny::kTypes, 5),
-                                   tiny::text_of({200}, tiny::kTypes, 6)};
+  std::vector<tiny::Text> known = {
+      tiny::text_of({400, 150}, tiny::kTypes, 5), tiny::text_of({200}, tiny::kTypes, 6)};
   tiny::Text text = tiny::text_of({120, 90, 0, 60}, tiny::kTypes, 7);
   NgramCase() {
     const auto& from = known[0].documents[0];
@@ -157,10 +157,8 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
           watch.part = {part, parts};
           watch.scored = [&](const infer::Scored& block) {
             scored += block.targets.size(0);
-            if (by_document)
-              expect_scanned(block, of.known, tokens, document);
-            else
-              expect_scanned(block, of.known, tokens, whole);
+            if (by_document) expect_scanned(block, of.known, tokens, document);
+            else expect_scanned(block, of.known, tokens, whole);
           };
           infer::score(model, shard.data(), windows, plan, torch::kCPU, watch);
         }
@@ -214,7 +212,7 @@ DOCTEST_TEST_CASE(
   };
   for (std::int64_t row = 0; row < 3; ++row) read(row, texts[static_cast<std::size_t>(row)]);
   for (const std::vector<std::int64_t>& rows :
-       {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
+      {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
     source->select(torch::tensor(rows));
     std::vector<Ids> chosen;
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
@@ -235,15 +233,15 @@ DOCTEST_TEST_CASE(
       for (std::int64_t word = 0; word < tiny::kTypes; ++word) {
         const double p = scan.p(static_cast<std::uint32_t>(word));
         const double found = mixed[row][word].exp().item<double>();
-        DOCTEST_CHECK(found ==
-                      doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
+        DOCTEST_CHECK(
+            found == doctest::Approx((1 - l) * words[row][word].exp().item<double>() + l * p));
         const auto evidence =
             source->evidence({row, word, std::log(found)}, {given[0], {}, {given[1]}}, 1, 1);
         DOCTEST_CHECK(evidence.share == doctest::Approx(l * p / found));
       }
       read(row, {from[5], from[6]});
-      texts[static_cast<std::size_t>(row)].insert(texts[static_cast<std::size_t>(row)].end(),
-                                                  {from[5], from[6]});
+      texts[static_cast<std::size_t>(row)].insert(
+          texts[static_cast<std::size_t>(row)].end(), {from[5], from[6]});
     }
   }
 }

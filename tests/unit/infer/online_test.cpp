@@ -34,23 +34,23 @@ struct AllSources {
   infer::WindowPlan windows = tiny::windows_of(24, 8);
   infer::MemoryPlan plan;
   explicit AllSources(const std::string& combine = "both", const std::string& arch = "transformer",
-                      bool online = true)
+      bool online = true)
       : model(tiny::model_of(arch, positions_of(arch), kOnlineTypes, torch::kFloat64)) {
     if (model.architecture->carry() == nn::Carry::constant)
       windows = tiny::windows_of(24, 24, true);
     const auto entries = tiny::entries_of(150, model.architecture->d_key(), kOnlineTypes, 1);
     tiny::make_store(folder / "store", entries, kOnlineTypes, {"ip", "exact", "other"});
-    ngrams::build(tiny::Shard(tiny::text_of({300}, kOnlineTypes, 5)).data(), folder / "ngrams",
-                  {300, 64}, 1);
+    ngrams::build(
+        tiny::Shard(tiny::text_of({300}, kOnlineTypes, 5)).data(), folder / "ngrams", {300, 64}, 1);
     auto options = tiny::memory_of("local,long", 60);
     options.weights = online ? "online" : "constant";
     options = infer::request_memory(options, R"({"unigram": true, "unigram-half-life": 30})");
     options.combine = combine, options.cache = 40;
     options.stores.folders = {folder / "store"}, options.stores.k = 40;
     plan = infer::plan_memory(options, windows, model, {},
-                              std::make_shared<const infer::Stores>(
-                                  infer::open_each(options.stores.folders, torch::empty({0})), "m",
-                                  "t", "model", model.architecture->d_key(), kOnlineTypes));
+        std::make_shared<const infer::Stores>(
+            infer::open_each(options.stores.folders, torch::empty({0})), "m", "t", "model",
+            model.architecture->d_key(), kOnlineTypes));
     plan.ngrams.index =
         std::make_shared<const ngrams::Index>(std::vector<std::string>{folder / "ngrams"});
   }
@@ -256,8 +256,8 @@ DOCTEST_TEST_CASE("with every source the past is exactly the same whatever comes
       for (std::size_t w = 0; w < found.size(); ++w)
         for (std::int64_t i = 0; i < found[w].targets.size(0); ++i) {
           if (found[w].first + static_cast<std::uint64_t>(i) >= 120) continue;
-          DOCTEST_CHECK(found[w].log_prob[i].item<double>() ==
-                        expected[w].log_prob[i].item<double>());
+          DOCTEST_CHECK(
+              found[w].log_prob[i].item<double>() == expected[w].log_prob[i].item<double>());
           ++same;
         }
       DOCTEST_CHECK(same == 119);
@@ -300,8 +300,8 @@ DOCTEST_TEST_CASE("with every source the past of pairs is the same whatever come
   }
   // Learned weights have no past in pairs.
   DOCTEST_CHECK(thrown([] {
-                  AllSources("both", "encoder-decoder", true);
-                }).names("--memory-weights online: not supported for sentence pairs"));
+    AllSources("both", "encoder-decoder", true);
+  }).names("--memory-weights online: not supported for sentence pairs"));
 }
 
 DOCTEST_TEST_CASE(
@@ -425,8 +425,8 @@ DOCTEST_TEST_CASE("each document begins with the first weights, however many are
     std::size_t i = 0;
     for (const auto& scored : all_scored(of, of.text))
       for (std::int64_t row = 0; row < scored.targets.size(0); ++row, ++i)
-        DOCTEST_CHECK(scored.log_prob[row].item<double>() ==
-                      doctest::Approx(expected.at(i)).epsilon(1e-9));
+        DOCTEST_CHECK(
+            scored.log_prob[row].item<double>() == doctest::Approx(expected.at(i)).epsilon(1e-9));
     DOCTEST_CHECK(i == expected.size());
   }
 }

@@ -65,14 +65,12 @@ DOCTEST_TEST_CASE("texts scored in pieces have the scores of whole windows; othe
   };
   const std::vector<std::vector<std::int64_t>> texts = {
       ids_of(kText), ids_of(kText.substr(7, 23)), {65, 66}};
-  for (const auto& [arch, positions, memory] : std::vector<Case>{
-           {"transformer", "learned", "{}"},
-           {"transformer", "rope", "{}"},
-           {"transformer", "rope", R"({"memory": "local,long", "cache": 7})"},
-           {"transformer", "rope", R"({"unigram": true, "cache": 9, "memory-weights": "online"})"},
-           {"lstm", "learned", "{}"},
-           {"gla", "learned", R"({"cache": 9})"},
-           {"transformer-xl", "learned", "{}"}}) {
+  for (const auto& [arch, positions, memory] :
+      std::vector<Case>{{"transformer", "learned", "{}"}, {"transformer", "rope", "{}"},
+          {"transformer", "rope", R"({"memory": "local,long", "cache": 7})"},
+          {"transformer", "rope", R"({"unigram": true, "cache": 9, "memory-weights": "online"})"},
+          {"lstm", "learned", "{}"}, {"gla", "learned", R"({"cache": 9})"},
+          {"transformer-xl", "learned", "{}"}}) {
     DOCTEST_CAPTURE(arch);
     DOCTEST_CAPTURE(memory);
     infer::AnswererOptions options;
@@ -118,8 +116,7 @@ DOCTEST_TEST_CASE("weights learned from a context in pieces are those of the who
   const infer::Answerer answerer(options, loaded);
   infer::ModuleEngine engine(*loaded.model, torch::kCPU);
   infer::PassageScorer scorer(*loaded.model, engine,
-                              infer::plan_windows(options.windows, *loaded.model),
-                              answerer.memory(), 256);
+      infer::plan_windows(options.windows, *loaded.model), answerer.memory(), 256);
   const infer::Passage passage{ids_of(kText), {ids_of(", it was"), ids_of(" and the")}};
   const auto whole = scorer.score({&passage, 1});
   int pieces = 0;

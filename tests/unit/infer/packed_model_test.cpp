@@ -151,12 +151,12 @@ DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores it
     options.tokenizer = "bytes";
     options.compute.device = "cpu";
     const auto plain = model::load(folder.path);
-    const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {},
-                                              torch::kFloat32);
+    const auto packed = infer::load_to_decode(
+        folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
     infer::Answerer expected(options, plain), answerer(options, packed);
     const auto table = packed.model->architecture->embedding()->tables.at(0);
-    DOCTEST_CHECK(answerer.score_tokens({{84}}, answerer.memory()).size() ==
-                  1);  // nothing to score
+    DOCTEST_CHECK(
+        answerer.score_tokens({{84}}, answerer.memory()).size() == 1);  // nothing to score
     DOCTEST_CHECK(table.isnan().all().item<bool>());
     const std::vector<std::vector<std::int64_t>> texts{{84, 104, 101}, {32, 99, 97, 116, 10}};
     const auto scores = answerer.score_tokens(texts, answerer.memory()),
@@ -168,15 +168,14 @@ DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores it
       DOCTEST_CHECK(torch::equal(weights[i].second, whole[i].second));
     DOCTEST_CHECK(infer::packed_in(packed)->find(table) != nullptr);
     // In pieces; another text is scored while the weights are read, or later.
-    infer::Answerer shared(
-        options, infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {},
-                                       torch::kFloat32));
+    infer::Answerer shared(options, infer::load_to_decode(folder.path, torch::kCPU,
+                                        infer::Precision::int8, {}, torch::kFloat32));
     bool nested = false;
     infer::Pace::Sizes sizes;
     infer::Pace pace(sizes, [&] {
       if (!std::exchange(nested, true))
-        DOCTEST_CHECK(shared.score_tokens({texts[1]}, shared.memory())[0].log_prob ==
-                      theirs[1].log_prob);
+        DOCTEST_CHECK(
+            shared.score_tokens({texts[1]}, shared.memory())[0].log_prob == theirs[1].log_prob);
       return true;
     });
     const auto divided = shared.score_tokens(texts, shared.memory(), &pace);

@@ -16,7 +16,7 @@ namespace {
 std::string file_of(const infer::PartRecord& record) {
   const auto path =
       (std::filesystem::temp_directory_path() /
-       ("part." + std::to_string(::getpid()) + "." + std::to_string(record.part.index)))
+          ("part." + std::to_string(::getpid()) + "." + std::to_string(record.part.index)))
           .string();
   core::write_file(path, infer::to_text(record));
   return path;

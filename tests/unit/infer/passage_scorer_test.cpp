@@ -63,7 +63,7 @@ PlainScores plain_passage(nn::Model& model, const Tokens& context, const Tokens&
 // The arguments of a scorer, with an engine from make_engine() or the model's own modules.
 struct Scoring {
   Scoring(nn::Model& model, const infer::WindowPlan& windows, const infer::MemoryPlan& memory,
-          bool modules = false, infer::TokenWants wants = {})
+      bool modules = false, infer::TokenWants wants = {})
       : engine(modules ? std::make_unique<infer::ModuleEngine>(model, torch::kCPU)
                        : infer::make_engine(model, torch::kCPU, infer::Precision::float32)),
         scorer(model, *engine, windows, memory, model.vocabulary, wants) {}
@@ -112,8 +112,8 @@ DOCTEST_TEST_CASE("continuations of shared contexts are what one forward of each
             for (std::size_t j = 0; j < passages[i].continuations.size(); ++j) {
               const auto expected =
                   plain_passage(model, passages[i].context, passages[i].continuations[j]);
-              DOCTEST_CHECK(difference(scores[i][j].log_prob, expected.log_prob) <
-                            tolerance(dtype));
+              DOCTEST_CHECK(
+                  difference(scores[i][j].log_prob, expected.log_prob) < tolerance(dtype));
               DOCTEST_CHECK(scores[i][j].best == expected.best);
             }
         }
@@ -174,8 +174,7 @@ DOCTEST_TEST_CASE("a context that does not fit is cut for all choices as the lon
   DOCTEST_CHECK(score.scorer.longest() == 16);
   const auto longest = score({passage_of(context, {tokens_of(16, 5)})});
   DOCTEST_CHECK(difference(longest[0][0].log_prob,
-                           plain_passage(model, {context.back()}, tokens_of(16, 5)).log_prob) <
-                1e-10);
+                    plain_passage(model, {context.back()}, tokens_of(16, 5)).log_prob) < 1e-10);
 }
 
 namespace {
@@ -187,12 +186,10 @@ struct Memories {
 
 std::vector<Memories> memories(std::int64_t reach) {
   std::vector<Memories> all = {{"none", tiny::memory_of("none")},
-                               {"local", tiny::memory_of("local")},
-                               {"long", tiny::memory_of("long", reach)},
-                               {"local and long", tiny::memory_of("local,long", reach)},
-                               {"interpolated", tiny::memory_of("local,long", reach)},
-                               {"cache", tiny::memory_of("none")},
-                               {"all", tiny::memory_of("local,long", reach)}};
+      {"local", tiny::memory_of("local")}, {"long", tiny::memory_of("long", reach)},
+      {"local and long", tiny::memory_of("local,long", reach)},
+      {"interpolated", tiny::memory_of("local,long", reach)}, {"cache", tiny::memory_of("none")},
+      {"all", tiny::memory_of("local,long", reach)}};
   for (auto& each : all) each.options.weights = "constant";
   all[4].options.combine = "interpolate";
   for (const std::size_t with_cache : {5, 6}) all[with_cache].options.cache = reach + 3;
@@ -202,8 +199,7 @@ std::vector<Memories> memories(std::int64_t reach) {
 // Scores a continuation whose window holds the end of its context, by loops over pairs. Earlier
 // context is encoded by consecutive windows.
 std::vector<double> plain_continuation(nn::Model& model, const Tokens& context,
-                                       const Tokens& continuation, std::int64_t window,
-                                       const infer::MemoryPlan& memory) {
+    const Tokens& continuation, std::int64_t window, const infer::MemoryPlan& memory) {
   const torch::NoGradGuard no_gradient;
   Tokens all = context;
   all.insert(all.end(), continuation.begin(), continuation.end());
@@ -279,8 +275,8 @@ DOCTEST_TEST_CASE(
             const auto alone = score({passage_of(context, {other})});
             const auto expected = plain_continuation(model, context, choice, 16, plan);
             DOCTEST_CHECK(difference(together[0][0].log_prob, expected) < tolerance(dtype));
-            DOCTEST_CHECK(difference(together[0][1].log_prob, alone[0][0].log_prob) <
-                          tolerance(dtype));
+            DOCTEST_CHECK(
+                difference(together[0][1].log_prob, alone[0][0].log_prob) < tolerance(dtype));
           }
         }
     }
@@ -306,8 +302,8 @@ DOCTEST_TEST_CASE("texts with every memory are what loops over their windows giv
           }
           const auto scores = score(passages);
           for (std::size_t i = 0; i < texts.size(); ++i)
-            DOCTEST_CHECK(difference(scores[i][0].log_prob, plain_scores(model, texts[i], windows,
-                                                                         plan)) < tolerance(dtype));
+            DOCTEST_CHECK(difference(scores[i][0].log_prob,
+                              plain_scores(model, texts[i], windows, plan)) < tolerance(dtype));
         }
       }
     }
@@ -316,7 +312,7 @@ DOCTEST_TEST_CASE("texts with every memory are what loops over their windows giv
 
 DOCTEST_TEST_CASE("a text is what eval-ppl's scorer gives, where State is carried too") {
   for (const std::string arch :
-       {"transformer", "lstm", "transformer-xl", "srupp", "gla", "mosaic", "mosaic2"}) {
+      {"transformer", "lstm", "transformer-xl", "srupp", "gla", "mosaic", "mosaic2"}) {
     auto model = tiny::model_of(arch, "rope", 23, torch::kFloat64);
     const auto carry = model.architecture->carry();
     for (const bool carried : {false, true}) {
@@ -332,8 +328,8 @@ DOCTEST_TEST_CASE("a text is what eval-ppl's scorer gives, where State is carrie
         Scoring score(model, windows, plan);
         const auto tokens = text.tokens();
         const auto scores = score({{{tokens[0]}, {{tokens.begin() + 1, tokens.end()}}, true}});
-        const std::vector<double> values(expected.data_ptr<double>(),
-                                         expected.data_ptr<double>() + expected.numel());
+        const std::vector<double> values(
+            expected.data_ptr<double>(), expected.data_ptr<double>() + expected.numel());
         DOCTEST_CHECK(difference(scores[0][0].log_prob, values) < 1e-10);
       }
     }

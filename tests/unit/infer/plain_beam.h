@@ -19,8 +19,7 @@ struct Text {
 /// Returns the best `width` texts of at most `most` tokens, by log p / tokens^penalty. `next`
 /// returns log p (V) of the token after these tokens; `ends` returns whether the last token ends a
 /// text.
-inline std::vector<Text> beam(
-    std::size_t width, double penalty, std::int64_t most,
+inline std::vector<Text> beam(std::size_t width, double penalty, std::int64_t most,
     const std::function<torch::Tensor(const std::vector<std::int64_t>&)>& next,
     const std::function<bool(const std::vector<std::int64_t>&)>& ends) {
   std::vector<Text> live{{}}, ended;
@@ -35,13 +34,11 @@ inline std::vector<Text> beam(
       }
     }
     std::stable_sort(all.begin(), all.end(),
-                     [](const Text& a, const Text& b) { return a.log_prob > b.log_prob; });
+        [](const Text& a, const Text& b) { return a.log_prob > b.log_prob; });
     live.clear();
     for (std::size_t rank = 0; live.size() < width; ++rank) {
-      if (!ends(all[rank].tokens))
-        live.push_back(all[rank]);
-      else if (rank < width)
-        ended.push_back(all[rank]);
+      if (!ends(all[rank].tokens)) live.push_back(all[rank]);
+      else if (rank < width) ended.push_back(all[rank]);
     }
   }
   if (ended.size() < width) ended.insert(ended.end(), live.begin(), live.end());
@@ -49,7 +46,7 @@ inline std::vector<Text> beam(
     return text.log_prob / std::pow(static_cast<double>(text.tokens.size()), penalty);
   };
   std::stable_sort(ended.begin(), ended.end(),
-                   [&](const Text& a, const Text& b) { return score(a) > score(b); });
+      [&](const Text& a, const Text& b) { return score(a) > score(b); });
   ended.resize(std::min(ended.size(), width));
   return ended;
 }

@@ -24,10 +24,9 @@ struct PlainShares {
 // Scores by double loops: sliding windows, one forward pass each. Entries of the window come from
 // its own encoding; earlier entries keep the encoding with which they were scored.
 inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                                        const infer::WindowPlan& windows,
-                                        const infer::MemoryPlan& memory,
-                                        const std::vector<Stored>& stored = {}, bool l2 = false,
-                                        std::vector<PlainShares>* shares = nullptr) {
+    const infer::WindowPlan& windows, const infer::MemoryPlan& memory,
+    const std::vector<Stored>& stored = {}, bool l2 = false,
+    std::vector<PlainShares>* shares = nullptr) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size()) - 1;  // inputs
   const std::int64_t W = windows.window, S = windows.stride;
@@ -58,7 +57,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     const auto key = [&](std::int64_t j) {
       return j >= start ? std::make_pair(hidden.output[0][j - start].to(torch::kFloat64),
-                                         hidden.key[0][j - start].to(torch::kFloat64))
+                              hidden.key[0][j - start].to(torch::kFloat64))
                         : kept.at(j);
     };
     for (std::int64_t i = from; i < end; ++i) {
@@ -73,8 +72,8 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
       for (std::int64_t j = 0; j < i; ++j) {
         const auto [f_j, g_j] = key(j);
         if ((local && j >= start) || (far && i - j <= memory.rule.reach)) {
-          const double mass = joint_mass(g.dot(g_j).item<double>(),
-                                         local && j >= start ? memory.local : memory.far);
+          const double mass = joint_mass(
+              g.dot(g_j).item<double>(), local && j >= start ? memory.local : memory.far);
           all += mass;
           if (label(j) == label(i)) hit += mass;
           if (label(j) == label(i) && local && j >= start) local_hit += mass;
@@ -95,7 +94,7 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
           hits.emplace_back(-score, entry.label);
         }
         std::stable_sort(hits.begin(), hits.end(),
-                         [](const auto& a, const auto& b) { return a.first < b.first; });
+            [](const auto& a, const auto& b) { return a.first < b.first; });
         hits.resize(std::min(hits.size(), static_cast<std::size_t>(memory.stores.k)));
         for (const auto& [less, stored_label] : hits) {
           const bool match = stored_label == label(i);
@@ -138,7 +137,6 @@ inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std:
 }
 
 inline std::vector<double> plain_scores(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                                        const infer::WindowPlan& windows,
-                                        const infer::MemoryOptions& memory) {
+    const infer::WindowPlan& windows, const infer::MemoryOptions& memory) {
   return plain_scores(model, tokens, windows, infer::plan_memory(memory, windows, model));
 }

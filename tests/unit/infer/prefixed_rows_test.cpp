@@ -38,7 +38,7 @@ DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one i
       const auto scored = tiny::log_probs(model, shard.data(), windows, memory);
       const auto engine = infer::make_engine(model, torch::kCPU, infer::parse_precision("float32"));
       infer::Session session(*engine, model, 40, memory, torch::kCPU, infer::Precision::float32,
-                             retrieve_plan(index, mix));
+          retrieve_plan(index, mix));
       // Another row has another text, and is dropped and selected again meanwhile.
       session.start({{tokens[0]}, {'w', '7'}});
       double most = 0;
@@ -46,8 +46,8 @@ DOCTEST_TEST_CASE("a text that grows token by token is given what a scored one i
         const Tensor words = session.log_probs();
         DOCTEST_CHECK(words[1].exp().sum().item<double>() == doctest::Approx(1).epsilon(1e-4));
         const double found = words[0][static_cast<std::int64_t>(tokens[t])].item<double>();
-        most = std::max(most,
-                        std::abs(found - scored[static_cast<std::int64_t>(t) - 1].item<double>()));
+        most = std::max(
+            most, std::abs(found - scored[static_cast<std::int64_t>(t) - 1].item<double>()));
         if (t % 7 == 3) session.select({0, 0});
         session.advance({tokens[t], tokens[t - 1]});
       }

@@ -54,7 +54,7 @@ Plains fairseq(std::int64_t n, std::int64_t window, std::int64_t stride) {
   Plains windows;
   for (std::int64_t done = 1; done < n; done += stride)
     windows.push_back({std::max<std::int64_t>(0, done - 1 - (window - stride)), done,
-                       std::min(n, done + stride) - 1, std::min(stride, n - done)});
+        std::min(n, done + stride) - 1, std::min(stride, n - done)});
   return windows;
 }
 
@@ -134,7 +134,7 @@ DOCTEST_TEST_CASE("memories see under a protocol what they see in the same windo
   DOCTEST_REQUIRE(halves.numel() == 4 * 8);
   for (std::int64_t i = 0; i < 4; ++i)
     DOCTEST_CHECK(tiny::largest_difference(halves.slice(0, i * 8, (i + 1) * 8),
-                                           whole.slice(0, i * 17 + 9, (i + 1) * 17)) < rounding);
+                      whole.slice(0, i * 17 + 9, (i + 1) * 17)) < rounding);
 }
 
 DOCTEST_TEST_CASE("what is tuned under a protocol has the loss that scoring gives it") {
@@ -215,16 +215,14 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
   DOCTEST_CHECK(plan("hf", {}, options).beginning == *tokenizer->id_of("<|endoftext|>"));
   DOCTEST_CHECK(plan("llama.cpp", {"bos-at"}, options).window_token == -1);
   options.window = 2, options.stride = 2;
-  DOCTEST_CHECK_THROWS_WITH_AS(
-      plan("llama.cpp", {}, options),
+  DOCTEST_CHECK_THROWS_WITH_AS(plan("llama.cpp", {}, options),
       "--window 2: with --protocol llama.cpp, no token of it is scored; give a larger window",
       core::Error);
   options.window = 0, options.stride = 0, options.carry = "on";
   nn::Model recurrent =
       tiny::model_of("lstm", "learned", static_cast<std::int64_t>(tokenizer->size()));
   options.protocol = "hf";
-  DOCTEST_CHECK_THROWS_WITH_AS(
-      infer::plan_windows(options, recurrent, {}, shard.data()),
+  DOCTEST_CHECK_THROWS_WITH_AS(infer::plan_windows(options, recurrent, {}, shard.data()),
       "--protocol hf: cannot be combined with --carry on, since it encodes each window separately",
       core::Error);
 }

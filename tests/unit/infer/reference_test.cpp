@@ -93,7 +93,7 @@ DOCTEST_TEST_CASE("carried token by token, in blocks and as one window: the same
     const char *arch, *positions;
   };
   for (const auto& [arch, positions] :
-       {Model{"transformer", "rope"}, Model{"transformer", "alibi"}, Model{"lstm", "learned"}}) {
+      {Model{"transformer", "rope"}, Model{"transformer", "alibi"}, Model{"lstm", "learned"}}) {
     nn::Model model = tiny::model_of(arch, positions);
     for (const char* names : {"none", "local", "local,long"}) {
       DOCTEST_CAPTURE(arch);

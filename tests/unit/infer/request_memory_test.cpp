@@ -13,9 +13,7 @@ std::string refused(const std::string& asked) {
   started.stores.folders = {"store"};
   try {
     infer::request_memory(started, asked);
-  } catch (const core::Error& error) {
-    return error.what();
-  }
+  } catch (const core::Error& error) { return error.what(); }
   return {};
 }
 
@@ -61,15 +59,15 @@ DOCTEST_TEST_CASE("a request that leaves a source out leaves out what only the s
 
 DOCTEST_TEST_CASE("no request names a file, and what is wrong is named") {
   for (const auto* const files : {R"({"datastore": ["/etc"]})", R"({"ngrams": "/etc"})",
-                                  R"({"ensemble": ["/etc"]})", R"({"gate": ["x"]})"})
-    DOCTEST_CHECK_MESSAGE(refused(files).find("is set when the server starts") != std::string::npos,
-                          files);
-  DOCTEST_CHECK(refused(R"({"tuned_on": "x"})").find("tuned_on: is not an option") !=
-                std::string::npos);
-  DOCTEST_CHECK(refused(R"({"model": "/etc"})").find("model: is not an option") !=
-                std::string::npos);
+           R"({"ensemble": ["/etc"]})", R"({"gate": ["x"]})"})
+    DOCTEST_CHECK_MESSAGE(
+        refused(files).find("is set when the server starts") != std::string::npos, files);
+  DOCTEST_CHECK(
+      refused(R"({"tuned_on": "x"})").find("tuned_on: is not an option") != std::string::npos);
+  DOCTEST_CHECK(
+      refused(R"({"model": "/etc"})").find("model: is not an option") != std::string::npos);
   DOCTEST_CHECK(refused(R"({"cache": -1})").find("cache") != std::string::npos);
-  DOCTEST_CHECK(refused(R"({"cache": {"a": 1}})").find("cache: takes a number") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      refused(R"({"cache": {"a": 1}})").find("cache: takes a number") != std::string::npos);
   DOCTEST_CHECK(refused(R"({"combine": "all"})").find("combine") != std::string::npos);
 }

@@ -16,8 +16,8 @@ namespace {
 
 using torch::Tensor;
 
-infer::WindowPlan plan_of(const retrieved::Index& index, std::int64_t window, std::int64_t every,
-                          std::int64_t mix = 1) {
+infer::WindowPlan plan_of(
+    const retrieved::Index& index, std::int64_t window, std::int64_t every, std::int64_t mix = 1) {
   auto plan = tiny::windows_of(window, every);
   infer::RetrievePlan retrieve;
   retrieve.index = index.opened;
@@ -30,7 +30,7 @@ infer::WindowPlan plan_of(const retrieved::Index& index, std::int64_t window, st
 // Returns log p of all tokens but the first. Each chunk of `every` tokens has its own rows, with a
 // weight for a cache of the last positions.
 std::vector<double> plain_nats(nn::Model& model, const std::vector<std::uint32_t>& tokens,
-                               const infer::WindowPlan& plan, const infer::MemoryPlan& memory) {
+    const infer::WindowPlan& plan, const infer::MemoryPlan& memory) {
   const torch::NoGradGuard no_gradient;
   const auto n = static_cast<std::int64_t>(tokens.size());
   std::vector<double> log_probs;
@@ -95,13 +95,11 @@ DOCTEST_TEST_CASE("a text behind passages is scored as a plain loop has it") {
   const auto text = retrieved::words_of({70}, 8);
   const tiny::Shard shard(text);
   for (const auto& [arch, positions] :
-       std::vector<std::pair<std::string, std::string>>{{"transformer", "learned"},
-                                                        {"transformer", "rope"},
-                                                        {"transformer-xl", ""},
-                                                        {"lstm", ""}}) {
+      std::vector<std::pair<std::string, std::string>>{{"transformer", "learned"},
+          {"transformer", "rope"}, {"transformer-xl", ""}, {"lstm", ""}}) {
     auto model = tiny::model_of(arch, positions.empty() ? "learned" : positions, 256);
-    for (const auto& [window, every, mix] : std::vector<std::array<std::int64_t, 3>>{
-             {40, 1, 1}, {40, 7, 1}, {40, 20, 1}, {24, 3, 3}}) {
+    for (const auto& [window, every, mix] :
+        std::vector<std::array<std::int64_t, 3>>{{40, 1, 1}, {40, 7, 1}, {40, 20, 1}, {24, 3, 3}}) {
       const auto plan = plan_of(index, window, every, mix);
       const infer::MemoryPlan none = infer::plan_memory(tiny::memory_of("none"), plan, model);
       const auto found = tiny::log_probs(model, shard.data(), plan, none);

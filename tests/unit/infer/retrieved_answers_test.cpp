@@ -40,7 +40,7 @@ DOCTEST_TEST_CASE("a text behind passages has the scores of eval-ppl, whatever i
   auto model = tiny::model_of("transformer", "rope", 256);
   infer::ModuleEngine engine(model, torch::kCPU);
   for (const auto& memory : {memory_of("none", 0, model), memory_of("none", 50, model),
-                             memory_of("local", 0, model), memory_of("local,long", 30, model)}) {
+           memory_of("local", 0, model), memory_of("local,long", 30, model)}) {
     const auto windows = answer_windows(index, 40);
     const auto expected = tiny::log_probs(model, shard.data(), windows, memory);
     infer::PassageScorer scorer(model, engine, windows, memory, 256);
@@ -78,14 +78,13 @@ DOCTEST_TEST_CASE(
       for (std::size_t t = start; t < tokens.size(); ++t) {
         const std::size_t chunk = start + (t - start) / 5 * 5,
                           end = std::min(chunk + 5, tokens.size());
-        const auto prefixes = retrieved::plain_prefixes(
-            windows.retrieve,
+        const auto prefixes = retrieved::plain_prefixes(windows.retrieve,
             {tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(chunk)});
         std::vector<std::int64_t> row;
         if (!prefixes.empty()) row = prefixes[0].tokens;
         const std::size_t room = 40 - row.size(), from = end - 1 > room ? end - 1 - room : 0;
         row.insert(row.end(), tokens.begin() + static_cast<std::ptrdiff_t>(from),
-                   tokens.begin() + static_cast<std::ptrdiff_t>(t));
+            tokens.begin() + static_cast<std::ptrdiff_t>(t));
         const Tensor f = retrieved::encode(model, row);
         const Tensor log_p = model.head->log_probs(f.slice(0, -1), nullptr);
         DOCTEST_CHECK(scores[c].log_prob[t - start] ==

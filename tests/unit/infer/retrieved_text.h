@@ -69,8 +69,8 @@ struct Index {
 };
 
 /// Returns the best passages for the end of `so_far`, by themselves.
-inline infer::Prefixes plain_prefixes(const infer::RetrievePlan& plan,
-                                      const std::vector<std::uint32_t>& so_far) {
+inline infer::Prefixes plain_prefixes(
+    const infer::RetrievePlan& plan, const std::vector<std::uint32_t>& so_far) {
   const auto most = static_cast<std::size_t>(plan.query);
   const std::vector<std::uint32_t> end(
       so_far.end() - static_cast<std::ptrdiff_t>(std::min(most, so_far.size())), so_far.end());
@@ -84,10 +84,8 @@ inline infer::Prefixes plain_prefixes(const infer::RetrievePlan& plan,
   for (const auto& hit : hits.of(0)) {
     auto tokens = plan.index->passage(hit.unit);
     tokens.resize(std::min(tokens.size(), static_cast<std::size_t>(plan.tokens)));
-    prefixes.push_back({{tokens.begin(), tokens.end()},
-                        hit.unit,
-                        hit.score,
-                        std::exp(hit.score / plan.temperature) / sum});
+    prefixes.push_back({{tokens.begin(), tokens.end()}, hit.unit, hit.score,
+        std::exp(hit.score / plan.temperature) / sum});
   }
   return prefixes;
 }
@@ -99,7 +97,7 @@ inline torch::Tensor encode(nn::Model& model, const std::vector<std::int64_t>& r
   batch.targets = torch::zeros_like(batch.inputs);
   batch.weight = torch::ones({1, batch.inputs.size(1)});
   batch.place = {torch::zeros_like(batch.inputs), torch::zeros_like(batch.inputs),
-                 torch::arange(batch.inputs.size(1)).unsqueeze(0)};
+      torch::arange(batch.inputs.size(1)).unsqueeze(0)};
   batch.fresh = torch::ones({1}, torch::kBool);
   return model.architecture->forward(batch, nullptr).output[0];
 }

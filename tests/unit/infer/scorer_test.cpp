@@ -51,9 +51,7 @@ nn::Model bigram_model(const Tensor& probabilities) {  // (previous, next)
 int code_of(const std::function<void()>& body) {
   try {
     body();
-  } catch (const core::Error& error) {
-    return static_cast<int>(error.code());
-  }
+  } catch (const core::Error& error) { return static_cast<int>(error.code()); }
   return 0;
 }
 
@@ -175,7 +173,7 @@ DOCTEST_TEST_CASE("every token but the first is scored once, whatever windows") 
   const tiny::Shard shard(tiny::text_of({50, 0, 13, 40}));
   for (const char* restart : {"none", "document"}) {
     for (const auto& [window, stride] :
-         std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 7}, {7, 2}, {96, 50}}) {
+        std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 1}, {7, 7}, {7, 2}, {96, 50}}) {
       auto windows = tiny::windows_of(window, stride);
       windows.by_document = std::string(restart) == "document";
       std::vector<std::uint64_t> scored;
@@ -252,13 +250,12 @@ DOCTEST_TEST_CASE("each point of the tuned grid is what a run of its own gives")
         infer::tune(model, shard.data(), windows, memory, one, torch::kCPU).edges.empty());
     // As a file of options for another run, which may leave other options open.
     const auto settled = infer::settled(asked, tuned.memory);
-    DOCTEST_CHECK(
-        infer::signature({}, {}, windows, infer::plan_memory(settled, windows, model), "float32") ==
-        infer::signature({}, {}, windows, tuned.memory, "float32"));
+    DOCTEST_CHECK(infer::signature({}, {}, windows, infer::plan_memory(settled, windows, model),
+                      "float32") == infer::signature({}, {}, windows, tuned.memory, "float32"));
   }
   DOCTEST_CHECK(code_of([&] {
-                  infer::tune(model, shard.data(), tiny::windows_of(16, 8), {}, {}, torch::kCPU);
-                }) == 64);
+    infer::tune(model, shard.data(), tiny::windows_of(16, 8), {}, {}, torch::kCPU);
+  }) == 64);
 }
 
 DOCTEST_TEST_CASE("where the best of a tuned grid is at its edge, what lies beyond is tried") {
@@ -349,8 +346,8 @@ DOCTEST_TEST_CASE("the signature names what changes the figure, and no more") {
   const core::Digest a{1, 2}, b{3, 4};
   const std::string text = infer::signature(a, b, windows, memory, "float32");
   for (const char* part :
-       {"data:000000000000|", "window:32|", "stride:8|", "reset:none|", "carry:off|",
-        "memory:local+long|", "long:500|", "temperature:1.25|", "precision:float32|", "version:"})
+      {"data:000000000000|", "window:32|", "stride:8|", "reset:none|", "carry:off|",
+          "memory:local+long|", "long:500|", "temperature:1.25|", "precision:float32|", "version:"})
     DOCTEST_CHECK(text.find(part) != text.npos);
   DOCTEST_CHECK(text.find("cache") == text.npos);
   memory.cache = 10;
@@ -437,10 +434,10 @@ DOCTEST_TEST_CASE("data that cannot be scored") {
   const auto windows = tiny::windows_of(8, 8);
   for (const auto& lengths : std::vector<std::vector<std::size_t>>{{}, {0}, {1}}) {
     const tiny::Shard shard(tiny::text_of(lengths));
-    DOCTEST_CHECK(code_of([&] { infer::score(model, shard.data(), windows, {}, torch::kCPU); }) ==
-                  65);
+    DOCTEST_CHECK(
+        code_of([&] { infer::score(model, shard.data(), windows, {}, torch::kCPU); }) == 65);
   }
   const tiny::Shard larger(tiny::text_of({50}, 60));
-  DOCTEST_CHECK(code_of([&] { infer::score(model, larger.data(), windows, {}, torch::kCPU); }) ==
-                65);
+  DOCTEST_CHECK(
+      code_of([&] { infer::score(model, larger.data(), windows, {}, torch::kCPU); }) == 65);
 }

@@ -45,8 +45,7 @@ Tensor tensor_of(const Rows& rows) {
 
 // Each step gives every source its share of the total probability, which never worsens the loss.
 infer::FittedShares plain_fit(const Rows& p, const std::vector<double>& ngrams,
-                              const std::vector<std::int64_t>& bucket, int turns,
-                              const Tensor& weight) {
+    const std::vector<std::int64_t>& bucket, int turns, const Tensor& weight) {
   const std::size_t n = p.size(), targets = p[0].size();
   infer::FittedShares at;
   at.shares.assign(n, 1.0 / static_cast<double>(n));
@@ -127,8 +126,7 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
                                                                             : 0.01);
       }
       infer::ShareProblem problem{tensor_of(p), torch::tensor(ngrams, torch::kFloat64),
-                                  torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets,
-                                  infer::kNgramLengthBuckets};
+          torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets, infer::kNgramLengthBuckets};
       if (seed == 2) problem.weight = weights_of(600);
       const auto expected = plain_fit(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
@@ -151,11 +149,10 @@ DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give 
   asked.combine = "interpolate", asked.cache = 40;
   asked.stores.folders = {folder / "s"}, asked.stores.k = 60;
   const auto windows = tiny::windows_of(16, 8);
-  const auto memory =
-      infer::plan_memory(asked, windows, model, {},
-                         std::make_shared<const infer::Stores>(
-                             infer::open_each(asked.stores.folders, torch::empty({0})), "m", "t",
-                             "model", model.architecture->d_key(), 23));
+  const auto memory = infer::plan_memory(asked, windows, model, {},
+      std::make_shared<const infer::Stores>(
+          infer::open_each(asked.stores.folders, torch::empty({0})), "m", "t", "model",
+          model.architecture->d_key(), 23));
   infer::TuneOptions grid;
   grid.points["temperature"] = {0.7, 1.4}, grid.points["theta"] = {0.03, 0.3};
   grid.points["datastore-temperature"] = {1, 4};

@@ -40,6 +40,6 @@ DOCTEST_TEST_CASE("an option given for a source that takes part is not refused")
   options.memory = "none";
   options.flags = {"joint-temperature"};
   DOCTEST_CHECK(thrown([&] {
-                  infer::plan_memory(options, windows, model);
-                }).names("--joint-temperature: requires --memory or --datastore"));
+    infer::plan_memory(options, windows, model);
+  }).names("--joint-temperature: requires --memory or --datastore"));
 }

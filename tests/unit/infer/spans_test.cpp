@@ -22,8 +22,8 @@ using Tokens = std::vector<std::int64_t>;
 
 const std::string kStored =
     "the cat sat on the mat and the dog sat on the cat, a man had a hat on and sat";
-const std::vector<std::string> kSpanPrompts = {"the cat sat", "a man had", "zz",
-                                               "the dog sat on the c"};
+const std::vector<std::string> kSpanPrompts = {
+    "the cat sat", "a man had", "zz", "the dog sat on the c"};
 constexpr double kLambda = 0.7, kTemperature = 0.5;
 
 // Returns f and g (T, d) of a text.
@@ -55,8 +55,8 @@ struct Spanned {
     const Tensor keys = encode(*loaded.model, text).key.to(torch::kFloat16).to(torch::kFloat64);
     for (std::size_t i = 0; i + 1 < text.size(); ++i)
       entries.push_back({keys[static_cast<std::int64_t>(i)], text[i + 1]});
-    tiny::make_store(folder / "store", entries, 256,
-                     {"l2", "exact", "text", std::string(32, '0'), ""});
+    tiny::make_store(
+        folder / "store", entries, 256, {"l2", "exact", "text", std::string(32, '0'), ""});
     memory.stores.folders = {folder / "store"}, memory.stores.combine = "interpolate";
     memory.stores.lambda = kLambda, memory.stores.temperature = kTemperature;
     options.max_tokens = 40, options.draw.temperature = 0, options.spans.longest = 6;
@@ -160,9 +160,8 @@ DOCTEST_TEST_CASE("texts with spans are those of a plain loop, token for token")
         infer::SearchCounts searches;
         std::int64_t tokens = 0;
         for (const auto& [key, sample] : of.write(&searches)) {
-          const auto expected =
-              of.plain(kSpanPrompts[key.first],
-                       core::Rng(1, (key.first << 32) + static_cast<std::uint64_t>(key.second)));
+          const auto expected = of.plain(kSpanPrompts[key.first],
+              core::Rng(1, (key.first << 32) + static_cast<std::uint64_t>(key.second)));
           DOCTEST_CHECK(sample.tokens == expected.tokens);
           DOCTEST_CHECK(sample.log_prob == doctest::Approx(expected.log_prob).epsilon(1e-4));
           DOCTEST_REQUIRE(sample.spans.size() == expected.spans.size());
@@ -174,9 +173,8 @@ DOCTEST_TEST_CASE("texts with spans are those of a plain loop, token for token")
             DOCTEST_CHECK(span.proposed == proposed);
             DOCTEST_CHECK(span.taken == spanned);
             DOCTEST_CHECK(span.document == (span.row >= std::ssize(of.entries) / 2 ? 1 : 0));
-            DOCTEST_CHECK(span.text ==
-                          std::string(sample.tokens.begin() + span.token,
-                                      sample.tokens.begin() + span.token + 1 + span.taken));
+            DOCTEST_CHECK(span.text == std::string(sample.tokens.begin() + span.token,
+                                           sample.tokens.begin() + span.token + 1 + span.taken));
             right += span.taken, wrong += span.proposed - span.taken;
           }
           tokens += std::ssize(sample.tokens);
@@ -235,7 +233,7 @@ DOCTEST_TEST_CASE("spans want stores, and are no part of a beam") {
 DOCTEST_TEST_CASE("a span goes no further than its document, from the entry that gave most") {
   Spanned of("lstm");
   const infer::Stores stores(infer::open_each({of.folder / "store"}, torch::empty({0})), "", "",
-                             "tiny", of.entries[0].key.numel(), 256);
+      "tiny", of.entries[0].key.numel(), 256);
   const auto n = static_cast<std::int64_t>(of.entries.size()), half = n / 2;
   infer::SpanOptions options;
   options.longest = 4, options.share = 0.5;

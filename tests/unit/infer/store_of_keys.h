@@ -13,16 +13,15 @@
 namespace tiny {
 
 /// Returns random keys that float16 represents exactly.
-inline std::vector<Stored> entries_of(std::size_t n, std::int64_t width, std::int64_t vocabulary,
-                                      std::uint64_t seed) {
+inline std::vector<Stored> entries_of(
+    std::size_t n, std::int64_t width, std::int64_t vocabulary, std::uint64_t seed) {
   core::Rng rng(seed);
   std::vector<Stored> entries;
   for (std::size_t i = 0; i < n; ++i) {
     std::vector<double> key;
     for (std::int64_t j = 0; j < width; ++j) key.push_back(std::round(rng.normal() * 16) / 16);
-    entries.push_back(
-        {torch::tensor(key, torch::kFloat64),
-         static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(vocabulary)))});
+    entries.push_back({torch::tensor(key, torch::kFloat64),
+        static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(vocabulary)))});
   }
   return entries;
 }
@@ -33,7 +32,7 @@ struct StoreKind {
 };
 
 inline void fill_store(const std::string& folder, const std::vector<Stored>& entries,
-                       std::int64_t vocabulary, const StoreKind& kind, bool append) {
+    std::int64_t vocabulary, const StoreKind& kind, bool append) {
   store::Plan plan;
   plan.model = kind.model, plan.tokenizer = kind.tokenizer, plan.data = kind.data;
   plan.index = kind.index, plan.metric = store::metric_from(kind.metric, "test");
@@ -55,12 +54,12 @@ inline void fill_store(const std::string& folder, const std::vector<Stored>& ent
 }
 
 inline void make_store(const std::string& folder, const std::vector<Stored>& entries,
-                       std::int64_t vocabulary, const StoreKind& kind = {}) {
+    std::int64_t vocabulary, const StoreKind& kind = {}) {
   fill_store(folder, entries, vocabulary, kind, false);
 }
 
 inline void add_to_store(const std::string& folder, const std::vector<Stored>& entries,
-                         std::int64_t vocabulary, const StoreKind& kind) {
+    std::int64_t vocabulary, const StoreKind& kind) {
   fill_store(folder, entries, vocabulary, kind, true);
 }
 

@@ -23,11 +23,9 @@ namespace {
 using torch::Tensor;
 
 std::shared_ptr<const infer::Stores> open(const std::vector<std::string>& folders,
-                                          const nn::Model& model, const std::string& name = "m",
-                                          const std::string& tokenizer = "t") {
+    const nn::Model& model, const std::string& name = "m", const std::string& tokenizer = "t") {
   return std::make_shared<const infer::Stores>(infer::open_each(folders, torch::empty({0})), name,
-                                               tokenizer, "model", model.architecture->d_key(),
-                                               tiny::kTypes);
+      tokenizer, "model", model.architecture->d_key(), tiny::kTypes);
 }
 
 struct StoreCase {
@@ -35,8 +33,8 @@ struct StoreCase {
   std::int64_t cache, k;
 };
 
-infer::MemoryPlan plan_of(const StoreCase& c, const nn::Model& model,
-                          std::shared_ptr<const infer::Stores> stores) {
+infer::MemoryPlan plan_of(
+    const StoreCase& c, const nn::Model& model, std::shared_ptr<const infer::Stores> stores) {
   infer::MemoryOptions memory = tiny::memory_of(c.memory);
   if (std::string(c.memory).find("long") != std::string::npos) memory.long_reach = "33";
   memory.combine = c.combine, memory.cache = c.cache, memory.joint_temperature = 1.3;
@@ -87,10 +85,9 @@ DOCTEST_TEST_CASE("stores equal the plain loop: joint, interpolated, both, one s
         auto windows = tiny::windows_of(16, 5);
         windows.batch_tokens = 40;  // several searches, which overlap with the model
         const Tensor found = tiny::log_probs(model, shard.data(), windows, memory);
-        const Tensor expected =
-            torch::tensor(plain_scores(model, text.tokens(), windows, memory, several ? all : one,
-                                       std::string(metric) == "l2"),
-                          torch::kFloat64);
+        const Tensor expected = torch::tensor(plain_scores(model, text.tokens(), windows, memory,
+                                                  several ? all : one, std::string(metric) == "l2"),
+            torch::kFloat64);
         DOCTEST_REQUIRE(found.numel() == expected.numel());
         DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
       }
@@ -130,8 +127,7 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
   const tiny::Shard shard(tiny::text_of({150}));
   const TemporaryFolder folder;
   tiny::make_store(folder / "s",
-                   tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1),
-                   tiny::kTypes);
+      tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes);
   const auto windows = tiny::windows_of(16, 8);
   auto asked = tiny::memory_of("local,long", 60);
   asked.stores.folders = {folder / "s"}, asked.stores.k = 40;
@@ -144,8 +140,8 @@ DOCTEST_TEST_CASE("the parts of the joint softmax are tuned, and any of them may
   };
   DOCTEST_CHECK(std::abs(loss_of(tuned.memory) - tuned.best.loss) < 1e-6);
   // For a store of noise, leaving a part out, or another temperature or weight, is no better.
-  DOCTEST_CHECK(tuned.best.loss <=
-                loss_of(infer::plan_memory(tiny::memory_of("none"), windows, model)));
+  DOCTEST_CHECK(
+      tuned.best.loss <= loss_of(infer::plan_memory(tiny::memory_of("none"), windows, model)));
   for (const bool local : {false, true})
     for (const auto& change : std::vector<std::function<void(infer::JointPart&)>>{
              [](auto& part) { part.bias = -HUGE_VAL; }, [](auto& part) { part.bias += 1; },
@@ -215,7 +211,7 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const auto other = tiny::entries_of(60, width, tiny::kTypes, 2);
   const std::string own = shard.data().fingerprint().hex();
   tiny::make_store(folder / "own", tiny::entries_of(49, width, tiny::kTypes, 1), tiny::kTypes,
-                   {"ip", "exact", own});
+      {"ip", "exact", own});
   tiny::make_store(folder / "other", other, tiny::kTypes);
   const auto windows = tiny::windows_of(16, 5);
   const StoreCase c = {"local", "both", "auto", 0, 100};
@@ -226,8 +222,8 @@ DOCTEST_TEST_CASE("a text does not see its own entries in a store") {
   const Tensor found = tiny::log_probs(model, shard.data(), windows, with_own);
   DOCTEST_CHECK(tiny::largest_difference(found, expected) < 1e-4);
   // There is no other entry: the weight goes to the joint distribution.
-  const Tensor nothing = tiny::log_probs(model, shard.data(), windows,
-                                         plan_of(c, model, open({folder / "own"}, model)));
+  const Tensor nothing = tiny::log_probs(
+      model, shard.data(), windows, plan_of(c, model, open({folder / "own"}, model)));
   const auto local = plan_of({"local", "joint", "joint", 0, 1}, model, nullptr);
   const Tensor without =
       torch::tensor(plain_scores(model, text.tokens(), windows, local), torch::kFloat64);
@@ -275,10 +271,10 @@ DOCTEST_TEST_CASE("of a store of two shards the one that is the text is hidden, 
   const std::int64_t width = model.architecture->d_key();
   const auto entries = tiny::entries_of(80, width, tiny::kTypes, 1);
   const std::vector halves = {std::vector(entries.begin(), entries.begin() + 40),
-                              std::vector(entries.begin() + 40, entries.end())};
+      std::vector(entries.begin() + 40, entries.end())};
   const TemporaryFolder folder;
-  tiny::make_store(folder / "both", entries, tiny::kTypes,
-                   {"ip", "exact", "ab", "m", "t", {"a", "b"}});
+  tiny::make_store(
+      folder / "both", entries, tiny::kTypes, {"ip", "exact", "ab", "m", "t", {"a", "b"}});
   tiny::make_store(folder / "one", entries, tiny::kTypes, {"ip", "exact", "ab"});
   const auto both = open({folder / "both"}, model), one = open({folder / "one"}, model);
   torch::manual_seed(1);
@@ -307,8 +303,8 @@ DOCTEST_TEST_CASE("each point of a grid with stores is what a run of its own giv
   const tiny::Shard shard(tiny::text_of({90}));
   const TemporaryFolder folder;
   tiny::make_store(folder / "s",
-                   tiny::entries_of(700, model.architecture->d_key(), tiny::kTypes, 1),
-                   tiny::kTypes, {"ip", "IVF8,SQ8", "text"});
+      tiny::entries_of(700, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes,
+      {"ip", "IVF8,SQ8", "text"});
   auto memory = plan_of({"local", "both", "auto", 0, 20}, model, open({folder / "s"}, model));
   memory.stores.nprobe = 8;
   infer::TuneOptions options;
@@ -331,8 +327,7 @@ DOCTEST_TEST_CASE("retrieval counts labels among the k nearest") {
   const tiny::Shard shard(tiny::text_of({60}));
   const TemporaryFolder folder;
   tiny::make_store(folder / "s",
-                   tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1),
-                   tiny::kTypes);
+      tiny::entries_of(300, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes);
   const auto memory = plan_of({"none", "joint", "auto", 0, 50}, model, open({folder / "s"}, model));
   const std::vector<std::int64_t> at = {1, 5, 50};
   const auto retrieval = infer::retrieval_accuracy(at, memory.entries());
@@ -369,8 +364,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
   nn::Model model = tiny::model_of("transformer", "rope", tiny::kTypes, torch::kFloat64);
   const TemporaryFolder folder;
   tiny::make_store(folder / "s",
-                   tiny::entries_of(100, model.architecture->d_key(), tiny::kTypes, 1),
-                   tiny::kTypes);
+      tiny::entries_of(100, model.architecture->d_key(), tiny::kTypes, 1), tiny::kTypes);
   const auto stores = open({folder / "s"}, model);
   const store::Datastore opened(folder / "s");
   const tiny::Shard shard(tiny::text_of({12}));
@@ -382,8 +376,7 @@ DOCTEST_TEST_CASE("words under stores sum to one and have eval's scores among th
     const nn::Batch batch = infer::batch_of({span}, shard.data(), {}, tiny::kTypes);
     const nn::Hidden hidden = model.architecture->forward(batch, nullptr);
     infer::StreamMemory memories(memory, 12, true, model);
-    const Tensor words = memories.log_probs(
-        *model.head, hidden.output[0], hidden.key[0],
+    const Tensor words = memories.log_probs(*model.head, hidden.output[0], hidden.key[0],
         nn::TokenPositions{batch.place.run[0], batch.place.segment[0], batch.place.position[0]});
     DOCTEST_CHECK(
         torch::allclose(words.logsumexp(1), torch::zeros({11}, torch::kFloat64), 0, 1e-5));
@@ -427,8 +420,8 @@ class TwoParts : public store::Store {
   }
   const std::string& name() const override { return name_; }
   const store::Manifest& manifest() const override { return manifest_; }
-  store::Hits search(std::span<const float> queries,
-                     const store::SearchOptions& options) const override {
+  store::Hits search(
+      std::span<const float> queries, const store::SearchOptions& options) const override {
     const auto a = a_.search(queries, options), b = b_.search(queries, options);
     store::Hits best = a;
     const auto k = static_cast<std::size_t>(options.k);
@@ -493,8 +486,8 @@ DOCTEST_TEST_CASE("stores that do not belong together or to the model are refuse
   const auto entries = tiny::entries_of(5, width, tiny::kTypes, 1);
   tiny::make_store(folder / "ip", entries, tiny::kTypes, {"ip", "exact", "a"});
   tiny::make_store(folder / "l2", entries, tiny::kTypes, {"l2", "exact", "b"});
-  tiny::make_store(folder / "narrow", tiny::entries_of(5, width / 2, tiny::kTypes, 1),
-                   tiny::kTypes);
+  tiny::make_store(
+      folder / "narrow", tiny::entries_of(5, width / 2, tiny::kTypes, 1), tiny::kTypes);
   tiny::make_store(folder / "words", tiny::entries_of(50, width, 100, 1), 100);
   const auto refused = [&](const std::vector<std::string>& folders, const std::string& name = "m",
                            const std::string& tokenizer = "t") {

@@ -27,18 +27,17 @@ DOCTEST_TEST_CASE("the distribution over words sums to one and has eval's scores
         const auto windows = tiny::windows_of(10, 10, true);
         const Tensor expected = tiny::log_probs(model, shard.data(), windows, memory);
         // Two rows with one text, remembered in parallel.
-        infer::StreamMemory remembered(infer::plan_memory(memory, windows, model), windows.window,
-                                       true, model, 2);
+        infer::StreamMemory remembered(
+            infer::plan_memory(memory, windows, model), windows.window, true, model, 2);
         nn::State state;
         for (std::int64_t i = 0; i + 1 < static_cast<std::int64_t>(tokens.size()); ++i) {
           nn::Batch batch;
-          batch.inputs =
-              torch::full({2, 1}, static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]),
-                          torch::kInt64);
+          batch.inputs = torch::full({2, 1},
+              static_cast<std::int64_t>(tokens[static_cast<std::size_t>(i)]), torch::kInt64);
           batch.targets = batch.inputs;
           batch.weight = torch::ones({2, 1});
           batch.place = {torch::arange(2).unsqueeze(1), torch::zeros({2, 1}, torch::kInt64),
-                         torch::full({2, 1}, i, torch::kInt64)};
+              torch::full({2, 1}, i, torch::kInt64)};
           batch.fresh = torch::full({2}, i == 0, torch::kBool);
           const nn::Hidden hidden = model.architecture->forward(batch, &state);
           const Tensor f = hidden.output.flatten(0, 1), g = hidden.key.flatten(0, 1);

@@ -44,8 +44,8 @@ struct Text {
 };
 
 /// Tokens that repeat, so that memories have an effect.
-inline Text text_of(std::vector<std::size_t> lengths, std::uint64_t vocabulary = 23,
-                    std::uint64_t seed = 3) {
+inline Text text_of(
+    std::vector<std::size_t> lengths, std::uint64_t vocabulary = 23, std::uint64_t seed = 3) {
   core::Rng rng(seed);
   Text text;
   text.vocabulary = vocabulary;
@@ -53,8 +53,8 @@ inline Text text_of(std::vector<std::size_t> lengths, std::uint64_t vocabulary =
     auto& document = text.documents.emplace_back();
     for (std::size_t i = 0; i < length; ++i) {
       const bool repeat = i > 6 && rng.uniform() < 0.5;
-      document.push_back(repeat ? document[i - 5]
-                                : static_cast<std::uint32_t>(rng.below(vocabulary)));
+      document.push_back(
+          repeat ? document[i - 5] : static_cast<std::uint32_t>(rng.below(vocabulary)));
     }
   }
   return text;
@@ -76,8 +76,8 @@ class Shard {
     for (const auto& document : text.documents) {
       writer.write(std::span(document));
       writer.end_document(document.size() * text.bytes_per_token,
-                          document.size() * text.words_per_token, {},
-                          text.marked ? Text::marks(document.size()) : std::vector<shard::Span>());
+          document.size() * text.words_per_token, {},
+          text.marked ? Text::marks(document.size()) : std::vector<shard::Span>());
     }
     writer.finish();
     out.commit();
@@ -95,7 +95,7 @@ class Shard {
 
 /// Weights larger than at the start of a training, so that predictions differ.
 inline nn::Model model_of(const std::string& arch, const std::string& positions = "learned",
-                          std::int64_t vocabulary = 23, torch::Dtype dtype = torch::kFloat32) {
+    std::int64_t vocabulary = 23, torch::Dtype dtype = torch::kFloat32) {
   at::set_num_threads(1);  // these tensors are too small for threads
   torch::manual_seed(7);
   nn::ModelOptions options;
@@ -114,7 +114,7 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
 
 /// Returns log p of every scored token in order, float64.
 inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
-                               const infer::WindowPlan& windows, const infer::MemoryPlan& memory) {
+    const infer::WindowPlan& windows, const infer::MemoryPlan& memory) {
   std::vector<torch::Tensor> blocks;
   infer::Callbacks watch;
   watch.scored = [&](const infer::Scored& scored) { blocks.push_back(scored.log_prob); };
@@ -123,13 +123,12 @@ inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
 }
 
 inline torch::Tensor log_probs(nn::Model& model, const shard::Dataset& data,
-                               const infer::WindowPlan& windows,
-                               const infer::MemoryOptions& memory) {
+    const infer::WindowPlan& windows, const infer::MemoryOptions& memory) {
   return log_probs(model, data, windows, infer::plan_memory(memory, windows, model));
 }
 
-inline infer::WindowPlan windows_of(std::int64_t window, std::int64_t stride,
-                                    bool carried = false) {
+inline infer::WindowPlan windows_of(
+    std::int64_t window, std::int64_t stride, bool carried = false) {
   infer::WindowPlan windows;
   windows.window = window, windows.stride = stride, windows.carried = carried;
   return windows;

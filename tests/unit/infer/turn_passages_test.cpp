@@ -10,9 +10,8 @@
 
 namespace {
 
-const std::vector<std::string> kNotesOfTurns = {
-    "The boiler hums in March.", "The boiler of the shed leaks.", "A long letter may wait.",
-    "The green shed is locked."};
+const std::vector<std::string> kNotesOfTurns = {"The boiler hums in March.",
+    "The boiler of the shed leaks.", "A long letter may wait.", "The green shed is locked."};
 
 retrieved::Index index_of_notes() {
   tiny::Text text;
@@ -26,8 +25,8 @@ struct Turned {
   std::string last() const { return messages.back().at("content").get<std::string>(); }
 };
 
-Turned turned(const infer::TurnOptions& options, core::OrderedJson messages,
-              std::int64_t tokens = 0) {
+Turned turned(
+    const infer::TurnOptions& options, core::OrderedJson messages, std::int64_t tokens = 0) {
   const auto index = index_of_notes();
   const infer::TurnPassages passages(index.path, tokens, options);
   auto found = passages.put_into(messages);
@@ -69,7 +68,7 @@ DOCTEST_TEST_CASE("turn passages: earlier turns stay") {
   const auto conversation = core::parse_ordered_json(R"([
     {"role": "user", "content": "Is the boiler loud?"}, {"role": "assistant", "content": "Yes."},
     {"role": "user", "content": "Is the shed green?"}])",
-                                                     "test");
+      "test");
   const auto made = turned({}, conversation);
   DOCTEST_CHECK(made.messages[0] == conversation[0]);
   DOCTEST_CHECK(made.last().starts_with("Notes:\nThe green shed is locked.\n"));

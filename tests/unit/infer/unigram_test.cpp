@@ -20,8 +20,8 @@ constexpr std::int64_t kUnigramTypes = 23;
 
 // Options with a unigram and no other memory.
 infer::MemoryOptions unigram_of(const std::string& half_life, const std::string& lambda) {
-  return infer::request_memory(tiny::memory_of("none"),
-                               R"({"unigram": true, "unigram-half-life": ")" + half_life +
+  return infer::request_memory(
+      tiny::memory_of("none"), R"({"unigram": true, "unigram-half-life": ")" + half_life +
                                    R"(", "unigram-lambda": ")" + lambda + R"("})");
 }
 
@@ -67,8 +67,8 @@ DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts 
               for (std::int64_t i = 0; i < block.targets.size(0); ++i) {
                 const std::uint64_t at = block.first + static_cast<std::uint64_t>(i);
                 const std::uint64_t from = begin_of(at, by_document);
-                const double p = plain_unigram(std::span(tokens).subspan(from, at - from),
-                                               tokens[at], half_life);
+                const double p = plain_unigram(
+                    std::span(tokens).subspan(from, at - from), tokens[at], half_life);
                 const double head = std::exp(block.parts.head[i].item<double>());
                 DOCTEST_CHECK(block.parts.sources[0].own[0][0][i].item<double>() ==
                               doctest::Approx(std::log(p)).epsilon(1e-9));
@@ -103,7 +103,7 @@ DOCTEST_TEST_CASE(
   torch::manual_seed(1);
   for (std::size_t row = 0; row < 2; ++row) read(static_cast<std::int64_t>(row), texts[row]);
   for (const std::vector<std::int64_t>& rows :
-       {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
+      {std::vector<std::int64_t>{0, 1, 2}, {2, 0, 0, 1}, {1, 2}}) {
     const auto n = std::ssize(rows);
     std::vector<Ids> chosen;
     for (const auto row : rows) chosen.push_back(texts[static_cast<std::size_t>(row)]);
@@ -141,9 +141,8 @@ DOCTEST_TEST_CASE(
   infer::TuneOptions grid;
   grid.points["unigram-half-life"] = {2, 8, 40};
   grid.lambdas = {0, 0.1, 0.3, 0.6};
-  const auto tuned =
-      infer::tune(model, shard.data(), windows,
-                  infer::plan_memory(unigram_of("none", "0.1"), windows, model), grid, torch::kCPU);
+  const auto tuned = infer::tune(model, shard.data(), windows,
+      infer::plan_memory(unigram_of("none", "0.1"), windows, model), grid, torch::kCPU);
   double best = HUGE_VAL;
   for (const char* const half_life : {"2", "8", "40"})
     for (const char* const lambda : {"0", "0.1", "0.3", "0.6"}) {

@@ -18,8 +18,7 @@ using torch::Tensor;
 constexpr double kNear = 1e-9;
 
 std::shared_ptr<infer::BesideModel> with_of(const std::string& arch, std::int64_t window,
-                                            std::int64_t stride, const char* positions = "learned",
-                                            std::int64_t vocabulary = 23) {
+    std::int64_t stride, const char* positions = "learned", std::int64_t vocabulary = 23) {
   auto with = std::make_shared<infer::BesideModel>();
   with->loaded.folder = arch;
   with->loaded.model = std::make_shared<nn::Model>(tiny::model_of(arch, positions, vocabulary));
@@ -34,7 +33,7 @@ struct WithCase {
   tiny::Shard shard{text};
   nn::Model model = tiny::model_of("transformer");
   infer::WithPlan plan{{{"lstm", 0.2}, {"transformer", 0.35}},
-                       {with_of("lstm", 24, 24), with_of("transformer", 16, 9, "alibi")}};
+      {with_of("lstm", 24, 24), with_of("transformer", 16, 9, "alibi")}};
 
   // Returns log p of every scored token by one further model alone.
   Tensor alone(std::size_t i) const {
@@ -98,12 +97,8 @@ DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a 
   DOCTEST_CHECK(!gated[1].gated);
   DOCTEST_CHECK(gated[0].lambda == doctest::Approx(0.3));
   DOCTEST_CHECK(infer::with_texts(gated) == options.models);
-  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"a:1"},
-                                                {"a:-0.1"},
-                                                {"a:nan"},
-                                                {":0.2"},
-                                                {"a:0.5", "b:0.5"},
-                                                {"a:gate", "b:gate"}}) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"a:1"}, {"a:-0.1"},
+           {"a:nan"}, {":0.2"}, {"a:0.5", "b:0.5"}, {"a:gate", "b:gate"}}) {
     options.models = wrong;
     DOCTEST_CHECK(thrown([&] { options.shares(); }).code == 64);
   }
@@ -133,9 +128,7 @@ DOCTEST_TEST_CASE("a mixture is the sum of what each model gives alone, whatever
     };
     infer::score(model, of.shard.data(), windows, plan, torch::kCPU, watch);
     const Tensor expected = mixed({{1 - 0.1 - 0.2 - 0.35, torch::cat(joint)},
-                                   {0.1, torch::cat(cache)},
-                                   {0.2, of.alone(0)},
-                                   {0.35, of.alone(1)}});
+        {0.1, torch::cat(cache)}, {0.2, of.alone(0)}, {0.35, of.alone(1)}});
     DOCTEST_CHECK(tiny::largest_difference(torch::cat(found), expected) < kNear);
     // Parts may begin anywhere.
     Tensor parts = torch::zeros({0}, torch::kFloat64);
@@ -177,7 +170,7 @@ DOCTEST_TEST_CASE("rows of words, as texts grow and are chosen: the mixture of t
   nn::Model model = tiny::model_of("transformer");
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
-               {with_of("lstm", 0, 0), with_of("transformer", 7, 7, "learned", 30)}};
+      {with_of("lstm", 0, 0), with_of("transformer", 7, 7, "learned", 30)}};
   const auto session_of = [](nn::Model& of, std::int64_t window, const infer::MemoryPlan& memory) {
     auto engine = std::make_unique<infer::ModuleEngine>(of, torch::kCPU);
     return std::pair{std::move(engine), [&of, window, memory](infer::Engine& by) {
@@ -219,7 +212,7 @@ DOCTEST_TEST_CASE("passages: texts as data sets, continuations as texts that end
   const auto windows = infer::plan_windows(options, model);
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.3}, {"transformer", 0.25}},
-               {with_of("lstm", 24, 24), with_of("transformer", 40, 40, "alibi")}};
+      {with_of("lstm", 24, 24), with_of("transformer", 40, 40, "alibi")}};
   infer::ModuleEngine engine(model, torch::kCPU);
   infer::PassageScorer scorer(model, engine, windows, plan, 23);
   const auto tokens = tiny::text_of({80}).documents[0];
@@ -230,8 +223,8 @@ DOCTEST_TEST_CASE("passages: texts as data sets, continuations as texts that end
   text.context = {wide[0]};
   text.continuations = {{wide.begin() + 1, wide.end()}};
   choices.context = {wide.begin(), wide.begin() + 10};
-  choices.continuations = {{wide.begin() + 10, wide.begin() + 13},
-                           {wide.begin() + 10, wide.begin() + 11}};
+  choices.continuations = {
+      {wide.begin() + 10, wide.begin() + 13}, {wide.begin() + 10, wide.begin() + 11}};
   const auto scores = scorer.score(std::vector{text, choices});
   const auto expect = [](const std::vector<double>& found, const Tensor& expected) {
     DOCTEST_REQUIRE(std::ssize(found) == expected.size(0));
@@ -268,8 +261,8 @@ DOCTEST_TEST_CASE("tuning finds the best shares of a grid, by trying each") {
         ++points;
         tried.cache_lambda = cache;
         tried.with.shares[0].lambda = first, tried.with.shares[1].lambda = second;
-        best = std::min(best,
-                        infer::score(model, of.shard.data(), windows, tried, torch::kCPU).loss());
+        best = std::min(
+            best, infer::score(model, of.shard.data(), windows, tried, torch::kCPU).loss());
       }
   DOCTEST_CHECK(tuned.points.size() == points);
   DOCTEST_CHECK(tuned.best.loss == doctest::Approx(best).epsilon(1e-12));
@@ -284,7 +277,7 @@ DOCTEST_TEST_CASE("each further model has its own temperature, in windows and to
   const tiny::Shard shard(text);
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.2}, {"transformer", 0.35}},
-               {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
+      {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
   const double first = 0.6, second = 1.8;
   plan.with.shares[0].temperature = first, plan.with.shares[1].temperature = second;
   const auto own = rows_after(text, model),
@@ -332,8 +325,8 @@ DOCTEST_TEST_CASE("tuning finds temperatures of further models, and its loss is 
     DOCTEST_CHECK(loss_of(tuned->memory) == doctest::Approx(tuned->best.loss).epsilon(1e-6));
     DOCTEST_CHECK(loss_of(plan_of(infer::settled(options, tuned->memory))) ==
                   doctest::Approx(tuned->best.loss).epsilon(1e-6));
-    DOCTEST_CHECK((infer::settled(options, tuned->memory).with.temperatures.empty()) ==
-                  (tuned == &plain));
+    DOCTEST_CHECK(
+        (infer::settled(options, tuned->memory).with.temperatures.empty()) == (tuned == &plain));
   }
   // No other temperature of one model is better, with the weights that were found.
   for (std::size_t i = 0; i < 2; ++i)
@@ -346,8 +339,8 @@ DOCTEST_TEST_CASE("tuning finds temperatures of further models, and its loss is 
   for (const auto& share : options.with.shares()) DOCTEST_CHECK(share.temperature == 1.5);
   options.with.temperatures = {1, 1, 1};
   DOCTEST_CHECK(thrown([&] {
-                  options.with.shares();
-                }).names("--ensemble-temperature: takes 1 or 2 temperatures, not 3"));
+    options.with.shares();
+  }).names("--ensemble-temperature: takes 1 or 2 temperatures, not 3"));
 }
 
 DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token by token") {
@@ -358,7 +351,7 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
   const auto windows = tiny::windows_of(96, 96);
   infer::MemoryPlan plan;
   plan.with = {{{"lstm", 0.2, true}, {"transformer", 0.35}},
-               {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
+      {with_of("lstm", 96, 96), with_of("transformer", 96, 96, "alibi")}};
   plan.gates.sources = {"ensemble"};
   const std::vector<double> weights = {0.2, -1, 0.1, -0.3, 0.7, 0.05};
   plan.gates.gate.rows = {{"ensemble", {0.2}, 0.3, weights}};
@@ -386,8 +379,7 @@ DOCTEST_TEST_CASE("a gate gives a further model its share, in windows and token 
     const double share = 1 / (1 + std::exp(-z));
     least = std::min(least, share), most = std::max(most, share);
     const Tensor expected = mixed({{(1 - share) * 0.45 / 0.8, own[i]},
-                                   {(1 - share) * 0.35 / 0.8, other[i]},
-                                   {share, lstm[i]}});
+        {(1 - share) * 0.35 / 0.8, other[i]}, {share, lstm[i]}});
     const auto next = static_cast<std::int64_t>(text.documents[0][i + 1]);
     DOCTEST_CHECK(tiny::largest_difference(session.log_probs()[0], expected) < 1e-5);
     DOCTEST_CHECK(std::abs(scored[static_cast<std::int64_t>(i)].item<double>() -

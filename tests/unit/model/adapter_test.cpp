@@ -44,7 +44,7 @@ struct Made {
 
 /// Returns W + s B A for a matrix (out, in), or for its transpose, one product at a time.
 torch::Tensor plain_sum(const torch::Tensor& w, const torch::Tensor& a, const torch::Tensor& b,
-                        double scale, bool transposed) {
+    double scale, bool transposed) {
   auto sum = w.to(torch::kFloat64).clone();
   const auto x = a.to(torch::kFloat64), y = b.to(torch::kFloat64);
   for (std::int64_t o = 0; o < y.size(0); ++o)
@@ -92,13 +92,13 @@ void check_sums(const std::string& base, const Made& made, double scale, bool tr
 
 /// Adds terms for each matrix (out, in) of a folder whose name has this end.
 void add_terms(Made& made, const std::string& base, const std::string& end, bool transposed = false,
-               std::int64_t rank = 2) {
+    std::int64_t rank = 2) {
   const model::TensorFiles files(base);
   for (const auto& name : files.tensors()) {
     if (!name.ends_with(end + ".weight")) continue;
     const auto shape = files.entry(name).shape;
     made.term(name.substr(0, name.size() - 7), shape[transposed ? 1 : 0], shape[transposed ? 0 : 1],
-              rank);
+        rank);
   }
 }
 
@@ -141,8 +141,7 @@ DOCTEST_TEST_CASE("an embedding's term is one row a token, and modules_to_save t
   made.config["modules_to_save"] = {"lm_head"};
   const auto a = torch::randn({2, 64}), b = torch::randn({d, 2}), head = torch::randn({64, d});
   made.tensors = {{kPrefix + "model.embed_tokens.lora_embedding_A", a},
-                  {kPrefix + "model.embed_tokens.lora_embedding_B", b},
-                  {kPrefix + "lm_head.weight", head}};
+      {kPrefix + "model.embed_tokens.lora_embedding_B", b}, {kPrefix + "lm_head.weight", head}};
   made.write(folder / "a");
   const auto after = model::load(folder / "m", torch::kCPU, torch::kFloat32, folder / "a");
   const auto weights = [](const model::Loaded& loaded) {
@@ -216,7 +215,7 @@ DOCTEST_TEST_CASE("adapter_config.json says which modules have a term, of which 
   DOCTEST_CHECK(rules({}).scale(q) == 2);
   DOCTEST_CHECK(rules({{"use_rslora", true}}).scale(q) == 4);
   const auto own = rules({{"rank_pattern", {{R"(layers\.3\..*q_proj)", 16}, {"q_proj", 2}}},
-                          {"alpha_pattern", {{"v_proj", 12}}}});
+      {"alpha_pattern", {{"v_proj", 12}}}});
   DOCTEST_CHECK(own.rank(q) == 16);
   DOCTEST_CHECK(own.scale(q) == 0.5);
   DOCTEST_CHECK(own.rank("model.layers.2.self_attn.q_proj") == 2);
@@ -259,8 +258,8 @@ DOCTEST_TEST_CASE("an adapter's configuration may list many names, and few regul
   const model::AdapterRules names(
       fmt::format(R"({{"r": 4, "lora_alpha": 8, "target_modules": [{0}, {2}],
                       "rank_pattern": {{{1}, {2}: 16}}, "alpha_pattern": {{{1}, {2}: 32}}}})",
-                  many(40000, "model.layers.1.self_attn.q_proj", ""),
-                  many(40000, "model.layers.1.self_attn.q_proj", ":2"), last),
+          many(40000, "model.layers.1.self_attn.q_proj", ""),
+          many(40000, "model.layers.1.self_attn.q_proj", ":2"), last),
       "a.json");
   for (int i = 0; i < 300; ++i) {
     const auto module = fmt::format("model.layers.{}.self_attn.q_proj", i);
@@ -268,22 +267,21 @@ DOCTEST_TEST_CASE("an adapter's configuration may list many names, and few regul
     DOCTEST_REQUIRE(names.rank(module) == (i == 7 ? 16 : 4));
     DOCTEST_REQUIRE(names.scale(module) == 2);
   }
-  for (const std::string& list :
-       {"\"rank_pattern\": {" + many(1001, "x+", ":2") + "}",
-        "\"alpha_pattern\": {" + many(600, "x+", ":2") + "}, \"rank_pattern\": {" +
-            many(600, "x+", ":2") + "}",
-        "\"modules_to_save\": [" + many(40000, "x", "") + "]",
-        "\"layers_to_transform\": 1, \"layers_pattern\": [" + many(40000, "x", "") + "]"})
+  for (const std::string& list : {"\"rank_pattern\": {" + many(1001, "x+", ":2") + "}",
+           "\"alpha_pattern\": {" + many(600, "x+", ":2") + "}, \"rank_pattern\": {" +
+               many(600, "x+", ":2") + "}",
+           "\"modules_to_save\": [" + many(40000, "x", "") + "]",
+           "\"layers_to_transform\": 1, \"layers_pattern\": [" + many(40000, "x", "") + "]"})
     expect_error(Code::bad_config, "more than 1000 regular expressions",
-                 [&] { model::AdapterRules("{" + list + "}", "a.json"); });
+        [&] { model::AdapterRules("{" + list + "}", "a.json"); });
 }
 
 DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
   const auto refused = [](core::Json more, const std::string& part) {
     core::Json config = {{"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
     config.update(more);
-    expect_error(Code::bad_config, part,
-                 [&] { model::AdapterRules(core::dump(config), "a.json"); });
+    expect_error(
+        Code::bad_config, part, [&] { model::AdapterRules(core::dump(config), "a.json"); });
   };
   refused({{"peft_type", "IA3"}}, "IA3");
   refused({{"use_dora", true}}, "\"use_dora\"");
@@ -301,7 +299,7 @@ DOCTEST_TEST_CASE("what would be computed in another way is refused by name") {
   // Options that are off have no effect.
   model::AdapterRules(R"({"use_dora": false, "megatron_config": null, "loftq_config": {},
                           "megatron_core": "megatron.core", "init_lora_weights": "gaussian"})",
-                      "a.json");
+      "a.json");
 }
 
 DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
@@ -318,30 +316,30 @@ DOCTEST_TEST_CASE("an adapter that is not of the model is told by its tensor") {
   };
   const std::string first = kPrefix + "model.layers.0.self_attn.q_proj.lora_A.weight";
   refused(Code::bad_data, "matches no matrix of the model; is the adapter for another model?",
-          [](Made& m) { m.term("model.layers.9.x", 4, 4); });
+      [](Made& m) { m.term("model.layers.9.x", 4, 4); });
   refused(Code::bad_data, "has only one of lora_A and lora_B",
-          [&](Made& m) { m.tensors.erase(first); });
+      [&](Made& m) { m.tensors.erase(first); });
   refused(Code::bad_data, "require (2, ", [&](Made& m) {
     m.tensors[first] = torch::zeros({2, 3});
   });
   refused(Code::bad_data, "require (4, ", [&](Made& m) { m.config["r"] = 4; });
   refused(Code::bad_data, "not finite",
-          [&](Made& m) { m.tensors[first] = m.tensors[first].clone().fill_(NAN); });
-  refused(Code::bad_data, "does not choose",
-          [](Made& m) { m.config["target_modules"] = {"x_proj"}; });
-  refused(Code::bad_data, "has no lora_A and lora_B of model.layers.0.self_attn.k_proj",
-          [](Made& m) {
-            m.config["target_modules"] = {"q_proj", "k_proj"};
-          });
+      [&](Made& m) { m.tensors[first] = m.tensors[first].clone().fill_(NAN); });
+  refused(
+      Code::bad_data, "does not choose", [](Made& m) { m.config["target_modules"] = {"x_proj"}; });
+  refused(
+      Code::bad_data, "has no lora_A and lora_B of model.layers.0.self_attn.k_proj", [](Made& m) {
+        m.config["target_modules"] = {"q_proj", "k_proj"};
+      });
   refused(Code::bad_data,
-          "has no tensor base_model.model.lm_head.weight, which \"modules_to_save\"",
-          [](Made& m) { m.config["modules_to_save"] = {"lm_head"}; });
+      "has no tensor base_model.model.lm_head.weight, which \"modules_to_save\"",
+      [](Made& m) { m.config["modules_to_save"] = {"lm_head"}; });
   refused(Code::bad_data, "has no tensor base_model.model.model.layers.0.mlp.down_proj.weight",
-          [](Made& m) { m.config["modules_to_save"] = {"layers.0.mlp"}; });
+      [](Made& m) { m.config["modules_to_save"] = {"layers.0.mlp"}; });
   refused(Code::bad_data, "has no tensor of score, which \"modules_to_save\" requires",
-          [](Made& m) { m.config["modules_to_save"] = {"score"}; });
+      [](Made& m) { m.config["modules_to_save"] = {"score"}; });
   refused(Code::bad_data, "floating point",
-          [&](Made& m) { m.tensors[first] = m.tensors[first].to(torch::kInt32); });
+      [&](Made& m) { m.tensors[first] = m.tensors[first].to(torch::kInt32); });
   fs::create_directories(folder / "none");
   const auto load = [&] { model::load(base, torch::kCPU, torch::kFloat32, folder / "none"); };
   expect_error(Code::no_input, "it has no adapter_config.json", load);

@@ -20,8 +20,7 @@ const std::map<std::string, std::string> kFiles = {
     {"generation_config.json", "{\"eos_token_id\": [2, 3]}"},
     {"chat_template.jinja", "{{ messages }}\r\n\xFF"},
     {"tokenizer_config.json", "{\"eos_token\":\"<|im_end|>\"}\n"},
-    {"special_tokens_map.json", "{}"},
-    {"added_tokens.json", "{\"<|im_end|>\": 2}"}};
+    {"special_tokens_map.json", "{}"}, {"added_tokens.json", "{\"<|im_end|>\": 2}"}};
 
 // The golden Llama with bfloat16 weights, files of other programs and ids.
 struct Source : TemporaryFolder {
@@ -34,8 +33,7 @@ struct Source : TemporaryFolder {
     for (const auto& [name, bytes] : kFiles) overwrite(*this / name, bytes);
     overwrite(*this / "README.md", "not carried");
   }
-  template <class Change>
-  void change(const Change& change) const {
+  template <class Change> void change(const Change& change) const {
     auto config = core::parse_json(core::read_text(*this / "config.json"), "config.json");
     change(config);
     overwrite(*this / "config.json", core::dump(config));
@@ -79,8 +77,8 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   DOCTEST_CHECK(core::read_text(folder / "third/generation_config.json") ==
                 kFiles.at("generation_config.json"));
   overwrite(out + "/chat_template.jinja", "other");
-  expect_error(Code::cannot_create, "already contains a model",
-               [&] { exported(source.path, out); });
+  expect_error(
+      Code::cannot_create, "already contains a model", [&] { exported(source.path, out); });
   // An interrupted export is redone, and what another source left is removed.
   fs::remove(out + "/model.safetensors");
   overwrite(out + "/added_tokens.json", "stale");
@@ -98,7 +96,7 @@ DOCTEST_TEST_CASE("an exported folder has the source's ids, files and numbers, a
   fs::create_directory(folder / "mine");
   overwrite(folder / "mine/generation_config.json", "{}");
   expect_error(Code::cannot_create, "already contains generation_config.json",
-               [&] { exported(source.path, folder / "mine"); });
+      [&] { exported(source.path, folder / "mine"); });
 }
 
 DOCTEST_TEST_CASE("an id that the source leaves to its family stays left to it") {
@@ -135,6 +133,6 @@ DOCTEST_TEST_CASE("--dtype: the weights are the numbers that are asked for") {
   }
   model::save(folder / "large", *model, {}, "");
   expect_error(Code::bad_data, "transformer.wte.weight",
-               [&] { exported(folder / "large", folder / "small", "float16"); });
+      [&] { exported(folder / "large", folder / "small", "float16"); });
   DOCTEST_CHECK(!core::exists(folder / "small/model.safetensors"));
 }

@@ -31,8 +31,8 @@ model::Checkpoint part_of(std::size_t part) {
 // Saves the parts as process 0 joins them; `last` is in the place of process 2's.
 std::string save_parts(const std::string& folder, const model::Checkpoint& last) {
   const auto building = model::begin_checkpoint(folder, 5);
-  const std::vector<std::string> digests = {model::save_part(building, 1, part_of(1)),
-                                            model::save_part(building, 2, last)};
+  const std::vector<std::string> digests = {
+      model::save_part(building, 1, part_of(1)), model::save_part(building, 2, last)};
   return model::end_checkpoint(building, folder, 5, part_of(0), digests);
 }
 
@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("the latest is the highest whole step, and only the latest are
   for (const int step : {9, 10, 100})
     model::save_checkpoint(folder.path, step, some_checkpoint(step));
   for (const char* other : {"step-200.tmp.77", "step-7.old.tmp.8", "step-7.tmp.9", "x.tmp.77",
-                            "step-", "step-x", "step-0300", "metrics.jsonl"})
+           "step-", "step-x", "step-0300", "metrics.jsonl"})
     fs::create_directory(folder / other);
   core::write_file(folder / "step-7.tmp.9/mine", "x");
   core::write_file(folder / "x.tmp.tessera", "being written by another");
@@ -105,7 +105,7 @@ DOCTEST_TEST_CASE("a folder with the name of a checkpoint and other files in it 
   core::write_file(folder / "step-3/mine", "x");
   model::remove_checkpoints(folder.path);
   expect_error(core::Code::cannot_create, "step-3",
-               [&] { model::save_checkpoint(folder.path, 3, some_checkpoint(1)); });
+      [&] { model::save_checkpoint(folder.path, 3, some_checkpoint(1)); });
   DOCTEST_CHECK(core::read_text(folder / "step-3/mine") == "x");
   DOCTEST_CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
 }
@@ -118,7 +118,7 @@ DOCTEST_TEST_CASE("a checkpoint that cannot be written leaves nothing") {
   DOCTEST_CHECK(fs::is_empty(folder.path));
   core::write_file(folder / "file", "x");
   expect_error(core::Code::cannot_create, "file",
-               [&] { model::save_checkpoint(folder / "file", 1, some_checkpoint(1)); });
+      [&] { model::save_checkpoint(folder / "file", 1, some_checkpoint(1)); });
 }
 
 DOCTEST_TEST_CASE(
@@ -141,8 +141,7 @@ DOCTEST_TEST_CASE(
         const bool unharmed =
             loaded.facts == some_checkpoint(1).facts && loaded.tensor("w").equal(torch::ones({4}));
         DOCTEST_CHECK_MESSAGE(unharmed, name << " byte " << i);
-      } catch (const core::Error&) {
-      }
+      } catch (const core::Error&) {}
     }
     overwrite(file, core::read_text(other + "/" + name));
     DOCTEST_CHECK_THROWS_AS(model::load_checkpoint(path), core::Error);
@@ -169,7 +168,7 @@ DOCTEST_TEST_CASE("a checkpoint of several processes: the tensors of one, whole 
       for (std::int64_t end = begin; end <= 12; ++end)
         DOCTEST_CHECK(checkpoint->numbers("shared", begin, end).equal(whole.slice(0, begin, end)));
     expect_error(core::Code::bad_data, "shared has 12 numbers, not 13",
-                 [&] { checkpoint->numbers("shared", 3, 13); });
+        [&] { checkpoint->numbers("shared", 3, 13); });
     expect_error(core::Code::bad_data, "no tensor gone", [&] { checkpoint->tensor("gone"); });
   }
   model::remove_checkpoints(folder.path);
@@ -188,8 +187,7 @@ DOCTEST_TEST_CASE("parts of a checkpoint that are damaged, missing or do not fit
     try {
       const auto got = model::load_checkpoint(path).tensor("shared");
       DOCTEST_CHECK_MESSAGE(got.equal(want), i);
-    } catch (const core::Error&) {
-    }
+    } catch (const core::Error&) {}
   }
   overwrite(file, core::read_text(path + "/state.1.safetensors"));
   DOCTEST_CHECK_THROWS_AS(model::load_checkpoint(path), core::Error);

@@ -37,7 +37,7 @@ nn::ModelOptions llama_options() {
 
 /// Reads the metadata that a tokenizer writes.
 text::TokenizerPtr read_back(const std::string& json, std::int64_t rows, std::string& remark,
-                             const model::GgufIds& ids = {}) {
+    const model::GgufIds& ids = {}) {
   core::MemorySink sink;
   model::write_gguf(sink, model::gguf_tokenizer_keys(json, rows, ids, remark), {}, nullptr);
   const model::GgufFile file(sink.bytes, "x.gguf");
@@ -83,7 +83,7 @@ DOCTEST_TEST_CASE("NaN is packed as NaN and a number that is too large as infini
 DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
   const TemporaryFolder folder;
   for (const std::string family :
-       {"mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3"}) {
+      {"mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "phi3"}) {
     DOCTEST_CAPTURE(family);
     // Qwen 2 without the windows of its golden folder.
     std::filesystem::copy(kFamilyFolder + family, folder / family);
@@ -94,9 +94,8 @@ DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
       overwrite(folder / (family + "/config.json"), core::dump(config));
     }
     if (family == "qwen2") {
-      expect_error(Code::bad_config, "GGUF cannot express attention_window", [&] {
-        model::export_gguf(model::load(folder / family), "", "auto", folder / "x.gguf");
-      });
+      expect_error(Code::bad_config, "GGUF cannot express attention_window",
+          [&] { model::export_gguf(model::load(folder / family), "", "auto", folder / "x.gguf"); });
       config["use_sliding_window"] = false;
       config.erase("layer_types");
       overwrite(folder / "qwen2/config.json", core::dump(config));
@@ -108,8 +107,8 @@ DOCTEST_TEST_CASE("a GGUF file is the model that was exported") {
                   std::vector<std::string>{"the model has no tokenizer, so the file has none"});
     const auto again = model::load(path);
     const auto ids = some_ids(loaded.model->vocabulary);
-    DOCTEST_CHECK(loss_of(*again.model, ids) ==
-                  doctest::Approx(loss_of(*loaded.model, ids)).epsilon(1e-6));
+    DOCTEST_CHECK(
+        loss_of(*again.model, ids) == doctest::Approx(loss_of(*loaded.model, ids)).epsilon(1e-6));
     // Gemma's norms are written with 1 added. All other numbers are equal.
     if (!family.starts_with("gemma")) DOCTEST_CHECK((again.fingerprint == loaded.fingerprint));
     if (family == "qwen2" || scaled) continue;
@@ -129,7 +128,7 @@ DOCTEST_TEST_CASE("a GGUF file has the type of number that was asked for") {
   };
   const auto exact = weights(loaded);
   for (const auto& [dtype, type] :
-       {std::pair("float16", torch::kHalf), std::pair("bfloat16", torch::kBFloat16)}) {
+      {std::pair("float16", torch::kHalf), std::pair("bfloat16", torch::kBFloat16)}) {
     model::export_gguf(loaded, "", dtype, folder / "x.gguf");
     for (const auto& [name, values] : weights(model::load(folder / "x.gguf"))) {
       DOCTEST_CAPTURE(name);
@@ -187,9 +186,8 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
     const auto text = core::read_text("tests/golden/tokenizers/hard.txt");
     DOCTEST_CHECK(again->encode(text) == own->encode(text));
     DOCTEST_CHECK(remark == "llama.cpp has other spaces beside the user-defined token <sep>");
-    expect_error(Code::bad_config, "cannot express its merges", [&] {
-      read_back(text::load_tokenizer(kPipelines + "llama2.json")->json(), 4096, remark);
-    });
+    expect_error(Code::bad_config, "cannot express its merges",
+        [&] { read_back(text::load_tokenizer(kPipelines + "llama2.json")->json(), 4096, remark); });
   }
   // bytes is a BPE without merges.
   std::string remark;
@@ -198,12 +196,10 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
   DOCTEST_CHECK(remark == "left out 1 of the 4 end-of-text tokens, since GGUF has no key for them");
   DOCTEST_CHECK(bytes->encode("a\xFF b") == std::vector<std::uint32_t>{97, 255, 32, 98});
   // A space before the text although it already has one: no key expresses this.
-  expect_error(Code::bad_config, "the splitting of", [&] {
-    read_back(text::load_tokenizer(kPipelines + "lower.json")->json(), 4096, remark);
-  });
+  expect_error(Code::bad_config, "the splitting of",
+      [&] { read_back(text::load_tokenizer(kPipelines + "lower.json")->json(), 4096, remark); });
   // Runs of digits: llama.cpp splits off each digit, or groups of three.
-  expect_error(
-      Code::bad_config,
+  expect_error(Code::bad_config,
       R"(no name for the pre-tokenizer {"pretokenizers":[{"individual_digits":false)",
       [&] { read_back(text::load_tokenizer(kPipelines + "digits.json")->json(), 4096, remark); });
   // A token that no merges make: it matters whether merges are used.
@@ -211,14 +207,13 @@ DOCTEST_TEST_CASE("tokenizers of other people go into a GGUF file and come back 
     auto tekken = core::read_json(kPipelines + "tekken.json");
     tekken["model"]["merges"].erase(tekken["model"]["merges"].size() - 1);
     expect_error(Code::bad_config, "no name for the pre-tokenizer",
-                 [&] { read_back(core::dump(tekken), 4096, remark); });
+        [&] { read_back(core::dump(tekken), 4096, remark); });
   }
   expect_error(Code::bad_config, "a tokenizer of word", [&] {
     read_back(text::load_tokenizer("tests/golden/tokenizers/word.json")->json(), 4096, remark);
   });
-  expect_error(Code::bad_config, "of a model of 10 tokens", [&] {
-    read_back(text::load_tokenizer(kPipelines + "llama3.json")->json(), 10, remark);
-  });
+  expect_error(Code::bad_config, "of a model of 10 tokens",
+      [&] { read_back(text::load_tokenizer(kPipelines + "llama3.json")->json(), 10, remark); });
 }
 
 DOCTEST_TEST_CASE("a GGUF file has the chat template and the ends of a text") {
@@ -248,7 +243,7 @@ DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
     model::save(folder / "m", *made, {}, "");
     const auto loaded = model::load(folder / "m");
     expect_error(times == 1 ? Code::bad_config : Code::bad_data, part,
-                 [&] { model::export_gguf(loaded, "", dtype, folder / "x.gguf"); });
+        [&] { model::export_gguf(loaded, "", dtype, folder / "x.gguf"); });
     DOCTEST_CHECK(!std::filesystem::exists(folder / "x.gguf"));
   };
   refused(small_gpt2(), "GGUF export of gpt2 is not supported");
@@ -262,9 +257,8 @@ DOCTEST_TEST_CASE("what a GGUF file cannot say is refused by name") {
   refused(options, "GGUF cannot express rope_low_freq_factor");
   refused(llama_options(), "use bfloat16", "float16", 1e9);
   const auto loaded = model::load(kFamilyFolder + "llama");
-  expect_error(Code::usage, "--output-format gguf", [&] {
-    model::export_model(loaded, {.family = "", .dtype = "q8_0"}, folder / "out");
-  });
+  expect_error(Code::usage, "--output-format gguf",
+      [&] { model::export_model(loaded, {.family = "", .dtype = "q8_0"}, folder / "out"); });
 }
 
 DOCTEST_TEST_CASE("numbers of a configuration go into a GGUF file as the nearest float32") {

@@ -14,13 +14,12 @@ namespace {
 using core::Code;
 namespace fs = std::filesystem;
 
-const char* const kFamilies[] = {"llama",    "mistral",     "qwen2",   "qwen3",     "olmo2",
-                                 "gpt_neox", "opt",         "phi3",    "gpt_neo",   "gemma",
-                                 "gemma2",   "gemma3_text", "mixtral", "qwen3_moe", "olmoe"};
+const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt_neox", "opt",
+    "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe"};
 
 GoldenNll golden(const std::string& family) {
-  DOCTEST_REQUIRE_MESSAGE(fs::exists(kGoldenFamilies + family),
-                          "tests run in the root of the source tree");
+  DOCTEST_REQUIRE_MESSAGE(
+      fs::exists(kGoldenFamilies + family), "tests run in the root of the source tree");
   return golden_nll(kGoldenFamilies + family + "/nll.json");
 }
 
@@ -33,8 +32,7 @@ struct Copy : TemporaryFolder {
   core::Json json(const std::string& name) const {
     return core::parse_json(core::read_text(*this / name), name);
   }
-  template <class Change>
-  void change(const std::string& name, const Change& change) const {
+  template <class Change> void change(const std::string& name, const Change& change) const {
     auto content = json(name);
     change(content);
     overwrite(*this / name, core::dump(content));
@@ -116,32 +114,32 @@ DOCTEST_TEST_CASE("every shape is written as the family that has it, or as none"
   DOCTEST_CHECK(family([](auto&) {}) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o = small_gpt2(); }) == "gpt2");
   DOCTEST_CHECK(family([](auto& o) {
-                  o = small_gpt2();
-                  o.transformer.bias_of = {"norm"};
-                }) == "opt");
+    o = small_gpt2();
+    o.transformer.bias_of = {"norm"};
+  }) == "opt");
   DOCTEST_CHECK(family([](auto& o) {
-                  o = small_gpt2();
-                  o.transformer.positions = "rope", o.transformer.norm = "parallel";
-                  o.transformer.bias_of = {"norm", "feed-forward", "output", "qkv"};
-                }) == "gpt_neox");
+    o = small_gpt2();
+    o.transformer.positions = "rope", o.transformer.norm = "parallel";
+    o.transformer.bias_of = {"norm", "feed-forward", "output", "qkv"};
+  }) == "gpt_neox");
   DOCTEST_CHECK(family([](auto& o) { o = small_adaptive(); }) == "none");
-  DOCTEST_CHECK(family([](auto& o) { o.transformer.kv_heads = 1, o.transformer.d_head = 6; }) ==
-                "llama");
+  DOCTEST_CHECK(
+      family([](auto& o) { o.transformer.kv_heads = 1, o.transformer.d_head = 6; }) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.scaling = "yarn"; }) == "llama");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.rope.share = 0.5; }) == "phi3");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4}; }) == "mistral");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.attention_window = {4, 0}; }) == "smollm3");
   DOCTEST_CHECK(family([](auto& o) {
-                  o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
-                }) == "qwen2");
+    o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
+  }) == "qwen2");
   DOCTEST_CHECK(family([](auto& o) {
-                  o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
-                  o.transformer.attention_window = {4, 0};
-                }) == "qwen2");
+    o.transformer.bias = true, o.transformer.bias_of = {"qkv"};
+    o.transformer.attention_window = {4, 0};
+  }) == "qwen2");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.qk_norm = "head"; }) == "qwen3");
   DOCTEST_CHECK(family([](auto& o) {
-                  o.transformer.qk_norm = "whole", o.transformer.norm = "sublayer";
-                }) == "olmo2");
+    o.transformer.qk_norm = "whole", o.transformer.norm = "sublayer";
+  }) == "olmo2");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.qk_norm = "whole"; }) == "none");
   DOCTEST_CHECK(family([](auto& o) { o.transformer.bias = true; }) == "none");
   DOCTEST_CHECK(family([](auto& o) { o.vocabulary.scale_embedding = true; }) == "none");
@@ -173,7 +171,7 @@ DOCTEST_TEST_CASE("experts in one tensor a layer are those in a tensor each") {
   core::MemorySink sink;
   model::write_safetensors(sink, tensors);
   overwrite(stacked / "model.safetensors",
-            std::string(reinterpret_cast<const char*>(sink.bytes.data()), sink.bytes.size()));
+      std::string(reinterpret_cast<const char*>(sink.bytes.data()), sink.bytes.size()));
   DOCTEST_CHECK((model::load(stacked.path).fingerprint == expected));
 }
 
@@ -182,8 +180,8 @@ DOCTEST_TEST_CASE("what no expert of ours does is refused by key") {
     const Copy folder(family);
     folder.change("config.json", [&](auto& c) { c[key] = value; });
     expect_error(Code::bad_config,
-                 key == "num_experts_per_tok" ? "experts-per-token: 9 is more than" : key,
-                 [&] { model::load(folder.path); });
+        key == "num_experts_per_tok" ? "experts-per-token: 9 is more than" : key,
+        [&] { model::load(folder.path); });
   };
   refused("qwen3_moe", "shared_expert_intermediate_size", 8);
   refused("qwen3_moe", "mlp_only_layers", core::Json::array({0}));
@@ -208,24 +206,24 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
     expect_error(Code::bad_config, part, [&] { model::load(folder.path); });
   };
   refused("\"bloom\" is not supported; supported: gpt2, llama, mistral,",
-          [](auto& c) { c["model_type"] = "bloom"; });
+      [](auto& c) { c["model_type"] = "bloom"; });
   refused("no \"hidden_size\"", [](auto& c) { c.erase("hidden_size"); });
   refused("\"num_attention_heads\" has the wrong type",
-          [](auto& c) { c["num_attention_heads"] = "four"; });
+      [](auto& c) { c["num_attention_heads"] = "four"; });
   refused("heads: takes 1 to", [](auto& c) { c["num_attention_heads"] = 0; });
   refused("kv-heads: 3 does not divide heads 4", [](auto& c) { c["num_key_value_heads"] = 3; });
   refused("\"hidden_act\": \"mish\" is not supported", [](auto& c) { c["hidden_act"] = "mish"; });
   refused("\"rope_parameters\": type \"spiral\" is not supported",
-          [](auto& c) { c["rope_parameters"]["rope_type"] = "spiral"; });
+      [](auto& c) { c["rope_parameters"]["rope_type"] = "spiral"; });
   refused("rope-short-factors: has 0 numbers",
-          [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
+      [](auto& c) { c["rope_parameters"]["rope_type"] = "longrope"; });
   refused("\"rope_parameters\" has the wrong type", [](auto& c) { c["rope_parameters"] = 4; });
   refused("type \"linear\" without \"factor\" is not supported", [](auto& c) {
     c["rope_parameters"] = {{"rope_type", "linear"}};
   });
   refused("\"head_dim\": 0 is not supported", [](auto& c) { c["head_dim"] = 0; });
-  refused("\"num_key_value_heads\": 0 is not supported",
-          [](auto& c) { c["num_key_value_heads"] = 0; });
+  refused(
+      "\"num_key_value_heads\": 0 is not supported", [](auto& c) { c["num_key_value_heads"] = 0; });
   refused("\"intermediate_size\": 0 is not supported", [](auto& c) { c["intermediate_size"] = 0; });
   refused("rope-factor: takes 1 to", [](auto& c) { c["rope_parameters"]["factor"] = 0; });
   const auto neo = [](const std::string& part, auto change) {
@@ -239,7 +237,7 @@ DOCTEST_TEST_CASE("a config.json of a family is refused by key") {
   const Copy gemma("gemma3_text");
   gemma.change("config.json", [](auto& c) { c["layer_types"] = {"full_attention"}; });
   expect_error(Code::bad_config, "\"layer_types\": a number of layers other than",
-               [&] { model::load(gemma.path); });
+      [&] { model::load(gemma.path); });
 }
 
 DOCTEST_TEST_CASE("GPT-Neo's list of layers goes before the kinds it was made of") {
@@ -317,7 +315,7 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
   };
   const std::string norm = "model.norm.weight";
   for (const core::Json& file : {core::Json("../model.safetensors"), core::Json("/etc/passwd"),
-                                 core::Json(".."), core::Json(""), core::Json(7)})
+           core::Json(".."), core::Json(""), core::Json(7)})
     refused(Code::bad_data, "is not a file of this folder", in_index(norm, file));
   refused(Code::no_input, "other.safetensors", in_index(norm, "other.safetensors"));
   refused(Code::bad_data, "tensor " + norm + " is in", [&](const Copy& folder) {
@@ -327,7 +325,7 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
                        : "model-00002-of-00003.safetensors")(folder);
   });
   refused(Code::bad_data, "has no tensor model.norm.bias, although",
-          in_index("model.norm.bias", "model-00001-of-00003.safetensors"));
+      in_index("model.norm.bias", "model-00001-of-00003.safetensors"));
   refused(Code::bad_data, "tensor " + norm + " is not in", [&](const Copy& folder) {
     folder.change(kIndex, [&](auto& index) { index["weight_map"].erase(norm); });
   });
@@ -336,14 +334,14 @@ DOCTEST_TEST_CASE("tensors in several files: each in the one that the index name
     in_index("x", "again.safetensors")(folder);
   });
   refused(Code::bad_data, "not an index of tensors",
-          [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
+      [](const Copy& folder) { overwrite(folder / kIndex, "[]"); });
   refused(Code::no_input, "has no weights: neither model.safetensors",
-          [](const Copy& folder) { fs::remove(folder / kIndex); });
+      [](const Copy& folder) { fs::remove(folder / kIndex); });
   refused(Code::bad_data, "has no tensor model.layers.0.self_attn.q_proj.bias (16)",
-          [](const Copy& folder) {
-            folder.change("config.json", [](auto& c) { c["attention_bias"] = true; });
-          });
-  refused(
-      Code::bad_data, "self_attn.q_proj.weight has shape (16, 8), but config.json requires (24, 8)",
+      [](const Copy& folder) {
+        folder.change("config.json", [](auto& c) { c["attention_bias"] = true; });
+      });
+  refused(Code::bad_data,
+      "self_attn.q_proj.weight has shape (16, 8), but config.json requires (24, 8)",
       [](const Copy& folder) { folder.change("config.json", [](auto& c) { c["head_dim"] = 6; }); });
 }

@@ -43,8 +43,8 @@ void write_folder(const std::string& path, const core::Json& config) {
   model::NamedTensors tensors;
   for (const auto& [name, weight] : model.named_weights())
     for (const auto& piece : model::pieces_of(&family, options, name, weight.size(0)))
-      tensors.emplace_back(piece.tensor,
-                           mixed_weights(piece.tensor, piece.shape_there(weight.sizes())));
+      tensors.emplace_back(
+          piece.tensor, mixed_weights(piece.tensor, piece.shape_there(weight.sizes())));
   core::Output out(path + "/model.safetensors");
   model::write_safetensors(out, tensors);
   out.commit();
@@ -86,9 +86,9 @@ core::Json config_of(const std::string& family, const nn::ModelOptions& options)
 }
 
 core::Json needed(const std::string& family) {
-  return {{"model_type", family},   {"vocab_size", 64},         {"hidden_size", 16},
-          {"num_hidden_layers", 4}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
-          {"head_dim", 4},          {"intermediate_size", 24}};
+  return {{"model_type", family}, {"vocab_size", 64}, {"hidden_size", 16}, {"num_hidden_layers", 4},
+      {"num_attention_heads", 4}, {"num_key_value_heads", 2}, {"head_dim", 4},
+      {"intermediate_size", 24}};
 }
 
 model::Config parsed(core::Json config, const core::Json& changes) {
@@ -130,7 +130,7 @@ DOCTEST_TEST_CASE("a model that no class computes has no family, and the note sa
     DOCTEST_CHECK(note.find('\n') == std::string::npos);
   };
   none("gemma, but rope_partial_factor is 0.5, not 1.0", gemma_like(),
-       [](auto& o) { o.transformer.rope.share = 0.5; });
+      [](auto& o) { o.transformer.rope.share = 0.5; });
   none("qwen2, but rope_partial_factor is 0.5, not 1.0", llama_like(), [](auto& o) {
     o.transformer.bias = true, o.transformer.bias_of = {"qkv"}, o.transformer.rope.share = 0.5;
   });
@@ -148,16 +148,16 @@ DOCTEST_TEST_CASE("a model that no class computes has no family, and the note sa
     o.transformer.attention_softcap = 2;
   });
   none("llama, but logit_softcap is 3.0, not 0.0", llama_like(),
-       [](auto& o) { o.vocabulary.logit_softcap = 3; });
+      [](auto& o) { o.vocabulary.logit_softcap = 3; });
   none("gemma, but activation is \"gelu-exact\", not \"gelu\"", gemma_like(),
-       [](auto& o) { o.transformer.activation = "gelu-exact"; });
+      [](auto& o) { o.transformer.activation = "gelu-exact"; });
   none("attention_window is [4,2], not", llama_like(), [](auto& o) {
     o.transformer.attention_window = {4, 2};
   });
   none("gpt2, but scale_embedding is true, not false", small_gpt2(),
-       [](auto& o) { o.vocabulary.scale_embedding = true; });
+      [](auto& o) { o.vocabulary.scale_embedding = true; });
   none("memory_layer is ngram, not none", small_gpt2(),
-       [](auto& o) { o.memory_layer.kind = "ngram"; });
+      [](auto& o) { o.memory_layer.kind = "ngram"; });
   auto other = small_gpt2();
   other.arch = "lstm";
   DOCTEST_CHECK(model::without_family(other) == "");
@@ -208,8 +208,8 @@ DOCTEST_TEST_CASE("keys are written that a class would fill in otherwise") {
                 core::Json{{"sliding_attention", turned}, {"full_attention", turned}});
   olmo.transformer.rope.local_theta = 50;
   DOCTEST_REQUIRE(family_name(olmo) == "olmo3");
-  DOCTEST_CHECK(config_of("olmo3", olmo)["rope_parameters"]["sliding_attention"]["rope_theta"] ==
-                50.0);
+  DOCTEST_CHECK(
+      config_of("olmo3", olmo)["rope_parameters"]["sliding_attention"]["rope_theta"] == 50.0);
   auto smol = llama_like();
   smol.vocabulary.tied = true;
   smol.transformer.rope.skip = 2, smol.transformer.attention_window = {5};
@@ -241,13 +241,13 @@ DOCTEST_TEST_CASE("keys that a class ignores change nothing and are named") {
   same("gemma3_text", {{"attn_logit_softcapping", 2.0}}, {"\"attn_logit_softcapping\": 2.0"});
   same("gpt_neox", {{"rope_theta", 500.0}}, {});
   same("mistral", {{"attention_bias", true}, {"mlp_bias", true}},
-       {"\"attention_bias\": true", "\"mlp_bias\": true"});
+      {"\"attention_bias\": true", "\"mlp_bias\": true"});
   same("llama", {{"sliding_window", 5}, {"layer_types", {"sliding_attention"}}},
-       {"\"sliding_window\": 5", "\"layer_types\""});
+      {"\"sliding_window\": 5", "\"layer_types\""});
   same("gemma", {{"query_pre_attn_scalar", 9}, {"hidden_activation", "relu"}},
-       {"\"query_pre_attn_scalar\": 9"});
+      {"\"query_pre_attn_scalar\": 9"});
   same("qwen3", {{"rope_parameters", {{"rope_type", "default"}, {"partial_rotary_factor", 0.25}}}},
-       {"\"partial_rotary_factor\": 0.25"});
+      {"\"partial_rotary_factor\": 0.25"});
   same("gemma", {{"hidden_act", "gelu"}}, {});
 }
 
@@ -261,12 +261,12 @@ DOCTEST_TEST_CASE("what a class fills in for an absent key, and which key goes f
   using List = std::vector<std::int64_t>;
   DOCTEST_CHECK(windows("mistral", {}) == List{4096});
   DOCTEST_CHECK(windows("mistral", {{"sliding_window", nullptr}}) == List{});
-  const core::Json kinds = {"full_attention", "sliding_attention", "full_attention",
-                            "full_attention"};
-  DOCTEST_CHECK(windows("mistral", {{"layer_types", kinds}, {"sliding_window", 5}}) ==
-                List{0, 5, 0, 0});
-  DOCTEST_CHECK(windows("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 0}}) ==
-                List{4096});
+  const core::Json kinds = {
+      "full_attention", "sliding_attention", "full_attention", "full_attention"};
+  DOCTEST_CHECK(
+      windows("mistral", {{"layer_types", kinds}, {"sliding_window", 5}}) == List{0, 5, 0, 0});
+  DOCTEST_CHECK(
+      windows("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 0}}) == List{4096});
   DOCTEST_CHECK(windows("gemma3_text", {{"sliding_window_pattern", 2}}) == List{4096, 0, 4096, 0});
   DOCTEST_CHECK(windows("smollm3", {{"use_sliding_window", true}, {"sliding_window", 5}}) ==
                 List{0, 0, 0, 5});
@@ -277,20 +277,17 @@ DOCTEST_TEST_CASE("what a class fills in for an absent key, and which key goes f
   DOCTEST_CHECK(rope("olmo3", {{"rope_theta", 500.0}}).local_theta == 5e5);
   DOCTEST_CHECK(rope("smollm3", {{"rope_parameters", {{"rope_type", "default"}}}}).theta == 2e6);
   const core::Json both = {{"rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}},
-                           {"rope_parameters", {{"rope_type", "linear"}, {"factor", 8.0}}}};
+      {"rope_parameters", {{"rope_type", "linear"}, {"factor", 8.0}}}};
   DOCTEST_CHECK(rope("llama", both).factor == 2);
   const core::Json yarn = {
       {"rope_type", "yarn"}, {"factor", 2.0}, {"original_max_position_embeddings", 12}};
   DOCTEST_CHECK(
       rope("llama", {{"rope_scaling", yarn}, {"original_max_position_embeddings", 20}}).trained ==
       20);
-  const auto gpt2 = parsed({{"model_type", "gpt2"},
-                            {"vocab_size", 64},
-                            {"hidden_size", 16},
-                            {"num_hidden_layers", 3},
-                            {"max_position_embeddings", 32},
-                            {"n_head", 2}},
-                           {{"num_attention_heads", 4}});
+  const auto gpt2 =
+      parsed({{"model_type", "gpt2"}, {"vocab_size", 64}, {"hidden_size", 16},
+                 {"num_hidden_layers", 3}, {"max_position_embeddings", 32}, {"n_head", 2}},
+          {{"num_attention_heads", 4}});
   DOCTEST_CHECK(gpt2.options.shape.d_model == 16);
   DOCTEST_CHECK(gpt2.options.shape.heads == 4);
   for (const char* family : {"mixtral", "qwen3_moe", "olmoe"}) {
@@ -308,26 +305,26 @@ DOCTEST_TEST_CASE("what a class fills in for an absent key, and which key goes f
 
 DOCTEST_TEST_CASE("what a class fails on is refused by name") {
   const auto refused = [](const std::string& part, const std::string& family,
-                          const core::Json& keys) {
+                           const core::Json& keys) {
     expect_error(Code::bad_config, part, [&] { parsed(needed(family), keys); });
   };
   const core::Json linear = {{"rope_type", "linear"}, {"factor", 2.0}};
   refused("\"partial_rotary_factor\": 0.5 with scaling \"linear\"", "llama",
-          {{"partial_rotary_factor", 0.5}, {"rope_scaling", linear}});
+      {{"partial_rotary_factor", 0.5}, {"rope_scaling", linear}});
   refused("\"rope_scaling\": type \"linear\"", "phi3", {{"rope_scaling", linear}});
   refused("\"rope_parameters\": an object without \"full_attention\"", "olmo3",
-          {{"rope_parameters", {{"rope_type", "default"}}}});
+      {{"rope_parameters", {{"rope_type", "default"}}}});
   refused("\"rope_parameters\": other angles in some layers", "qwen3",
-          {{"rope_parameters", {{"full_attention", linear}}}});
+      {{"rope_parameters", {{"full_attention", linear}}}});
   refused("\"layer_types\": sliding_attention without use_sliding_window", "qwen2",
-          {{"layer_types", core::Json::array({"sliding_attention", "full_attention",
-                                              "full_attention", "full_attention"})}});
+      {{"layer_types", core::Json::array({"sliding_attention", "full_attention", "full_attention",
+                           "full_attention"})}});
   refused("\"sliding_window\": an empty window", "mistral", {{"sliding_window", 0}});
   refused("\"num_attention_heads\": a number that does not divide", "llama", {{"hidden_size", 18}});
   refused("\"head_dim\": a number other than hidden_size / num_attention_heads", "gpt_neox",
-          {{"head_dim", 6}});
+      {{"head_dim", 6}});
   refused("\"is_causal\": false", "llama", {{"is_causal", false}});
-  refused("\"use_bidirectional_attention\": true", "gemma",
-          {{"use_bidirectional_attention", true}});
+  refused(
+      "\"use_bidirectional_attention\": true", "gemma", {{"use_bidirectional_attention", true}});
   refused("\"llama_4_scaling_beta\"", "ministral3", {{"rope_scaling", linear}});
 }

@@ -24,16 +24,14 @@ core::OrderedJson facts() {
 }
 
 /// Reads, changes and writes config.json.
-template <class Change>
-void change_config(const TemporaryFolder& folder, const Change& change) {
+template <class Change> void change_config(const TemporaryFolder& folder, const Change& change) {
   auto json = core::parse_json(core::read_text(folder / "config.json"), "config.json");
   change(json);
   overwrite(folder / "config.json", core::dump(json));
 }
 
 /// Rewrites model.safetensors without Tessera's digest or fingerprint, as other programs would.
-template <class Change>
-void change_weights(const TemporaryFolder& folder, const Change& change) {
+template <class Change> void change_weights(const TemporaryFolder& folder, const Change& change) {
   model::TensorMap tensors = model::read_safetensors(folder / "model.safetensors");
   change(tensors);
   core::Output out(folder / "model.safetensors");
@@ -71,8 +69,8 @@ DOCTEST_TEST_CASE("a folder gives back the model, its tokenizer and facts, whate
     DOCTEST_CHECK(loaded.facts.memory == "local,long");
     DOCTEST_CHECK(loaded.facts.segment == 16);
     DOCTEST_CHECK(loaded.facts.all["training"]["steps"] == 3);
-    DOCTEST_CHECK(loaded.facts.tokenizer_fingerprint ==
-                  model::tokenizer_fingerprint(loaded.tokenizer));
+    DOCTEST_CHECK(
+        loaded.facts.tokenizer_fingerprint == model::tokenizer_fingerprint(loaded.tokenizer));
     DOCTEST_CHECK((loaded.fingerprint == model::fingerprint(*model)));
   }
 }
@@ -100,9 +98,9 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(
       (with([](nn::Model& m) { m.options.transformer.norm_epsilon = 1e-6; }) != fingerprint));
   DOCTEST_CHECK((with([](nn::Model& m) {
-                   const torch::NoGradGuard no_grad;
-                   m.named_weights().back().second.flatten()[0].add_(1e-3);
-                 }) != fingerprint));
+    const torch::NoGradGuard no_grad;
+    m.named_weights().back().second.flatten()[0].add_(1e-3);
+  }) != fingerprint));
 }
 
 DOCTEST_TEST_CASE("half-precision weights are read as float32, and as what is asked for") {
@@ -170,8 +168,8 @@ DOCTEST_TEST_CASE("a tokenizer that is not the model's is refused") {
   const TemporaryFolder folder;
   model::save(folder.path, *random_model(small_gpt2()), facts(), kTokenizer);
   overwrite(folder / "tokenizer.json", tokenizer_of("tower"));
-  expect_error(Code::bad_data, "tokenizer.json: is not the tokenizer",
-               [&] { model::load(folder.path); });
+  expect_error(
+      Code::bad_data, "tokenizer.json: is not the tokenizer", [&] { model::load(folder.path); });
 }
 
 DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one with another") {
@@ -187,8 +185,8 @@ DOCTEST_TEST_CASE("a tokenizer is given to a model without one, never to one wit
   give(kTokenizer);
   DOCTEST_CHECK(loaded.tokenizer == kTokenizer);
   give(kTokenizer);
-  expect_error(Code::bad_data, "a-model: its tokenizer differs from",
-               [&] { give(tokenizer_of("tower")); });
+  expect_error(
+      Code::bad_data, "a-model: its tokenizer differs from", [&] { give(tokenizer_of("tower")); });
 }
 
 DOCTEST_TEST_CASE("shards of another tokenizer are refused, both fingerprints named") {
@@ -225,18 +223,18 @@ DOCTEST_TEST_CASE("weights that do not fit the configuration are named") {
       expect_error(Code::bad_data, part, [&] { model::load(folder.path); });
     };
     const std::string name = "transformer.h.1.mlp.c_fc.weight";
-    refused("no tensor " + name + (gpt2 ? " (16, 64)" : " (64, 16)"),
-            [&](auto& t) { t.erase(name); });
+    refused(
+        "no tensor " + name + (gpt2 ? " (16, 64)" : " (64, 16)"), [&](auto& t) { t.erase(name); });
     refused("tensor " + name + " has shape (2, 3), but config.json requires (", [&](auto& t) {
       t[name] = torch::zeros({2, 3});
     });
     refused("tensor extra (4) matches no part", [&](auto& t) { t["extra"] = torch::zeros({4}); });
     refused("tensor " + name + " has a value that is not finite",
-            [&](auto& t) { t[name][1][1] = NAN; });
+        [&](auto& t) { t[name][1][1] = NAN; });
     refused("tensor " + name + " has a value that is not finite",
-            [&](auto& t) { t[name][1][1] = INFINITY; });
-    refused("tensor " + name + " has type Int",
-            [&](auto& t) { t[name] = t[name].to(torch::kInt32); });
+        [&](auto& t) { t[name][1][1] = INFINITY; });
+    refused(
+        "tensor " + name + " has type Int", [&](auto& t) { t[name] = t[name].to(torch::kInt32); });
     refused("1 tensors for 2 layers", [&](auto& t) { t.erase(std::next(t.begin()), t.end()); });
   }
 }
@@ -262,8 +260,8 @@ DOCTEST_TEST_CASE("vocab.json and merges.txt are GPT-2's, unless their class say
   const std::string tokenizer = model::read_tokenizer(folder.path);
   DOCTEST_CHECK(!tokenizer.empty());
   for (const char* name : {"GPT2Tokenizer", "GPT2TokenizerFast"}) {
-    overwrite(folder / "tokenizer_config.json",
-              std::string(R"({"tokenizer_class":")") + name + "\"}");
+    overwrite(
+        folder / "tokenizer_config.json", std::string(R"({"tokenizer_class":")") + name + "\"}");
     DOCTEST_CHECK(model::read_tokenizer(folder.path) == tokenizer);
   }
   overwrite(folder / "tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");

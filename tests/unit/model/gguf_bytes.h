@@ -37,14 +37,14 @@ class GgufBytes {
   }
   /// shape: the outermost dimension first.
   void tensor(std::string_view name, const std::vector<std::int64_t>& shape, std::uint32_t type,
-              std::string_view bytes) {
+      std::string_view bytes) {
     tensor_at(name, shape, type, data_.size());
     data_ += bytes;
     data_.resize((data_.size() + 31) / 32 * 32);
   }
   /// Adds only its entry.
   void tensor_at(std::string_view name, const std::vector<std::int64_t>& shape, std::uint32_t type,
-                 std::uint64_t offset) {
+      std::uint64_t offset) {
     tensors_ += packed(name) + raw(static_cast<std::uint32_t>(shape.size()));
     for (auto n = shape.rbegin(); n != shape.rend(); ++n)
       tensors_ += raw(static_cast<std::uint64_t>(*n));
@@ -52,9 +52,9 @@ class GgufBytes {
     ++tensor_count;
   }
   void floats(std::string_view name, const std::vector<std::int64_t>& shape,
-              const std::vector<float>& values) {
+      const std::vector<float>& values) {
     tensor(name, shape, 0,
-           {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
+        {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)});
   }
 
   std::string bytes() const {
@@ -64,8 +64,7 @@ class GgufBytes {
     return all + data_;
   }
 
-  template <class T>
-  static std::string raw(T value) {
+  template <class T> static std::string raw(T value) {
     std::string bytes(sizeof value, '\0');
     std::memcpy(bytes.data(), &value, sizeof value);
     return bytes;

@@ -44,8 +44,8 @@ std::string fault_of(const std::string& bytes, Code* code = nullptr) {
     model::gguf_config(file);
     model::gguf_tokenizer(file);
     for (const auto& [name, weight] : model::gguf_weights(file)) {
-      std::vector<float> out(weight.tensor->bytes / weight.tensor->type->bytes *
-                             weight.tensor->type->elements);
+      std::vector<float> out(
+          weight.tensor->bytes / weight.tensor->type->bytes * weight.tensor->type->elements);
       model::gguf_read(file, weight, out.data());
     }
   } catch (const core::Error& error) {
@@ -69,11 +69,8 @@ GgufBytes small_gguf(const std::function<void(GgufBytes&)>& more = {}) {
   GgufBytes file;
   file.text("general.architecture", "llama");
   for (const auto& [key, value] :
-       std::vector<std::pair<std::string, std::uint32_t>>{{"block_count", 1},
-                                                          {"context_length", 16},
-                                                          {"embedding_length", 4},
-                                                          {"feed_forward_length", 3},
-                                                          {"attention.head_count", 1}})
+      std::vector<std::pair<std::string, std::uint32_t>>{{"block_count", 1}, {"context_length", 16},
+          {"embedding_length", 4}, {"feed_forward_length", 3}, {"attention.head_count", 1}})
     file.whole("llama." + key, value);
   file.number("llama.attention.layer_norm_rms_epsilon", 1e-5F);
   if (more) more(file);
@@ -96,7 +93,7 @@ GgufBytes small_gguf(const std::function<void(GgufBytes&)>& more = {}) {
 }
 
 void add_tokens(GgufBytes& file, const char* model, const std::vector<std::string>& tokens,
-                const std::vector<std::int32_t>& types) {
+    const std::vector<std::int32_t>& types) {
   file.text("tokenizer.ggml.model", model);
   file.texts("tokenizer.ggml.tokens", tokens);
   file.wholes("tokenizer.ggml.token_type", types);
@@ -146,11 +143,10 @@ DOCTEST_TEST_CASE(
 
 DOCTEST_TEST_CASE(
     "gguf: a file that is cut anywhere, or has any byte changed, gives an error or numbers") {
-  const auto whole =
-      small_gguf([](GgufBytes& file) {
-        add_tokens(file, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
-        file.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
-      }).bytes();
+  const auto whole = small_gguf([](GgufBytes& file) {
+    add_tokens(file, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
+    file.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
+  }).bytes();
   DOCTEST_CHECK(fault_of(whole).empty());
   for (std::size_t n = 0; n + 32 < whole.size(); ++n) {
     Code code = Code::ok;
@@ -213,7 +209,7 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
   expect_fault(tensor({256}, 17, 0), "tensor x is of IQ2_XS, which is not supported");
   expect_fault(tensor({256}, 77, 0), "tensor x is of type 77");
   expect_fault(counts([](auto& file) { file.whole("llama.block_count", 2); }),
-               "llama.block_count occurs twice");
+      "llama.block_count occurs twice");
   expect_fault(counts([](auto& file) { file.whole("general.alignment", 48); }), "power of 2");
 }
 
@@ -222,58 +218,58 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
   GgufBytes other;
   other.text("general.architecture", "mamba");
   expect_fault(other.bytes(), "general.architecture \"mamba\" is not supported; supported: llama",
-               Code::bad_config);
+      Code::bad_config);
   expect_fault(with([](auto& f) { f.whole("llama.expert_count", 8); }), "llama.expert_count: 8",
-               Code::bad_config);
+      Code::bad_config);
   expect_fault(with([](auto& f) { f.number("llama.logit_scale", 2); }), "llama.logit_scale: 2",
-               Code::bad_config);
+      Code::bad_config);
   expect_fault(with([](auto& f) { f.text("llama.rope.scaling.type", "longrope"); }),
-               "\"longrope\" is not supported", Code::bad_config);
-  expect_fault(with([](auto& f) { f.whole("split.count", 3); }), "llama-gguf-split",
-               Code::bad_config);
+      "\"longrope\" is not supported", Code::bad_config);
+  expect_fault(
+      with([](auto& f) { f.whole("split.count", 3); }), "llama-gguf-split", Code::bad_config);
   // Every key of the architecture that is not read and not harmless.
   for (const char* key : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor",
-                          "rope.scaling.alpha", "attention.output_scale", "of_tomorrow",
-                          "swiglu_clamp_exp", "nextn_predict_layers", "a.b.c"})
+           "rope.scaling.alpha", "attention.output_scale", "of_tomorrow", "swiglu_clamp_exp",
+           "nextn_predict_layers", "a.b.c"})
     expect_fault(with([&](auto& f) { f.number("llama." + std::string(key), 0.5F); }),
-                 "llama." + std::string(key), Code::bad_config);
+        "llama." + std::string(key), Code::bad_config);
   expect_fault(with([](auto& f) { f.truth("llama.attention.causal", false); }),
-               "llama.attention.causal: false is not supported", Code::bad_config);
+      "llama.attention.causal: false is not supported", Code::bad_config);
   expect_fault(with([](auto& f) { f.truth("llama.use_parallel_residual", true); }),
-               "llama.use_parallel_residual: true", Code::bad_config);
+      "llama.use_parallel_residual: true", Code::bad_config);
   expect_fault(with([](auto& f) { f.text("llama.new_kind", "x"); }),
-               "llama.new_kind is not supported", Code::bad_config);
+      "llama.new_kind is not supported", Code::bad_config);
   expect_fault(with([](auto& f) {
-                 f.wholes("llama.attention.sliding_window_pattern", {1, 0});
-               }),
-               "llama.attention.sliding_window_pattern is not supported", Code::bad_config);
+    f.wholes("llama.attention.sliding_window_pattern", {1, 0});
+  }),
+      "llama.attention.sliding_window_pattern is not supported", Code::bad_config);
   DOCTEST_CHECK(fault_of(with([](auto& f) {
-                  f.truth("llama.attention.causal", true);
-                  f.truth("llama.use_parallel_residual", false);
-                  f.truth("llama.rope.scaling.finetuned", true);
-                  f.whole("llama.vocab_size", 99);
-                  f.whole("llama.expert_count", 0);
-                  f.whole("llama.expert_used_count", 2);
-                  f.whole("llama.pooling_type", 3);
-                  f.whole("llama.rope.scaling.original_context_length", 4);
-                  f.number("llama.rope.scaling.yarn_ext_factor", -1);
-                  f.number("llama.rope.scaling.yarn_beta_fast", 7);
-                  f.text("llama.tensor_data_layout", "Meta AI original pth");
-                  f.text("quantize.imatrix.file", "x.dat");
-                })).empty());
+    f.truth("llama.attention.causal", true);
+    f.truth("llama.use_parallel_residual", false);
+    f.truth("llama.rope.scaling.finetuned", true);
+    f.whole("llama.vocab_size", 99);
+    f.whole("llama.expert_count", 0);
+    f.whole("llama.expert_used_count", 2);
+    f.whole("llama.pooling_type", 3);
+    f.whole("llama.rope.scaling.original_context_length", 4);
+    f.number("llama.rope.scaling.yarn_ext_factor", -1);
+    f.number("llama.rope.scaling.yarn_beta_fast", 7);
+    f.text("llama.tensor_data_layout", "Meta AI original pth");
+    f.text("quantize.imatrix.file", "x.dat");
+  })).empty());
   expect_fault(with([](auto& f) {
-                 f.wholes("llama.attention.head_count_kv", {1, 2});
-               }),
-               "differs between layers", Code::bad_config);
+    f.wholes("llama.attention.head_count_kv", {1, 2});
+  }),
+      "differs between layers", Code::bad_config);
   expect_fault(with([](auto& f) {
-                 add_tokens(f, "gpt2", {"a"}, {1, 1});
-               }),
-               "1 tokens, but tokenizer.ggml.token_type has 2");
+    add_tokens(f, "gpt2", {"a"}, {1, 1});
+  }),
+      "1 tokens, but tokenizer.ggml.token_type has 2");
   expect_fault(with([](auto& f) {
-                 add_tokens(f, "gpt2", {"a"}, {1});
-                 f.text("tokenizer.ggml.pre", "klingon");
-               }),
-               "tokenizer.ggml.pre \"klingon\" is not supported", Code::bad_config);
+    add_tokens(f, "gpt2", {"a"}, {1});
+    f.text("tokenizer.ggml.pre", "klingon");
+  }),
+      "tokenizer.ggml.pre \"klingon\" is not supported", Code::bad_config);
   for (const char* name : {"bos", "eos", "eot", "unknown", "padding", "fim_pre"}) {
     const auto key = fmt::format("tokenizer.ggml.{}_token_id", name);
     const auto tokens = [&](std::uint32_t id) {
@@ -289,11 +285,11 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
   }
   for (const int type : {99, 7, -1})
     expect_fault(with([&](auto& f) {
-                   add_tokens(f, "gpt2", {"a", "b"}, {1, type});
-                 }),
-                 fmt::format("tokenizer.ggml.token_type has the type {}", type));
+      add_tokens(f, "gpt2", {"a", "b"}, {1, type});
+    }),
+        fmt::format("tokenizer.ggml.token_type has the type {}", type));
   expect_fault(with([](auto& f) { add_tokens(f, "t5", {"a"}, {1}); }),
-               "tokenizer.ggml.model \"t5\" is not supported", Code::bad_config);
+      "tokenizer.ggml.model \"t5\" is not supported", Code::bad_config);
 }
 
 DOCTEST_TEST_CASE("gguf: a model is as its metadata say") {
@@ -338,8 +334,8 @@ DOCTEST_TEST_CASE("gguf: Llama 3's angles are found in the divisors that the fil
     for (int i = 0; i < 32; ++i) {
       const double wave = 2 * M_PI * std::pow(5e5, i / 32.0);
       const double share = std::clamp((8192 / wave - 1) / 3, 0.0, 1.0);  // of the unscaled angle
-      divisors.push_back(static_cast<float>(1 / (share + (1 - share) / 32)) *
-                         (i == 20 ? wrong : 1));
+      divisors.push_back(
+          static_cast<float>(1 / (share + (1 - share) / 32)) * (i == 20 ? wrong : 1));
     }
     file.floats("rope_freqs.weight", {32}, divisors);
     return file.bytes();
@@ -372,8 +368,8 @@ class Converted {
   void put_metadata() {
     made_.text("general.architecture", architecture_);
     const auto whole = [&](const char* key, const char* theirs, std::int64_t otherwise) {
-      made_.whole(architecture_ + "." + key,
-                  static_cast<std::uint32_t>(config_.value(theirs, otherwise)));
+      made_.whole(
+          architecture_ + "." + key, static_cast<std::uint32_t>(config_.value(theirs, otherwise)));
     };
     whole("block_count", "num_hidden_layers", 0);
     whole("context_length", "max_position_embeddings", 0);
@@ -405,32 +401,22 @@ class Converted {
     if (architecture_ == "llama" && heads > 0)
       values = values.unflatten(0, {heads, 2, -1}).transpose(1, 2).flatten(0, 2).contiguous();
     if (architecture_.starts_with("gemma") && name.ends_with("norm.weight")) values = values + 1;
-    const std::vector<float> numbers(values.data_ptr<float>(),
-                                     values.data_ptr<float>() + values.numel());
+    const std::vector<float> numbers(
+        values.data_ptr<float>(), values.data_ptr<float>() + values.numel());
     made_.floats(their_name(name), values.sizes().vec(), numbers);
   }
   std::string their_name(std::string name) const {
     const bool sandwich = architecture_ == "gemma2" || architecture_ == "gemma3";
     const std::vector<std::pair<std::string, std::string>> renamed = {
-        {"model.embed_tokens", "token_embd"},
-        {"model.norm", "output_norm"},
-        {"lm_head", "output"},
-        {"model.layers", "blk"},
-        {"input_layernorm", "attn_norm"},
-        {"pre_feedforward_layernorm", "ffn_norm"},
-        {"post_feedforward_layernorm", "post_ffw_norm"},
+        {"model.embed_tokens", "token_embd"}, {"model.norm", "output_norm"}, {"lm_head", "output"},
+        {"model.layers", "blk"}, {"input_layernorm", "attn_norm"},
+        {"pre_feedforward_layernorm", "ffn_norm"}, {"post_feedforward_layernorm", "post_ffw_norm"},
         {"post_attention_layernorm", sandwich ? "post_attention_norm" : "ffn_norm"},
-        {"self_attn.q_norm", "attn_q_norm"},
-        {"self_attn.k_norm", "attn_k_norm"},
-        {"self_attn.q_proj", "attn_q"},
-        {"self_attn.k_proj", "attn_k"},
-        {"self_attn.v_proj", "attn_v"},
-        {"self_attn.qkv_proj", "attn_qkv"},
-        {"self_attn.o_proj", "attn_output"},
-        {"mlp.gate_up_proj", "ffn_up"},
-        {"mlp.gate_proj", "ffn_gate"},
-        {"mlp.up_proj", "ffn_up"},
-        {"mlp.down_proj", "ffn_down"}};
+        {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"},
+        {"self_attn.q_proj", "attn_q"}, {"self_attn.k_proj", "attn_k"},
+        {"self_attn.v_proj", "attn_v"}, {"self_attn.qkv_proj", "attn_qkv"},
+        {"self_attn.o_proj", "attn_output"}, {"mlp.gate_up_proj", "ffn_up"},
+        {"mlp.gate_proj", "ffn_gate"}, {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"}};
     for (const auto& [ours, theirs] : renamed)
       if (const auto at = name.find(ours); at != std::string::npos)
         name.replace(at, ours.size(), theirs);
@@ -448,14 +434,9 @@ class Converted {
 }  // namespace
 
 DOCTEST_TEST_CASE("gguf: every architecture is the family of transformers that it is a file of") {
-  for (const auto& [family, architecture] :
-       std::vector<std::pair<std::string, std::string>>{{"llama", "llama"},
-                                                        {"qwen2", "qwen2"},
-                                                        {"qwen3", "qwen3"},
-                                                        {"gemma", "gemma"},
-                                                        {"gemma2", "gemma2"},
-                                                        {"gemma3_text", "gemma3"},
-                                                        {"phi3", "phi3"}}) {
+  for (const auto& [family, architecture] : std::vector<std::pair<std::string, std::string>>{
+           {"llama", "llama"}, {"qwen2", "qwen2"}, {"qwen3", "qwen3"}, {"gemma", "gemma"},
+           {"gemma2", "gemma2"}, {"gemma3_text", "gemma3"}, {"phi3", "phi3"}}) {
     DOCTEST_CAPTURE(family);
     const Converted file(family, architecture);
     const auto found = model::load(file.path()), expected = model::load(kFamilyFolders + family);
@@ -464,8 +445,8 @@ DOCTEST_TEST_CASE("gguf: every architecture is the family of transformers that i
     DOCTEST_REQUIRE(ours.size() == theirs.size());
     for (std::size_t i = 0; i < ours.size(); ++i) {
       DOCTEST_CHECK(ours[i].first == theirs[i].first);
-      DOCTEST_CHECK_MESSAGE(torch::allclose(ours[i].second, theirs[i].second, 0, 1e-6),
-                            ours[i].first);
+      DOCTEST_CHECK_MESSAGE(
+          torch::allclose(ours[i].second, theirs[i].second, 0, 1e-6), ours[i].first);
     }
     // All of these small models have these options, and their files say so.
     auto options = found.model->options;
@@ -481,14 +462,13 @@ DOCTEST_TEST_CASE("gguf: every architecture is the family of transformers that i
 DOCTEST_TEST_CASE("gguf: an imported folder is the model that the file is") {
   const TemporaryFolder folder;
   const auto path = folder / "x.gguf", made = folder / "made";
-  std::ofstream(path, std::ios::binary)
-      << small_gguf([](auto& f) {
-           add_tokens(f, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
-           f.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
-           f.truth("tokenizer.ggml.add_bos_token", false);
-           f.whole("tokenizer.ggml.eos_token_id", 4);
-           f.text("tokenizer.chat_template", "{{ messages }}");
-         }).bytes();
+  std::ofstream(path, std::ios::binary) << small_gguf([](auto& f) {
+    add_tokens(f, "llama", {"<unk>", "a", "b", "ab", "<s>", "c"}, {2, 1, 1, 1, 3, 1});
+    f.numbers("tokenizer.ggml.scores", {0, -3, -4, -1, 0, -5});
+    f.truth("tokenizer.ggml.add_bos_token", false);
+    f.whole("tokenizer.ggml.eos_token_id", 4);
+    f.text("tokenizer.chat_template", "{{ messages }}");
+  }).bytes();
   const auto report = model::import_model(path, {}, made);
   DOCTEST_CHECK(report.program == "gguf");
   DOCTEST_CHECK(model::import_model(path, {}, made).was_there);
@@ -501,21 +481,15 @@ DOCTEST_TEST_CASE("gguf: an imported folder is the model that the file is") {
   const auto special = core::parse_json(core::read_text(made + "/tokenizer_config.json"), "made");
   DOCTEST_CHECK(special["eos_token"] == "<s>");
   DOCTEST_CHECK(model::check_model(path).ok());
-  DOCTEST_CHECK(model::describe_model(path)["types"]["F32"] ==
-                model::describe_model(path)["parameters"]);
+  DOCTEST_CHECK(
+      model::describe_model(path)["types"]["F32"] == model::describe_model(path)["parameters"]);
 }
 
 DOCTEST_TEST_CASE("gguf: a tokenizer of SentencePiece merges by the scores of the tokens") {
   GgufBytes file;
-  std::vector<std::string> tokens = {"<unk>",
-                                     "<s>",
-                                     "\xE2\x96\x81",
-                                     "a",
-                                     "b",
-                                     "ab",
-                                     "ba",
-                                     "\xE2\x96\x81"
-                                     "a"};
+  std::vector<std::string> tokens = {"<unk>", "<s>", "\xE2\x96\x81", "a", "b", "ab", "ba",
+      "\xE2\x96\x81"
+      "a"};
   std::vector<std::int32_t> types = {2, 3, 1, 1, 1, 1, 1, 1};
   std::vector<float> scores = {0, 0, -9, -8, -7, -2, -1, -3};
   for (int b = 0; b < 256; ++b) {

@@ -97,11 +97,8 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
            R"("vocab_size":64,")" +
            key + "\":" + value + "}";
   };
-  const std::vector<SaidFile> cases = {
-      {"not JSON", ""},
-      {"not JSON", "{"},
-      {"not a JSON object", "[]"},
-      {"nested too deeply", nested("[", 100'000)},
+  const std::vector<SaidFile> cases = {{"not JSON", ""}, {"not JSON", "{"},
+      {"not a JSON object", "[]"}, {"nested too deeply", nested("[", 100'000)},
       {"nested too deeply", nested("{\"a\":", 100'000)},
       {"layers: takes 1 to", with("n_layer", "1000000000000000000")},
       {"\"n_layer\" has the wrong type", with("n_layer", "1e18")},
@@ -125,8 +122,7 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
       {"config.json requires (1000000, 16)", with("vocab_size", "1000000")},
       {"\"model_type\" has the wrong type", "{\"model_type\":7}"},
       {"is not supported", "{\"model_type\":\"../../gpt2\"}"},
-      {"neither \"tessera\" nor \"model_type\"", "{}"},
-      {"no \"version\"", "{\"tessera\":{}}"},
+      {"neither \"tessera\" nor \"model_type\"", "{}"}, {"no \"version\"", "{\"tessera\":{}}"},
       {"no \"version\"", "{\"tessera\":[]}"}};
   for (const auto& [says, content] : cases) {
     DOCTEST_CAPTURE(content.substr(0, 300));
@@ -134,8 +130,8 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
     expect_refused(folder.path, says);
   }
   // Members that nobody asks for may hold any number.
-  overwrite(folder / "config.json",
-            with("n_layer", "2,\"x\":[1e999,-123456789012345678901234567890]"));
+  overwrite(
+      folder / "config.json", with("n_layer", "2,\"x\":[1e999,-123456789012345678901234567890]"));
   DOCTEST_CHECK(model::check_model(folder.path).ok());
   // The last of duplicate keys counts, as in Python.
   overwrite(folder / "config.json", with("n_layer", "2,\"n_layer\":3,\"n_layer\":2"));
@@ -145,10 +141,8 @@ DOCTEST_TEST_CASE("a config.json that lies is refused in one line") {
 DOCTEST_TEST_CASE("any value of any key of a family's config.json is read or refused") {
   const TimeLimit limit;
   const CountedMemory memory;
-  const std::vector<std::string> values = {"0",     "-1",    "1000000000000000000",
-                                           "1.5",   "1e300", "18446744073709551615",
-                                           "\"4\"", "[]",    "[1,[2]]",
-                                           "{}",    "true",  "null"};
+  const std::vector<std::string> values = {"0", "-1", "1000000000000000000", "1.5", "1e300",
+      "18446744073709551615", "\"4\"", "[]", "[1,[2]]", "{}", "true", "null"};
   int read = 0, refused = 0;
   for (const auto& entry : std::filesystem::directory_iterator("tests/golden/families")) {
     const auto folder = entry.path().string();
@@ -183,15 +177,15 @@ DOCTEST_TEST_CASE("heads of no width are refused before anything is divided by t
         core::read_text("tests/golden/families/" + family + "/config.json"), "config.json");
     config["num_attention_heads"] = 0;
     config["head_dim"] = 0;
-    expect_error(Code::bad_config, "heads: takes 1 to",
-                 [&] { model::parse_config(config, "config.json"); });
+    expect_error(
+        Code::bad_config, "heads: takes 1 to", [&] { model::parse_config(config, "config.json"); });
   }
 }
 
 DOCTEST_TEST_CASE("a header of safetensors that lies is refused in one line") {
   const GptFolder folder;
   const auto entry = [](const std::string& dtype, const std::string& shape,
-                        const std::string& offsets) {
+                         const std::string& offsets) {
     return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
            offsets + "}}";
   };
@@ -206,35 +200,29 @@ DOCTEST_TEST_CASE("a header of safetensors that lies is refused in one line") {
                             R"("t":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})";
   const std::string overlap = R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},)"
                               R"("b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})";
-  const std::vector<SaidFile> cases = {
-      {"cut short, or not safetensors", ""},
+  const std::vector<SaidFile> cases = {{"cut short, or not safetensors", ""},
       {"a header of 9223372036854775807 bytes", with_length(~0ull >> 1)},
       {"a header of 18446744073709551615 bytes", with_length(~0ull)},
       {"cut short: it ends at byte 16 of a header of 50000008", with_length(50'000'000)},
-      {"no JSON header", with_length(0)},
-      {"not JSON", with_length(1)},
+      {"no JSON header", with_length(0)}, {"not JSON", with_length(1)},
       {"nested too deeply", safetensors(nested("{\"a\":", 100'000), 0)},
       {"unknown dtype \"F128\"", safetensors(entry("F128", "[2]", "[0,8]"), 8)},
       {"needs 12 bytes, but its offsets span 8", f32("[3]", "[0,8]")},
-      {"is not an integer", f32("[-2]", "[0,8]")},
-      {"is not an integer", f32("[2.0]", "[0,8]")},
-      {"is not an integer", f32("[\"2\"]", "[0,8]")},
-      {"not JSON", f32("[NaN]", "[0,8]")},
+      {"is not an integer", f32("[-2]", "[0,8]")}, {"is not an integer", f32("[2.0]", "[0,8]")},
+      {"is not an integer", f32("[\"2\"]", "[0,8]")}, {"not JSON", f32("[NaN]", "[0,8]")},
       {"is not an integer", f32("[2]", "[-8,0]")},
       {"larger than any file", f32("[4294967296,4294967296]", "[0,8]")},
       {"larger than any file", f32("[0,4294967296,4294967296]", "[0,0]")},
-      {"not described", f32("2", "[0,8]")},
-      {"not described", f32("[2]", "8")},
+      {"not described", f32("2", "[0,8]")}, {"not described", f32("[2]", "8")},
       {"bytes 8 to 0", f32("[2]", "[8,0]")},
       {"cut short: it ends at byte", f32("[1000000000000]", "[0,4000000000000]")},
-      {"leave a hole", f32("[1]", "[4,8]")},
-      {"leave a hole", safetensors(twice, 8)},
+      {"leave a hole", f32("[1]", "[4,8]")}, {"leave a hole", safetensors(twice, 8)},
       {"overlap", safetensors(overlap, 8)},
       {"belong to no tensor", safetensors(entry("F32", "[1]", "[0,4]"), 8)},
       {"is not an object", safetensors(R"({"__metadata__":[]})", 0)},
       {"is not a text", safetensors(R"({"__metadata__":{"a":{}}})", 0)},
       {fmt::format("cut short: it ends at byte {} of {}", whole_file.size() - 1, whole_file.size()),
-       whole_file.substr(0, whole_file.size() - 1)},
+          whole_file.substr(0, whole_file.size() - 1)},
       {"belong to no tensor", whole_file + "x"}};
   for (const auto& [says, content] : cases) {
     DOCTEST_CAPTURE(content.substr(0, 300));
@@ -259,12 +247,9 @@ DOCTEST_TEST_CASE("an index that leads out of its folder, or nowhere, is refused
       {"is not a file of this folder", map("\"a\\u0000b\"")},
       {"is not a file of this folder", map("7")},
       {"is not a file of this folder", map("[\"a.safetensors\"]")},
-      {"", map("\"missing.safetensors\"")},
-      {"", map("\"config.json\"")},
-      {"is not in", map("\"a.safetensors\"")},
-      {"not an index of tensors", "{}"},
-      {"not an index of tensors", "[]"},
-      {"not an index of tensors", "{\"weight_map\":[]}"},
+      {"", map("\"missing.safetensors\"")}, {"", map("\"config.json\"")},
+      {"is not in", map("\"a.safetensors\"")}, {"not an index of tensors", "{}"},
+      {"not an index of tensors", "[]"}, {"not an index of tensors", "{\"weight_map\":[]}"},
       {"nested too deeply", nested("[", 100'000)}};
   for (const auto& [says, content] : cases) {
     DOCTEST_CAPTURE(content.substr(0, 300));

@@ -42,7 +42,7 @@ void hostile(const std::string& says, const std::string& bytes) {
 
 /// Returns a fairseq checkpoint with these tensors, and with settings that precede the usual ones.
 std::string fairseq(const std::vector<std::pair<std::string, Shape>>& shapes,
-                    const std::vector<std::pair<std::string, std::int32_t>>& settings = {}) {
+    const std::vector<std::pair<std::string, std::int32_t>>& settings = {}) {
   Floats floats;
   const auto weights = tensors(floats, shapes);
   return fairseq_of(floats, weights, wholes(settings));
@@ -66,7 +66,7 @@ DOCTEST_TEST_CASE("small checkpoints of each program become models") {
     DOCTEST_CAPTURE(name);
     if (write) overwrite(seeds + name, bytes);
     DOCTEST_CHECK_MESSAGE(core::read_file(seeds + name, 1 << 20) == bytes,
-                          "TESSERA_WRITE_SEEDS=1 writes the seeds anew");
+        "TESSERA_WRITE_SEEDS=1 writes the seeds anew");
     const TemporaryFolder folder;
     if (!bytes.starts_with('{')) {
       const model::TorchFile file(source_of(bytes));
@@ -96,7 +96,7 @@ DOCTEST_TEST_CASE("modules that others share are not walked once for each way to
   const auto weights = global("collections", "OrderedDict") + ")R(" + name + put(0) +
                        Floats()({1}) + put(1) + more + "u";
   hostile("its modules are too many", Floats().save(object("mem_transformer", "MemTransformerLM",
-                                                           {{unicode("_parameters"), weights}})));
+                                          {{unicode("_parameters"), weights}})));
 }
 
 DOCTEST_TEST_CASE("a list that is given many times is not looked at many times") {
@@ -104,11 +104,11 @@ DOCTEST_TEST_CASE("a list that is given many times is not looked at many times")
   const auto ordered = global("collections", "OrderedDict");
   const auto elements = list({repeated("N", n)}) + put(0);
   hostile("more than 1048576 values",
-          Floats().save(ordered + tuple({elements, repeated(get(0), n)}) + "R"));
+      Floats().save(ordered + tuple({elements, repeated(get(0), n)}) + "R"));
   // One tuple of empty lists, given to many dicts.
   const auto lists = tuple({repeated("]", n)}) + put(0);
   hostile("more than 1048576 values",
-          Floats().save(ordered + put(1) + lists + "R" + repeated("0" + get(1) + get(0) + "R", n)));
+      Floats().save(ordered + put(1) + lists + "R" + repeated("0" + get(1) + get(0) + "R", n)));
   // A text of a megabyte as NumPy's number, repeatedly: it is not copied.
   const Deadline deadline;
   const auto scalar = global("numpy.core.multiarray", "scalar");
@@ -117,8 +117,8 @@ DOCTEST_TEST_CASE("a list that is given many times is not looked at many times")
   const auto long_bytes = "B" + number(1 << 20, 4) + std::string(1 << 20, 'x');
   const auto bytes = pickle(scalar + put(0) + tuple({dtype, long_bytes}) + put(1) + "R" +
                             repeated("0" + get(0) + get(1) + "R", 200'000));
-  DOCTEST_CHECK(model::unpickle(*source_of(bytes), 0, bytes.size()).root().kind ==
-                model::PickleKind::call);
+  DOCTEST_CHECK(
+      model::unpickle(*source_of(bytes), 0, bytes.size()).root().kind == model::PickleKind::call);
 }
 
 DOCTEST_TEST_CASE("a long name or key that is said again and again is not copied each time") {
@@ -126,70 +126,65 @@ DOCTEST_TEST_CASE("a long name or key that is said again and again is not copied
   const auto weights = global("collections", "OrderedDict") + ")R(" + name + put(0) + "N" +
                        repeated(get(0) + "N", 200'000) + "u";
   hostile("the name of a tensor has",
-          Floats().save(dict({{unicode("model"), weights}, {unicode("model_args"), "}"}})));
+      Floats().save(dict({{unicode("model"), weights}, {unicode("model_args"), "}"}})));
   const auto key = unicode(std::string(1 << 20, '0'));
   const auto id =
       tuple({unicode("storage"), global("torch", "FloatStorage"), key, unicode("cpu"), whole(1)});
-  hostile("not a checkpoint of",
-          Floats().save(list({id + put(0), repeated(get(0) + "Q", 200'000)})));
+  hostile(
+      "not a checkpoint of", Floats().save(list({id + put(0), repeated(get(0) + "Q", 200'000)})));
 }
 
 DOCTEST_TEST_CASE("columns of a matrix are not read many times over") {
   Pairs weights;
   for (int i = 0; i < 2000; ++i)
     weights.emplace_back(unicode("transformer.x" + std::to_string(i)),
-                         tensor("FloatStorage", "0", 0, 0, {2}, {(1 << 19) - 1}));
-  weights.emplace_back(unicode("transformer.wte.weight"),
-                       tensor("FloatStorage", "0", 0, 0, {3, 2}, {2, 1}));
+        tensor("FloatStorage", "0", 0, 0, {2}, {(1 << 19) - 1}));
+  weights.emplace_back(
+      unicode("transformer.wte.weight"), tensor("FloatStorage", "0", 0, 0, {3, 2}, {2, 1}));
   const auto settings =
       wholes({{"n_layer", 1}, {"n_head", 1}, {"n_embd", 2}, {"block_size", 4}, {"vocab_size", 3}});
   hostile("overlap", stream(dict({{unicode("model"), ordered_dict(weights)},
-                                  {unicode("model_args"), dict(settings)}}),
-                            {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
+                                {unicode("model_args"), dict(settings)}}),
+                         {{"0", 1 << 19, std::string(4 << 19, '\0')}}));
 }
 
 DOCTEST_TEST_CASE("a Transformer-XL's products and identities are bounded by its file") {
   // The reader looks this far before it allocates anything.
   const auto words_of = [](std::int32_t d_model, const Shape& table, const Shape& projection,
-                           const std::vector<std::string>& cutoffs) {
+                            const std::vector<std::string>& cutoffs) {
     Floats floats;
     const auto holding = [&](const std::string& name, const Shape& shape) {
       return module("Linear", {}, tensors(floats, {{name, shape}}), {});
     };
     const auto tables = module("ModuleList", {}, {}, {{unicode("0"), holding("weight", table)}});
     const auto own = joined(wholes({{"n_token", static_cast<std::int32_t>(table[0])},
-                                    {"d_embed", static_cast<std::int32_t>(table[1])}}),
-                            {{unicode("cutoffs"), list(cutoffs)}});
+                                {"d_embed", static_cast<std::int32_t>(table[1])}}),
+        {{unicode("cutoffs"), list(cutoffs)}});
     Pairs parts = {{unicode("emb_layers"), tables}};
     if (!projection.empty()) parts.emplace_back(unicode("emb_projs"), holding("0", projection));
     const auto core =
         module("Sequential", {}, {}, {{unicode("0"), holding("weight", {1, d_model})}});
-    const auto layer =
-        module("Layer", {}, {},
-               {{unicode("dec_attn"), module("Attention", {}, {}, {})},
-                {unicode("pos_ff"), module("FF", {}, {}, {{unicode("CoreNet"), core}})}});
-    return floats.save(
-        module("MemTransformerLM",
-               wholes({{"n_layer", 1},
-                       {"d_model", d_model},
-                       {"n_head", 1},
-                       {"d_head", d_model},
-                       {"mem_len", 4}}),
-               {},
-               {{unicode("word_emb"), module("AdaptiveEmbedding", own, {}, parts)},
-                {unicode("layers"), module("ModuleList", {}, {}, {{unicode("0"), layer}})}}));
+    const auto layer = module("Layer", {}, {},
+        {{unicode("dec_attn"), module("Attention", {}, {}, {})},
+            {unicode("pos_ff"), module("FF", {}, {}, {{unicode("CoreNet"), core}})}});
+    return floats.save(module("MemTransformerLM",
+        wholes({{"n_layer", 1}, {"d_model", d_model}, {"n_head", 1}, {"d_head", d_model},
+            {"mem_len", 4}}),
+        {},
+        {{unicode("word_emb"), module("AdaptiveEmbedding", own, {}, parts)},
+            {unicode("layers"), module("ModuleList", {}, {}, {{unicode("0"), layer}})}}));
   };
   hostile("word_emb.emb_layers would have shape (3000, 2500)",
-          words_of(2500, {3000, 1}, {2500, 1}, {}));
+      words_of(2500, {3000, 1}, {2500, 1}, {}));
   hostile("a band's projection would have shape (2300, 2300)",
-          words_of(2300, {4, 2300}, {}, {whole(1), whole(2), whole(4)}));
+      words_of(2300, {4, 2300}, {}, {whole(1), whole(2), whole(4)}));
   hostile("the cutoffs of its 4 tokens are inconsistent",
-          words_of(2, {4, 2}, {}, {whole(2), whole(2), whole(4)}));
+      words_of(2, {4, 2}, {}, {whole(2), whole(2), whole(4)}));
   hostile("the cutoffs of its 100 tokens are inconsistent", words_of(2, {100, 2}, {}, [] {
-            std::vector<std::string> many;
-            for (int i = 1; i <= 100; ++i) many.push_back(whole(i));
-            return many;
-          }()));
+    std::vector<std::string> many;
+    for (int i = 1; i <= 100; ++i) many.push_back(whole(i));
+    return many;
+  }()));
   hostile("no tensor crit.out_layers.0.weight", words_of(2, {4, 2}, {}, {whole(2), whole(4)}));
 }
 
@@ -198,20 +193,19 @@ DOCTEST_TEST_CASE("fairseq's tables and products are bounded by its file, and sh
                     band = "decoder.embed_tokens.embeddings.";
   hostile("embed_tokens.weight has shape (), not 2 dimensions", fairseq({{words, {}}}));
   hostile("embed_tokens.weight has shape (4), not 2 dimensions", fairseq({{words, {4}}}));
-  hostile("embeddings.0.0.weight has shape (), not 2 dimensions",
-          fairseq({{band + "0.0.weight", {}}}));
-  hostile("embeddings.0.0.weight has no rows",
-          fairseq({{band + "0.0.weight", {0, 2}}, {band + "1.0.weight", {2, 2}}}));
   hostile(
-      "the table of max_target_positions would have shape (1048576, 1000)",
+      "embeddings.0.0.weight has shape (), not 2 dimensions", fairseq({{band + "0.0.weight", {}}}));
+  hostile("embeddings.0.0.weight has no rows",
+      fairseq({{band + "0.0.weight", {0, 2}}, {band + "1.0.weight", {2, 2}}}));
+  hostile("the table of max_target_positions would have shape (1048576, 1000)",
       fairseq({{words, {1, 2}}}, {{"max_target_positions", 1 << 20}, {"decoder_embed_dim", 1000}}));
-  hostile("memory: layers: takes 1 to 10K, not 0",
-          fairseq({{words, {1, 2}}}, {{"decoder_layers", 0}}));
+  hostile(
+      "memory: layers: takes 1 to 10K, not 0", fairseq({{words, {1, 2}}}, {{"decoder_layers", 0}}));
   hostile("d-model: takes 1 to", fairseq({{words, {1, 2}}}, {{"decoder_embed_dim", -1}}));
   hostile("embeddings.0.0.weight would have shape (3000, 2500)",
-          fairseq({{band + "0.0.weight", {3000, 1}}, {band + "0.1.weight", {2500, 1}}}));
+      fairseq({{band + "0.0.weight", {3000, 1}}, {band + "0.1.weight", {2500, 1}}}));
   hostile("does not match a projection",
-          fairseq({{band + "0.0.weight", {3, 1}}, {band + "0.1.weight", {2}}}));
+      fairseq({{band + "0.0.weight", {3, 1}}, {band + "0.1.weight", {2}}}));
   // A table of ordinary length is read.
   const model::TorchFile file(source_of(fairseq_plain()));
   DOCTEST_CHECK(model::read_checkpoint(file).options.transformer.context == 4);
@@ -221,14 +215,12 @@ DOCTEST_TEST_CASE("memory that is not there is told from tensors that do not go 
   const auto is_memory = [](const auto& body) {
     try {
       body();
-    } catch (const c10::Error& error) {
-      return nn::is_out_of_memory(error);
-    }
+    } catch (const c10::Error& error) { return nn::is_out_of_memory(error); }
     return false;
   };
   DOCTEST_CHECK(is_memory([] {
-    TORCH_CHECK(false,
-                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.");
+    TORCH_CHECK(
+        false, "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.");
   }));
   DOCTEST_CHECK(is_memory([] { TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA"); }));
   DOCTEST_CHECK(!is_memory([] { torch::ones({2, 3}).mm(torch::ones({2, 3})); }));

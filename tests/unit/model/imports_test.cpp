@@ -23,9 +23,9 @@ std::string imported(const TemporaryFolder& folder, const std::string& name) {
 
 /// Returns a checkpoint of nanoGPT with these additional tensors and settings.
 std::string nanogpt(const Pairs& tensors, const Pairs& settings) {
-  Pairs all = {{unicode("n_layer"), whole(1)},    {unicode("n_head"), whole(1)},
-               {unicode("n_embd"), whole(2)},     {unicode("block_size"), whole(4)},
-               {unicode("vocab_size"), whole(3)}, {unicode("bias"), "\x89"}};
+  Pairs all = {{unicode("n_layer"), whole(1)}, {unicode("n_head"), whole(1)},
+      {unicode("n_embd"), whole(2)}, {unicode("block_size"), whole(4)},
+      {unicode("vocab_size"), whole(3)}, {unicode("bias"), "\x89"}};
   all.insert(all.end(), settings.begin(), settings.end());
   return archive(
       dict({{unicode("model"), ordered_dict(tensors)}, {unicode("model_args"), dict(all)}}),
@@ -37,17 +37,11 @@ Pairs small_gpt() {
     std::vector<std::int64_t> strides = {1};
     if (shape.size() == 2) strides = {shape[1], 1};
     return std::pair(unicode("transformer." + name + ".weight"),
-                     tensor("FloatStorage", "0", 64, 0, shape, strides));
+        tensor("FloatStorage", "0", 64, 0, shape, strides));
   };
-  return {of("wte", {3, 2}),
-          of("wpe", {4, 2}),
-          of("h.0.ln_1", {2}),
-          of("h.0.attn.c_attn", {6, 2}),
-          of("h.0.attn.c_proj", {2, 2}),
-          of("h.0.ln_2", {2}),
-          of("h.0.mlp.c_fc", {8, 2}),
-          of("h.0.mlp.c_proj", {2, 8}),
-          of("ln_f", {2})};
+  return {of("wte", {3, 2}), of("wpe", {4, 2}), of("h.0.ln_1", {2}), of("h.0.attn.c_attn", {6, 2}),
+      of("h.0.attn.c_proj", {2, 2}), of("h.0.ln_2", {2}), of("h.0.mlp.c_fc", {8, 2}),
+      of("h.0.mlp.c_proj", {2, 8}), of("ln_f", {2})};
 }
 
 }  // namespace
@@ -55,7 +49,7 @@ Pairs small_gpt() {
 DOCTEST_TEST_CASE("an imported model gives the log-probabilities of a plain reading") {
   const TemporaryFolder folder;
   for (const std::string name : {"nanogpt", "nanogpt_stream", "nanomosaics", "fairseq_tied",
-                                 "fairseq_untied", "fairseq_plain"}) {
+           "fairseq_untied", "fairseq_plain"}) {
     DOCTEST_CAPTURE(name);
     const auto path = imported(folder, name);
     const auto expected = golden_nll(kGoldenCheckpoints + name + ".json");
@@ -100,7 +94,7 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
     bytes[at + 1] = value;
     overwrite(folder / "model.pt", bytes);
     expect_error(Code::bad_data, says,
-                 [&] { model::import_model(folder / "model.pt", {}, folder / "out"); });
+        [&] { model::import_model(folder / "model.pt", {}, folder / "out"); });
   };
   damaged("n_layer", 3, "no tensor layers.2");
   damaged("n_token", 41, "emb_layers.0.weight does not have 41 tokens");
@@ -110,18 +104,16 @@ DOCTEST_TEST_CASE("a Transformer-XL whose numbers and tensors do not go together
 DOCTEST_TEST_CASE("a softmax of its own stays one") {
   const TemporaryFolder folder;
   auto tensors = small_gpt();
-  tensors.emplace_back(unicode("lm_head.weight"),
-                       tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
+  tensors.emplace_back(
+      unicode("lm_head.weight"), tensor("FloatStorage", "1", 64, 0, {3, 2}, {2, 1}));
   overwrite(folder / "ckpt.pt",
-            archive(dict({{unicode("model"), ordered_dict(tensors)},
-                          {unicode("model_args"), dict({{unicode("n_layer"), whole(1)},
-                                                        {unicode("n_head"), whole(1)},
-                                                        {unicode("n_embd"), whole(2)},
-                                                        {unicode("block_size"), whole(4)},
-                                                        {unicode("vocab_size"), whole(3)},
-                                                        {unicode("bias"), "\x89"}})}}),
-                    {{"0", bytes_of(std::vector<float>(64, .5F))},
-                     {"1", bytes_of(std::vector<float>(64, .25F))}}));
+      archive(dict({{unicode("model"), ordered_dict(tensors)},
+                  {unicode("model_args"),
+                      dict({{unicode("n_layer"), whole(1)}, {unicode("n_head"), whole(1)},
+                          {unicode("n_embd"), whole(2)}, {unicode("block_size"), whole(4)},
+                          {unicode("vocab_size"), whole(3)}, {unicode("bias"), "\x89"}})}}),
+          {{"0", bytes_of(std::vector<float>(64, .5F))},
+              {"1", bytes_of(std::vector<float>(64, .25F))}}));
   model::import_model(folder / "ckpt.pt", {}, folder / "out");
   const auto loaded = model::load(folder / "out");
   DOCTEST_CHECK(!loaded.model->options.vocabulary.tied);
@@ -152,26 +144,26 @@ DOCTEST_TEST_CASE("what a checkpoint lacks, has too much or asks for is named") 
   refused(Code::bad_data, "ckpt.pt: has no tensor transformer.wte.weight", without(0));
   refused(Code::bad_data, "has no transformer.h.0.attn.c_proj.weight", without(4));
   refused(Code::bad_data, "tensor other.weight matches no part of the model",
-          with("other.weight", some({2})));
+      with("other.weight", some({2})));
   refused(Code::bad_data, "1 tensors more than its options require",
-          with("transformer.h.0.ln_1.bias", some({2})));
+      with("transformer.h.0.ln_1.bias", some({2})));
   refused(Code::bad_data, "transformer.wpe.weight has shape (5, 2), but its options require (4, 2)",
-          with("transformer.wpe.weight", some({5, 2})));
+      with("transformer.wpe.weight", some({5, 2})));
   refused(Code::bad_data, "\"n_layer\" of \"model_args\" is missing or has the wrong type",
-          small_gpt(), {{unicode("n_layer"), unicode("two")}});
+      small_gpt(), {{unicode("n_layer"), unicode("two")}});
   refused(Code::bad_config, "heads", small_gpt(), {{unicode("n_head"), whole(3)}});
   // Only a required value must be valid: the first call is not used, the second is.
   const std::string call = global("os", "system") + tuple({unicode("ls")}) + "R";
   refused(Code::bad_data, "has no tensor transformer.wte.weight", without(0),
-          {{unicode("unread"), call}});
+      {{unicode("unread"), call}});
   refused(Code::bad_data, "\"n_embd\" of", small_gpt(), {{unicode("n_embd"), call}});
   auto called = small_gpt();
   called[0].second = call;
   refused(Code::bad_data, "transformer.wte.weight is not a dense tensor", called);
   overwrite(folder / "ckpt.pt", archive(dict({{unicode("weights"), whole(1)}}), {}));
   expect_error(Code::bad_data,
-               "not a checkpoint of nanoGPT, fairseq, Transformer-XL: it contains weights",
-               [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
+      "not a checkpoint of nanoGPT, fairseq, Transformer-XL: it contains weights",
+      [&] { model::import_model(folder / "ckpt.pt", {}, folder / "out"); });
 }
 
 DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one file or several") {
@@ -186,13 +178,13 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
       const auto values = files.read(names[i]);
       const auto key = std::to_string(i);
       tensors.emplace_back(unicode(names[i]), tensor("BFloat16Storage", key, values.numel(), 0,
-                                                     values.sizes().vec(), values.strides().vec()));
+                                                  values.sizes().vec(), values.strides().vec()));
       storages.emplace_back(
           key, std::string(static_cast<const char*>(values.data_ptr()), values.nbytes()));
     }
     // A mask of another type, as old versions stored it.
     tensors.emplace_back(unicode("model.layers.0.rotary_emb.inv_freq"),
-                         tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
+        tensor("LongStorage", std::to_string(begin), 1, 0, {0}, {1}));
     return archive(ordered_dict(tensors), storages);
   };
   const auto expected = model::load(golden).fingerprint;
@@ -216,15 +208,15 @@ DOCTEST_TEST_CASE("a folder of transformers whose weights are pickled, in one fi
 
   overwrite(folder / "b.bin", pickled(10, names.size()));
   expect_error(Code::bad_data, "no tensor " + names[9],
-               [&] { model::import_model(folder.path, {}, folder / "three"); });
+      [&] { model::import_model(folder.path, {}, folder / "three"); });
   overwrite(folder / "b.bin", pickled(8, names.size()));
   expect_error(Code::bad_data, "tensor " + names[8] + " also occurs in another file",
-               [&] { model::import_model(folder.path, {}, folder / "three"); });
+      [&] { model::import_model(folder.path, {}, folder / "three"); });
   overwrite(folder / "b.bin", pickled(9, names.size()));
   index["weight_map"].erase(names[3]);
   overwrite(folder / "pytorch_model.bin.index.json", core::dump(index));
   expect_error(Code::bad_data, "a.bin: tensor " + names[3] + " is not in",
-               [&] { model::import_model(folder.path, {}, folder / "three"); });
+      [&] { model::import_model(folder.path, {}, folder / "three"); });
   DOCTEST_CHECK(!std::filesystem::exists(folder / "three"));
 }
 
@@ -233,7 +225,7 @@ DOCTEST_TEST_CASE("a model is not written over another") {
   const auto path = imported(folder, "nanogpt");
   const auto refused = [&](const std::string& what) {
     expect_error(Code::cannot_create, "already contains a model",
-                 [&] { model::import_model(kGoldenCheckpoints + what + ".pt", {}, path); });
+        [&] { model::import_model(kGoldenCheckpoints + what + ".pt", {}, path); });
   };
   refused("nanogpt_stream");
   // Importing again finds it complete. After a change of one byte of any file it is another model.
@@ -256,12 +248,12 @@ DOCTEST_TEST_CASE("many names for one storage are refused before they are many t
   Pairs tensors = small_gpt();
   for (int i = 0; i < 2000; ++i)
     tensors.emplace_back(unicode("transformer.x" + std::to_string(i)),
-                         tensor("FloatStorage", "0", 64, 0, {64}, {1}));
+        tensor("FloatStorage", "0", 64, 0, {64}, {1}));
   const auto file = archive(dict({{unicode("model"), ordered_dict(tensors)}}),
-                            {{"0", bytes_of(std::vector<float>(64, .5F))}});
+      {{"0", bytes_of(std::vector<float>(64, .5F))}});
   const model::TorchFile read(std::make_unique<core::RandomMemory>(
       core::Bytes(reinterpret_cast<const std::byte*>(file.data()),
-                  reinterpret_cast<const std::byte*>(file.data()) + file.size()),
+          reinterpret_cast<const std::byte*>(file.data()) + file.size()),
       "x.pt"));
   const auto* const weights = read.root().find("model");
   DOCTEST_REQUIRE(weights != nullptr);

@@ -100,14 +100,12 @@ DOCTEST_TEST_CASE("a large table of n-grams takes no memory but the pages of its
   auto header = core::OrderedJson::object();
   std::string data;
   for (const auto& [name, tensor] : tensors) {
-    header[name] = {{"dtype", "F32"},
-                    {"shape", tensor.sizes().vec()},
-                    {"data_offsets", {data.size(), data.size() + tensor.nbytes()}}};
+    header[name] = {{"dtype", "F32"}, {"shape", tensor.sizes().vec()},
+        {"data_offsets", {data.size(), data.size() + tensor.nbytes()}}};
     data.append(static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes());
   }
-  header[kTable] = {{"dtype", "F32"},
-                    {"shape", {kBytes / 32, 8}},
-                    {"data_offsets", {data.size(), data.size() + kBytes}}};
+  header[kTable] = {{"dtype", "F32"}, {"shape", {kBytes / 32, 8}},
+      {"data_offsets", {data.size(), data.size() + kBytes}}};
   std::string text = core::dump(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();

@@ -26,7 +26,7 @@ double loss_in(const std::string& folder) {
 
 DOCTEST_TEST_CASE("a report's parts are the model's parameters, whatever its architecture") {
   for (const std::string arch :
-       {"transformer", "transformer-xl", "lstm", "gla", "mosaic", "mosaic2", "srupp"}) {
+      {"transformer", "transformer-xl", "lstm", "gla", "mosaic", "mosaic2", "srupp"}) {
     DOCTEST_CAPTURE(arch);
     auto options = usual();
     options.arch = arch;
@@ -74,13 +74,12 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   overwrite(folder / "tokenizer.json", "[]");
   std::filesystem::create_directory(folder / "step-7");
   const auto verdict = model::check_model(folder.path);
-  for (const char* part :
-       {"tokenizer.json", "has no tensor transformer.ln_f.bias (16)",
-        "transformer.h.1.ln_2.bias has shape (5), but config.json requires (16)",
-        "tensor more (2) matches no part", "ln_1.weight has a value that is not finite",
-        "wpe.weight has a value that is not finite", "step-7"})
-    DOCTEST_CHECK_MESSAGE(verdict.lines().find(part) != std::string::npos,
-                          part << " in " << verdict.lines());
+  for (const char* part : {"tokenizer.json", "has no tensor transformer.ln_f.bias (16)",
+           "transformer.h.1.ln_2.bias has shape (5), but config.json requires (16)",
+           "tensor more (2) matches no part", "ln_1.weight has a value that is not finite",
+           "wpe.weight has a value that is not finite", "step-7"})
+    DOCTEST_CHECK_MESSAGE(
+        verdict.lines().find(part) != std::string::npos, part << " in " << verdict.lines());
   DOCTEST_CHECK(verdict.faults.size() == 7);
   DOCTEST_CHECK(verdict.json()["faults"].size() == 7);
   const auto wrong = model::check_models({folder.path}, [](const auto&) {});
@@ -94,8 +93,8 @@ DOCTEST_TEST_CASE("all faults are told, and what does not depend on one is still
   overwrite(other / "config.json", core::dump(config));
   const auto changed = model::check_model(other.path);
   DOCTEST_REQUIRE(changed.faults.size() == 1);
-  DOCTEST_CHECK(changed.faults[0].find("not the configuration that was saved") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      changed.faults[0].find("not the configuration that was saved") != std::string::npos);
   expect_error(Code::no_input, "does not exist", [&] { model::check_model(folder / "nothing"); });
 }
 
@@ -133,13 +132,13 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(!exported(llama, "llama").transformer.has_bias("qkv"));
 
   const auto refused = [](const nn::ModelOptions& options, const std::string& family,
-                          const std::string& part) {
+                           const std::string& part) {
     expect_error(Code::bad_config, part, [&] {
       model::in_shape_of(model::family_named(family, ""), random_model(options), "mine");
     });
   };
   refused(usual(), "llama",
-          "mine: cannot be exported as llama: positions is \"learned\", not \"rope\"");
+      "mine: cannot be exported as llama: positions is \"learned\", not \"rope\"");
   refused(llama, "gpt2", "norm_kind is \"rms\", not \"layer\"");
   refused(small_adaptive(), "gpt2", "cutoffs is not empty");
   auto lstm = usual();

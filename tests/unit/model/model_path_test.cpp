@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("what is no model's folder is told by name, with the way in") 
   model::save(folder / "m", *random_model(small_gpt2()), {}, "");
   put(folder / "m/adapter_config.json", "{}");
   refused(Code::bad_config, folder / "m",
-          "adapter_config.json beside config.json: give --adapter " + (folder / "m"));
+      "adapter_config.json beside config.json: give --adapter " + (folder / "m"));
   fs::remove(folder / "m/adapter_config.json");
   put(folder / "m/model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:1\n");
   refused(Code::bad_data, folder / "m", "git lfs pull");
@@ -96,9 +96,9 @@ DOCTEST_TEST_CASE("quantized weights are refused by the method's name") {
   };
   for (const char* method : {"gptq", "awq", "bitsandbytes", "fp8", "compressed-tensors", "mxfp4"})
     refused({{"model_type", "llama"}, {"quantization_config", {{"quant_method", method}}}},
-            "("s + method + ")");
+        "("s + method + ")");
   refused({{"model_type", "llama"}, {"quantization_config", {{"load_in_4bit", true}}}},
-          "(bitsandbytes)");
+      "(bitsandbytes)");
   refused({{"model_type", "llama"}, {"quantization", {{"bits", 4}, {"group_size", 64}}}}, "(mlx)");
   // null means absent.
   refused({{"model_type", "llama"}, {"quantization_config", nullptr}}, "\"vocab_size\"");

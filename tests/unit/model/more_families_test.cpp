@@ -27,20 +27,13 @@ struct Folder {
   std::map<std::string, torch::Tensor> tensors;
 
   explicit Folder(const std::string& type, const std::vector<std::string>& norms,
-                  const std::string& base = "model.", std::int64_t kv_heads = 1) {
+      const std::string& base = "model.", std::int64_t kv_heads = 1) {
     torch::manual_seed(12);
-    config = {{"model_type", type},
-              {"vocab_size", kWords},
-              {"hidden_size", kWide},
-              {"intermediate_size", kInner},
-              {"num_hidden_layers", kLayers},
-              {"num_attention_heads", kHeads},
-              {"num_key_value_heads", kv_heads},
-              {"head_dim", kWidth},
-              {"rms_norm_eps", 1e-5},
-              {"tie_word_embeddings", true},
-              {"max_position_embeddings", 64},
-              {"rope_theta", 1000.0}};
+    config = {{"model_type", type}, {"vocab_size", kWords}, {"hidden_size", kWide},
+        {"intermediate_size", kInner}, {"num_hidden_layers", kLayers},
+        {"num_attention_heads", kHeads}, {"num_key_value_heads", kv_heads}, {"head_dim", kWidth},
+        {"rms_norm_eps", 1e-5}, {"tie_word_embeddings", true}, {"max_position_embeddings", 64},
+        {"rope_theta", 1000.0}};
     const auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
       tensors[base + name + ".weight"] = 0.3 * torch::randn({rows, columns});
     };
@@ -85,8 +78,8 @@ std::vector<double> plain_angles(double theta) {
 
 /// YaRN (Peng et al. 2023, section 3.2): angles of more than `fast` turns in `trained` tokens are
 /// unchanged, those of fewer than `slow` are divided, with a ramp between.
-std::vector<double> yarn_angles(double theta, double factor, double trained, double fast,
-                                double slow) {
+std::vector<double> yarn_angles(
+    double theta, double factor, double trained, double fast, double slow) {
   const auto pair = [&](double turns) {
     return kWidth * std::log(trained / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
   };
@@ -160,9 +153,9 @@ DOCTEST_TEST_CASE("olmo3: windows in three of four layers, whose angles nothing 
   form.attention_out = "post_attention_layernorm", form.feed_out = "post_feedforward_layernorm";
   form.windows = {6, 6, 6, 0};
   check(made, form, "olmo3");
-  made.config["rope_scaling"] = {
-      {"rope_type", "yarn"}, {"factor", 8.0},    {"original_max_position_embeddings", 16},
-      {"beta_fast", 4.0},    {"beta_slow", 1.0}, {"attention_factor", 1.25}};
+  made.config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 8.0},
+      {"original_max_position_embeddings", 16}, {"beta_fast", 4.0}, {"beta_slow", 1.0},
+      {"attention_factor", 1.25}};
   form.inverse[3] = yarn_angles(1000, 8, 16, 4, 1);
   form.length[3] = 1.25;
   check(made, form, "olmo3");
@@ -181,7 +174,7 @@ DOCTEST_TEST_CASE("granite: factors of embeddings, residuals, scores and logits"
   made.write(folder / "m");
   std::filesystem::create_directory(folder / "a");
   overwrite(folder / "a/adapter_config.json",
-            R"({"r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]})");
+      R"({"r": 2, "lora_alpha": 4, "target_modules": ["down_proj"]})");
   model::NamedTensors terms;
   auto summed = made.tensors;
   for (std::int64_t i = 0; i < kLayers; ++i) {
@@ -206,9 +199,9 @@ DOCTEST_TEST_CASE("granite: factors of embeddings, residuals, scores and logits"
 DOCTEST_TEST_CASE("yarn: what turned rows are multiplied by has two weights, or a number") {
   for (const bool quotient : {true, false}) {
     Folder made("llama", {"input_layernorm", "post_attention_layernorm"});
-    made.config["rope_scaling"] = {
-        {"rope_type", "yarn"}, {"factor", 4.0},    {"original_max_position_embeddings", 16},
-        {"beta_fast", 32.0},   {"beta_slow", 1.0}, {"mscale", 1.2}};
+    made.config["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0},
+        {"original_max_position_embeddings", 16}, {"beta_fast", 32.0}, {"beta_slow", 1.0},
+        {"mscale", 1.2}};
     if (quotient) made.config["rope_scaling"]["mscale_all_dim"] = 0.7;
     auto form = usual_form();
     form.inverse.assign(kLayers, yarn_angles(1000, 4, 16, 32, 1));
@@ -237,22 +230,16 @@ DOCTEST_TEST_CASE("longrope: the factors of rows as long as in training, and no 
   DOCTEST_CHECK(model::load(folder / "m").model->architecture->context() == 40);
   made.config["rope_scaling"]["short_factor"] = {1, 2};
   made.write(folder / "m");
-  expect_error(Code::bad_config, "rope-short-factors: has 2 numbers",
-               [&] { model::load(folder / "m"); });
+  expect_error(
+      Code::bad_config, "rope-short-factors: has 2 numbers", [&] { model::load(folder / "m"); });
 }
 
 DOCTEST_TEST_CASE("ministral3: YaRN in the length of training, where queries do not grow") {
   Folder made("ministral3", {"input_layernorm", "post_attention_layernorm"});
   made.config.erase("rope_theta");
-  made.config["rope_parameters"] = {{"rope_type", "yarn"},
-                                    {"rope_theta", 1000.0},
-                                    {"factor", 8.0},
-                                    {"original_max_position_embeddings", 40},
-                                    {"beta_fast", 4.0},
-                                    {"beta_slow", 1.0},
-                                    {"mscale", 1.0},
-                                    {"mscale_all_dim", 1.0},
-                                    {"llama_4_scaling_beta", 0.1}};
+  made.config["rope_parameters"] = {{"rope_type", "yarn"}, {"rope_theta", 1000.0}, {"factor", 8.0},
+      {"original_max_position_embeddings", 40}, {"beta_fast", 4.0}, {"beta_slow", 1.0},
+      {"mscale", 1.0}, {"mscale_all_dim", 1.0}, {"llama_4_scaling_beta", 0.1}};
   auto form = usual_form();
   form.inverse.assign(kLayers, yarn_angles(1000, 8, 40, 4, 1));
   check(made, form, "ministral3");
@@ -286,11 +273,10 @@ DOCTEST_TEST_CASE(
     linear(layer + "mlp.fc1", kInner, kWide), linear(layer + "mlp.fc2", kWide, kInner);
   }
   norm("model.final_layernorm"), linear("lm_head", kWords, kWide);
-  core::Json config = {{"model_type", "phi"},         {"vocab_size", kWords},
-                       {"hidden_size", kWide},        {"intermediate_size", kInner},
-                       {"num_hidden_layers", 2},      {"num_attention_heads", kHeads},
-                       {"partial_rotary_factor", .5}, {"rope_theta", 1000.0},
-                       {"layer_norm_eps", 1e-5},      {"max_position_embeddings", 64}};
+  core::Json config = {{"model_type", "phi"}, {"vocab_size", kWords}, {"hidden_size", kWide},
+      {"intermediate_size", kInner}, {"num_hidden_layers", 2}, {"num_attention_heads", kHeads},
+      {"partial_rotary_factor", .5}, {"rope_theta", 1000.0}, {"layer_norm_eps", 1e-5},
+      {"max_position_embeddings", 64}};
   const TemporaryFolder folder;
   const auto write = [&] {
     std::filesystem::create_directories(folder / "m");
@@ -377,20 +363,18 @@ DOCTEST_TEST_CASE("gemma3: the text's part of a model that sees images") {
   for (const std::string base : {"language_model.model.", "model.language_model."}) {
     DOCTEST_CAPTURE(base);
     Folder made("gemma3_text",
-                {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
-                 "post_feedforward_layernorm"},
-                base);
+        {"input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm",
+            "post_feedforward_layernorm"},
+        base);
     made.qk_norms(kWidth, kWidth, base);
     auto text = made.config;
     text["query_pre_attn_scalar"] = 16, text["sliding_window"] = 6;
-    text["layer_types"] = {"sliding_attention", "sliding_attention", "full_attention",
-                           "sliding_attention"};
+    text["layer_types"] = {
+        "sliding_attention", "sliding_attention", "full_attention", "sliding_attention"};
     text["rope_local_base_freq"] = 50.0;
     text["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
-    made.config = {{"model_type", "gemma3"},
-                   {"text_config", text},
-                   {"eos_token_id", {1, 3}},
-                   {"vision_config", {{"hidden_size", 4}}}};
+    made.config = {{"model_type", "gemma3"}, {"text_config", text}, {"eos_token_id", {1, 3}},
+        {"vision_config", {{"hidden_size", 4}}}};
     made.tensors["vision_tower.vision_model.x.weight"] = torch::randn({3, 4});
     made.tensors["multi_modal_projector.mm_input_projection_weight"] = torch::randn({3, 4});
     auto form = usual_form();

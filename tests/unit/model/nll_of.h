@@ -16,8 +16,8 @@ inline const std::string kGoldenCheckpoints = "tests/golden/checkpoints/";
 inline torch::Tensor nll_of(nn::Model& model, const torch::Tensor& ids) {
   std::vector<torch::Tensor> each;
   for (std::int64_t n = 2; n <= ids.numel(); ++n)
-    each.push_back(torch::tensor(loss_of(model, ids.slice(0, 0, n)) * static_cast<double>(n - 1),
-                                 torch::kFloat64));
+    each.push_back(torch::tensor(
+        loss_of(model, ids.slice(0, 0, n)) * static_cast<double>(n - 1), torch::kFloat64));
   const auto sums = torch::stack(each);
   return torch::cat({sums.slice(0, 0, 1), sums.diff()});
 }
@@ -30,7 +30,7 @@ struct GoldenNll {
 inline GoldenNll golden_nll(const std::string& path) {
   const auto json = core::parse_json(core::read_text(path), path);
   return {torch::tensor(json["ids"].get<std::vector<std::int64_t>>()),
-          torch::tensor(json["nll"].get<std::vector<double>>(), torch::kFloat64)};
+      torch::tensor(json["nll"].get<std::vector<double>>(), torch::kFloat64)};
 }
 
 inline double nll_gap(nn::Model& model, const GoldenNll& expected) {

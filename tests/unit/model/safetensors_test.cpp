@@ -31,14 +31,11 @@ core::Bytes file_of(const std::string& header, std::size_t data) {
 
 NamedTensors some_tensors() {
   torch::manual_seed(1);
-  return {{"b", torch::randn({2, 3})},
-          {"a.weight", torch::randn({3, 2}).t()},  // not contiguous
-          {"bytes", torch::arange(7, torch::kUInt8)},
-          {"scalar", torch::tensor(3.5)},
-          {"none", torch::empty({0, 4}, torch::kInt64)},
-          {"half", torch::randn({3}).to(torch::kBFloat16)},
-          {"yes", torch::tensor({true, false, true})},
-          {"d", torch::randn({2}, torch::kFloat64)}};
+  return {{"b", torch::randn({2, 3})}, {"a.weight", torch::randn({3, 2}).t()},  // not contiguous
+      {"bytes", torch::arange(7, torch::kUInt8)}, {"scalar", torch::tensor(3.5)},
+      {"none", torch::empty({0, 4}, torch::kInt64)},
+      {"half", torch::randn({3}).to(torch::kBFloat16)}, {"yes", torch::tensor({true, false, true})},
+      {"d", torch::randn({2}, torch::kFloat64)}};
 }
 
 bool same(const torch::Tensor& a, const torch::Tensor& b) {
@@ -60,7 +57,7 @@ DOCTEST_TEST_CASE("tensors come back as they were written, in equal bytes") {
   DOCTEST_CHECK(reader.metadata().at("note") == "x");
   for (const auto& [name, entry] : reader.entries())
     DOCTEST_CHECK_MESSAGE(entry.begin % c10::elementSize(entry.dtype) == 0,
-                          name);  // aligned for mmap
+        name);  // aligned for mmap
   expect_error(core::Code::bad_data, "no tensor x", [&] { reader.read("x"); });
 }
 
@@ -71,8 +68,8 @@ DOCTEST_TEST_CASE("a name twice, or none, is a fault of the caller") {
 }
 
 DOCTEST_TEST_CASE("every cut, every added byte and every flipped bit is found") {
-  const NamedTensors tensors = {{"a", torch::arange(5, torch::kFloat32)},
-                                {"b", torch::ones({2, 2})}};
+  const NamedTensors tensors = {
+      {"a", torch::arange(5, torch::kFloat32)}, {"b", torch::ones({2, 2})}};
   const auto bytes = written(tensors);
   const auto read_all = [&](core::Bytes damaged) {
     const auto reader = reader_of(std::move(damaged));
@@ -94,8 +91,7 @@ DOCTEST_TEST_CASE("every cut, every added byte and every flipped bit is found") 
       const bool unharmed = read_all(flipped);
       DOCTEST_CHECK_MESSAGE(unharmed, "bit " << i);
       ++harmless;
-    } catch (const core::Error&) {
-    }
+    } catch (const core::Error&) {}
   }
   // Only changes of the metadata's text (its keys and "pt") may go unnoticed.
   DOCTEST_CHECK(harmless < 8 * 20);
@@ -103,11 +99,11 @@ DOCTEST_TEST_CASE("every cut, every added byte and every flipped bit is found") 
 
 DOCTEST_TEST_CASE("headers that lie are refused by name") {
   const auto refused = [](const std::string& part, const std::string& header,
-                          std::size_t data = 8) {
+                           std::size_t data = 8) {
     expect_error(core::Code::bad_data, part, [&] { reader_of(file_of(header, data)); });
   };
   const auto entry = [](const std::string& dtype, const std::string& shape,
-                        const std::string& offsets) {
+                         const std::string& offsets) {
     return R"({"t":{"dtype":")" + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
            offsets + "}}";
   };
@@ -127,16 +123,14 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   refused("is not an integer", entry("F32", "[2]", "[0,\"8\"]"));
   refused("larger than any file", entry("F32", "[4611686018427387904,4]", "[0,8]"));
   refused("larger than any file", entry("F32", "[0,4611686018427387904,4]", "[0,0]"), 0);
-  refused(
-      "dimensions",
+  refused("dimensions",
       entry("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]"),
       4);
   refused("not described", R"({"t":{"dtype":"F32","shape":[2]}})");
   refused("not described", R"({"t":3})");
   refused("is not an object", R"({"__metadata__":3})");
   refused("is not a text", R"({"__metadata__":{"a":3}})");
-  refused(
-      "overlap",
+  refused("overlap",
       R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]},"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})");
   refused("not JSON", "{]");
   refused("no JSON header", "[]");

@@ -127,15 +127,15 @@ class SlowTransformer {
         x[from + i] = a * c - b * s, x[from + i + width / 2] = b * c + a * s;
       }
   }
-  std::vector<Row> attention(const std::vector<Row>& h, std::size_t l,
-                             const std::string& layer) const {
+  std::vector<Row> attention(
+      const std::vector<Row>& h, std::size_t l, const std::string& layer) const {
     const auto n = h.size();
     std::vector<Row> q(n), k(n), v(n), out(n);
     for (std::size_t t = 0; t < n; ++t) {
-      q[t] = heads_of(times(at(layer + "self_attn.q_proj"), h[t]), layer + "self_attn.q_norm",
-                      form_.heads);
-      k[t] = heads_of(times(at(layer + "self_attn.k_proj"), h[t]), layer + "self_attn.k_norm",
-                      form_.kv_heads);
+      q[t] = heads_of(
+          times(at(layer + "self_attn.q_proj"), h[t]), layer + "self_attn.q_norm", form_.heads);
+      k[t] = heads_of(
+          times(at(layer + "self_attn.k_proj"), h[t]), layer + "self_attn.k_norm", form_.kv_heads);
       v[t] = times(at(layer + "self_attn.v_proj"), h[t]);
       turn(q[t], l, t), turn(k[t], l, t);
     }

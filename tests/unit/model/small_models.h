@@ -27,8 +27,8 @@ inline nn::ModelOptions small_adaptive() {
   return options;
 }
 
-inline std::shared_ptr<nn::Model> random_model(const nn::ModelOptions& options,
-                                               std::int64_t vocabulary = 64) {
+inline std::shared_ptr<nn::Model> random_model(
+    const nn::ModelOptions& options, std::int64_t vocabulary = 64) {
   torch::manual_seed(5);
   auto model = std::make_shared<nn::Model>(options, vocabulary);
   const torch::NoGradGuard no_grad;

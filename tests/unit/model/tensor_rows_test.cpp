@@ -32,9 +32,9 @@ void expect_rows(const model::TensorReader& reader) {
 
 DOCTEST_TEST_CASE("rows that are read in parts are those of the whole tensor") {
   core::MemorySink sink;
-  model::write_safetensors(sink, {{"half", torch::randn({7, 5}).to(torch::kBFloat16)},
-                                  {"wide", torch::randn({4, 3, 2})},
-                                  {"vector", torch::randn({6})}});
+  model::write_safetensors(
+      sink, {{"half", torch::randn({7, 5}).to(torch::kBFloat16)}, {"wide", torch::randn({4, 3, 2})},
+                {"vector", torch::randn({6})}});
   expect_rows(model::SafetensorsReader(
       std::make_unique<core::RandomMemory>(sink.bytes, std::string("x.safetensors"))));
 }

@@ -50,19 +50,18 @@ inline std::string whole_tuple(const std::vector<std::int64_t>& numbers) {
 }
 /// Returns a tensor of `elements` of storage `key`; `view` follows the storage's own facts.
 inline std::string tensor(const std::string& type, const std::string& key, std::int64_t elements,
-                          std::int64_t offset, const std::vector<std::int64_t>& shape,
-                          const std::vector<std::int64_t>& strides, const std::string& view = "") {
+    std::int64_t offset, const std::vector<std::int64_t>& shape,
+    const std::vector<std::int64_t>& strides, const std::string& view = "") {
   const std::string id = tuple({unicode("storage"), global("torch", type), unicode(key),
-                                unicode("cpu"), whole(static_cast<std::int32_t>(elements)), view});
+      unicode("cpu"), whole(static_cast<std::int32_t>(elements)), view});
   return global("torch._utils", "_rebuild_tensor_v2") +
          tuple({id + "Q", whole(static_cast<std::int32_t>(offset)), whole_tuple(shape),
-                whole_tuple(strides), "\x89", ordered_dict({})}) +
+             whole_tuple(strides), "\x89", ordered_dict({})}) +
          "R";
 }
 inline std::string pickle(const std::string& value) { return "\x80\x02" + value + "."; }
 
-template <class T>
-std::string bytes_of(const std::vector<T>& values) {
+template <class T> std::string bytes_of(const std::vector<T>& values) {
   std::string out(values.size() * sizeof(T), '\0');
   if (!values.empty()) std::memcpy(out.data(), values.data(), out.size());
   return out;

@@ -56,9 +56,8 @@ DOCTEST_TEST_CASE("constants of every width and sign") {
   DOCTEST_CHECK(read_pickle("N.").root().kind == PickleKind::none);
   DOCTEST_CHECK(read_pickle("\x88.").root().integer == 1);
   DOCTEST_CHECK(read_pickle("\x89.").root().kind == PickleKind::boolean);
-  for (const auto& said :
-       {unicode("ab"), std::string("\x8c\x02") + "ab", std::string("\x8d") + number(2, 8) + "ab",
-        std::string("U\x02") + "ab"}) {
+  for (const auto& said : {unicode("ab"), std::string("\x8c\x02") + "ab",
+           std::string("\x8d") + number(2, 8) + "ab", std::string("U\x02") + "ab"}) {
     const auto pickle = read_pickle(said + ".");
     DOCTEST_CHECK(pickle.root().kind == PickleKind::text);
     DOCTEST_CHECK(pickle.root().text == "ab");
@@ -69,13 +68,12 @@ DOCTEST_TEST_CASE("constants of every width and sign") {
 
 DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
   // The list is put into the memo and read again.
-  const auto pickle = read_pickle(dict({{unicode("list"), list({whole(1), "N"}) + "q\x05"},
-                                        {unicode("again"), "h\x05"},
-                                        {unicode("twice"), whole(1)},
-                                        {unicode("twice"), whole(2)},
-                                        {unicode("three"), whole(1) + whole(2) + whole(3) + "\x87"},
-                                        {unicode("set"), "\x8f(" + whole(1) + "\x90"}}) +
-                                  ".");
+  const auto pickle = read_pickle(
+      dict({{unicode("list"), list({whole(1), "N"}) + "q\x05"}, {unicode("again"), "h\x05"},
+          {unicode("twice"), whole(1)}, {unicode("twice"), whole(2)},
+          {unicode("three"), whole(1) + whole(2) + whole(3) + "\x87"},
+          {unicode("set"), "\x8f(" + whole(1) + "\x90"}}) +
+      ".");
   const auto& root = pickle.root();
   DOCTEST_REQUIRE(root.kind == PickleKind::dict);
   DOCTEST_REQUIRE(root.find("list") != nullptr);
@@ -93,7 +91,7 @@ DOCTEST_TEST_CASE("lists, tuples, sets, dicts, and what stands in the memo") {
 DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
   const auto pickle = read_pickle(
       dict({{unicode("bad"), global("os", "system") + tuple({unicode("touch /tmp/was-run")}) + "R"},
-            {unicode("good"), whole(1)}}) +
+          {unicode("good"), whole(1)}}) +
       ".");
   DOCTEST_CHECK(pickle.root().find("good")->integer == 1);
   const auto& bad = *pickle.root().find("bad");
@@ -103,8 +101,8 @@ DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
   DOCTEST_CHECK(!model::TorchFile::is_tensor(bad));
   DOCTEST_CHECK(!std::filesystem::exists("/tmp/was-run"));
   // An object by its class's name, with the arguments of __setstate__.
-  const auto made = read_pickle(global("argparse", "Namespace") + ")\x81" +
-                                dict({{unicode("lr"), whole(3)}}) + "b.");
+  const auto made = read_pickle(
+      global("argparse", "Namespace") + ")\x81" + dict({{unicode("lr"), whole(3)}}) + "b.");
   DOCTEST_CHECK(made.root().items[0]->is_global("argparse Namespace"));
   DOCTEST_CHECK(made.root().state->find("lr")->integer == 3);
   // Protocol 4 gives names as texts.
@@ -115,7 +113,7 @@ DOCTEST_TEST_CASE("a call is data: os.system is a name with an argument") {
 
 DOCTEST_TEST_CASE("a number of NumPy's is a number; of another type or size it stays a call") {
   const auto scalar = [](const std::string& type, const std::string& order, const std::string& data,
-                         const std::string& module = "numpy._core.multiarray") {
+                          const std::string& module = "numpy._core.multiarray") {
     const auto dtype = global("numpy", "dtype") + tuple({unicode(type), "\x89", "\x88"}) + "R" +
                        tuple({whole(3), unicode(order), "N"}) + "b";
     return read_pickle(global(module, "scalar") + tuple({dtype, data}) + "R.");
@@ -131,18 +129,17 @@ DOCTEST_TEST_CASE("a number of NumPy's is a number; of another type or size it s
   DOCTEST_CHECK(real.root().real == 1.5);
   DOCTEST_CHECK(scalar("f4", "<", raw(std::string("\0\0\x20\x40", 4))).root().real == 2.5);
   // As in protocol 2: a character per byte.
-  DOCTEST_CHECK(scalar("f8", "<", encoded(std::string("\0\0\0\0\0\0\xc3\xb8?", 9))).root().real ==
-                1.5);
+  DOCTEST_CHECK(
+      scalar("f8", "<", encoded(std::string("\0\0\0\0\0\0\xc3\xb8?", 9))).root().real == 1.5);
   const auto negative = scalar("i2", "<", encoded("\xc3\xbd\xc3\xbf"), "numpy.core.multiarray");
   DOCTEST_CHECK(negative.root().kind == PickleKind::integer);
   DOCTEST_CHECK(negative.root().integer == -3);
   DOCTEST_CHECK(scalar("u2", "<", raw("\xfd\xff")).root().integer == 65533);
   DOCTEST_CHECK(scalar("b1", "|", raw("\x01")).root().kind == PickleKind::boolean);
-  for (const auto& other :
-       {scalar("f8", ">", raw(std::string(8, '\1'))), scalar("f8", "<", raw("\1\1")),
-        scalar("f2", "<", raw("\1\1")), scalar("c8", "<", raw(std::string(8, '\1'))),
-        scalar("i8", "<", encoded("\xe2\x82\xac")), scalar("i8", "<", "N"),
-        scalar("u8", "<", raw(std::string(8, '\xff')))})
+  for (const auto& other : {scalar("f8", ">", raw(std::string(8, '\1'))),
+           scalar("f8", "<", raw("\1\1")), scalar("f2", "<", raw("\1\1")),
+           scalar("c8", "<", raw(std::string(8, '\1'))), scalar("i8", "<", encoded("\xe2\x82\xac")),
+           scalar("i8", "<", "N"), scalar("u8", "<", raw(std::string(8, '\xff')))})
     DOCTEST_CHECK(other.root().kind == PickleKind::call);
 }
 
@@ -181,26 +178,25 @@ DOCTEST_TEST_CASE(
     torch::Tensor values;
   };
   const auto base = torch::arange(6, torch::kFloat64) - 2;
-  const std::vector<Case> cases = {
-      {"FloatStorage", base.to(torch::kFloat32)},    {"DoubleStorage", base},
-      {"HalfStorage", base.to(torch::kFloat16)},     {"BFloat16Storage", base.to(torch::kBFloat16)},
-      {"LongStorage", base.to(torch::kInt64)},       {"IntStorage", base.to(torch::kInt32)},
-      {"ShortStorage", base.to(torch::kInt16)},      {"CharStorage", base.to(torch::kInt8)},
-      {"ByteStorage", base.abs().to(torch::kUInt8)}, {"BoolStorage", base > 0}};
+  const std::vector<Case> cases = {{"FloatStorage", base.to(torch::kFloat32)},
+      {"DoubleStorage", base}, {"HalfStorage", base.to(torch::kFloat16)},
+      {"BFloat16Storage", base.to(torch::kBFloat16)}, {"LongStorage", base.to(torch::kInt64)},
+      {"IntStorage", base.to(torch::kInt32)}, {"ShortStorage", base.to(torch::kInt16)},
+      {"CharStorage", base.to(torch::kInt8)}, {"ByteStorage", base.abs().to(torch::kUInt8)},
+      {"BoolStorage", base > 0}};
   for (const auto& [type, values] : cases) {
     DOCTEST_CAPTURE(type);
     const std::string bytes(static_cast<const char*>(values.data_ptr()), values.nbytes());
-    const auto value =
-        dict({{unicode("all"), tensor(type, "0", 6, 0, {2, 3}, {3, 1})},
-              {unicode("turned"), tensor(type, "0", 6, 0, {3, 2}, {1, 3})},
-              {unicode("part"), tensor(type, "0", 6, 1, {2}, {2})},
-              {unicode("one"), tensor(type, "0", 6, 5, {}, {})},
-              {unicode("none"), tensor(type, "0", 6, 0, {0, 5}, {5, 1})},
-              {unicode("parameter"),
-               global("torch._utils", "_rebuild_parameter") +
-                   tuple({tensor(type, "0", 6, 3, {3}, {1}), "\x88", ordered_dict({})}) + "R"}});
+    const auto value = dict({{unicode("all"), tensor(type, "0", 6, 0, {2, 3}, {3, 1})},
+        {unicode("turned"), tensor(type, "0", 6, 0, {3, 2}, {1, 3})},
+        {unicode("part"), tensor(type, "0", 6, 1, {2}, {2})},
+        {unicode("one"), tensor(type, "0", 6, 5, {}, {})},
+        {unicode("none"), tensor(type, "0", 6, 0, {0, 5}, {5, 1})},
+        {unicode("parameter"),
+            global("torch._utils", "_rebuild_parameter") +
+                tuple({tensor(type, "0", 6, 3, {3}, {1}), "\x88", ordered_dict({})}) + "R"}});
     for (const auto& file : {archive(value, {{"0", bytes}}), archive(value, {{"0", bytes}}, true),
-                             stream(value, {{"0", 6, bytes}})}) {
+             stream(value, {{"0", 6, bytes}})}) {
       const auto opened = open(file);
       const auto read = [&](const char* name) {
         return opened.read(*opened.root().find(name), name);
@@ -224,7 +220,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE("a stream's storage may be a view of another") {
   const auto view = tuple({unicode("9"), whole(2), whole(3)});
   const auto value = dict({{unicode("a"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, view)},
-                           {unicode("b"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, "N")}});
+      {unicode("b"), tensor("FloatStorage", "0", 6, 1, {2}, {1}, "N")}});
   const auto file = open(stream(value, {{"0", 6, bytes_of(kSix)}}));
   DOCTEST_CHECK(file.read(*file.root().find("a"), "a").equal(torch::tensor({3.f, 4.f})));
   DOCTEST_CHECK(file.read(*file.root().find("b"), "b").equal(torch::tensor({1.f, 2.f})));
@@ -249,10 +245,10 @@ DOCTEST_TEST_CASE("tensors that do not lie in their storage are refused, whateve
   refuses("is not an integer", tensor("FloatStorage", "0", 6, 0, {-1}, {1}));
   refuses("its storage 1 is missing", tensor("FloatStorage", "1", 6, 0, {2}, {1}));
   refuses("torch ComplexStorage, which is not supported",
-          tensor("ComplexStorage", "0", 6, 0, {2}, {1}));
+      tensor("ComplexStorage", "0", 6, 0, {2}, {1}));
   refuses("w: not a tensor", whole(3));
-  refuses("w: not a tensor",
-          global("torch._utils", "_rebuild_tensor_v2") + tuple({whole(1)}) + "R");
+  refuses(
+      "w: not a tensor", global("torch._utils", "_rebuild_tensor_v2") + tuple({whole(1)}) + "R");
   refuses("w: not a tensor", global("os", "system") + tuple({unicode("ls")}) + "R");
 }
 
@@ -277,10 +273,10 @@ DOCTEST_TEST_CASE("what is no file of torch.save is told by what is wrong with i
 DOCTEST_TEST_CASE("cut anywhere, a file is refused or a tensor is missing; nothing else happens") {
   const auto value =
       ordered_dict({{unicode("w"), tensor("FloatStorage", "0", 6, 0, {2, 3}, {3, 1})},
-                    {unicode("n"), whole(4)}});
+          {unicode("n"), whole(4)}});
   for (const auto& whole_file :
-       {archive(value, {{"0", bytes_of(kSix)}}), archive(value, {{"0", bytes_of(kSix)}}, true),
-        stream(value, {{"0", 6, bytes_of(kSix)}})}) {
+      {archive(value, {{"0", bytes_of(kSix)}}), archive(value, {{"0", bytes_of(kSix)}}, true),
+          stream(value, {{"0", 6, bytes_of(kSix)}})}) {
     DOCTEST_CHECK(open(whole_file).root().find("n")->integer == 4);
     for (std::size_t n = 0; n < whole_file.size(); ++n)
       expect_error(Code::bad_data, "", [&] { open(whole_file.substr(0, n)); });

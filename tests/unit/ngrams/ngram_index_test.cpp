@@ -25,8 +25,8 @@ struct Scan {
     for (std::size_t d = 0; d < documents.size(); ++d) {
       const auto& text = documents[d];
       for (std::size_t i = 0; i < text.size() && i + tokens.size() <= text.size(); ++i) {
-        if (!std::equal(tokens.begin(), tokens.end(),
-                        text.begin() + static_cast<std::ptrdiff_t>(i)))
+        if (!std::equal(
+                tokens.begin(), tokens.end(), text.begin() + static_cast<std::ptrdiff_t>(i)))
           continue;
         ++count;
         places.emplace_back(d, i);
@@ -42,7 +42,7 @@ struct Scan {
 };
 
 void expect_as_scanned(const ngrams::Index& index, ngrams::NextTokens& next,
-                       const Documents& documents, std::span<const std::uint32_t> tokens) {
+    const Documents& documents, std::span<const std::uint32_t> tokens) {
   const Scan scan(documents, tokens);
   const auto match = index.find(tokens);
   DOCTEST_CHECK(ngrams::Index::count(match) == scan.count);
@@ -92,8 +92,8 @@ DOCTEST_TEST_CASE("an index of two shards without the one is a scan of the other
     for (const std::size_t length : {0, 1, 2, 3, 5, 9, 20})
       for (const auto* text : {&a[2], &b[0]}) {
         const auto from = static_cast<std::ptrdiff_t>(rng.below(text->size() - length));
-        const Tokens tokens(text->begin() + from,
-                            text->begin() + from + static_cast<std::ptrdiff_t>(length));
+        const Tokens tokens(
+            text->begin() + from, text->begin() + from + static_cast<std::ptrdiff_t>(length));
         expect_as_scanned(*of_a, next, a, tokens);
       }
     const std::string alone = folder.path / ("alone" + std::to_string(elements));
@@ -122,7 +122,7 @@ DOCTEST_TEST_CASE(
       const auto& text = documents[i % 2 == 0 ? 4 : 8];
       const auto from = rng.below(text.size() - length);
       Tokens tokens(text.begin() + static_cast<std::ptrdiff_t>(from),
-                    text.begin() + static_cast<std::ptrdiff_t>(from + length));
+          text.begin() + static_cast<std::ptrdiff_t>(from + length));
       if (i >= 6) tokens[rng.below(length)] = static_cast<std::uint32_t>(rng.below(50));
       expect_as_scanned(index, next, documents, tokens);
     }
@@ -166,7 +166,7 @@ DOCTEST_TEST_CASE("the number of parts, and of folders, changes no count") {
 
 DOCTEST_TEST_CASE("types that take one to four bytes") {
   for (const std::uint64_t vocabulary :
-       {3ULL, 255ULL, 256ULL, 65535ULL, 65536ULL, 70000ULL, 17000000ULL}) {
+      {3ULL, 255ULL, 256ULL, 65535ULL, 65536ULL, 70000ULL, 17000000ULL}) {
     auto documents = ngrams_test::documents_of({300, 200}, vocabulary, 9);
     documents[0][17] = static_cast<std::uint32_t>(vocabulary - 1);
     const ngrams_test::Folder folder;

@@ -19,9 +19,8 @@ bool stands(const Documents& documents, std::span<const std::uint32_t> tokens) {
 }
 
 // Returns every [begin, end) that occurs there and cannot be extended on either side.
-std::vector<std::pair<std::uint64_t, std::uint64_t>> plain_spans(const Documents& documents,
-                                                                 const Tokens& text,
-                                                                 std::size_t at_least) {
+std::vector<std::pair<std::uint64_t, std::uint64_t>> plain_spans(
+    const Documents& documents, const Tokens& text, std::size_t at_least) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> spans;
   const std::span<const std::uint32_t> all(text);
   for (std::size_t begin = 0; begin < text.size(); ++begin) {

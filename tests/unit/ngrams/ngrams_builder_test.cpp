@@ -131,8 +131,8 @@ DOCTEST_TEST_CASE("what is no text of tokens is refused") {
   const ngrams_test::Folder folder;
   const std::string index = folder.path / "index";
   DOCTEST_CHECK(thrown([&] {
-                  ngrams::build(folder.shard("a", {{}}, 9), index, {260, 20}, 1);
-                }).names("no tokens"));
+    ngrams::build(folder.shard("a", {{}}, 9), index, {260, 20}, 1);
+  }).names("no tokens"));
   DOCTEST_CHECK(!std::filesystem::exists(index));
   std::filesystem::create_directories(index);
   std::ofstream(index + "/notes.txt") << "mine";

@@ -17,8 +17,8 @@ namespace ngrams_test {
 using Documents = std::vector<std::vector<std::uint32_t>>;
 
 /// Returns documents that repeat themselves and each other, so that long n-grams occur.
-inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint64_t vocabulary,
-                              std::uint64_t seed = 1) {
+inline Documents documents_of(
+    const std::vector<std::size_t>& lengths, std::uint64_t vocabulary, std::uint64_t seed = 1) {
   core::Rng rng(seed);
   Documents documents;
   std::vector<std::uint32_t> all;
@@ -42,7 +42,7 @@ inline Documents documents_of(const std::vector<std::size_t>& lengths, std::uint
 struct Folder : TemporaryFolder {
   /// Writes the documents as a shard in the folder.
   shard::Dataset shard(const std::string& name, const Documents& documents,
-                       std::uint64_t vocabulary, const std::string& tokenizer = {}) const {
+      std::uint64_t vocabulary, const std::string& tokenizer = {}) const {
     const std::string file = path / (name + ".shard.zst");
     core::Output out(file);
     shard::Header header;
@@ -60,7 +60,7 @@ struct Folder : TemporaryFolder {
   }
   /// Builds an index of the documents and returns its folder.
   std::string index(const std::string& name, const Documents& documents, std::uint64_t vocabulary,
-                    const ngrams::Cut& cut = {1 << 20, 64}, std::int64_t jobs = 1) const {
+      const ngrams::Cut& cut = {1 << 20, 64}, std::int64_t jobs = 1) const {
     const std::string folder = path / name;
     ngrams::build(shard(name, documents, vocabulary), folder, cut, jobs);
     return folder;

@@ -21,93 +21,94 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"transformer", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer", [](auto& o) { o.shape.memory_key = "output"; }},
     {"transformer",
-     [](auto& o) {
-       o.vocabulary.cutoffs = {4, 9};
-     }},
+        [](auto& o) {
+          o.vocabulary.cutoffs = {4, 9};
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
-       o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
-       o.transformer.bias = false, o.transformer.kv_heads = 1;
-     }},
+        [](auto& o) {
+          o.transformer.positions = "rope", o.transformer.norm_kind = "rms";
+          o.transformer.feed_forward = "gated", o.transformer.activation = "silu";
+          o.transformer.bias = false, o.transformer.kv_heads = 1;
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.norm = "sublayer", o.transformer.qk_norm = "whole";
-       o.transformer.positions = "rope", o.transformer.rope.share = 0.5;
-     }},
+        [](auto& o) {
+          o.transformer.norm = "sublayer", o.transformer.qk_norm = "whole";
+          o.transformer.positions = "rope", o.transformer.rope.share = 0.5;
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.norm = "parallel", o.transformer.attention_window = {3, 0};
-     }},
+        [](auto& o) {
+          o.transformer.norm = "parallel", o.transformer.attention_window = {3, 0};
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.norm = "sandwich", o.transformer.qk_norm = "head";
-       o.transformer.attention_window = {2, 0}, o.transformer.positions = "alibi";
-     }},
+        [](auto& o) {
+          o.transformer.norm = "sandwich", o.transformer.qk_norm = "head";
+          o.transformer.attention_window = {2, 0}, o.transformer.positions = "alibi";
+        }},
     {"transformer",
-     [](auto& o) {
-       o.memory_layer = {
-           .kind = "product-key", .layers = {1, 2}, .heads = 2, .keys = 5, .top_k = 3};
-     }},
+        [](auto& o) {
+          o.memory_layer = {
+              .kind = "product-key", .layers = {1, 2}, .heads = 2, .keys = 5, .top_k = 3};
+        }},
     {"transformer",
-     [](auto& o) {
-       o.memory_layer = {.kind = "product-key", .layers = {2}, .heads = 1, .keys = 4, .top_k = 4};
-       o.memory_layer.shared = o.memory_layer.gate = false, o.transformer.norm = "parallel";
-       o.transformer.positions = "rope";
-     }},
+        [](auto& o) {
+          o.memory_layer = {
+              .kind = "product-key", .layers = {2}, .heads = 1, .keys = 4, .top_k = 4};
+          o.memory_layer.shared = o.memory_layer.gate = false, o.transformer.norm = "parallel";
+          o.transformer.positions = "rope";
+        }},
     {"transformer",
-     [](auto& o) {
-       o.memory_layer = {.kind = "ngram", .layers = {1, 2}, .heads = 2, .rows = 7};
-       o.transformer.positions = "rope";
-     }},
+        [](auto& o) {
+          o.memory_layer = {.kind = "ngram", .layers = {1, 2}, .heads = 2, .rows = 7};
+          o.transformer.positions = "rope";
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.experts = {.count = 5, .per_token = 2};
-       o.transformer.positions = "rope", o.transformer.feed_forward = "gated";
-     }},
+        [](auto& o) {
+          o.transformer.experts = {.count = 5, .per_token = 2};
+          o.transformer.positions = "rope", o.transformer.feed_forward = "gated";
+        }},
     {"transformer",
-     [](auto& o) {
-       o.transformer.experts = {.count = 3, .per_token = 3, .normalised = false};
-       o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 4};
-     }},
+        [](auto& o) {
+          o.transformer.experts = {.count = 3, .per_token = 3, .normalised = false};
+          o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 4};
+        }},
     {"transformer-xl", [](auto& o) { o.transformer.norm = "post"; }},
     {"transformer-xl",
-     [](auto& o) {
-       o.memory_layer = {.kind = "product-key", .layers = {1, 2}, .keys = 4, .top_k = 3};
-     }},
+        [](auto& o) {
+          o.memory_layer = {.kind = "product-key", .layers = {1, 2}, .keys = 4, .top_k = 3};
+        }},
     {"transformer-xl", [](auto& o) { o.layer_memory.layer_memory = "16,9"; }},
     {"transformer-xl",
-     [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
+        [](auto& o) { o.transformer_xl.clamp_length = 3, o.transformer_xl.shared_biases = false; }},
     {"lstm", [](auto& o) { o.lstm.d_recurrent = 5; }},
     {"lstm", [](auto& o) { o.shape.layers = 1; }},
     {"gla", [](auto& o) { o.shape.heads = 1, o.transformer.bias = false; }},
     {"gla", [](auto& o) { o.shape.memory_key = "output"; }},
     {"gla", [](auto& o) { o.gla.decay = "fixed"; }},
     {"gla",
-     [](auto& o) {
-       o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 3};
-       o.gla.update = "delta";
-     }},
+        [](auto& o) {
+          o.memory_layer = {.kind = "product-key", .layers = {2}, .keys = 4, .top_k = 3};
+          o.gla.update = "delta";
+        }},
     {"gla", [](auto& o) { o.gla.decay = "none"; }},
     {"gla", [](auto& o) { o.gla.update = "delta"; }},
     {"gla", [](auto& o) { o.gla.update = "delta", o.gla.decay = "none", o.shape.heads = 1; }},
     {"gla", [](auto& o) { o.gla.update = "delta", o.gla.convolution = 1; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
-     [](auto& o) {
-       o.mosaic.persistent_slots = 3;
-       o.shape.layers = 3;
-     }},
+        [](auto& o) {
+          o.mosaic.persistent_slots = 3;
+          o.shape.layers = 3;
+        }},
     {"mosaic2", [](auto& o) { o.mosaic2.short_term = 3, o.mosaic2.delay = 2; }},
     {"mosaic2",
-     [](auto& o) {
-       o.memory_layer = {.kind = "product-key", .layers = {1}, .keys = 4, .top_k = 3};
-     }},
+        [](auto& o) {
+          o.memory_layer = {.kind = "product-key", .layers = {1}, .keys = 4, .top_k = 3};
+        }},
     {"mosaic2",
-     [](auto& o) {
-       o.mosaic2.short_term = 1, o.mosaic2.delay = 4;
-       o.shape.memory_key = "output", o.shape.layers = 3;
-     }},
+        [](auto& o) {
+          o.mosaic2.short_term = 1, o.mosaic2.delay = 4;
+          o.shape.memory_key = "output", o.shape.layers = 3;
+        }},
     {"mosaic2", [](auto& o) { o.mosaic2.short_term = 4, o.mosaic2.delay = 1, o.shape.heads = 1; }},
     {"srupp", [](auto& o) { o.srupp.attention_last = 1, o.shape.heads = 1; }},
     {"srupp", [](auto& o) { o.srupp.attention_every = 0, o.shape.memory_key = "output"; }},

@@ -25,7 +25,7 @@ struct Pair {
 
 /// Returns y of each step. Pairs are in order of arrival, the oldest first.
 std::vector<Row> plain(const std::vector<Row>& queries, const std::vector<Row>& keys,
-                       const std::vector<Row>& values, std::size_t slots, bool lru) {
+    const std::vector<Row>& values, std::size_t slots, bool lru) {
   std::vector<Pair> held;
   std::vector<Row> all;
   for (std::size_t t = 0; t < queries.size(); ++t) {
@@ -95,10 +95,9 @@ DOCTEST_TEST_CASE("slots give what a plain list of pairs gives, the oldest or th
       std::vector<std::int64_t> born(slots), attended(slots);
       for (const auto& [begin, end] : {std::pair<std::size_t, std::size_t>{0, 25}, {25, kSteps}})
         nn::read_slots<double>(shape, static_cast<std::int64_t>(end - begin), pairs.data(),
-                               queries.data() + begin * kSlotWidth,
-                               keys.data() + begin * kSlotWidth, values.data() + begin * kSlotWidth,
-                               held_keys.data(), held_values.data(), {born.data(), attended.data()},
-                               y.data() + begin * kSlotWidth);
+            queries.data() + begin * kSlotWidth, keys.data() + begin * kSlotWidth,
+            values.data() + begin * kSlotWidth, held_keys.data(), held_values.data(),
+            {born.data(), attended.data()}, y.data() + begin * kSlotWidth);
       const auto expected = flat(plain(q, k, v, slots, lru));
       const auto other = flat(plain(q, k, v, slots, !lru));
       for (std::size_t i = 0; i < y.size(); ++i) {

@@ -43,12 +43,12 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
   const std::vector<std::pair<std::string, Change>> variants = {
       {"transformer", [](auto&) {}},
       {"transformer",
-       [](auto& o) { o.transformer.kv_heads = 1, o.transformer.positions = "rope"; }},
+          [](auto& o) { o.transformer.kv_heads = 1, o.transformer.positions = "rope"; }},
       {"transformer", [](auto& o) { o.memory_layer.kind = "product-key"; }},
       {"transformer",
-       [](auto& o) {
-         o.memory_layer.kind = "ngram", o.memory_layer.layers = {1, 3};
-       }},
+          [](auto& o) {
+            o.memory_layer.kind = "ngram", o.memory_layer.layers = {1, 3};
+          }},
       {"transformer-xl", [](auto&) {}},
       {"srupp", [](auto&) {}},
       {"srupp", [](auto& o) { o.srupp.attention_last = 1; }},

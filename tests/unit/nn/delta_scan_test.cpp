@@ -31,11 +31,10 @@ nn::DeltaInput steps_of(const ScanSizes& sizes, double strength, torch::ScalarTy
   };
   const auto keys = random({2, sizes.steps, 3, sizes.d_key});
   nn::DeltaInput in{random({2, sizes.steps, 3, sizes.d_key}),
-                    keys / keys.norm(2, {-1}, /*keepdim=*/true),
-                    random({2, sizes.steps, 3, sizes.d_value}),
-                    torch::sigmoid(random({2, sizes.steps, 3})),
-                    -strength * torch::rand({2, sizes.steps, 3}, torch::kFloat64),
-                    random({2, 3, sizes.d_key, sizes.d_value})};
+      keys / keys.norm(2, {-1}, /*keepdim=*/true), random({2, sizes.steps, 3, sizes.d_value}),
+      torch::sigmoid(random({2, sizes.steps, 3})),
+      -strength * torch::rand({2, sizes.steps, 3}, torch::kFloat64),
+      random({2, 3, sizes.d_key, sizes.d_value})};
   for (auto* const x : {&in.q, &in.k, &in.v, &in.beta, &in.log_decay, &in.start})
     *x = x->to(type).set_requires_grad(true);
   return in;
@@ -77,8 +76,8 @@ void check_scan(DeltaScan scan, const nn::DeltaInput& in, double close) {
   }
 }
 
-const std::vector<ScanSizes> kScanSizes = {{1, 1, 1},  {9, 3, 5},   {31, 4, 8},  {32, 8, 16},
-                                           {33, 5, 7}, {150, 4, 8}, {64, 16, 32}};
+const std::vector<ScanSizes> kScanSizes = {
+    {1, 1, 1}, {9, 3, 5}, {31, 4, 8}, {32, 8, 16}, {33, 5, 7}, {150, 4, 8}, {64, 16, 32}};
 
 }  // namespace
 

@@ -51,16 +51,14 @@ const bool g_loaded = [] {
   try {
     nn::load_cuda();
     return true;
-  } catch (const core::Error&) {
-    return false;
-  }
+  } catch (const core::Error&) { return false; }
 }();
 
 // Returns two rows of nine tokens, segment `segment` of their runs; the second row ends in padding.
 nn::Batch segment_of(std::int64_t segment, bool reads_source) {
   constexpr std::int64_t kSteps = 9;
-  std::vector<properties::Ids> rows = {properties::random_ids(kSteps, 10 + segment),
-                                       properties::random_ids(kSteps, 20 + segment)};
+  std::vector<properties::Ids> rows = {
+      properties::random_ids(kSteps, 10 + segment), properties::random_ids(kSteps, 20 + segment)};
   if (segment == 1) rows[1][7] = rows[1][8] = properties::kPad;
   nn::Batch batch = properties::batch_of(rows, segment == 0);
   batch.inputs = batch.inputs.clamp_min(0);
@@ -75,8 +73,8 @@ nn::Batch segment_of(std::int64_t segment, bool reads_source) {
 
 using Outcome = std::map<std::string, Tensor>;
 
-Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On on,
-                torch::ScalarType type) {
+Outcome outcome(
+    const nn::ModelOptions& options, const nn::MemoryRule& rule, On on, torch::ScalarType type) {
   const auto model = properties::strong_model(options);
   const auto device = device_of(on);
   model->to(device, type);
@@ -87,8 +85,8 @@ Outcome outcome(const nn::ModelOptions& options, const nn::MemoryRule& rule, On 
   for (std::int64_t segment = 0; segment < (source ? 1 : 2); ++segment) {
     const auto batch = segment_of(segment, source).to(device);
     const auto hidden = model->architecture->forward(batch, source ? nullptr : &state);
-    const auto nats = nn::joint_loss(hidden.output, hidden.key, batch, *model->head, rule,
-                                     nn::Entries::of(hidden.key, batch));
+    const auto nats = nn::joint_loss(
+        hidden.output, hidden.key, batch, *model->head, rule, nn::Entries::of(hidden.key, batch));
     loss = loss.defined() ? loss + nats : nats;
   }
   loss.backward();
@@ -104,8 +102,8 @@ double largest_gap(const Tensor& a, const Tensor& b) {
   return ((a - b).abs().max() / (1e-3 + b.abs().max())).item<double>();
 }
 
-void check_devices(const std::string& name, const nn::ModelOptions& options,
-                   const nn::MemoryRule& rule) {
+void check_devices(
+    const std::string& name, const nn::ModelOptions& options, const nn::MemoryRule& rule) {
   const auto exact = outcome(options, rule, On::loops, torch::kFloat64),
              loops = outcome(options, rule, On::loops, torch::kFloat32),
              exact_operators = outcome(options, rule, On::operators, torch::kFloat64);
@@ -127,8 +125,8 @@ void check_devices(const std::string& name, const nn::ModelOptions& options,
       DOCTEST_CAPTURE(what);
       // As close as the float32 loops; numbers that are 0 except for rounding are close in both.
       // Formulas are tested in float64 above, kernels one by one (tests/cuda).
-      DOCTEST_CHECK(largest_gap(there.at(what), tensor) <
-                    5e-4 + 50 * largest_gap(loops.at(what), tensor));
+      DOCTEST_CHECK(
+          largest_gap(there.at(what), tensor) < 5e-4 + 50 * largest_gap(loops.at(what), tensor));
     }
   }
 }
@@ -156,8 +154,8 @@ DOCTEST_TEST_CASE(
         continue;  // a head knows no layers
       if (adaptive) options.vocabulary.cutoffs = {4, 9};
       for (const auto& [name, rule] : rules())
-        check_devices(arch + (adaptive ? ", adaptive head, memory " : ", memory ") + name, options,
-                      rule);
+        check_devices(
+            arch + (adaptive ? ", adaptive head, memory " : ", memory ") + name, options, rule);
     }
   }
 }
@@ -177,10 +175,10 @@ DOCTEST_TEST_CASE("gated linear attention in chunks is the recurrence, whatever 
   for (const std::int64_t steps : {1, 16, 64, 150}) {
     for (const double strength : {0.01, 1.0, 60.0}) {
       std::vector<Tensor> leaves = {torch::randn({2, steps, 3, 5}, torch::kFloat64),
-                                    torch::randn({2, steps, 3, 5}, torch::kFloat64),
-                                    -strength * torch::rand({2, steps, 3, 5}, torch::kFloat64),
-                                    torch::randn({2, steps, 3, 4}, torch::kFloat64),
-                                    torch::randn({2, 3, 5, 4}, torch::kFloat64)};
+          torch::randn({2, steps, 3, 5}, torch::kFloat64),
+          -strength * torch::rand({2, steps, 3, 5}, torch::kFloat64),
+          torch::randn({2, steps, 3, 4}, torch::kFloat64),
+          torch::randn({2, 3, 5, 4}, torch::kFloat64)};
       const auto weigh_o = torch::randn({2, steps, 3, 4}, torch::kFloat64),
                  weigh_state = torch::randn({2, 3, 5, 4}, torch::kFloat64);
       std::vector<std::vector<Tensor>> results;
@@ -206,8 +204,8 @@ DOCTEST_TEST_CASE("kernels behind the recurrences: wider than a block, rows of o
   const std::int64_t rows = 2, steps = 21, d = 150;
   const auto gates = torch::randn({rows, steps, 3 * d}), x = torch::randn({rows, steps, d}),
              start = torch::randn({rows, d});
-  const nn::SruWeights weights{torch::randn({d}), torch::randn({d}), torch::randn({d}),
-                               torch::randn({d})};
+  const nn::SruWeights weights{
+      torch::randn({d}), torch::randn({d}), torch::randn({d}), torch::randn({d})};
   const auto lengths = torch::tensor({21, 8}, torch::kInt64);
   const auto decay = torch::rand({3}), scale = torch::rand({3}) + 0.5;
   std::vector<std::vector<Tensor>> results;
@@ -217,13 +215,13 @@ DOCTEST_TEST_CASE("kernels behind the recurrences: wider than a block, rows of o
     std::vector<Tensor> leaves = {gates, x, start, decay, scale};
     for (auto& leaf : leaves) leaf = leaf.detach().clone().to(device).requires_grad_();
     const nn::SruWeights there{weights.forget.to(device), weights.highway.to(device),
-                               weights.forget_bias.to(device), weights.highway_bias.to(device)};
+        weights.forget_bias.to(device), weights.highway_bias.to(device)};
     const auto sru = nn::sru_scan(leaves[0], leaves[1], leaves[2], there, {}, lengths);
     const auto keys = nn::leaky_keys(leaves[1], leaves[3], leaves[4], leaves[2], true);
     (sru.h.square().sum() + sru.cells.sum() + keys.keys.sin().sum() + keys.sums.cos().sum())
         .backward();
-    std::vector<Tensor> result = {sru.h.detach(), sru.cells.detach(), keys.keys.detach(),
-                                  keys.sums.detach()};
+    std::vector<Tensor> result = {
+        sru.h.detach(), sru.cells.detach(), keys.keys.detach(), keys.sums.detach()};
     for (const auto& leaf : leaves) result.push_back(leaf.grad());
     for (auto& tensor : result) tensor = tensor.cpu();
     results.push_back(result);

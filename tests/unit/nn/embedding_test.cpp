@@ -35,8 +35,8 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(out.sizes() == torch::IntArrayRef({2, 4, 8}));
   std::vector<torch::Tensor> rows;
   for (std::int64_t i = 0; i < 8; ++i)
-    rows.push_back(plain::word_vector(options, weights, "", ids.flatten()[i].item<std::int64_t>()) *
-                   3);
+    rows.push_back(
+        plain::word_vector(options, weights, "", ids.flatten()[i].item<std::int64_t>()) * 3);
   const auto expected = torch::stack(rows).view({2, 4, 8});
   DOCTEST_CHECK((out - expected).abs().max().item<double>() < 1e-12);
 
@@ -58,6 +58,6 @@ DOCTEST_TEST_CASE("a band without a word in the batch costs nothing and breaks n
   const auto out = embedding.forward(torch::tensor({1, 2}, torch::kInt64));
   out.sum().backward();
   DOCTEST_CHECK(out.sizes() == torch::IntArrayRef({2, 8}));
-  DOCTEST_CHECK(embedding.forward(torch::empty({0}, torch::kInt64)).sizes() ==
-                torch::IntArrayRef({0, 8}));
+  DOCTEST_CHECK(
+      embedding.forward(torch::empty({0}, torch::kInt64)).sizes() == torch::IntArrayRef({0, 8}));
 }

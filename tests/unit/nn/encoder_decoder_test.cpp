@@ -42,7 +42,7 @@ struct PlainPair {
   }
   /// Token t of `asking` sees the first seen(t) tokens of `asked`.
   Rows attend(const Rows& q, const Rows& k, const Rows& v,
-              const std::function<std::size_t(std::size_t)>& seen) const {
+      const std::function<std::size_t(std::size_t)>& seen) const {
     const auto width = options.shape.d_model / options.shape.heads;
     Rows out;
     for (std::size_t t = 0; t < q.size(); ++t) {
@@ -84,8 +84,8 @@ struct PlainPair {
     return x;
   }
   /// Returns x plus inner(x), with the norm `name` before or after.
-  Rows residual(const std::string& name, const Rows& x,
-                const std::function<Rows(const Rows&)>& inner) const {
+  Rows residual(
+      const std::string& name, const Rows& x, const std::function<Rows(const Rows&)>& inner) const {
     const bool pre = options.transformer.norm == "pre";
     Rows read = x;
     if (pre)
@@ -104,17 +104,17 @@ struct PlainPair {
   Rows embed(const std::string& prefix, const Ids& ids) const {
     Rows x;
     for (std::size_t t = 0; t < ids.size(); ++t)
-      x.push_back(weights.at("wte.weight")[ids[t]] *
-                      std::sqrt(static_cast<double>(options.shape.d_model)) +
-                  weights.at(prefix + "wpe.weight")[static_cast<std::int64_t>(t)]);
+      x.push_back(
+          weights.at("wte.weight")[ids[t]] * std::sqrt(static_cast<double>(options.shape.d_model)) +
+          weights.at(prefix + "wpe.weight")[static_cast<std::int64_t>(t)]);
     return x;
   }
   Rows encode(const Ids& source) const {
     Rows x = embed("encoder.", source);
     for (std::int64_t i = 0; i < options.shape.layers; ++i) {
       const auto name = "encoder.h." + std::to_string(i);
-      x = residual(name + ".ln_1", x,
-                   [&](const Rows& r) { return self(name + ".attn", r, false); });
+      x = residual(
+          name + ".ln_1", x, [&](const Rows& r) { return self(name + ".attn", r, false); });
       x = residual(name + ".ln_2", x, [&](const Rows& r) { return mlp(name + ".mlp", r); });
     }
     return last(x, "encoder.ln_f");
@@ -130,8 +130,8 @@ struct PlainPair {
     for (std::int64_t i = 0; i < options.shape.layers; ++i) {
       const auto name = "h." + std::to_string(i);
       x = residual(name + ".ln_1", x, [&](const Rows& r) { return self(name + ".attn", r, true); });
-      x = residual(name + ".ln_x", x,
-                   [&](const Rows& r) { return cross(name + ".cross", r, memory); });
+      x = residual(
+          name + ".ln_x", x, [&](const Rows& r) { return cross(name + ".cross", r, memory); });
       x = residual(name + ".ln_2", x, [&](const Rows& r) { return mlp(name + ".mlp", key = r); });
     }
     const auto f = torch::stack(last(x, "ln_f")).unsqueeze(0);
@@ -156,7 +156,7 @@ std::vector<Tensor> gradients(nn::Model& model, const nn::Hidden& hidden) {
   model.zero_grad();
   torch::manual_seed(9);
   ((hidden.output * torch::randn_like(hidden.output)).sum() +
-   (hidden.key * torch::randn_like(hidden.key)).sum())
+      (hidden.key * torch::randn_like(hidden.key)).sum())
       .backward();
   std::vector<Tensor> all;
   for (const auto& [name, weight] : model.named_weights())
@@ -209,7 +209,7 @@ DOCTEST_TEST_CASE("padding on either side changes nothing, neither values nor gr
     const auto both = model->architecture->forward(batch, nullptr);
     const auto at = torch::tensor({1, 2, 4, 5});
     const nn::Hidden there = {both.output[1].index_select(0, at).unsqueeze(0),
-                              both.key[1].index_select(0, at).unsqueeze(0)};
+        both.key[1].index_select(0, at).unsqueeze(0)};
     DOCTEST_CHECK(properties::difference(there, 0, 0, alone, 0, 0, 4) < kAlike);
     const auto expected = gradients(*model, alone);
     check_same(*model, gradients(*model, there), expected);

@@ -16,14 +16,14 @@ using torch::Tensor;
 nn::TokenPositions places(std::int64_t begin, std::int64_t steps, std::int64_t rows) {
   const Tensor row = torch::arange(rows).repeat({steps, 1});
   return {row, torch::zeros({steps, rows}, torch::kInt64),
-          torch::arange(begin, begin + steps).unsqueeze(1).expand({steps, rows})};
+      torch::arange(begin, begin + steps).unsqueeze(1).expand({steps, rows})};
 }
 
 // Appends steps [begin, begin + n): labels count up, keys are twice the label.
 void append(nn::EntryRing& ring, std::int64_t begin, std::int64_t n, std::int64_t rows) {
   const Tensor labels = torch::arange(begin * rows, (begin + n) * rows).view({n, rows});
-  ring.append(labels.to(torch::kFloat32).unsqueeze(2).expand({n, rows, 2}), labels,
-              places(begin, n, rows));
+  ring.append(
+      labels.to(torch::kFloat32).unsqueeze(2).expand({n, rows, 2}), labels, places(begin, n, rows));
 }
 
 }  // namespace
@@ -67,9 +67,8 @@ DOCTEST_TEST_CASE("segments of several rows are steps, each row's tokens side by
     segments.push_back({g.flatten(0, 1), labels.flatten(), {ids[0], ids[0], ids[0]}});
     segments.back().place = segments.back().place.flatten();
     const auto n = segments.size();
-    DOCTEST_CHECK(
-        same(ring.view(),
-             n == 1 ? segments[0] : nn::Entries::concatenate({segments[n - 2], segments[n - 1]})));
+    DOCTEST_CHECK(same(ring.view(),
+        n == 1 ? segments[0] : nn::Entries::concatenate({segments[n - 2], segments[n - 1]})));
   }
 }
 
@@ -102,8 +101,8 @@ DOCTEST_TEST_CASE("a ring goes on from its State; rows that are reset hold paddi
 }
 
 DOCTEST_TEST_CASE("a ring that joins another holds the rows of both, with the newest step common") {
-  for (const auto& [own, more] : std::vector<std::pair<std::int64_t, std::int64_t>>{
-           {4, 9}, {9, 4}, {0, 3}, {3, 0}, {30, 2}}) {
+  for (const auto& [own, more] :
+      std::vector<std::pair<std::int64_t, std::int64_t>>{{4, 9}, {9, 4}, {0, 3}, {3, 0}, {30, 2}}) {
     nn::EntryRing ring(12), other(12);
     if (own > 0) append(ring, 0, own, 2);
     if (more > 0) append(other, 100, more, 3);
@@ -120,7 +119,7 @@ DOCTEST_TEST_CASE("a ring that joins another holds the rows of both, with the ne
       if (there == 0) continue;
       const auto& from = row < 2 ? a : b;
       DOCTEST_CHECK(torch::equal(labels.select(1, row).slice(0, held - there),
-                                 from.labels.view({there, -1}).select(1, row < 2 ? row : row - 2)));
+          from.labels.view({there, -1}).select(1, row < 2 ? row : row - 2)));
     }
     append(ring, 200, 1, 5);  // goes on
     DOCTEST_CHECK(ring.view(0, 1).labels[4].item<std::int64_t>() == 1004);

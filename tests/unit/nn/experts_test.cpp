@@ -21,8 +21,8 @@ struct ExpertCase {
 };
 
 // Computes one token and one expert at a time.
-Tensor experts_written_out(const nn::ExpertShape& shape, bool gated,
-                           const properties::Weights& weights, const Tensor& x) {
+Tensor experts_written_out(
+    const nn::ExpertShape& shape, bool gated, const properties::Weights& weights, const Tensor& x) {
   const auto part = [&](const char* name, std::int64_t e) {
     const auto& all = weights[name];
     const auto rows = all.size(0) / shape.count;
@@ -56,8 +56,8 @@ Tensor experts_written_out(const nn::ExpertShape& shape, bool gated,
 
 DOCTEST_TEST_CASE("experts are what a loop over tokens and experts makes: values and gradients") {
   for (const auto& of : {ExpertCase{5, 2, true, true, false}, ExpertCase{4, 3, false, true, true},
-                         ExpertCase{3, 3, true, false, true}, ExpertCase{1, 1, false, true, false},
-                         ExpertCase{9, 1, true, true, false}}) {
+           ExpertCase{3, 3, true, false, true}, ExpertCase{1, 1, false, true, false},
+           ExpertCase{9, 1, true, true, false}}) {
     DOCTEST_CAPTURE(of.count);
     torch::manual_seed(5);
     const nn::ExpertShape shape{6, 4, of.count, of.per_token, of.normalised, of.bias};
@@ -74,7 +74,7 @@ DOCTEST_TEST_CASE("experts are what a loop over tokens and experts makes: values
     for (const auto& item : weights) inputs.push_back(item.value());
     const auto results = [&](const Tensor& y) {
       auto all = torch::autograd::grad({(y * direction).sum()}, inputs, {}, std::nullopt, false,
-                                       /*allow_unused=*/true);
+          /*allow_unused=*/true);
       for (std::size_t i = 0; i < all.size(); ++i)
         if (!all[i].defined()) all[i] = torch::zeros_like(inputs[i]);
       all.push_back(y.detach());

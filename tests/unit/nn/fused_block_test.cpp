@@ -33,9 +33,9 @@ std::vector<Tensor> weights_of(const Form& form) {
   const auto d = form.d, all = form.heads.d_all(), query = form.heads.d_query(),
              wide = (form.gated ? 2 : 1) * form.inner;
   const bool bias = form.bias;
-  return {1 + vector(d, true), vector(d, bias),    matrix(all, d),        vector(all, bias),
-          matrix(d, query),    vector(d, bias),    1 + vector(d, true),   vector(d, bias),
-          matrix(wide, d),     vector(wide, bias), matrix(d, form.inner), vector(d, bias)};
+  return {1 + vector(d, true), vector(d, bias), matrix(all, d), vector(all, bias), matrix(d, query),
+      vector(d, bias), 1 + vector(d, true), vector(d, bias), matrix(wide, d), vector(wide, bias),
+      matrix(d, form.inner), vector(d, bias)};
 }
 
 nn::BlockWeights named(const std::vector<Tensor>& w) {
@@ -68,8 +68,8 @@ nn::BlockShape shape_of(const Form& form, const Tensor& angles) {
 }
 
 // Returns (y, FFN input) in double.
-std::pair<Tensor, Tensor> whole(const Tensor& x, const std::vector<Tensor>& w, const Form& form,
-                                const Tensor& angles) {
+std::pair<Tensor, Tensor> whole(
+    const Tensor& x, const std::vector<Tensor>& w, const Form& form, const Tensor& angles) {
   const auto [heads, kv_heads, width, rotated] = form.heads;
   const std::int64_t rows = x.size(0), t = x.size(1), d = x.size(2);
   const auto norm = [&](const Tensor& v, const Tensor& scale, const Tensor& bias) {
@@ -83,8 +83,8 @@ std::pair<Tensor, Tensor> whole(const Tensor& x, const std::vector<Tensor>& w, c
   const auto turn = [&, pairs = rotated / 2](const Tensor& v) {
     const Tensor a = v.narrow(3, 0, pairs), b = v.narrow(3, pairs, pairs);
     return torch::cat({a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin(),
-                       v.narrow(3, 2 * pairs, v.size(3) - 2 * pairs)},
-                      3);
+                          v.narrow(3, 2 * pairs, v.size(3) - 2 * pairs)},
+        3);
   };
   const auto qkv =
       torch::linear(norm(x, w[0], w[1]), w[2], w[3])
@@ -126,15 +126,14 @@ DOCTEST_TEST_CASE("the fused block equals the plain one in values and gradients"
   // Grouped queries, heads wider than the stream, rotary positions of the whole width and of a
   // part.
   const Form llama{.d = 20,
-                   .inner = 27,
-                   .heads = {4, 2, 6, 6},
-                   .bias = false,
-                   .gated = true,
-                   .rms = true,
-                   .activation = InnerActivation::silu};
+      .inner = 27,
+      .heads = {4, 2, 6, 6},
+      .bias = false,
+      .gated = true,
+      .rms = true,
+      .activation = InnerActivation::silu};
   forms.push_back(llama);
-  for (auto change : std::vector<std::function<void(Form&)>>{
-           [](Form& f) { f.bias = true; },
+  for (auto change : std::vector<std::function<void(Form&)>>{[](Form& f) { f.bias = true; },
            [](Form& f) {
              f.heads = {4, 1, 5, 2};
            },
@@ -228,6 +227,6 @@ DOCTEST_TEST_CASE(
   list[11] = more;
   const double change =
       (nn::fused_block(x, named(list), shape, false).y.sum() - loss).item<double>();
-  DOCTEST_CHECK(with_grad.reduce_bias.grad().sum().item<double>() ==
-                doctest::Approx(change).epsilon(1e-3));
+  DOCTEST_CHECK(
+      with_grad.reduce_bias.grad().sum().item<double>() == doctest::Approx(change).epsilon(1e-3));
 }

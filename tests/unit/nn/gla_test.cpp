@@ -23,13 +23,12 @@ using torch::Tensor;
 
 // Returns o, the last state, then the gradients of q, k, log_decay, v and the first state.
 std::vector<Tensor> results(nn::GlaOutput (*scan)(const nn::GlaInput&), torch::ScalarType type,
-                            std::int64_t steps, std::int64_t d_key, std::int64_t d_value) {
+    std::int64_t steps, std::int64_t d_key, std::int64_t d_value) {
   torch::manual_seed(3);
   const auto leaf = [&](torch::IntArrayRef sizes) {
     return torch::randn(sizes, torch::kFloat64).to(type).set_requires_grad(true);
   };
-  const nn::GlaInput in{
-      leaf({2, steps, 3, d_key}), leaf({2, steps, 3, d_key}),
+  const nn::GlaInput in{leaf({2, steps, 3, d_key}), leaf({2, steps, 3, d_key}),
       (-0.3 * torch::rand({2, steps, 3, d_key}, torch::kFloat64)).to(type).set_requires_grad(true),
       leaf({2, steps, 3, d_value}), leaf({2, 3, d_key, d_value})};
   const auto out = scan(in);
@@ -38,8 +37,8 @@ std::vector<Tensor> results(nn::GlaOutput (*scan)(const nn::GlaInput&), torch::S
     return torch::randn(like.sizes(), torch::kFloat64).to(like.scalar_type());
   };
   ((out.o * direction(out.o)).sum() + (out.state * direction(out.state)).sum()).backward();
-  return {out.o.detach(),      out.state.detach(), in.q.grad(),    in.k.grad(),
-          in.log_decay.grad(), in.v.grad(),        in.start.grad()};
+  return {out.o.detach(), out.state.detach(), in.q.grad(), in.k.grad(), in.log_decay.grad(),
+      in.v.grad(), in.start.grad()};
 }
 
 Tensor matrix(const plain::Weights& w, const std::string& name, const Tensor& x) {
@@ -49,7 +48,7 @@ Tensor matrix(const plain::Weights& w, const std::string& name, const Tensor& x)
 
 Tensor norm(const plain::Weights& w, const std::string& name, const Tensor& x) {
   return torch::layer_norm(x, {x.size(0)}, w.at(name + ".weight"),
-                           w.count(name + ".bias") ? w.at(name + ".bias") : Tensor(), 1e-5);
+      w.count(name + ".bias") ? w.at(name + ".bias") : Tensor(), 1e-5);
 }
 
 Tensor root_norm(const plain::Weights& w, const std::string& name, const Tensor& x) {
@@ -62,7 +61,7 @@ class PlainMixer {
   PlainMixer(const nn::ModelOptions& o, const plain::Weights& w, const std::string& name)
       : o_(o), w_(w), name_(name + "mixer."), heads_(o.shape.heads), d_(o.shape.d_model) {
     states_.assign(static_cast<std::size_t>(heads_),
-                   torch::zeros({key_width(), d_ / heads_}, torch::kFloat64));
+        torch::zeros({key_width(), d_ / heads_}, torch::kFloat64));
   }
 
   Tensor next(const Tensor& in) {
@@ -77,8 +76,7 @@ class PlainMixer {
                  v = qkv.narrow(0, d_ + head * d_ / heads_, d_ / heads_);
       if (o_.gla.update == "delta")
         parts.push_back(root_norm(w_, name_ + "norm", delta(in, head, q, k, v)));
-      else
-        parts.push_back(norm(w_, name_ + "norm", sum(in, head, q, k, v)));
+      else parts.push_back(norm(w_, name_ + "norm", sum(in, head, q, k, v)));
     }
     ++place_;
     return matrix(w_, name_ + "c_proj", torch::cat(parts) * r * torch::sigmoid(r));
@@ -87,8 +85,8 @@ class PlainMixer {
  private:
   std::int64_t key_width() const { return d_ / 2 / heads_; }
 
-  Tensor sum(const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k,
-             const Tensor& v) {
+  Tensor sum(
+      const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k, const Tensor& v) {
     auto& s = states_[static_cast<std::size_t>(head)];
     const auto root = std::sqrt(static_cast<double>(key_width()));
     if (o_.gla.decay == "fixed") return retained(head, turned(q), turned(k), v) / root;
@@ -141,8 +139,8 @@ class PlainMixer {
     return y * torch::sigmoid(y);
   }
 
-  Tensor delta(const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k,
-               const Tensor& v) {
+  Tensor delta(
+      const Tensor& in, std::int64_t head, const Tensor& q, const Tensor& k, const Tensor& v) {
     const auto unit = [](const Tensor& x) { return x / (x.dot(x) + 1e-6).sqrt(); };
     const auto gates = matrix(w_, name_ + "gates", in);
     const auto beta = torch::sigmoid(gates[head]), one = unit(k);
@@ -169,8 +167,8 @@ class PlainMixer {
   std::vector<Token> past_;
 };
 
-plain::Output plain_gla(const nn::ModelOptions& o, const plain::Weights& w,
-                        const properties::Ids& ids) {
+plain::Output plain_gla(
+    const nn::ModelOptions& o, const plain::Weights& w, const properties::Ids& ids) {
   std::vector<PlainMixer> mixers;
   for (std::int64_t layer = 0; layer < o.shape.layers; ++layer)
     mixers.emplace_back(o, w, "gla.h." + std::to_string(layer) + ".");
@@ -196,7 +194,7 @@ plain::Output plain_gla(const nn::ModelOptions& o, const plain::Weights& w,
 DOCTEST_TEST_CASE("gla's fused recurrence equals the plain loop, values and gradients") {
   for (const auto type : {torch::kFloat64, torch::kFloat32})
     for (const auto& [steps, d_key, d_value] :
-         {std::tuple{1, 1, 1}, {9, 3, 5}, {40, 8, 16}, {300, 4, 8}}) {
+        {std::tuple{1, 1, 1}, {9, 3, 5}, {40, 8, 16}, {300, 4, 8}}) {
       const auto got = results(nn::gla_scan, type, steps, d_key, d_value);
       const auto want = results(nn::gla_scan_plain, type, steps, d_key, d_value);
       for (std::size_t i = 0; i < got.size(); ++i) {
@@ -208,9 +206,8 @@ DOCTEST_TEST_CASE("gla's fused recurrence equals the plain loop, values and grad
 }
 
 DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls of any length") {
-  const std::vector<nn::GlaOptions> kinds = {{"sum", "gated", 4},  {"sum", "fixed", 4},
-                                             {"sum", "none", 4},   {"delta", "gated", 4},
-                                             {"delta", "none", 3}, {"delta", "gated", 1}};
+  const std::vector<nn::GlaOptions> kinds = {{"sum", "gated", 4}, {"sum", "fixed", 4},
+      {"sum", "none", 4}, {"delta", "gated", 4}, {"delta", "none", 3}, {"delta", "gated", 1}};
   for (const auto& kind : kinds) {
     DOCTEST_CAPTURE(kind.update);
     DOCTEST_CAPTURE(kind.decay);
@@ -225,7 +222,7 @@ DOCTEST_TEST_CASE("gla equals its formulas in values and gradients, over calls o
     std::size_t at = 0;
     for (const std::size_t n : {5, 1, 6}) {
       const properties::Ids part(ids.begin() + static_cast<std::ptrdiff_t>(at),
-                                 ids.begin() + static_cast<std::ptrdiff_t>(at + n));
+          ids.begin() + static_cast<std::ptrdiff_t>(at + n));
       const auto hidden = model->architecture->forward(batch_of({part}, at == 0), &state);
       f.push_back(hidden.output[0]);
       g.push_back(hidden.key[0]);
@@ -259,6 +256,6 @@ DOCTEST_TEST_CASE("gla carries a State of constant size and refuses heads that d
   model->architecture->forward(batch_of({random_ids(50, 1)}, false), &state);
   DOCTEST_CHECK(state.bytes() == bytes);
   options.shape.heads = 8;
-  DOCTEST_CHECK_THROWS_WITH_AS(nn::Model(options, 13), "heads: twice 8 does not divide d-model 8",
-                               core::Error);
+  DOCTEST_CHECK_THROWS_WITH_AS(
+      nn::Model(options, 13), "heads: twice 8 does not divide d-model 8", core::Error);
 }

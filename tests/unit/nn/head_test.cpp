@@ -38,9 +38,9 @@ std::vector<HeadCase> cases(torch::ScalarType type) {
   all.push_back({"plain", nullptr, std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth), plain});
   all.push_back({"plain, tied", table, std::make_shared<nn::PlainHead>(table), plain});
   all.push_back({"capped", nullptr, std::make_shared<nn::CappedHead>(kHeadWords, kHeadWidth, 1.5),
-                 plain, 1.5});
+      plain, 1.5});
   all.push_back({"plain, biased", nullptr,
-                 std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth, true), plain, 0, true});
+      std::make_shared<nn::PlainHead>(kHeadWords, kHeadWidth, true), plain, 0, true});
   for (const auto& bands : {one, two, narrow, projected}) {
     const auto name = "adaptive, bands " + std::to_string(bands.count()) + " from " +
                       std::to_string(bands.width(0));
@@ -49,12 +49,11 @@ std::vector<HeadCase> cases(torch::ScalarType type) {
     all.push_back(
         {name, nullptr, std::make_shared<nn::AdaptiveHead>(bands, nullptr, false, 0.2), bands});
     all.push_back({name + ", tied", input,
-                   std::make_shared<nn::AdaptiveHead>(bands, input, true, 0.2), bands});
+        std::make_shared<nn::AdaptiveHead>(bands, input, true, 0.2), bands});
     all.push_back({name + ", tables tied", other,
-                   std::make_shared<nn::AdaptiveHead>(bands, other, false, 0.2), bands});
+        std::make_shared<nn::AdaptiveHead>(bands, other, false, 0.2), bands});
     all.push_back({name + ", biased", nullptr,
-                   std::make_shared<nn::AdaptiveHead>(bands, nullptr, false, 0.2, true), bands, 0,
-                   true});
+        std::make_shared<nn::AdaptiveHead>(bands, nullptr, false, 0.2, true), bands, 0, true});
   }
   for (auto& one_case : all) {
     if (one_case.embedding) randomise(*one_case.embedding, type);
@@ -66,8 +65,8 @@ std::vector<HeadCase> cases(torch::ScalarType type) {
 
 /// Returns log p and the first-level log z of each row by definition, one row and one band at a
 /// time.
-std::pair<torch::Tensor, torch::Tensor> written_out(const HeadCase& c, const torch::Tensor& f,
-                                                    const torch::Tensor& targets) {
+std::pair<torch::Tensor, torch::Tensor> written_out(
+    const HeadCase& c, const torch::Tensor& f, const torch::Tensor& targets) {
   const auto weights = c.head->weights();
   const auto bands = static_cast<std::size_t>(c.bands.count());
   std::vector<torch::Tensor> log_prob, log_z;
@@ -143,9 +142,8 @@ void check_blocks(const HeadCase& c, const Inputs& in, std::int64_t size, double
   for (std::size_t i = 0; i < weights.size(); ++i) {
     DOCTEST_CAPTURE(i);
     const auto& expected = weights[i].grad();
-    DOCTEST_CHECK(
-        scaled_gap(gradients[i], expected.defined() ? expected : torch::zeros_like(weights[i])) <
-        close);
+    DOCTEST_CHECK(scaled_gap(gradients[i],
+                      expected.defined() ? expected : torch::zeros_like(weights[i])) < close);
   }
 }
 

@@ -26,8 +26,8 @@ class SmallHead : public nn::Head {
 
   struct Block : nn::HeadBlock {
     Tensor f, weight, softmax, targets;
-    Tensor backward(const Tensor& d_log_prob, const Tensor& d_log_z,
-                    std::vector<Tensor>& gradients) override {
+    Tensor backward(
+        const Tensor& d_log_prob, const Tensor& d_log_z, std::vector<Tensor>& gradients) override {
       Tensor d = softmax * (d_log_z - d_log_prob).unsqueeze(1);
       d.scatter_add_(1, targets.unsqueeze(1), d_log_prob.unsqueeze(1));
       gradients[0].add_(d.t().mm(f));
@@ -77,7 +77,7 @@ nn::Batch random_batch(std::int64_t vocabulary, torch::Dtype dtype, bool padding
 
 // Row i, entry j in two loops; autograd computes the gradient.
 Tensor plain_loss(const Tensor& f, const Tensor& g, const nn::Batch& batch, SmallHead& head,
-                  const nn::MemoryRule& rule, const nn::Entries& carried) {
+    const nn::MemoryRule& rule, const nn::Entries& carried) {
   const Tensor rows = f.flatten(0, 1), queries = g.flatten(0, 1), targets = batch.targets.flatten();
   const Tensor weight = batch.weight.flatten();
   const nn::TokenPositions place = batch.place.flatten();
@@ -126,8 +126,8 @@ double difference(const Tensor& a, const Tensor& b) {
 }
 
 void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double tolerance,
-                 const nn::Batch& batch, std::int64_t vocabulary, nn::Entries carried,
-                 std::int64_t block_bytes) {
+    const nn::Batch& batch, std::int64_t vocabulary, nn::Entries carried,
+    std::int64_t block_bytes) {
   const std::int64_t width = 5, key_width = 4;
   SmallHead head(vocabulary, width, dtype);
   const auto rows = batch.rows(), steps = batch.steps();
@@ -160,7 +160,7 @@ void check_equal(const nn::MemoryRule& rule, torch::Dtype dtype, double toleranc
 std::vector<LossCase> all_rules() {
   std::vector<LossCase> cases;
   for (const char* names :
-       {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"}) {
+      {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"}) {
     nn::MemoryRule rule = nn::MemoryRule::parse(names);
     cases.push_back({names, rule});
     rule.drop_own_segment = true;
@@ -191,8 +191,8 @@ nn::Entries carried_entries(std::int64_t vocabulary, torch::Dtype dtype) {
   entries.keys = torch::randn({7, 4}, dtype);
   entries.labels = torch::randint(vocabulary, {7}, torch::kInt64);
   const auto ids = [](std::vector<std::int64_t> v) { return torch::tensor(v, torch::kInt64); };
-  entries.place = {ids({1, 1, 1, 2, 5, -1, 0}), ids({1, 90, 90, 90, 91, 0, 0}),
-                   ids({-5, -4, -3, 2, 3, 4, 900})};
+  entries.place = {
+      ids({1, 1, 1, 2, 5, -1, 0}), ids({1, 90, 90, 90, 91, 0, 0}), ids({-5, -4, -3, 2, 3, 4, 900})};
   return entries;
 }
 
@@ -203,12 +203,12 @@ DOCTEST_TEST_CASE("joint loss equals the plain one for every rule, in values and
   for (const auto& c : all_rules()) {
     DOCTEST_CAPTURE(c.name);
     for (const std::int64_t block_bytes : {std::int64_t{1}, std::int64_t{1} << 26}) {
-      check_equal(c.rule, torch::kFloat64, 1e-10, random_batch(9, torch::kFloat64), 9, {},
-                  block_bytes);
-      check_equal(c.rule, torch::kFloat32, 1e-5, random_batch(9, torch::kFloat32), 9, {},
-                  block_bytes);
+      check_equal(
+          c.rule, torch::kFloat64, 1e-10, random_batch(9, torch::kFloat64), 9, {}, block_bytes);
+      check_equal(
+          c.rule, torch::kFloat32, 1e-5, random_batch(9, torch::kFloat32), 9, {}, block_bytes);
       check_equal(c.rule, torch::kFloat64, 1e-10, random_batch(9, torch::kFloat64), 9,
-                  carried_entries(9, torch::kFloat64), block_bytes);
+          carried_entries(9, torch::kFloat64), block_bytes);
     }
   }
 }
@@ -223,7 +223,7 @@ DOCTEST_TEST_CASE("joint loss: one word, one token, all labels equal") {
     check_equal(c.rule, torch::kFloat64, 1e-10, equal, 9, {}, 1 << 20);
     nn::Batch one = random_batch(9, torch::kFloat64, false);
     for (Tensor* t : {&one.inputs, &one.targets, &one.weight, &one.place.run, &one.place.segment,
-                      &one.place.position})
+             &one.place.position})
       *t = t->slice(0, 0, 1).slice(1, 0, 1).clone();
     check_equal(c.rule, torch::kFloat64, 1e-10, one, 9, {}, 1 << 20);
   }
@@ -306,8 +306,8 @@ DOCTEST_TEST_CASE("label smoothing equals the plain formula, in values and gradi
       for (std::size_t k = 0; k < 2; ++k)
         DOCTEST_CHECK(difference(fast_gradients[k], plain_gradients[k]) < 1e-10);
       const torch::NoGradGuard no_gradient;
-      DOCTEST_CHECK(difference(nn::smoothed_loss(f, batch, head, smoothing, {block_bytes}), plain) <
-                    1e-10);
+      DOCTEST_CHECK(
+          difference(nn::smoothed_loss(f, batch, head, smoothing, {block_bytes}), plain) < 1e-10);
     }
   }
 }

@@ -42,8 +42,8 @@ DOCTEST_TEST_CASE("a list gives each layer its length, one number all of them") 
 
 DOCTEST_TEST_CASE("places are where the paper draws them") {
   DOCTEST_CHECK(long_layers("interleaved:4", 24) == Lengths{6, 12, 18, 24});
-  DOCTEST_CHECK(long_layers("interleaved:12", 24) ==
-                Lengths{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
+  DOCTEST_CHECK(
+      long_layers("interleaved:12", 24) == Lengths{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
   DOCTEST_CHECK(long_layers("interleaved:3", 18) == Lengths{6, 12, 18});
   DOCTEST_CHECK(long_layers("interleaved:3", 8) == Lengths{2, 5, 8});
   DOCTEST_CHECK(long_layers("interleaved:4 offset=2", 24) == Lengths{4, 10, 16, 22});

@@ -16,8 +16,8 @@ namespace {
 using torch::Tensor;
 
 // Returns runs of `lengths` tokens in segments of `segment`; every 50th token is padding.
-nn::TokenPositions place_of(const std::vector<std::int64_t>& lengths, std::int64_t segment,
-                            bool padded) {
+nn::TokenPositions place_of(
+    const std::vector<std::int64_t>& lengths, std::int64_t segment, bool padded) {
   std::vector<std::int64_t> run, part, position;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
     for (std::int64_t i = 0; i < lengths[r]; ++i) {
@@ -35,7 +35,7 @@ struct Result {
 };
 
 Result result_of(const Tensor& queries, const Tensor& keys, const Tensor& targets,
-                 const nn::TokenPositions& place, const nn::MemoryRule& rule) {
+    const nn::TokenPositions& place, const nn::MemoryRule& rule) {
   const nn::Entries entries{keys, targets, place};
   nn::MemoryBlock block(queries, place, targets, entries, rule);
   Result result{block.all, block.positive, {}, torch::zeros_like(keys)};
@@ -55,10 +55,10 @@ DOCTEST_TEST_CASE("tiles are seen, hidden or looked at as the truth table says, 
     const nn::TokenPositions place = place_of({150, 1, 70, 129}, 40, padded);
     const auto size = place.size();
     const nn::PositionIds tokens{place.run.const_data_ptr<std::int64_t>(),
-                                 place.segment.const_data_ptr<std::int64_t>(),
-                                 place.position.const_data_ptr<std::int64_t>(), size};
+        place.segment.const_data_ptr<std::int64_t>(), place.position.const_data_ptr<std::int64_t>(),
+        size};
     for (const std::string names :
-         {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+        {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
       for (const std::int64_t reach : {0, 30, 100}) {
         for (const bool drop : {false, true}) {
           nn::MemoryRule rule = nn::MemoryRule::parse(names);
@@ -89,7 +89,7 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
                    keys = torch::randn({size, 8}, torch::kFloat64),
                    targets = torch::randint(5, {size}, torch::kInt64);
       for (const std::string names :
-           {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
+          {"local", "long", "ext", "local,long", "local,ext", "long,ext"}) {
         for (const std::int64_t reach : {0, 100}) {
           for (const bool drop : {false, true}) {
             for (const auto metric : {nn::Metric::ip, nn::Metric::l2}) {
@@ -99,8 +99,8 @@ DOCTEST_TEST_CASE("tiles of entries give the masses and gradients of whole masks
               DOCTEST_CAPTURE(reach);
               DOCTEST_CAPTURE(drop);
               const Result plain = result_of(queries, keys, targets, place, rule);
-              const Result fast = result_of(queries.to(torch::kFloat32), keys.to(torch::kFloat32),
-                                            targets, place, rule);
+              const Result fast = result_of(
+                  queries.to(torch::kFloat32), keys.to(torch::kFloat32), targets, place, rule);
               expect_near(fast.all, plain.all);
               expect_near(fast.positive, plain.positive);
               expect_near(fast.d_queries, plain.d_queries);

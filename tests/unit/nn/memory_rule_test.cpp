@@ -17,8 +17,8 @@ Tensor ids(std::vector<std::int64_t> values) { return torch::tensor(values, torc
 // Two runs of two segments of three tokens, then padding: positions 0..12.
 nn::TokenPositions two_runs() {
   return {ids({0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, -1}),
-          ids({0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 0}),
-          ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
+      ids({0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 0}),
+      ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12})};
 }
 
 // What query 4 (run 0, segment 1, its second token) sees of the thirteen entries, as in the papers.
@@ -79,9 +79,8 @@ DOCTEST_TEST_CASE(
           for (std::int64_t j = 0; j < 13; ++j) {
             const bool truth = plain::sees(rule, at(i), at(j));
             DOCTEST_CHECK(seen[i][j].item<bool>() == truth);
-            const bool spanned = std::any_of(spans.begin(), spans.end(), [&](const auto& s) {
-              return s.first <= j && j < s.second;
-            });
+            const bool spanned = std::any_of(spans.begin(), spans.end(),
+                [&](const auto& s) { return s.first <= j && j < s.second; });
             DOCTEST_CHECK((spanned || !truth));
           }
         }
@@ -93,8 +92,7 @@ DOCTEST_TEST_CASE(
 DOCTEST_TEST_CASE("a local memory walks its own segment only") {
   const std::int64_t segments = 8, length = 256;
   nn::TokenPositions place{torch::arange(segments).repeat_interleave(length),
-                           torch::arange(segments).repeat_interleave(length),
-                           torch::arange(segments * length)};
+      torch::arange(segments).repeat_interleave(length), torch::arange(segments * length)};
   const auto spans =
       nn::visible_spans(place.slice(512, 768), place, nn::MemoryRule::parse("local"));
   DOCTEST_REQUIRE(spans.size() == 1);

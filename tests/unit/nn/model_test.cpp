@@ -55,12 +55,12 @@ DOCTEST_TEST_CASE("first values of GPT-2") {
   options.shape.init = "gpt2";
   const nn::Model model(options, 500);
   for (const std::string name :
-       {"wte.weight", "wpe.weight", "h.3.attn.c_attn.weight", "h.3.mlp.c_fc.weight"})
+      {"wte.weight", "wpe.weight", "h.3.attn.c_attn.weight", "h.3.mlp.c_fc.weight"})
     check_normal(model, "transformer." + name, .02);
   for (const std::string name : {"h.3.attn.c_proj.weight", "h.7.mlp.c_proj.weight"})
     check_normal(model, "transformer." + name, .02 / 4);
   for (const std::string name :
-       {"h.0.ln_1.bias", "h.3.attn.c_attn.bias", "h.3.mlp.c_proj.bias", "ln_f.bias"})
+      {"h.0.ln_1.bias", "h.3.attn.c_attn.bias", "h.3.mlp.c_proj.bias", "ln_f.bias"})
     check_constant(model, "transformer." + name, 0);
   for (const std::string name : {"h.0.ln_1.weight", "h.7.ln_2.weight", "ln_f.weight"})
     check_constant(model, "transformer." + name, 1);
@@ -106,22 +106,13 @@ DOCTEST_TEST_CASE("weights have GPT-2's names, a tied one once") {
     for (const auto& [name, weight] : nn::Model(options, 13).named_weights()) names.push_back(name);
     return names;
   };
-  const std::vector<std::string> expected = {"transformer.wte.weight",
-                                             "transformer.wpe.weight",
-                                             "transformer.h.0.ln_1.weight",
-                                             "transformer.h.0.ln_1.bias",
-                                             "transformer.h.0.attn.c_attn.weight",
-                                             "transformer.h.0.attn.c_attn.bias",
-                                             "transformer.h.0.attn.c_proj.weight",
-                                             "transformer.h.0.attn.c_proj.bias",
-                                             "transformer.h.0.ln_2.weight",
-                                             "transformer.h.0.ln_2.bias",
-                                             "transformer.h.0.mlp.c_fc.weight",
-                                             "transformer.h.0.mlp.c_fc.bias",
-                                             "transformer.h.0.mlp.c_proj.weight",
-                                             "transformer.h.0.mlp.c_proj.bias",
-                                             "transformer.ln_f.weight",
-                                             "transformer.ln_f.bias"};
+  const std::vector<std::string> expected = {"transformer.wte.weight", "transformer.wpe.weight",
+      "transformer.h.0.ln_1.weight", "transformer.h.0.ln_1.bias",
+      "transformer.h.0.attn.c_attn.weight", "transformer.h.0.attn.c_attn.bias",
+      "transformer.h.0.attn.c_proj.weight", "transformer.h.0.attn.c_proj.bias",
+      "transformer.h.0.ln_2.weight", "transformer.h.0.ln_2.bias", "transformer.h.0.mlp.c_fc.weight",
+      "transformer.h.0.mlp.c_fc.bias", "transformer.h.0.mlp.c_proj.weight",
+      "transformer.h.0.mlp.c_proj.bias", "transformer.ln_f.weight", "transformer.ln_f.bias"};
   DOCTEST_CHECK(names_of() == expected);
   options.vocabulary.tied = false;
   auto untied = expected;

@@ -40,7 +40,7 @@ std::vector<Tensor> plain_keys(const Tensor& x, const Tensor& gate, const Tensor
 /// One memory: token t sees pairs first(t) to last(t). Maps x (T, d) to (T, d).
 template <class First, class Last>
 Tensor plain_memory(const Tensor& x, const Weights2& w, const std::string& unit, const First& first,
-                    const Last& last) {
+    const Last& last) {
   const auto steps = x.size(0), d = x.size(1);
   const auto rows = [&](const std::string& name, std::int64_t from, std::int64_t n) {
     return torch::matmul(x, w[unit + name].narrow(0, from, n).t());
@@ -194,8 +194,8 @@ DOCTEST_TEST_CASE("a fresh row's first key stands however small its gate is") {
   for (const bool chunks : {false, true}) {
     const auto x = torch::tensor({{{3., 4.}}}, torch::kFloat64),
                gate = torch::full({1, 1, 1}, -60., torch::kFloat64), decay = gate * 0;
-    const nn::GatedSums zeros{torch::zeros({1, 2}, torch::kFloat64),
-                              torch::zeros({1, 1}, torch::kFloat64)};
+    const nn::GatedSums zeros{
+        torch::zeros({1, 2}, torch::kFloat64), torch::zeros({1, 1}, torch::kFloat64)};
     const auto made = chunks ? nn::gated_keys_chunks(x, gate, decay, zeros, true)
                              : nn::gated_keys(x, gate, decay, zeros, true);
     DOCTEST_CHECK(made.keys[0][0][1].item<double>() == doctest::Approx(.8));
@@ -285,6 +285,6 @@ DOCTEST_TEST_CASE("a mosaic2 of the paper's large shape has the parameters that 
 DOCTEST_TEST_CASE("a mosaic2 refuses delays that no draw can meet") {
   auto options = mosaic2_options();
   options.mosaic2.most_delay = 2;
-  DOCTEST_CHECK(properties::refusal(options) ==
-                "long-term-delay-most: 2 is less than long-term-delay 3");
+  DOCTEST_CHECK(
+      properties::refusal(options) == "long-term-delay-most: 2 is less than long-term-delay 3");
 }

@@ -44,8 +44,8 @@ Tensor averages(const Tensor& x, const Tensor& decay) {
 
 /// Maps x (T, d) to (T, d). Adds to `last` the weights that the last token gives each earlier pair,
 /// (heads, T - 1).
-Tensor contextual(const Tensor& x, const Weights& w, const std::string& unit,
-                  std::vector<Tensor>& last) {
+Tensor contextual(
+    const Tensor& x, const Weights& w, const std::string& unit, std::vector<Tensor>& last) {
   const auto steps = x.size(0), d = x.size(1);
   std::vector<Tensor> heads, shares;
   for (std::int64_t h = 0; h < kHeads; ++h) {
@@ -233,8 +233,8 @@ DOCTEST_TEST_CASE("a mosaic begins as the paper's does") {
   const auto spread = [&](const std::string& name) { return weights[name].std().item<double>(); };
   DOCTEST_CHECK(weights["mosaic.h.0.contextual.decay"][0].item<float>() == doctest::Approx(.05));
   DOCTEST_CHECK(weights["mosaic.h.1.persistent.decay"][1].item<float>() == doctest::Approx(.5));
-  DOCTEST_CHECK(weights["mosaic.h.0.contextual.value_scale"][0].item<float>() ==
-                doctest::Approx(-.05));
+  DOCTEST_CHECK(
+      weights["mosaic.h.0.contextual.value_scale"][0].item<float>() == doctest::Approx(-.05));
   const auto near = [](double value) { return doctest::Approx(value).epsilon(.05); };
   DOCTEST_CHECK(spread("mosaic.h.0.contextual.maps.weight") == near(1 / std::sqrt(128.0)));
   DOCTEST_CHECK(spread("mosaic.h.0.contextual.c_proj.weight") == near(1 / 16.0));

@@ -19,7 +19,7 @@ using torch::Tensor;
 
 // The header's formula in unsigned numbers. ids[t - i] for i < n, the newest last.
 std::int64_t plain_ngram_row(const Ids& ids, std::int64_t t, std::int64_t n, std::int64_t head,
-                             std::int64_t layer, std::int64_t rows) {
+    std::int64_t layer, std::int64_t rows) {
   std::uint64_t g = 0;
   for (std::int64_t i = 0; i < n; ++i) {
     const auto c = static_cast<std::uint64_t>(((4 * layer + n) * 1024 + head) * 4 + i);
@@ -30,8 +30,8 @@ std::int64_t plain_ngram_row(const Ids& ids, std::int64_t t, std::int64_t n, std
     const std::int64_t id = t >= i ? ids[static_cast<std::size_t>(t - i)] : -1;
     g ^= static_cast<std::uint64_t>(id + 1) * z;
   }
-  return static_cast<std::int64_t>(((g ^ (g >> 32)) & 0x7FFFFFFFFFFFFFFFULL) %
-                                   static_cast<std::uint64_t>(rows));
+  return static_cast<std::int64_t>(
+      ((g ^ (g >> 32)) & 0x7FFFFFFFFFFFFFFFULL) % static_cast<std::uint64_t>(rows));
 }
 
 Tensor rms_normed(const Tensor& x, const Tensor& weight) {
@@ -40,7 +40,7 @@ Tensor rms_normed(const Tensor& x, const Tensor& weight) {
 
 // Returns y of one row of text, x (T, d), one token at a time.
 Tensor ngrams_written_out(const nn::NgramShape& shape, const properties::Weights& weights,
-                          const Ids& ids, const Tensor& x) {
+    const Ids& ids, const Tensor& x) {
   const auto heads = shape.heads, rows = shape.rows;
   std::vector<Tensor> v, n, y;
   for (std::int64_t t = 0; t < x.size(0); ++t) {
@@ -146,7 +146,7 @@ DOCTEST_TEST_CASE("cut anywhere and padded, a text's n-grams are those of the wh
   nn::NgramCall whole(properties::batch_of({ids}), nullptr);
   const auto want = memory->forward(x, whole, "a");
   for (const std::vector<std::int64_t>& cuts :
-       {std::vector<std::int64_t>{1, 2, 3, 20}, {5, 20}, {19, 20}, {7, 7, 8, 20}}) {
+      {std::vector<std::int64_t>{1, 2, 3, 20}, {5, 20}, {19, 20}, {7, 7, 8, 20}}) {
     nn::State state;
     std::vector<Tensor> parts;
     std::int64_t begin = 0;
@@ -160,8 +160,8 @@ DOCTEST_TEST_CASE("cut anywhere and padded, a text's n-grams are those of the wh
       auto part = x.slice(1, begin, end);
       const auto middle = (end - begin) / 2;
       part = torch::cat({part.slice(1, 0, middle), torch::full({1, 1, 6}, 9.0, x.options()),
-                         part.slice(1, middle)},
-                        1);
+                            part.slice(1, middle)},
+          1);
       nn::NgramCall call(batch, &state);
       const auto y = memory->forward(part.expand({2, -1, -1}), call, "a")[0];
       parts.push_back(y.slice(0, 0, middle));

@@ -8,7 +8,7 @@ namespace plain {
 
 /// Returns factors of the weights, (rows, heads, queries, slots) float64: 0 or 1 / (1 - share).
 inline torch::Tensor kept(std::int64_t rows, std::int64_t heads, std::int64_t queries,
-                          std::int64_t slots, const nn::DropoutStream& stream) {
+    std::int64_t slots, const nn::DropoutStream& stream) {
   const auto factors = torch::empty({rows * heads, queries, slots}, torch::kFloat64);
   auto at = factors.accessor<double, 3>();
   for (std::int64_t head = 0; head < rows * heads; ++head)

@@ -8,7 +8,7 @@
 namespace plain {
 
 inline bool sees(const nn::VisibilityRule& rule, const nn::TokenPosition& query,
-                 const nn::TokenPosition& entry) {
+    const nn::TokenPosition& entry) {
   if (query.run < 0 || entry.run < 0) return false;
   if (query.run != entry.run) return rule.ext;
   if (entry.position >= query.position) return false;

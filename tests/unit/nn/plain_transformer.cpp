@@ -12,7 +12,7 @@ torch::Tensor matrix(const Weights& weights, const std::string& name, const torc
 }
 
 torch::Tensor norm(const nn::TransformerOptions& options, const Weights& weights,
-                   const std::string& name, const torch::Tensor& x) {
+    const std::string& name, const torch::Tensor& x) {
   const double epsilon = options.norm_epsilon;
   const auto centred = options.norm_kind == "layer" ? x - x.mean() : x;
   const auto& weight = weights.at(name + ".weight");
@@ -82,8 +82,8 @@ torch::Tensor rotated(const nn::RopeOptions& rope, const torch::Tensor& x, std::
 }
 
 std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weights& weights,
-                                     const std::string& name, std::int64_t layer,
-                                     const std::vector<torch::Tensor>& x, torch::Tensor* last) {
+    const std::string& name, std::int64_t layer, const std::vector<torch::Tensor>& x,
+    torch::Tensor* last) {
   const auto& chosen = options.transformer;
   const auto heads = options.shape.heads;
   const auto kv_heads = chosen.kv_heads > 0 ? chosen.kv_heads : heads;
@@ -141,7 +141,7 @@ std::vector<torch::Tensor> attention(const nn::ModelOptions& options, const Weig
 }
 
 torch::Tensor feed_forward(const nn::TransformerOptions& options, const Weights& weights,
-                           const std::string& name, const torch::Tensor& x) {
+    const std::string& name, const torch::Tensor& x) {
   auto inner = matrix(weights, name + ".c_fc", x);
   if (options.feed_forward == "gated") {
     const auto n = inner.size(0) / 2;
@@ -155,7 +155,7 @@ torch::Tensor feed_forward(const nn::TransformerOptions& options, const Weights&
 }  // namespace
 
 torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weights,
-                          const std::string& prefix, std::int64_t id) {
+    const std::string& prefix, std::int64_t id) {
   const auto& cutoffs = options.vocabulary.cutoffs;
   if (cutoffs.empty()) return weights.at(prefix + "weight")[id];
   std::size_t band = 0;
@@ -165,8 +165,8 @@ torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weight
   return weights.at(prefix + "projection_" + std::to_string(band)).mv(row);
 }
 
-Output transformer(const nn::ModelOptions& options, const Weights& weights,
-                   const std::vector<std::int64_t>& ids) {
+Output transformer(
+    const nn::ModelOptions& options, const Weights& weights, const std::vector<std::int64_t>& ids) {
   const auto& chosen = options.transformer;
   const std::string& place = chosen.norm;
   const auto d = options.shape.d_model;
@@ -189,8 +189,8 @@ Output transformer(const nn::ModelOptions& options, const Weights& weights,
     const bool before = place == "pre" || place == "sandwich" || place == "parallel";
     if (before)
       for (auto& token : read) token = normed(".ln_1", token);
-    const auto attended = attention(options, weights, name + ".attn", layer, read,
-                                    &last[static_cast<std::size_t>(layer)]);
+    const auto attended = attention(
+        options, weights, name + ".attn", layer, read, &last[static_cast<std::size_t>(layer)]);
     key.clear();
     for (std::size_t t = 0; t < x.size(); ++t) {
       auto first = attended[t];

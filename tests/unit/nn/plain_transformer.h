@@ -20,12 +20,12 @@ struct Output {
 };
 
 /// One row of tokens without padding, in evaluation.
-Output transformer(const nn::ModelOptions& options, const Weights& weights,
-                   const std::vector<std::int64_t>& ids);
+Output transformer(
+    const nn::ModelOptions& options, const Weights& weights, const std::vector<std::int64_t>& ids);
 
 /// Returns the input vector of one token, (d): its row of its band, projected, or of the only
 /// table.
 torch::Tensor word_vector(const nn::ModelOptions& options, const Weights& weights,
-                          const std::string& prefix, std::int64_t id);
+    const std::string& prefix, std::int64_t id);
 
 }  // namespace plain

@@ -13,13 +13,13 @@ const std::string kName = "transformer-xl.";
 
 Tensor norm(const nn::ModelOptions& o, const Weights& w, const std::string& name, const Tensor& x) {
   const auto bias = w.count(name + ".bias") ? w.at(name + ".bias") : Tensor();
-  return torch::layer_norm(x, {x.size(0)}, w.at(name + ".weight"), bias,
-                           o.transformer.norm_epsilon);
+  return torch::layer_norm(
+      x, {x.size(0)}, w.at(name + ".weight"), bias, o.transformer.norm_epsilon);
 }
 
 /// R(distance): sines, then cosines.
-Tensor distance_vector(std::int64_t distance, std::int64_t clamp, std::int64_t d,
-                       torch::ScalarType type) {
+Tensor distance_vector(
+    std::int64_t distance, std::int64_t clamp, std::int64_t d, torch::ScalarType type) {
   if (clamp > 0) distance = std::min(distance, clamp);
   auto row = torch::zeros({d}, torch::kFloat64);
   for (std::int64_t i = 0; i < d / 2; ++i) {
@@ -31,7 +31,7 @@ Tensor distance_vector(std::int64_t distance, std::int64_t clamp, std::int64_t d
 }
 
 Tensor attended(const nn::ModelOptions& o, const Weights& w, std::int64_t layer,
-                const Vectors& keys, std::size_t query, std::int64_t length) {
+    const Vectors& keys, std::size_t query, std::int64_t length) {
   const auto name = kName + "h." + std::to_string(layer);
   const auto d = o.shape.d_model, heads = o.shape.heads, width = d / heads;
   const auto biases = o.transformer_xl.shared_biases ? kName + "biases" : name + ".biases";
@@ -63,7 +63,7 @@ Tensor attended(const nn::ModelOptions& o, const Weights& w, std::int64_t layer,
 }  // namespace
 
 Output transformer_xl(const nn::ModelOptions& o, const Weights& w,
-                      const std::vector<std::vector<std::int64_t>>& segments, bool detach) {
+    const std::vector<std::vector<std::int64_t>>& segments, bool detach) {
   const bool pre = o.transformer.norm == "pre";
   const auto lengths = nn::parse_layer_memory(o.layer_memory.layer_memory, o.shape.layers);
   std::vector<Vectors> memory(static_cast<std::size_t>(o.shape.layers));

@@ -11,10 +11,10 @@ DOCTEST_TEST_CASE("sinusoids: a block of sines, a block of cosines, zero in an o
     const double position = row == 2 ? 7 : static_cast<double>(row);
     for (std::int64_t i = 0; i < 4; ++i) {
       const double angle = position * std::exp(-static_cast<double>(i) * std::log(10000.0) / 3);
-      DOCTEST_CHECK(table[row][i].item<double>() ==
-                    doctest::Approx(std::sin(angle)).epsilon(1e-12));
-      DOCTEST_CHECK(table[row][4 + i].item<double>() ==
-                    doctest::Approx(std::cos(angle)).epsilon(1e-12));
+      DOCTEST_CHECK(
+          table[row][i].item<double>() == doctest::Approx(std::sin(angle)).epsilon(1e-12));
+      DOCTEST_CHECK(
+          table[row][4 + i].item<double>() == doctest::Approx(std::cos(angle)).epsilon(1e-12));
     }
     DOCTEST_CHECK(table[row][8].item<double>() == 0);
   }

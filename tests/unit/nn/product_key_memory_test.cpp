@@ -39,8 +39,8 @@ nn::ProductKeyShape small_keys(bool gated) {
 }
 
 // A memory in float64 whose parts all have an effect.
-std::shared_ptr<nn::ProductKeyMemory> strong_keys(const nn::ProductKeyShape& shape,
-                                                  std::shared_ptr<nn::ValuePool> pool = nullptr) {
+std::shared_ptr<nn::ProductKeyMemory> strong_keys(
+    const nn::ProductKeyShape& shape, std::shared_ptr<nn::ValuePool> pool = nullptr) {
   auto memory = std::make_shared<nn::ProductKeyMemory>(shape, std::move(pool));
   memory->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
@@ -49,8 +49,8 @@ std::shared_ptr<nn::ProductKeyMemory> strong_keys(const nn::ProductKeyShape& sha
 }
 
 // Scores all n^2 keys of a head, one token at a time.
-Tensor keys_written_out(const nn::ProductKeyShape& shape, const properties::Weights& weights,
-                        const Tensor& x) {
+Tensor keys_written_out(
+    const nn::ProductKeyShape& shape, const properties::Weights& weights, const Tensor& x) {
   const auto weight = [&](const char* name) { return weights[name]; };
   const auto n = shape.keys, half = shape.d_key / 2;
   std::vector<Tensor> out;
@@ -64,8 +64,8 @@ Tensor keys_written_out(const nn::ProductKeyShape& shape, const properties::Weig
       std::vector<Tensor> scores;
       for (std::int64_t i = 0; i < n; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
-          scores.push_back(keys[0][i].dot(q.slice(0, 0, half)) +
-                           keys[1][j].dot(q.slice(0, half, 2 * half)));
+          scores.push_back(
+              keys[0][i].dot(q.slice(0, 0, half)) + keys[1][j].dot(q.slice(0, half, 2 * half)));
           order.emplace_back(-scores.back().item<double>(), i * n + j);
         }
       std::sort(order.begin(), order.end());

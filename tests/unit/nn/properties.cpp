@@ -18,7 +18,7 @@ constexpr double kClose = 1e-10;
 
 /// Runs `rows` through one State in calls that end at `cuts` and at the end.
 nn::Hidden in_calls(nn::Model& model, const std::vector<Ids>& rows,
-                    const std::vector<std::int64_t>& cuts, nn::State& state) {
+    const std::vector<std::int64_t>& cuts, nn::State& state) {
   std::vector<torch::Tensor> f, g;
   std::int64_t begin = 0;
   auto ends = cuts;
@@ -36,14 +36,14 @@ nn::Hidden in_calls(nn::Model& model, const std::vector<Ids>& rows,
 
 Ids without_padding(const Ids& row) {
   Ids real;
-  std::copy_if(row.begin(), row.end(), std::back_inserter(real),
-               [](auto id) { return id != kPad; });
+  std::copy_if(
+      row.begin(), row.end(), std::back_inserter(real), [](auto id) { return id != kPad; });
   return real;
 }
 
 /// Checks that `hidden`'s row r agrees with the row's tokens alone and is finite at padding.
-void check_row_alone(nn::Model& model, const nn::Hidden& hidden, const std::vector<Ids>& rows,
-                     std::int64_t r) {
+void check_row_alone(
+    nn::Model& model, const nn::Hidden& hidden, const std::vector<Ids>& rows, std::int64_t r) {
   const auto real = without_padding(rows[r]);
   DOCTEST_CHECK(hidden.output[r].isfinite().all().item<bool>());
   DOCTEST_CHECK(hidden.key[r].isfinite().all().item<bool>());
@@ -53,8 +53,8 @@ void check_row_alone(nn::Model& model, const nn::Hidden& hidden, const std::vect
   for (std::size_t t = 0; t < rows[r].size(); ++t) {
     if (rows[r][t] == kPad) continue;
     DOCTEST_CAPTURE(t);
-    DOCTEST_CHECK(difference(hidden, r, static_cast<std::int64_t>(t), alone, 0, place++, 1) <
-                  kClose);
+    DOCTEST_CHECK(
+        difference(hidden, r, static_cast<std::int64_t>(t), alone, 0, place++, 1) < kClose);
   }
 }
 
@@ -149,7 +149,7 @@ void check_same(nn::Model& model, const nn::Hidden& got, const nn::Hidden& want,
 }
 
 std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainModel& plain,
-                                 std::int64_t steps, torch::ScalarType type, double close) {
+    std::int64_t steps, torch::ScalarType type, double close) {
   const auto model = strong_model(options), exact = strong_model(options);
   model->to(type);
   const auto ids = random_ids(steps, 5);
@@ -185,7 +185,7 @@ std::string refusal(const nn::ModelOptions& options) {
 }
 
 double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
-                  const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n) {
+    const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n) {
   const auto gap = [&](const torch::Tensor& x, const torch::Tensor& y) {
     return (x[a_row].narrow(0, a_begin, n) - y[b_row].narrow(0, b_begin, n))
         .abs()
@@ -238,8 +238,8 @@ void check_padding(nn::Model& model) {
   const auto p = kPad;
   // Left, right, in between, none, only padding.
   const std::vector<Ids> rows = {{p, p, p, 1, 2, 3, 4, 5}, {6, 7, 8, p, p, p, p, p},
-                                 {p, 1, p, p, 9, 4, p, 2}, {1, 2, 3, 4, 5, 6, 7, 8},
-                                 {p, p, p, p, p, p, p, p}, {p, p, p, p, p, p, p, 3}};
+      {p, 1, p, p, 9, 4, p, 2}, {1, 2, 3, 4, 5, 6, 7, 8}, {p, p, p, p, p, p, p, p},
+      {p, p, p, p, p, p, p, 3}};
   const auto whole = model.architecture->forward(batch_of(rows), nullptr);
   for (std::int64_t r = 0; r < static_cast<std::int64_t>(rows.size()); ++r) {
     DOCTEST_CAPTURE(r);

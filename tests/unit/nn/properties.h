@@ -29,7 +29,7 @@ nn::ModelOptions small_options(const std::string& arch = "transformer");
 /// Returns the largest difference of f and g over n steps, from row `a_row`, step `a_begin` of one
 /// and row `b_row`, step `b_begin` of the other.
 double difference(const nn::Hidden& a, std::int64_t a_row, std::int64_t a_begin,
-                  const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n);
+    const nn::Hidden& b, std::int64_t b_row, std::int64_t b_begin, std::int64_t n);
 
 /// Returns the largest difference relative to 1 + |b|.
 double gap(const torch::Tensor& a, const torch::Tensor& b);
@@ -45,7 +45,7 @@ using PlainModel = std::function<nn::Hidden(const torch::Tensor& ids, const Weig
 /// Compares f, g and the gradients of the weights of a strong_model() in `type`, on the second of
 /// two rows of `steps` tokens, with plain loops: within `close`. Returns the number of gradients.
 std::int64_t check_against_loops(const nn::ModelOptions& options, const PlainModel& plain,
-                                 std::int64_t steps, torch::ScalarType type, double close);
+    std::int64_t steps, torch::ScalarType type, double close);
 /// Returns why a model with these options is refused, or an empty text.
 std::string refusal(const nn::ModelOptions& options);
 

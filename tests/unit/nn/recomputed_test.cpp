@@ -60,7 +60,7 @@ class Hiding : public nn::WeightLender {
 // Returns f, g, the gradients of all weights, the State and torch's next random number after two
 // calls. The second call continues the first if rows are carried.
 std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries, bool source,
-                                  bool recompute, bool lends = false) {
+    bool recompute, bool lends = false) {
   torch::manual_seed(3);
   nn::Model model(options, properties::kVocabulary);
   model.train();
@@ -77,7 +77,7 @@ std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries,
   for (std::uint64_t call = 0; call < 2; ++call) {
     auto batch = properties::batch_of(
         {properties::random_ids(kSteps, 5 + call), properties::random_ids(kSteps, 8 + call),
-         properties::random_ids(kSteps, 11 + call)},
+            properties::random_ids(kSteps, 11 + call)},
         call == 0);
     if (source) {
       batch.source = torch::randint(0, properties::kVocabulary, {3, 7}, torch::kInt64);
@@ -104,8 +104,8 @@ std::vector<Tensor> trained_twice(const nn::ModelOptions& options, bool carries,
   return all;
 }
 
-void check_recomputed(const std::string& what, const nn::ModelOptions& options,
-                      bool carries = false) {
+void check_recomputed(
+    const std::string& what, const nn::ModelOptions& options, bool carries = false) {
   DOCTEST_CAPTURE(what);
   DOCTEST_CAPTURE(carries);
   const bool source = options.arch == "encoder-decoder";

@@ -35,8 +35,8 @@ struct ProductCase {
   float scale, keep;
 
   std::string name() const {
-    return fmt::format("{} x {} of {} terms, A {}, B {}, kept {}", m, n, k, turned_a, turned_b,
-                       keep);
+    return fmt::format(
+        "{} x {} of {} terms, A {}, B {}, kept {}", m, n, k, turned_a, turned_b, keep);
   }
   Tensor a() const { return torch::linspace(-1, 1, m * k).sin().view({m, k}) * 3; }
   Tensor b() const { return torch::linspace(-2, 1, k * n).cos().view({k, n}) * 2; }
@@ -58,7 +58,7 @@ struct ProductCase {
     const int row_a = static_cast<int>(first.size(1)), row_b = static_cast<int>(second.size(1)),
               row_c = n + 3;
     sgemm_(&turn_b, &turn_a, &n, &m, &k, &scale, second.data_ptr<float>(), &row_b,
-           first.data_ptr<float>(), &row_a, &keep, all.data_ptr<float>(), &row_c);
+        first.data_ptr<float>(), &row_a, &keep, all.data_ptr<float>(), &row_c);
     return all;
   }
 };
@@ -68,17 +68,12 @@ struct ProductCase {
 DOCTEST_TEST_CASE(
     "products of any shape are those of double precision, and write nothing beside them") {
   const Taken taken(true);
-  for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{{64, 64, 64},
-                                                               {67, 131, 97},
-                                                               {385, 65, 41},
-                                                               {33, 1030, 300},
-                                                               {200, 527, 513},
-                                                               {160, 40, 70},
-                                                               {1, 7, 5}})
+  for (const auto& [m, n, k] : std::vector<std::array<int, 3>>{{64, 64, 64}, {67, 131, 97},
+           {385, 65, 41}, {33, 1030, 300}, {200, 527, 513}, {160, 40, 70}, {1, 7, 5}})
     for (const bool turned_a : {false, true})
       for (const bool turned_b : {false, true})
         for (const auto& [scale, keep] :
-             std::vector<std::array<float, 2>>{{1, 0}, {1, 1}, {0.5, 1}, {2, 0.5}}) {
+            std::vector<std::array<float, 2>>{{1, 0}, {1, 1}, {0.5, 1}, {2, 0.5}}) {
           const ProductCase c{m, n, k, turned_a, turned_b, scale, keep};
           DOCTEST_CAPTURE(c.name());
           DOCTEST_CHECK((c.found() - c.expected()).abs().max().item<double>() < 1e-5 * k);
@@ -110,15 +105,8 @@ DOCTEST_TEST_CASE("torch's products and layers are the process's") {
   DOCTEST_CHECK(torch::allclose(ours, theirs, 1e-5, 1e-4));
   // The same call of the kernel, bit for bit.
   Tensor c = b.expand({96, 224}).contiguous();
-  nn::multiply({96,
-                224,
-                160,
-                1,
-                {x.data_ptr<float>(), 160, 1},
-                {w.data_ptr<float>(), 1, 160},
-                true,
-                c.data_ptr<float>(),
-                224});
+  nn::multiply({96, 224, 160, 1, {x.data_ptr<float>(), 160, 1}, {w.data_ptr<float>(), 1, 160}, true,
+      c.data_ptr<float>(), 224});
   DOCTEST_CHECK(torch::equal(ours, c));
 }
 

@@ -54,14 +54,14 @@ DOCTEST_TEST_CASE("the papers' shapes have the papers' numbers of parameters") {
   DOCTEST_CHECK(millions("trime-enwik8", 208) == doctest::Approx(38).epsilon(0.005));
   DOCTEST_CHECK(millions("trime-7m", kWikiText103) == doctest::Approx(7.1).epsilon(0.01));
   DOCTEST_CHECK(millions("transformer-xl-enwik8", 204) == doctest::Approx(41).epsilon(0.01));
-  DOCTEST_CHECK(millions("transformer-xl-enwik8-large", 204) ==
-                doctest::Approx(277).epsilon(0.005));
-  DOCTEST_CHECK(millions("transformer-xl-wikitext-103", kWikiText103) ==
-                doctest::Approx(151).epsilon(0.005));
+  DOCTEST_CHECK(
+      millions("transformer-xl-enwik8-large", 204) == doctest::Approx(277).epsilon(0.005));
+  DOCTEST_CHECK(
+      millions("transformer-xl-wikitext-103", kWikiText103) == doctest::Approx(151).epsilon(0.005));
   // Published as 257M, which the released code's shape does not have either.
   DOCTEST_CHECK(millions("transformer-xl-wikitext-103-large", kWikiText103) ==
                 doctest::Approx(284).epsilon(0.002));
   DOCTEST_CHECK(millions("srupp-enwik8", 204) == doctest::Approx(107).epsilon(0.002));
-  DOCTEST_CHECK(millions("srupp-wikitext-103", kWikiText103) ==
-                doctest::Approx(148).epsilon(0.005));
+  DOCTEST_CHECK(
+      millions("srupp-wikitext-103", kWikiText103) == doctest::Approx(148).epsilon(0.005));
 }

@@ -26,13 +26,8 @@ struct SruScan {
   Tensor gates, x, start;
   nn::SruWeights weights;
   std::vector<Tensor> leaves() const {
-    return {gates,
-            x,
-            start,
-            weights.forget,
-            weights.highway,
-            weights.forget_bias,
-            weights.highway_bias};
+    return {gates, x, start, weights.forget, weights.highway, weights.forget_bias,
+        weights.highway_bias};
   }
 };
 
@@ -41,17 +36,15 @@ SruScan random_scan(std::int64_t rows, std::int64_t steps, std::int64_t d, torch
   const auto leaf = [&](torch::IntArrayRef sizes) {
     return torch::randn(sizes, torch::kFloat64).to(type).set_requires_grad(true);
   };
-  return {leaf({rows, steps, 3 * d}),
-          leaf({rows, steps, d}),
-          leaf({rows, d}),
-          {leaf({d}), leaf({d}), leaf({d}), leaf({d})}};
+  return {leaf({rows, steps, 3 * d}), leaf({rows, steps, d}), leaf({rows, d}),
+      {leaf({d}), leaf({d}), leaf({d}), leaf({d})}};
 }
 
 using ScanFunction = decltype(&nn::sru_scan);
 
 // Returns h up to each row's last step, the last cells, then all gradients.
-std::vector<Tensor> results(ScanFunction scan, const SruScan& in, const Tensor& dropout,
-                            const Tensor& steps) {
+std::vector<Tensor> results(
+    ScanFunction scan, const SruScan& in, const Tensor& dropout, const Tensor& steps) {
   for (const auto& leaf : in.leaves()) leaf.mutable_grad() = Tensor();
   auto out = scan(in.gates, in.x, in.start, in.weights, dropout, steps);
   if (steps.defined()) {
@@ -71,8 +64,8 @@ Tensor times(const plain::Weights& w, const std::string& name, const Tensor& x) 
 }
 
 // Runs the segments of one row in turn; returns f and g of all tokens.
-plain::Output plain_srupp(const nn::ModelOptions& o, const plain::Weights& w,
-                          const std::vector<Ids>& segments) {
+plain::Output plain_srupp(
+    const nn::ModelOptions& o, const plain::Weights& w, const std::vector<Ids>& segments) {
   const auto lengths = nn::parse_layer_memory(o.layer_memory.layer_memory, o.shape.layers);
   const auto d = o.shape.d_model, width = o.srupp.d_projection, heads = o.shape.heads;
   std::vector<std::vector<Tensor>> memory(static_cast<std::size_t>(o.shape.layers));
@@ -111,8 +104,8 @@ plain::Output plain_srupp(const nn::ModelOptions& o, const plain::Weights& w,
           }
           token = token + w.at(name + "rezero") * torch::cat(parts);
         }
-        token = torch::layer_norm(token, {width}, w.at(name + "norm.weight"),
-                                  w.at(name + "norm.bias"), 1e-5);
+        token = torch::layer_norm(
+            token, {width}, w.at(name + "norm.weight"), w.at(name + "norm.bias"), 1e-5);
         z.push_back(token);
         const auto u = times(w, name + "expand", token).chunk(3);
         const auto forget = torch::sigmoid(u[1] + w.at(name + "cell_forget") * c +
@@ -233,6 +226,6 @@ DOCTEST_TEST_CASE("srupp refuses bad options by name") {
   };
   DOCTEST_CHECK(refusal([](auto& o) { o.shape.heads = 3; }).find("heads") == 0);
   DOCTEST_CHECK(refusal([](auto& o) { o.srupp.attention_last = 3; }).find("attention-last") == 0);
-  DOCTEST_CHECK(refusal([](auto& o) { o.srupp.attention_every = -1; }).find("attention-every") ==
-                0);
+  DOCTEST_CHECK(
+      refusal([](auto& o) { o.srupp.attention_every = -1; }).find("attention-every") == 0);
 }

@@ -39,7 +39,7 @@ nn::Teachers teachers_of(std::int64_t named) {
 
 // Row by row and token by token in float64, with autograd.
 Tensor plain_loss(const Tensor& f, const Tensor& weight, const nn::Batch& batch,
-                  const nn::Teachers& teachers, double beta) {
+    const nn::Teachers& teachers, double beta) {
   Tensor sum = torch::zeros({}, torch::kFloat64);
   for (std::int64_t row = 0; row < kRows; ++row)
     for (std::int64_t step = 0; step < kSteps; ++step) {

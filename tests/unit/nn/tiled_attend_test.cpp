@@ -23,7 +23,7 @@ Tensor kept_of(const AttendSizes& s, double p, std::uint64_t seed) {
 }
 
 Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
-                    const nn::TiledAttend& o) {
+    const nn::TiledAttend& o) {
   const AttendSizes s{q.size(0), q.size(1), q.size(2), k.size(2), q.size(3)};
   auto scores = o.scale * torch::matmul(q, k.transpose(2, 3));
   if (mask.defined()) scores = scores + mask.to(torch::kFloat64);
@@ -33,12 +33,12 @@ Tensor attend_whole(const Tensor& q, const Tensor& k, const Tensor& v, const Ten
   return torch::matmul(scores.softmax(-1) * kept_of(s, o.dropout, o.seed), v);
 }
 
-using Way = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&,
-                       const nn::TiledAttend&);
+using Way = Tensor (*)(
+    const Tensor&, const Tensor&, const Tensor&, const Tensor&, const nn::TiledAttend&);
 
 // Returns the output and the gradients of q, k, v.
 std::vector<Tensor> results(Way way, const AttendSizes& s, const Tensor& mask,
-                            const nn::TiledAttend& o, torch::ScalarType type) {
+    const nn::TiledAttend& o, torch::ScalarType type) {
   torch::manual_seed(3);
   std::vector<Tensor> in;
   for (const auto n : {s.queries, s.slots, s.slots})  // layers' layout: (B, n, heads, width)
@@ -65,9 +65,8 @@ void check(const AttendSizes& s, const Tensor& mask, const nn::TiledAttend& o) {
   }
 }
 
-const std::vector<AttendSizes> kAttendSizes = {{1, 1, 1, 1, 16},    {2, 3, 7, 7, 5},
-                                               {1, 2, 48, 48, 64},  {2, 1, 49, 97, 16},
-                                               {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
+const std::vector<AttendSizes> kAttendSizes = {{1, 1, 1, 1, 16}, {2, 3, 7, 7, 5},
+    {1, 2, 48, 48, 64}, {2, 1, 49, 97, 16}, {1, 2, 130, 403, 8}, {1, 1, 801, 801, 33}};
 
 // A model whose attention has an effect.
 std::shared_ptr<nn::Model> attending(const nn::ModelOptions& options, torch::ScalarType type) {
@@ -100,10 +99,9 @@ DOCTEST_TEST_CASE("attention with dropout under masks of a head, of a row, of al
       if (s.slots > 400) hidden.narrow(3, 380, 120).select(2, 0).fill_(true);
       return mask.masked_fill(hidden, -1e30);
     };
-    for (const auto& mask :
-         {torch::randn({s.rows, s.heads, s.queries, s.slots}),
-          torch::randn({s.rows, 1, s.queries, s.slots}), torch::randn({1, 1, s.queries, s.slots}),
-          torch::randn({s.rows, 1, 1, s.slots})})
+    for (const auto& mask : {torch::randn({s.rows, s.heads, s.queries, s.slots}),
+             torch::randn({s.rows, 1, s.queries, s.slots}),
+             torch::randn({1, 1, s.queries, s.slots}), torch::randn({s.rows, 1, 1, s.slots})})
       check(s, hide(mask), {0.5, false, 0.25, 7});
   }
 }
@@ -188,15 +186,13 @@ DOCTEST_TEST_CASE("relative attention with dropout in blocks is that of whole ma
     torch::manual_seed(6);
     std::vector<Tensor> exact, rounded;
     for (const auto& shape : std::vector<std::vector<std::int64_t>>{{rows, steps, heads, width},
-                                                                    {rows, steps, heads, width},
-                                                                    {rows, slots, 2, heads, width},
-                                                                    {slots, heads, width}}) {
+             {rows, steps, heads, width}, {rows, slots, 2, heads, width}, {slots, heads, width}}) {
       exact.push_back(torch::randn(shape, torch::kFloat64).set_requires_grad(true));
       rounded.push_back(exact.back().detach().to(torch::kFloat32).set_requires_grad(true));
     }
     const auto first = torch::tensor({0, 30}, torch::kInt64);
-    const auto got = nn::relative_attend_blocks(rounded[0], rounded[1], rounded[2], rounded[3],
-                                                first, before, 0.4, 0.25, 17);
+    const auto got = nn::relative_attend_blocks(
+        rounded[0], rounded[1], rounded[2], rounded[3], first, before, 0.4, 0.25, 17);
     const auto distance = (torch::arange(steps).unsqueeze(1) + slots - steps -
                            torch::arange(slots).unsqueeze(0));  // (T, S)
     const auto r = exact[3].index({(slots - 1 - distance).clamp(0, slots - 1)});
@@ -228,7 +224,7 @@ DOCTEST_TEST_CASE(
   };
   for (const std::string arch : {"transformer", "mosaic", "srupp", "transformer-xl"})
     for (const Way& way : {Way{torch::kFloat32, false, 1e-4}, Way{torch::kFloat64, false, 1e-10},
-                           Way{torch::kFloat64, true, 1e-10}})
+             Way{torch::kFloat64, true, 1e-10}})
       for (const std::int64_t d : {8, 64}) {
         auto options = properties::small_options(arch);
         options.shape.d_model = d;
@@ -238,7 +234,7 @@ DOCTEST_TEST_CASE(
         auto padded = properties::random_ids(7, 22);
         padded[0] = padded[1] = properties::kPad;
         for (const auto& rows : {std::vector{real, properties::random_ids(7, 23)},
-                                 std::vector{real, padded}, std::vector(8, real)}) {
+                 std::vector{real, padded}, std::vector(8, real)}) {
           const auto batch = properties::batch_of(rows);
           model->eval();
           const auto expected = model->architecture->forward(batch, nullptr).output;

@@ -27,12 +27,11 @@ void check_against_plain(nn::Model& model, torch::ScalarType type, double close)
   const auto ids = random_ids(7, 20);
   const auto hidden = model.architecture->forward(batch_of({ids}), nullptr);
   const auto expected = plain::transformer(model.options, weights_of(model), ids);
-  properties::check_same(model, {hidden.output[0], hidden.key[0]}, {expected.output, expected.key},
-                         close);
+  properties::check_same(
+      model, {hidden.output[0], hidden.key[0]}, {expected.output, expected.key}, close);
 }
 
-template <class F>
-std::string error_of(core::Code code, F&& f) {
+template <class F> std::string error_of(core::Code code, F&& f) {
   try {
     f();
   } catch (const core::Error& error) {
@@ -60,8 +59,8 @@ DOCTEST_TEST_CASE("a watcher sees what the last token attends to, whole or from 
       if (cut > 0) model->architecture->forward(batch_of(first), &state);
       std::vector<torch::Tensor> seen;
       watched.watch([&](const torch::Tensor& weights) { seen.push_back(weights); });
-      model->architecture->forward(batch_of({{ids.begin() + cut, ids.end()}}, cut == 0),
-                                   cut > 0 ? &state : nullptr);
+      model->architecture->forward(
+          batch_of({{ids.begin() + cut, ids.end()}}, cut == 0), cut > 0 ? &state : nullptr);
       watched.watch({});
       DOCTEST_CAPTURE(positions);
       DOCTEST_REQUIRE(seen.size() == expected.size());
@@ -177,9 +176,8 @@ DOCTEST_TEST_CASE("attention with dropout goes the long way to the same result")
 }
 
 DOCTEST_TEST_CASE("each dropout acts in training, and in training alone") {
-  for (const auto member :
-       {&nn::ShapeOptions::dropout, &nn::ShapeOptions::attention_dropout,
-        &nn::ShapeOptions::activation_dropout, &nn::ShapeOptions::head_dropout}) {
+  for (const auto member : {&nn::ShapeOptions::dropout, &nn::ShapeOptions::attention_dropout,
+           &nn::ShapeOptions::activation_dropout, &nn::ShapeOptions::head_dropout}) {
     auto options = small_options();
     const auto sure = strong_model(options);
     options.shape.*member = 0.3;
@@ -199,9 +197,8 @@ DOCTEST_TEST_CASE("learned positions end with one clear line") {
   const auto model = strong_model(options);
   DOCTEST_CHECK(model->architecture->context() == 6);
   model->architecture->forward(batch_of({random_ids(6, 1)}), nullptr);
-  const auto long_row = error_of(core::Code::bad_data, [&] {
-    model->architecture->forward(batch_of({random_ids(7, 1)}), nullptr);
-  });
+  const auto long_row = error_of(core::Code::bad_data,
+      [&] { model->architecture->forward(batch_of({random_ids(7, 1)}), nullptr); });
   DOCTEST_CHECK(
       long_row ==
       "a row of 7 tokens is longer than the model's 6 learned positions; use a smaller window");
@@ -210,7 +207,7 @@ DOCTEST_TEST_CASE("learned positions end with one clear line") {
   nn::State state;
   model->architecture->forward(batch_of({random_ids(4, 1)}), &state);
   error_of(core::Code::bad_data,
-           [&] { model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state); });
+      [&] { model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state); });
 }
 
 DOCTEST_TEST_CASE("a State is as it was when a batch is refused") {
@@ -222,8 +219,8 @@ DOCTEST_TEST_CASE("a State is as it was when a batch is refused") {
   const auto whole = model->architecture->forward(batch_of({ids}), nullptr);
   nn::State state;
   model->architecture->forward(batch_of({{ids[0], ids[1], ids[2], ids[3]}}), &state);
-  DOCTEST_CHECK_THROWS_AS(model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state),
-                          core::Error);
+  DOCTEST_CHECK_THROWS_AS(
+      model->architecture->forward(batch_of({random_ids(3, 1)}, false), &state), core::Error);
   const auto rest = model->architecture->forward(batch_of({{ids[4], ids[5]}}, false), &state);
   DOCTEST_CHECK(properties::difference(whole, 0, 4, rest, 0, 0, 2) < 1e-10);
 }
@@ -283,34 +280,34 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
     change(options);
     return error_of(core::Code::bad_config, [&] { nn::Model(options, properties::kVocabulary); });
   };
-  DOCTEST_CHECK(refused([](auto& o) { o.shape.heads = 3; }) ==
-                "heads: 3 does not divide d-model 8");
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.shape.heads = 3; }) == "heads: 3 does not divide d-model 8");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 0; }) == "layers: takes 1 to 10K, not 0");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.layers = 1 << 30; }) ==
                 "layers: takes 1 to 10K, not 1073741824");
   DOCTEST_CHECK(refused([](auto& o) { o.shape.d_ff = std::int64_t{1} << 60; }) ==
                 "d-ff: takes 1 to 16M, or auto, not 1152921504606846976");
-  DOCTEST_CHECK(refused([](auto& o) { o.shape.dropout = 1; }) ==
-                "dropout: takes 0 to below 1, not 1");
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.shape.dropout = 1; }) == "dropout: takes 0 to below 1, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.norm = "mid"; }) ==
                 "norm: takes pre, post, sublayer, sandwich, parallel or parallel-one, not 'mid'");
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.positions = "x"; }).rfind("positions: takes", 0) == 0);
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.activation = "x"; }).rfind("activation: takes", 0) == 0);
-  DOCTEST_CHECK(refused([](auto& o) { o.transformer.context = 0; }).rfind("context: takes 1", 0) ==
-                0);
-  DOCTEST_CHECK(refused([](auto& o) { o.arch = "x"; }).rfind("arch: takes one of transformer", 0) ==
-                0);
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.transformer.context = 0; }).rfind("context: takes 1", 0) == 0);
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.arch = "x"; }).rfind("arch: takes one of transformer", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) { o.shape.init = "x"; }).rfind("init: takes", 0) == 0);
-  DOCTEST_CHECK(refused([](auto& o) { o.shape.memory_key = "x"; }).rfind("memory-key: takes", 0) ==
-                0);
+  DOCTEST_CHECK(
+      refused([](auto& o) { o.shape.memory_key = "x"; }).rfind("memory-key: takes", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) {
-                  o.vocabulary.cutoffs = {13};
-                }).rfind("cutoffs: 13 is not below", 0) == 0);
+    o.vocabulary.cutoffs = {13};
+  }).rfind("cutoffs: 13 is not below", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) {
-                  o.vocabulary.cutoffs = {4, 4};
-                }) == "cutoffs: must increase, but 4 follows 4");
+    o.vocabulary.cutoffs = {4, 4};
+  }) == "cutoffs: must increase, but 4 follows 4");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.positions = "rope", o.shape.heads = 8; }) ==
                 "positions: rope needs heads of even width, not 1");
   DOCTEST_CHECK(refused([](auto& o) { o.transformer.kv_heads = 3; }) ==
@@ -318,11 +315,11 @@ DOCTEST_TEST_CASE("options that make no model name themselves") {
   DOCTEST_CHECK(refused([](auto& o) { o.arch = "lstm", o.transformer.kv_heads = 1; }) ==
                 "kv-heads: requires arch transformer, not lstm");
   DOCTEST_CHECK(refused([](auto& o) {
-                  o.arch = "transformer-xl", o.transformer.norm = "parallel";
-                }) == "norm: takes pre or post, not 'parallel'");
+    o.arch = "transformer-xl", o.transformer.norm = "parallel";
+  }) == "norm: takes pre or post, not 'parallel'");
   DOCTEST_CHECK(
       refused([](auto& o) { o.transformer.norm_kind = "x"; }).rfind("norm-kind: takes", 0) == 0);
   DOCTEST_CHECK(refused([](auto& o) {
-                  o.transformer.positions = "rope", o.transformer.rope.share = 0.1;
-                }).rfind("rope-partial-factor: 0.1 of a head of size 4 is less than two", 0) == 0);
+    o.transformer.positions = "rope", o.transformer.rope.share = 0.1;
+  }).rfind("rope-partial-factor: 0.1 of a head of size 4 is less than two", 0) == 0);
 }

@@ -26,8 +26,8 @@ nn::ModelOptions xl_options(const std::string& layer_memory, std::int64_t layers
   return options;
 }
 
-nn::Hidden run(nn::Model& model, const std::vector<Ids>& segments, nn::State& state,
-               bool detach = false) {
+nn::Hidden run(
+    nn::Model& model, const std::vector<Ids>& segments, nn::State& state, bool detach = false) {
   std::vector<torch::Tensor> f, g;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const auto hidden = model.architecture->forward(batch_of({segments[i]}, i == 0), &state);
@@ -95,16 +95,13 @@ DOCTEST_TEST_CASE("attention in blocks of queries equals attention as a whole") 
     bool holes;  // the rows begin at different slots
   };
   for (const auto& [queries, slots, before, holes] : std::vector<Shape>{{150, 210, -1, false},
-                                                                        {1, 40, -1, true},
-                                                                        {70, 70, 9, false},
-                                                                        {129, 300, 100, true},
-                                                                        {64, 128, -1, true}}) {
+           {1, 40, -1, true}, {70, 70, 9, false}, {129, 300, 100, true}, {64, 128, -1, true}}) {
     torch::manual_seed(2);
     const auto leaf = [&](torch::IntArrayRef sizes) {
       return torch::randn(sizes, torch::kFloat64);
     };
     const std::vector<torch::Tensor> exact = {leaf({2, queries, 3, 5}), leaf({2, queries, 3, 5}),
-                                              leaf({2, slots, 2, 3, 5}), leaf({slots, 3, 5})};
+        leaf({2, slots, 2, 3, 5}), leaf({slots, 3, 5})};
     const auto weight = leaf({2, queries, 3, 5});
     nn::KeyVisibility visibility;
     visibility.before = before;
@@ -239,8 +236,8 @@ DOCTEST_TEST_CASE("bad options are refused by name") {
   };
   DOCTEST_CHECK(
       refusal([](auto& o) { o.layer_memory.layer_memory = "1,2,3"; }).find("layer-memory") == 0);
-  DOCTEST_CHECK(refusal([](auto& o) { o.layer_memory.same_length = "yes"; }).find("same-length") ==
-                0);
+  DOCTEST_CHECK(
+      refusal([](auto& o) { o.layer_memory.same_length = "yes"; }).find("same-length") == 0);
   DOCTEST_CHECK(refusal([](auto& o) { o.shape.heads = 3; }).find("heads") == 0);
   const auto plain = strong_model(properties::small_options());
   DOCTEST_CHECK_THROWS_AS(plain->architecture->set_reach({"4", -1, ""}), core::Error);

@@ -30,7 +30,7 @@ std::vector<nn::TokenPosition> stream(bool padded) {
 std::vector<nn::MemoryRule> visible_rules() {
   std::vector<nn::MemoryRule> all;
   for (const char* names :
-       {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"})
+      {"none", "local", "long", "ext", "local,long", "local,ext", "long,ext", "local,long,ext"})
     for (const bool drop : {false, true})
       for (const std::int64_t reach : {0, 1, 4}) {
         nn::MemoryRule rule = nn::MemoryRule::parse(names);
@@ -40,8 +40,8 @@ std::vector<nn::MemoryRule> visible_rules() {
   return all;
 }
 
-nn::PositionRange range(const std::vector<nn::TokenPosition>& tokens, std::size_t begin,
-                        std::size_t end) {
+nn::PositionRange range(
+    const std::vector<nn::TokenPosition>& tokens, std::size_t begin, std::size_t end) {
   nn::PositionRange all;
   for (std::size_t i = begin; i < end; ++i) all.add(tokens[i]);
   return all;
@@ -73,8 +73,8 @@ DOCTEST_TEST_CASE("ranges that see all or nothing of each other do so for every 
         for (const std::size_t asked : {1, 5})
           for (std::size_t q = 0; q + asking <= n; ++q)
             for (std::size_t e = 0; e + asked <= n; ++e) {
-              const auto kind = nn::range_visibility(rule, range(tokens, q, q + asking),
-                                                     range(tokens, e, e + asked));
+              const auto kind = nn::range_visibility(
+                  rule, range(tokens, q, q + asking), range(tokens, e, e + asked));
               std::size_t seen = 0;
               for (std::size_t i = q; i < q + asking; ++i)
                 for (std::size_t j = e; j < e + asked; ++j)

@@ -50,8 +50,8 @@ const std::string kEvil = "</script><script>alert('&\"')</script><!--";
 DOCTEST_TEST_CASE("text is never markup") {
   DOCTEST_CHECK(page::escape("a<b>&\"'\n\t") == "a&lt;b&gt;&amp;&quot;&#39;\n\t");
   DOCTEST_CHECK(page::escape("\xC3\xA9 \xE2\x82\xAC") == "\xC3\xA9 \xE2\x82\xAC");
-  DOCTEST_CHECK(page::escape(std::string("\xFF\0\x1B", 3)) ==
-                "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
+  DOCTEST_CHECK(
+      page::escape(std::string("\xFF\0\x1B", 3)) == "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD");
   DOCTEST_CHECK(page::script_json({{"a", "</script>"}}) == R"({"a":"\u003c/script>"})");
 
   AnnotatedText text;
@@ -77,8 +77,8 @@ DOCTEST_TEST_CASE("a page has its text, its figures and nothing of another place
   text.beside = "other.tsv";
   text.sources = {"vocabulary", "cache"};
   for (int i = 0; i < 40; ++i) {
-    auto token = token_of("w" + std::to_string(i), i == 0 ? page::kUnknown : 0.25 * i,
-                          i == 0 ? page::kUnknown : 5.);
+    auto token = token_of(
+        "w" + std::to_string(i), i == 0 ? page::kUnknown : 0.25 * i, i == 0 ? page::kUnknown : 5.);
     token.begins_document = i == 0 || i == 30;
     if (i > 0) token.shares = {i % 4 == 1 ? 0.2 : 0.9, i % 4 == 1 ? 0.8 : 0.1};
     text.tokens.push_back(token);
@@ -124,11 +124,11 @@ DOCTEST_TEST_CASE("a loss that is infinite is shown and does not break the page"
 DOCTEST_TEST_CASE("samples with citations become texts, others are refused") {
   AnnotatedText text;
   page::add_sample(text,
-                   R"({"prompt": "p", "text": "ab", "citations": [
+      R"({"prompt": "p", "text": "ab", "citations": [
                       {"token": 1, "text": "a", "log_prob": -0.5, "share": 0.75, "contexts": [
                        {"store": "s", "document": 3, "row": 4, "share": 0.5, "context": "before"}]},
                       {"token": 2, "text": "b", "log_prob": -2, "share": 0, "contexts": []}]})",
-                   "x:1");
+      "x:1");
   DOCTEST_REQUIRE(text.tokens.size() == 3);
   DOCTEST_CHECK(text.tokens[0].text == "p");
   DOCTEST_CHECK(!text.tokens[0].scored());
@@ -136,12 +136,11 @@ DOCTEST_TEST_CASE("samples with citations become texts, others are refused") {
   DOCTEST_CHECK(text.tokens[1].shares == std::vector<double>{0.25, 0.75});
   DOCTEST_CHECK(text.tokens[1].contexts[0].text == "before");
   DOCTEST_CHECK(text.tokens[2].contexts.empty());
-  for (
-      const std::string bad :
+  for (const std::string bad :
       {"", "[]", "7", "{}", R"({"prompt": "p"})", R"({"prompt": 1, "citations": []})",
-       R"({"prompt": "p", "citations": {}})", R"({"prompt": "p", "citations": [1]})",
-       R"({"prompt": "p", "citations": [{"text": "a", "log_prob": "x", "share": 0, "contexts": []}]})",
-       R"({"prompt": "p", "citations": [{"text": "a", "log_prob": 0, "share": 0, "contexts": [0]}]})"}) {
+          R"({"prompt": "p", "citations": {}})", R"({"prompt": "p", "citations": [1]})",
+          R"({"prompt": "p", "citations": [{"text": "a", "log_prob": "x", "share": 0, "contexts": []}]})",
+          R"({"prompt": "p", "citations": [{"text": "a", "log_prob": 0, "share": 0, "contexts": [0]}]})"}) {
     DOCTEST_CAPTURE(bad);
     AnnotatedText other;
     DOCTEST_CHECK_THROWS_AS(page::add_sample(other, bad, "x:1"), core::Error);

@@ -24,9 +24,10 @@ Terms terms_of(const std::string& text) {
 DOCTEST_TEST_CASE("lower case, stop words, Porter's stems") {
   DOCTEST_CHECK(terms_of("The Relational ponies WERE running at the conditional house") ==
                 Terms{"relat", "poni", "were", "run", "condit", "hous"});
-  DOCTEST_CHECK(terms_of("a an and are as at be but by for if in into is it no not of on or such "
-                         "that the their then there these they this to was will with")
-                    .empty());
+  DOCTEST_CHECK(
+      terms_of("a an and are as at be but by for if in into is it no not of on or such "
+               "that the their then there these they this to was will with")
+          .empty());
   DOCTEST_CHECK(terms_of("It was THE Will") == Terms{});
   DOCTEST_CHECK(terms_of("<unk> @-@ = = ").size() == 1);
 }
@@ -38,11 +39,11 @@ DOCTEST_TEST_CASE("where words end") {
                 Terms{"smith", "smith", "smith", "smith", "s"});
   DOCTEST_CHECK(terms_of("x_1 _ __ _9") == Terms{"x_1", "_9"});
   // ÉTÉ; e and a combining acute accent; Москва; two ideographs.
-  DOCTEST_CHECK(terms_of("\xC3\x89T\xC3\x89 caf\x65\xCC\x81z \xD0\x9C\xD0\xBE\xD1\x81\xD0\xBA\xD0"
-                         "\xB2\xD0\xB0 \xE6\x9D\xB1\xE4\xBA\xAC") ==
-                Terms{"\xC3\xA9t\xC3\xA9", "caf\x65\xCC\x81z",
-                      "\xD0\xBC\xD0\xBE\xD1\x81\xD0\xBA\xD0\xB2\xD0\xB0", "\xE6\x9D\xB1",
-                      "\xE4\xBA\xAC"});
+  DOCTEST_CHECK(
+      terms_of("\xC3\x89T\xC3\x89 caf\x65\xCC\x81z \xD0\x9C\xD0\xBE\xD1\x81\xD0\xBA\xD0"
+               "\xB2\xD0\xB0 \xE6\x9D\xB1\xE4\xBA\xAC") ==
+      Terms{"\xC3\xA9t\xC3\xA9", "caf\x65\xCC\x81z",
+          "\xD0\xBC\xD0\xBE\xD1\x81\xD0\xBA\xD0\xB2\xD0\xB0", "\xE6\x9D\xB1", "\xE4\xBA\xAC"});
   DOCTEST_CHECK(terms_of("left\xFFright") == Terms{"left", "right"});
 }
 

@@ -38,8 +38,8 @@ struct Plain {
       double with = 0;
       for (const auto& list : lists) with += count(list, term) > 0;
       const double f = count(lists[unit], term),
-                   idf = std::log(1 +
-                                  (static_cast<double>(lists.size()) - with + 0.5) / (with + 0.5));
+                   idf = std::log(
+                       1 + (static_cast<double>(lists.size()) - with + 0.5) / (with + 0.5));
       if (f > 0) sum += times * idf * f / (f + k1 * (1 - b + b * length(lists[unit]) / average));
     }
     return sum;
@@ -55,7 +55,7 @@ Ids all_of(std::uint32_t n) {
 }
 
 passages::Hits search(const passages::Bm25& bm25, const Ids& queries, std::uint32_t top, int jobs,
-                      std::uint64_t memory, std::uint32_t* parts = nullptr) {
+    std::uint64_t memory, std::uint32_t* parts = nullptr) {
   return passages::search(
       bm25, queries, {top, jobs, memory}, [](std::uint64_t) {}, parts);
 }

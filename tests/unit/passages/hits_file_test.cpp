@@ -84,7 +84,7 @@ DOCTEST_TEST_CASE("hits of another search name what is other") {
   DOCTEST_CHECK(said([](auto& of) { of.k1 = 1.5; }) == is + "k1 1.5, now 0.9");
   DOCTEST_CHECK(said([](auto& of) { of.b = 0; }) == is + "b 0.0, now 0.4");
   DOCTEST_CHECK(said([](auto& of) { of.top = 3; }) == is + "k 3, now 2");
-  DOCTEST_CHECK(said([](auto& of) { of.other_documents = true; }) ==
-                is + "other_documents true, now false");
+  DOCTEST_CHECK(
+      said([](auto& of) { of.other_documents = true; }) == is + "other_documents true, now false");
   DOCTEST_CHECK(said([](auto& of) { of.units = 6; }) == is + "units 6, now 5");
 }

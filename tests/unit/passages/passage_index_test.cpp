@@ -36,8 +36,8 @@ struct IndexBytes {
   std::size_t size;
 };
 
-core::Bytes build(const sample::Shard& shard, const passages::PassageOptions& options,
-                  int jobs = 1) {
+core::Bytes build(
+    const sample::Shard& shard, const passages::PassageOptions& options, int jobs = 1) {
   core::MemorySink sink;
   passages::write_passages(
       {shard.path}, options, jobs, [](std::uint64_t) {}, sink);
@@ -45,8 +45,8 @@ core::Bytes build(const sample::Shard& shard, const passages::PassageOptions& op
 }
 
 // Returns the terms of each passage as strings.
-std::vector<std::map<std::string, double>> plain_passages(const std::vector<std::string>& documents,
-                                                          std::size_t length) {
+std::vector<std::map<std::string, double>> plain_passages(
+    const std::vector<std::string>& documents, std::size_t length) {
   std::vector<std::map<std::string, double>> passages;
   passages::Analyzer analyzer;
   for (const auto& document : documents)
@@ -60,7 +60,7 @@ std::vector<std::map<std::string, double>> plain_passages(const std::vector<std:
 }
 
 double plain_score(const std::vector<std::map<std::string, double>>& passages,
-                   const std::string& query, std::size_t passage, double k1, double b) {
+    const std::string& query, std::size_t passage, double k1, double b) {
   const auto length = [](const auto& terms) {
     double sum = 0;
     for (const auto& [term, count] : terms) sum += count;
@@ -84,9 +84,9 @@ double plain_score(const std::vector<std::map<std::string, double>>& passages,
   return score;
 }
 
-const std::vector<std::string> kDocuments = {
-    "cats purr softly and cats sleep", "rockets launch loudly", "",
-    "cats chase rockets, and rockets do not chase cats", "rockets launch loudly"};
+const std::vector<std::string> kDocuments = {"cats purr softly and cats sleep",
+    "rockets launch loudly", "", "cats chase rockets, and rockets do not chase cats",
+    "rockets launch loudly"};
 
 std::string lines(const std::vector<std::string>& documents) {
   std::string text;
@@ -128,7 +128,7 @@ DOCTEST_TEST_CASE("an index finds what a plain one finds") {
     DOCTEST_REQUIRE(index.size() == passages.size());
     passages::PassageQueries queries(index);
     for (const std::string query : {"Cats cats!", "launching a rocket", "nothing of it", "",
-                                    "do the rockets purr softly, or the cats?"}) {
+             "do the rockets purr softly, or the cats?"}) {
       const auto terms = queries.terms_of(query);
       const passages::Bm25Query asked[] = {{terms}};
       const auto hits = index.search(asked, 3);

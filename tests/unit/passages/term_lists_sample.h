@@ -11,8 +11,8 @@ namespace sample {
 
 using Lists = std::vector<std::vector<passages::TermCount>>;
 
-inline passages::TermLists term_lists(const Lists& lists,
-                                      std::uint64_t memory = std::uint64_t{1} << 40) {
+inline passages::TermLists term_lists(
+    const Lists& lists, std::uint64_t memory = std::uint64_t{1} << 40) {
   passages::TermLists out(memory);
   for (auto list : lists) out.add(list);
   out.finish();
@@ -20,8 +20,8 @@ inline passages::TermLists term_lists(const Lists& lists,
 }
 
 /// Returns `units` of up to `longest` terms; low term numbers are frequent, as in text.
-inline Lists random_lists(std::uint32_t units, std::uint32_t terms, std::uint32_t longest,
-                          std::uint64_t seed) {
+inline Lists random_lists(
+    std::uint32_t units, std::uint32_t terms, std::uint32_t longest, std::uint64_t seed) {
   core::Rng rng(seed);
   Lists lists(units);
   for (auto& list : lists) {

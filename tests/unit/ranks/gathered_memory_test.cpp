@@ -47,8 +47,8 @@ std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gr
   }
 
   const auto order = torch::arange(labels.numel());
-  const nn::TokenPositions everywhere = {torch::zeros_like(order), order.div(steps, "floor"),
-                                         order};
+  const nn::TokenPositions everywhere = {
+      torch::zeros_like(order), order.div(steps, "floor"), order};
   const auto grid = [&](const Tensor& of) { return own(of).view({rows, steps}); };
   nn::Batch batch;
   batch.inputs = batch.targets = grid(labels);
@@ -58,7 +58,7 @@ std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gr
   rule.temperature = golden["temperature"];
   const auto keys = team.gather(g, rows * all.size(), steps, gradient);
   const Tensor loss = nn::joint_loss(f.view({rows, steps, -1}), g.view({rows, steps, -1}), batch,
-                                     head, rule, {keys, labels, everywhere});
+      head, rule, {keys, labels, everywhere});
   loss.backward();
 
   const Json& there = golden["ranks"][static_cast<std::size_t>(all.rank())];
@@ -67,8 +67,8 @@ std::string compare(ranks::Group& all, const Json& golden, ranks::KeyGradient gr
   };
   return std::to_string(
       std::max({std::abs(loss.item<double>() - there["loss"].get<double>()),
-                apart(f.grad(), matrix(there["f"])), apart(g.grad(), matrix(there["g"])),
-                apart(table.grad(), matrix(there["head"]))}) /
+          apart(f.grad(), matrix(there["f"])), apart(g.grad(), matrix(there["g"])),
+          apart(table.grad(), matrix(there["head"]))}) /
       kClose);
 }
 
@@ -80,7 +80,7 @@ DOCTEST_TEST_CASE("gathered memory: loss and gradients are those of fairseq's ga
   const auto apart = [&](ranks::KeyGradient gradient) {
     std::vector<double> all;
     for (const auto& rank :
-         run_ranks(2, [&](ranks::Group& group) { return compare(group, golden, gradient); }))
+        run_ranks(2, [&](ranks::Group& group) { return compare(group, golden, gradient); }))
       all.push_back(std::stod(rank.text));
     return all;
   };

@@ -21,8 +21,7 @@ constexpr std::int64_t kLeaves = 8;
 constexpr int kUsage = static_cast<int>(core::Code::usage),
               kLost = static_cast<int>(core::Code::rank_lost);
 
-template <class T>
-std::vector<T> leaf(std::int64_t number, std::int64_t n) {
+template <class T> std::vector<T> leaf(std::int64_t number, std::int64_t n) {
   core::Rng rng(7, static_cast<std::uint64_t>(number));
   std::vector<T> values;
   for (std::int64_t i = 0; i < n; ++i)
@@ -31,8 +30,7 @@ std::vector<T> leaf(std::int64_t number, std::int64_t n) {
 }
 
 // By definition: the sum of leaves [begin, end) is the sum of its halves.
-template <class T>
-std::vector<T> tree(std::int64_t begin, std::int64_t end, std::int64_t n) {
+template <class T> std::vector<T> tree(std::int64_t begin, std::int64_t end, std::int64_t n) {
   if (end - begin == 1) return leaf<T>(begin, n);
   const auto middle = (begin + end) / 2;
   auto low = tree<T>(begin, middle, n);
@@ -41,15 +39,13 @@ std::vector<T> tree(std::int64_t begin, std::int64_t end, std::int64_t n) {
   return low;
 }
 
-template <class T>
-std::string bytes_of(const std::vector<T>& values) {
+template <class T> std::string bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-template <class T>
-torch::Tensor tensor_of(std::vector<T> values) {
-  return torch::from_blob(values.data(), {std::ssize(values)},
-                          torch::dtype(torch::CppTypeToScalarType<T>::value))
+template <class T> torch::Tensor tensor_of(std::vector<T> values) {
+  return torch::from_blob(
+      values.data(), {std::ssize(values)}, torch::dtype(torch::CppTypeToScalarType<T>::value))
       .clone();
 }
 
@@ -57,8 +53,7 @@ std::string bytes_of(const torch::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-template <class T>
-RankBody sums(std::int64_t n, ranks::Sum how) {
+template <class T> RankBody sums(std::int64_t n, ranks::Sum how) {
   return [=](ranks::Group& group) {
     const std::int64_t each = kLeaves / group.size(), first = group.rank() * each;
     auto own = tensor_of(tree<T>(first, first + each, n));
@@ -112,7 +107,7 @@ DOCTEST_TEST_CASE("a sum of millions goes through, and a second with the same bu
 
 DOCTEST_TEST_CASE("the fast sum, and that of three ranks, is near, and the same on all ranks") {
   for (const auto& [size, how] :
-       {std::pair{2, ranks::Sum::fast}, {4, ranks::Sum::fast}, {3, ranks::Sum::tree}}) {
+      {std::pair{2, ranks::Sum::fast}, {4, ranks::Sum::fast}, {3, ranks::Sum::tree}}) {
     const auto body = [how = how](ranks::Group& group) {
       auto own = tensor_of(leaf<double>(group.rank(), 100));
       group.sum(own, how);
@@ -286,8 +281,8 @@ DOCTEST_TEST_CASE("a rank that never comes is an error after the timeout, not a 
       },
       launch);
   DOCTEST_CHECK(lonely[0].code == kLost);
-  DOCTEST_CHECK(lonely[0].text.find("could not join the other ranks at 127.0.0.1") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      lonely[0].text.find("could not join the other ranks at 127.0.0.1") != std::string::npos);
   DOCTEST_CHECK(seconds_since(start) < 60);
 }
 

@@ -68,9 +68,7 @@ std::string rank_one(core::Launch launch, seconds timeout = seconds(20)) {
     ranks::Meeting meeting(launch, timeout);
     meeting.set("one", "from 1");
     return meeting.get("zero", timeout);
-  } catch (const std::exception& error) {
-    return error.what();
-  }
+  } catch (const std::exception& error) { return error.what(); }
 }
 
 }  // namespace
@@ -81,7 +79,7 @@ DOCTEST_TEST_CASE("a proof is HMAC-SHA-256: the cases of RFC 4231") {
   DOCTEST_CHECK(in_hex(ranks::proof("Jefe", "what do ya want for nothing?")) ==
                 "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   DOCTEST_CHECK(in_hex(ranks::proof(std::string(131, '\xaa'),
-                                    "Test Using Larger Than Block-Size Key - Hash Key First")) ==
+                    "Test Using Larger Than Block-Size Key - Hash Key First")) ==
                 "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
   DOCTEST_CHECK(ranks::equal_proofs("ab", "ab"));
   DOCTEST_CHECK(!ranks::equal_proofs("ab", "ac"));
@@ -165,11 +163,10 @@ DOCTEST_TEST_CASE("strangers neither stop a meeting nor store in it; a rank stor
   first.set("zero", "from 0");
   DOCTEST_CHECK(rank_one(launch_of(1, false)) == "from 0");
   DOCTEST_CHECK(std::count_if(strangers.begin(), strangers.end(), [](int fd) {
-                  char ignored[64];
-                  while (::recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0) {
-                  }
-                  return errno == EAGAIN;  // still open
-                }) <= 64);
+    char ignored[64];
+    while (::recv(fd, ignored, sizeof(ignored), MSG_DONTWAIT) > 0) {}
+    return errno == EAGAIN;  // still open
+  }) <= 64);
   for (const int fd : strangers) ::close(fd);
   ranks::Meeting second(launch_of(1, false), seconds(20));
   DOCTEST_CHECK_THROWS(second.set("zero", "again"));

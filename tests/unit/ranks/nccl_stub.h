@@ -27,10 +27,9 @@ inline bool use_nccl_stub() {
 /// other ranks.
 inline std::int64_t nccl_stub_bytes() {
   void* const library = ::dlopen(::getenv("TESSERA_NCCL"), RTLD_NOW | RTLD_NOLOAD);
-  const auto bytes =
-      library == nullptr
-          ? nullptr
-          : reinterpret_cast<std::int64_t (*)()>(::dlsym(library, "nccl_stub_bytes"));
+  const auto bytes = library == nullptr ? nullptr
+                                        : reinterpret_cast<std::int64_t (*)()>(
+                                              ::dlsym(library, "nccl_stub_bytes"));
   return bytes == nullptr ? -1 : bytes();
 }
 

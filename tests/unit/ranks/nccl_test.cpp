@@ -76,7 +76,7 @@ DOCTEST_TEST_CASE("NCCL's sum by a tree over 2, 4 and 8 ranks has the bytes of a
 DOCTEST_TEST_CASE("NCCL's own sum, and a tree over 3 ranks: near, and the same on all ranks") {
   if (!use_nccl_stub()) return;
   for (const auto& [size, how] :
-       {std::pair{2, ranks::Sum::fast}, {4, ranks::Sum::fast}, {3, ranks::Sum::tree}}) {
+      {std::pair{2, ranks::Sum::fast}, {4, ranks::Sum::fast}, {3, ranks::Sum::tree}}) {
     const auto body = connected([how = how](ranks::Group& group) {
       auto own = torch::arange(1, 101, torch::kFloat64) * static_cast<double>(group.rank() + 1);
       group.sum(own, how);
@@ -138,8 +138,8 @@ DOCTEST_TEST_CASE(
         std::int64_t at = 0;
         for (const auto length : lengths) {
           slices.push_back(own.narrow(0, at, length).clone());
-          whole.push_back(torch::arange(length, torch::kFloat64) +
-                          static_cast<double>(group.rank()));
+          whole.push_back(
+              torch::arange(length, torch::kFloat64) + static_cast<double>(group.rank()));
           at += length;
         }
         const auto me = static_cast<std::size_t>(group.rank());

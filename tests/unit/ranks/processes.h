@@ -28,7 +28,7 @@ using RankBody = std::function<std::string(ranks::Group&)>;
 /// an empty current folder. An Error's code is the exit code. This process must not have used
 /// torch's threads, which do not survive a fork.
 inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch launch = {},
-                                    std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+    std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
   const TemporaryFolder scratch;
   std::vector<pid_t> children;
   const auto file = [&](int rank) { return scratch / std::to_string(rank); };
@@ -48,9 +48,7 @@ inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch
       ended.text = body(*group);
     } catch (const core::Error& error) {
       ended = {static_cast<int>(error.code()), error.what()};
-    } catch (const std::exception& error) {
-      ended = {70, error.what()};
-    }
+    } catch (const std::exception& error) { ended = {70, error.what()}; }
     std::ofstream(file(rank), std::ios::binary) << ended.text;
     ::_exit(ended.code);
   }
@@ -60,7 +58,7 @@ inline std::vector<Ended> run_ranks(int size, const RankBody& body, core::Launch
     ::waitpid(children[static_cast<std::size_t>(rank)], &status, 0);
     std::ifstream in(file(rank), std::ios::binary);
     all.push_back({WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
-                   std::string(std::istreambuf_iterator<char>(in), {})});
+        std::string(std::istreambuf_iterator<char>(in), {})});
   }
   return all;
 }

@@ -34,8 +34,8 @@ std::int64_t cut(std::int64_t member, std::int64_t size, std::int64_t rows) {
 
 // In one process: the gradient of a member's keys from every member's loss, or from its own loss
 // alone.
-torch::Tensor plain(std::int64_t member, std::int64_t size, std::int64_t rows,
-                    ranks::KeyGradient gradient) {
+torch::Tensor plain(
+    std::int64_t member, std::int64_t size, std::int64_t rows, ranks::KeyGradient gradient) {
   torch::Tensor keys = numbers(1, rows * kSteps).requires_grad_();
   torch::Tensor sum = torch::zeros({});
   for (std::int64_t other = 0; other < size; ++other)
@@ -45,8 +45,8 @@ torch::Tensor plain(std::int64_t member, std::int64_t size, std::int64_t rows,
 }
 
 // Compares what gather() returns and the gradient, for all ranks in teams of `size`.
-std::string shared(ranks::Group& all, std::int64_t size, std::int64_t rows,
-                   ranks::KeyGradient gradient) {
+std::string shared(
+    ranks::Group& all, std::int64_t size, std::int64_t rows, ranks::KeyGradient gradient) {
   const ranks::Team team(borrowed(all), size);
   const torch::Tensor keys = numbers(1, rows * kSteps);
   torch::Tensor own =
@@ -78,7 +78,7 @@ DOCTEST_TEST_CASE("two teams beside each other do not see each other") {
     const auto gathered =
         team.gather(torch::full({1, 1}, all.rank() + 1.0F), 2, 1, ranks::KeyGradient::all);
     return fmt::format("{} of {}, {} of {}: {}", team.number(), team.teams(), team.member(),
-                       team.size(), gathered.sum().item<float>());
+        team.size(), gathered.sum().item<float>());
   };
   const auto all = run_ranks(4, body);
   DOCTEST_CHECK(all[0].text == "0 of 2, 0 of 2: 3");

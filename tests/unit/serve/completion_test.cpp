@@ -54,7 +54,7 @@ DOCTEST_TEST_CASE("members of a request, and what they are by themselves") {
   DOCTEST_CHECK(serve::texts_of(all) == 4);
   const auto chat = parse(R"({"messages": [], "max_completion_tokens": 9, "logprobs": true,
                               "top_logprobs": 2, "stop": "x"})",
-                          true);
+      true);
   DOCTEST_CHECK(chat.max_tokens == 9);
   DOCTEST_CHECK(chat.logprobs == 2);
   DOCTEST_CHECK(chat.stop == std::vector<std::string>{"x"});
@@ -64,65 +64,58 @@ DOCTEST_TEST_CASE("a member that is wrong, or would change a text unseen, is nam
   struct Case {
     const char *body, *part;
   };
-  for (const Case& wrong : std::vector<Case>{
-           {"", "the request"},
-           {"[]", "not a JSON object"},
-           {"{}", "prompt: is missing"},
-           {R"({"prompt": 1})", "prompt:"},
-           {R"({"prompt": []})", "prompt:"},
-           {R"({"prompt": [[]]})", "prompt:"},
-           {R"({"prompt": [-1]})", "prompt: -1"},
-           {R"({"prompt": [1, "a"]})", "prompt:"},
-           {R"({"prompt": [99999999999]})", "prompt:"},
-           {R"({"prompt": "a", "max_tokens": -2})", "max_tokens: takes a whole number"},
-           {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
-           {R"({"prompt": "a", "max_tokens": 1e300})", "max_tokens"},
-           {R"({"prompt": "a", "temperature": -0.1})", "temperature"},
-           {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
-           {R"({"prompt": "a", "top_p": -0.1})", "top_p"},
-           {R"({"prompt": "a", "n": 65})", "n:"},
-           {R"({"prompt": ["a", "b"], "n": 64})",
-            "prompt: takes at most 64 texts, 64 of each prompt"},
-           {R"({"prompt": "a", "stop": [1]})", "stop"},
-           {R"({"prompt": "a", "echo": 1})", "echo"},
-           {R"({"prompt": "a", "logprobs": 21})", "logprobs"},
-           {R"({"prompt": "a", "presence_penalty": 101})", "presence_penalty: takes a number"},
-           {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty: takes a number"},
-           {R"({"prompt": "a", "repeat_penalty": 1.1})", "repeat_penalty: is not supported"},
-           {R"({"prompt": "a", "presence_penalty": 1, "repeat_last_n": 64})", "repeat_last_n"},
-           {R"({"prompt": "a", "no_such_member": 0})",
-            "no_such_member: is not a member that this server knows"},
-           {R"({"prompt": "a", "messages": [1]})", "messages: is not a member"},
-           {R"({"prompt": "a", "response_format": {"type": "json_schema"}})",
-            "response_format: is not supported"},
-           {R"({"prompt": "a", "grammar": "root ::= [0-9]+"})", "grammar: is not supported"},
-           {R"({"prompt": "a", "allowed_token_ids": 1})", "allowed_token_ids: takes a list"},
-           {R"({"prompt": "a", "allowed_token_ids": [-1]})", "allowed_token_ids: -1 is not"},
-           {R"({"prompt": "a", "top_n_sigma": 1.5})", "top_n_sigma: is not supported"},
-           {R"({"prompt": "a", "dynatemp_range": 0.5})", "dynatemp_range: is not supported"},
-           {R"({"prompt": "a", "samplers": ["top_k"]})", "samplers: is not supported"},
-           {R"({"prompt": "a", "n_keep": 4})", "n_keep: is not supported"},
-           {R"({"prompt": "a", "prompt_embeds": "AAAA"})", "prompt_embeds: is not supported"},
-           {R"({"prompt": "a", "best_of": 2})", "best_of"},
-           {R"({"prompt": "a", "suffix": "x"})", "suffix"},
-           {R"({"prompt": "a", "min_tokens": 2})", "min_tokens: is not supported"},
-           {R"({"prompt": "a", "typical_p": 0.5})", "typical_p: is not supported"},
-           {R"({"prompt": "a", "ignore_eos": true})", "ignore_eos: is not supported"},
-           {R"({"prompt": "a", "stop_token_ids": [1]})", "stop_token_ids: is not supported"},
-           {R"({"prompt": "a", "guided_json": {"a": 1}})", "guided_json: is not supported"},
-           {R"({"prompt": "a", "seed": 1.5})", "seed: takes a whole number"},
-           {R"({"prompt": "a", "logit_bias": {"the": 2}})",
-            "logit_bias: \"the\" is not a token id"},
-           {R"({"prompt": "a", "logit_bias": [1]})", "logit_bias: takes an object"},
-           {R"({"prompt": "a", "logit_bias": {"1": "x"}})", "logit_bias: takes a number"},
-           {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
+  for (const Case& wrong :
+      std::vector<Case>{{"", "the request"}, {"[]", "not a JSON object"},
+          {"{}", "prompt: is missing"}, {R"({"prompt": 1})", "prompt:"},
+          {R"({"prompt": []})", "prompt:"}, {R"({"prompt": [[]]})", "prompt:"},
+          {R"({"prompt": [-1]})", "prompt: -1"}, {R"({"prompt": [1, "a"]})", "prompt:"},
+          {R"({"prompt": [99999999999]})", "prompt:"},
+          {R"({"prompt": "a", "max_tokens": -2})", "max_tokens: takes a whole number"},
+          {R"({"prompt": "a", "max_tokens": 1.5})", "max_tokens"},
+          {R"({"prompt": "a", "max_tokens": 1e300})", "max_tokens"},
+          {R"({"prompt": "a", "temperature": -0.1})", "temperature"},
+          {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
+          {R"({"prompt": "a", "top_p": -0.1})", "top_p"}, {R"({"prompt": "a", "n": 65})", "n:"},
+          {R"({"prompt": ["a", "b"], "n": 64})",
+              "prompt: takes at most 64 texts, 64 of each prompt"},
+          {R"({"prompt": "a", "stop": [1]})", "stop"}, {R"({"prompt": "a", "echo": 1})", "echo"},
+          {R"({"prompt": "a", "logprobs": 21})", "logprobs"},
+          {R"({"prompt": "a", "presence_penalty": 101})", "presence_penalty: takes a number"},
+          {R"({"prompt": "a", "repetition_penalty": 0})", "repetition_penalty: takes a number"},
+          {R"({"prompt": "a", "repeat_penalty": 1.1})", "repeat_penalty: is not supported"},
+          {R"({"prompt": "a", "presence_penalty": 1, "repeat_last_n": 64})", "repeat_last_n"},
+          {R"({"prompt": "a", "no_such_member": 0})",
+              "no_such_member: is not a member that this server knows"},
+          {R"({"prompt": "a", "messages": [1]})", "messages: is not a member"},
+          {R"({"prompt": "a", "response_format": {"type": "json_schema"}})",
+              "response_format: is not supported"},
+          {R"({"prompt": "a", "grammar": "root ::= [0-9]+"})", "grammar: is not supported"},
+          {R"({"prompt": "a", "allowed_token_ids": 1})", "allowed_token_ids: takes a list"},
+          {R"({"prompt": "a", "allowed_token_ids": [-1]})", "allowed_token_ids: -1 is not"},
+          {R"({"prompt": "a", "top_n_sigma": 1.5})", "top_n_sigma: is not supported"},
+          {R"({"prompt": "a", "dynatemp_range": 0.5})", "dynatemp_range: is not supported"},
+          {R"({"prompt": "a", "samplers": ["top_k"]})", "samplers: is not supported"},
+          {R"({"prompt": "a", "n_keep": 4})", "n_keep: is not supported"},
+          {R"({"prompt": "a", "prompt_embeds": "AAAA"})", "prompt_embeds: is not supported"},
+          {R"({"prompt": "a", "best_of": 2})", "best_of"},
+          {R"({"prompt": "a", "suffix": "x"})", "suffix"},
+          {R"({"prompt": "a", "min_tokens": 2})", "min_tokens: is not supported"},
+          {R"({"prompt": "a", "typical_p": 0.5})", "typical_p: is not supported"},
+          {R"({"prompt": "a", "ignore_eos": true})", "ignore_eos: is not supported"},
+          {R"({"prompt": "a", "stop_token_ids": [1]})", "stop_token_ids: is not supported"},
+          {R"({"prompt": "a", "guided_json": {"a": 1}})", "guided_json: is not supported"},
+          {R"({"prompt": "a", "seed": 1.5})", "seed: takes a whole number"},
+          {R"({"prompt": "a", "logit_bias": {"the": 2}})", "logit_bias: \"the\" is not a token id"},
+          {R"({"prompt": "a", "logit_bias": [1]})", "logit_bias: takes an object"},
+          {R"({"prompt": "a", "logit_bias": {"1": "x"}})", "logit_bias: takes a number"},
+          {R"({"prompt": "a", "memory": [1]})", "memory: takes an object"}})
     DOCTEST_CHECK_MESSAGE(refused(wrong.body).find(wrong.part) != std::string::npos,
-                          std::string(wrong.body), ": ", refused(wrong.body));
+        std::string(wrong.body), ": ", refused(wrong.body));
   DOCTEST_CHECK(refused("{}", true).find("messages") != std::string::npos);
-  DOCTEST_CHECK(refused(R"({"messages": [], "tools": [1]})", true).find("tools") !=
-                std::string::npos);
-  DOCTEST_CHECK(refused(R"({"messages": [], "echo": true})", true).find("echo") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      refused(R"({"messages": [], "tools": [1]})", true).find("tools") != std::string::npos);
+  DOCTEST_CHECK(
+      refused(R"({"messages": [], "echo": true})", true).find("echo") != std::string::npos);
   for (const char* name : {"reasoning_effort", "tool_choice"})
     DOCTEST_CHECK(refused(fmt::format(R"({{"messages": [], "{}": "required"}})", name), true) ==
                   fmt::format("{}: is not supported; leave it out", name));
@@ -144,8 +137,8 @@ DOCTEST_TEST_CASE("the values by which clients ask for nothing") {
   DOCTEST_CHECK(none.stop.empty());
   DOCTEST_CHECK(none.max_tokens == 4096);
   DOCTEST_CHECK(none.biases.empty());
-  DOCTEST_CHECK(parse(R"({"prompt": "a", "stop": ["", "x"]})").stop ==
-                std::vector<std::string>{"x"});
+  DOCTEST_CHECK(
+      parse(R"({"prompt": "a", "stop": ["", "x"]})").stop == std::vector<std::string>{"x"});
   DOCTEST_CHECK(parse(R"({"prompt": "a", "max_tokens": 1000000})").max_tokens == 4096);
   DOCTEST_CHECK(parse(R"({"prompt": "a", "n_predict": 7})").max_tokens == 7);
   DOCTEST_CHECK(parse(R"({"prompt": "a", "seed": 18446744073709551615})").seed == UINT64_MAX);

@@ -8,9 +8,7 @@ namespace {
 int refused_request(const std::string& head, std::size_t most = 1000) {
   try {
     serve::parse_head(head).body_bytes(most);
-  } catch (const serve::HttpError& error) {
-    return error.status();
-  }
+  } catch (const serve::HttpError& error) { return error.status(); }
   return 0;
 }
 
@@ -42,15 +40,15 @@ DOCTEST_TEST_CASE("a request's line and headers are read, names in small letters
 
 DOCTEST_TEST_CASE("what is no request, or could be two, is refused") {
   DOCTEST_CHECK(refused_request("GET / HTTP/1.1\r\nHost: a\r\n\r\n") == 0);
-  for (const char* head :
-       {"", "\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET / HTTP/1.1\r\n\r\n", "G\x01T / HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n", "GET http://me@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET http://a/ HTTP/1.1\r\n\r\n", "GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
-        "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", "GET /\xC3\xA4 HTTP/1.1\r\nHost: a\r\n\r\n",
-        "GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n"})
+  for (const char* head : {"", "\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET / HTTP/1.1\r\n\r\n", "G\x01T / HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET http:///a HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET http://me@a/ HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET ftp://a/ HTTP/1.1\r\nHost: a\r\n\r\n", "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET http://a/ HTTP/1.1\r\n\r\n", "GET http://a/ HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n",
+           "GET /a b HTTP/1.1\r\nHost: a\r\n\r\n", "GET /\xC3\xA4 HTTP/1.1\r\nHost: a\r\n\r\n",
+           "GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n",
+           "GET / HTTP/1.1\r\nHost: a\r\n b\r\n\r\n", "GET / HTTP/1.1\r\nHost : a\r\n\r\n"})
     DOCTEST_CHECK_MESSAGE(refused_request(head) == 400, head);
   DOCTEST_CHECK(refused_request("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == 505);
   DOCTEST_CHECK(refused_header("Host: b") == 400);
@@ -80,9 +78,8 @@ DOCTEST_TEST_CASE("an absolute target gives the path and the host; OPTIONS may a
     const char *target, *path, *host;
   };
   for (const Case& one : std::vector<Case>{{"http://a:8080/v1/models?x=1", "/v1/models", "a:8080"},
-                                           {"HTTP://[::1]:80", "/", "[::1]:80"},
-                                           {"https://b?x/y", "/", "b"},
-                                           {"/http://c/", "/http://c/", "proxy"}}) {
+           {"HTTP://[::1]:80", "/", "[::1]:80"}, {"https://b?x/y", "/", "b"},
+           {"/http://c/", "/http://c/", "proxy"}}) {
     const auto request =
         serve::parse_head(std::string("GET ") + one.target + " HTTP/1.1\r\nHost: proxy\r\n\r\n");
     DOCTEST_CHECK(request.path == one.path);
@@ -110,9 +107,7 @@ DOCTEST_TEST_CASE("chunked bodies, in pieces of any size; wrong framing is refus
     try {
       std::string to;
       serve::ChunkedBody(18).take(body, to);
-    } catch (const serve::HttpError& error) {
-      return error.status();
-    }
+    } catch (const serve::HttpError& error) { return error.status(); }
     return 0;
   };
   DOCTEST_CHECK(refused("12\r\n012345678901234567\r\n0\r\n\r\n") == 0);
@@ -120,7 +115,7 @@ DOCTEST_TEST_CASE("chunked bodies, in pieces of any size; wrong framing is refus
   DOCTEST_CHECK(refused("fffffffffffffffffff\r\n") == 413);
   DOCTEST_CHECK(refused("12\r\n012345678901234567\r\n1\r\n") == 413);
   for (const char* wrong :
-       {"\r\n", "x\r\n", "-1\r\n", "0x1\r\n", "1 1\r\n", " 1\r\n", "1\r\nab\r\n"})
+      {"\r\n", "x\r\n", "-1\r\n", "0x1\r\n", "1 1\r\n", " 1\r\n", "1\r\nab\r\n"})
     DOCTEST_CHECK_MESSAGE(refused(wrong) == 400, wrong);
   DOCTEST_CHECK(refused(std::string(5000, '0')) == 400);
   std::string trailers = "0\r\n";

@@ -16,13 +16,12 @@ namespace {
 using shard::ArrayFormat;
 
 // Returns the bytes of little-endian numbers.
-template <class T>
-std::string raw(const std::vector<T>& numbers) {
+template <class T> std::string raw(const std::vector<T>& numbers) {
   return {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)};
 }
 
-std::string npy(const char* descr, const std::vector<std::uint64_t>& shape,
-                const std::string& data) {
+std::string npy(
+    const char* descr, const std::vector<std::uint64_t>& shape, const std::string& data) {
   return core::format_npy_header(descr, shape) + data;
 }
 
@@ -32,8 +31,8 @@ std::string llmc(std::vector<std::int32_t> start, const std::string& data) {
 }
 
 template <class T = std::uint64_t>
-std::vector<T> read(const std::string& file, std::optional<ArrayFormat> format = {},
-                    std::size_t piece = 3) {
+std::vector<T> read(
+    const std::string& file, std::optional<ArrayFormat> format = {}, std::size_t piece = 3) {
   core::MemorySource source(file, "x.bin");
   shard::ArrayReader reader(source, format);
   std::vector<T> all, buffer(piece);
@@ -76,8 +75,8 @@ std::string exported(const core::Bytes& bytes, ArrayFormat format) {
 }  // namespace
 
 DOCTEST_TEST_CASE("each format is read, of every type") {
-  DOCTEST_CHECK(read(llmc({20240520, 1, 3}, raw<std::uint16_t>({50256, 1, 2}))) ==
-                Ids{50256, 1, 2});
+  DOCTEST_CHECK(
+      read(llmc({20240520, 1, 3}, raw<std::uint16_t>({50256, 1, 2}))) == Ids{50256, 1, 2});
   DOCTEST_CHECK(read(llmc({20240801, 7, 2}, raw<std::uint32_t>({128000, 9}))) == Ids{128000, 9});
   DOCTEST_CHECK(read(raw<std::uint16_t>({7, 65535}), ArrayFormat::nanogpt) == Ids{7, 65535});
   DOCTEST_CHECK(read(npy("|u1", {2}, raw<std::uint8_t>({7, 255}))) == Ids{7, 255});
@@ -88,19 +87,18 @@ DOCTEST_TEST_CASE("each format is read, of every type") {
   DOCTEST_CHECK(read<float>(npy("<f4", {1, 2}, raw<float>({1.5f, -2e30f}))) ==
                 std::vector<float>{1.5f, -2e30f});
   // float16 numbers: 1, -2, the largest, the smallest, the smallest normal, -0.
-  DOCTEST_CHECK(
-      read<float>(npy("<f2", {3, 2},
-                      raw<std::uint16_t>({0x3C00, 0xC000, 0x7BFF, 0x0001, 0x0400, 0x8000}))) ==
-      std::vector<float>{1, -2, 65504, 0x1p-24f, 0x1p-14f, 0});
+  DOCTEST_CHECK(read<float>(npy("<f2", {3, 2},
+                    raw<std::uint16_t>({0x3C00, 0xC000, 0x7BFF, 0x0001, 0x0400, 0x8000}))) ==
+                std::vector<float>{1, -2, 65504, 0x1p-24f, 0x1p-14f, 0});
 }
 
 DOCTEST_TEST_CASE("the pieces in which a file is read do not matter") {
   const std::string file = npy("<u4", {100'000}, raw<std::uint32_t>([] {
-                                 std::vector<std::uint32_t> numbers;
-                                 for (const auto n : sample::numbers(100'000, 1u << 31))
-                                   numbers.push_back(static_cast<std::uint32_t>(n));
-                                 return numbers;
-                               }()));
+    std::vector<std::uint32_t> numbers;
+    for (const auto n : sample::numbers(100'000, 1u << 31))
+      numbers.push_back(static_cast<std::uint32_t>(n));
+    return numbers;
+  }()));
   const auto whole = read(file, {}, 1 << 20);
   DOCTEST_CHECK(whole.size() == 100'000);
   DOCTEST_CHECK(read(file, {}, 777) == whole);
@@ -148,8 +146,8 @@ DOCTEST_TEST_CASE("what a shard writes in a format is read from it again") {
     }
   }));
   const auto vectors = sample::write_vectors(2, {1.5f, -2, 0, 4});
-  DOCTEST_CHECK(read<float>(exported(vectors, ArrayFormat::npy)) ==
-                std::vector<float>{1.5f, -2, 0, 4});
+  DOCTEST_CHECK(
+      read<float>(exported(vectors, ArrayFormat::npy)) == std::vector<float>{1.5f, -2, 0, 4});
 }
 
 DOCTEST_TEST_CASE("a format refuses what it cannot hold") {

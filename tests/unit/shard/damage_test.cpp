@@ -56,7 +56,7 @@ DOCTEST_TEST_CASE("every prefix is cut short") {
       DOCTEST_CAPTURE(n);
       const auto prefix = std::span(whole).first(n);
       for (const auto& error :
-           {thrown([&] { read_through(prefix); }), thrown([&] { sample::open(prefix); })}) {
+          {thrown([&] { read_through(prefix); }), thrown([&] { sample::open(prefix); })}) {
         DOCTEST_REQUIRE(error.code == 65);
         DOCTEST_REQUIRE(sample::has(error.text, "cut short"));
       }
@@ -82,7 +82,7 @@ DOCTEST_TEST_CASE("bytes after the end are found, and say what joins shards") {
     two.insert(two.end(), whole.begin(), whole.end());
     for (const auto& bytes : {one, two}) {
       for (const auto& error :
-           {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
+          {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
         DOCTEST_CHECK(error.code == 65);
         DOCTEST_CHECK(sample::has(error.text, "use shard merge"));
       }
@@ -94,7 +94,7 @@ DOCTEST_TEST_CASE("an unknown version is refused and both are named") {
   auto bytes = sample::of_each_kind()[0].second;
   bytes[16] = std::byte{9};
   for (const auto& error :
-       {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
+      {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(sample::has(error.text, "version 9"));
     DOCTEST_CHECK(sample::has(error.text, "version 1"));
@@ -103,8 +103,8 @@ DOCTEST_TEST_CASE("an unknown version is refused and both are named") {
 
 DOCTEST_TEST_CASE("what is no shard is told so") {
   core::Bytes zstd;
-  shard::compress_frame(shard::make_compress_context().get(), std::as_bytes(std::span("text", 4)),
-                        zstd);
+  shard::compress_frame(
+      shard::make_compress_context().get(), std::as_bytes(std::span("text", 4)), zstd);
   const std::string text = "It was a bright cold day in April";
   DOCTEST_CHECK(sample::has(thrown([&] { read_through(zstd); }).text, "zstd"));
   DOCTEST_CHECK(sample::has(
@@ -143,8 +143,8 @@ DOCTEST_TEST_CASE("sizes beyond all bounds are refused, with checksums that are 
     std::memcpy(bytes.data() + trailer + at, &number, sizeof number);
     const auto hash = core::hash64(std::span(bytes).subspan(trailer, table - 8 - trailer));
     std::memcpy(bytes.data() + table - 8, &hash, sizeof hash);
-    return std::max(thrown([&] { read_through(bytes); }).code,
-                    thrown([&] { sample::open(bytes); }).code);
+    return std::max(
+        thrown([&] { read_through(bytes); }).code, thrown([&] { sample::open(bytes); }).code);
   };
   DOCTEST_CHECK(layout::get<std::uint64_t>(whole, trailer + 16) == 200);
   DOCTEST_CHECK(with_trailer(16, std::uint64_t{1} << 40) == 65);
@@ -184,8 +184,7 @@ DOCTEST_TEST_CASE("elements too many or too few are found though every checksum 
     const std::size_t n_frames = layout::get<std::uint32_t>(bytes, bytes.size() - 9);
     const std::size_t table = bytes.size() - 17 - 8 * n_frames;
     const std::size_t trailer = table - layout::get<std::uint32_t>(bytes, bytes.size() - 17);
-    return std::tuple{
-        core::Bytes(bytes.begin(), bytes.begin() + std::ptrdiff_t(trailer)),
+    return std::tuple{core::Bytes(bytes.begin(), bytes.begin() + std::ptrdiff_t(trailer)),
         core::Bytes(bytes.begin() + std::ptrdiff_t(trailer), bytes.begin() + std::ptrdiff_t(table)),
         core::Bytes(bytes.begin() + std::ptrdiff_t(table), bytes.end())};
   };
@@ -237,7 +236,7 @@ DOCTEST_TEST_CASE("documents that are all alike are bounded by the bytes that ar
   bytes.insert(bytes.end(), table.begin(), table.end());
   DOCTEST_CHECK(bytes.size() < 20'000);
   for (const auto& error :
-       {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
+      {thrown([&] { read_through(bytes); }), thrown([&] { sample::open(bytes); })}) {
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(sample::has(error.text, "the trailer's sizes"));
   }

@@ -67,7 +67,7 @@ DOCTEST_TEST_CASE("shards that do not belong together are named, with both finge
   const auto error = thrown([&] { shard::Dataset data({path_a, path_b}); });
   DOCTEST_CHECK(error.code == 65);
   for (const auto& part : {path_a, path_b, sample::open(a).trailer().fingerprint.hex(),
-                           sample::open(b).trailer().fingerprint.hex(), std::string("tokenizers")})
+           sample::open(b).trailer().fingerprint.hex(), std::string("tokenizers")})
     DOCTEST_CHECK(sample::has(error.text, part));
 }
 

@@ -13,8 +13,7 @@ namespace {
 
 using Ids = std::vector<std::uint64_t>;
 
-template <class T>
-void append(std::string& out, T number) {
+template <class T> void append(std::string& out, T number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
@@ -174,8 +173,8 @@ DOCTEST_TEST_CASE("a pair holds ids below 2^31 and nothing else") {
     const std::string path = folder / "x.shard.zst";
     core::write_file(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
     const auto error = thrown([&] {
-      shard::write_megatron(shard::Dataset({path}), shard::megatron_files(folder / "out.bin"),
-                            [](std::uint64_t) {});
+      shard::write_megatron(
+          shard::Dataset({path}), shard::megatron_files(folder / "out.bin"), [](std::uint64_t) {});
     });
     DOCTEST_CHECK(core::exists(folder / "out.bin") == (error.code == 0));
     DOCTEST_CHECK(core::exists(folder / "out.idx") == (error.code == 0));

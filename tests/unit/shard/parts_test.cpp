@@ -91,7 +91,7 @@ DOCTEST_TEST_CASE("what says no part, in whatever words, is none") {
     DOCTEST_CHECK(provenance == made(text));
   }
   for (const char* json :
-       {"[]", "[3]", R"([{"options":3}])", R"([{"options":{"part":3}}])", R"([{"part":"1/2"}])"}) {
+      {"[]", "[3]", R"([{"options":3}])", R"([{"options":{"part":3}}])", R"([{"part":"1/2"}])"}) {
     Provenance provenance = core::OrderedJson::parse(json);
     DOCTEST_CHECK(!shard::take_part(provenance));
   }

@@ -21,8 +21,8 @@ sample::Data arbitrary_data() {
       *rc::gen::container<std::vector<std::uint64_t>>(rc::gen::inRange<std::uint64_t>(0, 40'000));
   std::uint64_t n = *rc::gen::inRange<std::uint64_t>(0, 1000);
   for (const auto length : lengths) n += length;
-  return {sample::ids(vocabulary), sample::numbers(n, vocabulary, *rc::gen::inRange(1, 1000)),
-          lengths};
+  return {
+      sample::ids(vocabulary), sample::numbers(n, vocabulary, *rc::gen::inRange(1, 1000)), lengths};
 }
 
 void holds(bool result) { DOCTEST_CHECK(result); }
@@ -74,10 +74,8 @@ DOCTEST_TEST_CASE("marks come back, of several shards and of any stretch of them
         for (std::uint64_t i = 0; i < length; ++i) {
           learned.push_back(*rc::gen::arbitrary<bool>());
           if (!learned.back()) continue;
-          if (i > 0 && learned[begin + i - 1])
-            ++marks.back().end;
-          else
-            marks.push_back({i, i + 1});
+          if (i > 0 && learned[begin + i - 1]) ++marks.back().end;
+          else marks.push_back({i, i + 1});
         }
         writer.write(std::span<const std::uint32_t>(std::vector<std::uint32_t>(length, 7)));
         writer.end_document(0, 0, {}, marks);
@@ -97,8 +95,8 @@ DOCTEST_TEST_CASE("marks come back, of several shards and of any stretch of them
     const auto begin = *rc::gen::inRange<std::uint64_t>(0, learned.size() + 1);
     const auto end = *rc::gen::inRange<std::uint64_t>(begin, learned.size() + 1);
     RC_ASSERT(all(data.documents(), begin, end) ==
-              std::vector<bool>(learned.begin() + std::ptrdiff_t(begin),
-                                learned.begin() + std::ptrdiff_t(end)));
+              std::vector<bool>(
+                  learned.begin() + std::ptrdiff_t(begin), learned.begin() + std::ptrdiff_t(end)));
     core::MemorySink merged;
     shard::merge(data, merged, 1, nullptr);
     core::MemorySource source(merged.bytes);
@@ -198,10 +196,10 @@ DOCTEST_TEST_CASE("an element of the wrong type or out of the vocabulary is refu
   const auto order = sample::write({sample::order(shard::Dtype::u64, 0), {1, 2}, {}});
   DOCTEST_CHECK(thrown([&] { sample::stream<std::uint32_t>(order); }).code == 65);
   DOCTEST_CHECK(thrown([&] {
-                  const auto file = sample::open(order);
-                  std::vector<std::uint64_t> out(2);
-                  file.read(1, std::span(out));
-                }).code == 65);
+    const auto file = sample::open(order);
+    std::vector<std::uint64_t> out(2);
+    file.read(1, std::span(out));
+  }).code == 65);
 }
 
 DOCTEST_TEST_CASE("headers that contradict themselves are refused") {
@@ -276,8 +274,8 @@ DOCTEST_TEST_CASE("names of documents come back, and are no part of the fingerpr
   // Merged with shards without names, and split again.
   const TemporaryFolder folder;
   const auto file = [&](const std::string& name, const core::Bytes& content) {
-    core::write_file(folder / name,
-                     {reinterpret_cast<const char*>(content.data()), content.size()});
+    core::write_file(
+        folder / name, {reinterpret_cast<const char*>(content.data()), content.size()});
     return folder / name;
   };
   const shard::Dataset both({file("a", nameless), file("b", bytes), file("c", nameless)});

@@ -81,8 +81,8 @@ inline core::Bytes write(const Data& data, int jobs = 1, std::size_t piece = 100
   return std::move(sink.bytes);
 }
 
-inline core::Bytes write_vectors(std::uint32_t width, const std::vector<float>& values,
-                                 int jobs = 1) {
+inline core::Bytes write_vectors(
+    std::uint32_t width, const std::vector<float>& values, int jobs = 1) {
   core::MemorySink sink;
   shard::Writer writer(sink, vectors(width), made_by("gen-moons"), jobs);
   writer.write(std::span(values));
@@ -106,8 +106,7 @@ inline shard::File open(std::span<const std::byte> bytes) {
 }
 
 /// Reads all elements through random access.
-template <class T>
-std::vector<T> random(std::span<const std::byte> bytes) {
+template <class T> std::vector<T> random(std::span<const std::byte> bytes) {
   const shard::File file = open(bytes);
   std::vector<T> all(file.size());
   file.read(0, std::span(all));

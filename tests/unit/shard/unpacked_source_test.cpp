@@ -38,8 +38,7 @@ std::string gzip(const std::string& text) {
 std::string xz(const std::string& text) {
   std::string out(text.size() + 1000, 0);
   std::size_t size = 0;
-  DOCTEST_REQUIRE(::lzma_easy_buffer_encode(
-                      0, LZMA_CHECK_CRC32, nullptr,
+  DOCTEST_REQUIRE(::lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, nullptr,
                       reinterpret_cast<const std::uint8_t*>(text.data()), text.size(),
                       reinterpret_cast<std::uint8_t*>(out.data()), &size, out.size()) == LZMA_OK);
   out.resize(size);
@@ -50,7 +49,7 @@ std::string bzip2(const std::string& text) {
   std::string in = text, out(text.size() + text.size() / 50 + 1000, 0);
   auto size = static_cast<unsigned>(out.size());
   DOCTEST_REQUIRE(::BZ2_bzBuffToBuffCompress(out.data(), &size, in.data(),
-                                             static_cast<unsigned>(in.size()), 1, 0, 0) == BZ_OK);
+                      static_cast<unsigned>(in.size()), 1, 0, 0) == BZ_OK);
   out.resize(size);
   return out;
 }
@@ -75,9 +74,8 @@ std::string long_text() {
 }  // namespace
 
 DOCTEST_TEST_CASE("bytes that are not compressed are what they are") {
-  const std::vector<std::string> files{
-      "",      "a",       std::string("\x1f\x8b", 2),          "\x1f\x8bzz",
-      "(\xb5", "Once...", "\x28\xb5\x2f and what is no frame", long_text()};
+  const std::vector<std::string> files{"", "a", std::string("\x1f\x8b", 2), "\x1f\x8bzz", "(\xb5",
+      "Once...", "\x28\xb5\x2f and what is no frame", long_text()};
   for (const auto& file : files) DOCTEST_CHECK(held(file) == file);
 }
 

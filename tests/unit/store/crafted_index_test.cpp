@@ -35,17 +35,15 @@ std::string index_of(const std::string& factory, store::Metric metric, const Sto
   return core::read_text(folder.path / "index");
 }
 
-template <class T>
-void put(std::string& bytes, std::size_t at, T value) {
+template <class T> void put(std::string& bytes, std::size_t at, T value) {
   if (bytes.size() >= sizeof value)
     std::memcpy(bytes.data() + at % (bytes.size() - sizeof value + 1), &value, sizeof value);
 }
 
 // Returns a number that is likely to cause an error.
 std::uint64_t odd_number(core::Rng& rng) {
-  constexpr std::array<std::uint64_t, 14> numbers{
-      0,          1,          2,           kCraftedRows - 1, kCraftedRows, kCraftedRows + 1,
-      255,        (1U << 20), 0x7fffffffU, 0xffffffffU,      1ULL << 32,   (1ULL << 40) - 1,
+  constexpr std::array<std::uint64_t, 14> numbers{0, 1, 2, kCraftedRows - 1, kCraftedRows,
+      kCraftedRows + 1, 255, (1U << 20), 0x7fffffffU, 0xffffffffU, 1ULL << 32, (1ULL << 40) - 1,
       1ULL << 62, ~0ULL};
   return numbers[rng.below(numbers.size())];
 }
@@ -56,18 +54,10 @@ void mutate(std::string& bytes, core::Rng& rng) {
     const std::size_t at =
         rng.below(rng.below(2) == 0 ? std::min<std::size_t>(600, bytes.size()) : bytes.size());
     switch (rng.below(6)) {
-      case 0:
-        bytes[at] = static_cast<char>(rng.next());
-        break;
-      case 1:
-        bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8)));
-        break;
-      case 2:
-        put(bytes, at, static_cast<std::uint32_t>(odd_number(rng)));
-        break;
-      case 3:
-        put(bytes, at, odd_number(rng));
-        break;
+      case 0: bytes[at] = static_cast<char>(rng.next()); break;
+      case 1: bytes[at] = static_cast<char>(bytes[at] ^ (1 << rng.below(8))); break;
+      case 2: put(bytes, at, static_cast<std::uint32_t>(odd_number(rng))); break;
+      case 3: put(bytes, at, odd_number(rng)); break;
       case 4: {  // bytes from elsewhere in the file
         std::uint64_t word = 0;
         std::memcpy(&word, bytes.data() + rng.below(bytes.size() - 8), 8);
@@ -75,12 +65,9 @@ void mutate(std::string& bytes, core::Rng& rng) {
         break;
       }
       default:
-        if (rng.below(4) == 0)
-          bytes.resize(std::max<std::size_t>(16, at));
-        else if (rng.below(2) == 0)
-          bytes.insert(at, bytes.substr(at, 8));
-        else
-          bytes.erase(at, std::min<std::size_t>(8, bytes.size() - 16));
+        if (rng.below(4) == 0) bytes.resize(std::max<std::size_t>(16, at));
+        else if (rng.below(2) == 0) bytes.insert(at, bytes.substr(at, 8));
+        else bytes.erase(at, std::min<std::size_t>(8, bytes.size() - 16));
     }
   }
 }
@@ -123,9 +110,8 @@ DOCTEST_TEST_CASE("whatever an index says, it is refused or searched, cut and fi
   const char* given = std::getenv("TESSERA_MUTATIONS");
   const long rounds = given != nullptr ? std::atol(given) : 12;
   const auto rows = random_rows(kCraftedRows, 1);
-  for (const std::string factory :
-       {"Flat", "IVF8,Flat", "IVF8,PQ4", "IVF8,PQ4x4fs", "IVF8,SQ8", "HNSW4", "PQ4x4fs", "SQ6",
-        "IVF8_HNSW4,PQ2", "HNSW4_PQ4np", "PCA8,IVF4,PQ4x4fs,RFlat"})
+  for (const std::string factory : {"Flat", "IVF8,Flat", "IVF8,PQ4", "IVF8,PQ4x4fs", "IVF8,SQ8",
+           "HNSW4", "PQ4x4fs", "SQ6", "IVF8_HNSW4,PQ2", "HNSW4_PQ4np", "PCA8,IVF4,PQ4x4fs,RFlat"})
     for (const auto metric : {store::Metric::ip, store::Metric::l2}) {
       DOCTEST_CAPTURE(factory);
       const std::string whole = index_of(factory, metric, rows);
@@ -142,10 +128,9 @@ DOCTEST_TEST_CASE("whatever an index says, it is refused or searched, cut and fi
 
 DOCTEST_TEST_CASE("an index of each type is opened, searched, added to and cut") {
   const auto rows = random_rows(kCraftedRows, 1), more = random_rows(20, 2);
-  for (const std::string factory :
-       {"PQ4x8np", "SQ4", "SQfp16", "HNSW4,SQ8", "IVF8,PQ2x6", "IVF8,PQ4x4fsr", "IVF8_HNSW4,Flat",
-        "PCAR8,SQ8", "OPQ4_8,IVF8,PQ4x4fs", "RR12,IVF4,SQ8", "L2norm,Flat",
-        "IVF8,SQ8,Refine(SQfp16)", "PQ8x4fs,RFlat", "IVF100,Flat"})
+  for (const std::string factory : {"PQ4x8np", "SQ4", "SQfp16", "HNSW4,SQ8", "IVF8,PQ2x6",
+           "IVF8,PQ4x4fsr", "IVF8_HNSW4,Flat", "PCAR8,SQ8", "OPQ4_8,IVF8,PQ4x4fs", "RR12,IVF4,SQ8",
+           "L2norm,Flat", "IVF8,SQ8,Refine(SQfp16)", "PQ8x4fs,RFlat", "IVF100,Flat"})
     for (const auto metric : {store::Metric::ip, store::Metric::l2}) {
       DOCTEST_CAPTURE(factory);
       const StoreFolder folder;
@@ -191,8 +176,8 @@ DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index c
     DOCTEST_CHECK((error.names("index.faiss") && error.names("store rebuild")));
     DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {{0}}); }).code == 65);
     DOCTEST_CHECK(thrown([&] {
-                    build_store(folder.path, make_plan("", "more"), rows, {0}, true);
-                  }).code == 65);
+      build_store(folder.path, make_plan("", "more"), rows, {0}, true);
+    }).code == 65);
     store::rebuild_index(folder.path, "");
     const Datastore opened(folder.path);
     DOCTEST_CHECK(opened.manifest().generation == 2);
@@ -200,14 +185,14 @@ DOCTEST_TEST_CASE("a crafted store with right hashes is refused, and its index c
     DOCTEST_CHECK(!fs::exists(folder.path / "index.faiss"));
     store::rebuild_index(folder.path, "exact");
     DOCTEST_CHECK(Datastore(folder.path).index() == nullptr);
-    DOCTEST_CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) ==
-                  4);
+    DOCTEST_CHECK(
+        std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 4);
   }
 }
 
 DOCTEST_TEST_CASE("documents that do not begin with the first row are refused") {
   for (const std::vector<std::int64_t>& first :
-       {std::vector<std::int64_t>{1, 100}, {0, -1}, {0, 301}, {-5, 100}, {100, 0}}) {
+      {std::vector<std::int64_t>{1, 100}, {0, -1}, {0, 301}, {-5, 100}, {100, 0}}) {
     const StoreFolder folder;
     build_store(folder.path, make_plan(), random_rows(kCraftedRows, 3), {0, 100});
     std::string text = core::read_text(folder.path / "documents.npy");
@@ -215,7 +200,7 @@ DOCTEST_TEST_CASE("documents that do not begin with the first row are refused") 
     forge(folder.path, "documents.npy", text);
     DOCTEST_CHECK(thrown([&] { Datastore{folder.path}; }).code == 65);
     DOCTEST_CHECK(thrown([&] { store::Removal(folder.path, {{0}}); }).code == 65);
-    DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
-                  65);
+    DOCTEST_CHECK(
+        thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code == 65);
   }
 }

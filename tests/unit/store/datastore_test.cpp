@@ -150,8 +150,8 @@ DOCTEST_TEST_CASE("a damaged or missing file is refused when the store is opened
     DOCTEST_CHECK(opened_after([&](const fs::path& f) { fs::remove(f / name); }) == 66);
     DOCTEST_CHECK(opened_after([&](const fs::path& f) { flip_byte(f / name, 3); }) == 65);
     DOCTEST_CHECK(opened_after([&](const fs::path& f) {
-                    fs::resize_file(f / name, fs::file_size(f / name) - 1);
-                  }) == 65);
+      fs::resize_file(f / name, fs::file_size(f / name) - 1);
+    }) == 65);
   }
   DOCTEST_CHECK(opened_after([](const fs::path& f) { fs::remove(f / "store.json"); }) == 66);
 }
@@ -209,26 +209,26 @@ DOCTEST_TEST_CASE("a store that was begun otherwise: what differs, in the words 
   };
   using store::Plan;
   DOCTEST_CHECK(refused([](Plan& p) {
-                  p.data = "other";
-                }).names("begun with another FILE than train.shard.zst; rerun with that"));
+    p.data = "other";
+  }).names("begun with another FILE than train.shard.zst; rerun with that"));
   DOCTEST_CHECK(
       refused([](Plan& p) { p.model = "other"; }).names("begun with another --model than model;"));
   DOCTEST_CHECK(refused([](Plan& p) {
-                  p.tokenizer = "other";
-                }).names("begun with another tokenizer than that of model;"));
+    p.tokenizer = "other";
+  }).names("begun with another tokenizer than that of model;"));
   DOCTEST_CHECK(refused([](Plan& p) {
-                  p.metric = store::Metric::l2;
-                }).names("begun with --metric ip, now l2;"));
+    p.metric = store::Metric::l2;
+  }).names("begun with --metric ip, now l2;"));
   DOCTEST_CHECK(
       refused([](Plan& p) { p.index = ""; }).names("begun with --index IVF4,Flat, now none;"));
   DOCTEST_CHECK(
       refused([](Plan& p) { p.windows["window"] = 32; }).names("begun with --window 64, now 32;"));
   DOCTEST_CHECK(refused([](Plan& p) {
-                  p.windows["batch_tokens"] = 64;
-                }).names("begun with --batch-tokens 4096, now 64;"));
+    p.windows["batch_tokens"] = 64;
+  }).names("begun with --batch-tokens 4096, now 64;"));
   DOCTEST_CHECK(refused([](Plan& p) {
-                  p.windows["reach"] = "|clamp-length:4";
-                }).names("another layer memory"));
+    p.windows["reach"] = "|clamp-length:4";
+  }).names("another layer memory"));
   store::Builder{folder.path, begun, false};  // which can resume
 }
 
@@ -237,8 +237,8 @@ DOCTEST_TEST_CASE("the same command again has nothing to do; another is refused"
   build_store(folder.path, make_plan(), random_rows(10, 7), {0});
   DOCTEST_CHECK(store::Builder(folder.path, make_plan(), false).complete());
   DOCTEST_CHECK(thrown([&] {
-                  store::Builder{folder.path, make_plan("exact", "other data"), false};
-                }).code == 64);
+    store::Builder{folder.path, make_plan("exact", "other data"), false};
+  }).code == 64);
   auto plan = make_plan();
   plan.model = "model-b";
   const auto model = thrown([&] { store::Builder{folder.path, plan, true}; });
@@ -315,8 +315,8 @@ DOCTEST_TEST_CASE(
       for (float& number : wild.keys) number *= 0x1p120f;
       const StoreFolder beyond;
       DOCTEST_CHECK(thrown([&] {
-                      build_store(beyond.path, plan, wild, {0});
-                    }).names("beyond any --key-scale; is the model damaged?"));
+        build_store(beyond.path, plan, wild, {0});
+      }).names("beyond any --key-scale; is the model damaged?"));
       plan.key_scale = 0x1p-20;
       build_store(refused.path, plan, large, {0});  // the same command with a scale
       build_store(scaled.path, plan, large, {0});
@@ -340,8 +340,8 @@ DOCTEST_TEST_CASE(
       DOCTEST_CHECK(a.fingerprint() != b.fingerprint());
       plan.key_scale = 0.5, plan.data = "more";
       DOCTEST_CHECK(thrown([&] {
-                      build_store(scaled.path, plan, rows, {0}, true);
-                    }).names("--key-scale 9.5367431640625e-07"));
+        build_store(scaled.path, plan, rows, {0}, true);
+      }).names("--key-scale 9.5367431640625e-07"));
     }
   }
 }

@@ -22,8 +22,8 @@ struct Problem {
   std::int64_t n() const { return static_cast<std::int64_t>(queries.size()) / width; }
 };
 
-Problem make_problem(std::int64_t rows, std::int64_t width, std::int64_t n, std::int64_t k,
-                     std::uint64_t seed = 1) {
+Problem make_problem(
+    std::int64_t rows, std::int64_t width, std::int64_t n, std::int64_t k, std::uint64_t seed = 1) {
   core::Rng rng(seed);
   Problem problem{width, k, {}, {}};
   std::vector<float> keys(static_cast<std::size_t>(rows * width));
@@ -100,8 +100,8 @@ DOCTEST_TEST_CASE("exact search finds the nearest keys of any shape of problem, 
     std::int64_t rows, width, n, k;
   };
   for (const Shape& shape :
-       {Shape{1, 1, 1, 1}, Shape{5, 3, 2, 8}, Shape{100, 16, 1, 10}, Shape{97, 33, 3, 97},
-        Shape{1000, 40, 33, 7}, Shape{500, 17, 70, 100}, Shape{193, 64, 129, 1}}) {
+      {Shape{1, 1, 1, 1}, Shape{5, 3, 2, 8}, Shape{100, 16, 1, 10}, Shape{97, 33, 3, 97},
+          Shape{1000, 40, 33, 7}, Shape{500, 17, 70, 100}, Shape{193, 64, 129, 1}}) {
     const auto problem = make_problem(shape.rows, shape.width, shape.n, shape.k);
     for (const Metric metric : {Metric::ip, Metric::l2})
       for (const std::int64_t threads : {1, 3}) {
@@ -140,8 +140,8 @@ DOCTEST_TEST_CASE("where the sample misleads, the search starts again without it
 DOCTEST_TEST_CASE("equal scores come in the order of the rows, however the work is split") {
   auto problem = make_problem(30'000, 4, 3, 5'000);
   for (std::size_t i = 0; i < problem.keys.size(); ++i)  // a few different keys
-    store::to_half(std::vector<float>{static_cast<float>(i / 4 % 7)}.data(),
-                   std::span(&problem.keys[i], 1));
+    store::to_half(
+        std::vector<float>{static_cast<float>(i / 4 % 7)}.data(), std::span(&problem.keys[i], 1));
   for (const std::int64_t n : {1, 3, 70}) {
     problem.queries.assign(static_cast<std::size_t>(n * 4), 1.0F);
     const auto one = search(problem, Metric::ip, 1), three = search(problem, Metric::ip, 3);
@@ -190,10 +190,10 @@ DOCTEST_TEST_CASE("halves: every value goes there and back; floats round to the 
     float value;
     Half half;
   };
-  for (const Case& c :
-       {Case{1.0F, 0x3c00}, Case{-2.0F, 0xc000}, Case{65504.0F, 0x7bff}, Case{65519.0F, 0x7bff},
-        Case{65520.0F, 0x7c00}, Case{1e10F, 0x7c00}, Case{0x1p-24F, 0x0001}, Case{0x1p-25F, 0x0000},
-        Case{0x1.8p-25F, 0x0001}, Case{1.0F + 0x1p-11F, 0x3c00}, Case{1.0F + 0x1.8p-10F, 0x3c02}}) {
+  for (const Case& c : {Case{1.0F, 0x3c00}, Case{-2.0F, 0xc000}, Case{65504.0F, 0x7bff},
+           Case{65519.0F, 0x7bff}, Case{65520.0F, 0x7c00}, Case{1e10F, 0x7c00},
+           Case{0x1p-24F, 0x0001}, Case{0x1p-25F, 0x0000}, Case{0x1.8p-25F, 0x0001},
+           Case{1.0F + 0x1p-11F, 0x3c00}, Case{1.0F + 0x1.8p-10F, 0x3c02}}) {
     std::vector<Half> eight(8);
     store::to_half(std::vector<float>(8, c.value).data(), eight);
     Half one = 0;

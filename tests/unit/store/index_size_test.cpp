@@ -14,26 +14,10 @@
 
 DOCTEST_TEST_CASE("the files of a store are as large as was planned") {
   const auto rows = random_rows(1000, 7);
-  for (const char* index : {"exact",
-                            "Flat",
-                            "PQ4",
-                            "PQ8x4",
-                            "PQ8x4fs",
-                            "SQ8",
-                            "SQ4",
-                            "SQfp16",
-                            "IVF16,Flat",
-                            "IVF16,PQ4",
-                            "IVF16,SQ8",
-                            "IVF16,SQ4",
-                            "PCA8,IVF16,SQ8",
-                            "OPQ4_8,PQ4",
-                            "RR16,Flat",
-                            "PQ8x4fs,RFlat",
-                            "IVF16,PQ8x4fs",
-                            "PCA8,IVF16,PQ4x4fs",
-                            "HNSW16,Flat",
-                            "HNSW8,SQ8"}) {
+  for (const char* index :
+      {"exact", "Flat", "PQ4", "PQ8x4", "PQ8x4fs", "SQ8", "SQ4", "SQfp16", "IVF16,Flat",
+          "IVF16,PQ4", "IVF16,SQ8", "IVF16,SQ4", "PCA8,IVF16,SQ8", "OPQ4_8,PQ4", "RR16,Flat",
+          "PQ8x4fs,RFlat", "IVF16,PQ8x4fs", "PCA8,IVF16,PQ4x4fs", "HNSW16,Flat", "HNSW8,SQ8"}) {
     DOCTEST_CAPTURE(index);
     const std::string name = index;
     const bool exactly = name.find("HNSW") == name.npos &&

@@ -91,12 +91,9 @@ DOCTEST_TEST_CASE("whatever needs keys refuses a store without them, and leaves 
       [&] { opened.search(query, {.k = 3, .rescore = true}); },
       [&] { opened.search_exactly(query, {.k = 3}); },
       [&] { store::Datastore::without_index(path).search(query, {.k = 3}); },
-      [&] { opened.score(query, first, scores, labels); },
-      [&] { opened.expect_followable(); },
-      [&] { (void)opened.after(0); },
-      [&] { (void)opened.keys(); },
-      [&] { store::recalled(path, {}); },
-      [&] { store::rebuild_index(path, "IVF4,Flat"); },
+      [&] { opened.score(query, first, scores, labels); }, [&] { opened.expect_followable(); },
+      [&] { (void)opened.after(0); }, [&] { (void)opened.keys(); },
+      [&] { store::recalled(path, {}); }, [&] { store::rebuild_index(path, "IVF4,Flat"); },
       [&] { store::Removal(path, {{1}}); },
       [&] { store::merge({path}, folder.path.parent_path() / "merged", "IVF4,SQ8"); }};
   for (const auto& work : all) expect_refused(path, work);
@@ -214,12 +211,12 @@ DOCTEST_TEST_CASE("store merge --keys none makes the store of one process withou
     auto plan = make_plan();
     plan.part = {parts.size() + 1, 2, begin, begin + 250};
     StoreRows own{{rows.keys.begin() + std::ptrdiff_t(begin * kStoreWidth),
-                   rows.keys.begin() + std::ptrdiff_t((begin + 250) * kStoreWidth)},
-                  {rows.labels.begin() + std::ptrdiff_t(begin),
-                   rows.labels.begin() + std::ptrdiff_t(begin + 250)}};
+                      rows.keys.begin() + std::ptrdiff_t((begin + 250) * kStoreWidth)},
+        {rows.labels.begin() + std::ptrdiff_t(begin),
+            rows.labels.begin() + std::ptrdiff_t(begin + 250)}};
     parts.push_back(folder.path.parent_path() / ("part." + std::to_string(begin)));
     build_store(parts.back(), plan, own,
-                begin == 0 ? std::vector<std::int64_t>{0, 200} : std::vector<std::int64_t>{0, 0});
+        begin == 0 ? std::vector<std::int64_t>{0, 200} : std::vector<std::int64_t>{0, 0});
   }
   const auto how = store::parse_reduction("none", "none");
   store::merge(parts, folder.path, "IVF4,SQ8", {}, how);
@@ -244,8 +241,8 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(refused([](auto& json) { json.erase("values_hash"); }) == 65);
   DOCTEST_CHECK(refused([](auto& json) { json["files"]["keys"] = ""; }) == 65);
   DOCTEST_CHECK(refused([](auto& json) { json["files"]["keys"] = "../keys.npy"; }) == 65);
-  DOCTEST_CHECK(refused([](auto& json) { json["index"] = "exact", json["files"]["index"] = ""; }) ==
-                65);
+  DOCTEST_CHECK(
+      refused([](auto& json) { json["index"] = "exact", json["files"]["index"] = ""; }) == 65);
   // Without keys, store verify finds damaged labels by their own hash.
   std::string values = core::read_text(folder.path / "values.npy");
   values[store::kNpyHeaderBytes] = static_cast<char>(values[store::kNpyHeaderBytes] ^ 1);

@@ -25,20 +25,20 @@ struct Parts {
   StoreFolder folder;
   std::vector<std::string> paths;
   explicit Parts(const std::vector<std::size_t>& ends, const StoreRows& rows,
-                 const store::Plan& all = make_plan()) {
+      const store::Plan& all = make_plan()) {
     std::size_t begin = 0;
     for (const std::size_t end : ends) {
       auto plan = all;
       plan.part = {paths.size() + 1, ends.size(), begin, end};
       StoreRows own;
       own.keys.assign(rows.keys.begin() + std::ptrdiff_t(begin * kStoreWidth),
-                      rows.keys.begin() + std::ptrdiff_t(end * kStoreWidth));
-      own.labels.assign(rows.labels.begin() + std::ptrdiff_t(begin),
-                        rows.labels.begin() + std::ptrdiff_t(end));
+          rows.keys.begin() + std::ptrdiff_t(end * kStoreWidth));
+      own.labels.assign(
+          rows.labels.begin() + std::ptrdiff_t(begin), rows.labels.begin() + std::ptrdiff_t(end));
       std::vector<std::int64_t> first;
       for (const std::int64_t row : kFirst)
-        first.push_back(std::clamp(row, std::int64_t(begin), std::int64_t(end)) -
-                        std::int64_t(begin));
+        first.push_back(
+            std::clamp(row, std::int64_t(begin), std::int64_t(end)) - std::int64_t(begin));
       paths.push_back(folder.path.parent_path() / ("part." + std::to_string(paths.size())));
       build_store(paths.back(), plan, own, first);
       begin = end;
@@ -63,7 +63,7 @@ DOCTEST_TEST_CASE("parts merge into the store of one process, file by file, what
       // After completion, rerunning does nothing, and neither does rerunning the command of one
       // process.
       store::merge(parts.paths, parts.folder.path, index,
-                   [](const auto&...) { DOCTEST_FAIL("nothing is to be done"); });
+          [](const auto&...) { DOCTEST_FAIL("nothing is to be done"); });
       DOCTEST_CHECK(store::Builder(parts.folder.path, make_plan(index), false).complete());
     }
   }
@@ -148,8 +148,8 @@ DOCTEST_TEST_CASE("a row that is damaged is told with its part, and none of it i
   build_store(whole.path, make_plan(), rows, kFirst);
   const Parts parts({200, 300, 700}, rows);
   const auto flip = [&] {
-    std::fstream file(parts.paths[1] + "/values.npy",
-                      std::ios::in | std::ios::out | std::ios::binary);
+    std::fstream file(
+        parts.paths[1] + "/values.npy", std::ios::in | std::ios::out | std::ios::binary);
     file.seekg(200);
     const char byte = static_cast<char>(file.get() ^ 1);
     file.seekp(200);

@@ -67,9 +67,9 @@ DOCTEST_TEST_CASE("a merged store has the names that its parts have") {
     plan.part = {part + 1, 2, part * 50, part * 50 + 50};
     StoreRows own;
     own.keys.assign(rows.keys.begin() + std::ptrdiff_t(part * 50 * kStoreWidth),
-                    rows.keys.begin() + std::ptrdiff_t((part * 50 + 50) * kStoreWidth));
+        rows.keys.begin() + std::ptrdiff_t((part * 50 + 50) * kStoreWidth));
     own.labels.assign(rows.labels.begin() + std::ptrdiff_t(part * 50),
-                      rows.labels.begin() + std::ptrdiff_t(part * 50 + 50));
+        rows.labels.begin() + std::ptrdiff_t(part * 50 + 50));
     parts.push_back(folder.around / ("part" + std::to_string(part)));
     build_store(parts.back(), plan, own, {0, part == 0 ? 50 : 10});
   }

@@ -28,8 +28,8 @@ std::vector<double> strongest(const Matrix& a, std::size_t n) {
   v[0] = 2;
   for (int step = 0; step < 20'000; ++step) {
     for (std::size_t i = 0; i < n; ++i)
-      next[i] = std::inner_product(v.begin(), v.end(),
-                                   a.begin() + static_cast<std::ptrdiff_t>(i * n), 0.0);
+      next[i] = std::inner_product(
+          v.begin(), v.end(), a.begin() + static_cast<std::ptrdiff_t>(i * n), 0.0);
     const double length =
         std::sqrt(std::inner_product(next.begin(), next.end(), next.begin(), 0.0));
     for (std::size_t i = 0; i < n; ++i) v[i] = next[i] / length;

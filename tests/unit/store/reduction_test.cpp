@@ -15,8 +15,8 @@
 namespace {
 
 // Row by row, with the nearest other rows by all distances.
-std::vector<std::int32_t> plainly_merged(const std::vector<float>& keys,
-                                         const std::vector<std::int32_t>& labels, std::size_t k) {
+std::vector<std::int32_t> plainly_merged(
+    const std::vector<float>& keys, const std::vector<std::int32_t>& labels, std::size_t k) {
   const std::size_t n = labels.size(), width = keys.size() / n;
   std::vector<std::int32_t> weights(n, 1);
   for (std::size_t row = 0; row < n; ++row) {
@@ -28,8 +28,8 @@ std::vector<std::int32_t> plainly_merged(const std::vector<float>& keys,
     std::vector<std::size_t> order(n);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::erase(order, row);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](auto a, auto b) { return distance[a] < distance[b]; });
+    std::stable_sort(
+        order.begin(), order.end(), [&](auto a, auto b) { return distance[a] < distance[b]; });
     for (std::size_t i = 0; i < std::min(k, order.size()); ++i) {
       const std::size_t other = order[i];
       if (labels[other] != labels[row] || weights[other] != 1) continue;
@@ -98,7 +98,7 @@ DOCTEST_TEST_CASE("a merged store has the rows that stay, their weights, places 
       DOCTEST_CHECK(hits.weights[i] == opened.weights()[static_cast<std::size_t>(hits.ids[i])]);
     // Commands that would count rows of others, or no rows, are refused.
     DOCTEST_CHECK_THROWS_AS(store::Removal(folder.path, {{1}}), core::Error);
-    DOCTEST_CHECK_THROWS_AS(build_store(folder.path, make_plan("exact", "more"), rows, {0}, true),
-                            core::Error);
+    DOCTEST_CHECK_THROWS_AS(
+        build_store(folder.path, make_plan("exact", "more"), rows, {0}, true), core::Error);
   }
 }

@@ -24,8 +24,8 @@ StoreRows without(StoreRows rows, std::ptrdiff_t begin, std::ptrdiff_t end) {
   return rows;
 }
 
-std::vector<store::Receipt> remove_documents(const fs::path& folder,
-                                             const std::vector<std::int64_t>& documents) {
+std::vector<store::Receipt> remove_documents(
+    const fs::path& folder, const std::vector<std::int64_t>& documents) {
   store::Removal removal(folder, {documents});
   removal.done();
   return removal.receipts();
@@ -36,7 +36,7 @@ std::vector<store::Receipt> remove_documents(const fs::path& folder,
 DOCTEST_TEST_CASE("a removed document is in no file; the store is as if it had never been there") {
   const auto rows = random_rows(2000, 1);
   for (const std::string index :
-       {"exact", "IVF8,Flat", "IVF8,SQ8", "IVF8,PQ4x4fs", "Flat", "HNSW8", "PCA8,IVF8,Flat"}) {
+      {"exact", "IVF8,Flat", "IVF8,SQ8", "IVF8,PQ4x4fs", "Flat", "HNSW8", "PCA8,IVF8,Flat"}) {
     DOCTEST_CAPTURE(index);
     const StoreFolder folder;
     build_store(folder.path, make_plan(index), rows, {0, 300, 500, 500, 1200});
@@ -147,8 +147,8 @@ DOCTEST_TEST_CASE("a removal goes on until its receipts were given, and nothing 
 
   const auto other = thrown([&] { store::Removal(folder.path, {{2}}); });
   DOCTEST_CHECK((other.code == 64 && other.names("store remove --document 1 ")));
-  DOCTEST_CHECK(thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code ==
-                64);
+  DOCTEST_CHECK(
+      thrown([&] { store::Builder(folder.path, make_plan("", "more"), true); }).code == 64);
   store::Removal(folder.path, {{1}}).done();
   DOCTEST_CHECK(!fs::exists(folder.path / "building.json"));
   DOCTEST_CHECK(remove_documents(folder.path, {2})[0].generation == 3);
@@ -184,8 +184,8 @@ DOCTEST_TEST_CASE("a removal that is asked for again removes nothing more") {
   }
   DOCTEST_CHECK(ask({1, 3}) == Answer(true, 2));
   DOCTEST_CHECK(documents() == 5);
-  DOCTEST_CHECK(store::Builder(folder.path, make_plan("", "still more"), true).rows() ==
-                more.labels.size());
+  DOCTEST_CHECK(
+      store::Builder(folder.path, make_plan("", "still more"), true).rows() == more.labels.size());
 
   // The generation determines which document has the number.
   DOCTEST_CHECK(ask({1, 3}, 1) == Answer(true, 2));

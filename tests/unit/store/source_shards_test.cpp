@@ -29,8 +29,8 @@ Counts counts_of(const store::Source& source) {
 
 StoreRows cut(const StoreRows& rows, std::size_t begin, std::size_t end) {
   return {{rows.keys.begin() + std::ptrdiff_t(begin * kStoreWidth),
-           rows.keys.begin() + std::ptrdiff_t(end * kStoreWidth)},
-          {rows.labels.begin() + std::ptrdiff_t(begin), rows.labels.begin() + std::ptrdiff_t(end)}};
+              rows.keys.begin() + std::ptrdiff_t(end * kStoreWidth)},
+      {rows.labels.begin() + std::ptrdiff_t(begin), rows.labels.begin() + std::ptrdiff_t(end)}};
 }
 
 }  // namespace
@@ -60,8 +60,8 @@ DOCTEST_TEST_CASE("parts have what they have of each shard, and merge into the w
     plan.part = {paths.size() + 1, ends.size(), begin, end};
     std::vector<std::int64_t> first;
     for (const std::int64_t row : kSourceFirst)
-      first.push_back(std::clamp(row, std::int64_t(begin), std::int64_t(end)) -
-                      std::int64_t(begin));
+      first.push_back(
+          std::clamp(row, std::int64_t(begin), std::int64_t(end)) - std::int64_t(begin));
     paths.push_back(folder.path.parent_path() / ("part." + std::to_string(paths.size())));
     const auto part = build_store(paths.back(), plan, cut(rows, begin, end), first);
     DOCTEST_CHECK(counts_of(part.sources[0]) == expected[paths.size() - 1]);
@@ -76,8 +76,8 @@ DOCTEST_TEST_CASE("what is removed is of no shard any more, and merged entries a
   const StoreFolder folder;
   build_store(folder.path, plan_of_shards(), rows, kSourceFirst);
   store::Removal(folder.path, {{1, 4}}).done();
-  DOCTEST_CHECK(counts_of(store::read_manifest(folder.path).sources[0]) ==
-                Counts{{50, 1}, {0, 0}, {250, 2}});
+  DOCTEST_CHECK(
+      counts_of(store::read_manifest(folder.path).sources[0]) == Counts{{50, 1}, {0, 0}, {250, 2}});
 
   const StoreFolder pruned;
   auto plan = plan_of_shards();

@@ -53,9 +53,8 @@ inline store::Plan make_plan(const std::string& index = "exact", const std::stri
 
 /// Adds rows in blocks and commits each block; documents start at `first_rows`.
 inline store::Manifest build_store(const std::string& folder, const store::Plan& plan,
-                                   const StoreRows& rows,
-                                   const std::vector<std::int64_t>& first_rows, bool append = false,
-                                   std::size_t block = 100) {
+    const StoreRows& rows, const std::vector<std::int64_t>& first_rows, bool append = false,
+    std::size_t block = 100) {
   store::Builder builder(folder, plan, append);
   for (std::size_t begin = builder.rows(); begin < rows.labels.size(); begin += block) {
     const std::size_t n = std::min(block, rows.labels.size() - begin);

@@ -50,8 +50,8 @@ std::vector<float> keys_of(const store::Datastore& store) {
 }
 
 // Returns p of each token after row `own` by examining every other row: the k largest products.
-std::map<std::uint32_t, double> scan(const store::Datastore& store, std::int64_t own,
-                                     std::int64_t k, double temperature) {
+std::map<std::uint32_t, double> scan(
+    const store::Datastore& store, std::int64_t own, std::int64_t k, double temperature) {
   const auto keys = keys_of(store);
   std::vector<std::pair<double, std::int64_t>> scores;
   for (std::int64_t row = 0; row < store.size(); ++row) {
@@ -77,8 +77,8 @@ std::vector<float> written(const Case& of, const store::TargetOptions& options) 
   const std::string path = of.folder.path.parent_path() / "targets";
   {
     core::Output out(path);
-    shard::Writer writer(out, store::targets_header(options),
-                         {store::targets_provenance(store, *of.data, options)});
+    shard::Writer writer(
+        out, store::targets_header(options), {store::targets_provenance(store, *of.data, options)});
     store::write_targets(store, *of.data, options, writer, {});
     writer.finish();
     out.commit();

@@ -22,8 +22,8 @@ DOCTEST_TEST_CASE("sum, byte, token and mutual information differ, of equals the
   DOCTEST_CHECK(task::predict(choices).size() == 3);
   choices[1].domain_log_prob = choices[2].domain_log_prob = -4;
   choices[3].domain_log_prob = -9;
-  DOCTEST_CHECK(task::predict(choices)[3] ==
-                std::pair<std::string, std::size_t>{"mutual_information", 3});
+  DOCTEST_CHECK(
+      task::predict(choices)[3] == std::pair<std::string, std::size_t>{"mutual_information", 3});
 }
 
 DOCTEST_TEST_CASE("an accuracy has an interval around it, however few answers there are") {

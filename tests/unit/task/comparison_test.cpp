@@ -43,8 +43,8 @@ class Tokens {
   double rho_, last_ = 0;
 };
 
-std::vector<ScoreBlock> text_of(core::Rng& rng, std::uint64_t tokens, std::uint64_t block,
-                                double rho) {
+std::vector<ScoreBlock> text_of(
+    core::Rng& rng, std::uint64_t tokens, std::uint64_t block, double rho) {
   Tokens made(rng, rho);
   std::vector<ScoreBlock> blocks;
   for (std::uint64_t at = 0; at < tokens; at += block)
@@ -133,7 +133,7 @@ DOCTEST_TEST_CASE("equal scores: no difference, and chance explains it") {
   auto blocks = text_of(rng, 2000, 20, 0);
   for (ScoreBlock& block : blocks) block.a = block.b;
   for (const auto& found :
-       {task::compare_consecutive(blocks, 0.95), task::compare_documents(blocks, 0.95)}) {
+      {task::compare_consecutive(blocks, 0.95), task::compare_documents(blocks, 0.95)}) {
     DOCTEST_CHECK(found.difference == 0);
     DOCTEST_CHECK((found.low == 0 && found.high == 0));
     DOCTEST_CHECK(found.p == 1);
@@ -165,7 +165,7 @@ DOCTEST_TEST_CASE("ten blocks of one length: the t test of their means") {
   for (const double value : values) blocks.push_back({0, value * 1000, 1000});
   const double error = std::sqrt(squares / 9 / 10);
   for (const auto& found :
-       {task::compare_consecutive(blocks, 0.95), task::compare_documents(blocks, 0.95)}) {
+      {task::compare_consecutive(blocks, 0.95), task::compare_documents(blocks, 0.95)}) {
     DOCTEST_CHECK(found.freedom == doctest::Approx(9));
     DOCTEST_CHECK(found.difference == doctest::Approx(mean));
     DOCTEST_CHECK(found.high - mean == doctest::Approx(2.2622 * error).epsilon(1e-4));
@@ -179,22 +179,17 @@ DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however 
     double rho;
     int pairs = 2000;
   };
-  for (const Row& row : {Row{512, 0, 0.8},
-                         {950, 0, 0},
-                         {950, 8, 0.8},
-                         {1536, 0, 0.8},
-                         {1024, 102, 0.6},
-                         {5120, 512, 0.6, 1000},
-                         {10'240, 0, 0.6, 500}}) {
+  for (const Row& row : {Row{512, 0, 0.8}, {950, 0, 0}, {950, 8, 0.8}, {1536, 0, 0.8},
+           {1024, 102, 0.6}, {5120, 512, 0.6, 1000}, {10'240, 0, 0.6, 500}}) {
     DOCTEST_CAPTURE(row.tokens);
     DOCTEST_CAPTURE(row.block);
     DOCTEST_CAPTURE(row.rho);
     const std::uint64_t block = row.block > 0 ? row.block : task::block_for(row.tokens);
     check(rates(row.pairs,
-                [&](core::Rng& rng) {
-                  return task::compare_consecutive(text_of(rng, row.tokens, block, row.rho), 0.95);
-                }),
-          row.pairs);
+              [&](core::Rng& rng) {
+                return task::compare_consecutive(text_of(rng, row.tokens, block, row.rho), 0.95);
+              }),
+        row.pairs);
   }
 }
 
@@ -204,13 +199,13 @@ DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however 
       DOCTEST_CAPTURE(n);
       DOCTEST_CAPTURE(common);
       check(rates(2000,
-                  [&](core::Rng& rng) {
-                    std::vector<ScoreBlock> documents;
-                    do documents = documents_of(rng, n, common);
-                    while (task::effective_documents(documents) < task::kLeastEffectiveDocuments);
-                    return task::compare_documents(documents, 0.95);
-                  }),
-            2000);
+                [&](core::Rng& rng) {
+                  std::vector<ScoreBlock> documents;
+                  do documents = documents_of(rng, n, common);
+                  while (task::effective_documents(documents) < task::kLeastEffectiveDocuments);
+                  return task::compare_documents(documents, 0.95);
+                }),
+          2000);
     }
 }
 
@@ -244,8 +239,8 @@ DOCTEST_TEST_CASE("several documents that count as fewer than 6: no p, and a not
   const auto automatic = task::block_choice_of("auto"), blocks = task::block_choice_of("31");
   const auto unknown = task::compare(pairs, automatic, 0.95);
   DOCTEST_CHECK((std::isnan(unknown.p) && std::isnan(unknown.low) && std::isnan(unknown.high)));
-  DOCTEST_CHECK(task::figures(unknown, pairs, automatic).dump().find("\"p\":null") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      task::figures(unknown, pairs, automatic).dump().find("\"p\":null") != std::string::npos);
   DOCTEST_CHECK(task::caution(pairs, automatic).find("p cannot be known") != std::string::npos);
   DOCTEST_CHECK(task::compare(pairs, blocks, 0.95).p <= 1);
   DOCTEST_CHECK(task::caution(pairs, blocks).find("p is too small") != std::string::npos);
@@ -271,8 +266,8 @@ DOCTEST_TEST_CASE("seeds: the t test of the pairs' mean differences") {
   DOCTEST_CHECK(copies(0.1).code == 0);
   DOCTEST_CHECK(copies(0.3).names("the 3 seeds have the same losses"));
   DOCTEST_CHECK(thrown([] {
-                  task::compare_seeds({{0, INFINITY, 1}, {0, 1, 1}}, 0.95);
-                }).code == 65);
+    task::compare_seeds({{0, INFINITY, 1}, {0, 1, 1}}, 0.95);
+  }).code == 65);
 }
 
 DOCTEST_TEST_CASE("chance is taken for a difference one time in twenty, however few seeds") {

@@ -35,7 +35,7 @@ DOCTEST_TEST_CASE("each sequence has its automaton; another file is refused by l
     DOCTEST_CHECK(problem.begin == (i == 0 ? 0 : data.documents().end[i - 1]));
     DOCTEST_CHECK(problem.origin == automata + ":" + std::to_string(i + 1));
     score.add(problem.automaton, problem.sequence, task::ngram_predictions(problem.sequence, 3),
-              problem.origin);
+        problem.origin);
   }
   DOCTEST_CHECK(task::figures(score)["sequences"] == 20);
   DOCTEST_CHECK(task::figures(score)["tvd"] == score.all.tvd());

@@ -118,7 +118,7 @@ DOCTEST_TEST_CASE("a minimal automaton has the same words and no state too many"
 DOCTEST_TEST_CASE("no language is in two splits; a seed and a number give one automaton") {
   std::map<std::string, task::RegbenchSplit> split;
   for (const auto part :
-       {task::RegbenchSplit::train, task::RegbenchSplit::valid, task::RegbenchSplit::test})
+      {task::RegbenchSplit::train, task::RegbenchSplit::valid, task::RegbenchSplit::test})
     for (std::uint64_t i = 0; i < 3000; ++i) {
       const auto automaton = task::regbench_automaton(i % 2, part, i);
       const auto json = task::to_json(automaton);
@@ -177,8 +177,8 @@ DOCTEST_TEST_CASE("scores: each convention, by hand") {
   DOCTEST_CHECK(score.with_separators.positions == 4);
   DOCTEST_CHECK(score.with_separators.l1_mean() == doctest::Approx((0.5 + 1.2 + 0.8 + 0.2) / 4));
   DOCTEST_CHECK(thrown([&] {
-                  score.add(kSmall, tokens("ba"), p, "side:3");
-                }).names("side:3: token 0 is not in the alphabet"));
+    score.add(kSmall, tokens("ba"), p, "side:3");
+  }).names("side:3: token 0 is not in the alphabet"));
 }
 
 DOCTEST_TEST_CASE("scores equal those over all words that may follow") {
@@ -192,10 +192,8 @@ DOCTEST_TEST_CASE("scores equal those over all words that may follow") {
     std::uint64_t positions = 0;
     Word prefix;
     for (std::size_t t = 0; t + 1 < sequence.size(); ++t) {
-      if (sequence[t] == task::kSeparator)
-        prefix.clear();
-      else
-        prefix.push_back(sequence[t]);
+      if (sequence[t] == task::kSeparator) prefix.clear();
+      else prefix.push_back(sequence[t]);
       if (sequence[t + 1] == task::kSeparator) continue;
       std::vector<double> truth(task::kRegbenchTypes, 0);
       double possible = 0;
@@ -247,8 +245,8 @@ DOCTEST_TEST_CASE("n-grams equal counts by looking back at every place") {
         if (n == 0) break;
       }
       for (std::size_t token = 0; token < task::kRegbenchTypes; ++token)
-        DOCTEST_REQUIRE(p[(end - 2) * task::kRegbenchTypes + token] ==
-                        doctest::Approx(counts[token] / total));
+        DOCTEST_REQUIRE(
+            p[(end - 2) * task::kRegbenchTypes + token] == doctest::Approx(counts[token] / total));
     }
   }
 }

@@ -39,17 +39,16 @@ DOCTEST_TEST_CASE("a problem has as much filling as fits, to the part") {
     const auto bounded = task::fitted_problem(few, {.tokens = room + 5, .answer = 5}, 1, 0, bytes);
     DOCTEST_CHECK(bounded.tokens == 8 + std::min<std::int64_t>(7, (room - 8) / 10) * 10);
   }
-  DOCTEST_CHECK_THROWS_AS(task::fitted_problem(few, {.tokens = 12, .answer = 5}, 1, 0, bytes),
-                          core::Error);
+  DOCTEST_CHECK_THROWS_AS(
+      task::fitted_problem(few, {.tokens = 12, .answer = 5}, 1, 0, bytes), core::Error);
   // " a, b" has five bytes.
   const auto longer = task::fitted_problem(endless, {.tokens = 33, .answer = 3}, 1, 0, bytes);
   DOCTEST_CHECK(longer.answer == 5);
   DOCTEST_CHECK(longer.tokens == 28);
-  DOCTEST_CHECK(task::fitted_problem(endless, {.tokens = 33, .answer = 9}, 1, 0, bytes).answer ==
-                9);
-  DOCTEST_CHECK_THROWS_AS(
-      task::fitted_problem(endless, {.tokens = 33, .answer = 3, .longer_answers = false}, 1, 0,
-                           bytes),
+  DOCTEST_CHECK(
+      task::fitted_problem(endless, {.tokens = 33, .answer = 9}, 1, 0, bytes).answer == 9);
+  DOCTEST_CHECK_THROWS_AS(task::fitted_problem(endless,
+                              {.tokens = 33, .answer = 3, .longer_answers = false}, 1, 0, bytes),
       core::Error);
   const auto shown =
       task::fitted_problem(few, {.tokens = 500, .answer = 5, .shots = 2}, 1, 0, bytes);
@@ -79,12 +78,12 @@ DOCTEST_TEST_CASE("what is strewn keeps both orders, at places drawn evenly") {
 
 DOCTEST_TEST_CASE("every problem's answers stand in its prompt, however much filling there is") {
   const task::NeedleTask needles({.keys = 3, .values = 2, .queries = 2, .value_kind = "uuids"},
-                                 task::NeedleTask::Haystack::noise, {});
+      task::NeedleTask::Haystack::noise, {});
   const task::VariableTask variables(2, 4);
   const task::MadeDocumentTask documents;
   for (const task::RulerTask* const asked : {static_cast<const task::RulerTask*>(&needles),
-                                             static_cast<const task::RulerTask*>(&variables),
-                                             static_cast<const task::RulerTask*>(&documents)}) {
+           static_cast<const task::RulerTask*>(&variables),
+           static_cast<const task::RulerTask*>(&documents)}) {
     for (std::uint64_t number = 0; number < 30; ++number) {
       const auto bare = asked->draw(3, number, 0), full = asked->draw(3, number, 40);
       DOCTEST_CHECK(bare.answers == full.answers);

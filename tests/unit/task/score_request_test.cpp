@@ -35,8 +35,8 @@ class File {
   std::string path_ = "/tmp/tessera-requests.XXXXXX";
 };
 
-std::vector<task::ScoreRequest> read(const std::vector<std::string>& paths,
-                                     const std::string& format = "auto") {
+std::vector<task::ScoreRequest> read(
+    const std::vector<std::string>& paths, const std::string& format = "auto") {
   task::ScoreRequestReader reader(paths, format);
   DOCTEST_CHECK(reader.regular());
   std::vector<task::ScoreRequest> all;
@@ -83,13 +83,13 @@ DOCTEST_TEST_CASE("what is wrong is said with the place, and the id is kept") {
       {R"({"id": 4})", R"(f:3: has neither "text" nor "context")"},
       {R"({"id": 4, "text": 1})", R"(f:3: "text" has the wrong type)"},
       {R"({"text": "a", "context": "b"})",
-       R"(f:3: "text" cannot be combined with "context"; give one)"},
+          R"(f:3: "text" cannot be combined with "context"; give one)"},
       {R"({"context": "b"})", R"(f:3: "context" needs "continuation" or "choices"; give one)"},
       {R"({"context": "b", "continuation": "a", "choices": ["a"]})",
-       R"(f:3: "context" needs "continuation" or "choices"; give one)"},
+          R"(f:3: "context" needs "continuation" or "choices"; give one)"},
       {R"({"context": "b", "choices": []})", "f:3: has no choices"},
       {R"({"context": "b", "choices": ["a"], "gold": 1})",
-       R"(f:3: "gold" is 1, but the choices are 0 to 0)"},
+          R"(f:3: "gold" is 1, but the choices are 0 to 0)"},
       {R"({"context": "b", "choices": ["a", 2]})", R"(f:3: "choices" has the wrong type)"},
   };
   for (const auto& [line, error] : wrong) DOCTEST_CHECK(parse(line).error == error);

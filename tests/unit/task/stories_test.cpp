@@ -63,19 +63,19 @@ DOCTEST_TEST_CASE("a prompt holds all its parts, and its number alone decides it
 
 DOCTEST_TEST_CASE("lists of words, names and openings") {
   task::StoryParts parts;
-  task::read_story_words("# words\nnoun\tcat\nverb jump\n\nadjective red\nnoun big dog\n", "w",
-                         parts);
+  task::read_story_words(
+      "# words\nnoun\tcat\nverb jump\n\nadjective red\nnoun big dog\n", "w", parts);
   DOCTEST_CHECK(parts.nouns == std::vector<std::string>{"cat", "big dog"});
-  DOCTEST_CHECK(
-      thrown([&] { task::read_story_words("noun cat\nadverb soon\n", "w", parts); }).text ==
-      "w:2: 'adverb soon' is not 'noun WORD', 'verb WORD' or 'adjective WORD'");
+  DOCTEST_CHECK(thrown([&] {
+    task::read_story_words("noun cat\nadverb soon\n", "w", parts);
+  }).text == "w:2: 'adverb soon' is not 'noun WORD', 'verb WORD' or 'adjective WORD'");
   DOCTEST_CHECK(thrown([&] { task::read_story_words("noun cat\nverb go\n", "w", parts); }).text ==
                 "w: has no adjective");
   DOCTEST_CHECK(task::read_first_names("1. Anna\n2. Bo\nAnna\nMaximilian\n", "n") ==
                 std::vector<std::string>{"Anna", "Bo"});
   DOCTEST_CHECK(openings("1. Once upon a time...\nOnce more.\n") ==
-                std::vector<std::string>{"Once", "Once upon", "Once upon a", "Once upon a time",
-                                         "Once more"});
+                std::vector<std::string>{
+                    "Once", "Once upon", "Once upon a", "Once upon a time", "Once more"});
   DOCTEST_CHECK(thrown([] { openings("...\n"); }).text == "o: has no opening");
 }
 
@@ -94,7 +94,7 @@ DOCTEST_TEST_CASE("lists as models answer: numbered in several ways, wrapped, wi
                 Strings{"One", "One day", "One night"});
   DOCTEST_CHECK(openings("3.5 mice\n\"Hi,\" he said. \"Go.\"") ==
                 Strings{"35", "35 mice", "\"Hi,\"", "\"Hi,\" he", "\"Hi,\" he said",
-                        "\"Hi,\" he said \"Go\""});
+                    "\"Hi,\" he said \"Go\""});
   DOCTEST_CHECK(openings("1. a b c d e f g h i j k l m n").size() == 12);
   DOCTEST_CHECK(thrown([&] { names("Some names:\n1. Maximilian\n2.\n"); }).text ==
                 "n: has no name of at most 7 letters");
@@ -104,8 +104,7 @@ DOCTEST_TEST_CASE("items of lists lose the quotation marks around them, whatever
   using Strings = std::vector<std::string>;
   DOCTEST_CHECK(task::read_first_names("'Anna'\n\u2018Bo\u2019\n\u00abCleo\u00bb\n\u00ab Dan "
                                        "\u00bb\n\u201eEve\u201c\n*'Fay'*\nD'Arcy\n'Gus\n",
-                                       "n") ==
-                Strings{"Anna", "Bo", "Cleo", "Dan", "Eve", "Fay", "D'Arcy", "'Gus"});
+                    "n") == Strings{"Anna", "Bo", "Cleo", "Dan", "Eve", "Fay", "D'Arcy", "'Gus"});
   // An apostrophe opens no quotation.
   DOCTEST_CHECK(openings("'It's'") == Strings{"It's"});
   DOCTEST_CHECK(openings("'Hi,' said 'Bo'") == Strings{"'Hi,'", "'Hi,' said", "'Hi,' said 'Bo'"});
@@ -115,7 +114,7 @@ DOCTEST_TEST_CASE("lists may begin with a byte order mark") {
   using Strings = std::vector<std::string>;
   DOCTEST_CHECK(task::read_first_names("\xEF\xBB\xBF"
                                        "1. Anna\n2. Bo\n",
-                                       "n") == Strings{"Anna", "Bo"});
+                    "n") == Strings{"Anna", "Bo"});
   DOCTEST_CHECK(openings("\xEF\xBB\xBFOnce\n") == Strings{"Once"});
   task::StoryParts parts;
   task::read_story_words("\xEF\xBB\xBFnoun cat\nverb go\nadjective red\n", "w", parts);
@@ -126,8 +125,8 @@ DOCTEST_TEST_CASE("openings end before markup, which stories are dropped for") {
   using Strings = std::vector<std::string>;
   DOCTEST_CHECK(openings("1. In a *dark* wood\n2. One day [name] ran\n3. In a #box\n") ==
                 Strings{"In", "In a", "One", "One day"});
-  DOCTEST_CHECK(openings("1. **One night**\n2. Tom & Anna\n") ==
-                Strings{"One", "One night", "Tom"});
+  DOCTEST_CHECK(
+      openings("1. **One night**\n2. Tom & Anna\n") == Strings{"One", "One night", "Tom"});
   DOCTEST_CHECK(thrown([] { openings("[name] ran\n"); }).text == "o: has no opening");
 }
 
@@ -215,8 +214,8 @@ DOCTEST_TEST_CASE("openings of answers, out of the requests") {
   DOCTEST_CHECK(thrown([&] { of(openings, "s-300"); }).text ==
                 "answers:3: its custom_id occurs in no request of batch: 's-300'");
   DOCTEST_CHECK(thrown([&] {
-                  read(many + opened("s-5", "Night"));
-                }).text.starts_with("batch: two requests, with '"));
+    read(many + opened("s-5", "Night"));
+  }).text.starts_with("batch: two requests, with '"));
   DOCTEST_CHECK(thrown([&] { read(many + "{}\n"); }).text == "batch:301: has no \"custom_id\"");
   DOCTEST_CHECK(thrown([&] { read(R"({"custom_id":"a","body":{"messages":7}})"); }).text ==
                 "batch:1: \"messages\" has the wrong type");
@@ -235,7 +234,7 @@ DOCTEST_TEST_CASE("stories lose what follows them") {
 DOCTEST_TEST_CASE("what is no plain story is dropped, with a reason that is counted") {
   task::StoryTally tally;
   for (const auto* const text : {"See www.example.org for more.", "A **bold** cat sat.", "",
-                                 "Too short", "A brave caf\u00e9 cat sat."})
+           "Too short", "A brave caf\u00e9 cat sat."})
     tally.add(cleaned(text));
   DOCTEST_CHECK(tally.read == 5);
   DOCTEST_CHECK(tally.kept == 1);

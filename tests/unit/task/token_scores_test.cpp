@@ -17,8 +17,7 @@ std::string thrown(const std::string& text) {
     core::MemorySource source(text, "a.tsv");
     task::TokenScoreReader reader(source);
     task::TokenScore score;
-    while (reader.next(score)) {
-    }
+    while (reader.next(score)) {}
   } catch (const core::Error& error) {
     DOCTEST_CHECK(error.code() == core::Code::bad_data);
     return error.what();
@@ -68,14 +67,8 @@ DOCTEST_TEST_CASE("lines before the heading that begin with # are skipped and co
 DOCTEST_TEST_CASE("what is written is read") {
   std::vector<task::TokenScore> rows;
   for (std::uint32_t i = 0; i < 9000; ++i)
-    rows.push_back({i,
-                    i / 70,
-                    i * 7 % 300,
-                    std::string(i % 40, 'x'),
-                    1,
-                    2,
-                    {kNone, i % 2 ? 3 : kNone, i % 3 ? 4 : kNone, kNone, kNone},
-                    0.001 * i});
+    rows.push_back({i, i / 70, i * 7 % 300, std::string(i % 40, 'x'), 1, 2,
+        {kNone, i % 2 ? 3 : kNone, i % 3 ? 4 : kNone, kNone, kNone}, 0.001 * i});
   core::MemorySink sink;
   task::TokenScoreWriter writer(sink, {"memory", "cache", "stores", "ngrams", "ensemble"});
   for (const auto& row : rows) writer.write(row);

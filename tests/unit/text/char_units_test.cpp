@@ -58,8 +58,8 @@ DOCTEST_TEST_CASE("codes: words cut into units by the merges, the last one marke
 DOCTEST_TEST_CASE("codes with a dict.txt: its ids, then what it lacks") {
   const text::NamedText dictionary{"dict.txt", "low 9\nlo@@ 5\n@@@ 4\nl 2\n"};
   const auto tokenizer = text::import_codes(kCodes, &dictionary);
-  DOCTEST_CHECK(names(*tokenizer, {4, 5, 6, 7}) ==
-                std::vector<std::string>{"low</w>", "lo", "@", "l</w>"});
+  DOCTEST_CHECK(
+      names(*tokenizer, {4, 5, 6, 7}) == std::vector<std::string>{"low</w>", "lo", "@", "l</w>"});
   DOCTEST_CHECK(tokenizer->encode("low") == Ids{4});
   DOCTEST_CHECK(tokenizer->encode("lol") == Ids{5, 7});
 }

@@ -36,13 +36,10 @@ OrderedJson rendered(const std::string& source, const OrderedJson& variables) {
 }
 
 std::string why_refused(const std::string& source,
-                        const OrderedJson& variables = OrderedJson::object(),
-                        const text::ChatLimits& limits = {}) {
+    const OrderedJson& variables = OrderedJson::object(), const text::ChatLimits& limits = {}) {
   try {
     text::ChatTemplate(source, "t").render(variables, kNewYear, limits);
-  } catch (const core::Error& error) {
-    return error.what();
-  }
+  } catch (const core::Error& error) { return error.what(); }
   return "";
 }
 
@@ -51,11 +48,8 @@ DOCTEST_TEST_CASE("templates of models give the texts that jinja2 gives") {
   for (const auto& [name, expected] : texts.items()) {
     const auto source = core::read_file(kFolder + name);
     for (std::size_t i = 0; i < talks.size(); ++i) {
-      OrderedJson variables = {{"bos_token", "<s>"},
-                               {"eos_token", "</s>"},
-                               {"tools", nullptr},
-                               {"documents", nullptr},
-                               {"add_generation_prompt", true}};
+      OrderedJson variables = {{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"tools", nullptr},
+          {"documents", nullptr}, {"add_generation_prompt", true}};
       variables.update(talks[i]);
       DOCTEST_CAPTURE(name);
       DOCTEST_CAPTURE(i);
@@ -100,7 +94,7 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
   const OrderedJson none = OrderedJson::object();
   DOCTEST_CHECK(
       why_refused("{% for i in range(1000) %}{% for j in range(1000) %}{% endfor %}{% endfor %}",
-                  none, small) == "t:1: the template takes too many steps");
+          none, small) == "t:1: the template takes too many steps");
   DOCTEST_CHECK(why_refused("{{ 'x' * 1000000000000 }}", none, small) ==
                 "t:1: the template makes too long a text");
   DOCTEST_CHECK(
@@ -117,11 +111,10 @@ DOCTEST_TEST_CASE("hostile templates end soon") {
           none, small) == "t:1: the template takes too many steps");
   // What is made of a text's characters or parts is paid for, and before it is made.
   const text::ChatLimits few{6'000, 10'000};
-  for (const char* made :
-       {"('x' * 9999)|list", "('x' * 9999)|map('upper')|list", "('x,' * 4999).split(',')",
-        "('x' * 9999)|sort", "'x'.join('y' * 9999)", "('x' * 9999)|unique|list", "([0] * 9999)",
-        "('x\\n' * 4999).splitlines()", "range(9999)|map('string')|list",
-        "('x' * 9999)|map(attribute='y')|list"})
+  for (const char* made : {"('x' * 9999)|list", "('x' * 9999)|map('upper')|list",
+           "('x,' * 4999).split(',')", "('x' * 9999)|sort", "'x'.join('y' * 9999)",
+           "('x' * 9999)|unique|list", "([0] * 9999)", "('x\\n' * 4999).splitlines()",
+           "range(9999)|map('string')|list", "('x' * 9999)|map(attribute='y')|list"})
     DOCTEST_CHECK(why_refused(std::string("{{ ") + made + "|length }}", none, few) ==
                   "t:1: the template takes too many steps");
   DOCTEST_CHECK(why_refused("{{ 'x'.center(99999) }}", none, small) ==
@@ -149,16 +142,14 @@ DOCTEST_TEST_CASE("no operation takes the product of two texts' sizes, or the po
   const std::string text = "('a' * 4000000)", part = "('a' * 2000000 + 'b')";
   const OrderedJson none = OrderedJson::object();
   for (const auto& [operation, result] :
-       std::map<std::string, std::string>{{text + ".find(" + part + ")", "-1"},
-                                          {text + ".rfind('b' + 'a' * 2000000)", "-1"},
-                                          {part + " in " + text, "False"},
-                                          {text + ".count(" + part + ")", "0"},
-                                          {text + ".split(" + part + ")|length", "1"},
-                                          {text + ".rsplit('b' + 'a' * 2000000)|length", "1"},
-                                          {text + ".replace(" + part + ", '')|length", "4000000"},
-                                          {text + ".partition(" + part + ")[1]", ""},
-                                          {text + "|replace(" + part + ", 'c')|length", "4000000"},
-                                          {text + ".strip('b' * 4000000)|length", "4000000"}})
+      std::map<std::string, std::string>{{text + ".find(" + part + ")", "-1"},
+          {text + ".rfind('b' + 'a' * 2000000)", "-1"}, {part + " in " + text, "False"},
+          {text + ".count(" + part + ")", "0"}, {text + ".split(" + part + ")|length", "1"},
+          {text + ".rsplit('b' + 'a' * 2000000)|length", "1"},
+          {text + ".replace(" + part + ", '')|length", "4000000"},
+          {text + ".partition(" + part + ")[1]", ""},
+          {text + "|replace(" + part + ", 'c')|length", "4000000"},
+          {text + ".strip('b' * 4000000)|length", "4000000"}})
     DOCTEST_CHECK(rendered("{{ " + operation + " }}", none) == result);
   const std::string nested = std::string(60, '[') + std::string(60, ']');
   DOCTEST_CHECK(rendered("{{ " + nested + " < " + nested + " }}", none) == "False");
@@ -174,13 +165,11 @@ DOCTEST_TEST_CASE(
   const TemporaryFolder folder;
   DOCTEST_CHECK_FALSE(text::Chat::of_folder(folder.path).has_value());
   const auto user = text::user_turn("hi");
-  folder.file(
-      "tokenizer_config.json",
+  folder.file("tokenizer_config.json",
       R"({"bos_token": {"content": "<b>"}, "eos_token": "<e>", "chat_template": "{{ bos_token }}A{{ messages[0].content }}{{ eos_token }}{{ add_generation_prompt }}"})");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "<b>Ahi<e>True");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "be", "here") == "<b>Abe<e>True");
-  folder.file(
-      "tokenizer_config.json",
+  folder.file("tokenizer_config.json",
       R"({"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]})");
   DOCTEST_CHECK(text::Chat::in_folder(folder.path).prompt(user, "", "here") == "D");
   folder.file("chat_template.jinja", "{% for m in messages %}{{ m.role }}:{% endfor %}\n");
@@ -189,9 +178,7 @@ DOCTEST_TEST_CASE(
   const auto refused = [&](const OrderedJson& messages, const std::string& system) {
     try {
       chat.prompt(messages, system, "here");
-    } catch (const core::Error& error) {
-      return std::string(error.what());
-    }
+    } catch (const core::Error& error) { return std::string(error.what()); }
     return std::string();
   };
   DOCTEST_CHECK(refused({{"role", "user"}}, "").starts_with("here: messages: takes"));
@@ -200,8 +187,7 @@ DOCTEST_TEST_CASE(
   DOCTEST_CHECK(refused(OrderedJson::array({{{"role", "system"}, {"content", "x"}}}), "s")
                     .find("leave --system out") != std::string::npos);
   folder.file("chat_template.jinja", "{{ raise_exception('no system') }}");
-  DOCTEST_CHECK_THROWS_WITH(
-      text::Chat::in_folder(folder.path).prompt(user, "", "here"),
+  DOCTEST_CHECK_THROWS_WITH(text::Chat::in_folder(folder.path).prompt(user, "", "here"),
       ("here: " + folder.path.string() + "/chat_template.jinja:1: no system").c_str());
 }
 
@@ -213,10 +199,8 @@ DOCTEST_TEST_CASE(
       "{% for m in messages %}<{{ m.role }}>{{ m.content }}.{% endfor %}"
       "{% if add_generation_prompt %}<assistant>{% endif %}";
   const core::OrderedJson messages = {{{"role", "user"}, {"content", "hi"}},
-                                      {{"role", "assistant"}, {"content", "yo"}},
-                                      {{"role", "user"}, {"content", "and"}},
-                                      {{"role", "assistant"}, {"content", "so"}},
-                                      {{"role", "user"}, {"content", "bye"}}};
+      {{"role", "assistant"}, {"content", "yo"}}, {{"role", "user"}, {"content", "and"}},
+      {{"role", "assistant"}, {"content", "so"}}, {{"role", "user"}, {"content", "bye"}}};
   const auto parts_of = [&](const std::string& source) {
     std::string text;
     for (const auto& part : text::Chat(text::ChatTemplate(source, "t"), core::OrderedJson::object())
@@ -246,7 +230,7 @@ DOCTEST_TEST_CASE("a message of text parts becomes one text; other parts are ref
   for (const auto& part : chat.parts(messages, "x")) whole += part.text;
   DOCTEST_CHECK(whole == "<user>a\nb<assistant>c<user>");
   for (const char* part : {R"({"type": "image_url", "image_url": {"url": "file:///etc/passwd"}})",
-                           R"({"type": "text"})", R"({"text": "a"})", "\"a\"", "1"}) {
+           R"({"type": "text"})", R"({"text": "a"})", "\"a\"", "1"}) {
     const auto refused =
         text::parse_messages(std::string(R"([{"role": "user", "content": [)") + part + "]}]", "x");
     const auto error = thrown([&] { chat.prompt(refused, "", "x"); });

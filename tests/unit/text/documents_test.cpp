@@ -64,11 +64,10 @@ Texts documents_of(const std::vector<std::string>& texts, text::DocumentOptions 
     paths.push_back(files.back()->path());
   }
   const auto tokenizer = sample::tokenizer("bpe");
-  return collect(*text::read_documents(paths, options,
-                                       [&](const char* begin, const char* end) {
-                                         return tokenizer->cut(begin, end);
-                                       }),
-                 options.field);
+  return collect(
+      *text::read_documents(paths, options,
+          [&](const char* begin, const char* end) { return tokenizer->cut(begin, end); }),
+      options.field);
 }
 
 Texts separated(const std::string& text, const std::string& separator) {
@@ -83,12 +82,10 @@ std::string of_length(std::size_t n, const std::string& unit) {
 
 // Returns the shard of the documents of one text, and the counts.
 std::string shard_of(const std::string& text, const std::string& tokenizer_name,
-                     text::DocumentOptions options, text::EncodeOptions how,
-                     text::EncodeTotals* totals = nullptr) {
+    text::DocumentOptions options, text::EncodeOptions how, text::EncodeTotals* totals = nullptr) {
   const Temporary file(text);
   const auto tokenizer = sample::tokenizer(tokenizer_name);
-  const auto reader = text::read_documents(
-      {file.path()}, options,
+  const auto reader = text::read_documents({file.path()}, options,
       [&](const char* begin, const char* end) { return tokenizer->cut(begin, end); });
   shard::Header header;
   header.vocabulary = tokenizer->size();
@@ -131,8 +128,8 @@ DOCTEST_TEST_CASE("lines and JSON lines") {
   const std::string json =
       "{\"text\": \"a\\n\\u00e9\", \"n\": [1, {}]}\n \n{\"x\": "
       "1, \"text\": \"\"}\n{\"text\":\"end\"}";
-  DOCTEST_CHECK(documents_of({json}, {text::Format::jsonl, "text", ""}) ==
-                Texts{"a\n\u00e9", "", "end"});
+  DOCTEST_CHECK(
+      documents_of({json}, {text::Format::jsonl, "text", ""}) == Texts{"a\n\u00e9", "", "end"});
   const std::string longer = "{\"t\":\"" + std::string(5 << 20, 'y') + "\"}\n{\"t\":\"z\"}\n";
   DOCTEST_CHECK(documents_of({longer}, {text::Format::jsonl, "t", ""}) ==
                 Texts{std::string(5 << 20, 'y'), "z"});
@@ -146,7 +143,7 @@ DOCTEST_TEST_CASE("a bad JSON line is named with file and line") {
     });
   };
   for (const std::string bad : {"{\"text\":", "[1]", "{\"other\":\"a\"}", "{\"text\":1}",
-                                "\"text\"", "{\"text\":\"\xff\"}", "{\"text\":\"a\"} x"}) {
+           "\"text\"", "{\"text\":\"\xff\"}", "{\"text\":\"a\"} x"}) {
     const auto error = error_of(bad);
     DOCTEST_CHECK(error.code == 65);
     DOCTEST_CHECK(error.names(":4: "));
@@ -186,9 +183,8 @@ DOCTEST_TEST_CASE("pairs: line by line; one file with more lines is an error tha
   const Temporary source("a\nb c\n\n"), target("A\nB\nlast"), shorter("A\nB\n");
   const auto reader = text::read_pairs(source.path(), target.path());
   DOCTEST_CHECK(collect(*reader) == Texts{"a", "A", "b c", "B", "", "last"});
-  DOCTEST_CHECK(reader->fingerprints() ==
-                std::vector{core::hash128(std::string_view("a\nb c\n\n")),
-                            core::hash128(std::string_view("A\nB\nlast"))});
+  DOCTEST_CHECK(reader->fingerprints() == std::vector{core::hash128(std::string_view("a\nb c\n\n")),
+                                              core::hash128(std::string_view("A\nB\nlast"))});
   for (const bool swap : {false, true}) {
     const auto error = thrown([&] {
       collect(swap ? *text::read_pairs(shorter.path(), source.path())
@@ -255,8 +251,8 @@ DOCTEST_TEST_CASE("any threads give the same shard, of any text in any tokenizer
     for (int i = 0; i < 3; ++i)
       text += of_length(700000, pieces[static_cast<std::size_t>(i)] + "x");
     const auto name = *rc::gen::element<std::string>("bytes", "bpe", "word");
-    const text::DocumentOptions options{*rc::gen::element(text::Format::text, text::Format::lines),
-                                        "text", ""};
+    const text::DocumentOptions options{
+        *rc::gen::element(text::Format::text, text::Format::lines), "text", ""};
     text::EncodeTotals one, three;
     text::EncodeOptions how;
     const std::string first = shard_of(text, name, options, how, &one);
@@ -346,8 +342,8 @@ DOCTEST_TEST_CASE("decode: documents as text, lines, JSON lines, with separators
   DOCTEST_CHECK(decoded({text::Format::text, "text", "--"}, mark) == "first one----third--");
   DOCTEST_CHECK(decoded({text::Format::jsonl, "t", ""}, mark) ==
                 "{\"t\":\"first one\"}\n{\"t\":\"\"}\n{\"t\":\"third\"}\n");
-  DOCTEST_CHECK(decoded({}, std::nullopt) ==
-                "first one<|endoftext|><|endoftext|>third<|endoftext|>");
+  DOCTEST_CHECK(
+      decoded({}, std::nullopt) == "first one<|endoftext|><|endoftext|>third<|endoftext|>");
 
   text::TextOptions options;  // the shard has its own tokenizer and mark
   const auto printed = [&](const std::string& given) {

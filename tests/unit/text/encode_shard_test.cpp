@@ -14,8 +14,7 @@
 namespace {
 
 text::EncodedShard encode(const std::vector<std::string>& files, const text::TokenizerPtr& with,
-                          const text::TextOptions& options, bool pairs, const std::string& out,
-                          int jobs = 1) {
+    const text::TextOptions& options, bool pairs, const std::string& out, int jobs = 1) {
   core::Output output(out);
   auto made = text::encode_shard(files, with, options, pairs, jobs, output, [](std::uint64_t) {});
   output.commit();
@@ -102,8 +101,8 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
     request.vocab_size = 20'000, request.min_count = 3;
     const auto why = text::shortfall(*learned, request);
     DOCTEST_CHECK(why.find("learned fewer tokens than --vocab-size 20000") == 0);
-    DOCTEST_CHECK(why.find(bpe ? "no further pairs occur 3" : "no further words occur 3") !=
-                  why.npos);
+    DOCTEST_CHECK(
+        why.find(bpe ? "no further pairs occur 3" : "no further words occur 3") != why.npos);
     DOCTEST_CHECK(why.find("--min-count") != why.npos);
   }
 }
@@ -111,10 +110,9 @@ DOCTEST_TEST_CASE("a tokenizer is learned of files as of their counts, and says 
 DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what is counted") {
   const TemporaryFolder folder;
   const auto lines = folder.file("lines",
-                                 "{\"prompt\": \"what? \", \"completion\": \"this\"}\n"
-                                 "{\"completion\": \"\", \"prompt\": \"none\", \"other\": [1]}\n");
-  const auto segments = folder.file(
-      "segments",
+      "{\"prompt\": \"what? \", \"completion\": \"this\"}\n"
+      "{\"completion\": \"\", \"prompt\": \"none\", \"other\": [1]}\n");
+  const auto segments = folder.file("segments",
       "{\"segments\": [{\"text\": \"a b\", \"label\": true}, {\"text\": \"c\", \"label\": true}, "
       "{\"text\": \"de\", \"label\": false}, {\"text\": \"f\", \"label\": true}]}\n");
   text::TextOptions options;
@@ -134,16 +132,15 @@ DOCTEST_TEST_CASE("documents that are learned in part: pieces, marks, and what i
   options.loss_on = "segments", options.pieces = text::segment_pieces();
   const auto out = (folder.path / "x").string();
   encode({segments}, sample::tokenizer("bytes"), options, false, out);
-  DOCTEST_CHECK(shard::Dataset({out}).documents().marks ==
-                std::vector<shard::Span>{{0, 4}, {6, 7}});
+  DOCTEST_CHECK(
+      shard::Dataset({out}).documents().marks == std::vector<shard::Span>{{0, 4}, {6, 7}});
   const auto refused = [&](const std::string& line) {
     const auto bad = folder.file("bad", line + "\n");
     core::MemorySink sink;
     return thrown([&] {
-             text::encode_shard({bad}, sample::tokenizer("bytes"), options, false, 1, sink,
-                                [](std::uint64_t) {});
-           })
-        .text.substr(bad.size());
+      text::encode_shard(
+          {bad}, sample::tokenizer("bytes"), options, false, 1, sink, [](std::uint64_t) {});
+    }).text.substr(bad.size());
   };
   DOCTEST_CHECK(refused("{}") == ":1: has no \"segments\"");
   DOCTEST_CHECK(refused("{\"segments\": 1}") == ":1: \"segments\" is not a list");

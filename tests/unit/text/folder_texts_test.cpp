@@ -22,7 +22,7 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
   for (const char* name : {"b", "a/z", "a/deep", ".git"})
     fs::create_directories(folder.path / name);
   for (const char* name :
-       {"b/1.txt", "a/z/2.txt", "a/deep/3.txt", "a.txt", "B.txt", "a/\xC3\xA4.txt"})
+      {"b/1.txt", "a/z/2.txt", "a/deep/3.txt", "a.txt", "B.txt", "a/\xC3\xA4.txt"})
     core::write_file(folder / name, "text\n");
   core::write_file(folder / "empty.txt", "");
   core::write_file(folder / "a/\xE4.txt", "Latin-1's name\n");
@@ -35,15 +35,13 @@ DOCTEST_TEST_CASE("the texts below a folder, by the bytes of their paths; what i
   ::mkfifo((folder / "pipe").c_str(), 0600);
   const auto found = text::texts_below({folder / ""});
   DOCTEST_CHECK(found.names == NamesOfTexts{"B.txt", "a.txt", "a/deep/3.txt", "a/z/2.txt",
-                                            "a/\xC3\xA4.txt", "a/\xEF\xBF\xBD.txt", "b/1.txt",
-                                            "empty.txt"});
+                                   "a/\xC3\xA4.txt", "a/\xEF\xBF\xBD.txt", "b/1.txt", "empty.txt"});
   DOCTEST_REQUIRE(found.paths.size() == found.names.size());
   for (const auto& path : found.paths) DOCTEST_CHECK(core::is_regular_file(path));
   std::string notes;
   for (const auto& note : found.notes) notes += note + "\n";
-  for (const char* part :
-       {"and 1 more: left out: hidden", "and 1 more: left out: a link",
-        "pipe: left out: not a regular file", "picture.png and 1 more: left out: no text"})
+  for (const char* part : {"and 1 more: left out: hidden", "and 1 more: left out: a link",
+           "pipe: left out: not a regular file", "picture.png and 1 more: left out: no text"})
     DOCTEST_CHECK(notes.find(part) != notes.npos);
   // Several folders in sequence, also without a slash.
   DOCTEST_CHECK(text::texts_below({(folder.path / "b").string(), folder / "a/deep"}).names ==

@@ -33,8 +33,8 @@ DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   DOCTEST_CHECK(text::load_tokenizer(folder / "m")->json() == expected);
   // The root of a hub's cache is its snapshot.
   std::filesystem::create_directories(folder / "models--a--b/snapshots/1");
-  std::filesystem::copy_file(sample::kFolder + "bpe.json",
-                             folder / "models--a--b/snapshots/1/tokenizer.json");
+  std::filesystem::copy_file(
+      sample::kFolder + "bpe.json", folder / "models--a--b/snapshots/1/tokenizer.json");
   DOCTEST_CHECK(text::load_tokenizer(folder / "models--a--b")->json() == expected);
   folder.file("two/vocab.json", R"({"a":0,"b":1,"ab":2})");
   folder.file("two/merges.txt", "#version: 0.2\na b\n");
@@ -42,8 +42,8 @@ DOCTEST_TEST_CASE("-t FOLDER is the folder's tokenizer") {
   folder.file("two/tokenizer_config.json", R"({"tokenizer_class":"Qwen2Tokenizer"})");
   refused(folder / "two", 65, "Qwen2Tokenizer");
   folder.file("spm/tokenizer.model", "\x0a\x0e\x0a\x05<unk>\x15");
-  refused(folder / "spm", 65,
-          "tokenizer.model: not a tokenizer.model of sentencepiece, or damaged");
+  refused(
+      folder / "spm", 65, "tokenizer.model: not a tokenizer.model of sentencepiece, or damaged");
   refused(folder / "spm/tokenizer.model", 65, "cut short");
   // A name tells what the file is, whatever its unknown piece is called.
   const auto model = piece_proto("[UNK]", 2) + piece_proto("a", 1);

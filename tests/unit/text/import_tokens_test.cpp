@@ -30,7 +30,7 @@ text::ImportTokensOptions nanogpt() {
 }
 
 shard::Dataset import(const Folder& folder, const std::vector<std::string>& paths,
-                      const text::ImportTokensOptions& options) {
+    const text::ImportTokensOptions& options) {
   const std::string path = folder / "out.shard.zst";
   core::Output out(path);
   text::import_tokens(paths, options, out, [](std::uint64_t) {});

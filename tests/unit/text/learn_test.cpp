@@ -41,7 +41,7 @@ text::WordCounts counts_of(const std::map<std::string, std::uint64_t>& words) {
 }
 
 text::TokenizerPtr bpe_of(const std::map<std::string, std::uint64_t>& words, std::size_t size,
-                          std::uint64_t min_count = 1) {
+    std::uint64_t min_count = 1) {
   return text::learn_bpe(counts_of(words), {size, min_count}, [](std::uint64_t) {});
 }
 
@@ -61,7 +61,7 @@ DOCTEST_TEST_CASE("merging short and long words is merging by the rule") {
     const auto n = *rc::gen::inRange<std::uint32_t>(1, 40);
     for (std::uint32_t i = 0; i < n; ++i)
       merges.push_back({*rc::gen::inRange<std::uint32_t>(0, 3 + i),
-                        *rc::gen::inRange<std::uint32_t>(0, 3 + i), 3 + i});
+          *rc::gen::inRange<std::uint32_t>(0, 3 + i), 3 + i});
     std::vector<text::Merge> unique;  // the first of equal pairs
     for (const auto& merge : merges) {
       const bool known = std::any_of(unique.begin(), unique.end(), [&](const text::Merge& other) {
@@ -81,8 +81,8 @@ DOCTEST_TEST_CASE("merging short and long words is merging by the rule") {
 
 DOCTEST_TEST_CASE("bpe: the merges are those of Hugging Face's trainer") {
   core::MemorySource source(sample::file("sample.txt"));
-  const auto reader = text::read_documents({sample::kFolder + "sample.txt"}, {},
-                                           text::cut_for(text::WordKind::gpt2));
+  const auto reader = text::read_documents(
+      {sample::kFolder + "sample.txt"}, {}, text::cut_for(text::WordKind::gpt2));
   const auto counts = text::count_words(*reader, text::WordKind::gpt2, "text", 1, [](auto) {});
   const auto tokenizer = text::learn_bpe(counts, {700, 2}, [](std::uint64_t) {});
   const auto& bpe = dynamic_cast<const text::ByteLevel&>(*tokenizer);
@@ -97,8 +97,8 @@ DOCTEST_TEST_CASE("bpe: the merges are those of Hugging Face's trainer") {
 DOCTEST_TEST_CASE("bpe by hand: most frequent first, ties by the lower ids, ids in order") {
   // "ab" 5, "bc" 3 + 2; a tie with b: the lower left id is first.
   const auto tokenizer = bpe_of({{"ab", 5}, {"bcd", 3}, {"bc", 2}}, 260);
-  DOCTEST_CHECK(tokens_from(tokenizer, 256) ==
-                std::vector<std::string>{"ab", "bc", "bcd", "<|endoftext|>"});
+  DOCTEST_CHECK(
+      tokens_from(tokenizer, 256) == std::vector<std::string>{"ab", "bc", "bcd", "<|endoftext|>"});
   DOCTEST_CHECK(tokenizer->token(0) == "!");
   DOCTEST_CHECK(tokenizer->encode("abbcd") == Tokens{256, 258});
   DOCTEST_CHECK(*tokenizer->end_of_document() == 259);
@@ -112,8 +112,8 @@ DOCTEST_TEST_CASE("bpe by hand: most frequent first, ties by the lower ids, ids 
 DOCTEST_TEST_CASE("bpe: runs of one symbol, counts beyond 32 bits") {
   const auto tokenizer = bpe_of({{"aaaa", 3'000'000'000}, {"bb", 8'999'999'999}}, 262);
   // (a, a) counts 3 in "aaaa", so 9,000,000,000 in all.
-  DOCTEST_CHECK(tokens_from(tokenizer, 256) ==
-                std::vector<std::string>{"aa", "bb", "aaaa", "<|endoftext|>"});
+  DOCTEST_CHECK(
+      tokens_from(tokenizer, 256) == std::vector<std::string>{"aa", "bb", "aaaa", "<|endoftext|>"});
 }
 
 DOCTEST_TEST_CASE("bpe: the counts that are kept up to date are those of counting anew") {
@@ -152,8 +152,8 @@ DOCTEST_TEST_CASE("word: by count, then by bytes; limits; names that are words a
   const auto counts =
       counts_of({{"b", 5}, {"a", 5}, {"zz", 9}, {"<unk>", 100}, {"rare", 1}, {"\xff", 50}});
   const auto all = text::learn_words(counts, {});
-  DOCTEST_CHECK(tokens_from(all, 0) ==
-                std::vector<std::string>{"<unk>", "<eos>", "zz", "a", "b", "rare"});
+  DOCTEST_CHECK(
+      tokens_from(all, 0) == std::vector<std::string>{"<unk>", "<eos>", "zz", "a", "b", "rare"});
   DOCTEST_CHECK(text::learn_words(counts, {4, 1})->size() == 4);
   DOCTEST_CHECK(text::learn_words(counts, {0, 2})->size() == 5);
   DOCTEST_CHECK(all->encode("\xff b") == Tokens{0, 4});

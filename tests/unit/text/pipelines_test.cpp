@@ -22,9 +22,8 @@ namespace {
 
 using Ids = std::vector<std::uint32_t>;
 
-constexpr const char* kNames[] = {"deepseek", "digits",  "gemma",  "llama2",    "llama3",
-                                  "lower",    "mistral", "neox",   "metaspace", "numbers",
-                                  "o200k",    "qwen2",   "smollm", "tekken"};
+constexpr const char* kNames[] = {"deepseek", "digits", "gemma", "llama2", "llama3", "lower",
+    "mistral", "neox", "metaspace", "numbers", "o200k", "qwen2", "smollm", "tekken"};
 
 text::TokenizerPtr pipeline(const std::string& name) {
   return text::load_tokenizer(sample::kFolder + "pipelines/" + name + ".json");
@@ -47,24 +46,22 @@ std::string fnv(const Ids& ids) {
 
 // Texts that are difficult for these tokenizers.
 rc::Gen<std::string> hard_text() {
-  static const std::vector<std::string> pieces = {
-      "<tool_call>", "</think>",     "<|im_end|>",  "<|x|>",      "<|x",    "    ",   "word",
-      "words",       "\xE2\x96\x81", "<0x41>",      "lampkeeper", "LAMP",   "lAmp",   "'S",
-      "'\u017f",     "\u0301",       "\u1E9B",      "\u0323",     "\uAC00", "\u11A8", "\u1100",
-      "\u1161",      "\uFB01",       "\u4E00",      "/\n",        "\r",     "\u0130", "12345",
-      " 1",          "e\u0301",      "\u0915\u093c"};
+  static const std::vector<std::string> pieces = {"<tool_call>", "</think>", "<|im_end|>", "<|x|>",
+      "<|x", "    ", "word", "words", "\xE2\x96\x81", "<0x41>", "lampkeeper", "LAMP", "lAmp", "'S",
+      "'\u017f", "\u0301", "\u1E9B", "\u0323", "\uAC00", "\u11A8", "\u1100", "\u1161", "\uFB01",
+      "\u4E00", "/\n", "\r", "\u0130", "12345", " 1", "e\u0301", "\u0915\u093c"};
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(
                           rc::gen::oneOf(rc::gen::elementOf(pieces), sample::text())),
-                      [](const std::vector<std::string>& parts) {
-                        std::string all;
-                        for (const auto& part : parts) all += part.substr(0, 60);
-                        return all;
-                      });
+      [](const std::vector<std::string>& parts) {
+        std::string all;
+        for (const auto& part : parts) all += part.substr(0, 60);
+        return all;
+      });
 }
 
 // A tokenizer.json with one value changed, by JSON pointer.
-std::string with_change(const std::string& name, const std::string& pointer,
-                        const core::Json& value) {
+std::string with_change(
+    const std::string& name, const std::string& pointer, const core::Json& value) {
   core::Json json = core::parse_json(sample::file("pipelines/" + name + ".json"), name);
   json[core::Json::json_pointer(pointer)] = value;
   return core::dump(json);
@@ -129,32 +126,32 @@ DOCTEST_TEST_CASE(
   };
   for (const char* type : {"CTC", "WordPiece", "BPEDecoder", "ByteLevel", "Other"})
     names("llama2", "/decoder", fmt::format(R"({{"type": "{}"}})", type).c_str(),
-          fmt::format("the decoder {} is not supported here", type));
+        fmt::format("the decoder {} is not supported here", type));
   for (const char* type : {"CTC", "Replace", "Metaspace", "Other"})
     names("llama3", "/decoder", fmt::format(R"({{"type": "{}"}})", type).c_str(),
-          fmt::format("the decoder {} is not supported with this model", type));
+        fmt::format("the decoder {} is not supported with this model", type));
   names("llama2", "/decoder", R"({"type": "Replace", "pattern": {"Regex": "a+"}, "content": ""})",
-        "of a Regex");
+      "of a Regex");
   names("llama2", "/decoder", R"({"type": "Strip", "content": " ", "start": 1, "stop": 0})",
-        "after Fuse only");
+      "after Fuse only");
   names("llama2", "/decoder/decoders/3/start", "2", "one space at the start only");
   names("llama2", "/decoder/decoders/3/stop", "1", "one space at the start only");
   names("llama2", "/decoder/decoders/3",
-        R"({"type": "Replace", "pattern": {"String": "a"}, "content": ""})",
-        "Replace after other steps");
+      R"({"type": "Replace", "pattern": {"String": "a"}, "content": ""})",
+      "Replace after other steps");
   names("llama2", "/post_processor",
-        R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})",
-        "post_processor BertProcessing");
+      R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})",
+      "post_processor BertProcessing");
   names("llama2", "/model/dropout", "0.1", "\"dropout\"");
   names("llama3", "/model/continuing_subword_prefix", "\"##\"", "\"continuing_subword_prefix\"");
   names("llama3", "/truncation", R"({"max_length": 5})", "truncation");
   names("llama3", "/padding", R"({"pad_id": 0})", "padding");
   // The ids of a template's tokens are those that it lists.
-  const auto two = with_change("llama2", "/post_processor/special_tokens/<s>/ids",
-                               core::parse_json("[2, 1]", "value"));
+  const auto two = with_change(
+      "llama2", "/post_processor/special_tokens/<s>/ids", core::parse_json("[2, 1]", "value"));
   DOCTEST_CHECK(text::parse_tokenizer(two, "x")->text_template().begin == Ids{2, 1});
-  names("llama2", "/post_processor/special_tokens/<s>/ids", "[99999]",
-        "99999, which is not a token");
+  names(
+      "llama2", "/post_processor/special_tokens/<s>/ids", "[99999]", "99999, which is not a token");
   // A replacement may not make a text without bounds.
   core::Json steps = core::Json::array();
   for (int i = 0; i < 60; ++i)
@@ -271,8 +268,8 @@ DOCTEST_TEST_CASE("pipelines: megabytes without a place for a cut") {
 
 DOCTEST_TEST_CASE("pipelines: texts come back") {
   // For these texts the normalizer or an added token changes the text.
-  const std::set<std::string> lossy = {"deepseek", "lower",  "neox",    "qwen2", "metaspace",
-                                       "numbers",  "llama2", "mistral", "gemma"};
+  const std::set<std::string> lossy = {
+      "deepseek", "lower", "neox", "qwen2", "metaspace", "numbers", "llama2", "mistral", "gemma"};
   for (const std::string name : kNames) {
     if (lossy.count(name)) continue;
     DOCTEST_CAPTURE(name);
@@ -291,8 +288,8 @@ DOCTEST_TEST_CASE("pipelines: texts come back") {
       DOCTEST_CAPTURE(text);
       DOCTEST_CHECK(pipeline(name)->decode(pipeline(name)->encode(text)) == text);
     }
-  DOCTEST_CHECK(pipeline("mistral")->decode(pipeline("mistral")->encode("the  lamp")) ==
-                "the  lamp");
+  DOCTEST_CHECK(
+      pipeline("mistral")->decode(pipeline("mistral")->encode("the  lamp")) == "the  lamp");
   DOCTEST_CHECK(pipeline("lower")->decode(pipeline("lower")->encode("The \uFB01ne")) == "the fine");
 }
 
@@ -329,8 +326,8 @@ DOCTEST_TEST_CASE("pipelines: whole words, added tokens, unknown characters, by 
   DOCTEST_CHECK(lower->encode("A WORD, words")[2] == word);
   const auto metaspace = pipeline("metaspace");
   const auto unknown = *metaspace->id_of("<unk>");
-  DOCTEST_CHECK(metaspace->encode("\u4E00\u4E01\u4E02") ==
-                Ids{*metaspace->id_of("\u2581"), unknown});
+  DOCTEST_CHECK(
+      metaspace->encode("\u4E00\u4E01\u4E02") == Ids{*metaspace->id_of("\u2581"), unknown});
 }
 
 DOCTEST_TEST_CASE("pipelines: what is not supported is named") {
@@ -342,18 +339,18 @@ DOCTEST_TEST_CASE("pipelines: what is not supported is named") {
   const auto type = [](const char* name) { return core::Json{{"type", name}}; };
   DOCTEST_CHECK(names(with_change("llama3", "/normalizer", type("StripAccents")), "StripAccents"));
   DOCTEST_CHECK(names(with_change("llama2", "/normalizer/normalizers/1/pattern", {{"Regex", " "}}),
-                      "Replace of a Regex"));
+      "Replace of a Regex"));
   DOCTEST_CHECK(names(
       with_change("llama2", "/normalizer/normalizers/1/pattern", {{"String", "ab"}}), "\"ab\""));
-  DOCTEST_CHECK(names(with_change("llama3", "/pre_tokenizer/pretokenizers/0", type("Punctuation")),
-                      "Punctuation"));
+  DOCTEST_CHECK(names(
+      with_change("llama3", "/pre_tokenizer/pretokenizers/0", type("Punctuation")), "Punctuation"));
   DOCTEST_CHECK(
       names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(?<!a)b"),
-            "looks behind"));
+          "looks behind"));
   DOCTEST_CHECK(
       names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex", "(a"), "(a"));
   DOCTEST_CHECK(names(with_change("llama3", "/pre_tokenizer/pretokenizers/0/behavior", "Removed"),
-                      "behavior Removed"));
+      "behavior Removed"));
   DOCTEST_CHECK(
       names(with_change("llama3", "/post_processor", type("RobertaProcessing")), "Roberta"));
   DOCTEST_CHECK(
@@ -382,11 +379,11 @@ DOCTEST_TEST_CASE("splitting quickly finds what splitting finds") {
     // Long enough for the fast path.
     const std::string text = *hard_text() + "then Some MoreWORDS aB1 'LL follow/\nhere    ";
     RC_ASSERT(same(text, text::cl100k_pretoken_end_quick<3>,
-                   [](auto p, auto end) { return text::cl100k_pretoken_end(p, end, 3); }));
+        [](auto p, auto end) { return text::cl100k_pretoken_end(p, end, 3); }));
     RC_ASSERT(same(text, text::o200k_pretoken_end_quick<3, true>,
-                   [](auto p, auto end) { return text::o200k_pretoken_end(p, end, 3, true); }));
+        [](auto p, auto end) { return text::o200k_pretoken_end(p, end, 3, true); }));
     RC_ASSERT(same(text, text::o200k_pretoken_end_quick<1, false>,
-                   [](auto p, auto end) { return text::o200k_pretoken_end(p, end, 1, false); }));
+        [](auto p, auto end) { return text::o200k_pretoken_end(p, end, 1, false); }));
   }));
 }
 

@@ -19,8 +19,8 @@ struct Shard {
     text::TextOptions options;
     options.format = format;
     core::Output out(path);
-    text::encode_shard({folder / "text"}, tokenizer("bytes"), options, false, 1, out,
-                       [](std::uint64_t) {});
+    text::encode_shard(
+        {folder / "text"}, tokenizer("bytes"), options, false, 1, out, [](std::uint64_t) {});
     out.commit();
   }
 };

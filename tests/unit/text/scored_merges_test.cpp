@@ -28,12 +28,11 @@ Pairs merges_of(const std::vector<std::string>& texts) {
 }  // namespace
 
 DOCTEST_TEST_CASE("merges from scores: the better token first, then the ids of its parts") {
-  DOCTEST_CHECK(merges_of({"a", "b", "ab", "abab", "aba", "ba"}) == Pairs{{"a", "b"},  // ab
-                                                                          {"ab", "ab"},
-                                                                          {"aba", "b"},  // abab
-                                                                          {"a", "ba"},
-                                                                          {"ab", "a"},  // aba
-                                                                          {"b", "a"}});
+  DOCTEST_CHECK(
+      merges_of({"a", "b", "ab", "abab", "aba", "ba"}) == Pairs{{"a", "b"},                // ab
+                                                              {"ab", "ab"}, {"aba", "b"},  // abab
+                                                              {"a", "ba"}, {"ab", "a"},    // aba
+                                                              {"b", "a"}});
   // A run of one letter is made of each two shorter ones.
   DOCTEST_CHECK(merges_of(runs_of_letters(1, 256)).size() == 256 * 255 / 2);
 }

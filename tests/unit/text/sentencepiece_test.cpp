@@ -90,19 +90,10 @@ DOCTEST_TEST_CASE("a unigram model takes the best of all ways to cut a text") {
   text::Vocabulary vocabulary;
   text::Unigram::Parts parts;
   core::Rng rng(9);
-  const std::vector<std::string> pieces = {"<unk>",
-                                           "a",
-                                           "b",
-                                           "c",
-                                           "ab",
-                                           "bc",
-                                           "abc",
-                                           "ca",
-                                           "aa",
-                                           "bca",
-                                           "aabb",
-                                           "\xC3\xA9"
-                                           "a"};
+  const std::vector<std::string> pieces = {"<unk>", "a", "b", "c", "ab", "bc", "abc", "ca", "aa",
+      "bca", "aabb",
+      "\xC3\xA9"
+      "a"};
   for (std::uint32_t id = 0; id < pieces.size(); ++id) {
     vocabulary.set(id, pieces[id]);
     parts.scores.push_back(id == 0 ? 0 : -1 - 5 * rng.uniform());
@@ -166,14 +157,14 @@ DOCTEST_TEST_CASE(
   const auto plain = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(plain->text_template().begin.empty());
   folder.file("m/tokenizer_config.json",
-              R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
+      R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {
           "1": {"content": "<s>", "special": true}, "500": {"content": "<|im_end|>", "special": true}}})");
   const auto added = text::load_tokenizer(folder / "m");
   DOCTEST_CHECK(added->text_template().begin == std::vector<std::uint32_t>{1});
   DOCTEST_CHECK(added->token(500) == "<|im_end|>");
   DOCTEST_CHECK(text::parsing_special(*added)->encode("x<|im_end|>").back() == 500);
   folder.file("m/tokenizer_config.json",
-              R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
+      R"({"added_tokens_decoder": {"1": {"content": "<other>", "special": true}}})");
   DOCTEST_CHECK(thrown([&] { text::load_tokenizer(folder / "m"); }).names("piece 1 is <s>"));
   folder.file("m/tokenizer_config.json", "{}");
   folder.file("m/added_tokens.json", R"({"<pad>": 500, "<x>": "501"})");

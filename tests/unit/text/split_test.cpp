@@ -110,9 +110,8 @@ DOCTEST_TEST_CASE("characters: what is UTF-8 and what is not") {
   const auto invalid = std::pair(text::Char::kInvalid, 1u);
   DOCTEST_CHECK(read("\u00e9x") == std::pair(0xE9u, 2u));
   DOCTEST_CHECK(read("\U0010FFFF") == std::pair(0x10FFFFu, 4u));
-  for (const char* bad :
-       {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf0\x8f\xbf\xbf",
-        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe4\xbd", "\xff"})
+  for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
+           "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xe4\xbd", "\xff"})
     DOCTEST_CHECK(read(bad) == invalid);
 }
 

@@ -30,51 +30,17 @@ inline std::vector<std::uint32_t> ids_in(const std::string& name) {
 /// Runs of all classes of characters, contractions, white space of all kinds, invalid UTF-8,
 /// truncated characters.
 inline rc::Gen<std::string> text() {
-  static const std::vector<std::string> pieces = {" ",
-                                                  "  ",
-                                                  "\n",
-                                                  "\t",
-                                                  "\r\n",
-                                                  "'",
-                                                  "''",
-                                                  "'s",
-                                                  "'re",
-                                                  "'l",
-                                                  "'ll",
-                                                  "the",
-                                                  " the",
-                                                  "a",
-                                                  "Z",
-                                                  "longerwordthanfifteenbytes",
-                                                  "1",
-                                                  "2024",
-                                                  ".",
-                                                  "...",
-                                                  "\u00e9",
-                                                  "\u4f60",
-                                                  "\u00a0",
-                                                  "\u3000",
-                                                  "\u2003",
-                                                  "\u0663",
-                                                  "\u00b2",
-                                                  "\U0001F600",
-                                                  "\u0301",
-                                                  "\xff",
-                                                  "\xc3",
-                                                  "\xe4\xbd",
-                                                  "\x80",
-                                                  "\xf0\x9f\x98",
-                                                  std::string(1, '\0'),
-                                                  "<|endoftext|>",
-                                                  "<unk>",
-                                                  "<eos>",
-                                                  "\x1c"};
+  static const std::vector<std::string> pieces = {" ", "  ", "\n", "\t", "\r\n", "'", "''", "'s",
+      "'re", "'l", "'ll", "the", " the", "a", "Z", "longerwordthanfifteenbytes", "1", "2024", ".",
+      "...", "\u00e9", "\u4f60", "\u00a0", "\u3000", "\u2003", "\u0663", "\u00b2", "\U0001F600",
+      "\u0301", "\xff", "\xc3", "\xe4\xbd", "\x80", "\xf0\x9f\x98", std::string(1, '\0'),
+      "<|endoftext|>", "<unk>", "<eos>", "\x1c"};
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(pieces)),
-                      [](const std::vector<std::string>& parts) {
-                        std::string all;
-                        for (const auto& part : parts) all += part;
-                        return all;
-                      });
+      [](const std::vector<std::string>& parts) {
+        std::string all;
+        for (const auto& part : parts) all += part;
+        return all;
+      });
 }
 
 /// Returns the bytes tokenizer, a learned BPE and a word tokenizer of the sample.
@@ -83,8 +49,8 @@ inline text::TokenizerPtr tokenizer(const std::string& name) {
 }
 
 /// Returns the ids of a text that arrives `piece` bytes at a time.
-inline std::vector<std::uint32_t> streamed(const text::TokenizerPtr& tokenizer,
-                                           const std::string& text, std::size_t piece) {
+inline std::vector<std::uint32_t> streamed(
+    const text::TokenizerPtr& tokenizer, const std::string& text, std::size_t piece) {
   text::StreamEncoder stream(tokenizer);
   std::vector<std::uint32_t> ids;
   for (std::size_t at = 0; at < text.size(); at += piece)

@@ -54,15 +54,15 @@ std::string repeated(std::string_view part, std::size_t times) {
 // Parts in sequence.
 rc::Gen<std::string> text_of(std::vector<std::string> parts) {
   return rc::gen::map(rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(parts)),
-                      [](const std::vector<std::string>& chosen) {
-                        std::string all;
-                        for (const auto& part : chosen) all += part;
-                        return all;
-                      });
+      [](const std::vector<std::string>& chosen) {
+        std::string all;
+        for (const auto& part : chosen) all += part;
+        return all;
+      });
 }
 
-std::string pipeline_with(const std::string& name, const std::string& pointer,
-                          const core::Json& value) {
+std::string pipeline_with(
+    const std::string& name, const std::string& pointer, const core::Json& value) {
   core::Json json = core::parse_json(sample::file("pipelines/" + name + ".json"), name);
   json[core::Json::json_pointer(pointer)] = value;
   return core::dump(json);
@@ -80,7 +80,7 @@ core::Json sequence(const std::vector<core::Json>& steps) {
 
 DOCTEST_TEST_CASE("bounds: a pattern that takes more than so many steps a byte is refused") {
   for (const std::string pattern :
-       {"a*b|.", "a*+b|.", "(a(?R)?b)|.", "(?:a(?!a*b))+|.", "a*a*a*b|.", "(?:a+)+b|."}) {
+      {"a*b|.", "a*+b|.", "(a(?R)?b)|.", "(?:a(?!a*b))+|.", "a*a*a*b|.", "(?:a+)+b|."}) {
     DOCTEST_CAPTURE(pattern);
     const auto error = thrown([&] { pieces_of(by_pattern(pattern), repeated("a", 20000)); });
     DOCTEST_CHECK(error.code == 65);
@@ -106,8 +106,8 @@ DOCTEST_TEST_CASE("bounds: long matches of patterns that are linear") {
   DOCTEST_CHECK(pieces_of(by_pattern(R"(\s*[\r\n]+|\s+(?!\S)|\s+|\S+)"), spaces + "x") ==
                 Pieces{repeated(" ", kMegabyte - 1), " ", "x"});
   DOCTEST_CHECK(pieces_of(by_pattern("(?:[a-z]|'[a-z])+|."), letters) == Pieces{letters});
-  DOCTEST_CHECK(pieces_of(by_pattern("x"), letters + "xx" + letters) ==
-                Pieces{letters, "x", "x", letters});
+  DOCTEST_CHECK(
+      pieces_of(by_pattern("x"), letters + "xx" + letters) == Pieces{letters, "x", "x", letters});
 }
 
 DOCTEST_TEST_CASE("bounds: patterns and their machines agree on long runs") {
@@ -116,9 +116,9 @@ DOCTEST_TEST_CASE("bounds: patterns and their machines agree on long runs") {
     const auto pattern = by_pattern(std::string(text::pattern_of(kind)));
     const text::Split machine(kind);
     DOCTEST_CHECK(rc::check([&] {
-      const std::string text = *text_of({repeated(" ", 90), repeated("\n", 140), "word", "1234",
-                                         repeated("x", 130), repeated("\u00e9", 70), "'s", "!?",
-                                         repeated("\U0001F469\u200D", 40), "A", " "});
+      const std::string text =
+          *text_of({repeated(" ", 90), repeated("\n", 140), "word", "1234", repeated("x", 130),
+              repeated("\u00e9", 70), "'s", "!?", repeated("\U0001F469\u200D", 40), "A", " "});
       const char* p = text.data();
       for (const auto& piece : pieces_of(pattern, text)) {
         RC_ASSERT(machine.pretoken_end(p, text.data() + text.size()) ==
@@ -140,11 +140,10 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
     std::string pattern, as_pcre2;
   };
   std::vector<Form> forms;
-  for (const std::string pattern :
-       {R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))|\P{N}+)", R"(\d{1,3}(?=(?:\d{3})*(?!\d)))",
-        R"(\p{Nd}{1,4}(?=(?>\p{Nd}{4})*(?:$|\P{Nd}))|\P{Nd}+)",
-        R"([0-9]{1,2}(?=([0-9]{2})*(?![0-9])))", R"(\p{N}{1,1}(?=(?:\p{N}{1})*(\P{N}|$)))",
-        R"((?=(\d{3})+(?!\d)))", R"((?=(?:\p{N}{2})+(?!\p{N})))"})
+  for (const std::string pattern : {R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))|\P{N}+)",
+           R"(\d{1,3}(?=(?:\d{3})*(?!\d)))", R"(\p{Nd}{1,4}(?=(?>\p{Nd}{4})*(?:$|\P{Nd}))|\P{Nd}+)",
+           R"([0-9]{1,2}(?=([0-9]{2})*(?![0-9])))", R"(\p{N}{1,1}(?=(?:\p{N}{1})*(\P{N}|$)))",
+           R"((?=(\d{3})+(?!\d)))", R"((?=(?:\p{N}{2})+(?!\p{N})))"})
     forms.push_back({pattern, pattern});
   // PCRE2 looks back for \b. After a digit the result uses Oniguruma's word characters.
   const std::string border = R"((?![\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}]))";
@@ -153,13 +152,12 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
       {R"(\d{1,3}(?=(?:\d{3})*\b)|\D+)", R"(\d{1,3}(?=(?:\d{3})*)" + border + R"()|\D+)"});
   for (const auto& [pattern, as_pcre2] : forms)
     for (const Behaviour behaviour : {Behaviour::isolated, Behaviour::with_previous,
-                                      Behaviour::with_next, Behaviour::contiguous}) {
+             Behaviour::with_next, Behaviour::contiguous}) {
       DOCTEST_CAPTURE(pattern);
       const auto groups = by_groups(pattern, behaviour), pcre2 = by_pattern(as_pcre2, behaviour);
       DOCTEST_CHECK(rc::check([&, &pattern = pattern] {
-        const std::string text =
-            *text_of({"1", "23", "456", "7890", "\u0663", "\u0664\u0665", "\u00b2", "\u2167", " ",
-                      "a", "\n", "_", "\u0301", "\u4E00", ".", "12345678"});
+        const std::string text = *text_of({"1", "23", "456", "7890", "\u0663", "\u0664\u0665",
+            "\u00b2", "\u2167", " ", "a", "\n", "_", "\u0301", "\u4E00", ".", "12345678"});
         RC_ASSERT(pieces_of(groups, text) == pieces_of(pcre2, text));
         // A cut changes nothing, whatever follows.
         const auto known = *rc::gen::inRange<std::size_t>(0, text.size() + 1);
@@ -172,17 +170,16 @@ DOCTEST_TEST_CASE("bounds: digits grouped from the right, as PCRE2 groups them")
         RC_ASSERT(parts == pieces_of(groups, text));
       }));
     }
-  for (const std::string other :
-       {R"(\p{N}{1,3}(?=(?:\p{N}{2})*(?:\P{N}|$)))", R"(\p{N}{1,3})", R"((?=(\d{3})+))",
-        R"(\d{1,3}(?=(?:\d{3})*(?!\d))|.)", R"(\d{1,0}(?=(?:\d{0})*(?!\d)))"})
+  for (const std::string other : {R"(\p{N}{1,3}(?=(?:\p{N}{2})*(?:\P{N}|$)))", R"(\p{N}{1,3})",
+           R"((?=(\d{3})+))", R"(\d{1,3}(?=(?:\d{3})*(?!\d))|.)", R"(\d{1,0}(?=(?:\d{0})*(?!\d)))"})
     DOCTEST_CHECK(!text::digit_groups_of(other));
 }
 
 DOCTEST_TEST_CASE("bounds: a megabyte of digits, grouped from the right") {
   const auto tokenizer =
       text::parse_tokenizer(pipeline_with("llama3", "/pre_tokenizer/pretokenizers/0/pattern/Regex",
-                                          R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))|\P{N}+)"),
-                            "x.json");
+                                R"(\p{N}{1,3}(?=(?:\p{N}{3})*(?:\P{N}|$))|\P{N}+)"),
+          "x.json");
   const std::string text = repeated("1", kMegabyte);
   const Ids ids = tokenizer->encode("x" + text + "y");
   DOCTEST_CHECK(ids.size() >= kMegabyte / 3);
@@ -192,7 +189,7 @@ DOCTEST_TEST_CASE("bounds: a megabyte of digits, grouped from the right") {
 
 DOCTEST_TEST_CASE("bounds: what a normalizer may make of a text") {
   const auto refused = [](const core::Json& normalizer, const std::string& text,
-                          std::string_view part) {
+                           std::string_view part) {
     const auto tokenizer =
         text::parse_tokenizer(pipeline_with("llama3", "/normalizer", normalizer), "x.json");
     const auto error = thrown([&] { tokenizer->encode(text); });
@@ -200,18 +197,18 @@ DOCTEST_TEST_CASE("bounds: what a normalizer may make of a text") {
     return error.code == 65 && error.names(part) && error.names("64 times");
   };
   DOCTEST_CHECK(refused(sequence(std::vector<core::Json>(34, replacement("a", "aa"))), "a",
-                        "step 13 of the tokenizer's normalizer, Replace of \"a\" by 2 bytes"));
+      "step 13 of the tokenizer's normalizer, Replace of \"a\" by 2 bytes"));
   DOCTEST_CHECK(refused(sequence(std::vector<core::Json>(3, replacement("a", repeated("a", 1000)))),
-                        repeated("a", 100), "step 1 "));
+      repeated("a", 100), "step 1 "));
   DOCTEST_CHECK(refused(sequence({{{"type", "Prepend"}, {"prepend", repeated("a", 10000)}}}), "b",
-                        "Prepend of 10000 bytes"));
+      "Prepend of 10000 bytes"));
   DOCTEST_CHECK(refused(sequence({{{"type", "NFKC"}}, replacement(" ", repeated("_", 100))}),
-                        repeated("\uFDFA", 1000), "step 2 "));
+      repeated("\uFDFA", 1000), "step 2 "));
   // The pieces between added tokens share the limit of the text's size.
-  core::Json json = core::parse_json(
-      pipeline_with("qwen2", "/normalizer",
-                    sequence({replacement("b", repeated("c", 1000)), {{"type", "NFC"}}})),
-      "x");
+  core::Json json =
+      core::parse_json(pipeline_with("qwen2", "/normalizer",
+                           sequence({replacement("b", repeated("c", 1000)), {{"type", "NFC"}}})),
+          "x");
   const auto tokenizer = text::parse_tokenizer(core::dump(json), "x.json");
   DOCTEST_CHECK(tokenizer->encode("b<tool_call>b").size() > 2);
   DOCTEST_CHECK(thrown([&] { tokenizer->encode(repeated("b<tool_call>", 20)); }).code == 65);
@@ -220,11 +217,10 @@ DOCTEST_TEST_CASE("bounds: what a normalizer may make of a text") {
   std::string buffer;
   DOCTEST_CHECK(nfkc.apply(repeated("\uFDFA", 1000), true, buffer).size() == 33000);
   DOCTEST_CHECK(thrown([] {
-                  text::parse_tokenizer(
-                      pipeline_with("llama3", "/normalizer",
-                                    sequence(std::vector<core::Json>(300, replacement("a", "b")))),
-                      "x.json");
-                }).names("256 steps"));
+    text::parse_tokenizer(pipeline_with("llama3", "/normalizer",
+                              sequence(std::vector<core::Json>(300, replacement("a", "b")))),
+        "x.json");
+  }).names("256 steps"));
 }
 
 DOCTEST_TEST_CASE("bounds: long runs of marks are put into order") {
@@ -266,7 +262,7 @@ std::string plainly_found(const std::vector<text::AddedToken>& tokens, std::stri
     std::size_t begin = at, end = at + best->content.size();
     at = end;
     if (best->special || (best->single_word && ((begin > 0 && is_word(begin - 1)) ||
-                                                (end < text.size() && is_word(end)))))
+                                                   (end < text.size() && is_word(end)))))
       continue;
     while (best->lstrip && begin > done && is_space(begin - 1)) --begin;
     if (best->lstrip) begin = std::max(begin, done);

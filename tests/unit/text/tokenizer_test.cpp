@@ -147,7 +147,7 @@ DOCTEST_TEST_CASE("tokens that JSON must escape come back") {
   std::string text = "\"quoted\" back\\slash \x01\x1f\x7f tab\there\n";
   text::Vocabulary vocabulary;
   for (const char* token :
-       {"<unk>", "<eos>", "\"quoted\"", "back\\slash", "\x01\x1f\x7f", "tab\there", "{", "["})
+      {"<unk>", "<eos>", "\"quoted\"", "back\\slash", "\x01\x1f\x7f", "tab\there", "{", "["})
     vocabulary.add(token);
   const text::WordLevel tokenizer(std::move(vocabulary), {});
   const auto again = text::parse_tokenizer(tokenizer.json(), "x");
@@ -264,7 +264,7 @@ DOCTEST_TEST_CASE("what belongs elsewhere is named, with the command that takes 
   };
   // Words that are keys of a tokenizer.json are tokens of GPT-2's.
   DOCTEST_CHECK(names(R"({"padding":9,"model":1,"\u0120the":0})", "GPT-2's vocabulary",
-                      "--import encoder.json vocab.bpe"));
+      "--import encoder.json vocab.bpe"));
   DOCTEST_CHECK(
       names("#version: 0.2\n\u0120 t\nh e\n", "GPT-2's merges", "--import encoder.json vocab.bpe"));
   DOCTEST_CHECK(names("#version: 0.2\nl o\nlo w</w>\n", "subword-nmt's codes", "--import"));

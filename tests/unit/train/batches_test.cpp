@@ -25,18 +25,18 @@ const std::string kVaried = "columns of segments that vary";
 struct Data {
   TemporaryFolder folder;
   std::unique_ptr<shard::Dataset> tokens, order;
-  explicit Data(std::uint64_t n = 103,
-                std::vector<std::uint64_t> documents = {1, 25, 1, 40, 0, 2, 34}) {
+  explicit Data(
+      std::uint64_t n = 103, std::vector<std::uint64_t> documents = {1, 25, 1, 40, 0, 2, 34}) {
     data::write_counting(folder / "x", n, kVocabulary, documents);
     tokens = std::make_unique<shard::Dataset>(std::vector{folder / "x"});
   }
-  void set_order(const std::vector<std::uint64_t>& list, std::uint64_t units,
-                 std::uint64_t segment = 10) {
+  void set_order(
+      const std::vector<std::uint64_t>& list, std::uint64_t units, std::uint64_t segment = 10) {
     data::write_order(folder / "o", list, units, segment, tokens->fingerprint().hex());
     order = std::make_unique<shard::Dataset>(std::vector{folder / "o"});
   }
   std::unique_ptr<train::Order> make(const std::string& name, std::int64_t batch = 4,
-                                     std::int64_t run = 0, std::uint64_t seed = 1) {
+      std::int64_t run = 0, std::uint64_t seed = 1) {
     train::BatchOptions options;
     options.batches = name == kVaried ? "streams" : name;
     if (name == kVaried) options.segment_deviation = 3;
@@ -55,8 +55,7 @@ struct OrderedData : Data {
   OrderedData() { set_order({3, 7, 1, 0, 9, 2, 10, 4, 6, 8, 5}, 11); }
 };
 
-template <class F>
-core::Code code_of(F f, std::string* text = nullptr) {
+template <class F> core::Code code_of(F f, std::string* text = nullptr) {
   try {
     f();
   } catch (const core::Error& error) {
@@ -253,8 +252,8 @@ DOCTEST_TEST_CASE("columns walk on where they were and are fresh only where an e
       const auto rows = order->rows(i);
       for (std::size_t c = 0; c < rows.size(); ++c) {
         DOCTEST_CHECK(!rows[c].fresh);
-        DOCTEST_CHECK(rows[c].begin ==
-                      before[c].begin + static_cast<std::uint64_t>(before[c].length));
+        DOCTEST_CHECK(
+            rows[c].begin == before[c].begin + static_cast<std::uint64_t>(before[c].length));
         DOCTEST_CHECK(rows[c].run == before[c].run);
         DOCTEST_CHECK(rows[c].segment == before[c].segment + 1);
       }
@@ -284,8 +283,8 @@ DOCTEST_TEST_CASE("lengths that vary: as the header says, all columns alike") {
   const double mean = sum / usual, n = static_cast<double>(cuts.count());
   DOCTEST_CHECK(usual / n == doctest::Approx(0.95).epsilon(0.01));
   DOCTEST_CHECK(mean == doctest::Approx(kLength).epsilon(0.01));
-  DOCTEST_CHECK(std::sqrt(squares / usual - mean * mean) ==
-                doctest::Approx(kDeviation).epsilon(0.05));
+  DOCTEST_CHECK(
+      std::sqrt(squares / usual - mean * mean) == doctest::Approx(kDeviation).epsilon(0.05));
 
   // Another epoch has the same lengths in another order.
   std::vector<std::int64_t> others;
@@ -383,8 +382,8 @@ DOCTEST_TEST_CASE("prefetching gives what reading gives, and hands on what readi
   for (std::int64_t i = 2; i < 9; ++i) {
     const auto micro = prefetch.next();
     DOCTEST_CHECK(micro.index == i);
-    DOCTEST_CHECK(torch::equal(micro.batch.inputs,
-                               train::read_batch(*data.tokens, again->rows(i), i).batch.inputs));
+    DOCTEST_CHECK(torch::equal(
+        micro.batch.inputs, train::read_batch(*data.tokens, again->rows(i), i).batch.inputs));
   }
   // The second of three shares of six, from step 1 on.
   train::Prefetch shared(*data.tokens, *again, 1, {2, 2, 6});

@@ -134,8 +134,8 @@ DOCTEST_TEST_CASE("the model says the temperature of its weights: the best, the 
   // Without validation data the run's own batches determine it.
   const auto last = model::load(folder / "last");
   sharpen_keys(*last.model, 3);
-  model::save(folder / "sharp", *last.model, {{"memory", "local,long"}, {"segment", 12}},
-              last.tokenizer);
+  model::save(
+      folder / "sharp", *last.model, {{"memory", "local,long"}, {"segment", 12}}, last.tokenizer);
   job.from = folder / "sharp";
   job.recipe.optimiser.lr = 1e-9;
   DOCTEST_CHECK(of("sharper")["joint_temperature"].get<double>() > 1);

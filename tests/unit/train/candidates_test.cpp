@@ -72,7 +72,7 @@ DOCTEST_TEST_CASE("--valid-command: the model with the best score stays, whichev
     // 2, 1, 3, 2 at steps 4, 8, 12, 14.
     job.validation.command =
         fmt::format("test -s {{}}/model.safetensors && echo x >>{0}; sed -n $(wc -l <{0})p {1}",
-                    folder / "calls", folder / "scores");
+            folder / "calls", folder / "scores");
     std::ofstream(folder / "scores") << "2\n1\n3\n2\n";
     job.validation.better = higher ? "higher" : "lower";
     tiny::train(folder / "run", job, -1, false, kEvery2);

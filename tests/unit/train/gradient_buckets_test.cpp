@@ -18,8 +18,8 @@ train::NamedWeights layers() {
   train::NamedWeights weights;
   torch::manual_seed(3);
   for (std::int64_t i = 0; i < kLayers; ++i)
-    weights.emplace_back("w" + std::to_string(i),
-                         (0.3 * torch::randn({kSide, kSide})).requires_grad_());
+    weights.emplace_back(
+        "w" + std::to_string(i), (0.3 * torch::randn({kSide, kSide})).requires_grad_());
   weights.emplace_back("unused", torch::zeros({5}).requires_grad_());
   return weights;
 }
@@ -43,8 +43,8 @@ std::string gradient_bytes(const train::NamedWeights& weights) {
 }
 
 // The gradients of this rank's share of `leaves` losses, summed over ranks.
-std::string sum_of_leaves(ranks::Group& group, std::int64_t leaves, ranks::Sum how,
-                          std::int64_t bucket_bytes) {
+std::string sum_of_leaves(
+    ranks::Group& group, std::int64_t leaves, ranks::Sum how, std::int64_t bucket_bytes) {
   const auto weights = layers();
   std::optional<train::GradientBuckets> buckets;
   if (group.connects(torch::kCPU)) buckets.emplace(weights, group, how, bucket_bytes);
@@ -72,7 +72,7 @@ DOCTEST_TEST_CASE(
     std::int64_t leaves, bucket_bytes;
   };
   for (const auto& [size, leaves, bucket_bytes] :
-       {Case{2, 2, 1}, Case{2, 4, 6'000}, Case{2, 2, 100'000'000}, Case{4, 4, 6'000}}) {
+      {Case{2, 2, 1}, Case{2, 4, 6'000}, Case{2, 2, 100'000'000}, Case{4, 4, 6'000}}) {
     const auto plainly = [leaves = leaves](ranks::Group& group) {
       return sum_of_leaves(group, leaves, ranks::Sum::tree, 1);
     };
@@ -141,10 +141,8 @@ DOCTEST_TEST_CASE("a gradient that comes late on one rank is summed again, on al
       for (std::size_t i = 0; i < weights.size(); ++i) {
         const auto gradient = weights[i].second.grad();
         const auto own = gradient.defined() ? gradient : torch::zeros_like(weights[i].second);
-        if (sum.size() <= i)
-          sum.push_back(own.clone());
-        else
-          sum[i] += own;
+        if (sum.size() <= i) sum.push_back(own.clone());
+        else sum[i] += own;
       }
     }
     std::string bytes;

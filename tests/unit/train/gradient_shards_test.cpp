@@ -18,8 +18,8 @@ using train::Neighbours;
 
 train::NamedWeights weights_of_shapes() {
   return {{"a", torch::zeros({70000}).requires_grad_()},
-          {"b", torch::zeros({3, 5}).requires_grad_()},
-          {"c", torch::zeros({2, 40000}).requires_grad_()}};
+      {"b", torch::zeros({3, 5}).requires_grad_()},
+      {"c", torch::zeros({2, 40000}).requires_grad_()}};
 }
 
 // Adds the gradient of a leaf; "b" has one in leaf 1 alone.
@@ -33,8 +33,8 @@ torch::Tensor backward(const train::NamedWeights& weights, std::int64_t leaf) {
 }
 
 // "same", or what of `leaves` differs from the sum of one process.
-std::string difference_to_one(ranks::Group& rank, std::int64_t leaves, ranks::Sum how,
-                              Neighbours neighbours, bool early) {
+std::string difference_to_one(
+    ranks::Group& rank, std::int64_t leaves, ranks::Sum how, Neighbours neighbours, bool early) {
   const std::shared_ptr<ranks::Group> group(&rank, [](ranks::Group*) {});
   const auto want = weights_of_shapes(), got = weights_of_shapes();
   const auto alone = ranks::Group::alone();
@@ -68,7 +68,7 @@ std::string difference_to_one(ranks::Group& rank, std::int64_t leaves, ranks::Su
     const auto& weight = want[piece.weight].second;
     const auto whole = weight.grad().defined() ? weight.grad() : torch::zeros_like(weight);
     if (!equal(shards.own()[i].second.grad().flatten(),
-               whole.flatten().slice(0, piece.begin, piece.end)))
+            whole.flatten().slice(0, piece.begin, piece.end)))
       return want[piece.weight].first;
   }
   // Nothing is summed any more when the sum is gone.
@@ -85,8 +85,9 @@ DOCTEST_TEST_CASE("gradients in pieces: the sum of one process, freed when a blo
     ranks::Sum how;
   };
   for (const auto& [size, leaves, how] :
-       {Case{2, 2, ranks::Sum::tree}, Case{2, 8, ranks::Sum::tree}, Case{2, 12, ranks::Sum::tree},
-        Case{4, 8, ranks::Sum::tree}, Case{3, 6, ranks::Sum::tree}, Case{2, 6, ranks::Sum::fast}}) {
+      {Case{2, 2, ranks::Sum::tree}, Case{2, 8, ranks::Sum::tree}, Case{2, 12, ranks::Sum::tree},
+          Case{4, 8, ranks::Sum::tree}, Case{3, 6, ranks::Sum::tree},
+          Case{2, 6, ranks::Sum::fast}}) {
     for (const auto neighbours : {Neighbours::processes, Neighbours::own}) {
       for (const bool early : {true, false}) {
         DOCTEST_CAPTURE(size);
@@ -113,8 +114,8 @@ DOCTEST_TEST_CASE(
   };
   const std::int64_t gradient_bytes = (70000 + 3 * 5 + 2 * 40000) * std::int64_t{sizeof(float)};
   for (const auto& [size, leaves, how] :
-       {Case{2, 4, ranks::Sum::tree}, Case{4, 8, ranks::Sum::tree}, Case{2, 4, ranks::Sum::fast},
-        Case{3, 3, ranks::Sum::fast}}) {
+      {Case{2, 4, ranks::Sum::tree}, Case{4, 8, ranks::Sum::tree}, Case{2, 4, ranks::Sum::fast},
+          Case{3, 3, ranks::Sum::fast}}) {
     DOCTEST_CAPTURE(size);
     DOCTEST_CAPTURE(leaves);
     for (const auto& rank : run_ranks(size, [&, leaves = leaves, how = how](ranks::Group& group) {

@@ -48,7 +48,7 @@ T plain(std::int64_t begin, std::int64_t end, std::int64_t block, const F& leaf)
 // 1.
 std::string summed(ranks::Group& group, std::int64_t leaves, ranks::Sum how) {
   const train::NamedWeights weights = {{"a", torch::zeros({kNumbers}).requires_grad_()},
-                                       {"b", torch::zeros({2, 2}).requires_grad_()}};
+      {"b", torch::zeros({2, 2}).requires_grad_()}};
   const std::int64_t own = leaves / group.size(), first = group.rank() * own;
   train::GradientSum sum(weights, own, group, how);
   for (std::int64_t leaf = first; leaf < first + own; ++leaf) {
@@ -82,7 +82,7 @@ std::string plainly(std::int64_t leaves, std::int64_t block) {
 DOCTEST_TEST_CASE("gradients and losses are added by a plain tree over blocks of the odd factor") {
   const auto alone = ranks::Group::alone();
   for (const auto& [leaves, block] :
-       {std::pair{1, 1}, {2, 1}, {3, 3}, {4, 1}, {6, 3}, {7, 7}, {8, 1}, {12, 3}, {20, 5}}) {
+      {std::pair{1, 1}, {2, 1}, {3, 3}, {4, 1}, {6, 3}, {7, 7}, {8, 1}, {12, 3}, {20, 5}}) {
     DOCTEST_CAPTURE(leaves);
     DOCTEST_CHECK((summed(*alone, leaves, ranks::Sum::tree) == plainly(leaves, block)));
     DOCTEST_CHECK((summed(*alone, leaves, ranks::Sum::fast) == plainly(leaves, leaves)));

@@ -18,7 +18,7 @@ std::vector<torch::Tensor> after(const train::Job& job, std::int64_t updates) {
   nn::start(1, job.seed);
   auto run = train::prepare(job);
   train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU,
-                         ranks::Group::alone(), run.record, run.lora, run.thrift);
+      ranks::Group::alone(), run.record, run.lora, run.thrift);
   std::int64_t index = 0;
   for (std::int64_t step = 0; step < updates; ++step) {
     std::vector<train::MicroBatch> micro;
@@ -337,7 +337,7 @@ DOCTEST_TEST_CASE(
   const std::string all = text.str();
   const auto bytes = [&](std::size_t begin, std::size_t end) {
     return std::vector<std::uint64_t>(all.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      all.begin() + static_cast<std::ptrdiff_t>(end));
+        all.begin() + static_cast<std::ptrdiff_t>(end));
   };
   data::write_shard(folder / "text", data::tokens_header(256), bytes(0, 6000));
   data::write_shard(folder / "valid", data::tokens_header(256), bytes(6000, 8000));
@@ -392,8 +392,8 @@ DOCTEST_TEST_CASE("a plan counts what the run will take") {
   train::TokenObjective objective(std::move(run));
   const auto plan = train::plan(objective, {});
   DOCTEST_CHECK(plan["parameters"].get<std::int64_t>() == model->parameter_count());
-  DOCTEST_CHECK(plan["steps"].get<std::int64_t>() ==
-                42);  // 1,499 targets: 125 segments, 21 batches
+  DOCTEST_CHECK(
+      plan["steps"].get<std::int64_t>() == 42);  // 1,499 targets: 125 segments, 21 batches
   DOCTEST_CHECK(plan["tokens"].get<std::int64_t>() == 2998);
   DOCTEST_CHECK(plan["optimiser_bytes"].get<std::int64_t>() == 8 * model->parameter_count());
   DOCTEST_CHECK(plan["hours"].get<double>() > 0);

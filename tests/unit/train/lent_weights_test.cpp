@@ -26,7 +26,7 @@ std::vector<std::vector<torch::Tensor>> blocks_of_weights() {
 
 // The blocks that are in memory, as digits; or what is wrong with one of `asked`.
 std::string present(const std::vector<std::vector<torch::Tensor>>& blocks,
-                    const std::vector<std::vector<torch::Tensor>>& want, std::size_t asked) {
+    const std::vector<std::vector<torch::Tensor>>& want, std::size_t asked) {
   std::string text;
   for (std::size_t i = 0; i < blocks.size(); ++i)
     if (blocks[i][0].storage().nbytes() > 0) text += std::to_string(i);

@@ -57,8 +57,8 @@ torch::Tensor graph_loss(nn::Model& model, const torch::Tensor& ids) {
 
 DOCTEST_TEST_CASE("terms have the gradients that the loss has by their numbers") {
   for (const auto& [options, family, target] : {std::tuple{small_gpt2(), "gpt2", "c_attn"},
-                                                std::tuple{neox(), "gpt_neox", "query_key_value"},
-                                                std::tuple{neox(), "gpt_neox", "dense_4h_to_h"}}) {
+           std::tuple{neox(), "gpt_neox", "query_key_value"},
+           std::tuple{neox(), "gpt_neox", "dense_4h_to_h"}}) {
     DOCTEST_CAPTURE(target);
     Termed termed(options, family, {target});
     const auto ids = some_ids();
@@ -208,8 +208,8 @@ DOCTEST_TEST_CASE("--lora: what cannot be is refused") {
   other.recipe.objective.memory = "local";
   DOCTEST_CHECK(refused(other).find("cannot be combined with --memory") != std::string::npos);
   other = job, other.recipe.average_checkpoints = 2;
-  DOCTEST_CHECK(refused(other).find("cannot be combined with --average-checkpoints") !=
-                std::string::npos);
+  DOCTEST_CHECK(
+      refused(other).find("cannot be combined with --average-checkpoints") != std::string::npos);
   other = job, other.recipe.lora.lora_targets = {"q_proj"};
   DOCTEST_CHECK(refused(other) == "--lora-targets: q_proj is not a linear layer of the model");
   other = job, other.recipe.lora.lora_targets = {"c_attn", "wte"};

@@ -44,7 +44,7 @@ train::NamedWeights copy_of(const Problem& problem, bool strided) {
 }
 
 void run(train::Optimiser& optimiser, const Problem& problem, double scale, std::size_t from = 0,
-         std::size_t to = std::size(kRates)) {
+    std::size_t to = std::size(kRates)) {
   const auto& weights = optimiser.weights();
   for (std::size_t step = from; step < to; ++step) {
     for (std::size_t i = 0; i < weights.size(); ++i) {
@@ -56,8 +56,8 @@ void run(train::Optimiser& optimiser, const Problem& problem, double scale, std:
 }
 
 // The formulas of optimiser.h, one element at a time, in double.
-std::vector<Tensor> reference(const train::OptimiserOptions& o, const Problem& problem,
-                              double scale) {
+std::vector<Tensor> reference(
+    const train::OptimiserOptions& o, const Problem& problem, double scale) {
   std::vector<Tensor> out;
   int rectified = 0;  // radam: steps that divide by the root
   const std::size_t count = problem.start.size();
@@ -283,12 +283,9 @@ DOCTEST_TEST_CASE("the gradient's norm is that of all tensors together, whatever
 DOCTEST_TEST_CASE("muon follows its formula in double for the matrices of layers, else adamw") {
   const std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes = {
       {"transformer.h.0.mlp.c_fc.weight", {31, 12}},
-      {"transformer.h.0.attn.c_proj.weight", {9, 22}},
-      {"lstm.weight_hh_l0", {8, 8}},
-      {"transformer.wte.weight", {30, 6}},
-      {"lm_head.weight", {30, 6}},
-      {"gla.h.0.mixer.convolution.weight", {12, 4}},
-      {"mosaic.h.0.memory_keys", {7, 5}},
+      {"transformer.h.0.attn.c_proj.weight", {9, 22}}, {"lstm.weight_hh_l0", {8, 8}},
+      {"transformer.wte.weight", {30, 6}}, {"lm_head.weight", {30, 6}},
+      {"gla.h.0.mixer.convolution.weight", {12, 4}}, {"mosaic.h.0.memory_keys", {7, 5}},
       {"transformer.h.0.ln_1.weight", {12}}};
   constexpr std::size_t kMatrices = 3;
   torch::manual_seed(5);
@@ -391,8 +388,8 @@ struct TableProblem {
 };
 
 // The formulas of optimiser.h in double, a row at a time: a row without gradient keeps all it has.
-Tensor table_reference(const train::OptimiserOptions& o, const TableProblem& problem,
-                       double scale) {
+Tensor table_reference(
+    const train::OptimiserOptions& o, const TableProblem& problem, double scale) {
   const auto doubles = problem.start.to(torch::kFloat64).clone();
   auto m = torch::zeros_like(doubles), v = torch::zeros_like(doubles);
   double before = -1;
@@ -466,12 +463,12 @@ DOCTEST_TEST_CASE("rows of a table that an update does not read keep weights and
 DOCTEST_TEST_CASE("the gradient's norm counts each row of a sparse gradient once, summed") {
   const TableProblem problem;
   const train::NamedWeights weights = {{"h.0.ngram.tables", problem.start.clone().requires_grad_()},
-                                       {"h.0.ln.weight", torch::zeros({7}).requires_grad_()}};
+      {"h.0.ln.weight", torch::zeros({7}).requires_grad_()}};
   // As autograd adds two of them: rows twice.
   const auto twice = problem.sparse(2) + problem.sparse(4);
-  Tensor(weights[0].second).mutable_grad() = at::_sparse_coo_tensor_unsafe(
-      torch::cat({problem.rows[2], problem.rows[4]}).unsqueeze(0),
-      torch::cat({problem.gradients[2], problem.gradients[4]}), problem.start.sizes());
+  Tensor(weights[0].second).mutable_grad() =
+      at::_sparse_coo_tensor_unsafe(torch::cat({problem.rows[2], problem.rows[4]}).unsqueeze(0),
+          torch::cat({problem.gradients[2], problem.gradients[4]}), problem.start.sizes());
   Tensor(weights[1].second).mutable_grad() = torch::full({7}, 2.0F);
   const double square = twice.to_dense().to(torch::kFloat64).pow(2).sum().item<double>() + 7 * 4.0;
   DOCTEST_CHECK(train::gradient_norm(weights).item<double>() ==

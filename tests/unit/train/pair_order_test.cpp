@@ -38,7 +38,7 @@ void write_pairs(const std::string& path, std::uint64_t n, std::uint64_t target_
 }
 
 void write_pair_order(const std::string& path, const std::vector<std::uint64_t>& list,
-                      const std::string& fingerprint, const std::string& unit = "pair") {
+    const std::string& fingerprint, const std::string& unit = "pair") {
   shard::Header header;
   header.kind = shard::Kind::order;
   header.dtype = shard::Dtype::u32;

@@ -69,8 +69,7 @@ Job job_of(const Case& test, const TemporaryFolder& folder) {
 }
 
 // Changes a checkpoint of step `step` with `change` and writes it back.
-template <class F>
-void tamper(const std::string& path, std::int64_t step, F change) {
+template <class F> void tamper(const std::string& path, std::int64_t step, F change) {
   auto checkpoint = model::load_checkpoint(path + "/step-" + std::to_string(step));
   change(checkpoint);
   model::save_checkpoint(path, step, checkpoint);
@@ -130,8 +129,8 @@ DOCTEST_TEST_CASE("a finished run is trained further as a new schedule from its 
     const Job job = job_of(kCases[i], folder);
     DOCTEST_CHECK(tiny::train(folder / "run", job) == Outcome::finished);
     std::filesystem::copy(folder / "run", folder / "first");
-    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run")) ==
-                  Outcome::finished);
+    DOCTEST_CHECK(
+        tiny::train(folder / "run", further_job(job, folder / "run")) == Outcome::finished);
     // Ten updates by hand, on the data behind the first 14; the memory needs no warm-up again.
     Job by_hand = job;
     by_hand.from = folder / "first";
@@ -151,12 +150,12 @@ DOCTEST_TEST_CASE("a finished run is trained further as a new schedule from its 
     DOCTEST_CHECK(training["further"] == core::Json{14});
     DOCTEST_CHECK(tiny::losses(folder / "run").size() == 9);  // 3, 6, 9, 12, 14, 15, 18, 21, 24
     // Again, and still further; not back.
-    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run")) ==
-                  Outcome::was_finished);
-    DOCTEST_CHECK(tiny::train(folder / "run", further_job(job, folder / "run", 26)) ==
-                  Outcome::finished);
-    DOCTEST_CHECK(tiny::config(folder / "run")["tessera"]["training"]["further"] ==
-                  core::Json{14, 24});
+    DOCTEST_CHECK(
+        tiny::train(folder / "run", further_job(job, folder / "run")) == Outcome::was_finished);
+    DOCTEST_CHECK(
+        tiny::train(folder / "run", further_job(job, folder / "run", 26)) == Outcome::finished);
+    DOCTEST_CHECK(
+        tiny::config(folder / "run")["tessera"]["training"]["further"] == core::Json{14, 24});
     DOCTEST_CHECK(
         thrown([&] { tiny::train(folder / "run", further_job(job, folder / "run")); }).code == 64);
   }
@@ -170,8 +169,8 @@ DOCTEST_TEST_CASE("training further that is killed anywhere: the same bytes") {
     const KeepOptions keep = {.checkpoint_every = 7, .keep = kept};
     tiny::train(folder / "whole", job, -1, false, keep);
     for (const char* name : {"parts", "cut", "back"})
-      std::filesystem::copy(folder / "whole", folder / name,
-                            std::filesystem::copy_options::recursive);
+      std::filesystem::copy(
+          folder / "whole", folder / name, std::filesystem::copy_options::recursive);
     const auto first = tiny::files(folder / "cut");
     const auto further = [&](const std::string& name, std::int64_t at) {
       return tiny::train(folder / name, further_job(job, folder / name), at, at > 0, keep);
@@ -237,12 +236,12 @@ DOCTEST_TEST_CASE("the comparison above notices what a checkpoint could forget")
       if (name.rfind("optimiser.", 0) == 0) tensor.zero_();
   });
   differs("the optimiser's count",
-          [](model::Checkpoint& checkpoint) { checkpoint.facts["optimiser"] = {4.0}; });
+      [](model::Checkpoint& checkpoint) { checkpoint.facts["optimiser"] = {4.0}; });
   differs("the place in the data and in the random numbers",
-          [](model::Checkpoint& checkpoint) { checkpoint.facts["step"] = 6; });
+      [](model::Checkpoint& checkpoint) { checkpoint.facts["step"] = 6; });
   tiny::train(folder / "window", plain, 5);
   tamper(folder / "window", 5,
-         [](model::Checkpoint& checkpoint) { checkpoint.facts["window_nats"] = 1.0; });
+      [](model::Checkpoint& checkpoint) { checkpoint.facts["window_nats"] = 1.0; });
   tiny::train(folder / "window", plain);
   DOCTEST_CHECK(tiny::files(folder / "window").at("metrics.jsonl") != whole.at("metrics.jsonl"));
 }

@@ -22,7 +22,7 @@ namespace {
 struct TensorBytes : c10::MemoryReportingInfoBase {
   std::int64_t now = 0, peak = 0;
   void reportMemoryUsage(void* /*block*/, std::int64_t size, std::size_t /*allocated*/,
-                         std::size_t /*reserved*/, c10::Device /*device*/) override {
+      std::size_t /*reserved*/, c10::Device /*device*/) override {
     now += size;
     peak = std::max(peak, now);
   }
@@ -48,11 +48,11 @@ std::string bytes_of_rank(ranks::Group& rank, const train::Job& job) {
   auto run = train::prepare(job);
   run.recipe.settle_reduce(/*on_devices=*/false);
   const auto weights = run.model->named_weights();
-  const auto planned = train::rank_bytes(
-      weights, dynamic_cast<nn::LendingBlocks&>(*run.model->architecture).block_weights(),
+  const auto planned = train::rank_bytes(weights,
+      dynamic_cast<nn::LendingBlocks&>(*run.model->architecture).block_weights(),
       run.recipe.optimiser, {2, ranks::Sum::tree, false}, rank.size(), job.thrift.sharded());
   train::Learner learner(run.model, run.recipe, run.order->carries(), run.seed, torch::kCPU, group,
-                         run.record, run.lora, run.thrift);
+      run.record, run.lora, run.thrift);
   for (std::int64_t step = 0; step < 2; ++step)
     learner.update(step, {train::read_batch(*run.data, run.order->rows(rank.rank()), rank.rank())});
   return fmt::format("{} {}", bytes->peak, planned.weights + planned.gradients + planned.optimiser);
@@ -66,9 +66,8 @@ DOCTEST_TEST_CASE("two ranks: tensors take the bytes that --plan says, for each 
   std::map<std::string, double> most;
   for (const std::string shard : {"none", "optimiser", "gradients", "weights"}) {
     DOCTEST_CAPTURE(shard);
-    for (const auto& ended : run_ranks(2, [&](ranks::Group& group) {
-           return bytes_of_rank(group, large_job(folder, shard));
-         })) {
+    for (const auto& ended : run_ranks(2,
+             [&](ranks::Group& group) { return bytes_of_rank(group, large_job(folder, shard)); })) {
       DOCTEST_CAPTURE(ended.text);
       DOCTEST_REQUIRE(ended.code == 0);
       std::istringstream numbers(ended.text);

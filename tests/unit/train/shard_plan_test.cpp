@@ -13,9 +13,8 @@ using train::Sharded;
 // Two blocks of 300,000 numbers, an embedding of 200,000 and a norm of 10.
 struct Shape {
   train::NamedWeights weights = {{"wte.weight", torch::zeros({1000, 200})},
-                                 {"h.0.weight", torch::zeros({500, 600})},
-                                 {"h.1.weight", torch::zeros({500, 600})},
-                                 {"ln_f.weight", torch::zeros({10})}};
+      {"h.0.weight", torch::zeros({500, 600})}, {"h.1.weight", torch::zeros({500, 600})},
+      {"ln_f.weight", torch::zeros({10})}};
   std::vector<std::vector<torch::Tensor>> blocks = {{weights[1].second}, {weights[2].second}};
 };
 
@@ -66,8 +65,8 @@ DOCTEST_TEST_CASE("memory of a process: sums that are kept, and whole gradients"
 DOCTEST_TEST_CASE("memory of a process: messages are buckets, and blocks if they are lent") {
   constexpr std::int64_t kNumbers = 7'000'000;  // of a weight: more than a bucket
   const train::NamedWeights weights = {{"h.0.weight", torch::empty({7, kNumbers / 7})},
-                                       {"h.1.weight", torch::empty({7, kNumbers / 7})},
-                                       {"h.2.weight", torch::empty({7, kNumbers / 7})}};
+      {"h.1.weight", torch::empty({7, kNumbers / 7})},
+      {"h.2.weight", torch::empty({7, kNumbers / 7})}};
   std::vector<std::vector<torch::Tensor>> blocks;
   for (const auto& [name, weight] : weights) blocks.push_back({weight});
   const auto gradients = [&](Sharded sharded) {

@@ -19,10 +19,8 @@ namespace {
 train::NamedWeights some_weights() {
   torch::manual_seed(4);
   return {{"wte.weight", torch::randn({700, 301})},  // cut among up to six processes
-          {"h.0.c_fc.weight", torch::randn({6, 9})},
-          {"h.0.c_fc.bias", torch::randn({9})},
-          {"h.1.c_fc.weight", torch::randn({300, 290})},
-          {"ln.weight", torch::randn({66000})}};
+      {"h.0.c_fc.weight", torch::randn({6, 9})}, {"h.0.c_fc.bias", torch::randn({9})},
+      {"h.1.c_fc.weight", torch::randn({300, 290})}, {"ln.weight", torch::randn({66000})}};
 }
 
 train::OptimiserOptions options_of(const std::string& optimiser) {
@@ -120,7 +118,7 @@ DOCTEST_TEST_CASE("an optimiser's pieces: the weights and the checkpoint of one 
       DOCTEST_CAPTURE(name);
       DOCTEST_CAPTURE(size);
       for (const auto& rank :
-           run_ranks(size, [&](ranks::Group& group) { return difference_to_one(group, name); })) {
+          run_ranks(size, [&](ranks::Group& group) { return difference_to_one(group, name); })) {
         DOCTEST_CHECK(rank.code == 0);
         DOCTEST_CHECK(rank.text == "same");
       }

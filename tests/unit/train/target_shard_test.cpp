@@ -22,12 +22,12 @@ std::vector<float> vector_of(std::uint64_t i) {
 }
 
 void write_targets(const std::string& path, const shard::Dataset& data, std::uint64_t wrong = ~0ull,
-                   const std::string& program = store::kTargetsProgram) {
+    const std::string& program = store::kTargetsProgram) {
   store::TargetOptions options;
   options.keep = kKeep;
   core::Output out(path);
   shard::Writer writer(out, store::targets_header(options),
-                       {shard::provenance_entry(program, {}, {data.fingerprint()})});
+      {shard::provenance_entry(program, {}, {data.fingerprint()})});
   for (std::uint64_t i = 0; i < data.size(); ++i) {
     auto vector = vector_of(i);
     if (i == wrong) vector[1] = vector[0];
@@ -54,8 +54,8 @@ DOCTEST_TEST_CASE("an input's target has its own vector, whatever the rows") {
       const auto vector = vector_of(row.begin + 1 + static_cast<std::uint64_t>(i));
       for (std::size_t j = 0; j < kKeep; ++j) {
         const auto at = static_cast<std::int64_t>(j);
-        DOCTEST_CHECK(teachers.shares[r][i][at].item<float>() ==
-                      (there ? vector[kKeep + j] : 0.0f));
+        DOCTEST_CHECK(
+            teachers.shares[r][i][at].item<float>() == (there ? vector[kKeep + j] : 0.0f));
         if (there)
           DOCTEST_CHECK(teachers.words[r][i][at].item<std::int64_t>() ==
                         static_cast<std::int64_t>(vector[j]));
@@ -89,9 +89,9 @@ DOCTEST_TEST_CASE("targets of another text, of none, damaged or no distribution 
   file.write("\xAA\x55\xAA\x55", 4);
   file.close();
   DOCTEST_CHECK(thrown([&] {
-                  const train::TargetShard targets(folder / "damaged", data);
-                  targets.read({{0, 1400, 0, 0}}, 1400);
-                }).code == 65);
+    const train::TargetShard targets(folder / "damaged", data);
+    targets.read({{0, 1400, 0, 0}}, 1400);
+  }).code == 65);
 }
 
 DOCTEST_TEST_CASE("a run with targets that was killed goes on to the same bytes; targets matter") {

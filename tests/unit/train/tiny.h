@@ -18,8 +18,8 @@ namespace tiny {
 
 /// A text of 40 types that repeats itself often enough to be learned, in documents of 2 to 90
 /// tokens.
-inline void write_text(const std::string& path, std::uint64_t n = 1500, std::uint64_t seed = 1,
-                       bool marked = false) {
+inline void write_text(
+    const std::string& path, std::uint64_t n = 1500, std::uint64_t seed = 1, bool marked = false) {
   core::Rng rng(seed);
   std::vector<std::uint64_t> tokens, lengths;
   while (tokens.size() < n)
@@ -60,8 +60,7 @@ struct Stop {};
 /// Trains until step `stop_at`, or to the end. It stops by a request or, with `kill`, by an
 /// exception, as if the process had died.
 inline train::Outcome train(const std::string& path, const train::Job& job,
-                            std::int64_t stop_at = -1, bool kill = false,
-                            train::KeepOptions keep = {}) {
+    std::int64_t stop_at = -1, bool kill = false, train::KeepOptions keep = {}) {
   nn::start(1, job.seed);
   const train::RunFolder folder(path);
   train::TokenObjective objective(train::prepare(job));
@@ -74,9 +73,7 @@ inline train::Outcome train(const std::string& path, const train::Job& job,
   };
   try {
     return train::train_in(folder, objective, keep, watch);
-  } catch (const Stop&) {
-    return train::Outcome::stopped;
-  }
+  } catch (const Stop&) { return train::Outcome::stopped; }
 }
 
 /// Returns name -> bytes of all files, without values that depend on the clock.
