@@ -1,7 +1,5 @@
 #include "train/optimiser.h"
 
-#include <ranges>
-
 #include "nn/base/cuda.h"
 #include "nn/ops/gathered_sum.h"
 
@@ -308,8 +306,8 @@ std::vector<std::string> moments_of(
 bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
   if (weight.dim() != 2) return false;
   std::string last;
-  for (const auto part : std::views::split(name, '.')) {
-    last = std::string(part.begin(), part.end());
+  for (std::size_t from = 0; from <= name.size(); from += last.size() + 1) {
+    last = name.substr(from, std::min(name.find('.', from), name.size()) - from);
     if (last == "wte" || last == "wpe" || last == "lm_head" || last == "experts" ||
         last.find("convolution") != std::string::npos)
       return false;
