@@ -45,7 +45,7 @@ $(OUT)/%.articles.scores: $(OUT)/articles.shard.zst $(OUT)/model/%/model.safeten
 $(OUT)/%.valid.scores: $(OUT)/valid.shard.zst $(OUT)/model/%/model.safetensors
 	eval-ppl -q $(jobs) -m $(OUT)/model/$* --window $(window) --reset document --per-token $@ -o /dev/null $<
 by_position = awk -F '\t' -v w=$(window) -v parts=16 \
-  '/^#/ { next } $$1 == "position" { for (i = 1; i <= NF; ++i) at[$$i] = i; ++file; document = -1; next } \
+  '/^\#/ { next } $$1 == "position" { for (i = 1; i <= NF; ++i) at[$$i] = i; ++file; document = -1; next } \
   $$at["document"] != document { document = $$at["document"]; base = $$at["position"] } \
   { p = $$at["position"] - base; if (p < w) { b = int(p * parts / w); n[file, b]++; sum[file, b] += $$at["nats"] } } \
   END { for (b = 0; b < parts; ++b) { printf "%d", (b + 0.5) * w / parts; \

@@ -38,7 +38,7 @@ endef
 $(foreach m,$(induction.models),$(eval $(call induction,$(m))))
 
 # The last line of each document has the answer.
-answers = awk -F '\t' '/^#/ { next } $$1 == "position" { for (i = 1; i <= NF; ++i) at[$$i] = i; next } { nats[$$at["document"]] = $$at["nats"] } \
+answers = awk -F '\t' '/^\#/ { next } $$1 == "position" { for (i = 1; i <= NF; ++i) at[$$i] = i; next } { nats[$$at["document"]] = $$at["nats"] } \
   END { for (d in nats) { n++; sum += nats[d]; right += nats[d] < log(2) } printf "%d\t%.3f\t%.4f\n", n, right / n, sum / n }'
 $(OUT)/induction.tsv: $(induction.models:%=$(OUT)/induction-%.scores)
 	@{ printf 'model\tlayers\tsequences\taccuracy\tnats of the answer\n'; \
