@@ -77,7 +77,13 @@ status() {
     grep -q '^data: ' events && break
     sleep 0.05
   done
-  curl -sS "localhost:$port/metrics" | grep -qx 'tessera_running_texts 1'
+  # The first token is sent before it is counted.
+  for _ in {1..200}; do
+    curl -sS "localhost:$port/metrics" >metrics
+    ! grep -qx 'tessera_running_texts 1' metrics || break
+    sleep 0.05
+  done
+  grep -qx 'tessera_running_texts 1' metrics
   # The other row is free for one text after the other, more than it holds at once; scores need none.
   ask "$drawn" | jq -c .choices | cmp drawn
   ask "$scored" | jq -c .choices | cmp scored
