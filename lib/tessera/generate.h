@@ -24,9 +24,9 @@ struct Text {
 class Generator {
  public:
   /// `options`: those of sample ("temperature", "top-p", "max-tokens", "stop", "beam", "samples",
-  /// ...) but for its prompts and outputs. Texts depend on the seed of start(). Throws Error{64} for
-  /// options that contradict each other or the model, Error{65} for a model without a tokenizer, and
-  /// the errors of Store and Ngrams.
+  /// ...) but for its prompts and outputs. Texts depend on the seed of start(). Throws Error{64}
+  /// for options that contradict each other or the model, Error{65} for a model without a
+  /// tokenizer, and the errors of Store and Ngrams.
   explicit Generator(const Model& model, const Memory& memory = {}, const Options& options = {});
   ~Generator();
   Generator(Generator&&) noexcept;

@@ -15,9 +15,9 @@ struct Loaded;
 namespace tessera {
 
 /// Sets the process's number of threads (0: one for each processor) and its seed. `note` receives
-/// what the programs say on stderr: one line for each thing that is cut, ignored or guessed. Call it
-/// first, before another thread starts; without a call, the first Model or train() calls it with the
-/// defaults. Results do not depend on the time, but may on the number of threads, in rounding.
+/// what the programs say on stderr: one line for each thing that is cut, ignored or guessed. Call
+/// it first, before another thread starts; without a call, the first Model or train() calls it with
+/// the defaults. Results do not depend on the time, but may on the number of threads, in rounding.
 void start(
     int threads = 0, std::uint64_t seed = 1, std::function<void(const std::string&)> note = {});
 

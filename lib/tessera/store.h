@@ -17,9 +17,9 @@ class Store;
 namespace tessera {
 
 /// Builds a datastore of texts or shards in `folder`, with the model of a folder or GGUF file. An
-/// interrupted build resumes when it is called again. `options`: those of build-datastore(1). Throws
-/// Error{64} for options that contradict each other, Error{65} for texts that do not fit the model,
-/// and the errors of Model.
+/// interrupted build resumes when it is called again. `options`: those of build-datastore(1).
+/// Throws Error{64} for options that contradict each other, Error{65} for texts that do not fit the
+/// model, and the errors of Model.
 void build_store(const std::string& model, const std::vector<std::string>& files,
     const std::string& folder, const Options& options = {});
 

@@ -96,6 +96,7 @@ PY
 
 @test "tools/setup cuda takes LibTorch's CUDA build, its libraries and its compiler from wheels" {
   python3 -m pip --version >/dev/null 2>&1 || skip "no pip"
+  unset TESSERA_TORCH TESSERA_PIP_ARGS
   mkdir -p tree/tools wheels
   cp "$root/tools/setup" tree/tools/
   export PIP_NO_INDEX=1 PIP_FIND_LINKS=$PWD/wheels

@@ -643,10 +643,10 @@ END
   port=$one
 }
 
-@test "the next turn of a chat, and an edited one, read only what is new; --keep-prompts 0 reads all" {
+@test "the next turn of a chat, and an edited one, read only what is new; --keep-prompts none reads all" {
   special_model
   model=special start turns
-  model=special start unkept --keep-prompts 0
+  model=special start unkept --keep-prompts none
   local first second edited at
   edited='{"role": "user", "content": "Tell me about the cow."}'
   first='{"role": "user", "content": "Tell me about the cat."}'

@@ -41,8 +41,9 @@ void CompleterOptions::fields(core::FieldList& f) {
   f("batch", generator.batch, "texts decoded in one batch").between(1, 65536);
   f("keep-prompts", kept,
       "computed prompts kept for requests whose prompts begin alike, such as the next turn of a "
-      "chat; 0: none")
-      .between(0, 4096);
+      "chat")
+      .between(1, 4096)
+      .or_none();
   f("window", generator.window, "context length in tokens; auto: the trained length")
       .between(1, 1e9)
       .or_auto();
