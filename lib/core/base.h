@@ -1,7 +1,7 @@
 #pragma once
-// Includes what most files use, so that no file lists it: the errors of lib, fmt::format and parts of
-// the standard library. Headers of narrower use (threads, files, time) are included where they are
-// used, and kernels include only what they need.
+// Includes what most files use, so that no file lists it: the errors of lib, fmt::format and parts
+// of the standard library. Headers of narrower use (threads, files, time) are included where they
+// are used, and kernels include only what they need.
 
 #include <algorithm>
 #include <array>

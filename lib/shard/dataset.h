@@ -14,8 +14,8 @@ namespace shard {
 using Fingerprints = std::set<std::string>;
 
 /// A Dataset is the concatenation of its shards in the given order, as `shard merge` would write
-/// it. If the shards are all parts of one command (stream_memory.h), the order is that of the parts. Thread
-/// safe.
+/// it. If the shards are all parts of one command (put_part()), the order is that of the
+/// parts. Thread safe.
 class Dataset {
  public:
   /// Opens shards with equal headers; "-" or no path is stdin. An input that is not a regular file

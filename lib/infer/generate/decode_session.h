@@ -47,10 +47,10 @@ class Session {
   /// Returns how many tokens of an admitted prompt, which is not a row yet, were computed before.
   std::int64_t reused(std::int64_t number) const;
   /// Reads about `most` tokens of admitted prompts: a quarter of the oldest, the others of the
-  /// prompts that need the fewest. If sources have weights that are learned, about as many tokens of
-  /// prompts that have been read are learned from. Prompts that are complete become the last rows.
-  /// Returns their numbers in the order of the rows, and in `tokens` how many it has read and learned
-  /// from. Call it before log_probs().
+  /// prompts that need the fewest. If sources have weights that are learned, about as many tokens
+  /// of prompts that have been read are learned from. Prompts that are complete become the last
+  /// rows. Returns their numbers in the order of the rows, and in `tokens` how many it has read and
+  /// learned from. Call it before log_probs().
   std::vector<std::int64_t> read(std::int64_t most, std::int64_t* tokens = nullptr);
   /// Discards an admitted prompt that is not a row yet.
   void discard(std::int64_t number);

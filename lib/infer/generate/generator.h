@@ -104,9 +104,9 @@ class Generator {
   void run(const Arrivals& arrivals, const GeneratorCallbacks& watch);
 
   /// Does one step of such a run: admits prompts, reads a piece of them, of a bounded time, and
-  /// generates a token for each text. `shared`: others wait for the end of the step. Returns false if
-  /// there is no text. Calls of run() must not come between those of step(). If it throws, all texts
-  /// are lost.
+  /// generates a token for each text. `shared`: others wait for the end of the step. Returns false
+  /// if there is no text. Calls of run() must not come between those of step(). If it throws, all
+  /// texts are lost.
   bool step(const Arrivals& arrivals, const GeneratorCallbacks& watch, bool shared);
 
   /// Replaces the memory options. Keeps open datastores and further models open. Memories that

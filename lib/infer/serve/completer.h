@@ -30,11 +30,12 @@ class Completer {
   ~Completer();
 
   /// Computes the jobs of a queue until it is closed and no job is left, and reports results and
-  /// errors to each job as soon as it ends. Calls `look`, which may close the queue, several times a
-  /// second and between any two pieces of work. The work is done in pieces of bounded time: a token
-  /// of each text, a part of the prompts that are read, a part of a text that is scored. Texts with
-  /// different memories are generated in turns, with at most four memories; jobs with further ones
-  /// wait, but not the jobs behind them. The rows of a cancelled job are free for others at once.
+  /// errors to each job as soon as it ends. Calls `look`, which may close the queue, several times
+  /// a second and between any two pieces of work. The work is done in pieces of bounded time: a
+  /// token of each text, a part of the prompts that are read, a part of a text that is scored.
+  /// Texts with different memories are generated in turns, with at most four memories; jobs with
+  /// further ones wait, but not the jobs behind them. The rows of a cancelled job are free for
+  /// others at once.
   void run(serve::JobQueue& queue, serve::ServeCounts& counts, const std::function<void()>& look);
   /// Returns the tokenizer as clients use it.
   const serve::ServedTokenizer& tokens() const { return served_; }

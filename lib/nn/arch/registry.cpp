@@ -1,5 +1,5 @@
-// Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and its
-// options in model_options.h.
+// Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and
+// its options in model_options.h.
 
 #include "nn/arch/encoder_decoder.h"
 #include "nn/arch/gla.h"

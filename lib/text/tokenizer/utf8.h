@@ -1,6 +1,6 @@
 #pragma once
-// Classifies characters (core/plain_text.h) as the pre-tokenizers need it. Bytes that are not UTF-8 are
-// of class `other`.
+// Classifies characters (core/plain_text.h) as the pre-tokenizers need it. Bytes that are not UTF-8
+// are of class `other`.
 
 #include "core/plain_text.h"
 
