@@ -20,8 +20,6 @@
 #include "nn/base/runtime.h"
 #include "ranks/group.h"
 #include "ranks/rank_options.h"
-#include "shard/file.h"
-#include "shard/unpacked_source.h"
 #include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/learn/learn.h"
@@ -85,26 +83,18 @@ std::unique_ptr<train::Objective> objective_of(const TrainOptions& options,
   return std::make_unique<train::TokenObjective>(train::prepare(job), group);
 }
 
-// Returns the tokenizer of the texts among the files: the requested one, that of the initial model,
-// or that of a shard among the files. Otherwise learns one from the texts.
+// Returns the tokenizer of the texts among the files: the requested one, else see
+// train::tokenizer_for_texts().
 text::TokenizerPtr tokenizer_for(const TrainOptions& options, const std::vector<std::string>& files,
     const cli::Context& context) {
   if (!options.tokenizer.empty()) return text::load_tokenizer(options.tokenizer);
-  if (!options.job.from.empty()) return model::tokenizer_of(options.job.from);
-  std::vector<std::string> texts;
-  for (const auto& file : files) {
-    if (shard::is_text(file)) {
-      texts.push_back(file);
-    } else if (auto json = shard::File(file).header().tokenizer; !json.empty()) {
-      return text::parse_tokenizer(json, file);
-    }
-  }
-  if (texts.empty())
-    core::bad_usage("{}: the shards contain no tokenizer; give --tokenizer", options.job.valid);
-  cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
-  cli::Progress learning(context, "learn", "tokens");
-  return text::learn_for_training(texts, static_cast<int>(context.jobs),
-      {reading.counter(), learning.counter(), cli::noter(context)});
+  return train::tokenizer_for_texts(
+      options.job.from, files, options.job.valid, [&](const auto& texts) {
+        cli::Progress reading(context, "count words", "bytes", text::total_bytes(texts));
+        cli::Progress learning(context, "learn", "tokens");
+        return text::learn_for_training(texts, static_cast<int>(context.jobs),
+            {reading.counter(), learning.counter(), cli::noter(context)});
+      });
 }
 
 // Tokenizes texts among the files on the fly.

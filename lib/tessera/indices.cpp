@@ -50,7 +50,7 @@ void build_ngrams(const std::vector<std::string>& files, const std::string& fold
     ngrams::BuildOptions build;
     set_fields(core::list_fields(build), options);
     const auto jobs = process().threads;
-    text::read_texts({[&] { return text::load_tokenizer(tokenizer); }, "the given",
+    text::read_texts({[tokenizer] { return text::load_tokenizer(tokenizer); }, "the given",
         static_cast<int>(jobs), tell});
     const shard::Dataset data(files);
     ngrams::build(data, folder, build.cut(data.header().vocabulary, jobs), jobs);

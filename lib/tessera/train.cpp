@@ -1,8 +1,6 @@
 #include "tessera/train.h"
 
-#include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"
-#include "shard/unpacked_source.h"
 #include "tessera/inside.h"
 #include "text/documents/encode_shard.h"
 #include "text/learn/learn.h"
@@ -27,20 +25,19 @@ bool train(const std::vector<std::string>& files, const std::string& folder, con
     job.seed = here.seed;
     job.folder = folder;
     job.device = nn::device(compute.device);
-    const auto quiet = [](std::uint64_t) {};
     const auto group = ranks::Group::alone();
     job.recipe.settle_reduce(group->connects(job.device));
     const auto run = train::open_run(folder, files, *group);
     job.shards = run.shards;
-    text::read_texts({[&] {
-                        if (!job.from.empty()) return model::tokenizer_of(job.from);
-                        std::vector<std::string> texts;
-                        for (const auto& file : job.shards)
-                          if (shard::is_text(file)) texts.push_back(file);
-                        return text::learn_for_training(
-                            texts, static_cast<int>(here.threads), {quiet, quiet, tell});
-                      },
-        "the run's", static_cast<int>(here.threads), tell});
+    const auto threads = static_cast<int>(here.threads);
+    // Texts may still be read after this call.
+    const auto tokenizer = [from = job.from, shards = run.shards, valid = job.valid, threads] {
+      return train::tokenizer_for_texts(from, shards, valid, [&](const auto& texts) {
+        const auto quiet = [](std::uint64_t) {};
+        return text::learn_for_training(texts, threads, {quiet, quiet, tell});
+      });
+    };
+    text::read_texts({tokenizer, "the run's", threads, tell});
     train::TokenObjective objective(train::prepare(job), group);
     tell(objective.settings().note);
     bool goes_on = true;

@@ -20,10 +20,11 @@ struct TrainProgress {
 
 /// Trains a model on texts or shards into `folder`, as train(1) does in one process, and continues
 /// from its last checkpoint if there is one. `options`: those of train ("layers", "d-model",
-/// "steps", "memory", "valid", "from", ...). Texts are encoded by the tokenizer of "from", else one
-/// is learned from them. `progress` returns false to stop: the checkpoint is then saved, and a
-/// later call goes on. Returns whether the model is complete. Throws Error{64} for options that
-/// contradict each other or the run in the folder, Error{65} for unusable data.
+/// "steps", "memory", "valid", "from", ...). Texts are encoded by the tokenizer of "from", else of
+/// a shard among the files, else by one that is learned from them. `progress` returns false to
+/// stop: the checkpoint is then saved, and a later call goes on. Returns whether the model is
+/// complete. Throws Error{64} for options that contradict each other or the run in the folder,
+/// Error{65} for unusable data.
 bool train(const std::vector<std::string>& files, const std::string& folder,
     const Options& options = {}, const std::function<bool(const TrainProgress&)>& progress = {});
 

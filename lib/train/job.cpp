@@ -3,6 +3,7 @@
 #include "core/file_text.h"
 #include "infer/windows/window_plan.h"
 #include "model/adapter.h"
+#include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layer_memory.h"
 #include "shard/unpacked_source.h"
@@ -338,6 +339,23 @@ Run prepare(const Job& job) {
   choose_targets(run);
   describe(job, from, run);
   return run;
+}
+
+text::TokenizerPtr tokenizer_for_texts(const std::string& from,
+    const std::vector<std::string>& files, const std::string& valid,
+    const std::function<text::TokenizerPtr(const std::vector<std::string>&)>& learn) {
+  if (!from.empty()) return model::tokenizer_of(from);
+  std::vector<std::string> texts;
+  for (const auto& file : files) {
+    if (shard::is_text(file)) {
+      texts.push_back(file);
+    } else if (auto json = shard::File(file).header().tokenizer; !json.empty()) {
+      return text::parse_tokenizer(json, file);
+    }
+  }
+  if (texts.empty())
+    core::bad_usage("{}: the shards contain no tokenizer; give --tokenizer", valid);
+  return learn(texts);
 }
 
 }  // namespace train

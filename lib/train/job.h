@@ -2,6 +2,7 @@
 // Sets up a training run from its options: data, order, model and configuration.
 
 #include "model/carried.h"
+#include "text/tokenizer/tokenizer.h"
 #include "train/batches.h"
 #include "train/lora.h"
 #include "train/run_folder.h"
@@ -66,5 +67,12 @@ struct Run {
 /// the errors of opening, reading and checking: Error{no_input}, Error{bad_data} for inconsistent
 /// inputs (naming both), Error{usage}, Error{bad_config}.
 Run prepare(const Job& job);
+
+/// Returns the tokenizer of the texts among `files`, without --tokenizer: that of the model `from`
+/// unless it is empty, else of a shard among the files, else what `learn` learns from the texts.
+/// Throws Error{usage} that names `valid` if there is no text to learn from.
+text::TokenizerPtr tokenizer_for_texts(const std::string& from,
+    const std::vector<std::string>& files, const std::string& valid,
+    const std::function<text::TokenizerPtr(const std::vector<std::string>&)>& learn);
 
 }  // namespace train
