@@ -4,6 +4,7 @@
 #include "tessera/inside.h"
 #include "tessera/shard.h"
 #include "tessera/tokenizer.h"
+#include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8.h"
@@ -57,14 +58,13 @@ Tokenizer Shard::tokenizer() const {
 void write_shard(
     const std::string& path, const Tokenizer& tokenizer, const std::vector<std::string>& texts) {
   translated([&] {
-    shard::Header header;
-    header.vocabulary = tokenizer.size();
-    header.dtype = shard::dtype_for(header.vocabulary);
-    header.tokenizer = tokenizer.json();
     core::Output out(path);
-    shard::Writer writer(out, header);
+    shard::Writer writer(out, text::header_of(tokenizer.shared()));
+    const auto encoder = tokenizer.shared().encoder();
+    std::vector<std::uint32_t> ids;
     for (const auto& words : texts) {
-      auto ids = tokenizer.encode(words);
+      ids.clear();
+      encoder->encode(words, ids);
       if (const auto end = tokenizer.end_of_document()) ids.push_back(*end);
       writer.write(std::span<const std::uint32_t>(ids));
       bool in_word = false;

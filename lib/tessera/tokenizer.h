@@ -37,6 +37,7 @@ class Tokenizer {
   std::optional<std::uint32_t> end_of_document() const;
   /// Returns the tokenizer.json in canonical form: equal tokenizers have equal forms.
   std::string json() const;
+  const text::Tokenizer& shared() const { return *tokenizer_; }
 
  private:
   std::shared_ptr<const text::Tokenizer> tokenizer_;

@@ -7,16 +7,6 @@
 namespace text {
 namespace {
 
-shard::Header header_of(const Tokenizer& tokenizer, bool pairs, bool marked) {
-  shard::Header header;
-  header.kind = pairs ? shard::Kind::pairs : shard::Kind::tokens;
-  header.vocabulary = tokenizer.size();
-  header.dtype = shard::dtype_for(header.vocabulary);
-  header.tokenizer = tokenizer.json();
-  header.marked = marked;
-  return header;
-}
-
 // Returns the options that affect the output's bytes.
 core::OrderedJson changes_of(const TextOptions& options, Format format, bool pairs,
     const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
@@ -75,6 +65,16 @@ class TextShards {
 };
 
 }  // namespace
+
+shard::Header header_of(const Tokenizer& tokenizer, bool pairs, bool marked) {
+  shard::Header header;
+  header.kind = pairs ? shard::Kind::pairs : shard::Kind::tokens;
+  header.vocabulary = tokenizer.size();
+  header.dtype = shard::dtype_for(header.vocabulary);
+  header.tokenizer = tokenizer.json();
+  header.marked = marked;
+  return header;
+}
 
 void TextOptions::fields(core::FieldList& f) {
   const auto in_documents = f.group("Documents");

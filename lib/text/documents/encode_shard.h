@@ -57,6 +57,9 @@ struct EncodedShard {
   std::string summary() const;  ///< returns the figures in one line
 };
 
+/// Returns the header of a shard of tokens, or of pairs, that a tokenizer made.
+shard::Header header_of(const Tokenizer& tokenizer, bool pairs = false, bool marked = false);
+
 /// Encodes the files' documents into a shard in `out`, without committing it; with `pairs`, encodes
 /// the lines of two files, source and target. With options.part, encodes only the documents that
 /// begin in that part of the files' bytes (range_of()) and records the part in the provenance;
