@@ -236,13 +236,14 @@ void Generator::note_memories(const std::vector<Word>& words, std::vector<Growin
     tokens.push_back(word.drawn.token), log_probs.push_back(word.drawn.log_prob);
   const auto shares = session_->memory().source_shares(
       torch::tensor(tokens, torch::kInt64), torch::tensor(log_probs, torch::kFloat64));
+  const auto of = shares.accessor<double, 2>();
+  const auto first = shares.size(1) - std::ssize(memories_);
   for (std::size_t i = 0; i < texts.size(); ++i) {
     auto& given = texts[i].sample.given;
     for (std::size_t j = given.size(); j < memories_.size(); ++j)
       given.emplace_back(memories_[j], 0);
-    const auto own = shares[static_cast<std::int64_t>(i)].slice(0, -std::ssize(given));
     for (std::size_t j = 0; j < given.size(); ++j)
-      given[j].second += own[static_cast<std::int64_t>(j)].item<double>();
+      given[j].second += of[static_cast<std::int64_t>(i)][first + static_cast<std::int64_t>(j)];
   }
 }
 
