@@ -25,8 +25,13 @@ setup_file() {
   start one -t bytes --max-texts 8
 }
 
+# Also the servers of tests that failed.
 teardown_file() {
-  kill -TERM "$(cat "$BATS_FILE_TMPDIR/one.pid")"
+  local file pid
+  for file in "$BATS_FILE_TMPDIR"/*.pid; do
+    pid=$(<"$file")
+    [ "$(readlink "/proc/$pid/cwd")" != "$BATS_FILE_TMPDIR" ] || kill -9 "$pid"
+  done
 }
 
 setup() {
