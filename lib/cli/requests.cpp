@@ -35,7 +35,8 @@ void add_flags(const CLI::App& app, const std::string& command, std::string& tab
     const bool takes_value = option->get_items_expected_max() > 0;
     table += command + '\t' + names_of(*option) + '\t' +
              (takes_value ? option->get_type_name() : std::string()) + '\t' +
-             option->get_default_str() + '\t' + option->get_description() + '\n';
+             option->get_default_str() + '\t' + option->get_description() + '\t' +
+             option->get_group() + '\n';
   }
 }
 
@@ -60,7 +61,7 @@ void add_requests(CLI::App& app, Requests& requests) {
          "--build-info", requests.build_info, "print compiler, flags and library versions and exit")
       ->group(kSharedGroup);
   app.add_flag("--print-flags", requests.print_flags,
-         "print all options as a table (command, names, value, default, help) and exit")
+         "print all options as a table (command, names, value, default, help, group) and exit")
       ->group(kSharedGroup);
 }
 
@@ -102,7 +103,7 @@ std::string flag_table(const CLI::App& app) {
   std::string table;
   add_flags(app, app.get_parent() ? app.get_name() : std::string(), table);
   for (const CLI::App* command : app.get_subcommands(nullptr)) {
-    table += command->get_name() + "\t\t\t\t" + command->get_description() + '\n';
+    table += command->get_name() + "\t\t\t\t" + command->get_description() + "\t\n";
     add_flags(*command, command->get_name(), table);
   }
   return table;

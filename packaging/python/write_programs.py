@@ -59,7 +59,7 @@ def tables(program):
     rows = subprocess.run([program, "--print-flags"], check=True, capture_output=True, text=True).stdout.splitlines()
     found = {}
     for row in rows:
-        command, names, value, default, help = row.split("\t")
+        command, names, value, default, help, _ = row.split("\t")
         if not names:
             found.setdefault(command, [help, "", []])[0] = help
             continue

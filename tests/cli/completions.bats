@@ -139,7 +139,7 @@ END
     [ "$(wc -l <flags)" -gt 3 ]
     # With a value: =default, or [what there is without]. A switch of two names: =on or =off.
     awk -F '\t' -v program="${program##*/}" '
-      NF != 5 { print program ": " $0; bad = 1 }
+      NF != 6 { print program ": " $0; bad = 1 }
       $2 !~ /^-/ { next }
       ($3 != "" || $2 ~ /,--no-/) && $4 == "" && $5 !~ /\[.+\]/ { print program ": " $2 ": no default: " $5; bad = 1 }
       $3 ~ /^(N|X|BYTES)$/ && $5 !~ /[a-z]/ { print program ": " $2 ": no unit"; bad = 1 }
@@ -155,12 +155,27 @@ END
 @test "a manual has every flag of its program, and none that it has not" {
   for program in "$BIN"/*; do
     name=${program##*/}
-    "$program" --print-flags | cut -f 2 | tr , '\n' | grep '^--' | grep -v '^--no-' | sort -u >flags
-    grep -oE -- '--[a-z0-9][a-z0-9-]*' "$root/man/$name.1.scd" | sort -u >said
+    "$program" --print-flags >table
+    cut -f 2 table | tr , '\n' | grep '^--' | grep -v '^--no-' | sort -u >flags
+    awk -f "$root/cmake/manual_options.awk" table "$root/man/$name.1.scd" >page
+    grep -oE -- '--[a-z0-9][a-z0-9-]*' page | sort -u >said
     comm -23 flags said | sed "s/^/$name: not in its manual: /" >missing
+    sed -n "s/^\*--[a-z0-9-]*\*$/$name: without a text: &/p" page >>missing
     # Options are described by what is indented under them.
-    awk '/^\t/ && before ~ /^\*-/ { print before } { before = $0 }' "$root/man/$name.1.scd" | grep -oE -- '--[a-z0-9][a-z0-9-]*' | grep -v '^--no-' | sort -u | comm -13 flags - |
+    awk '/^\t/ && before ~ /^\*-/ { print before } { before = $0 }' page | grep -oE -- '--[a-z0-9][a-z0-9-]*' | grep -v '^--no-' | sort -u | comm -13 flags - |
       sed "s/^/$name: only in its manual: /" >>missing
     [ ! -s missing ] || { cat missing && return 1; }
   done
+}
+
+@test "an option that a page leaves out stands in the manual with the program's own words" {
+  printf '# OPTIONS\n\n## Model\n\n*--layers*\n\n## Other\n\n# EXIT STATUS\n' >page
+  {
+    printf '\t--layers\tN\t4\tnumber of layers\tModel\n'
+    printf '\t-k,--kind\ta|b\ta\twhat it_is\tModel\n'
+    printf '\t--late,--no-late\t\toff\twait [never]\tLast\n'
+  } >table
+  awk -f "$root/cmake/manual_options.awk" table page | diff - <(printf '%s\n' '# OPTIONS' '' '## Model' '' \
+    '*--layers* _N_' $'\tNumber of layers [4].' '' '*-k*, *--kind* *a*|*b*' $'\tWhat it\\_is [a].' '' '## Other' '' '## More options' '' \
+    '*--late*, *--no-late*' $'\tWait [never].' '' '# EXIT STATUS')
 }
