@@ -34,7 +34,7 @@ struct EvalPplOptions {
     evaluation.fields(f);
     tune.fields(f);
     reports.fields(f);
-    evaluation.compute.fields(f);
+    evaluation.compute.fields(f, /*scores=*/true);
     parts.fields(f);
     ranks.fields(f);
   }

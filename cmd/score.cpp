@@ -38,7 +38,7 @@ struct ScoreOptions {
     f("memory-weights-follow", answerer.memory.weights_follow,
         "update learned interpolation weights on the tokens of continuations too, not only on their "
         "contexts");
-    answerer.compute.fields(f);
+    answerer.compute.fields(f, /*scores=*/true);
   }
 };
 

@@ -377,3 +377,32 @@ EOF2
   run -64 --separate-stderr eval-ppl -m model --memory none --ablate test.shard.zst
   [[ $stderr == *"no memory to leave out"* ]]
 }
+
+@test "--dtype int8: the probabilities of the packed weights, near float32's, with every memory, and in less memory" {
+  "$root"/tests/cli/tiny_llama large 64 1 '{"hidden_size": 768, "intermediate_size": 2304,
+    "num_hidden_layers": 5, "num_attention_heads": 8, "num_key_value_heads": 8}' # 150 MB of float32
+  head -c 300 "$root/LICENSE" >few
+  tokenize -q -t bytes few -o few.shard.zst
+  peak() { # FLAG...: MB
+    TESSERA_FORK_SERVERS='' python3 -c 'import resource, subprocess, sys
+subprocess.run(["eval-ppl", "-q", "-m", "large", "--window", "32", "--json", "-j", "1", *sys.argv[1:], "few.shard.zst"], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$@"
+  }
+  wide=$(peak) byte=$(peak --dtype int8)
+  echo "MB: $wide, $byte"
+  ((wide - byte > 50)) # of 150 and 38 MB of weights
+  eval-ppl -q -m large --window 32 few.shard.zst --json >wide
+  eval-ppl -q -m large --window 32 --dtype int8 few.shard.zst --json >narrow
+  jq -e --slurpfile w wide '.tokens == $w[0].tokens and (.loss / $w[0].loss - 1 | fabs < 0.01) and .loss != $w[0].loss' narrow
+  # A part of the text, other windows' batches and score have the same numbers.
+  eval-ppl -q -m large --window 32 --dtype int8 --batch-tokens 32 few.shard.zst --json |
+    jq -e --slurpfile n narrow '.loss / $n[0].loss - 1 | fabs < 1e-7'
+  jq -cRs "{text: .}" few | score -q -m large -t bytes --window 1000 --dtype int8 - >scored
+  eval-ppl -q -m large --window 1000 --dtype int8 few.shard.zst --json |
+    jq -e --slurpfile s scored '.loss * .tokens + $s[0].log_prob | fabs < 0.01'
+  eval-ppl -q -m large --window 32 --dtype int8 --cache 100 --unigram --memory local few.shard.zst --json | jq -e '.perplexity > 1'
+  eval-ppl -q -m large --window 32 --dtype int8 --carry on few.shard.zst --json | jq -e '.perplexity > 1'
+  run --separate-stderr eval-ppl -q -m large --dtype int8 --context-slots 4 few.shard.zst
+  [ "$status" -ne 0 ]
+  [ "$(wc -l <<<"$stderr")" -eq 1 ]
+}

@@ -11,9 +11,6 @@ namespace {
 using core::Code;
 using task::ScoreRequest;
 
-// How long others wait while the weights are read.
-constexpr std::chrono::milliseconds kLook{1};
-
 std::vector<std::int64_t> joined(
     const std::vector<std::int64_t>& a, const std::vector<std::int64_t>& b) {
   std::vector<std::int64_t> both = a;
@@ -101,8 +98,11 @@ void AnswererOptions::fields(core::FieldList& f) {
 }
 
 Answerer::Answerer(const AnswererOptions& options)
-    : Answerer(options, model::load(options.model, nn::device(options.compute.device),
-                            nn::dtype(options.compute.precision), options.adapter)) {}
+    : Answerer(options, options.compute.precision == "int8"
+                            ? load_to_decode(options.model, nn::device(options.compute.device),
+                                  Precision::int8, options.adapter, torch::kFloat32)
+                            : model::load(options.model, nn::device(options.compute.device),
+                                  nn::dtype(options.compute.precision), options.adapter)) {}
 
 Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
@@ -138,8 +138,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
   if (!options_.verbalizers.empty()) read_verbalizers();
   loaded_.model->eval();
-  engine_.emplace(*loaded_.model, device_);
-  reads_weights_ = packed_in(loaded_) != nullptr;
+  engine_ = take_engine();
   memory_ = plan(options_.memory);
   if (options_.cite) citer_.emplace(memory_, tokenizer_, options_.cite_k);
   scorer_.emplace(*loaded_.model, *engine_, windows_, memory_,
@@ -189,21 +188,19 @@ std::string Answerer::signature(const core::Digest& requests) const {
   return text;
 }
 
-// Reads the weights that were packed, which the model's modules need.
-void Answerer::read_weights(Pace* pace) {
-  while (reads_weights_) {  // calls between may score texts too
-    if (!reading_.valid()) {
-      nn::say(fmt::format(
-          "{}: reads the weights as float32 too, for log-probabilities", loaded_.folder));
-      reading_ = std::async(std::launch::async, read_again, std::cref(loaded_));
-    }
-    if (pace != nullptr && reading_.wait_for(kLook) != std::future_status::ready) {
-      pace->let_others();
-      continue;
-    }
-    take_packed_weights(loaded_, reading_.get());
-    reads_weights_ = false;
+// Returns an engine that no one uses: the modules, whose products of many rows are faster, unless
+// they lack the weights.
+std::unique_ptr<Engine> Answerer::take_engine() {
+  if (!idle_.empty()) {
+    auto engine = std::move(idle_.back());
+    idle_.pop_back();
+    return engine;
   }
+  const auto* const packed = packed_in(loaded_);
+  if (packed == nullptr && options_.compute.precision != "int8")
+    return std::make_unique<ModuleEngine>(*loaded_.model, device_);
+  return make_engine(*loaded_.model, device_,
+      packed != nullptr ? packed->precision() : Precision::int8, /*record=*/false, packed);
 }
 
 // Returns the bytes of a token that begins a text of `most` bytes.
@@ -341,13 +338,13 @@ std::vector<TokenScores> Answerer::score_tokens(
     passage.continuations.emplace_back(tokens.begin() + 1, tokens.end());
     passages.push_back(std::move(passage));
   }
-  if (!passages.empty()) read_weights(pace);
   // Its own, because other texts may be scored between two pieces.
-  ModuleEngine engine(*loaded_.model, device_);
-  PassageScorer scorer(*loaded_.model, engine, windows_, memory,
+  auto engine = take_engine();
+  PassageScorer scorer(*loaded_.model, *engine, windows_, memory,
       static_cast<std::int64_t>(tokenizer_->size()),
       TokenWants{nullptr, options_.likely > 0, options_.likely});
   auto scored = scorer.score(passages, pace);
+  idle_.push_back(std::move(engine));
   std::vector<TokenScores> all;
   std::size_t passage = 0;
   for (const auto& tokens : texts)
@@ -374,7 +371,6 @@ std::vector<Answer> Answerer::answer(std::span<const ScoreRequest> requests) {
       batch.passages.resize(passages);
     }
   }
-  if (!batch.passages.empty()) read_weights();
   batch.scores = scorer_->score(batch.passages);
   for (std::size_t i = 0; i < answers.size(); ++i)
     for (const auto& choice : asked[i]) {

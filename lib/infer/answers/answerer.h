@@ -2,8 +2,6 @@
 // Scores texts, continuations and choices with a model and its memories (program score).
 // Splits a joint encoding into context and continuation tokens.
 
-#include <future>
-
 #include "infer/answers/passage_scorer.h"
 #include "nn/base/runtime.h"
 #include "text/chat/chat_template.h"
@@ -39,8 +37,7 @@ class Answerer {
   /// for contradictory options; Error{bad_data} for a model without a tokenizer; and the errors of
   /// model::load(), plan_windows() and plan_memory().
   explicit Answerer(const AnswererOptions& options);
-  /// Uses a loaded model. If load_to_decode() packed its weights, they are read as float32 when the
-  /// first text is scored (read_again()), with a note.
+  /// Uses a loaded model. If load_to_decode() packed its weights, scores are of the packed ones.
   Answerer(const AnswererOptions& options, model::Loaded loaded);
 
   /// Answers requests in their order. The answer of an invalid request contains its error. Scores
@@ -93,7 +90,7 @@ class Answerer {
   text::Encoder& encoder_for(const task::ScoreRequest& request);
   void look_at(const std::string& text, const task::ScoreRequest& request);
   void read_verbalizers();
-  void read_weights(Pace* pace = nullptr);
+  std::unique_ptr<Engine> take_engine();
 
   AnswererOptions options_;
   torch::Device device_;
@@ -110,12 +107,10 @@ class Answerer {
   std::shared_ptr<OpenMemories> open_;
   MemoryPlan memory_;
   std::map<std::string, std::vector<std::string>> verbalizers_;
-  // Runs long contexts: the engine with the faster products of many rows.
-  std::optional<ModuleEngine> engine_;
+  std::unique_ptr<Engine> engine_;
   std::optional<Citer> citer_;
   std::optional<PassageScorer> scorer_;
-  bool reads_weights_;                  // before the first text is scored
-  std::future<model::Loaded> reading_;  // of read_again()
+  std::vector<std::unique_ptr<Engine>> idle_;
 };
 
 /// A JointTokens has the token ids of a context and of one of its continuations.

@@ -2,6 +2,7 @@
 
 #include "infer/loops/layered_models.h"
 #include "infer/loops/transformer_engine.h"
+#include "nn/base/runtime.h"
 
 namespace infer {
 namespace {
@@ -14,6 +15,60 @@ nn::RingDecoder* decoder_of(const nn::Model& model) {
   auto* const decoder = dynamic_cast<nn::RingDecoder*>(model.architecture.get());
   return decoder != nullptr && decoder->in_rings() ? decoder : nullptr;
 }
+
+// Encodes batches with an engine for int8 weights, which is made when reach and bounds are set.
+class EngineArchitecture : public nn::Architecture {
+ public:
+  EngineArchitecture(const nn::Model& model, torch::Device device, const PackedModel* packed)
+      : model_(model), device_(device), packed_(packed) {}
+
+  nn::Hidden forward(const nn::Batch& batch, nn::State* state) override {
+    const torch::NoGradGuard no_gradient;
+    if (!engine_) engine_ = make_engine(model_, device_, Precision::int8, false, packed_);
+    const auto rows = batch.rows(), steps = batch.steps();
+    const auto call = state == nullptr ? 0 : state->counts["call"];
+    if (call == 0) engine_->open(rows);
+    else if (call != calls_) core::bug("an engine encodes one State at a time");
+    ++calls_;
+    if (state != nullptr) state->counts["call"] = calls_;
+    std::vector<Feed> feeds(static_cast<std::size_t>(rows));
+    std::vector<std::int64_t> real;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      auto& feed = feeds[static_cast<std::size_t>(row)];
+      feed.fresh = call != 0 && batch.fresh[row].item<bool>();
+      const auto runs = batch.place.run[row], tokens = batch.inputs[row];
+      for (std::int64_t t = 0; t < steps; ++t) {
+        if (runs[t].item<std::int64_t>() < 0) continue;
+        feed.tokens.push_back(tokens[t].item<std::int64_t>());
+        real.push_back(row * steps + t);
+      }
+    }
+    const nn::Hidden fed = engine_->feed(feeds);
+    const auto index = torch::tensor(real, torch::kInt64);
+    const auto placed = [&](const torch::Tensor& of) {
+      return torch::zeros({rows * steps, of.size(1)})
+          .index_copy_(0, index, of)
+          .view({rows, steps, -1});
+    };
+    return {placed(fed.output), placed(fed.key)};
+  }
+
+  std::int64_t d_model() const override { return model_.architecture->d_model(); }
+  std::int64_t d_key() const override { return model_.architecture->d_key(); }
+  nn::Carry carry() const override { return model_.architecture->carry(); }
+  std::optional<std::int64_t> context() const override { return model_.architecture->context(); }
+  void forget(nn::State& /*state*/, std::int64_t keep) override { engine_->forget(keep); }
+  void set_reach(const nn::LayerReach& reach) override { model_.architecture->set_reach(reach); }
+  void bound_slots(const nn::SlotBound& bound) override { model_.architecture->bound_slots(bound); }
+  std::shared_ptr<nn::Embedding> embedding() override { return model_.architecture->embedding(); }
+
+ private:
+  nn::Model model_;
+  torch::Device device_;
+  const PackedModel* packed_;
+  std::unique_ptr<Engine> engine_;
+  std::int64_t calls_ = 0;
+};
 
 }  // namespace
 
@@ -44,22 +99,15 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
-model::Loaded read_again(const model::Loaded& loaded) {
-  auto again = model::load(loaded.folder, torch::kCPU, torch::kFloat32, loaded.adapter);
-  if (again.fingerprint.hex() != loaded.fingerprint.hex())
-    core::bad_data("{}: its weights have changed since they were loaded; start the program again",
-        loaded.folder);
-  return again;
-}
-
-void take_packed_weights(const model::Loaded& loaded, const model::Loaded& again) {
-  const auto* const packed = packed_in(loaded);
-  if (packed == nullptr) return;
-  const torch::NoGradGuard no_gradient;
-  const auto from = again.model->named_weights(), to = loaded.model->named_weights();
-  for (std::size_t i = 0; i < to.size(); ++i)
-    if (packed->find(to[i].second) != nullptr)
-      torch::Tensor(to[i].second).set_data(from[i].second.detach());
+model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
+    const std::string& adapter) {
+  if (type != "int8") return model::load(path, device, nn::dtype(type), adapter);
+  auto loaded = load_to_decode(path, device, Precision::int8, adapter, torch::kFloat32);
+  auto& model = *loaded.model;
+  auto encoder = std::make_shared<EngineArchitecture>(model, device, packed_in(loaded));
+  model.head = decoding_head(model, Precision::int8, packed_in(loaded));
+  model.architecture = std::move(encoder);
+  return loaded;
 }
 
 bool DeviceEngine::fits(const nn::Model& model, torch::Device device) {

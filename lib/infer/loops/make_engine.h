@@ -28,13 +28,11 @@ model::Loaded load_to_decode(const std::string& path, torch::Device device, Prec
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
-/// Reads the model again, with the weights that load_to_decode() packed, as float32. Throws
-/// Error{bad_data} if the files have changed since, and the errors of model::load(). Other threads
-/// may compute with the model meanwhile.
-model::Loaded read_again(const model::Loaded& loaded);
-/// Moves the weights that load_to_decode() packed from `again`, of read_again(), to the model, so
-/// that its own modules compute too. The packed weights remain.
-void take_packed_weights(const model::Loaded& loaded, const model::Loaded& again);
+/// Loads a model for scoring; `type`: of --dtype. With int8, the weights are those of
+/// load_to_decode(): an engine encodes the windows of the model's architecture, whose forward()
+/// supports one State at a time, in order, and no gradient. Else the same as model::load().
+model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
+    const std::string& adapter = {});
 
 /// Rings hold at least 64 tokens for each row and double when they are full.
 class DeviceEngine : public Engine {

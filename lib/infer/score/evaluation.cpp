@@ -1,5 +1,6 @@
 #include "infer/score/evaluation.h"
 
+#include "infer/loops/make_engine.h"
 #include "model/adapter.h"
 
 namespace infer {
@@ -17,7 +18,7 @@ void EvaluationOptions::fields(core::FieldList& f) {
 }
 
 model::Loaded EvaluationOptions::load() const {
-  return model::load(model, nn::device(compute.device), nn::dtype(compute.precision), adapter);
+  return load_to_score(model, nn::device(compute.device), compute.precision, adapter);
 }
 
 Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,

@@ -1,5 +1,7 @@
 #include "infer/serve/completer.h"
 
+#include <future>
+
 #include "infer/loops/make_engine.h"
 #include "infer/serve/open_job.h"
 #include "infer/serve/request_memory.h"
@@ -27,6 +29,7 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
   made.reach = options.generator.reach;
   made.memory = options.memory;
   made.compute.device = options.compute.device;
+  if (options.generator.weights == "int8") made.compute.precision = "int8";
   made.likely = options.likely;
   return made;
 }

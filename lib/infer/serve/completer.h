@@ -21,8 +21,7 @@ struct CompleterOptions {
 };
 
 /// Computes completions. Texts are those of Generator and log-probabilities those of Answerer,
-/// equal to those of `sample` and `score`. With weights other than float32, the float32 model is
-/// loaded when a client first asks for log-probabilities. Not thread safe.
+/// equal to those of `sample` and `score` with the same weights. Not thread safe.
 class Completer {
  public:
   /// Loads the model. Throws the errors of Generator and Answerer.

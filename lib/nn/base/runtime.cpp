@@ -31,10 +31,12 @@ void DeviceOptions::fields(core::FieldList& f) {
   f("device", device, "cpu, cuda, cuda:N, or auto: cuda if available");
 }
 
-void ComputeOptions::fields(core::FieldList& f) {
+void ComputeOptions::fields(core::FieldList& f, bool scores) {
   const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
-  f("dtype", precision, "data type of the weights", {"float32", "float64", "bfloat16"});
+  std::vector<std::string> types = {"float32", "float64", "bfloat16"};
+  if (scores) types.push_back("int8");
+  f("dtype", precision, "data type of the weights", types);
 }
 
 namespace {

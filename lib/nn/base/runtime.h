@@ -15,10 +15,11 @@ struct DeviceOptions {
   void fields(core::FieldList& f);
 };
 
-/// Options for the device and the type of the weights.
+/// Options for the device and the type of the weights. `scores`: the program has an encoder for int8
+/// weights (infer::load_to_score()).
 struct ComputeOptions : DeviceOptions {
   std::string precision = "float32";
-  void fields(core::FieldList& f);
+  void fields(core::FieldList& f, bool scores = false);
 };
 
 /// Sets threads and seed, flushes denormals to zero, selects MKL's functions, and keeps the
@@ -46,7 +47,7 @@ torch::Device device_of(torch::Device device, std::int64_t local, std::int64_t c
 /// Makes GPUs give identical bytes for identical work, at some cost in speed; operators that cannot
 /// throw c10::Error. Call it before any computation on the GPU. The CPU is always deterministic.
 void set_deterministic(bool on);
-/// Returns the type of --dtype: "float32", "float64" or "bfloat16".
+/// Returns the type of --dtype: float64 or bfloat16; float32 for other names.
 torch::Dtype dtype(const std::string& precision);
 
 /// Passes a line to the `say` of start(), if set.

@@ -142,7 +142,7 @@ DOCTEST_TEST_CASE("the memory of all taken weights is free before the first is r
   for (const auto& weight : taker->left) DOCTEST_CHECK(!weight.isnan().any().item<bool>());
 }
 
-DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores its first text") {
+DOCTEST_TEST_CASE("an Answerer scores on packed weights as decoding token by token does") {
   for (const bool tied : {true, false}) {
     const TemporaryFolder folder;
     saved_model(folder, tied, 256);
@@ -150,50 +150,92 @@ DOCTEST_TEST_CASE("an Answerer reads packed weights as float32 when it scores it
     options.model = folder.path;
     options.tokenizer = "bytes";
     options.compute.device = "cpu";
-    const auto plain = model::load(folder.path);
+    options.compute.precision = "int8";
+    options.memory.memory = "none";
     const auto packed = infer::load_to_decode(
         folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
-    infer::Answerer expected(options, plain), answerer(options, packed);
-    const auto table = packed.model->architecture->embedding()->tables.at(0);
-    DOCTEST_CHECK(
-        answerer.score_tokens({{84}}, answerer.memory()).size() == 1);  // nothing to score
-    DOCTEST_CHECK(table.isnan().all().item<bool>());
+    infer::Answerer answerer(options, packed), own(options);
     const std::vector<std::vector<std::int64_t>> texts{{84, 104, 101}, {32, 99, 97, 116, 10}};
-    const auto scores = answerer.score_tokens(texts, answerer.memory()),
-               theirs = expected.score_tokens(texts, expected.memory());
-    for (std::size_t i = 0; i < texts.size(); ++i)
-      DOCTEST_CHECK(scores[i].log_prob == theirs[i].log_prob);
-    const auto weights = packed.model->named_weights(), whole = plain.model->named_weights();
-    for (std::size_t i = 0; i < weights.size(); ++i)
-      DOCTEST_CHECK(torch::equal(weights[i].second, whole[i].second));
-    DOCTEST_CHECK(infer::packed_in(packed)->find(table) != nullptr);
-    // In pieces; another text is scored while the weights are read, or later.
-    infer::Answerer shared(options, infer::load_to_decode(folder.path, torch::kCPU,
-                                        infer::Precision::int8, {}, torch::kFloat32));
+    const auto engine = infer::make_engine(
+        *packed.model, torch::kCPU, infer::Precision::int8, false, infer::packed_in(packed));
+    std::vector<std::vector<double>> expected;
+    for (const auto& text : texts) {
+      engine->open(1);
+      expected.emplace_back();
+      for (std::size_t i = 0; i + 1 < text.size(); ++i)
+        expected.back().push_back(
+            engine->head()
+                .log_probs(engine->feed({infer::Feed{{text[i]}}}).output, nullptr)[0][text[i + 1]]
+                .item<double>());
+    }
+    const auto near = [&](const std::vector<infer::TokenScores>& scores) {
+      for (std::size_t i = 0; i < texts.size(); ++i) {
+        DOCTEST_REQUIRE(scores[i].log_prob.size() == expected[i].size());
+        for (std::size_t j = 0; j < expected[i].size(); ++j)
+          DOCTEST_CHECK(std::abs(scores[i].log_prob[j] - expected[i][j]) < 1e-5);
+      }
+    };
+    near(answerer.score_tokens(texts, answerer.memory()));
+    near(own.score_tokens(texts, own.memory()));
+    // In pieces; another text is scored between two.
     bool nested = false;
     infer::Pace::Sizes sizes;
     infer::Pace pace(sizes, [&] {
-      if (!std::exchange(nested, true))
-        DOCTEST_CHECK(
-            shared.score_tokens({texts[1]}, shared.memory())[0].log_prob == theirs[1].log_prob);
+      if (!std::exchange(nested, true)) near(answerer.score_tokens(texts, answerer.memory()));
       return true;
     });
-    const auto divided = shared.score_tokens(texts, shared.memory(), &pace);
+    near(answerer.score_tokens(texts, answerer.memory(), &pace));
     DOCTEST_CHECK(nested);
-    for (std::size_t i = 0; i < texts.size(); ++i)
-      for (std::size_t j = 0; j < divided[i].log_prob.size(); ++j)
-        DOCTEST_CHECK(std::abs(divided[i].log_prob[j] - theirs[i].log_prob[j]) < 1e-4);
+    const auto table = packed.model->architecture->embedding()->tables.at(0);
+    DOCTEST_CHECK(table.isnan().all().item<bool>());  // never read as float32
   }
 }
 
-DOCTEST_TEST_CASE("packed weights are not read again from files that have changed") {
+DOCTEST_TEST_CASE("windows on int8 weights: padding and batches change nothing, State goes on") {
   const torch::NoGradGuard no_gradient;
   const TemporaryFolder folder;
-  nn::Model model = saved_model(folder, true);
-  const auto packed = infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::bfloat16);
-  model.head->weights().at(0).add_(1);
-  model::save(folder.path, model, {{"memory", "local"}, {"segment", 16}}, "");
-  const auto error = thrown([&] { infer::read_again(packed); });
-  DOCTEST_CHECK(error.code == 65);
-  DOCTEST_CHECK(error.names("have changed"));
+  saved_model(folder, true);
+  const auto loaded = infer::load_to_score(folder.path, torch::kCPU, "int8");
+  auto& encoder = *loaded.model->architecture;
+  const auto batch_of = [](std::int64_t rows, std::int64_t steps, const auto& is_padding) {
+    nn::Batch batch = nn::Batch::padding(rows, steps);
+    batch.fresh = torch::zeros({rows}, torch::kBool);
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t t = 0; t < steps; ++t) {
+        batch.inputs[row][t] = (5 * row + 3 * t) % kSize;
+        if (!is_padding(row, t)) batch.place.run[row][t] = row;
+      }
+    return batch;
+  };
+  const auto padded = [](std::int64_t row, std::int64_t t) {
+    return row == 1 ? t >= 4 : row == 2 && t < 2;
+  };
+  const auto none = [](std::int64_t, std::int64_t) { return false; };
+  const nn::Batch batch = batch_of(3, 7, padded);
+  const auto together = encoder.forward(batch, nullptr);
+  const auto plain =
+      infer::load_to_decode(folder.path, torch::kCPU, infer::Precision::int8, {}, torch::kFloat32);
+  const auto engine = infer::make_engine(
+      *plain.model, torch::kCPU, infer::Precision::int8, false, infer::packed_in(plain));
+  for (std::int64_t row = 0; row < 3; ++row) {
+    engine->open(1);
+    for (std::int64_t t = 0; t < 7; ++t) {
+      if (padded(row, t)) continue;
+      const auto hidden = engine->feed({infer::Feed{{batch.inputs[row][t].item<std::int64_t>()}}});
+      DOCTEST_CHECK(difference(together.output[row][t], hidden.output[0]) < 1e-5);
+      DOCTEST_CHECK(difference(together.key[row][t], hidden.key[0]) < 1e-5);
+    }
+  }
+  const nn::Batch whole = batch_of(1, 7, none);
+  const auto at_once = encoder.forward(whole, nullptr);
+  nn::State state;
+  for (const bool again : {false, true})  // a row that is fresh forgets what it has read
+    for (std::int64_t begin = 0; begin < 7; begin += 3) {
+      const auto end = std::min<std::int64_t>(begin + 3, 7);
+      nn::Batch piece = batch_of(1, end - begin, none);
+      piece.inputs = whole.inputs.slice(1, begin, end);
+      piece.fresh[0] = again && begin == 0;
+      DOCTEST_CHECK(difference(encoder.forward(piece, &state).output,
+                        at_once.output.slice(1, begin, end)) < 1e-5);
+    }
 }
