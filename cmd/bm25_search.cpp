@@ -4,15 +4,8 @@
 // the index. find: FILE: queries, one per line; `-` or none is stdin. stdout: a JSON line for each
 // hit.
 
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
 #include "cli/summary.h"
-#include "core/io.h"
-#include "passages/passage_find.h"
-#include "passages/passage_index.h"
 #include "passages/passage_index_writer.h"
 
 namespace {

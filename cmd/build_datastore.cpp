@@ -4,17 +4,9 @@
 // FILE: texts, or shards of tokens or of pairs (man 5 shard), several as one; `-` or none is stdin.
 // -m: a model's folder. -o, --append: the store (man 5 store). stdout: a record of its contents.
 
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "infer/keys/build_together.h"
-#include "infer/keys/store_build.h"
 #include "model/tokenizer_file.h"
-#include "ranks/rank_options.h"
 #include "store/care.h"
 
 namespace {

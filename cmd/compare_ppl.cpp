@@ -4,14 +4,8 @@
 // one such file of each seed. stdout: one record: losses in nats per token, their difference B - A
 // with its interval and p-value, or with --a alone their mean and standard deviation.
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "task/score_pairs.h"
+#include "task/comparison.h"
 
 namespace {
 

@@ -4,21 +4,10 @@
 // -m: a model's folder. stdout: one record of figures, followed by a table with --by. With --tune
 // alone it is a config file. With --part it is a JSON line for --sum, whose FILEs are such lines.
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cli/config.h"
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
-#include "core/launcher.h"
-#include "core/options.h"
-#include "infer/score/evaluation.h"
 #include "infer/score/score_reports.h"
 #include "model/tokenizer_file.h"
-#include "ranks/rank_options.h"
 
 namespace {
 

@@ -5,8 +5,7 @@
 // of a chat-completion batch file.
 
 #include "cli/run.h"
-#include "core/io.h"
-#include "task/story_requests.h"
+#include "task/story_prompts.h"
 
 namespace {
 

@@ -4,13 +4,9 @@
 // stdout, or -o: a shard of tokens (man 5 shard) without a tokenizer. Each document is a sequence;
 // its last token is the answer.
 
-#include <string>
-
 #include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "shard/writer.h"
-#include "task/induction.h"
+#include "task/sequences.h"
 
 namespace {
 

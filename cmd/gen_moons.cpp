@@ -3,14 +3,9 @@
 // stdout, or -o: a shard of vectors (man 5 shard), rows of 6: (sin, cos) of each moon. Each
 // document is a triple of periods.
 
-#include <string>
-#include <vector>
-
 #include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "shard/writer.h"
-#include "task/moons.h"
+#include "task/sequences.h"
 
 namespace {
 

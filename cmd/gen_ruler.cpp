@@ -3,19 +3,10 @@
 // stdout, or -o: JSON lines. A line is a problem with its prompt and its expected answers, for
 // sample(1) and eval-ruler(1), or the prompt with its answer, for training.
 
-#include <memory>
-#include <string>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
-#include "core/json.h"
 #include "core/plain_text.h"
 #include "shard/unpacked_source.h"
-#include "task/ruler.h"
 #include "task/ruler_documents.h"
-#include "task/ruler_needles.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace {

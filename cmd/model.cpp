@@ -4,15 +4,8 @@
 // checkpoint of torch.save, or its folder. stdout: figures (info, verify), a record of what was
 // written (export, merge, import). -o: a folder, or a GGUF file.
 
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "model/adapter.h"
-#include "model/export_gguf.h"
 #include "model/export_model.h"
 #include "model/import_model.h"
 #include "model/model_report.h"

@@ -6,21 +6,11 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <memory>
-#include <optional>
-#include <utility>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "core/temporary_file.h"
-#include "infer/generate/generator.h"
 #include "infer/generate/sample_all.h"
 #include "infer/loops/make_engine.h"
-#include "infer/windows/turn_passages.h"
 #include "model/adapter.h"
-#include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
 
 namespace {

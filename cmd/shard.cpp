@@ -5,21 +5,10 @@
 // none is stdin. stdout: figures (info, verify), numbers, text or raw elements (cat, head), a shard
 // (merge, import), an array (export).
 
-#include <fmt/format.h>
-
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
 #include "cli/summary.h"
-#include "core/error.h"
-#include "core/io.h"
-#include "shard/array_file.h"
 #include "shard/copy.h"
-#include "shard/dataset.h"
 #include "shard/megatron_file.h"
-#include "shard/verify.h"
 #include "text/documents/decode_documents.h"
 #include "text/documents/import_tokens.h"
 

@@ -4,20 +4,10 @@
 // a shard. stdout: a shard (man 5 shard); with --learn and --import tokenizer.json; with --decode
 // the text.
 
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
 #include "cli/summary.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "text/chat/chat_template.h"
 #include "text/documents/decode_documents.h"
-#include "text/documents/encode_shard.h"
-#include "text/documents/folder_texts.h"
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/learn/learn.h"

@@ -5,28 +5,15 @@
 // clipped-mse: trains a memory unit that forecasts, on shards of vectors. -o DIR: the model (man 5
 // model). stdout: nothing; with --plan the resources that the run needs.
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "cli/progress.h"
-#include "cli/run.h"
-#include "core/error.h"
-#include "core/io.h"
 #include "forecast/forecast_objective.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/fixed_sequence.h"
 #include "nn/base/runtime.h"
-#include "ranks/group.h"
-#include "ranks/rank_options.h"
 #include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/learn/learn.h"
 #include "train/plan.h"
-#include "train/run_folder.h"
 #include "train/token_objective.h"
-#include "train/trainer.h"
 
 namespace {
 

@@ -20,7 +20,6 @@
 #include "cli/help.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
-#include "cli/requests.h"
 #include "core/io.h"
 #include "core/plain_text.h"
 #include "core/temporary_file.h"

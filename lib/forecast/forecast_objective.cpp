@@ -1,7 +1,6 @@
 #include "forecast/forecast_objective.h"
 
 #include "forecast/forecast_model.h"
-#include "train/schedule.h"
 
 namespace forecast {
 namespace {

@@ -2,7 +2,6 @@
 // Trains a contextual memory unit that forecasts vectors with the clipped squared error (Zhang et
 // al. 2024, section 3), using train's optimisers, schedules, checkpoints and loop.
 
-#include "forecast/forecast_kernels.h"
 #include "train/objective.h"
 
 namespace forecast {

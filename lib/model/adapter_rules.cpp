@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "model/families/config_keys.h"
-#include "text/tokenizer/python_regex.h"
+#include "text/tokenizer/regex.h"
 
 namespace model {
 namespace {

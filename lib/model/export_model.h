@@ -1,10 +1,19 @@
 #pragma once
 // Exports a model in the format of a transformers family.
+// The README.md of an exported model: a model card with fields to fill in.
+// Exports a model as a GGUF file for llama.cpp.
 
-#include "core/folder_lock.h"
+#include "core/temporary_file.h"
 #include "model/folder.h"
 
 namespace model {
+
+/// Writes README.md in a folder that has no weights yet, but replaces none that another program or
+/// a person wrote. It names the family, the build, hashes of the training's data, its settings
+/// (`facts`), and the figures in the file `results`; empty: none. Throws Error{bad_data} if that
+/// file is not JSON, and the errors of files.
+void write_model_card(const std::string& folder, const Loaded& loaded,
+    const core::OrderedJson& facts, const std::string& results);
 
 /// Returns an equivalent model with options that the family supports. Folds unsupported options
 /// into weights: a scale of embeddings (a tied softmax then gets its own matrix), and absent biases
@@ -22,7 +31,7 @@ void set_type(const nn::Model& model, const std::string& name, torch::Dtype stor
 struct ExportOptions {
   std::string family;  ///< empty: the folder's family, else the first one that supports the model
   std::string dtype = "auto";
-  std::string form = "transformers";  ///< or gguf, see export_gguf.h
+  std::string form = "transformers";  ///< or gguf, see GgufExport
   std::string results = {};           ///< file of figures for README.md; empty: none
   void fields(core::FieldList& f);
 };
@@ -33,7 +42,7 @@ struct ExportReport {
 };
 
 /// Writes the folder as save_once() does, with the training facts and the carried contents, and a
-/// README.md (model_card.h). May round the weights of `loaded`. Throws the errors of save_once(),
+/// README.md (write_model_card()). May round the weights of `loaded`. Throws the errors of save_once(),
 /// in_shape_of(), set_type().
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder);
@@ -61,5 +70,19 @@ class NewModelFolder {
  private:
   core::FolderLock lock_;
 };
+
+struct GgufExport {
+  std::string architecture;
+  /// Notes for the user, one line each: omitted parts, tensors of another type.
+  std::vector<std::string> notes;
+};
+
+/// Writes the model to `path` with its tokenizer, chat template and end tokens. `family` as in
+/// ExportOptions; `dtype`: auto (the type of the model's files), float32, bfloat16, float16 or
+/// q8_0. Vectors remain float32; with q8_0, matrices whose row length is no multiple of 32 become
+/// float16. Reading the file gives the identical model and ids; otherwise Error{bad_config} names
+/// what the format cannot represent. Throws Error{bad_data} for values outside the type's range.
+GgufExport export_gguf(const Loaded& loaded, const std::string& family, const std::string& dtype,
+    const std::string& path);
 
 }  // namespace model

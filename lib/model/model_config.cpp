@@ -1,6 +1,5 @@
 #include "model/model_config.h"
 
-#include "model/test_temperature.h"
 #include "nn/base/memory_rule.h"
 
 namespace model {

@@ -1,6 +1,7 @@
 #pragma once
 // config.json: Tessera's object "tessera", beside the keys of a transformers family that supports
 // the model.
+// Temperature of the memories at test time.
 
 #include "core/hash.h"
 #include "model/families/family.h"
@@ -57,5 +58,12 @@ const Family* written_family(const nn::ModelOptions& options, const core::Ordere
 /// function and differ from their defaults. Dropouts and initialisation do not count. New options
 /// therefore do not change the fingerprints of older models.
 core::Digest options_digest(const nn::ModelOptions& options, std::int64_t vocabulary);
+
+/// Minimum temperature of a memory: below it, float32 cannot hold the scores.
+constexpr double kLeastTemperature = 1e-6;
+
+/// Returns joint_temperature of config.json, the calibrated value; without it, the temperature in
+/// training.
+double test_temperature(const TrainingFacts& facts);
 
 }  // namespace model

@@ -90,7 +90,7 @@ std::string folder_of_file(const std::string& path, PathKind kind, Beside beside
   }
 }
 
-// Prefixes of the names of a checkpoint's tensors (train/candidates.h, train/learner.h).
+// Prefixes of the names of a checkpoint's tensors (train/run_folder.h, train/learner.h).
 constexpr const char* kKept = "candidate.";
 constexpr const char* kTerms = "lora.";
 

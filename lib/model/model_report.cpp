@@ -5,7 +5,6 @@
 #include "model/folder.h"
 #include "model/model_path.h"
 #include "model/tokenizer_file.h"
-#include "nn/arch/carried_state.h"
 #include "text/formats/tokenizer_json.h"
 
 namespace model {

@@ -1,7 +1,6 @@
 #include "model/tensor_files.h"
 
 #include "core/file_text.h"
-#include "model/safetensors.h"
 
 namespace model {
 namespace {

@@ -4,7 +4,7 @@
 // Tensors of a GGUF file as weights of a transformers family (model/gguf).
 
 #include "model/gguf/gguf_model.h"
-#include "model/tensor_reader.h"
+#include "model/safetensors.h"
 
 namespace model {
 

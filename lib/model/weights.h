@@ -3,7 +3,6 @@
 // transformers family (model/families).
 
 #include "model/model_config.h"
-#include "model/safetensors.h"
 #include "model/tensor_files.h"
 #include "nn/arch/model.h"
 

@@ -6,7 +6,6 @@
 #include <filesystem>
 
 #include "core/file_text.h"
-#include "core/folder_lock.h"
 #include "core/parallel.h"
 #include "core/temporary_file.h"
 #include "ngrams/sorted_part.h"

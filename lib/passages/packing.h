@@ -2,7 +2,7 @@
 // Orders units so that neighbours are similar. BM25 batches are slices of such an order.
 // Represents the hits of all units as an undirected graph.
 
-#include "passages/bm25.h"
+#include "passages/bm25_index.h"
 
 namespace passages {
 

@@ -8,7 +8,7 @@
 //   term_bytes   the terms, concatenated in the order of their numbers
 //   term_ends    u64: the end of each term
 //   term_order   u32: the numbers of the terms, sorted by their bytes
-//   idf, row     f32, u32: for each term (bm25.h, TermKinds)
+//   idf, row     f32, u32: for each term (bm25_index.h, TermKinds)
 //   tokenizer    tokenizer.json
 //   begin.N, units.N, impacts.N, rows.N
 //                BlockView (bm25_index.h) of passages [16384 N, 16384 (N + 1))
@@ -16,7 +16,9 @@
 // Its facts are format, version, vocabulary, end_of_document (-1: none), passage (tokens; 0: a
 // document), k1, b, data (fingerprint of the shards).
 // Splits documents into passages of a fixed number of tokens.
+// Answers queries with passages: the work of bm25-search find.
 
+#include "core/options.h"
 #include "passages/array_pack.h"
 #include "passages/bm25_index.h"
 #include "text/tokenizer/tokenizer.h"
@@ -141,5 +143,22 @@ class PassageQueries {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// FindOptions says which queries to answer from which index.
+struct FindOptions {
+  std::vector<std::string> files;
+  std::string index;
+  std::int64_t top = 10;
+  bool ids = false;
+  void fields(core::FieldList& f);
+};
+
+/// Answers each line of the files with one JSON line per hit, best first: query (from 0), rank
+/// (from 1), score, passage, document, offset (of the passage in its document) and length in
+/// tokens, and text. Batches the queries that are already available. Calls `written` whenever all
+/// queries read so far are answered. Throws Error{bad_data} for invalid --ids. Returns the number
+/// of queries.
+std::uint64_t find_passages(const PassageIndex& index, const FindOptions& options, int jobs,
+    core::ByteSink& out, const std::function<void(std::uint64_t)>& written);
 
 }  // namespace passages

@@ -1,6 +1,6 @@
 #include "passages/passage_index_writer.h"
 
-#include "passages/packing_units.h"
+#include "passages/pack_data.h"
 #include "text/documents/decode_documents.h"
 
 namespace passages {

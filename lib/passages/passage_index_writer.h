@@ -1,7 +1,6 @@
 #pragma once
 // Writes an index of passages (passage_index.h) from shards.
 
-#include "core/options.h"
 #include "passages/passage_index.h"
 
 namespace passages {

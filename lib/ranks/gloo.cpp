@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <exception>
 #include <filesystem>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>

@@ -1,9 +1,10 @@
 #include "ranks/group.h"
 
+#include <filesystem>
 #include <new>
 
-#include "ranks/failure_detector.h"
-#include "ranks/heart.h"
+#include "core/units.h"
+#include "ranks/gloo.h"
 
 namespace ranks {
 namespace {
@@ -295,6 +296,124 @@ void expect_same_digest(Group& group, const std::string& what, const std::string
           "rerun to resume from the last checkpoint",
           what, rank);
   }
+}
+
+using torch::Tensor;
+
+Team::Team(std::shared_ptr<Group> group, std::int64_t size)
+    : group_(std::move(group)), size_(size), first_(group_->rank() / size * size) {
+  if (group_->size() % size_ != 0)
+    core::bad_usage("--memory-ranks: takes a divisor of the number of ranks, {}", group_->size());
+}
+
+Tensor Team::gather(
+    const Tensor& own, std::int64_t rows, std::int64_t steps, KeyGradient gradient) const {
+  if (size_ == 1) return own;
+  const auto group = group_;
+  const std::int64_t width = own.size(1), first = first_, me = member();
+  std::vector<std::int64_t> lengths;  // of each member, in tokens
+  for (std::int64_t i = 0; i < size_; ++i)
+    lengths.push_back((cut(i + 1, rows) - cut(i, rows)) * steps);
+
+  const auto place = group->reach(own.device());
+  const Tensor given = own.detach().to(place, torch::kFloat32).contiguous();
+  std::vector<Tensor> out(lengths.size(), given), in, parts;
+  for (const auto length : lengths) in.push_back(torch::empty({length, width}, given.options()));
+  group->exchange(first, out, in);
+  for (const auto& part : in) parts.push_back(part.to(own.device(), own.scalar_type()));
+  parts[static_cast<std::size_t>(me)] = own;
+  const Tensor all = torch::cat(parts);
+  if (!all.requires_grad() || gradient == KeyGradient::own) return all;
+
+  // What stands in `whole` for the own rows is this rank's part of their gradient.
+  all.register_hook([group, place, first, me, lengths](const Tensor& whole) {
+    const torch::NoGradGuard no_grad;
+    const Tensor host = whole.to(place, torch::kFloat32).contiguous();
+    const auto theirs = host.split_with_sizes(lengths);
+    const auto mine = static_cast<std::size_t>(me);
+    std::vector<Tensor> parts(theirs.size());
+    for (auto& part : parts) part = torch::empty_like(theirs[mine]);
+    group->exchange(first, theirs, parts);
+    parts[mine] = theirs[mine];
+    Tensor sum = parts[0].clone();
+    for (std::size_t i = 1; i < parts.size(); ++i) sum.add_(parts[i]);
+    Tensor total = whole.clone();
+    total.split_with_sizes(lengths)[mine].copy_(sum);
+    return total;
+  });
+  return all;
+}
+
+void RankOptions::fields(core::FieldList& f) {
+  const auto in_processes = f.group("Processes");
+  f("ranks", ranks,
+      "launcher: this process is one of several that srun, torchrun or mpirun started for one run",
+      {"none", "launcher"});
+  f("rank-timeout", timeout, "time (H:M:S) that a rank waits for another before it exits with 76");
+}
+
+void BackendOptions::fields(core::FieldList& f) {
+  const auto in_processes = f.group("Processes");
+  f("rank-backend", backend,
+      "library that moves tensors of GPUs between ranks: nccl; gloo, through the host; auto: nccl on "
+      "GPUs if all ranks have it",
+      {"auto", "gloo", "nccl"});
+}
+
+std::string connect(Group& group, const BackendOptions& options, torch::Device device) {
+  if (group.is_alone()) return "";
+  expect_agreement(
+      group, {{"rank-backend", options.backend}, {"device", device.is_cpu() ? "cpu" : "cuda"}});
+  if (options.backend == "gloo") return "";
+  if (options.backend == "nccl") {
+    // A library that is named may serve the CPU (tests/nccl).
+    if (device.is_cpu() && core::own_environment("TESSERA_NCCL") == nullptr)
+      core::bad_usage("--rank-backend nccl: connects GPUs; give --device cuda or leave it out");
+    group.connect("nccl", device);
+    return "";
+  }
+  if (!device.is_cuda()) return "";
+  std::string why;
+  try {
+    library("nccl").load(/*first=*/false);
+  } catch (const core::Error& error) { why = error.what(); }
+  if (group.any(why.empty() ? 0 : 1) == 0) {
+    group.connect("nccl", device);
+    return "";
+  }
+  return fmt::format("ranks add gradients through the host, not by NCCL: {}",
+      why.empty() ? "another rank lacks it" : why);
+}
+
+std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder) {
+  if (!options.any()) return Group::alone();
+  double seconds = 0;
+  try {
+    seconds = core::parse_duration_s(options.timeout);
+  } catch (const core::Error& error) {
+    core::fail(error.code(), "--rank-timeout: {}", error.what());
+  }
+  if (seconds < 1) core::bad_usage("--rank-timeout: takes at least one second");
+  try {
+    return Group::join(core::launch(), folder,
+        std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)));
+  } catch (const core::Error& error) {
+    if (error.code() != core::Code::usage) throw;
+    core::bad_usage("--ranks {}", error.what());
+  }
+}
+
+void expect_files(const std::vector<std::string>& files) {
+  if (files.empty() || std::find(files.begin(), files.end(), "-") != files.end())
+    core::bad_usage("FILE: several ranks cannot share stdin; give files");
+  for (const auto& file : files)
+    if (std::filesystem::is_fifo(file))
+      core::bad_usage("{}: several ranks cannot share a pipe; give files", file);
+}
+
+std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output) {
+  const auto folder = std::filesystem::path(output).parent_path().string();
+  return join(options, folder.empty() ? "." : folder);
 }
 
 }  // namespace ranks

@@ -1,12 +1,14 @@
 #pragma once
 // The processes of a run and their collective operations. Transports (transport.h) move the data.
 // Checks that the processes of a run have equal settings.
+// Ranks that share a micro-batch: each processes some rows, and all see the keys of all rows.
+// Options for programs that run as several processes.
 
 #include <atomic>
 #include <chrono>
 
-#include "core/json.h"
 #include "core/launcher.h"
+#include "core/options.h"
 #include "nn/base/torch.h"
 
 namespace ranks {
@@ -125,5 +127,71 @@ void expect_agreement(Group& group, const core::OrderedJson& own);
 /// Throws Error{bug} on all ranks if a rank's `digest` of `what` differs from rank 0's; names the
 /// first such rank.
 void expect_same_digest(Group& group, const std::string& what, const std::string& digest);
+
+/// Losses whose gradients reach a key.
+enum class KeyGradient {
+  all,  ///< losses of all ranks, as if one process had the micro-batch
+  own,  ///< losses of the key's own rank, as fairseq's gathered memories do
+};
+
+/// Consecutive ranks [first, first + size) of a group. Every rank is in one team.
+class Team {
+ public:
+  /// Throws Error{usage} if the group cannot be divided into teams of this size.
+  Team(std::shared_ptr<Group> group, std::int64_t size);
+
+  std::int64_t size() const { return size_; }
+  /// member(): this rank's index in its team. number(): the team's index.
+  std::int64_t member() const { return group_->rank() - first_; }
+  std::int64_t number() const { return first_ / size_; }
+  std::int64_t teams() const { return group_->size() / size_; }
+
+  /// Range [begin, end), possibly empty, of this member's rows when the team shares `rows`.
+  std::int64_t begin(std::int64_t rows) const { return cut(member(), rows); }
+  std::int64_t end(std::int64_t rows) const { return cut(member() + 1, rows); }
+
+  /// Gathers the keys of `rows` rows with T = `steps` each: (rows T, d), from this member's own
+  /// rows' (n T, d). Keys of other members are float32 constants. In the backward pass, which is
+  /// collective, the gradients of the own keys from other members are added, member 0's first.
+  torch::Tensor gather(
+      const torch::Tensor& own, std::int64_t rows, std::int64_t steps, KeyGradient gradient) const;
+
+ private:
+  std::int64_t cut(std::int64_t member, std::int64_t rows) const { return member * rows / size_; }
+
+  std::shared_ptr<Group> group_;
+  std::int64_t size_, first_;
+};
+
+struct RankOptions {
+  std::string ranks = "none";
+  std::string timeout = "10:00";
+  void fields(core::FieldList& f);
+  bool any() const { return ranks != "none"; }
+};
+
+/// Option that selects the library which sums gradients of GPUs over ranks.
+struct BackendOptions {
+  std::string backend = "auto";
+  void fields(core::FieldList& f);
+};
+
+/// Connects the ranks of `group` for tensors on `device`, this rank's (Group::connect()). auto: by
+/// NCCL if `device` is a GPU and all ranks have NCCL. Returns a line for the user if auto cannot
+/// use NCCL, else "". Collective. Throws Error{usage} for nccl without a GPU;
+/// Error{unavailable}.
+std::string connect(Group& group, const BackendOptions& options, torch::Device device);
+
+/// Joins the processes that the launcher started (core/launcher.h), when all are present; without
+/// --ranks launcher returns a group of this process. `folder` is visible to all ranks and contains
+/// the rendezvous file; created if needed. Throws Error{usage}, and Error{rank_lost} if not all
+/// processes join in time.
+std::shared_ptr<Group> join(const RankOptions& options, const std::string& folder);
+/// Joins the ranks of a program whose output is a file or stdout: the rendezvous file is beside the
+/// output, or in the current folder.
+std::shared_ptr<Group> join_beside(const RankOptions& options, const std::string& output);
+
+/// Throws Error{usage} for inputs that several ranks cannot read: stdin and pipes.
+void expect_files(const std::vector<std::string>& files);
 
 }  // namespace ranks

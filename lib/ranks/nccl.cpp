@@ -4,10 +4,95 @@
 
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <dlfcn.h>
 
-#include "ranks/heart.h"
-#include "ranks/nccl_calls.h"
 #include "ranks/transport.h"
+
+// The functions of NCCL's C interface that are used here, with declarations of our own, so that
+// programs neither need its header nor link it. Prototypes and numbers are those of nccl.h of
+// NCCL 2.7 and later.
+namespace ranks::nccl {
+
+struct Comm;       // ncclComm
+struct UniqueId {  // ncclUniqueId
+  char bytes[128];
+};
+using Result = int;    // ncclResult_t, an enumeration
+using Type = int;      // ncclDataType_t
+using Operator = int;  // ncclRedOp_t
+using Stream = void*;  // cudaStream_t
+
+inline constexpr Result kSuccess = 0, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7;
+inline constexpr Type kUint8 = 1, kFloat32 = 7, kFloat64 = 8;
+inline constexpr Operator kSum = 0;
+
+struct Calls {
+  Result (*GetVersion)(int* version);
+  Result (*GetUniqueId)(UniqueId* id);
+  Result (*CommInitRank)(Comm** comm, int size, UniqueId id, int rank);
+  Result (*CommDestroy)(Comm* comm);
+  Result (*CommAbort)(Comm* comm);
+  Result (*CommGetAsyncError)(Comm* comm, Result* error);
+  const char* (*GetErrorString)(Result result);
+  Result (*AllReduce)(const void* in, void* out, std::size_t count, Type type, Operator op,
+      Comm* comm, Stream stream);
+  Result (*ReduceScatter)(const void* in, void* out, std::size_t count_of_each, Type type,
+      Operator op, Comm* comm, Stream stream);
+  Result (*AllGather)(
+      const void* in, void* out, std::size_t count_of_each, Type type, Comm* comm, Stream stream);
+  Result (*Send)(const void* from, std::size_t count, Type type, int to, Comm* comm, Stream stream);
+  Result (*Recv)(void* to, std::size_t count, Type type, int from, Comm* comm, Stream stream);
+  Result (*GroupStart)();
+  Result (*GroupEnd)();
+};
+
+/// Loads the library once. Throws Error{unavailable} that names the library or the function that is
+/// missing.
+const Calls& calls();
+
+namespace {
+
+template <class F> void find(void* library, const char* name, F*& function) {
+  function = reinterpret_cast<F*>(::dlsym(library, (std::string("nccl") + name).c_str()));
+  if (function == nullptr)
+    core::fail(
+        core::Code::unavailable, "NCCL: nccl{} is missing; NCCL 2.7 or newer is needed", name);
+}
+
+Calls load() {
+  const char* const named = core::own_environment("TESSERA_NCCL");
+  const char* const file = named != nullptr ? named : "libnccl.so.2";
+  void* const library = ::dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* const why = ::dlerror();
+    core::fail(core::Code::unavailable, "NCCL cannot be loaded ({})", why != nullptr ? why : file);
+  }
+  Calls calls{};
+  find(library, "GetVersion", calls.GetVersion);
+  find(library, "GetUniqueId", calls.GetUniqueId);
+  find(library, "CommInitRank", calls.CommInitRank);
+  find(library, "CommDestroy", calls.CommDestroy);
+  find(library, "CommAbort", calls.CommAbort);
+  find(library, "CommGetAsyncError", calls.CommGetAsyncError);
+  find(library, "GetErrorString", calls.GetErrorString);
+  find(library, "AllReduce", calls.AllReduce);
+  find(library, "ReduceScatter", calls.ReduceScatter);
+  find(library, "AllGather", calls.AllGather);
+  find(library, "Send", calls.Send);
+  find(library, "Recv", calls.Recv);
+  find(library, "GroupStart", calls.GroupStart);
+  find(library, "GroupEnd", calls.GroupEnd);
+  return calls;
+}
+
+}  // namespace
+
+const Calls& calls() {
+  static const Calls all = load();
+  return all;
+}
+
+}  // namespace ranks::nccl
 
 namespace ranks {
 namespace {

@@ -1,9 +1,13 @@
 #pragma once
 // How tensors get from rank to rank: one implementation per library.
 // The libraries that move tensors between ranks.
+// Heartbeat thread.
 
 #include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <mutex>
+#include <thread>
 
 #include "core/base.h"
 #include "nn/base/torch.h"
@@ -89,5 +93,44 @@ const Library& library(const std::string& name);
 /// NCCL, of libnccl.so.2 or the file that the environment variable TESSERA_NCCL names.
 std::string load_nccl(bool first);
 std::unique_ptr<Transport> connect_nccl(const Connection& connection);
+
+/// Calls `beat` periodically in a separate thread, until end() or until it throws.
+class Heart {
+ public:
+  Heart(std::chrono::milliseconds every, std::function<void()> beat)
+      : thread_([this, every, beat = std::move(beat)] {
+          std::unique_lock lock(mutex_);
+          while (!ended_.wait_for(lock, every, [this] { return end_; })) {
+            try {
+              beat();
+            } catch (...) {
+              failure_ = std::current_exception();
+              return;
+            }
+          }
+        }) {}
+  ~Heart() { stop(); }
+  Heart(Heart&&) = delete;
+  /// Stops the thread and rethrows the exception of `beat`, if any.
+  void end() {
+    stop();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  void stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = true;
+    }
+    ended_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool end_ = false;
+  std::exception_ptr failure_;
+  std::thread thread_;  // last member, because the thread uses the others
+};
 
 }  // namespace ranks

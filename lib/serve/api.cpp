@@ -3,8 +3,7 @@
 #include <charconv>
 
 #include "core/plain_text.h"
-#include "page/page_assets.h"
-#include "serve/ask_page.h"
+#include "page/page_writer.h"
 
 namespace serve {
 namespace {

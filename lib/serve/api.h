@@ -1,11 +1,14 @@
 #pragma once
 // Answers the paths of `serve`: connects HTTP to the queue of completions.
+// Declares the contents of ask.html, the page at /, which the build embeds.
 
 #include "serve/http_server.h"
 #include "serve/job_queue.h"
 #include "serve/token_api.h"
 
 namespace serve {
+
+extern const std::string_view kAskPage;
 
 /// ServeCounts holds the counters that /metrics reports. Thread safe.
 struct ServeCounts {

@@ -1,6 +1,5 @@
 #include <bit>
 
-#include "store/half.h"
 #include "store/vector.h"
 
 namespace store {

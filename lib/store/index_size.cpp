@@ -1,4 +1,4 @@
-#include "store/index_size.h"
+#include "store/store_plan.h"
 
 #include "store/index.h"
 

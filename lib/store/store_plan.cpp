@@ -5,7 +5,6 @@
 #include "core/rng.h"
 #include "store/builder.h"
 #include "store/exact_search.h"
-#include "store/index_size.h"
 
 namespace store {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cctype>
 
-#include "task/story_requests.h"
+#include "task/story_prompts.h"
 
 namespace task {
 

@@ -2,6 +2,11 @@
 
 #include "task/story_prompts.h"
 
+#include "core/file_text.h"
+#include "core/json_line.h"
+#include "core/plain_text.h"
+#include "shard/unpacked_source.h"
+
 namespace task {
 namespace {
 
@@ -177,6 +182,168 @@ std::string openings_question(std::uint64_t number) {
 StoryParts default_story_parts() {
   return {words_of(kNouns), words_of(kVerbs), words_of(kAdjectives), words_of(kNames),
       read_openings(kOpenings, "openings")};
+}
+
+namespace {
+
+/// Returns the beginning of the answer in a request, or an empty text.
+std::string opening_of(const core::Json& request, const std::string& origin) {
+  const auto body = core::get<core::Json>(request, "body", origin);
+  const auto messages = core::get<core::Json::array_t>(body, "messages", origin);
+  if (messages.empty() || core::get<std::string>(messages.back(), "role", origin) != "assistant")
+    return {};
+  return core::get<std::string>(messages.back(), "content", origin);
+}
+
+bool before(const core::Digest& a, const core::Digest& b) {
+  return std::pair(a.high, a.low) < std::pair(b.high, b.low);
+}
+
+/// One question and its parts.
+struct Question {
+  std::string instruction;
+  std::string begun;  // beginning of the answer, or empty
+  core::OrderedJson record;
+};
+
+std::string read_list(const std::string& path) {
+  shard::UnpackedSource source(core::open_source(path));
+  return core::read_utf8(source);
+}
+
+Question ask_story(const StoryPrompt& prompt, bool opening_in_answer, std::int64_t number) {
+  Question question;
+  question.instruction =
+      prompt.instruction(opening_in_answer ? OpeningIn::answer : OpeningIn::instruction);
+  if (opening_in_answer) question.begun = prompt.opening;
+  question.record = {{"number", number}, {"prompt", question.instruction}, {"noun", prompt.noun},
+      {"verb", prompt.verb}, {"adjective", prompt.adjective}, {"features", prompt.features},
+      {"name", prompt.name}, {"opening", prompt.opening}};
+  return question;
+}
+
+Question ask_list(const std::string& ask, std::int64_t number) {
+  Question question;
+  question.instruction =
+      ask == "names" ? names_question() : openings_question(static_cast<std::uint64_t>(number));
+  question.record = {{"number", number}, {"prompt", question.instruction}};
+  return question;
+}
+
+}  // namespace
+
+core::OrderedJson StoryRequest::json() const {
+  core::OrderedJson body;
+  body["model"] = model;
+  body["messages"] = {{{"role", "user"}, {"content", instruction}}};
+  if (!begun.empty()) {
+    // Servers that continue an unfinished message need both settings: do not end it, and do not
+    // begin another.
+    body["messages"].push_back({{"role", "assistant"}, {"content", begun}});
+    body["continue_final_message"] = true;
+    body["add_generation_prompt"] = false;
+  }
+  body["temperature"] = temperature;
+  body["max_tokens"] = max_tokens;
+  core::OrderedJson json;
+  json["custom_id"] = id;
+  json["method"] = "POST";
+  json["url"] = "/v1/chat/completions";
+  json["body"] = body;
+  return json;
+}
+
+AnswerOpenings::AnswerOpenings(core::ByteSource& requests) : file_(requests.name()) {
+  core::SeparatedPieces lines(requests, "\n");
+  std::string line;
+  for (std::uint64_t number = 1; lines.next(line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    const auto origin = fmt::format("{}:{}", file_, number);
+    const auto request = core::parse_json_line(line, origin, {"custom_id", "body"});
+    const auto id = core::hash128(core::get<std::string>(request, "custom_id", origin));
+    requests_.push_back({id, &*distinct_.insert(opening_of(request, origin)).first});
+  }
+  sort();
+}
+
+void AnswerOpenings::sort() {
+  std::sort(requests_.begin(), requests_.end(),
+      [](const Request& a, const Request& b) { return before(a.id, b.id); });
+  const auto twice = std::adjacent_find(requests_.begin(), requests_.end(),
+      [](const Request& a, const Request& b) { return a.id == b.id && a.opening != b.opening; });
+  if (twice != requests_.end())
+    core::bad_data("{}: two requests, with '{}' and '{}', have the same custom_id", file_,
+        *twice->opening, *(twice + 1)->opening);
+}
+
+const std::string& AnswerOpenings::of(const core::Json& answer, const std::string& origin) const {
+  static const std::string kNone;
+  if (file_.empty()) return kNone;
+  const auto custom_id = core::get<std::string>(answer, "custom_id", origin);
+  const auto id = core::hash128(custom_id);
+  const auto found = std::lower_bound(requests_.begin(), requests_.end(), id,
+      [](const Request& a, const core::Digest& b) { return before(a.id, b); });
+  if (found == requests_.end() || found->id != id)
+    core::bad_data("{}: its custom_id occurs in no request of {}: '{}'", origin, file_, custom_id);
+  return *found->opening;
+}
+
+void StoryQuestionOptions::fields(core::FieldList& f) {
+  f("count", n, "number of prompts").between(0, 1e12).short_name = 'n';
+  f("first", first, "number of the first prompt, to generate parts of a sequence separately")
+      .between(0, 1e12);
+  f("ask", ask, "kind of prompts: for a story, or for a list that --names or --openings reads",
+      {"story", "names", "openings"});
+  f("words", words, "file of lines 'noun WORD', 'verb WORD', 'adjective WORD'");
+  f("names", names, "file of first names, one per line");
+  f("openings", openings, "file of openings, one per line; their first 1 to 12 words are used");
+  f("opening-in", opening_in,
+      "place of the opening: at the end of the instruction, or as the beginning of the answer",
+      {"instruction", "answer"});
+  f("output-format", form, "format of the lines", {"json", "text"});
+  f("request", request, "write the requests of a batch for OpenAI's API instead",
+      {"none", "openai"});
+  f("model", model, "with --request: name of the model");
+  f("temperature", temperature, "with --request: sampling temperature").between(0, 100);
+  f("max-tokens", max_tokens, "with --request: maximum tokens of an answer").between(1, 1e9);
+}
+
+void StoryQuestionOptions::check() const {
+  if ((request != "none") == model.empty())
+    core::bad_usage("--request: requires --model, and --model requires it");
+  if (ask == "story") return;
+  const std::pair<const char*, bool> of_stories[] = {{"words", !words.empty()},
+      {"names", !names.empty()}, {"openings", !openings.empty()},
+      {"opening-in", opening_in != "instruction"}};
+  for (const auto& [flag, given] : of_stories)
+    if (given) core::bad_usage("--ask {}: --{} requires --ask story; leave it out", ask, flag);
+}
+
+StoryParts story_parts(const StoryQuestionOptions& options) {
+  core::input_paths({options.words, options.names, options.openings});  // stdin is one of them
+  StoryParts parts = default_story_parts();
+  if (!options.words.empty()) read_story_words(read_list(options.words), options.words, parts);
+  if (!options.names.empty())
+    parts.names = read_first_names(read_list(options.names), options.names);
+  if (!options.openings.empty())
+    parts.openings = read_openings(read_list(options.openings), options.openings);
+  return parts;
+}
+
+std::string story_question(const StoryQuestionOptions& options, const StoryParts& parts,
+    std::int64_t seed, std::int64_t number) {
+  const Question question = options.ask == "story"
+                                ? ask_story(story_prompt(parts, static_cast<std::uint64_t>(seed),
+                                                static_cast<std::uint64_t>(number)),
+                                      options.opening_in == "answer", number)
+                                : ask_list(options.ask, number);
+  if (options.request != "none") {
+    const StoryRequest request{fmt::format("{}-{}-{}", options.ask, seed, number), options.model,
+        question.instruction, question.begun, options.temperature, options.max_tokens};
+    return core::dump(request.json());
+  }
+  if (options.form == "json") return core::dump(question.record);
+  return question.instruction + (question.begun.empty() ? "" : " ") + question.begun;
 }
 
 }  // namespace task

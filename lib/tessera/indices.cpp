@@ -2,8 +2,6 @@
 #include "model/tokenizer_file.h"
 #include "ngrams/next_tokens.h"
 #include "ngrams/ngrams_builder.h"
-#include "shard/dataset.h"
-#include "store/datastore.h"
 #include "tessera/inside.h"
 #include "tessera/ngrams.h"
 #include "tessera/store.h"

@@ -1,14 +1,8 @@
-#include <algorithm>
-#include <map>
-#include <memory>
-#include <optional>
 #include <thread>
 
 #include "infer/generate/generator.h"
 #include "infer/score/evaluation.h"
-#include "model/folder.h"
 #include "model/tokenizer_file.h"
-#include "nn/base/runtime.h"
 #include "tessera/evaluate.h"
 #include "tessera/generate.h"
 #include "tessera/inside.h"

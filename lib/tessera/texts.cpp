@@ -1,12 +1,9 @@
-#include "core/io.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 #include "tessera/inside.h"
 #include "tessera/shard.h"
-#include "tessera/tokenizer.h"
 #include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/tokenizer/tokenizer.h"
 #include "text/tokenizer/utf8.h"
 
 namespace tessera {

@@ -4,7 +4,6 @@
 #include "tessera/inside.h"
 #include "text/documents/encode_shard.h"
 #include "text/learn/learn.h"
-#include "train/run_folder.h"
 #include "train/token_objective.h"
 #include "train/trainer.h"
 

@@ -1,14 +1,32 @@
 #pragma once
 // Sets up a training run from its options: data, order, model and configuration.
+// Reads a teacher's targets (build-targets) for training.
 
-#include "model/carried.h"
+#include "model/folder.h"
 #include "text/tokenizer/tokenizer.h"
 #include "train/batches.h"
 #include "train/lora.h"
 #include "train/run_folder.h"
-#include "train/target_shard.h"
 
 namespace train {
+
+struct Row;
+
+/// A shard of targets. Thread safe.
+class TargetShard {
+ public:
+  /// Throws Error{bad_data} with both names unless the shard at `path` has the targets of `data`.
+  TargetShard(const std::string& path, const shard::Dataset& data);
+
+  /// Returns the distributions for the rows' targets, padded to `steps` for each row. Throws
+  /// Error{bad_data} for an invalid distribution over the data's vocabulary.
+  nn::Teachers read(const std::vector<Row>& rows, std::int64_t steps) const;
+  core::Digest fingerprint() const { return targets_.fingerprint(); }
+
+ private:
+  shard::Dataset targets_;
+  std::uint64_t vocabulary_;
+};
 
 /// Model selection beside the validation loss. It is not part of a run's configuration, so that a
 /// failing command can be corrected.

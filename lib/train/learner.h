@@ -1,16 +1,45 @@
 #pragma once
 // One training step: forward and backward passes of micro-batches, clipping, the optimiser.
+// Replays the forward and backward pass of micro-batches of equal form as one recorded sequence
+// (nn::FixedSequence).
 
+#include "nn/base/fixed_sequence.h"
 #include "nn/memory/entry_ring.h"
-#include "ranks/team.h"
 #include "train/batches.h"
-#include "train/fixed_micro_batch.h"
-#include "train/gradient_sum.h"
-#include "train/lent_weights.h"
+#include "train/gradient_shards.h"
 #include "train/lora.h"
-#include "train/schedule.h"
 
 namespace train {
+
+/// Runs micro-batches of the form of the first: equal sizes, and equal visibility among rows and
+/// segments. Needs memory for one more gradient. Not thread safe.
+class FixedMicroBatch {
+ public:
+  /// Work that reads a batch at fixed addresses, adds to the weights' gradients and returns a
+  /// scalar.
+  using Work = std::function<torch::Tensor(const nn::Batch& batch)>;
+
+  /// Returns whether a step of the model needs no decisions or random numbers on the host: a
+  /// transformer with a single softmax. Dropout masks are drawn on the device at each replay
+  /// (nn::GraphCalls).
+  static bool fits(const nn::ModelOptions& options);
+
+  FixedMicroBatch(const NamedWeights& weights, torch::Device device)
+      : weights_(weights), sequence_(device) {}
+
+  /// Returns whether this batch, on the device, has the form of the first; false for padded ones.
+  bool takes(const nn::Batch& batch);
+  /// Returns the result of work(batch). Requires takes(batch).
+  torch::Tensor run(const nn::Batch& batch, const Work& work);
+  bool recorded() const { return sequence_.recorded(); }
+
+ private:
+  NamedWeights weights_;
+  nn::FixedSequence sequence_;
+  nn::Batch batch_;  // input of the recording
+  torch::Tensor result_;
+  std::vector<torch::Tensor> gradients_;
+};
 
 /// Runs steps. All randomness of micro-batch i is a function of (seed, i), so that no generator
 /// state must be saved; torch's generator is set at each micro-batch. Not thread safe.
@@ -25,7 +54,7 @@ class Learner {
  public:
   /// `recipe` is resolved. `carries`: rows of consecutive micro-batches continue one another. Moves
   /// the model to `device`; `record` records micro-batches of equal form there
-  /// (fixed_micro_batch.h). `lora`, if not null, is trained instead of the weights. Throws
+  /// (FixedMicroBatch). `lora`, if not null, is trained instead of the weights. Throws
   /// Error{usage} if the processes cannot have equal shares.
   Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries, std::uint64_t seed,
       torch::Device device, std::shared_ptr<ranks::Group> group = ranks::Group::alone(),

@@ -1,6 +1,6 @@
 #include "train/pair_order.h"
 
-#include "infer/windows/pairs.h"
+#include "infer/windows/windows.h"
 
 namespace train {
 namespace {

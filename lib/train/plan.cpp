@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include "train/gradient_shards.h"
-#include "train/gradient_sum.h"
 #include "train/log.h"
 
 namespace train {

@@ -1,7 +1,6 @@
 #include "train/shards.h"
 
 #include "nn/base/cuda.h"
-#include "train/gradient_sum.h"
 
 namespace train {
 namespace {

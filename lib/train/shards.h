@@ -2,10 +2,7 @@
 // The numbers of a run's weights, cut into pieces of which each process keeps its own (ZeRO:
 // Rajbhandari et al. 2020).
 
-#include "model/checkpoint.h"
-#include "ranks/group.h"
-#include "train/optimiser.h"
-#include "train/side_stream.h"
+#include "train/gradient_sum.h"
 
 namespace train {
 

@@ -1,6 +1,6 @@
 #include "train/train_options.h"
 
-#include "model/test_temperature.h"
+#include "model/model_config.h"
 #include "nn/base/memory_rule.h"
 
 namespace train {

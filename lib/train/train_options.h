@@ -58,7 +58,7 @@ struct OptimiserOptions {
   void fields(core::FieldList& f);
 };
 
-/// Options of the learning rate; see schedule.h.
+/// Options of the learning rate; see update.h.
 struct ScheduleOptions {
   std::string schedule = "cosine";
   double warmup = 0.05;  ///< a fraction of the steps below 1, else a number

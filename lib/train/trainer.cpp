@@ -7,7 +7,6 @@
 #include "core/build_info.h"
 #include "core/units.h"
 #include "nn/base/cuda.h"
-#include "train/candidates.h"
 #include "train/log.h"
 #include "train/validation.h"
 

@@ -12,9 +12,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "core/temporary_file.h"
 #include "infer/score/tune.h"
-#include "infer/windows/pairs.h"
 #include "train/log.h"
 
 extern char** environ;

@@ -8,17 +8,11 @@
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/adaptive.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "measured.h"
 #include "nn/base/runtime.h"
-#include "nn/heads/adaptive_head.h"
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 #include "nn/memory/joint_loss.h"
 
 namespace {

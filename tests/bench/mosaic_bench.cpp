@@ -15,20 +15,14 @@
 //
 // usage: bench_mosaic [unit] [step] [attention] [dropout]; prints JSON lines
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <ctime>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "nn/arch/model.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/base/runtime.h"
-#include "nn/layers/attention.h"
 #include "nn/layers/block.h"
-#include "nn/layers/relative_attention.h"
 #include "nn/memory/joint_loss.h"
 #include "nn/ops/tiled_attend.h"
 

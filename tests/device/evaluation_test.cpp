@@ -6,11 +6,7 @@
 #include "device/pretend_device.h"
 #include "infer/keys/store_build.h"
 #include "infer/score/scorer.h"
-#include "infer/stores/stores.h"
-#include "infer/windows/pairs.h"
-#include "nn/base/architecture.h"
 #include "nn/base/cuda.h"
-#include "store/datastore.h"
 #include "unit/infer/store_of_keys.h"
 #include "unit/infer/tiny_pairs.h"
 

@@ -1,18 +1,10 @@
 // A whole store, its files concatenated, is opened and searched, or gives an Error for the user.
 
-#include <cstdint>
 #include <cstdlib>
-#include <span>
-#include <string>
-#include <string_view>
 
-#include "core/error.h"
-#include "core/hash.h"
-#include "core/json.h"
 #include "fuzz/packed_folder.h"
 #include "fuzz/target.h"
 #include "store/datastore.h"
-#include "store/store_files.h"
 
 namespace {
 

@@ -1,17 +1,10 @@
 // Any bytes give stories, openings of answers and lists, or an Error. A story that is kept is one
 // line of words without markup.
 
-#include <cstdint>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 
-#include "core/error.h"
-#include "core/io.h"
 #include "fuzz/target.h"
 #include "task/story_cleaning.h"
-#include "task/story_prompts.h"
-#include "task/story_requests.h"
 
 namespace {
 

@@ -3,7 +3,6 @@
 // Token sequences to score, and their scores.
 
 #include "infer/memory/cite.h"
-#include "task/choice_rules.h"
 #include "task/score_request.h"
 
 namespace infer {

@@ -4,7 +4,6 @@
 
 #include "infer/answers/passage_scorer.h"
 #include "nn/base/runtime.h"
-#include "text/chat/chat_template.h"
 #include "text/tokenizer/special_text.h"
 
 namespace infer {

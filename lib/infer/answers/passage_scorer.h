@@ -1,7 +1,6 @@
 #pragma once
 // Scores passages with a model and its memories; encodes a context once for all its continuations.
 
-#include "infer/answers/tree_encoder.h"
 #include "infer/answers/window_scores.h"
 #include "infer/windows/retriever.h"
 

@@ -1,13 +1,10 @@
 #pragma once
 // Continues prompts with a model and its memories (program sample).
 
-#include "infer/decode/pace.h"
 #include "infer/generate/decode_session.h"
 #include "infer/generate/generator_beam.h"
 #include "infer/generate/generator_draw.h"
 #include "infer/generate/generator_prompts.h"
-#include "infer/generate/generator_source.h"
-#include "infer/generate/spans.h"
 #include "text/tokenizer/special_text.h"
 
 namespace infer {

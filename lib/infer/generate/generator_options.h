@@ -3,8 +3,7 @@
 // Changes the logits of tokens before one is drawn: penalties of tokens that a text already has,
 // biases of single tokens, and a closed set of tokens.
 
-#include "infer/windows/layer_reach.h"
-#include "infer/windows/retrieve_options.h"
+#include "infer/windows/window_options.h"
 
 namespace infer {
 
@@ -70,7 +69,7 @@ struct DrawOptions {
 };
 
 /// Options of copied spans: spans of the datastores that continue a text while the model agrees
-/// (NEST, Li et al. 2024); see spans.h.
+/// (NEST, Li et al. 2024); see generator_draw.h.
 struct SpanOptions {
   std::int64_t longest = 0;  ///< maximum tokens copied after a sampled token; 0: none
   double gamma = 0.3;        ///< minimum p of a copied token relative to the best token

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "ranks/rank_options.h"
 #include "store/merge.h"
 
 namespace infer {

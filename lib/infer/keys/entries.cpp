@@ -1,7 +1,6 @@
 #include "infer/keys/entries.h"
 
 #include "infer/windows/head_rows.h"
-#include "infer/windows/pairs.h"
 #include "infer/windows/windows.h"
 
 namespace infer {

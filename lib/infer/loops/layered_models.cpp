@@ -5,7 +5,6 @@
 
 #include <omp.h>
 
-#include "infer/decode/packed_model.h"
 #include "nn/arch/mosaic.h"
 #include "nn/layers/embedding.h"
 

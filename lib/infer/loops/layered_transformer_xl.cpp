@@ -1,4 +1,4 @@
-// Decoding of attention with relative positions (nn/layers/relative_attention.h).
+// Decoding of attention with relative positions (nn/layers/attention.h).
 
 #include "infer/loops/layered_models.h"
 #include "infer/loops/paged_attention.h"

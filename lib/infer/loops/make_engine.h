@@ -5,7 +5,7 @@
 // memory, without synchronisation.
 
 #include "infer/decode/decode_engine.h"
-#include "infer/decode/packed_model.h"
+#include "infer/decode/decode_weights.h"
 #include "model/folder.h"
 #include "nn/base/fixed_sequence.h"
 #include "nn/layers/kv_cache.h"

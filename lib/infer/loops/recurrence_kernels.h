@@ -10,7 +10,7 @@ namespace infer {
 /// (nn/ops/leaky.h).
 void leaky_key(const float* x, std::int64_t n, float decay, float scale, float* sums, float* key);
 /// Computes sums = e^(level' - level) sums + e^(gate - level) x with level = max(gate, decay +
-/// level') for the previous level', and key = sums / |sums| (nn/ops/gated_keys.h).
+/// level') for the previous level', and key = sums / |sums| (nn/ops/leaky.h).
 void gated_key(
     const float* x, std::int64_t n, float gate, float decay, float* level, float* sums, float* key);
 inline constexpr float kNoLevel = -1e30f;  ///< level before the first step

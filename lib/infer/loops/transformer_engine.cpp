@@ -5,7 +5,7 @@
 
 #include <omp.h>
 
-#include "nn/arch/encoder_decoder.h"
+#include "nn/arch/transformer.h"
 
 namespace infer {
 

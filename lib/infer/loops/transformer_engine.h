@@ -9,7 +9,6 @@
 // Keys and values are in PagedRows. Results of a row do not depend on the other rows, bit for bit.
 
 #include "infer/decode/decode_engine.h"
-#include "infer/decode/packed_model.h"
 #include "infer/loops/paged_attention.h"
 #include "infer/loops/part.h"
 #include "nn/layers/block.h"

@@ -2,7 +2,7 @@
 
 #include "core/rng.h"
 #include "infer/windows/windows.h"
-#include "nn/base/attention_callback.h"
+#include "nn/layers/attention.h"
 
 namespace infer {
 namespace {

@@ -1,7 +1,5 @@
 #include "infer/score/samples.h"
 
-#include "infer/score/share_fit.h"
-
 namespace infer {
 namespace {
 

@@ -2,7 +2,7 @@
 // Collects the scores of each source while a text is scored, and fits the weights to them.
 
 #include "infer/memory/stream_memory.h"
-#include "infer/score/gate_fit.h"
+#include "infer/score/share_fit.h"
 
 namespace infer {
 

@@ -2,7 +2,6 @@
 
 #include "core/temporary_file.h"
 #include "infer/stores/shared_stores.h"
-#include "ranks/rank_options.h"
 
 namespace infer {
 

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include "infer/sources/plan_axes.h"
-#include "model/test_temperature.h"
 
 namespace infer {
 namespace {

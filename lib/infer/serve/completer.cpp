@@ -4,7 +4,6 @@
 
 #include "infer/loops/make_engine.h"
 #include "infer/serve/open_job.h"
-#include "infer/serve/request_memory.h"
 #include "model/tokenizer_file.h"
 
 namespace infer {

@@ -3,7 +3,6 @@
 
 #include "infer/answers/answerer.h"
 #include "infer/generate/generator.h"
-#include "infer/windows/turn_passages.h"
 #include "serve/api.h"
 
 namespace infer {

@@ -1,11 +1,18 @@
 #pragma once
 // The texts of one job: from the generator's and the scorer's results to what its client is told.
+// Memory options that a request may change.
 
 #include "infer/answers/answer.h"
 #include "infer/generate/generator.h"
 #include "serve/job_queue.h"
 
 namespace infer {
+
+/// Returns `started` with the changes of `asked`, a JSON object whose members are memory options
+/// named as in `--help` ('_' for '-'), and with these members as `flags`. Lists of files can only
+/// be emptied: [], which leaves the source out (SourceKind::drop()). Throws Error{usage} that names
+/// a member which is unknown, names a file or has an invalid value.
+MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked);
 
 /// Collects the texts of a job whose prompts have tokens, and reports them as they come. Its texts
 /// are numbered by their prompt and sample. Not thread safe.

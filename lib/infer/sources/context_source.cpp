@@ -5,7 +5,6 @@
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/ring_source.h"
 #include "infer/sources/source_kinds.h"
-#include "model/test_temperature.h"
 
 namespace infer {
 namespace {

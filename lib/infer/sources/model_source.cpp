@@ -6,7 +6,6 @@
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
 #include "infer/windows/windows.h"
-#include "model/test_temperature.h"
 
 namespace infer {
 namespace {

@@ -1,7 +1,5 @@
 #include "infer/sources/plan_axes.h"
 
-#include "model/test_temperature.h"
-
 namespace infer {
 namespace {
 

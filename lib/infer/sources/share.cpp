@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "model/test_temperature.h"
+#include "model/model_config.h"
 #include "nn/base/memory_rule.h"
 
 namespace infer {

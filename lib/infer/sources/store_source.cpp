@@ -10,7 +10,6 @@
 #include "infer/sources/source_kinds.h"
 #include "infer/sources/store_lookup.h"
 #include "infer/stores/stores.h"
-#include "model/test_temperature.h"
 
 namespace infer {
 namespace {

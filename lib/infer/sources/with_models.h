@@ -2,7 +2,6 @@
 // Further models in a mixture. Each contributes its softmax, given the text within its own windows.
 
 #include "infer/sources/memory_options.h"
-#include "infer/windows/layer_reach.h"
 #include "infer/windows/window_options.h"
 #include "model/folder.h"
 

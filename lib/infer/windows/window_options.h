@@ -1,8 +1,14 @@
 #pragma once
 // Options of scoring: windows over the stream.
 // Evaluation protocols of other programs: layout of windows, and counting of tokens (--protocol).
+// Retrieved passages in front of a model's input (--retrieve).
+// Options that change how far a model's layers look back at test time.
 
-#include "core/options.h"
+#include "model/folder.h"
+
+namespace passages {
+class PassageIndex;
+}
 
 namespace infer {
 
@@ -71,5 +77,60 @@ struct WindowOptions {
 /// Throws Error{usage} if an option of the windows is among the `given`, because a pair is read
 /// whole.
 void refuse_windows_of_pairs(const std::set<std::string>& given);
+
+struct WindowPlan;
+
+/// Options of retrieval. Every `every` tokens, the passage most similar to the last tokens is
+/// prepended to the window, in place of its oldest tokens (Ram et al. 2023). With mix > 1, each of
+/// `mix` passages is prepended separately, and the probabilities are mixed with weights
+/// softmax(scores / temperature) (REPLUG, Shi et al. 2023).
+struct RetrieveOptions {
+  std::string index;  ///< index file of bm25-search; empty: none
+  std::int64_t every = 4, query = 32;
+  std::int64_t tokens = 0;  ///< maximum tokens of a passage; 0 (auto): half the window, at most 256
+  std::int64_t mix = 1;
+  double temperature = 1;
+  void fields(core::FieldList& f);
+  void turn_fields(core::FieldList& f);  ///< those that TurnOptions uses
+
+  bool any() const { return !index.empty(); }
+  /// Sets the windows to advance by `every` without carried State. Throws Error{usage} that names a
+  /// conflicting option of `windows`.
+  void settle(WindowOptions& windows) const;
+};
+
+/// Resolved options for a model, with an open index.
+struct RetrievePlan {
+  std::shared_ptr<const passages::PassageIndex> index;  ///< null: no retrieval
+  std::int64_t every = 4, query = 32, tokens = 0, mix = 1;
+  double temperature = 1;
+
+  bool any() const { return index != nullptr; }
+  /// Completes settle(): unless a protocol says otherwise, the first window of a stream has `every`
+  /// tokens and later ones grow. Time is proportional to the number of passages.
+  void put_into(WindowPlan& windows) const;
+};
+
+/// Resolves the options for windows of `window` tokens. Throws Error{bad_data} for an index of
+/// another tokenizer, Error{usage} for passages that leave no room for the text, and the errors of
+/// passages::PassageIndex.
+RetrievePlan plan_retrieval(
+    const RetrieveOptions& options, std::int64_t window, const model::Loaded& loaded);
+
+/// Options of programs that read a text with a model; see nn::LayerReach and nn::SlotBound.
+struct LayerReachOptions {
+  std::string layer_memory;
+  std::int64_t clamp_length = -1;
+  std::string same_length = "auto";
+  std::int64_t context_slots = 0;
+  std::string evict = "oldest";
+  void fields(core::FieldList& f);
+
+  /// Applies each option to the models that support it. Throws Error{usage} for an option that no
+  /// model supports and for an invalid value.
+  void apply(const std::vector<nn::Model*>& models) const;
+  /// Returns the differences from training for a result's signature: "|layer-memory:..." or "".
+  std::string signature() const;
+};
 
 }  // namespace infer

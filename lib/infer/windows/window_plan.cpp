@@ -1,6 +1,5 @@
 #include "infer/windows/window_plan.h"
 
-#include "infer/windows/pairs.h"
 #include "infer/windows/windows.h"
 #include "text/formats/tokenizer_json.h"
 

@@ -2,7 +2,7 @@
 // Window options resolved for a model and a text.
 // Opens the tokenizer of a model that reads texts, and selects the BOS token of a text (--bos).
 
-#include "infer/windows/retrieve_options.h"
+#include "infer/windows/window_options.h"
 #include "shard/dataset.h"
 #include "text/tokenizer/tokenizer.h"
 

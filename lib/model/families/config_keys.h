@@ -1,8 +1,10 @@
 #pragma once
 // Reads keys of a transformers config.json, with defaults for absent or null keys.
 // "layer_types" of a transformers config.json: layers with sliding-window or full attention.
+// Rotary embeddings in a config.json of transformers versions 4 and 5.
 
-#include "core/json.h"
+#include "model/families/class_row.h"
+#include "nn/base/model_options.h"
 
 namespace model {
 
@@ -61,5 +63,24 @@ core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int
 
 /// Returns the widest window; 0: no layer has one.
 std::int64_t widest(const std::vector<std::int64_t>& windows);
+
+/// Reads what the class computes of "rope_theta", "partial_rotary_factor", and "rope_scaling" or
+/// "rope_parameters", but for the angles in layers with a window. `context`: original maximum
+/// positions if no key gives them. Throws Error{bad_config} that names an unsupported scaling.
+nn::RopeOptions rope_of(const ConfigKeys& keys, const ClassRow& row, std::int64_t context);
+
+/// Returns the base of the angles in layers with a window, for a class with Angles::by_kind. Throws
+/// the errors of rope_of().
+double local_theta_of(const ConfigKeys& keys, const ClassRow& row);
+
+/// Sets Ministral 3's RopeOptions::query_growth and the positions from which queries grow.
+void read_query_growth(const ConfigKeys& keys, nn::RopeOptions& rope);
+
+/// Writes the form of version 4, which both versions read, and for Angles::by_kind also that of
+/// version 5.
+void put_rope(
+    const nn::TransformerOptions& options, const ClassRow& row, core::OrderedJson& config);
+/// Writes Ministral 3's growth of queries, after put_rope().
+void put_query_growth(const nn::RopeOptions& rope, core::OrderedJson& config);
 
 }  // namespace model

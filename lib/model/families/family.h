@@ -6,9 +6,7 @@
 // k_proj and v_proj are the rows of c_attn. To add a family, write its table in a file beside
 // gpt2.cpp and add its line in family.cpp.
 
-#include "model/families/class_row.h"
 #include "model/families/config_keys.h"
-#include "nn/base/model_options.h"
 #include "nn/base/torch.h"
 
 namespace model {

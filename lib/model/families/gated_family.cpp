@@ -1,7 +1,5 @@
 #include "model/families/gated_family.h"
 
-#include "model/families/rope_keys.h"
-
 namespace model {
 namespace {
 

@@ -2,7 +2,6 @@
 // feed-forward networks, grouped-query attention.
 
 #include "model/families/gated_family.h"
-#include "model/families/rope_keys.h"
 
 namespace model {
 namespace {

@@ -2,7 +2,6 @@
 // positions. The fused matrix holds queries, keys and values head by head.
 
 #include "model/families/family.h"
-#include "model/families/rope_keys.h"
 
 namespace model {
 namespace {

@@ -2,7 +2,6 @@
 // biases everywhere, in the head too.
 
 #include "model/families/family.h"
-#include "model/families/rope_keys.h"
 
 namespace model {
 namespace {

@@ -5,7 +5,7 @@
 #include <numbers>
 
 #include "core/plain_text.h"
-#include "model/gguf/gguf_names.h"
+#include "model/gguf/gguf_keys.h"
 
 namespace model {
 namespace {

@@ -3,7 +3,6 @@
 // Mixers of gated linear attention: recurrences whose state is a matrix for each head. Keys are
 // half as wide as values.
 
-#include "nn/arch/carried_state.h"
 #include "nn/layers/block.h"
 #include "nn/layers/ngram_memory.h"
 

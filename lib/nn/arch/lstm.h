@@ -1,7 +1,6 @@
 #pragma once
 // Long short-term memory (Hochreiter & Schmidhuber 1997), as in torch.nn.LSTM.
 
-#include "nn/arch/carried_state.h"
 #include "nn/layers/kv_cache.h"
 #include "nn/layers/layers.h"
 

@@ -1,10 +1,13 @@
 #include "nn/arch/model.h"
 
-#include "nn/arch/carried_state.h"
-#include "nn/heads/adaptive_head.h"
-#include "nn/heads/plain_head.h"
-#include "nn/layers/layers.h"
-#include "nn/layers/option_checks.h"
+#include "nn/arch/gla.h"
+#include "nn/arch/lstm.h"
+#include "nn/arch/mosaic.h"
+#include "nn/arch/mosaic2.h"
+#include "nn/arch/srupp.h"
+#include "nn/arch/transformer.h"
+#include "nn/arch/transformer_xl.h"
+#include "nn/heads/softmax_heads.h"
 
 namespace nn {
 namespace {
@@ -89,6 +92,52 @@ std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabular
 
 std::int64_t Model::state_bytes(std::int64_t tokens) const {
   return carried_state(options).bytes(tokens);
+}
+
+namespace {
+
+// Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and
+// its options in model_options.h.
+struct Maker {
+  const char* name;
+  std::shared_ptr<Architecture> (*make)(const ModelOptions& options, std::int64_t vocabulary);
+  CarriedState (*carried_state)(const ModelOptions& options);
+};
+
+template <class A> constexpr Maker maker(const char* name) {
+  return {name,
+      [](const ModelOptions& options, std::int64_t vocabulary) -> std::shared_ptr<Architecture> {
+        return std::make_shared<A>(options, vocabulary);
+      },
+      A::carried_state};
+}
+
+constexpr Maker kMakers[] = {
+    maker<Transformer>("transformer"),
+    maker<TransformerXl>("transformer-xl"),
+    maker<Lstm>("lstm"),
+    maker<Gla>("gla"),
+    maker<Mosaic>("mosaic"),
+    maker<Mosaic2>("mosaic2"),
+    maker<Srupp>("srupp"),
+    maker<EncoderDecoder>("encoder-decoder"),
+};
+
+const Maker& maker_of(const ModelOptions& options) {
+  for (const auto& maker : kMakers)
+    if (options.arch == maker.name) return maker;
+  core::bug("arch: '{}' has no maker", arch_facts(options.arch).name);
+}
+
+}  // namespace
+
+std::shared_ptr<Architecture> make_architecture(
+    const ModelOptions& options, std::int64_t vocabulary) {
+  return maker_of(options).make(options, vocabulary);
+}
+
+CarriedState carried_state(const ModelOptions& options) {
+  return maker_of(options).carried_state(options);
 }
 
 }  // namespace nn

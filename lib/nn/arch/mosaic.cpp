@@ -1,9 +1,7 @@
 #include "nn/arch/mosaic.h"
 
 #include "nn/base/upload.h"
-#include "nn/layers/attention.h"
 #include "nn/layers/embedding.h"
-#include "nn/layers/option_checks.h"
 
 namespace nn {
 

@@ -2,7 +2,6 @@
 // Memory Mosaics (Zhang et al. 2024, arXiv 2405.06394): blocks of contextual and persistent memory
 // units, without queries and positions.
 
-#include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
 
 namespace nn {
@@ -10,7 +9,7 @@ namespace nn {
 /// Layers compute x += contextual(ln_1(x)); x += persistent(ln_2(x)), followed by ln_f.
 /// --scale-output multiplies the output by 1 / sqrt(d_model). The memory key is the input of the
 /// last persistent unit, or the output of ln_f: --memory-key. State: "started" (B) bool on the CPU,
-/// the cache of pairs, and the units' state. A callback (attention_callback.h) receives the
+/// the cache of pairs, and the units' state. A callback (nn/layers/attention.h) receives the
 /// contextual units' weights: key s is that of the pair of tokens s and s + 1.
 class Mosaic : public Architecture, public WatchedAttention, public RingDecoder {
  public:

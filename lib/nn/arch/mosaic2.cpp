@@ -2,8 +2,6 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
-#include "nn/layers/option_checks.h"
-#include "nn/ops/gated_keys.h"
 #include "nn/ops/leaky.h"
 
 namespace nn {

@@ -4,7 +4,6 @@
 // Contextual memories of Memory Mosaics v2 (Zhang and Bottou 2025, "Memory Mosaics at scale", arXiv
 // 2507.03285, sections 3.1 to 3.3 and table 6).
 
-#include "nn/arch/carried_state.h"
 #include "nn/arch/mosaic_units.h"
 #include "nn/layers/block.h"
 

@@ -1,7 +1,6 @@
 #include "nn/arch/mosaic_units.h"
 
 #include "nn/base/upload.h"
-#include "nn/layers/attention.h"
 #include "nn/ops/leaky.h"
 #include "nn/ops/slot_attention.h"
 

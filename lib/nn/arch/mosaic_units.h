@@ -4,9 +4,7 @@
 // Rearranges a batch for Memory Mosaics: each row's real tokens come first, and each completes a
 // pair with its predecessor.
 
-#include "nn/base/attention_callback.h"
-#include "nn/layers/kv_cache.h"
-#include "nn/layers/layers.h"
+#include "nn/layers/attention.h"
 
 namespace nn {
 

@@ -1,9 +1,8 @@
 #pragma once
 // SRU++ (Lei 2021): a simple recurrent unit whose gates come from attention.
 
-#include "nn/arch/carried_state.h"
+#include "nn/layers/attention.h"
 #include "nn/layers/layer_memory.h"
-#include "nn/layers/relative_attention.h"
 #include "nn/ops/sru_scan.h"
 
 namespace nn {

@@ -2,7 +2,6 @@
 
 #include "nn/base/upload.h"
 #include "nn/layers/block_stack.h"
-#include "nn/layers/option_checks.h"
 
 namespace nn {
 XlBlock::XlBlock(const ShapeOptions& shape, const TransformerOptions& options, bool own_biases,

@@ -2,10 +2,8 @@
 // Transformer-XL (Dai et al. 2019): layers attend to their own past inputs with relative positions;
 // each layer has its own memory length (Rae & Razavi 2020).
 
-#include "nn/arch/carried_state.h"
 #include "nn/layers/block.h"
 #include "nn/layers/layer_memory.h"
-#include "nn/layers/relative_attention.h"
 
 namespace nn {
 

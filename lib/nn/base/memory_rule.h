@@ -1,7 +1,6 @@
 #pragma once
 // Memories: entries (key, label) that add probability mass to tokens, and the visibility rules.
 
-#include "core/base.h"
 #include "nn/base/batch.h"
 #include "nn/kernels/visibility_rule.h"
 

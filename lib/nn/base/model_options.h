@@ -179,7 +179,7 @@ struct SruppOptions {
 };
 
 /// All options. To add an architecture, add its struct and its line here, and its constructor in
-/// registry.cpp.
+/// arch/model.cpp.
 struct ModelOptions {
   std::string arch = "transformer";
   ShapeOptions shape;

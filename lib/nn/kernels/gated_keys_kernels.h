@@ -1,6 +1,6 @@
 #pragma once
 // Time loops of Memory Mosaics v2's keys and their CUDA versions. The CPU loops compute one
-// sequence at a time, vectorised over channels. See ops/gated_keys.h for the formulas.
+// sequence at a time, vectorised over channels. See ops/leaky.h for the formulas.
 
 #include <cstdint>
 

@@ -3,7 +3,6 @@
 // The last segments of continuing rows, as memory entries.
 
 #include "nn/base/memory_rule.h"
-#include "nn/base/state.h"
 
 namespace nn {
 

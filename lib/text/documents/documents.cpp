@@ -7,7 +7,6 @@
 #include "core/json_line.h"
 #include "core/plain_text.h"
 #include "text/documents/parquet_reader.h"
-#include "text/documents/wikitext.h"
 
 namespace text {
 namespace {

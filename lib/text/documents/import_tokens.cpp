@@ -2,7 +2,7 @@
 
 #include "core/units.h"
 #include "shard/megatron_file.h"
-#include "text/documents/encode_documents.h"
+#include "text/documents/encode_shard.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/utf8.h"
 

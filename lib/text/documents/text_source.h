@@ -1,10 +1,26 @@
 #pragma once
 // Reads a text file: decompresses it and checks its UTF-8.
+// Finds the texts in a folder and its subfolders, which `tokenize --recursive` reads.
+// Reads WikiText's files, which consist of pages with titles, and words and punctuation separated
+// by spaces. Page boundaries, detokenisation and word counts follow the task `wikitext` of
+// lm-evaluation-harness, so that figures per word and per byte are comparable with it.
 
 #include "core/hash.h"
 #include "shard/unpacked_source.h"
 
 namespace text {
+
+/// Returns true if a page begins with this line (without its newline): ` = Title = `, but not ` = =
+/// Part = = `.
+bool is_wikitext_title(std::string_view line);
+
+/// Undoes the tokenisation of a page: ` @-@ ` becomes `-`, and full stops, brackets and quotes are
+/// attached to their words.
+std::string wikitext_detokenised(std::string_view page);
+
+/// Returns the number of pieces between runs of Unicode white space. A run at the beginning or end
+/// adds an empty piece: 2 for "a b", 4 for " a b ".
+std::uint64_t wikitext_words(std::string_view page);
 
 /// Invalid says what to do with bytes that are not UTF-8: throw, replace by U+FFFD, or pass them
 /// unchanged. `keep` also passes a byte order mark and files that are not text.
@@ -77,5 +93,19 @@ class TextSource {
 
 /// Turns each CRLF of text[from, size) into LF and reduces `size` accordingly.
 void drop_cr(std::string& text, std::size_t from, std::size_t& size);
+
+/// FolderTexts lists the texts that were found.
+struct FolderTexts {
+  std::vector<std::string> paths;
+  std::vector<std::string> names;  ///< path of each within its folder, with slashes; UTF-8
+  std::vector<std::string> notes;  ///< what was left out, one line each
+};
+
+/// Lists the regular files below each folder, sorted by the bytes of their paths within it. Leaves
+/// out hidden files and folders (.git), links, special files, shards, and files that do not begin
+/// as text once decompressed: known binary formats, or a NUL in the first 4 KiB. Throws
+/// Error{no_input} for a path that is not a folder, Error{bad_data} for folders without a text and
+/// for a name that no document can have.
+FolderTexts texts_below(const std::vector<std::string>& folders);
 
 }  // namespace text

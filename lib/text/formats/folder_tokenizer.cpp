@@ -1,7 +1,5 @@
 // Loads tokenizers by a path that a user gives: a file, a folder, or a name.
 
-#include <charconv>
-
 #include "core/file_text.h"
 #include "core/path_kind.h"
 #include "text/formats/import.h"

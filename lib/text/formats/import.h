@@ -1,9 +1,73 @@
 #pragma once
 // Makes tokenizers from the files of other programs.
+// Recognises the files that tokenizers are made of by their first bytes.
+// Reads the lines of a text in memory and reports errors with their line numbers.
+
+#include <charconv>
 
 #include "text/tokenizer/tokenizer.h"
 
 namespace text {
+
+/// FileKind is the kind of such a file.
+enum class FileKind {
+  /// An object: tokenizer.json, or GPT-2's encoder.json (vocab.json).
+  json,
+  /// GPT-2's vocab.bpe (merges.txt), a byte-level BPE: no unit ends a word with </w>.
+  merges,
+  codes,  ///< subword-nmt's
+  ranks,  ///< .tiktoken: ranks count up from 0
+  gguf,   ///< a model of llama.cpp, with its tokenizer
+  /// fairseq's dict.txt, or any text whose first line has a space.
+  counts,
+  other
+};
+FileKind kind_of(std::string_view text);
+
+/// Says, for a file of this kind in place of a tokenizer.json, what it is and how to make a
+/// tokenizer from it.
+std::string not_a_tokenizer(FileKind kind);
+/// The text of not_a_tokenizer() for GPT-2's encoder.json alone, which only its reader
+/// distinguishes from a tokenizer.json.
+inline constexpr std::string_view kVocabularyAlone =
+    "GPT-2's vocabulary without its merges; convert both: tokenize --import encoder.json vocab.bpe";
+
+/// Lines iterates over the lines of a text.
+class Lines {
+ public:
+  Lines(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {}
+
+  /// Gets the next line without its newline and without a '\r' before it; returns false at the end.
+  bool next(std::string_view& line) {
+    if (rest_.empty()) return false;
+    ++number_;
+    const std::size_t end = rest_.find('\n');
+    line = rest_.substr(0, end);
+    rest_ = end == rest_.npos ? std::string_view() : rest_.substr(end + 1);
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return true;
+  }
+  /// Returns the number, from 1, of the line that next() returned.
+  std::size_t number() const { return number_; }
+
+  template <class... Args>
+  [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) const {
+    core::bad_data("{}:{}: {}", name_, number_, fmt::format(format, std::forward<Args>(args)...));
+  }
+
+ private:
+  std::string_view rest_;
+  std::string name_;
+  std::size_t number_ = 0;
+};
+
+/// Parses a number that consists of decimal digits only.
+inline std::optional<std::uint64_t> parse_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
 
 /// Reads one or two files, whose contents determine their kinds:
 ///   encoder.json (vocab.json) + vocab.bpe (merges.txt)   GPT-2's two files, in either order

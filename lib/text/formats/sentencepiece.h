@@ -10,7 +10,7 @@
 // https://github.com/google/sentencepiece/blob/master/src/sentencepiece_model.proto
 // Derives the merges of SentencePiece's byte-pair encoding from the scores of its tokens.
 
-#include "text/tokenizer/added_tokens.h"
+#include "text/tokenizer/special_text.h"
 
 namespace text {
 

@@ -3,7 +3,7 @@
 #include "core/io.h"
 #include "core/json_line.h"
 #include "core/plain_text.h"
-#include "text/formats/file_kind.h"
+#include "text/formats/import.h"
 #include "text/formats/json_parts.h"
 #include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"

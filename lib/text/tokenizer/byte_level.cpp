@@ -1,8 +1,6 @@
 #include "text/tokenizer/byte_level.h"
 
 #include "text/tokenizer/byte_alphabet.h"
-#include "text/tokenizer/cl100k_split.h"
-#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/word_cache.h"
 

@@ -3,7 +3,6 @@
 
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/text_steps.h"
-#include "text/tokenizer/tokenizer.h"
 
 namespace text {
 

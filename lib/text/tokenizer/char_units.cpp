@@ -1,6 +1,6 @@
 #include "text/tokenizer/char_units.h"
 
-#include "text/tokenizer/json_text.h"
+#include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
 #include "text/tokenizer/word_level.h"

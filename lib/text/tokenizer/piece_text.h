@@ -1,8 +1,7 @@
 #pragma once
 // Shared code of tokenizers of SentencePiece's kind: byte tokens, and marks for spaces.
 
-#include "text/tokenizer/json_text.h"
-#include "text/tokenizer/normalizer.h"
+#include "text/tokenizer/steps_json.h"
 
 namespace text {
 

@@ -1,7 +1,5 @@
 #include "text/tokenizer/pieces.h"
 
-#include "text/tokenizer/special_text.h"
-#include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
 

@@ -8,8 +8,6 @@
 // contains both. So each stretch without such a position is encoded separately.
 
 #include "text/tokenizer/piece_text.h"
-#include "text/tokenizer/split.h"
-#include "text/tokenizer/text_steps.h"
 
 namespace text {
 

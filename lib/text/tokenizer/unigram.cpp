@@ -1,8 +1,6 @@
 #include "text/tokenizer/unigram.h"
 
 #include "core/json.h"
-#include "text/tokenizer/special_text.h"
-#include "text/tokenizer/steps_json.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_cache.h"
 

@@ -12,7 +12,6 @@
 // so far is rounded to float32 after each piece, and so decides between equal segmentations.
 
 #include "text/tokenizer/piece_text.h"
-#include "text/tokenizer/text_steps.h"
 
 namespace text {
 

@@ -1,6 +1,6 @@
 // A folder has one writer at a time.
 
-#include "core/folder_lock.h"
+#include "core/temporary_file.h"
 
 #include <doctest/doctest.h>
 

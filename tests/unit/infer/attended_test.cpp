@@ -2,12 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
-#include "core/error.h"
 #include "infer/score/attended.h"
 #include "infer/windows/windows.h"
-#include "nn/base/attention_callback.h"
+#include "nn/layers/attention.h"
 #include "tiny.h"
 
 namespace {

@@ -1,16 +1,9 @@
 // Calibration of a store, compared with plain loops in float64.
-#include "infer/keys/calibrate.h"
+#include "infer/keys/store_build.h"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <functional>
-#include <utility>
-#include <vector>
-
-#include "core/json.h"
 #include "infer/score/scorer.h"
-#include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"
 #include "unit/thrown.h"

@@ -1,15 +1,11 @@
 // The store of a text: its entries, their keys, and resuming after a stop.
-#include "infer/keys/entries.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <map>
 
-#include "core/error.h"
 #include "infer/keys/store_build.h"
-#include "infer/windows/pairs.h"
-#include "store/datastore.h"
+#include "infer/windows/windows.h"
 #include "tiny.h"
 #include "tiny_pairs.h"
 #include "unit/temporary_folder.h"

@@ -1,13 +1,9 @@
 // The fit of gates: values and gradients compared with plain loops, and the result.
-#include "infer/score/gate_fit.h"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "core/rng.h"
 #include "infer/score/samples.h"
-#include "nn/base/torch.h"
 
 namespace {
 

@@ -1,12 +1,7 @@
 // Prompts that arrive while others are continued, compared with each prompt alone.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include "infer/generate/generator.h"
-#include "infer/serve/request_memory.h"
+#include "infer/serve/open_job.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"
 

@@ -1,20 +1,12 @@
 // Weights that are learned from earlier tokens, compared with plain loops in float64. All sources
 // are causal and give probabilities, with every architecture that reads one stream.
-#include "infer/memory/online.h"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "infer/answers/passage_scorer.h"
-#include "infer/generate/decode_session.h"
 #include "infer/score/scorer.h"
-#include "infer/serve/request_memory.h"
-#include "infer/stores/stores.h"
-#include "infer/windows/pairs.h"
+#include "infer/serve/open_job.h"
 #include "ngrams/ngrams_builder.h"
-#include "nn/base/architecture.h"
-#include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "tiny.h"
 #include "tiny_pairs.h"

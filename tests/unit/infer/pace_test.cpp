@@ -1,14 +1,8 @@
 // Work in pieces of bounded time: their sizes, and scores that do not depend on them.
 #include <doctest/doctest.h>
 
-#include <chrono>
-#include <cmath>
-#include <string>
-#include <vector>
-
 #include "infer/answers/answerer.h"
-#include "infer/decode/pace.h"
-#include "infer/serve/request_memory.h"
+#include "infer/serve/open_job.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"
 

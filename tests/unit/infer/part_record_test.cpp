@@ -1,14 +1,12 @@
 // Parts of an evaluation: the data of their records, and their sum.
 
-#include "infer/score/part_record.h"
+#include "infer/score/evaluation.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "core/io.h"
-#include "core/json.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -1,10 +1,6 @@
-#include "infer/serve/request_memory.h"
+#include "infer/serve/open_job.h"
 
 #include <doctest/doctest.h>
-
-#include <string>
-
-#include "core/error.h"
 
 namespace {
 

@@ -1,17 +1,10 @@
 // Perplexities that are known beforehand.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <numeric>
-#include <set>
-
-#include "core/error.h"
-#include "infer/score/report.h"
 #include "infer/score/text_report.h"
 #include "infer/score/tune.h"
 #include "infer/sources/plan_axes.h"
-#include "nn/base/torch.h"
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 #include "tiny.h"
 
 namespace {

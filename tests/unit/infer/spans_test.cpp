@@ -1,14 +1,9 @@
 // Texts with copied spans, compared with a plain loop: one token at a time, the whole text encoded
 // anew, all entries of the store examined, and the rule applied to dense probabilities.
-#include "infer/generate/spans.h"
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <map>
-
 #include "infer/generate/generator.h"
-#include "nn/base/torch.h"
 #include "store_of_keys.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"

@@ -1,6 +1,6 @@
 // Passages in the last turn of a conversation.
 
-#include "infer/windows/turn_passages.h"
+#include "infer/windows/retriever.h"
 
 #include "retrieved_text.h"
 #include "unit/temporary_folder.h"

@@ -1,13 +1,8 @@
 // The adaptive unigram against a plain loop over the text before each token.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <functional>
-
-#include "infer/memory/stream_memory.h"
 #include "infer/score/tune.h"
-#include "infer/serve/request_memory.h"
-#include "nn/base/torch.h"
+#include "infer/serve/open_job.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 

@@ -1,14 +1,8 @@
 // The export of a model's folder preserves ids of tokens, files of other programs and the weights'
 // numbers.
 
-#include <map>
-
 #include "folder_of_test.h"
-#include "model/carried.h"
 #include "model/export_model.h"
-#include "model/folder.h"
-#include "model/safetensors.h"
-#include "model/tensor_files.h"
 #include "small_models.h"
 
 namespace {

@@ -1,18 +1,9 @@
 // Models as GGUF files: packed numbers, families, tokenizers, and what the format cannot express.
 
-#include "model/export_gguf.h"
-
-#include <cmath>
-#include <cstring>
-#include <map>
-
 #include "core/file_text.h"
 #include "folder_of_test.h"
 #include "model/export_model.h"
-#include "model/folder.h"
-#include "model/gguf/gguf_file.h"
 #include "model/gguf/gguf_keys.h"
-#include "model/gguf/gguf_model.h"
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/tokenizer_file.h"
 #include "nll_of.h"

@@ -1,17 +1,12 @@
 // Tables of n-grams stay in model.safetensors: values, fingerprint, and what of them is in memory.
 
-#include "model/tensor_reader.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <limits>
 
-#include "core/hash.h"
 #include "folder_of_test.h"
 #include "model/folder.h"
-#include "model/safetensors.h"
 #include "small_models.h"
 
 namespace {

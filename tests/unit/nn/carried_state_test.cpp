@@ -1,12 +1,6 @@
 // The carried state that follows from the options equals the contents of the State.
 
-#include "nn/arch/carried_state.h"
-
 #include <doctest/doctest.h>
-
-#include <functional>
-#include <utility>
-#include <vector>
 
 #include "nn/arch/model.h"
 #include "properties.h"

@@ -3,11 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <optional>
-
-#include "nn/heads/adaptive_head.h"
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 
 namespace {
 

@@ -2,13 +2,8 @@
 // rule.
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <string>
-
-#include "core/error.h"
 #include "device/pretend_device.h"
-#include "nn/base/torch.h"
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 #include "nn/memory/joint_loss.h"
 #include "plain_sees.h"
 

@@ -4,7 +4,7 @@
 
 #include "nn/arch/mosaic2.h"
 #include "nn/base/cuda.h"
-#include "nn/ops/gated_keys.h"
+#include "nn/ops/leaky.h"
 #include "properties.h"
 
 namespace {

@@ -1,14 +1,9 @@
 // Product-key memories, and the sums of gathered rows in them: values and gradients compared with
 // plain loops in float64.
 
-#include "nn/layers/product_key_memory.h"
+#include "nn/layers/block_stack.h"
 
 #include <doctest/doctest.h>
-
-#include <algorithm>
-#include <cmath>
-#include <utility>
-#include <vector>
 
 #include "nn/base/cuda.h"
 #include "nn/ops/gathered_sum.h"

@@ -4,9 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-
-#include "core/error.h"
-#include "nn/base/attention_callback.h"
+#include "nn/layers/attention.h"
 #include "plain_transformer.h"
 #include "properties.h"
 

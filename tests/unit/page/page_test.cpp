@@ -3,14 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <string>
-
-#include "core/error.h"
-#include "core/json.h"
-#include "page/annotated_text.h"
-#include "page/charts.h"
-
 namespace {
 
 using page::AnnotatedText;

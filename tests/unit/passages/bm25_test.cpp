@@ -1,11 +1,5 @@
 // BM25: the formula, and the search compared with a plain search.
 
-#include "passages/bm25.h"
-
-#include <algorithm>
-#include <cmath>
-#include <numeric>
-
 #include "passages/bm25_index.h"
 #include "unit/passages/term_lists_sample.h"
 

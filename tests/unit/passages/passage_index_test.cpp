@@ -1,14 +1,6 @@
 // Indices of passages: cuts, terms and hits compared with plain ones, and damaged bytes.
 
-#include "passages/passage_index.h"
-
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <map>
-
 #include "passages/analysis.h"
-#include "passages/passage_find.h"
 #include "passages/passage_index_writer.h"
 #include "unit/text/sample_shard.h"
 #include "unit/text/texts.h"

@@ -1,11 +1,8 @@
 #pragma once
 // Makes term lists for the tests.
 
-#include <cstdint>
-#include <vector>
-
 #include "core/rng.h"
-#include "passages/bm25.h"
+#include "passages/bm25_index.h"
 
 namespace sample {
 

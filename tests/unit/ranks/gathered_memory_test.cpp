@@ -4,10 +4,9 @@
 #include <doctest/doctest.h>
 
 #include "core/io.h"
-#include "core/json.h"
-#include "nn/heads/plain_head.h"
+#include "nn/heads/softmax_heads.h"
 #include "nn/memory/joint_loss.h"
-#include "ranks/team.h"
+#include "ranks/group.h"
 #include "unit/ranks/processes.h"
 
 namespace {

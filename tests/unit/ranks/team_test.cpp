@@ -1,4 +1,4 @@
-#include "ranks/team.h"
+#include "ranks/group.h"
 
 #include <doctest/doctest.h>
 

@@ -4,10 +4,7 @@
 
 #include <rapidcheck.h>
 
-#include <algorithm>
-
 #include "sample.h"
-#include "shard/verify.h"
 #include "unit/temporary_folder.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // The estimated size of an index, compared with its size.
-#include "store/index_size.h"
 
 #include <doctest/doctest.h>
 

@@ -2,14 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <set>
-
-#include "core/json.h"
 #include "store/care.h"
 #include "store/datastore.h"
 #include "store/merge.h"
-#include "store/removal.h"
-#include "store/store_files.h"
 #include "unit/store/store_folder.h"
 #include "unit/thrown.h"
 

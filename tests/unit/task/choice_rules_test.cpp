@@ -1,12 +1,8 @@
 // The choice by each rule, and the fraction of right choices.
 #include <doctest/doctest.h>
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "core/rng.h"
-#include "task/choice_rules.h"
+#include "task/score_request.h"
 
 namespace {
 

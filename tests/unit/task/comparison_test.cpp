@@ -4,15 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "core/rng.h"
-#include "task/score_pairs.h"
 #include "unit/thrown.h"
 
 namespace {

@@ -2,9 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
-#include "task/moons.h"
+#include "task/sequences.h"
 
 DOCTEST_TEST_CASE("nine triples, by their common period") {
   const auto all = task::chosen_periods();

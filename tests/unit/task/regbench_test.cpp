@@ -2,14 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-#include <map>
-#include <set>
-#include <string>
-
-#include "core/error.h"
-#include "task/induction.h"
 #include "task/regbench.h"
+#include "task/sequences.h"
 #include "unit/thrown.h"
 
 namespace {

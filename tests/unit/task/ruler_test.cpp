@@ -1,13 +1,8 @@
 // Questions about long texts: how they are filled, and how answers are scored.
-#include "task/ruler.h"
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
-#include "core/error.h"
 #include "task/ruler_documents.h"
-#include "task/ruler_needles.h"
 #include "task/ruler_score.h"
 
 namespace {

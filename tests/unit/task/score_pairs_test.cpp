@@ -1,13 +1,12 @@
 // Two files of scores in parallel.
 
-#include "task/score_pairs.h"
+#include "task/comparison.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
-#include "core/io.h"
 #include "task/token_scores.h"
 #include "unit/thrown.h"
 

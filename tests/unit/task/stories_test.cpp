@@ -2,14 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <iterator>
-#include <map>
-#include <set>
-
 #include "task/story_cleaning.h"
-#include "task/story_prompts.h"
-#include "task/story_requests.h"
 #include "unit/thrown.h"
 
 namespace {

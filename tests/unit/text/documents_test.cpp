@@ -1,15 +1,11 @@
 // Documents from files, and the way into a shard and back.
 
-#include "text/documents/documents.h"
-
 #include <unistd.h>
 
 #include <filesystem>
 
-#include "core/error.h"
 #include "shard/reader.h"
 #include "text/documents/decode_documents.h"
-#include "text/documents/encode_documents.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"

@@ -1,10 +1,9 @@
-#include "text/documents/folder_texts.h"
+#include "text/documents/text_source.h"
 
 #include <sys/stat.h>
 
 #include <filesystem>
 
-#include "core/io.h"
 #include "unit/temporary_folder.h"
 #include "unit/thrown.h"
 

@@ -2,12 +2,9 @@
 
 #include "text/learn/learn.h"
 
-#include <map>
 #include <sstream>
 
-#include "text/learn/bpe_learner.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/merges.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
 

@@ -3,17 +3,13 @@
 // unchanged.
 
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
-#include <set>
 #include <sstream>
 
 #include "core/json.h"
 #include "text/formats/tokenizer_json.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/cl100k_split.h"
 #include "text/tokenizer/pieces.h"
-#include "text/tokenizer/special_text.h"
 #include "text/tokenizer/utf8.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"

@@ -5,7 +5,6 @@
 
 #include "core/json.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/tokenizer/added_tokens.h"
 #include "text/tokenizer/normalizer.h"
 #include "text/tokenizer/split.h"
 #include "text/tokenizer/utf8.h"

@@ -1,12 +1,8 @@
 // WikiText's pages, their words, and detokenisation.
 
-#include "text/documents/wikitext.h"
+#include "text/documents/text_source.h"
 
 #include <doctest/doctest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 DOCTEST_TEST_CASE("a page begins with a title, not with the heading of a part") {
   for (const char* title : {" = Robert <unk> = ", "= A =", "\t = A = B = \r", " = A == B = "})

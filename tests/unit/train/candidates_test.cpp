@@ -1,15 +1,13 @@
 // Which weights become the model: a mean of the last weights, or those that a command scores best.
 // Nothing is lost if the command fails or is stopped.
 
-#include "train/candidates.h"
+#include "train/run_folder.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
-#include "model/checkpoint.h"
 #include "model/folder.h"
 #include "unit/train/tiny.h"
 

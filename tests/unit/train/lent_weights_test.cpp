@@ -1,12 +1,8 @@
 // Weights of blocks that come from the processes' pieces when a block computes.
 
-#include "train/lent_weights.h"
+#include "train/gradient_shards.h"
 
 #include <doctest/doctest.h>
-
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "unit/ranks/nccl_stub.h"
 #include "unit/ranks/processes.h"

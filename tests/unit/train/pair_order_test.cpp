@@ -3,13 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <set>
-
-#include "core/error.h"
 #include "infer/score/scorer.h"
-#include "infer/windows/pairs.h"
 #include "train/pair_order.h"
 #include "train/validation.h"
 #include "unit/train/data.h"

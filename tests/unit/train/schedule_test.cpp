@@ -1,8 +1,6 @@
-#include "train/schedule.h"
+#include "train/update.h"
 
 #include <doctest/doctest.h>
-
-#include <cmath>
 
 using doctest::Approx;
 

@@ -1,6 +1,6 @@
 // Targets of a teacher with their text: the token of each target, refusals, and resumed runs with
 // the same bytes.
-#include "train/target_shard.h"
+#include "train/job.h"
 
 #include <doctest/doctest.h>
 
