@@ -63,6 +63,13 @@ template <class... Args> [[noreturn]] void bug(fmt::format_string<Args...> forma
   fail(Code::bug, format, std::forward<Args>(args)...);
 }
 
+/// Throws Error{bad_data} for a value that was read: "ORIGIN: KEY is VALUE; allowed: ALLOWED".
+template <class T>
+[[noreturn]] void bad_value(
+    std::string_view origin, std::string_view key, const T& value, std::string_view allowed) {
+  bad_data("{}: {} is {}; allowed: {}", origin, key, value, allowed);
+}
+
 /// Returns the text of an errno value. Thread safe.
 std::string error_text(int error_number);
 

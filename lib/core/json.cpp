@@ -151,10 +151,11 @@ void expect_format(const Json& object, const std::string& format, std::uint64_t 
   expect_sealed(object, origin);
 }
 
-std::uint64_t get_at_most(
-    const Json& object, const char* key, std::uint64_t most, const std::string& origin) {
+std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
+    const std::string& origin, std::uint64_t least) {
   const auto value = get<std::uint64_t>(object, key, origin);
-  if (value > most) bad_data("{}: \"{}\" is too large", origin, key);
+  if (value < least || value > most)
+    bad_value(origin, fmt::format("\"{}\"", key), value, fmt::format("{} to {}", least, most));
   return value;
 }
 

@@ -63,8 +63,8 @@ void expect_sealed(const Json& object, const std::string& origin);
 void expect_format(const Json& object, const std::string& format, std::uint64_t version,
     const std::string& what, const std::string& origin);
 
-/// Returns a count of at most `most`. Throws Error{bad_data}, naming origin and key.
-std::uint64_t get_at_most(
-    const Json& object, const char* key, std::uint64_t most, const std::string& origin);
+/// Returns a count from `least` to `most`. Throws Error{bad_data}, naming origin and key.
+std::uint64_t get_at_most(const Json& object, const char* key, std::uint64_t most,
+    const std::string& origin, std::uint64_t least = 0);
 
 }  // namespace core

@@ -88,7 +88,8 @@ Model load(const std::string& given) {
   model.shape.beta = core::get<float>(tessera, "beta", path);
   const auto n = model.shape.points;
   if (n < 1 || n > kMostPoints || model.shape.heads < 1 || n % model.shape.heads != 0)
-    core::bad_config("{}: {} points and {} heads are inconsistent", path, n, model.shape.heads);
+    core::bad_config("{}: \"points\" is {}; allowed: multiples of \"heads\", {}, up to {}", path, n,
+        model.shape.heads, kMostPoints);
   const auto tensors = model::read_safetensors(folder + "/model.safetensors");
   std::vector<torch::Tensor> maps;
   for (const auto* const name : kMaps) {

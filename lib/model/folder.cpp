@@ -367,8 +367,9 @@ void check_tokenizer(const Loaded& loaded, const shard::Header& header, const st
   const bool padded = !own.empty() && own == theirs;
   const auto rows = static_cast<std::uint64_t>(loaded.model->vocabulary);
   if (padded ? header.vocabulary > rows : header.vocabulary != rows)
-    core::bad_data("{}: has a vocabulary of {}, but {} of {}", name, header.vocabulary,
-        loaded.folder, loaded.model->vocabulary);
+    core::bad_value(name, "its vocabulary", header.vocabulary,
+        fmt::format("{}, that of {}; tokenize the text with the model's tokenizer",
+            loaded.model->vocabulary, loaded.folder));
 }
 
 void tokenizer_field(core::FieldList& f, std::string& path) {

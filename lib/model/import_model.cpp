@@ -31,8 +31,8 @@ std::shared_ptr<nn::Model> blank_model(const ImportedModel& read, const std::str
 void expect_weights(const ImportedModel& read, const std::string& origin) {
   expect_possible(read, origin);
   if (read.options.shape.layers > static_cast<std::int64_t>(read.weights.size()))
-    core::bad_data(
-        "{}: has {} tensors for {} layers", origin, read.weights.size(), read.options.shape.layers);
+    core::bad_data("{}: has only {} tensors for {} layers", origin, read.weights.size(),
+        read.options.shape.layers);
   const nn::ShapesOnly shapes_only;
   const auto model = blank_model(read, origin);
   std::size_t known = 0;

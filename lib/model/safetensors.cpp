@@ -159,7 +159,8 @@ SafetensorsReader::Entry parse_entry(
   SafetensorsReader::Entry entry;
   entry.dtype = dtype_of(json["dtype"].get_ref<const std::string&>(), origin, name);
   if (json["shape"].size() > kMostDimensions)
-    core::bad_data("{}: tensor {}: {} dimensions", origin, name, json["shape"].size());
+    core::bad_value(origin, fmt::format("the number of dimensions of tensor {}", name),
+        json["shape"].size(), fmt::format("0 to {}", kMostDimensions));
   std::uint64_t extent = 1;  // dimensions of 0 count as 1, which bounds the strides too
   bool none = false;
   for (const auto& item : json["shape"]) {
@@ -173,7 +174,8 @@ SafetensorsReader::Entry parse_entry(
   entry.begin = as_unsigned(json["data_offsets"][0], origin, name);
   entry.end = as_unsigned(json["data_offsets"][1], origin, name);
   if (entry.begin > entry.end || entry.end > kMostBytes)
-    core::bad_data("{}: tensor {}: bytes {} to {}", origin, name, entry.begin, entry.end);
+    core::bad_value(origin, fmt::format("the end of tensor {}", name), entry.end,
+        fmt::format("its begin, {}, to {}", entry.begin, kMostBytes));
   const std::uint64_t expected = none ? 0 : extent * c10::elementSize(entry.dtype);
   if (entry.end - entry.begin != expected)
     core::bad_data("{}: tensor {}: its shape needs {} bytes, but its offsets span {}", origin, name,

@@ -101,8 +101,8 @@ ExpertTensors experts_in(const Config& config, const TensorFiles& files) {
   const auto name = stacked_name(*config.family);
   if (files.has(name) || files.has(bare_name(*config.family, name))) return ExpertTensors::stacked;
   if (options.shape.layers * count > static_cast<std::int64_t>(files.size()))
-    core::bad_data("{}: has {} tensors for {} layers of {} experts", files.name(), files.size(),
-        options.shape.layers, count);
+    core::bad_data("{}: has only {} tensors for {} layers of {} experts", files.name(),
+        files.size(), options.shape.layers, count);
   return ExpertTensors::each;
 }
 
@@ -119,7 +119,7 @@ StoredWeights::StoredWeights(
     const Config& config, const std::string& config_origin, const TensorFiles& files)
     : config_(config), files_(files) {
   if (config.options.shape.layers > static_cast<std::int64_t>(files.size()))
-    core::bad_data("{}: has {} tensors for {} layers", files.name(), files.size(),
+    core::bad_data("{}: has only {} tensors for {} layers", files.name(), files.size(),
         config.options.shape.layers);
   const auto experts = experts_in(config, files);
   const auto shapes = made(config_origin, [&] {

@@ -13,7 +13,7 @@ constexpr const char* kOther = "other_documents";
 constexpr std::string_view kMagic = "TESSHITS";
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kFrontBytes = 16, kMostJson = 1 << 12, kHitBytes = 8, kDigestBytes = 16;
-constexpr std::int64_t kMostParts = 1 << 20;
+constexpr std::uint64_t kMostParts = 1 << 20;
 
 core::OrderedJson to_json(const SearchOf& of) {
   return {{"data", of.data}, {"unit", of.unit}, {"segment", of.unit_length}, {"units", of.units},
@@ -36,16 +36,16 @@ core::Part read_front(shard::Input& in, const SearchOf& of) {
         in.name(), version, kVersion);
   const auto json_bytes = get<std::uint32_t>(start, 12);
   if (json_bytes > kMostJson)
-    core::bad_data("{}: damaged: its JSON has {} bytes", in.name(), json_bytes);
+    core::bad_value(
+        in.name(), "the length of its JSON", json_bytes, fmt::format("0 to {}", kMostJson));
   in.consume(kFrontBytes);
   const auto text = expect(in, json_bytes);
   const core::Json json =
       core::parse_json({reinterpret_cast<const char*>(text.data()), text.size()}, in.name(), 4);
   core::Part part;
-  part.index = core::get<std::int64_t>(json, "part", in.name()) - 1;
-  part.count = core::get<std::int64_t>(json, "parts", in.name());
-  if (part.index < 0 || part.index >= part.count || part.count > kMostParts)
-    core::bad_data("{}: damaged: it is part {} of {}", in.name(), part.index, part.count);
+  const auto parts = core::get_at_most(json, "parts", kMostParts, in.name(), 1);
+  part.count = static_cast<std::int64_t>(parts);
+  part.index = static_cast<std::int64_t>(core::get_at_most(json, "part", parts, in.name(), 1)) - 1;
   const auto searched = to_json(of);
   for (const auto& [key, now] : searched.items())
     if (const auto was = json.value(key, key == kOther ? core::Json(false) : core::Json());
@@ -143,7 +143,8 @@ core::Part read_hits(core::ByteSource& source, const SearchOf& of, Hits& all) {
     const auto count = get<std::uint32_t>(expect(in, 4), 0);
     in.consume(4);
     if (count > all.top())
-      core::bad_data("{}: damaged: {} hits, {} at most", in.name(), count, all.top());
+      core::bad_value(in.name(), fmt::format("the number of hits of unit {}", unit), count,
+          fmt::format("0 to {}", all.top()));
     const auto bytes = expect(in, count * kHitBytes);
     best.clear();
     for (std::size_t at = 0; at < bytes.size(); at += kHitBytes)

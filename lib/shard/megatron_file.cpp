@@ -129,7 +129,9 @@ std::optional<std::uint64_t> MegatronIndex::next_document() {
   std::uint64_t elements = 0;
   for (; sequence_ < end; ++sequence_) {
     const std::int32_t length = lengths_.next();
-    if (length < 0) core::bad_data("{}: sequence {} has {} ids", name, sequence_, length);
+    if (length < 0)
+      core::bad_value(
+          name, fmt::format("the length of sequence {}", sequence_), length, "0 and more");
     const std::int64_t begin = begins_.next();
     if (static_cast<std::uint64_t>(begin) != byte_)
       core::bad_data(

@@ -260,8 +260,8 @@ void Builder::resume() {
           difference(begun->plan, plan, plan_), kProgressName);
     progress_ = std::move(*begun);
     if (progress_.rows < base_.rows)
-      core::bad_data("{}/{}: damaged: {} rows, the store has {}", folder_, kProgressName,
-          progress_.rows, base_.rows);
+      core::bad_value(folder_ + "/" + std::string(kProgressName), "\"rows\"", progress_.rows,
+          fmt::format("the store's {} and more", base_.rows));
   } else {
     progress_.plan = plan;
     progress_.rows = base_.rows;

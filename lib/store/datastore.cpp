@@ -73,7 +73,7 @@ void expect_documents(
   std::int64_t last = 0;
   for (const std::int64_t row : first) {
     if (row < last || static_cast<std::uint64_t>(row) > rows)
-      core::bad_data("{}: damaged: first row {} after {} of {}", name, row, last, rows);
+      core::bad_value(name, "a document's first row", row, fmt::format("{} to {}", last, rows));
     last = row;
   }
 }
@@ -221,8 +221,8 @@ void Datastore::add_labels(Hits& hits) const {
     if (hits.ids[i] < 0) continue;
     hits.weights[i] = weights()[static_cast<std::size_t>(hits.ids[i])];
     if (hits.weights[i] < 1)
-      core::bad_data("{}/{}: damaged: row {} has the weight {}", folder_, manifest_.weights_file,
-          hits.ids[i], hits.weights[i]);
+      core::bad_value(folder_ + "/" + manifest_.weights_file,
+          fmt::format("the weight of row {}", hits.ids[i]), hits.weights[i], "1 and more");
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "core/file_text.h"
 #include "core/path_kind.h"
+#include "core/plain_text.h"
 #include "core/temporary_file.h"
 
 namespace store {
@@ -31,13 +32,10 @@ OrderedJson to_json(const Recall& recall) {
 
 SourcePart part_from(const Json& json, const std::string& origin) {
   SourcePart part;
-  part.number = core::get<std::uint64_t>(json, "number", origin);
-  part.of = core::get<std::uint64_t>(json, "of", origin);
-  part.begin = core::get<std::uint64_t>(json, "begin", origin);
+  part.of = core::get_at_most(json, "of", kMostParts, origin, 1);
+  part.number = core::get_at_most(json, "number", part.of, origin, 1);
   part.end = core::get_at_most(json, "end", kMostRows, origin);
-  if (part.number < 1 || part.number > part.of || part.of > kMostParts || part.begin > part.end)
-    core::bad_data(
-        "{}: part {} of {}, rows {} to {}", origin, part.number, part.of, part.begin, part.end);
+  part.begin = core::get_at_most(json, "begin", part.end, origin);
   return part;
 }
 
@@ -67,8 +65,8 @@ std::vector<SourceShard> shards_from(
     shards.push_back(std::move(shard));
   }
   if (rows != source.rows || documents != source.documents)
-    core::bad_data("{}: shards of {} rows in {} documents, a source of {} in {}", origin, rows,
-        documents, source.rows, source.documents);
+    core::bad_data("{}: the shards of {} have {} rows in {} documents, but it has {} in {}", origin,
+        source.data, rows, documents, source.rows, source.documents);
   return shards;
 }
 
@@ -77,7 +75,8 @@ std::string file_name(
   auto name = core::get<std::string>(files, key, origin);
   const bool none = name.empty() && std::string_view(key) == "index";
   if (!none && !is_generation_of(name, key, ending))
-    core::bad_data("{}: \"{}\" is not the name of a file of a store", origin, key);
+    core::bad_value(origin, fmt::format("the file \"{}\"", key), core::printable(name),
+        fmt::format("{0}{1}, {0}.N{1}", key, ending));
   return name;
 }
 
@@ -86,8 +85,8 @@ Calibration calibration_from(const Json& json, const std::string& origin) {
   const auto number = [&](const char* name, double least, double most) {
     const auto value = core::get<double>(json, name, origin);
     if (!(value >= least && value <= most))
-      core::bad_data(
-          "{}: \"{}\" of its calibration is {}, not {} to {}", origin, name, value, least, most);
+      core::bad_value(origin, fmt::format("\"{}\" of its calibration", name), value,
+          fmt::format("{} to {}", least, most));
     return value;
   };
   calibration.tokens = core::get<std::uint64_t>(json, "tokens", origin);
@@ -116,7 +115,7 @@ std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "
 Metric metric_from(std::string_view name, const std::string& origin) {
   if (name == "ip") return Metric::ip;
   if (name == "l2") return Metric::l2;
-  core::bad_data("{}: metric \"{}\" is not supported; ip and l2 are", origin, name);
+  core::bad_value(origin, "\"metric\"", core::printable(name), "ip and l2");
 }
 
 bool is_key_scale(double scale) {
@@ -207,17 +206,13 @@ OrderedJson to_json(const Manifest& m) {
 Manifest manifest_from(const Json& json, const std::string& origin) {
   core::expect_format(json, kFormat, kVersion, "a store's", origin);
   Manifest m;
-  m.generation = core::get<std::uint64_t>(json, "generation", origin);
+  m.generation = core::get_at_most(json, "generation", kMostGenerations, origin, 1);
   m.rows = core::get_at_most(json, "rows", kMostRows, origin);
-  m.width = core::get_at_most(json, "width", kMostWidth, origin);
-  m.documents = core::get_at_most(json, "documents", kMostRows, origin);
+  m.width = core::get_at_most(json, "width", kMostWidth, origin, 1);
+  m.documents = core::get_at_most(json, "documents", kMostRows, origin, 1);
   m.vocabulary = core::get_at_most(json, "vocabulary", std::uint64_t{1} << 31, origin);
-  if (m.width == 0 || m.documents == 0)
-    core::bad_data("{}: keys of width {} in {} documents", origin, m.width, m.documents);
   m.metric = metric_from(core::get<std::string>(json, "metric", origin), origin);
   m.index = core::get<std::string>(json, "index", origin);
-  if (m.generation == 0 || m.generation > kMostGenerations)
-    core::bad_data("{}: \"generation\" is {}", origin, m.generation);
   m.model = core::get<std::string>(json, "model", origin);
   m.tokenizer = core::get<std::string>(json, "tokenizer", origin);
   const auto files = core::get<Json>(json, "files", origin);
@@ -239,8 +234,7 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   if (files.contains("projection")) {
     m.projection_file = file_name(files, "projection", ".npy", origin);
     m.projection_hash = core::get<std::string>(json, "projection_hash", origin);
-    m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin);
-    if (m.model_width == 0) core::bad_data("{}: \"model_width\" is 0", origin);
+    m.model_width = core::get_at_most(json, "model_width", kMostWidth, origin, 1);
   }
   if (files.contains("names")) {
     m.names_file = file_name(files, "names", ".txt", origin);
@@ -248,9 +242,10 @@ Manifest manifest_from(const Json& json, const std::string& origin) {
   }
   if (json.contains("key_scale")) m.key_scale = core::get<double>(json, "key_scale", origin);
   if (!is_key_scale(m.key_scale))
-    core::bad_data("{}: \"key_scale\" is {}, not a power of 2 below 1", origin, m.key_scale);
+    core::bad_value(origin, "\"key_scale\"", m.key_scale, "1, 1/2, 1/4, ...");
   if (m.exact() != m.index_file.empty())
-    core::bad_data("{}: index \"{}\" in the file \"{}\"", origin, m.index, m.index_file);
+    core::bad_data("{}: \"index\" is {}, but \"files\" names {}", origin, core::printable(m.index),
+        m.exact() ? "one" : "none");
   if (m.exact() && !m.keyed()) core::bad_data("{}: an exact index in a store without keys", origin);
   m.digest = shard::Chain::read(json, origin);
   m.documents_hash = core::get<std::string>(json, "documents_hash", origin);

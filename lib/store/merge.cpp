@@ -26,7 +26,8 @@ void expect_part(const Datastore& part) {
   const SourcePart& place = *m.sources[0].part;
   if (m.rows != place.end - place.begin || m.sources[0].documents != m.documents)
     core::bad_data(
-        "{}: damaged: it has {} rows, from {} to {}", part.name(), m.rows, place.begin, place.end);
+        "{}: damaged: it has {} rows of {} documents, but its source says rows {} to {} of {}",
+        part.name(), m.rows, m.documents, place.begin, place.end, m.sources[0].documents);
 }
 
 void expect_together(const Datastore& first, const Datastore& part) {

@@ -47,7 +47,8 @@ core::NpyHeader parse_npy_header(std::span<const std::byte> front, const std::st
     core::bad_data("{}: its elements begin at byte {}, which is not a multiple of 8", origin,
         header.data_offset);
   if (header.shape.size() > kMostDimensions)
-    core::bad_data("{}: {} dimensions", origin, header.shape.size());
+    core::bad_value(origin, "the number of dimensions", header.shape.size(),
+        fmt::format("0 to {}", kMostDimensions));
   header.elements(element, origin);
   return header;
 }

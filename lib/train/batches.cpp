@@ -219,7 +219,8 @@ std::vector<std::uint64_t> read_list(
     seen[segment] = true;
   }
   if (list.size() != count)
-    core::bad_data("{}: lists {} of {} segments", order.name(), list.size(), count);
+    core::bad_data("{}: lists only {} of {} segments; an order has each once", order.name(),
+        list.size(), count);
   return list;
 }
 

@@ -58,7 +58,8 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
     seen[pair] = true;
   }
   if (list.size() != count)
-    core::bad_data("{}: lists {} of {} pairs", order.name(), list.size(), count);
+    core::bad_data(
+        "{}: lists only {} of {} pairs; an order has each once", order.name(), list.size(), count);
   return {list.begin(), list.end()};
 }
 

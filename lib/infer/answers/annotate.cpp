@@ -134,7 +134,9 @@ void compare(const std::string& path, const Stream& stream, page::AnnotatedText&
     text.tokens[score.position].beside = score.nats;
     any = true;
   }
-  if (!any) core::bad_data("{}: does not score these tokens", path);
+  if (!any)
+    core::bad_data(
+        "{}: has no score of a token that is shown; give --per-token of this text", path);
   text.beside = path;
 }
 

@@ -92,17 +92,19 @@ class GgufFile::Cursor {
   std::string name(const char* what) {
     const auto found = text();
     if (found.empty() || found.size() > kMostName)
-      core::bad_data("{}: damaged: {} of {} bytes at byte {}", name_, what, found.size(), at_);
+      core::bad_value(name_, fmt::format("the length of {} before byte {}", what, at_),
+          found.size(), fmt::format("1 to {}", kMostName));
     return std::string(found);
   }
   // Skips n elements of a type.
   void skip(std::uint32_t type, std::uint64_t n, int depth, const std::string& key) {
     if (type >= kTypesEnd)
-      core::bad_data("{}: {}: damaged: no type {} of metadata", name_, core::printable(key), type);
+      core::bad_value(name_, "the type of " + core::printable(key), type,
+          fmt::format("0 to {}", kTypesEnd - 1));
     if (kBytes[type] > 0) {
       if (n > left() / kBytes[type])
-        core::bad_data(
-            "{}: {}: damaged: {} elements in {} bytes", name_, core::printable(key), n, left());
+        core::bad_value(name_, "the number of elements of " + core::printable(key), n,
+            fmt::format("0 to {}, which the rest of the file holds", left() / kBytes[type]));
       take(n * kBytes[type]);
       return;
     }
@@ -157,8 +159,8 @@ void GgufFile::parse() {
   }
   const auto tensors = cursor.number<std::uint64_t>(), pairs = cursor.number<std::uint64_t>();
   if (pairs > cursor.left() / kLeastPair || tensors > cursor.left() / kLeastTensor)
-    core::bad_data("{}: damaged: {} tensors and {} metadata in {} bytes", name_, tensors, pairs,
-        bytes_.size());
+    core::bad_data("{}: damaged: its {} bytes cannot hold {} tensors and {} metadata", name_,
+        bytes_.size(), tensors, pairs);
   for (std::uint64_t i = 0; i < pairs; ++i) {
     const auto key = cursor.name("a key");
     if (!values_.emplace(key, parse_value(cursor, key)).second)
@@ -167,7 +169,7 @@ void GgufFile::parse() {
   for (std::uint64_t i = 0; i < tensors; ++i) parse_tensor(cursor);
   const auto alignment = whole(kAlignment).value_or(32);
   if (alignment < 1 || alignment > 1 << 20 || !std::has_single_bit<std::uint64_t>(alignment))
-    core::bad_data("{}: {} is {}, not a power of 2", name_, kAlignment, alignment);
+    core::bad_value(name_, kAlignment, alignment, "1, 2, 4, ..., 1048576");
   const auto step = static_cast<std::uint64_t>(alignment);
   const std::uint64_t start = (cursor.at() + step - 1) / step * step;
   for (auto& [name, tensor] : tensors_) {
@@ -203,12 +205,14 @@ void GgufFile::parse_tensor(Cursor& cursor) {
   GgufTensor tensor{};
   const auto dimensions = cursor.number<std::uint32_t>();
   if (dimensions < 1 || dimensions > kMostDimensions)
-    core::bad_data("{}: damaged: tensor {} has {} dimensions", name_, said, dimensions);
+    core::bad_value(name_, "the number of dimensions of tensor " + said, dimensions,
+        fmt::format("1 to {}", kMostDimensions));
   std::uint64_t elements = 1;
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const auto n = cursor.number<std::uint64_t>();
     if (n == 0 || n > kMostElements / elements)
-      core::bad_data("{}: damaged: tensor {} has a dimension of {}", name_, said, n);
+      core::bad_value(name_, "a dimension of tensor " + said, n,
+          fmt::format("1 to {}", kMostElements / elements));
     elements *= n;
     tensor.shape.insert(tensor.shape.begin(), static_cast<std::int64_t>(n));
   }
@@ -219,8 +223,8 @@ void GgufFile::parse_tensor(Cursor& cursor) {
         gguf_type_name(id), gguf_type_names());
   const auto inner = static_cast<std::uint64_t>(tensor.shape.back());
   if (inner % tensor.type->elements != 0)
-    core::bad_data("{}: damaged: tensor {} has rows of {}, but {} has blocks of {}", name_, said,
-        inner, tensor.type->name, tensor.type->elements);
+    core::bad_value(name_, "the width of tensor " + said, inner,
+        fmt::format("multiples of {}, the block of {}", tensor.type->elements, tensor.type->name));
   tensor.bytes = elements / tensor.type->elements * tensor.type->bytes;
   tensor.begin = cursor.number<std::uint64_t>();
   if (!tensors_.emplace(name, std::move(tensor)).second)

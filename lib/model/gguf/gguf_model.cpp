@@ -224,7 +224,8 @@ core::Json layer_types_of(const GgufFile& file, const Keys& keys, std::int64_t l
   const auto every = keys.whole(kPattern, 6);
   if (every < 1) keys.unsupported(kPattern, std::to_string(every));
   if (layers > std::ssize(file.tensors()))
-    core::bad_data("{}: has {} tensors for {} layers", file.name(), file.tensors().size(), layers);
+    core::bad_data(
+        "{}: has only {} tensors for {} layers", file.name(), file.tensors().size(), layers);
   for (std::int64_t i = 0; i < layers; ++i) put(i % every != every - 1);
   return types;
 }
@@ -280,12 +281,13 @@ void expect_tokens(const GgufFile& file, std::int64_t rows) {
     if (!key.ends_with("_token_id")) continue;
     const auto id = *file.whole(key);
     if (id != -1 && id != kNoToken && (id < 0 || id >= rows))
-      core::bad_data(
-          "{}: {} is {}, but the model has {} tokens", file.name(), core::printable(key), id, rows);
+      core::bad_value(file.name(), core::printable(key), id,
+          fmt::format("0 to {}, the model's tokens", rows - 1));
   }
   for (const auto type : file.numbers(kTypes))
     if (!(type >= 0 && type <= kLastType && type == std::floor(type)))
-      core::bad_data("{}: {} has the type {}, which does not exist", file.name(), kTypes, type);
+      core::bad_value(file.name(), fmt::format("an element of {}", kTypes), type,
+          fmt::format("0 to {}", kLastType));
 }
 
 std::vector<std::int64_t> ends_of(const GgufFile& file) {

@@ -143,8 +143,8 @@ OrderedJson template_of(const GgufFile& file, const Tokens& tokens, bool begins)
     const auto id = file.whole(fmt::format("tokenizer.ggml.{}_token_id", name));
     if (!asked || !id) return nullptr;
     if (*id < 0 || *id >= std::ssize(tokens.texts))
-      core::bad_data("{}: tokenizer.ggml.{}_token_id is {}, but there are {} tokens", file.name(),
-          name, *id, tokens.texts.size());
+      core::bad_value(file.name(), fmt::format("tokenizer.ggml.{}_token_id", name), *id,
+          fmt::format("0 to {}, its tokens", std::ssize(tokens.texts) - 1));
     return {{"id", *id}, {"text", tokens.texts[static_cast<std::size_t>(*id)]}};
   };
   const auto first = token("bos", file.truth("tokenizer.ggml.add_bos_token").value_or(begins));

@@ -290,7 +290,8 @@ void TorchFile::check_inside(const TensorPlace& place, const std::string& what) 
   const auto there =
       static_cast<std::int64_t>(storage->second.size / c10::elementSize(place.dtype));
   if (place.shape.size() != place.strides.size())
-    core::bad_data("{}: {} dimensions, {} strides", what, place.shape.size(), place.strides.size());
+    core::bad_value(what, "the number of strides", place.strides.size(),
+        fmt::format("{}, that of dimensions", place.shape.size()));
   const auto outside = [&] {
     core::bad_data("{}: exceeds its storage of {} elements", what, there);
   };

@@ -219,7 +219,8 @@ TokenizerPtr learn_words(const WordCounts& counts, const LearnOptions& options) 
   vocabulary.add(names.unknown);
   vocabulary.add(names.newline);
   if (options.vocabulary_size == 1)
-    core::bad_usage("--vocab-size: {} and {} need 2", names.unknown, names.newline);
+    core::bad_usage("--vocab-size is 1; it takes 2 or more: {} and {} are tokens", names.unknown,
+        names.newline);
   for (const std::uint32_t i : counts.by_count(options.min_count)) {
     if (vocabulary.size() == options.vocabulary_size) break;
     if (is_valid_utf8(counts.word(i))) vocabulary.add(counts.word(i));
@@ -231,7 +232,8 @@ TokenizerPtr learn_bpe(const WordCounts& counts, const LearnOptions& options,
     const std::function<void(std::uint64_t)>& progress) {
   constexpr std::string_view kMark = "<|endoftext|>";
   if (options.vocabulary_size != 0 && options.vocabulary_size < 257)
-    core::bad_usage("--vocab-size: the bytes and {} need 257", kMark);
+    core::bad_usage("--vocab-size is {}; it takes 257 or more: 256 bytes and {} are tokens",
+        options.vocabulary_size, kMark);
   Vocabulary vocabulary;
   std::uint32_t id_of_byte[256];
   for (const std::uint8_t byte : bytes_in_alphabet_order()) {

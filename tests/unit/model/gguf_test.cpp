@@ -184,10 +184,10 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
   };
   expect_fault(pair(8, GgufBytes::raw(huge)), "cut short");
   expect_fault(pair(8, GgufBytes::raw(~std::uint64_t{0})), "cut short");
-  expect_fault(pair(9, array(10, huge)), "elements in");
-  expect_fault(pair(9, array(10, ~std::uint64_t{0})), "elements in");
+  expect_fault(pair(9, array(10, huge)), "the number of elements of key is ");
+  expect_fault(pair(9, array(10, ~std::uint64_t{0})), "the number of elements of key is ");
   expect_fault(pair(9, array(8, huge)), "cut short");
-  expect_fault(pair(13, ""), "no type 13");
+  expect_fault(pair(13, ""), "the type of key is 13; allowed: 0 to 12");
   std::string nested;
   for (int i = 0; i < 2000; ++i) nested += array(9, 1);
   expect_fault(pair(9, nested + array(0, 0)), "nested too deeply");
@@ -197,20 +197,23 @@ DOCTEST_TEST_CASE("gguf: what a header asks for is held against the bytes that t
     file.tensor_at("x", shape, type, offset);
     return file.bytes();
   };
-  expect_fault(tensor({1 << 30, 1 << 30}, 0, 0), "dimension of");
-  expect_fault(tensor({0, 4}, 0, 0), "dimension of 0");
+  expect_fault(
+      tensor({1 << 30, 1 << 30}, 0, 0), "a dimension of tensor x is 1073741824; allowed: 1 to ");
+  expect_fault(tensor({0, 4}, 0, 0), "a dimension of tensor x is 0; allowed: 1 to ");
   expect_fault(tensor({1 << 20, 1 << 20}, 0, 0), "ends beyond");
   expect_fault(tensor({4}, 0, huge), "ends beyond");
   expect_fault(tensor({4}, 0, ~std::uint64_t{31}), "ends beyond");
   expect_fault(tensor({4}, 0, 4), "not a multiple of 32");
   expect_fault(tensor({4}, 0, 0), "overlap");
-  expect_fault(tensor({33}, 8, 0), "blocks of 32");
-  expect_fault(tensor({1, 1, 1, 1, 1}, 0, 0), "5 dimensions");
+  expect_fault(tensor({33}, 8, 0), "the width of tensor x is 33; allowed: multiples of 32");
+  expect_fault(
+      tensor({1, 1, 1, 1, 1}, 0, 0), "the number of dimensions of tensor x is 5; allowed: 1 to 4");
   expect_fault(tensor({256}, 17, 0), "tensor x is of IQ2_XS, which is not supported");
   expect_fault(tensor({256}, 77, 0), "tensor x is of type 77");
   expect_fault(counts([](auto& file) { file.whole("llama.block_count", 2); }),
       "llama.block_count occurs twice");
-  expect_fault(counts([](auto& file) { file.whole("general.alignment", 48); }), "power of 2");
+  expect_fault(counts([](auto& file) { file.whole("general.alignment", 48); }),
+      "general.alignment is 48; allowed: 1, 2, 4");
 }
 
 DOCTEST_TEST_CASE("gguf: what is not supported is named") {
@@ -278,7 +281,7 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
         f.whole(key, id);
       });
     };
-    expect_fault(tokens(1000000000), key + " is 1000000000, but the model has 6 tokens");
+    expect_fault(tokens(1000000000), key + " is 1000000000; allowed: 0 to 5");
     expect_fault(tokens(6), key + " is 6");
     DOCTEST_CHECK(fault_of(tokens(5)).empty());
     DOCTEST_CHECK(fault_of(tokens(0xFFFFFFFF)).empty());  // llama.cpp's -1
@@ -287,7 +290,7 @@ DOCTEST_TEST_CASE("gguf: what is not supported is named") {
     expect_fault(with([&](auto& f) {
       add_tokens(f, "gpt2", {"a", "b"}, {1, type});
     }),
-        fmt::format("tokenizer.ggml.token_type has the type {}", type));
+        fmt::format("an element of tokenizer.ggml.token_type is {}; allowed: 0 to 6", type));
   expect_fault(with([](auto& f) { add_tokens(f, "t5", {"a"}, {1}); }),
       "tokenizer.ggml.model \"t5\" is not supported", Code::bad_config);
 }

@@ -114,8 +114,9 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   refused(
       fmt::format("cut short: it ends at byte {} of {}", larger.size() + 16, larger.size() + 20),
       larger);
-  refused("t: bytes 0 to 18446744073709551615", entry("F32", "[3]", "[0,18446744073709551615]"));
-  refused("bytes 8 to 0", entry("F32", "[2]", "[8,0]"));
+  refused("the end of tensor t is 18446744073709551615; allowed: its begin, 0, to ",
+      entry("F32", "[3]", "[0,18446744073709551615]"));
+  refused("the end of tensor t is 0; allowed: its begin, 8, to ", entry("F32", "[2]", "[8,0]"));
   refused("hole", entry("F32", "[1]", "[4,8]"));
   refused("belong to no tensor", entry("F32", "[1]", "[0,4]"));
   refused("is not an integer", entry("F32", "[-2]", "[0,8]"));
@@ -123,7 +124,7 @@ DOCTEST_TEST_CASE("headers that lie are refused by name") {
   refused("is not an integer", entry("F32", "[2]", "[0,\"8\"]"));
   refused("larger than any file", entry("F32", "[4611686018427387904,4]", "[0,8]"));
   refused("larger than any file", entry("F32", "[0,4611686018427387904,4]", "[0,0]"), 0);
-  refused("dimensions",
+  refused("the number of dimensions of tensor t is 33; allowed: 0 to 32",
       entry("F32", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]", "[0,4]"),
       4);
   refused("not described", R"({"t":{"dtype":"F32","shape":[2]}})");

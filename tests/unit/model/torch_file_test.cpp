@@ -241,7 +241,7 @@ DOCTEST_TEST_CASE("tensors that do not lie in their storage are refused, whateve
   refuses("storage of 6 elements", tensor("FloatStorage", "0", 6, 0, {0, most, most}, {1, 1, 1}));
   refuses("storage of 6 elements", tensor("FloatStorage", "0", 6, 0, {2}, {most}));
   refuses("storage of 3 elements", tensor("DoubleStorage", "0", 6, 0, {4}, {1}));
-  refuses("2 dimensions, 1 strides", tensor("FloatStorage", "0", 6, 0, {2, 1}, {1}));
+  refuses("the number of strides is 1; allowed: 2", tensor("FloatStorage", "0", 6, 0, {2, 1}, {1}));
   refuses("is not an integer", tensor("FloatStorage", "0", 6, 0, {-1}, {1}));
   refuses("its storage 1 is missing", tensor("FloatStorage", "1", 6, 0, {2}, {1}));
   refuses("torch ComplexStorage, which is not supported",

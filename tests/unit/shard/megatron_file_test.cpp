@@ -117,7 +117,9 @@ DOCTEST_TEST_CASE("what an index gets wrong is named") {
   DOCTEST_CHECK(with([](Index& i) { i.type = 9; }).names("type 9"));
   DOCTEST_CHECK(with([](Index& i) { i.type = 6; }).names("float64"));
   DOCTEST_CHECK(with([](Index& i) { i.type = 7; }).names("float32"));
-  DOCTEST_CHECK(with([](Index& i) { i.lengths[1] = -3; }).names("sequence 1 has -3 ids"));
+  DOCTEST_CHECK(with([](Index& i) {
+    i.lengths[1] = -3;
+  }).names("the length of sequence 1 is -3; allowed: 0 and more"));
   DOCTEST_CHECK(with([](Index& i) { i.begins[1] = 2; }).names("begins at byte 2, not at 4"));
   DOCTEST_CHECK(with([](Index& i) { i.begins[0] = -2; }).names("begins at byte -2"));
   DOCTEST_CHECK(with([](Index& i) { i.starts[0] = 1; }).names("begins at sequence 1"));

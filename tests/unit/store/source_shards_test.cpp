@@ -104,6 +104,24 @@ DOCTEST_TEST_CASE("shards that are not the source are refused") {
   DOCTEST_CHECK(code_of("documents", 1) == 65);
 }
 
+DOCTEST_TEST_CASE("a manifest with an impossible value is refused: the value and what is allowed") {
+  store::Manifest manifest;
+  manifest.generation = 1, manifest.width = 2, manifest.documents = 1;
+  const auto says = [&](const char* key, const core::OrderedJson& value, const char* text) {
+    auto json = store::to_json(manifest);
+    json[key] = value;
+    json.erase("hash");
+    const auto sealed = core::Json::parse(core::dump(core::sealed(json)));
+    const auto failure = thrown([&] { store::manifest_from(sealed, "store.json"); });
+    DOCTEST_CHECK(failure.code == 65);
+    DOCTEST_CHECK(failure.text.starts_with(text));
+  };
+  says("generation", 0, "store.json: \"generation\" is 0; allowed: 1 to ");
+  says("width", 0, "store.json: \"width\" is 0; allowed: 1 to ");
+  says("metric", "cosine", "store.json: \"metric\" is cosine; allowed: ip and l2");
+  says("key_scale", 3, "store.json: \"key_scale\" is 3; allowed: 1, 1/2, 1/4, ...");
+}
+
 DOCTEST_TEST_CASE("sources that have entries of one shard overlap") {
   const store::Source both{"ab", 9, 2, {}, {}, {{"a", 4, 1}, {"b", 5, 1}}};
   const store::Source one{"b", 5, 1, {}, {}, {{"b", 5, 1}}}, old{"b", 5, 1, {}};
