@@ -107,6 +107,11 @@ class Builder {
       bool resumes, const ProgressCallback& watch);
   void drop_keys(Manifest& manifest) const;
   void write_index(Manifest& manifest, std::span<const Half> keys, const ProgressCallback& watch);
+  // Invariants between calls:
+  // - The rows before base_.rows are those of the store and never change.
+  // - building.json has the progress_ of the last commit(). The arrays on disk have at least its
+  //   rows; a rerun overwrites those behind them.
+  // - progress_.digest is of all progress_.rows + added_ rows.
   std::string folder_;
   Plan plan_;
   bool append_, complete_ = false;

@@ -151,6 +151,16 @@ class Session {
   std::int64_t room(const Text& text) const;
   nn::TokenPositions last_place() const;
 
+  // Invariants between calls:
+  // - texts_ and ahead_ are in the order of the engine's rows: the rows_ rows, then one for each of
+  //   readings_, then one for each of kept_. With passages, the engine's rows are those of
+  //   prefixed_, and there are neither readings_ nor kept_.
+  // - memory_ has one stream and last_ one hidden state for each row. Without rows, memory_ is null
+  //   and last_ is empty.
+  // - texts_[i].length does not count the guesses in ahead_[i]; texts_[i].seen counts them and is
+  //   at most window_.
+  // - memory_ stores all positions of a row but its last, whose label is not known yet.
+  // - The sessions of beside_ have the same rows and the same readings_, with equal numbers.
   Engine& engine_;
   nn::Model& model_;
   std::int64_t window_;

@@ -198,6 +198,13 @@ class Generator {
   void note_passages(std::int64_t row, Sample& sample) const;
   void note_memories(const std::vector<Word>& words, std::vector<Growing>& texts) const;
 
+  // Invariants between calls:
+  // - session_, stores_, memories_ and citer_ are of the same memories: remember_by() replaces them
+  //   together.
+  // - The session's rows are the texts of refilled_, in its order, and the prompts that the session
+  //   reads are those in its map. With a null refilled_, the session may have rows of an earlier
+  //   run, which the next call drops.
+  // - prompts_ is the index of the next prompt; no two prompts have had the same.
   model::Loaded loaded_;
   GeneratorOptions options_;
   torch::Device device_;

@@ -106,6 +106,12 @@ class StoreBuild {
 
  private:
   void calibrate(store::Manifest& manifest, const store::ProgressCallback& watch) const;
+  // Invariants:
+  // - The builder holds the store's lock, so no other process writes in folder_.
+  // - The rows of this command are entries of range_ in the walk's order: all, or with most_known_
+  //   below 1 some of them. builder_->place() is the number of entries whose rows are on disk.
+  // - finish() alone writes store.json, after all other files. Until then, a rerun of the command
+  //   continues at place().
   std::string folder_;
   torch::Device device_;
   model::Loaded loaded_;

@@ -132,6 +132,11 @@ class StreamMemory {
     std::vector<torch::Tensor> given = {};  // see Mixture::given(); computed on demand
   };
 
+  // Invariants between calls:
+  // - sources_[i] is the source of plan_.kinds()[i], and stores rows_ streams.
+  // - online_ is empty unless the plan's weights are learned online; then it has rows_ elements.
+  // - mixed_ is of the last log_probs(), or empty. Source i has the weights
+  //   [first_own[i], first_own[i + 1]) of its components, and given is empty or complete.
   MemoryPlan plan_;
   std::int64_t rows_;
   torch::Dtype dtype_;

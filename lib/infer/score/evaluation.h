@@ -124,6 +124,11 @@ class Evaluation {
   }
 
  private:
+  // Invariants:
+  // - options_ are settled: protocols and retrieval have changed the windows before the first call.
+  // - loaded_ is on device_ and never replaced; its layers have the reach of options_.
+  // - memory_ is resolved for this model. tune() alone replaces it; so results and signature() of
+  //   a data set stay the same until the next tune().
   EvaluationOptions options_;
   torch::Device device_;
   model::Loaded loaded_;

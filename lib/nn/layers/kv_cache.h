@@ -10,6 +10,11 @@
 //                   "seen"      (B) int64, on the CPU
 //                   NAME        (B, heads, C, width), a buffer for each name given to extend()
 //   State::counts   "begin", "end": the slots in use
+//
+// Invariants between calls: 0 <= begin <= end <= C, and no slot outside [begin, end) is read. Valid
+// slots of a row have ascending positions below its "seen", which counts the row's real tokens
+// since its reset, also those that forget() has dropped. Slot s of all buffers is of the same
+// token.
 // Keys and values of growing rows on a device. No size or operator parameter depends on the number
 // of tokens, so that each call launches the same operators.
 // Interface of architectures that decode on a device with fixed operators in each step.
