@@ -1,7 +1,8 @@
 // product/*: the process's matrix products compared with those of LibTorch's BLAS on one thread: a
 // layer's three (forward, gradient of the weights, gradient of the input), and a large vocabulary.
 // Seconds are the best of alternating rounds. If the BLAS computes a product itself, the ratio is
-// 1.
+// 1. product/packed-*: 512 rows times a decoder's packed weights, 576 to 1,536, beside the BLAS's
+// float32.
 //
 // usage: bench_product [all]; prints JSON lines; all: of many shapes, as GFLOP/s
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/decode/decode_kernels.h"
 #include "measured.h"
 #include "nn/base/runtime.h"
 #include "nn/product/sgemm.h"
@@ -49,6 +51,21 @@ void print(const std::string& name, const Pair& pair, double operations) {
       operations / pair.theirs * 1e-9, pair.theirs / pair.ours);
 }
 
+Pair packed(infer::Precision precision) {
+  const auto x = torch::randn({512, 576}), w = torch::randn({1536, 576});
+  Tensor y = torch::empty({512, 1536});
+  const infer::PackedMatrix matrix(w.const_data_ptr<float>(), 1536, 576, precision);
+  Pair best;
+  for (int round = 0; round < 25; ++round) {
+    best.ours = std::min(best.ours, bench::seconds_of([&] {
+      matrix.multiply(
+          x.const_data_ptr<float>(), 512, 576, 0, matrix.panels(), y.data_ptr<float>(), 1536);
+    }));
+    best.theirs = std::min(best.theirs, bench::seconds_of([&] { torch::mm_out(y, x, w.t()); }));
+  }
+  return best;
+}
+
 }  // namespace
 
 int main(int argc, char**) {
@@ -75,5 +92,8 @@ int main(int argc, char**) {
   print("forward", one.forward, operations);
   print("weights", one.weights, operations);
   print("input", one.input, operations);
+  for (const char* name : {"float32", "bfloat16", "int8"})
+    print(std::string("packed-") + name, packed(infer::parse_precision(name)),
+        2.0 * 512 * 576 * 1536);
   print("words", layer(2048, 256, 16384).forward, 2.0 * 2048 * 256 * 16384);
 }

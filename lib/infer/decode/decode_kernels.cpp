@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #ifdef __AVX2__
@@ -47,28 +48,32 @@ struct Lanes {
   void store(float* p) const { _mm512_storeu_ps(p, v); }
 };
 #elif defined(__AVX2__) && defined(__FMA__)
-struct Lanes {
-  __m256 low = _mm256_setzero_ps(), high = _mm256_setzero_ps();
-  static Lanes load(const float* p) { return {_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
-  static Lanes load(const std::uint16_t* p) {
-    const auto half = [p](int first) {
-      const auto* const at = reinterpret_cast<const __m128i*>(p + first);
-      return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(at)), 16));
-    };
-    return {half(0), half(8)};
+struct HalfLanes {
+  __m256 v = _mm256_setzero_ps();
+  static HalfLanes load(const float* p) { return {_mm256_loadu_ps(p)}; }
+  static HalfLanes load(const std::uint16_t* p) {
+    const __m256i wide =
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return {_mm256_castsi256_ps(_mm256_slli_epi32(wide, 16))};
   }
-  static Lanes load(const std::int8_t* p) {
-    const auto half = [p](int first) {
-      const auto* const at = reinterpret_cast<const __m128i*>(p + first);
-      return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(at)));
-    };
-    return {half(0), half(8)};
+  static HalfLanes load(const std::int8_t* p) {
+    return {_mm256_cvtepi32_ps(
+        _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
+  }
+  void add_product(const HalfLanes& a, const HalfLanes& b) { v = _mm256_fmadd_ps(a.v, b.v, v); }
+  void store(float* p) const { _mm256_storeu_ps(p, v); }
+};
+struct Lanes {
+  HalfLanes low, high;
+  template <class Weight> static Lanes load(const Weight* p) {
+    return {HalfLanes::load(p), HalfLanes::load(p + 8)};
   }
   void add_product(const Lanes& a, const Lanes& b) {
-    low = _mm256_fmadd_ps(a.low, b.low, low), high = _mm256_fmadd_ps(a.high, b.high, high);
+    low.add_product(a.low, b.low), high.add_product(a.high, b.high);
   }
-  void store(float* p) const { _mm256_storeu_ps(p, low), _mm256_storeu_ps(p + 8, high); }
+  void store(float* p) const { low.store(p), high.store(p + 8); }
 };
+#define INFER_HALF_LANES
 #else
 struct Lanes {
   nn::vec::Floats16 v = {};
@@ -90,9 +95,23 @@ struct Lanes {
 };
 #endif
 
+// Products of many rows take a part of the lanes at a time, so that the sums of kGroup rows and
+// four outputs stay in registers. Products of up to kFewRows rows do not pack the weights.
+#ifdef INFER_HALF_LANES
+using Part = HalfLanes;
+constexpr int kParts = 2, kGroup = 3, kFewRows = 2;
+#else
+using Part = Lanes;
+constexpr int kParts = 1, kGroup = 6, kFewRows = 6;
+#endif
+constexpr std::int64_t kPart = PackedMatrix::kLanes / kParts;
+
+// The lanes of the four sums of a row of x.
+using SumsOfRow = float[4][PackedMatrix::kLanes];
+
 // Returns the sums of four Lanes. The function is not inlined, so that the order of the additions
 // is always the same.
-[[gnu::noinline]] void sums_of(const float (&lanes)[4][PackedMatrix::kLanes], float (&sums)[4]) {
+[[gnu::noinline]] void sums_of(const SumsOfRow& lanes, float (&sums)[4]) {
   float half[4][8];
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 8; ++j) half[i][j] = lanes[i][j] + lanes[i][j + 8];
@@ -110,11 +129,10 @@ template <class Weight> inline void prefetch(const Weight* next, std::int64_t k)
   for (std::int64_t i = 0; i < 4; ++i) __builtin_prefetch(next + 4 * k + i * kLine<Weight>, 0, 3);
 }
 
-// Multiplies four rows of weights by R rows of x: sums (R, 4). It prefetches the panel `next`
-// while it computes.
+// Multiplies four rows of weights by R rows of x. It prefetches the panel `next` while it computes.
 template <int R, class Weight>
 inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next, const float* x,
-    std::int64_t ldx, float (&sums)[R][4]) {
+    std::int64_t ldx, SumsOfRow* lanes) {
   constexpr std::int64_t kLanes = PackedMatrix::kLanes;
   Lanes sum[4][R];
   const auto step = [&](std::int64_t k) {
@@ -131,20 +149,50 @@ inline void panel(const Weight* const (&w)[4], std::int64_t in, const Weight* ne
     for (std::int64_t j = 0; j < kLine<Weight>; j += kLanes) step(k + j);
   }
   for (; k < in; k += kLanes) step(k);
-  for (int r = 0; r < R; ++r) {
-    float lanes[4][kLanes];
-    for (int i = 0; i < 4; ++i) sum[i][r].store(lanes[i]);
-    sums_of(lanes, sums[r]);
-  }
+  for (int r = 0; r < R; ++r)
+    for (int i = 0; i < 4; ++i) sum[i][r].store(lanes[r][i]);
 }
 
-template <int R, class Weight, class Put>
-inline void rows_of_panel(const Weight* const (&w)[4], std::int64_t in, const Weight* next,
-    const float* x, std::int64_t ldx, std::int64_t first, const Put& put) {
-  float sums[R][4];
-  panel<R>(w, in, next, x + first * ldx, ldx, sums);
-  for (int i = 0; i < 4; ++i)
-    for (int r = 0; r < R; ++r) put(i, first + r, sums[r][i]);
+// Returns the data of `memory`, which it enlarges to `size` elements if necessary.
+template <class T> T* at_least(std::vector<T>& memory, std::int64_t size) {
+  if (std::ssize(memory) < size) memory.resize(static_cast<std::size_t>(size));
+  return memory.data();
+}
+
+// Calls f with `n` as a constant of 1 to `most`.
+template <int most, class F> inline void with_constant(std::int64_t n, const F& f) {
+  const auto call = [&]<int... i>(std::integer_sequence<int, i...>) {
+    ((n == i + 1 ? f(std::integral_constant<int, i + 1>()) : void()), ...);
+  };
+  call(std::make_integer_sequence<int, most>());
+}
+
+// Adds the products of `steps` Parts of R rows and of four weights to one part of `lanes`; `first`:
+// the part was empty. Parts of a step are adjacent. Each step prefetches `fetched` bytes of `next`
+// to the second-level cache.
+template <int R, int fetched>
+[[gnu::noinline]] void tile(const float* w, const float* x, std::int64_t steps, bool first,
+    SumsOfRow* lanes, const char* next) {
+  Part sum[R][4];
+  if (!first)
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) sum[r][i] = Part::load(lanes[r][i]);
+  for (; steps > 0; --steps, w += 4 * kPart, x += R * kPart) {
+    for (int line = 0; line < fetched; line += 64) __builtin_prefetch(next + line, 0, 2);
+    next += fetched;
+    Part value[R];
+    for (int r = 0; r < R; ++r) value[r] = Part::load(x + r * kPart);
+    for (int i = 0; i < 4; ++i) {
+      const Part weight = Part::load(w + i * kPart);
+      for (int r = 0; r < R; ++r) sum[r][i].add_product(weight, value[r]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) sum[r][i].store(lanes[r][i]);
 }
 
 #ifdef __AVX512F__
@@ -467,26 +515,90 @@ void PackedMatrix::row(std::int64_t index, float* out) const {
                                   : static_cast<float>(bytes_[begin + i]) * scales_[index];
 }
 
+// Four rows of weights from `p` on, and the panel after them.
+template <class Weight> struct PackedMatrix::Panel {
+  const Weight *w[4], *next;
+  Panel(const PackedMatrix& of, const Weight* weights, std::int64_t p) {
+    for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
+      w[i] = weights + std::min(kPanel * p + i, of.out_ - 1) * of.stride_;
+    next = kPanel * (p + 2) <= of.out_ ? w[0] + kPanel * of.stride_ : w[0];
+  }
+};
+
+// Writes the outputs of a panel for one row of x.
+void PackedMatrix::put(std::int64_t p, const SumsOfRow& lanes, float* y) const {
+  float sums[4];
+  sums_of(lanes, sums);
+  for (std::int64_t i = 0, o = kPanel * p; i < std::min(kPanel, out_ - kPanel * p); ++i, ++o)
+    y[o] = precision_ == Precision::int8 ? sums[i] * scales_[o] : sums[i];
+}
+
 template <class Weight>
 void PackedMatrix::multiply(const Weight* weights, const float* x, std::int64_t rows,
     std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
+  if (rows > kFewRows) return multiply_many(weights, x, rows, ldx, begin, end, y, ldy);
+  with_constant<kFewRows>(rows, [&](auto n) {
+    for (std::int64_t p = begin; p < end; ++p) {
+      const Panel<Weight> of(*this, weights, p);
+      SumsOfRow lanes[n];
+      panel<n>(of.w, stride_, of.next, x, ldx, lanes);
+      for (std::int64_t r = 0; r < rows; ++r) put(p, lanes[r], y + r * ldy);
+    }
+  });
+}
+
+// Packs each group of rows of x once, and each panel of weights once for all rows.
+template <class Weight>
+void PackedMatrix::multiply_many(const Weight* weights, const float* x, std::int64_t rows,
+    std::int64_t ldx, std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
+  // With these bounds the sums and the weights of a tile stay in the first-level cache.
+  constexpr std::int64_t kMostRows = 96, kBlock = 2048;
+  for (; rows > kMostRows; rows -= kMostRows, x += kMostRows * ldx, y += kMostRows * ldy)
+    multiply_many(weights, x, kMostRows, ldx, begin, end, y, ldy);
+  struct alignas(64) Line {
+    float at[kLanes];
+  };
+  thread_local std::vector<Line> packed_x, sums;
+  float* const all_x = at_least(packed_x, rows * stride_ / kLanes)->at;
+  auto* const lanes = reinterpret_cast<SumsOfRow*>(at_least(sums, rows * kPanel));
+  alignas(64) float packed[4 * kBlock / kParts];
+  struct Group {
+    std::int64_t first, n;
+    float* x;  // for each part: for each Part of a row: n rows
+  };
+  std::array<Group, kMostRows / kGroup + 1> groups;
+  const std::int64_t count = (rows + kGroup - 1) / kGroup;
+  for (std::int64_t g = 0; g < count; ++g) {
+    const std::int64_t first = rows * g / count, n = rows * (g + 1) / count - first;
+    float* to = all_x + first * stride_;
+    groups[static_cast<std::size_t>(g)] = {first, n, to};
+    for (int part = 0; part < kParts; ++part)
+      for (std::int64_t k = part * kPart; k < stride_; k += kLanes)
+        for (std::int64_t r = first; r < first + n; ++r, to += kPart)
+          Part::load(x + r * ldx + k).store(to);
+  }
   for (std::int64_t p = begin; p < end; ++p) {
-    const Weight* w[4];
-    for (std::int64_t i = 0; i < kPanel; ++i)  // outputs past the end are computed and dropped
-      w[i] = weights + std::min(kPanel * p + i, out_ - 1) * stride_;
-    const Weight* const next = kPanel * (p + 2) <= out_ ? w[0] + kPanel * stride_ : w[0];
-    const auto put = [&](std::int64_t i, std::int64_t r, float sum) {
-      const std::int64_t o = kPanel * p + i;
-      if (o >= out_) return;
-      y[r * ldy + o] = precision_ == Precision::int8 ? sum * scales_[o] : sum;
-    };
-    std::int64_t r = 0;
-    for (; r + 6 <= rows; r += 6) rows_of_panel<6>(w, stride_, next, x, ldx, r, put);
-    if (rows - r == 1) rows_of_panel<1>(w, stride_, next, x, ldx, r, put);
-    if (rows - r == 2) rows_of_panel<2>(w, stride_, next, x, ldx, r, put);
-    if (rows - r == 3) rows_of_panel<3>(w, stride_, next, x, ldx, r, put);
-    if (rows - r == 4) rows_of_panel<4>(w, stride_, next, x, ldx, r, put);
-    if (rows - r == 5) rows_of_panel<5>(w, stride_, next, x, ldx, r, put);
+    const Panel<Weight> of(*this, weights, p);
+    for (std::int64_t k = 0; k < stride_; k += kBlock) {
+      const std::int64_t width = std::min(kBlock, stride_ - k);
+      for (int part = 0; part < kParts; ++part) {
+        float* to = packed;
+        for (std::int64_t j = k + part * kPart; j < k + width; j += kLanes)
+          for (int i = 0; i < 4; ++i, to += kPart) Part::load(of.w[i] + j).store(to);
+        constexpr int kFetched = 4 * kPart * sizeof(Weight);
+        const auto* const next =
+            reinterpret_cast<const char*>(of.next + 4 * k + part * 4 * width / kParts);
+        for (std::int64_t g = 0; g < count; ++g) {
+          const Group& group = groups[static_cast<std::size_t>(g)];
+          with_constant<kGroup>(group.n, [&](auto n) {
+            (g == 0 ? tile<n, kFetched> : tile<n, 0>)(packed,
+                group.x + n * (part * stride_ + k) / kParts, width / kLanes, k == 0,
+                reinterpret_cast<SumsOfRow*>(lanes[group.first][0] + part * kPart), next);
+          });
+        }
+      }
+    }
+    for (std::int64_t r = 0; r < rows; ++r) put(p, lanes[r], y + r * ldy);
   }
 }
 
@@ -513,10 +625,6 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
 #ifdef __AVX512F__
   constexpr std::int64_t kPairs = 32, kManyRows = 6;
   const auto wide = (stride_ + kPairs - 1) / kPairs * kPairs;
-  const auto at_least = [](auto& memory, std::int64_t size) {
-    if (std::ssize(memory) < size) memory.resize(static_cast<std::size_t>(size));
-    return memory.data();
-  };
   thread_local std::vector<std::uint16_t> rounded, panel;
   thread_local std::vector<float> sums;
   std::uint16_t* const halves = at_least(rounded, rows * wide);

@@ -104,6 +104,11 @@ class PackedMatrix {
   template <class Weight>
   void multiply(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
       std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
+  template <class Weight>
+  void multiply_many(const Weight* weights, const float* x, std::int64_t rows, std::int64_t ldx,
+      std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const;
+  template <class Weight> struct Panel;
+  void put(std::int64_t panel, const float (&lanes)[kPanel][kLanes], float* y) const;
   template <class Weight> void convert(std::int64_t first, std::int64_t rows, const Weight* weight);
 
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;

@@ -173,6 +173,34 @@ DOCTEST_TEST_CASE("a packed product is the plain one, for any shape") {
   }
 }
 
+DOCTEST_TEST_CASE("each row of a packed product has its bits in any number of rows") {
+  for (const auto& [out, in] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {1, 1}, {4, 16}, {7, 33}, {50, 64}, {9, 577}, {5, 4111}}) {
+    const Tensor weight = torch::randn({out, in}), unpacked = torch::empty({out, in});
+    for (const auto precision :
+        {infer::Precision::float32, infer::Precision::bfloat16, infer::Precision::int8}) {
+      const infer::PackedMatrix matrix(weight.const_data_ptr<float>(), out, in, precision);
+      for (std::int64_t o = 0; o < out; ++o) matrix.row(o, unpacked[o].data_ptr<float>());
+      const auto stride = matrix.padded_in();
+      const Tensor x = torch::constant_pad_nd(torch::randn({200, in}), {0, stride - in + 3});
+      const auto product = [&](std::int64_t first, std::int64_t n) {
+        const Tensor y = torch::full({n, out + 2}, 7.0f);
+        matrix.multiply(x[first].const_data_ptr<float>(), n, stride + 3, 0, matrix.panels(),
+            y.data_ptr<float>(), out + 2);
+        DOCTEST_CHECK((y.narrow(1, out, 2) == 7).all().item<bool>());
+        return y.narrow(1, 0, out);
+      };
+      const Tensor all = product(0, 200), read = x.narrow(1, 0, in).to(torch::kFloat64),
+                   factors = unpacked.to(torch::kFloat64).t(),
+                   bound = torch::mm(read.abs(), factors.abs()) * 1e-6;
+      DOCTEST_CHECK(((all - torch::mm(read, factors)).abs() <= bound).all().item<bool>());
+      for (std::int64_t n = 1; n <= 20; ++n)
+        DOCTEST_CHECK(torch::equal(product(n, n), all.narrow(0, n, n)));
+      DOCTEST_CHECK(torch::equal(product(3, 100), all.narrow(0, 3, 100)));
+    }
+  }
+}
+
 DOCTEST_TEST_CASE("a product of bfloat16 pairs is the plain one of rounded inputs") {
   for (const auto& [out, in] : std::vector<std::pair<std::int64_t, std::int64_t>>{
            {1, 1}, {4, 16}, {7, 33}, {50, 64}, {9, 100}}) {
