@@ -385,11 +385,25 @@ void attention_scores(const float* q, const float* k, std::int64_t stride, std::
 
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
     std::int64_t width, float* out) {
+  using nn::vec::Floats;
+  constexpr std::int64_t kVectors = 64 / nn::vec::kFloats;
+  std::int64_t first = 0;
+  for (; first + 64 <= width; first += 64) {  // sums stay in registers
+    Floats sum[kVectors];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) sum[j] = reinterpret_cast<const Floats*>(out + first)[j];
+    for (std::int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j)
+        sum[j] += weights[i] * reinterpret_cast<const Floats*>(v + i * stride + first)[j];
+#pragma GCC unroll 8
+    for (int j = 0; j < kVectors; ++j) reinterpret_cast<Floats*>(out + first)[j] = sum[j];
+  }
   for (std::int64_t i = 0; i < n; ++i) {
     const float* const value = v + i * stride;
     const float weight = weights[i];
 #pragma omp simd
-    for (std::int64_t j = 0; j < width; ++j) out[j] += weight * value[j];
+    for (std::int64_t j = first; j < width; ++j) out[j] += weight * value[j];
   }
 }
 
