@@ -8,6 +8,7 @@
 #include "model/gguf/gguf_tokenizer.h"
 #include "model/model_path.h"
 #include "model/tokenizer_file.h"
+#include "nn/base/half_products.h"
 #include "nn/base/runtime.h"
 #include "text/formats/tokenizer_json.h"
 
@@ -290,6 +291,7 @@ Loaded load_unfinished(
 
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
     const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {
+  if (dtype == torch::kBFloat16) nn::note_half_products("--dtype bfloat16", device);
   if (const auto run = unfinished_run(path); run && adapter_folder.empty())
     return load_unfinished(*run, device, dtype);
   const auto beside = adapter_folder.empty() ? Beside::refused : Beside::left;

@@ -4,6 +4,7 @@
 #include "infer/windows/window_plan.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"
+#include "nn/base/half_products.h"
 #include "nn/base/runtime.h"
 #include "nn/layers/layer_memory.h"
 #include "shard/unpacked_source.h"
@@ -386,6 +387,8 @@ Run prepare(const Job& job) {
   run.thrift = job.thrift;
   if (!job.adapter.empty() && job.from.empty())
     core::bad_usage("--adapter: requires --from MODEL, the model of the adapter");
+  if (job.recipe.precision == "bfloat16")
+    nn::note_half_products("--precision bfloat16", job.device);
   settle_fine_tuning(job, run);
   open_data(job, run);
   settle_further(job, run);

@@ -384,3 +384,16 @@ assert plan["state_bytes"] > 0 and plan["state_bytes"] % (2 * 16 * 4) == 0, plan
 --no-bias --norm sublayer --qk-norm whole --attention-window 5 --attention-window none --rope-theta 500|olmo3|
 END
 }
+
+@test "bfloat16 on a processor without such products: the program says once that it is slow" {
+  export ATEN_CPU_CAPABILITY=avx2 # hides them
+  local slow=": this processor has no products in bfloat16"
+  for precision in float32 bfloat16; do
+    train "${tiny[@]:0:12}" -j 1 --steps 1 --precision $precision -o $precision "$data/train.shard.zst" 2>notes-$precision
+    eval-ppl -m float32 --dtype $precision --window 32 -j 1 "$data/valid.shard.zst" >/dev/null 2>>notes-$precision
+  done
+  [ "$(grep -c "$slow" notes-float32)" -eq 0 ]
+  grep -q "^train: .*--precision bfloat16$slow" notes-bfloat16
+  grep -q "^eval-ppl: .*--dtype bfloat16$slow" notes-bfloat16
+  [ "$(grep -c "$slow" notes-bfloat16)" -eq 2 ]
+}
