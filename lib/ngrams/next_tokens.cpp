@@ -110,13 +110,15 @@ SuffixFollower::State SuffixFollower::longest(const SortedPart& part, std::uint6
   return best;
 }
 
-void SuffixFollower::push(std::uint32_t token) {
+std::uint64_t SuffixFollower::push(std::uint32_t token) {
   recent_.push_back(token);
-  std::uint64_t kept = 0;
+  std::uint64_t kept = 0, count = 0;
+  const std::uint64_t matched = length();
   for (std::size_t i = 0; i < states_.size(); ++i) {
     const SortedPart& part = *index_->parts()[i];
     State& state = states_[i];
     const Ranks ranks = part.extend(state.ranks, state.length, token);
+    if (state.length == matched) count += ranks.size();
     if (stands(part, ranks, state.length + 1)) {
       state = {state.length + 1, ranks};
     } else {
@@ -126,6 +128,7 @@ void SuffixFollower::push(std::uint32_t token) {
   }
   if (recent_.size() > 2 * kept + kLeastKept)
     recent_.erase(recent_.begin(), recent_.end() - static_cast<std::ptrdiff_t>(kept));
+  return count;
 }
 
 std::uint64_t SuffixFollower::length() const {

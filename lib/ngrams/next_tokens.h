@@ -45,7 +45,8 @@ class SuffixFollower {
   /// counts all occurrences.
   explicit SuffixFollower(std::shared_ptr<const Index> index, bool with_next = true);
 
-  void push(std::uint32_t token);
+  /// Reads a token. Returns how often it followed match(), at the cost of reading it alone.
+  std::uint64_t push(std::uint32_t token);
   void clear();
   /// Returns the match of the longest suffix of the context that occurs in the index; its length is
   /// 0 if even the last token does not occur. Ranks are empty in parts that have only shorter

@@ -1,11 +1,11 @@
 // ngrams/next: distributions over what follows a text, token after token, one thread, warm;
-// ngrams/build: tokens a second that are indexed, one thread; both beside tokengrams and
-// infini-gram, on 100 M tokens (words of the novels in examples/, in stretches of some words that
-// follow each other at random).
+// ngrams/word: probabilities of the next token alone; ngrams/build: tokens a second that are
+// indexed, one thread. Beside tokengrams and infini-gram, on 100 M tokens (words of the novels in
+// examples/, in stretches of some words that follow each other at random).
 //
 // A peer is given the suffix that this found to be the longest, and looks up its counts alone.
-// Its counts are the same, or this ends with 1. KenLM has no distributions: its figure is
-// probabilities of one word a second, of a model of five words of the first 200,000 tokens.
+// Its counts are the same, or this ends with 1. KenLM, beside ngrams/word, has a model of five
+// words of the first 200,000 tokens.
 //
 // usage: bench_ngrams [TOKENS]; prints JSON lines. PEERS: a python with numpy and any of
 // tokengrams, infini_gram and kenlm
@@ -104,7 +104,7 @@ void write_raw(const std::string& path, const Tokens& tokens, std::uint32_t type
 }
 
 struct Asked {
-  double per_second = 0;
+  double per_second = 0, words_per_second = 0;
   std::vector<Tokens> suffixes;
   std::vector<std::uint64_t> counts;  // of next tokens
 };
@@ -124,6 +124,16 @@ Asked ask(const std::shared_ptr<const ngrams::Index>& index, const Tokens& text)
     });
     if (sum == 0) std::exit(70);
     if (warm) asked.per_second = static_cast<double>(text.size()) / seconds;
+    follower.clear();
+    double p = 0;
+    const double of_words = bench::seconds_of([&] {
+      for (const std::uint32_t token : text) {
+        const auto all = static_cast<double>(index->followers(follower.match()).count);
+        p += static_cast<double>(follower.push(token)) / all;
+      }
+    });
+    if (!(p > 0)) std::exit(70);
+    asked.words_per_second = static_cast<double>(text.size()) / of_words;
   }
   ngrams::SuffixFollower follower(index);
   for (std::size_t i = 0; i < kPeerQueries; ++i) {
@@ -179,11 +189,13 @@ int main(int argc, char** argv) {
     }
     double peer_built = 0, peer_asked = 0;
     std::ifstream(folder + "/peer") >> peer_built >> peer_asked;
-    const std::string of = peer == "kenlm"         ? "KenLM 5-gram, one word each"
-                           : peer == "infini-gram" ? "infini-gram, of 1,000 occurrences"
-                                                   : peer;
-    bench::print("ngrams/next", asked.per_second, "distributions/s", of, peer_asked,
-        asked.per_second / peer_asked);
+    if (peer == "kenlm")
+      bench::print("ngrams/word", asked.words_per_second, "words/s", "KenLM 5-gram", peer_asked,
+          asked.words_per_second / peer_asked);
+    else
+      bench::print("ngrams/next", asked.per_second, "distributions/s",
+          peer == "infini-gram" ? "infini-gram, of 1,000 occurrences" : peer, peer_asked,
+          asked.per_second / peer_asked);
     bench::print("ngrams/build", own_built, "tokens/s",
         peer == "kenlm" ? "5-gram of kneser_ney.py" : peer, peer_built, own_built / peer_built);
   }

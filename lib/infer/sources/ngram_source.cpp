@@ -50,13 +50,12 @@ class NgramSource : public Source {
     const auto* const token = tokens.const_data_ptr<std::int64_t>();
     for (std::int64_t i = 0; i < n; ++i) {
       const NgramContext known = context(0);
+      const auto count = followers_[0].push(static_cast<std::uint32_t>(token[i]));
       if (known.bucket >= 0) {
-        const auto count = index_->count(known.match, static_cast<std::uint32_t>(token[i]));
         log_prob.data_ptr<double>()[i] = log_ratio(count, known.followers.count);
         bucket.data_ptr<std::int64_t>()[i] = known.bucket;
         std::ranges::copy(known.features(), features.data_ptr<double>() + 3 * i);
       }
-      read(0, {token + i, 1});
     }
     return {log_prob, bucket, features};
   }

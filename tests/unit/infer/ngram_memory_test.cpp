@@ -246,6 +246,35 @@ DOCTEST_TEST_CASE(
   }
 }
 
+DOCTEST_TEST_CASE("the probability of one token has the bits of the distribution's entry") {
+  const NgramCase of;
+  for (const auto& texts : {of.known, {of.known[1]}}) {
+    const Indexed indexed(texts);
+    infer::MemoryPlan plan;
+    plan.ngrams = indexed.plan;
+    const auto open = [&] {
+      return infer::ngram_kind().open(plan, {32, true, 1, 8, torch::kFloat32}, infer::Grid{});
+    };
+    const auto one = open(), all = open();
+    const Ids text = of.text.tokens();
+    const std::vector<std::int64_t> tokens(text.begin(), text.end());
+    infer::Window window;
+    window.before = {tokens[0]};
+    const Tensor targets = torch::tensor(tokens).slice(0, 1);
+    const auto recalled = one->recall(window, targets);
+    all->read(0, {tokens.data(), 1});
+    const Tensor head = torch::zeros({1, tiny::kTypes}, torch::kFloat64);
+    for (std::int64_t i = 0; i < targets.size(0); ++i) {
+      const auto row = all->words({{}, {}, {}, head, {}});
+      const auto token = targets[i].item<std::int64_t>();
+      DOCTEST_CHECK(row.own[0][0][token].item<double>() == recalled[0][i].item<double>());
+      DOCTEST_CHECK(row.bucket[0].item<std::int64_t>() == recalled[1][i].item<std::int64_t>());
+      DOCTEST_CHECK(torch::equal(row.features[0], recalled[2][i]));
+      all->read(0, {&token, 1});
+    }
+  }
+}
+
 DOCTEST_TEST_CASE(
     "tuning finds the best share of each bucket, and its loss is the text's with them") {
   const NgramCase of;

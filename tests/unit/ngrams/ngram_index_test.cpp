@@ -195,7 +195,8 @@ DOCTEST_TEST_CASE("the longest suffix with something behind it, at every place o
   DOCTEST_CHECK(follower.length() == 0);
   std::uint64_t longest = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    follower.push(text[i]);
+    const auto before = index->count(follower.match(), text[i]);
+    DOCTEST_CHECK(follower.push(text[i]) == before);
     const auto match = follower.match();
     longest = std::max(longest, match.length);
     const auto context = std::span(std::as_const(text)).first(i + 1);
