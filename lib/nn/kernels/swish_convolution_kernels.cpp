@@ -31,6 +31,8 @@ template <class Real>
 void convolve(const SwishConvolution<Real>& in, std::int64_t row, std::int64_t t, Real* z) {
   for (std::int64_t j = 0; j < in.taps; ++j)
     add_product(in.weight + j * in.width, input(in, row, t - in.taps + 1 + j), in.width, j == 0, z);
+#pragma omp simd
+  for (std::int64_t i = 0; i < in.width; ++i) z[i] += in.bias[i];
 }
 
 }  // namespace
@@ -53,6 +55,8 @@ void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t r
                                                         g.d_weight + row * in.taps * n;
   std::fill_n(d_past, before * n, Real(0));
   std::fill_n(d_weight, in.taps * n, Real(0));
+  Real* const d_bias = g.d_bias + row * n;
+  std::fill_n(d_bias, n, Real(0));
   for (std::int64_t t = 0; t < in.steps; ++t) {
     const Real* const d_y = g.d_y + (row * in.steps + t) * n;
     Real *const z = work, *const d_z = work + n;
@@ -62,6 +66,7 @@ void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t r
       const Real share = 1 / (1 + vec::exp(-z[i]));
       d_z[i] = d_y[i] * share * (1 + z[i] * (1 - share));
     }
+    for (std::int64_t i = 0; i < n; ++i) d_bias[i] += d_z[i];
     for (std::int64_t j = 0; j < in.taps; ++j) {
       const auto from = t - before + j;
       Real* const dx =

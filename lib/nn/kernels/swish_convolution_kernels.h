@@ -14,6 +14,7 @@ template <class Real> struct SwishConvolution {
   std::int64_t x_row, x_step;
   const Real* past;    // (B, taps - 1, width): the previous steps
   const Real* weight;  // (taps, width); the last row is for the step itself
+  const Real* bias;    // (width)
 };
 
 /// Writes row `row` of y (B, T, width).
@@ -21,10 +22,11 @@ template <class Real>
 void swish_convolution_forward(const SwishConvolution<Real>& in, std::int64_t row, Real* y);
 
 /// Gradients. Input: d_y (B, T, width). Outputs: dx (B, T, width), d_past with past's layout, and
-/// d_weight (B, taps, width) per row; the caller sums over B.
+/// d_weight (B, taps, width) and d_bias (B, width) per row; the caller sums
+/// over B.
 template <class Real> struct SwishConvolutionGradients {
   const Real* d_y;
-  Real *dx, *d_past, *d_weight;
+  Real *dx, *d_past, *d_weight, *d_bias;
 };
 
 /// Computes the gradients of row `row`. `work` holds 2 width numbers.

@@ -31,9 +31,11 @@ torch::Tensor multipliers(const NgramShape& shape, std::int64_t n, std::int64_t 
 }  // namespace
 
 ShortConvolution::ShortConvolution(
-    std::int64_t width, std::int64_t taps, std::int64_t apart, bool first_zero)
+    std::int64_t width, std::int64_t taps, std::int64_t apart, bool first_zero, bool bias)
     : weight_(register_parameter("weight", blank({width, taps}))), apart_(apart),
-      first_zero_(first_zero) {}
+      first_zero_(first_zero) {
+  if (bias) bias_ = register_parameter("bias", blank({width}));
+}
 
 void ShortConvolution::first_values() {
   if (first_zero_) {
@@ -54,7 +56,7 @@ torch::Tensor ShortConvolution::forward(
                                   : torch::constant_pad_nd(weight_.unsqueeze(2), {0, apart_ - 1})
                                         .flatten(1)
                                         .narrow(1, 0, kept + 1);
-  const auto y = swish_convolution(x, past, weight);
+  const auto y = swish_convolution(x, past, weight, bias_);
   const auto all = [&] { return torch::cat({past.to(x.scalar_type()), x}, 1); };
   if (count.defined()) {
     const auto at = upload(count.unsqueeze(1) + torch::arange(kept, count.options()), x.device());

@@ -34,8 +34,8 @@ namespace nn {
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
   /// The taps are `apart` steps apart. The last tap is the current step.
-  ShortConvolution(
-      std::int64_t width, std::int64_t taps, std::int64_t apart = 1, bool first_zero = false);
+  ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
+      bool first_zero = false, bool bias = false);
   /// Maps x (B, T, width) to the same shape. `past` (B, (taps - 1) apart, width) holds the previous
   /// steps and is replaced for the next call; undefined: 0. `count` (B) int64 is the number of real
   /// steps of each row, which come first; undefined: T.
@@ -44,7 +44,7 @@ class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
   void first_values() override;
 
  private:
-  torch::Tensor weight_;  // (width, taps)
+  torch::Tensor weight_, bias_;  // (width, taps); (width), undefined without one
   std::int64_t apart_;
   bool first_zero_;
 };

@@ -13,7 +13,8 @@ namespace {
 using properties::gap;
 using torch::Tensor;
 
-Tensor swish_written_out(const Tensor& x, const Tensor& past, const Tensor& weight) {
+Tensor swish_written_out(
+    const Tensor& x, const Tensor& past, const Tensor& weight, const Tensor& bias) {
   const auto taps = weight.size(1);
   std::vector<Tensor> steps;
   for (std::int64_t t = 0; t < x.size(1); ++t) {
@@ -21,21 +22,25 @@ Tensor swish_written_out(const Tensor& x, const Tensor& past, const Tensor& weig
     for (std::int64_t back = 0; back < taps; ++back)
       z = z + weight.select(1, taps - 1 - back) *
                   (t >= back ? x.select(1, t - back) : past.select(1, taps - 1 + t - back));
+    if (bias.defined()) z = z + bias;
     steps.push_back(z * torch::sigmoid(z));
   }
   return torch::stack(steps, 1);
 }
 
-void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced) {
+void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced, bool biased) {
   torch::manual_seed(7);
   const auto leaf = [](torch::IntArrayRef sizes) {
     return torch::randn(sizes, torch::kFloat64).set_requires_grad(true);
   };
   const auto x = leaf({3, steps, sliced ? 17 : 9}), past = leaf({3, taps - 1, 9}),
-             weight = leaf({9, taps}), direction = torch::randn({3, steps, 9}, torch::kFloat64);
+             weight = leaf({9, taps}), bias = biased ? leaf({9}) : Tensor(),
+             direction = torch::randn({3, steps, 9}, torch::kFloat64);
   const auto results = [&](const auto& convolution) {
-    const auto y = convolution(x.narrow(2, 0, 9), past, weight);
-    auto all = torch::autograd::grad({(y * direction).sum()}, {x, past, weight});
+    const auto y = convolution(x.narrow(2, 0, 9), past, weight, bias);
+    std::vector<Tensor> leaves = {x, past, weight};
+    if (biased) leaves.push_back(bias);
+    auto all = torch::autograd::grad({(y * direction).sum()}, leaves);
     all.push_back(y.detach());
     return all;
   };
@@ -52,11 +57,12 @@ void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced) {
 DOCTEST_TEST_CASE("a short convolution and its swish: values and gradients") {
   for (const std::int64_t steps : {1, 2, 3, 20})
     for (const std::int64_t taps : {2, 4, 7})
-      for (const bool sliced : {false, true}) {
-        DOCTEST_CAPTURE(steps);
-        DOCTEST_CAPTURE(taps);
-        check_convolution(steps, taps, sliced);
-        const nn::AsDevice device;
-        check_convolution(steps, taps, sliced);
-      }
+      for (const bool sliced : {false, true})
+        for (const bool biased : {false, true}) {
+          DOCTEST_CAPTURE(steps);
+          DOCTEST_CAPTURE(taps);
+          check_convolution(steps, taps, sliced, biased);
+          const nn::AsDevice device;
+          check_convolution(steps, taps, sliced, biased);
+        }
 }
