@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# What a gla adds to its matrices and what it keeps of them: trained, stopped and continued, read in windows of any length.
+# What gla, mamba2 and rwkv7 add to their matrices and keep: trained, stopped, continued, read in windows of any length.
 
 load helpers
 
@@ -18,11 +18,12 @@ setup() {
 trains() { # FOLDER FLAG...
   local folder=$1
   shift
-  train -q -j 1 --arch gla --layers 2 --d-model 16 --heads 2 --segment 48 --batch 3 --steps 6 --lr 5e-3 "$@" -o "$folder" text.shard.zst
+  train -q -j 1 --layers 2 --d-model 16 --heads 2 --segment 48 --batch 3 --steps 6 --lr 5e-3 "$@" -o "$folder" text.shard.zst
 }
 
 @test "stopped and continued they give the same bytes, where rows carry on too" {
-  for kind in "--gla-update delta" "--gla-update delta --gla-decay none --gla-convolution 1" "--gla-decay fixed"; do
+  for kind in "--arch gla --gla-update delta" "--arch gla --gla-update delta --gla-decay none --gla-convolution 1" \
+    "--arch gla --gla-decay fixed" "--arch mamba2 --state-size 5" "--arch rwkv7"; do
     read -ra flags <<<"$kind --batches streams --batch-shards 3"
     rm -rf whole parts
     trains whole "${flags[@]}"
@@ -34,7 +35,8 @@ trains() { # FOLDER FLAG...
 }
 
 @test "a State that is carried makes windows of any length one text" {
-  for kind in "--gla-update delta" "--gla-decay fixed" "--gla-decay none"; do
+  for kind in "--arch gla --gla-update delta" "--arch gla --gla-decay fixed" "--arch gla --gla-decay none" \
+    "--arch mamba2 --state-size 5" "--arch rwkv7"; do
     read -ra flags <<<"$kind"
     rm -rf model
     trains model "${flags[@]}"
@@ -48,10 +50,10 @@ trains() { # FOLDER FLAG...
 }
 
 @test "the rule and what it keeps have to go together: one line, and nothing is made" {
-  run --separate-stderr -64 trains bad --gla-update delta --gla-decay fixed
+  run --separate-stderr -64 trains bad --arch gla --gla-update delta --gla-decay fixed
   # shellcheck disable=SC2154  # stderr is bats'
   [ "$stderr" = "train: --gla-decay: fixed (RetNet) requires gla-update sum; with delta, give gated or none" ]
-  run --separate-stderr -64 trains bad --gla-decay fixed --heads 8
+  run --separate-stderr -64 trains bad --arch gla --gla-decay fixed --heads 8
   [ "$stderr" = "train: --gla-decay: fixed needs keys of even width, not 1" ]
   [ ! -e bad ]
 }

@@ -42,6 +42,9 @@ retnet --arch gla --gla-decay fixed
 delta --arch gla --gla-update delta
 delta-plain --arch gla --gla-update delta --gla-decay none --gla-convolution 1
 delta-product-keys --arch gla --gla-update delta --memory-layer product-key --memory-layer-keys 4 --memory-layer-top-k 3
+mamba2 --arch mamba2 --state-size 5
+mamba2-plain --arch mamba2 --state-size 3 --expand 1 --gla-convolution 1 --memory-key output
+rwkv7 --arch rwkv7
 mosaic --arch mosaic
 mosaic-slots --arch mosaic --persistent-slots 5 --no-scale-output --memory-key output
 mosaic2 --arch mosaic2 --short-term 6 --long-term-delay 3 --long-term-delay-most 5

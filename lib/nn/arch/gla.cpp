@@ -53,7 +53,7 @@ Tensor GlaMixer::by_head(const Tensor& x) const {
 Tensor GlaMixer::first_state(const Tensor& x, const GlaCall& call, const std::string& name) const {
   const auto carried = call.carried(name + ".state");
   return carried.defined() ? carried
-                           : torch::zeros({x.size(0), heads_, d_ / 2 / heads_, d_ / heads_},
+                           : torch::zeros({x.size(0), heads_, d_state_[0], d_state_[1]},
                                  x.options().requires_grad(false));
 }
 
@@ -62,7 +62,9 @@ std::shared_ptr<Linear> GlaMixer::add_matrix(
   return register_module(name, std::make_shared<Linear>(in, out, bias));
 }
 
-std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options) {
+std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options, std::int64_t layer) {
+  if (options.arch == "mamba2") return make_mamba2_mixer(options);
+  if (options.arch == "rwkv7") return make_rwkv7_mixer(options, layer);
   const auto epsilon = options.transformer.norm_epsilon;
   if (options.gla.update == "delta")
     return std::make_shared<GatedDelta>(options.shape, options.gla, epsilon);
@@ -133,11 +135,14 @@ GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, dou
   c_proj_ = add_matrix("c_proj", d_, d_, false);
 }
 
+void first_decays(Tensor& a_log, Tensor& a_bias) {
+  a_log.uniform_(1, kMostFading).log_();
+  const auto rate = a_bias.uniform_(std::log(kLeastRate), std::log(kMostRate)).exp();
+  a_bias.copy_(rate.expm1().log());  // its softplus is the rate
+}
+
 void GatedDelta::first_values() {
-  if (!a_log_.defined()) return;
-  a_log_.uniform_(1, kMostFading).log_();
-  const auto rate = a_bias_.uniform_(std::log(kLeastRate), std::log(kMostRate)).exp();
-  a_bias_.copy_(rate.expm1().log());  // its softplus is the rate
+  if (a_log_.defined()) first_decays(a_log_, a_bias_);
 }
 
 Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::string& name) {
@@ -166,22 +171,27 @@ Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::stri
 }
 
 Gla::Gla(const ModelOptions& options, std::int64_t vocabulary) : shape_(options.shape) {
-  check_gla(shape_, options.gla);
+  const bool mamba = options.arch == "mamba2", rwkv = options.arch == "rwkv7";
+  if (!mamba && !rwkv) check_gla(shape_, options.gla);
   const auto& block = options.transformer;
   wte_ = register_module("wte", make_embedding(options, vocabulary));
   const auto norm = [&] {
-    return std::make_shared<LayerNorm>(shape_.d_model, block.norm_epsilon, block.bias);
+    return std::make_shared<LayerNorm>(shape_.d_model, block.norm_epsilon, !mamba && block.bias,
+        mamba ? NormKind::rms : NormKind::layer);
   };
+  if (rwkv) ln_0_ = register_module("ln_0", norm());
   const MemoryNetworks memories(options.memory_layer, shape_, *this);
   const auto layers = add_layers(*this, "h", shape_.layers);
   for (std::int64_t i = 0; i < shape_.layers; ++i) {
     const auto& layer = layers[static_cast<std::size_t>(i)];
-    layers_.push_back(
-        {layer->register_module("ln_1", norm()), layer->register_module("ln_2", norm()),
-            layer->register_module("mixer", make_gla_mixer(options)),
-            memories.add(i, *layer,
-                std::make_shared<FeedForward>(
-                    shape_, parse_activation(block.activation), block.bias))});
+    auto& made = layers_.emplace_back();
+    made.ln_1 = layer->register_module("ln_1", norm());
+    if (!mamba) made.ln_2 = layer->register_module("ln_2", norm());
+    made.mixer = layer->register_module("mixer", make_gla_mixer(options, i));
+    if (rwkv) made.shifted = layer->register_module("mlp", make_rwkv7_network(options, i));
+    if (!mamba && !rwkv)
+      made.mlp = memories.add(i, *layer,
+          std::make_shared<FeedForward>(shape_, parse_activation(block.activation), block.bias));
   }
   ln_f_ = register_module("ln_f", norm());
 }
@@ -214,6 +224,7 @@ Hidden Gla::run(const torch::Tensor& ids, const GlaCall& rows) {
   };
   auto call = rows;
   auto x = drop(wte_->forward(ids));
+  if (ln_0_ != nullptr) x = ln_0_->forward(x);
   if (call.count.defined()) {
     const auto real = torch::arange(ids.size(1), call.count.options()) < call.count.unsqueeze(1);
     call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
@@ -221,18 +232,26 @@ Hidden Gla::run(const torch::Tensor& ids, const GlaCall& rows) {
   torch::Tensor g;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
-    x = x + drop(layer.mixer->forward(layer.ln_1->forward(x), call, "h." + std::to_string(i)));
+    const auto name = "h." + std::to_string(i);
+    g = layer.ln_1->forward(x);
+    x = x + drop(layer.mixer->forward(g, call, name));
+    if (layer.ln_2 == nullptr) continue;
     g = layer.ln_2->forward(x);
-    x = x + drop(layer.mlp->forward(g));
+    x = x + drop(layer.mlp ? layer.mlp->forward(g) : layer.shifted->forward(g, call, name));
   }
   x = ln_f_->forward(x);
   if (shape_.memory_key == "output") g = x;
   return {dropped(x, shape_.head_dropout, is_training()), g};
 }
 
-// Each head has a matrix of half its width by its full width.
+// Each head has a matrix of half its width by its full width (rwkv7: its width twice).
 CarriedState Gla::carried_state(const ModelOptions& options) {
   const std::int64_t d = options.shape.d_model;
+  if (options.arch == "mamba2")
+    return {options.shape.layers * (options.mamba2.state * options.mamba2.width(d) +
+                                       (options.gla.convolution - 1) *
+                                           (options.mamba2.width(d) + 2 * options.mamba2.state))};
+  if (options.arch == "rwkv7") return {options.shape.layers * d * (d / options.shape.heads + 2)};
   std::int64_t a_layer = d / 2 * (d / options.shape.heads);
   if (options.gla.update == "delta") a_layer += (options.gla.convolution - 1) * 2 * d;
   return {options.shape.layers * a_layer};

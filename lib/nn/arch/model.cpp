@@ -117,6 +117,8 @@ constexpr Maker kMakers[] = {
     maker<TransformerXl>("transformer-xl"),
     maker<Lstm>("lstm"),
     maker<Gla>("gla"),
+    maker<Gla>("mamba2"),
+    maker<Gla>("rwkv7"),
     maker<Mosaic>("mosaic"),
     maker<Mosaic2>("mosaic2"),
     maker<Srupp>("srupp"),

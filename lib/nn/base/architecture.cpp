@@ -11,6 +11,8 @@ constexpr ArchFacts kFacts[] = {
     {"transformer-xl", false, true, true},
     {"lstm", false, false, false},
     {"gla", false, true, false},
+    {"mamba2", false, false, false},
+    {"rwkv7", false, false, false},
     {"mosaic", false, false, false},
     {"mosaic2", false, true, false},
     {"srupp", false, false, true},

@@ -212,8 +212,15 @@ void GlaOptions::fields(core::FieldList& f) {
       "rotary keys (RetNet); none",
       {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
-      "--gla-update delta: kernel size of the convolutions of queries, keys and values; 1: no "
-      "convolution")
+      "mamba2, --gla-update delta: kernel size of the convolutions of queries, keys and values; 1: "
+      "no convolution")
+      .between(1, 64);
+}
+
+void Mamba2Options::fields(core::FieldList& f) {
+  f("state-size", state, "mamba2: rows of each head's state: size of keys and queries")
+      .between(1, kMostWidth);
+  f("expand", expand, "mamba2: size of the values of all heads, in multiples of d-model")
       .between(1, 64);
 }
 
@@ -278,6 +285,7 @@ void ModelOptions::fields(core::FieldList& f) {
   f.group("Memory layers", memory_layer);
   f.group("LSTM", lstm);
   f.group("Gated linear attention", gla);
+  f.group("Mamba-2", mamba2);
   {
     const auto in_mosaics = f.group("Memory Mosaics");
     mosaic.fields(f);

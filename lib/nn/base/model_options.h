@@ -136,8 +136,15 @@ struct LstmOptions {
 struct GlaOptions {
   std::string update = "sum";
   std::string decay = "gated";
-  std::int64_t convolution = 4;  ///< with delta: kernel size, in steps, of the convolution of
-                                 ///< queries, keys and values; 1: none
+  std::int64_t convolution = 4;  ///< with delta, and of mamba2: kernel size, in steps, of the
+                                 ///< convolution of queries, keys and values; 1: none
+  void fields(core::FieldList& f);
+};
+
+struct Mamba2Options {
+  std::int64_t state = 128;  ///< width of the keys and queries, which all heads share
+  std::int64_t expand = 2;   ///< width of all heads' values, in d_model
+  std::int64_t width(std::int64_t d_model) const { return expand * d_model; }
   void fields(core::FieldList& f);
 };
 
@@ -188,6 +195,7 @@ struct ModelOptions {
   MemoryLayerOptions memory_layer;
   LstmOptions lstm;
   GlaOptions gla;
+  Mamba2Options mamba2;
   MosaicOptions mosaic;
   Mosaic2Options mosaic2;
   LayerMemoryOptions layer_memory;

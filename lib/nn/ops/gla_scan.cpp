@@ -184,6 +184,13 @@ class DeltaScan : public torch::autograd::Function<DeltaScan> {
 }  // namespace
 
 GlaOutput gla_scan(const GlaInput& in) {
+  if (in.log_decay.size(3) < in.q.size(3) || in.q.size(2) < in.v.size(2)) {
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
+    const auto exact = in.v.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
+    const GlaInput whole{
+        in.q.to(exact), in.k.to(exact), in.log_decay.to(exact), in.v.to(exact), in.start.to(exact)};
+    return in.q.size(1) == 1 ? gla_scan_plain(whole) : gla_scan_chunks(whole);
+  }
   const auto type = in.q.scalar_type();
   if (!in_host_memory(in.q) || (type != torch::kFloat32 && type != torch::kFloat64))
     return in.q.size(1) == 1 ? gla_scan_plain(in) : gla_scan_chunks(in);
@@ -195,15 +202,25 @@ GlaOutput gla_scan(const GlaInput& in) {
 // Notation within a chunk: b is the sum of log_decay from the chunk's start, S the state before it.
 //   o_t = (q_t e^{b_t})^T S + sum over s <= t of (q_t . k_s e^{b_t - b_s}) v_s
 // The chunk is divided into parts, so that no exponent is above 0. Steps before a part use its
-// start as the reference; steps within it are computed one by one.
+// start as the reference; steps within it are computed one by one. A decay for each head needs no
+// parts; its sums are double, because differences of large sums cancel.
 GlaOutput gla_scan_chunks(const GlaInput& in) {
   constexpr std::int64_t kChunk = 64, kPart = 16;
   if (in.q.size(1) == 0) return {torch::zeros_like(in.v), in.start};
   const auto cut = [](const Tensor& x) { return in_chunks(x, kChunk); };
-  const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v), b = sums_so_far(cut(in.log_decay));
+  const bool of_heads = in.log_decay.size(3) == 1;
+  const Tensor q = cut(in.q), k = cut(in.k), v = cut(in.v),
+               b = sums_so_far(cut(of_heads ? in.log_decay.to(torch::kFloat64) : in.log_decay));
+  const auto raised = [&](const Tensor& x) {
+    return of_heads ? x.exp().to(v.scalar_type()) : x.exp();
+  };
 
   std::vector<Tensor> parts;
-  for (std::int64_t at = 0; at < kChunk; at += kPart) {
+  if (of_heads) {
+    const auto fade = raised((b - b.transpose(-1, -2)).clamp_max(0));
+    parts.push_back((q.matmul(k.transpose(-1, -2)) * fade).tril().matmul(v));
+  }
+  for (std::int64_t at = 0; at < kChunk && !of_heads; at += kPart) {
     const Tensor q_part = q.narrow(3, at, kPart), b_part = b.narrow(3, at, kPart);
     const auto own = PartScores::apply(q_part, k.narrow(3, at, kPart), b_part);
     auto out = own.to(v.scalar_type()).matmul(v.narrow(3, at, kPart));
@@ -217,15 +234,15 @@ GlaOutput gla_scan_chunks(const GlaInput& in) {
   }
 
   const Tensor last = b.select(3, kChunk - 1);  // (B, heads, chunks, d_key)
-  const auto added = (k * (last.unsqueeze(3) - b).exp()).transpose(-1, -2).matmul(v),
-             faded = last.exp().unsqueeze(-1);
+  const auto added = (k * raised(last.unsqueeze(3) - b)).transpose(-1, -2).matmul(v),
+             faded = raised(last).unsqueeze(-1);
   std::vector<Tensor> before;
   Tensor state = in.start;
   for (std::int64_t i = 0; i < q.size(2); ++i) {
     before.push_back(state);
     state = faded.select(2, i) * state + added.select(2, i);
   }
-  const auto carried = (q * b.exp()).matmul(torch::stack(before, 2));
+  const auto carried = (q * raised(b)).matmul(torch::stack(before, 2));
   return {from_chunks(torch::cat(parts, 3) + carried, in.q.size(1)), state};
 }
 

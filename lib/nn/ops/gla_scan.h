@@ -19,9 +19,10 @@
 namespace nn {
 
 struct GlaInput {
-  torch::Tensor q, k, log_decay;  ///< (B, T, heads, d_key)
-  torch::Tensor v;                ///< (B, T, heads, d_value)
-  torch::Tensor start;            ///< (B, heads, d_key, d_value): S before the first step
+  torch::Tensor q, k;       ///< (B, T, heads, d_key), or (B, T, 1, d_key) for all heads
+  torch::Tensor log_decay;  ///< (B, T, heads, d_key), or (B, T, heads, 1) for all channels
+  torch::Tensor v;          ///< (B, T, heads, d_value)
+  torch::Tensor start;      ///< (B, heads, d_key, d_value): S before the first step
 };
 
 struct GlaOutput {
@@ -31,7 +32,8 @@ struct GlaOutput {
 
 /// Computes the recurrence; differentiable in all inputs. A step with k = 0 and log_decay = 0 has
 /// no effect. On the CPU it makes one pass forward and two backward, stores no states, and assigns
-/// each head of a row to a thread; other devices use gla_scan_chunks.
+/// each head of a row to a thread; other devices, and what heads or channels share, use
+/// gla_scan_chunks.
 GlaOutput gla_scan(const GlaInput& in);
 
 /// Computes the recurrence with torch operators in chunks of 64 steps: products within a chunk, and

@@ -93,6 +93,14 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"gla", [](auto& o) { o.gla.update = "delta"; }},
     {"gla", [](auto& o) { o.gla.update = "delta", o.gla.decay = "none", o.shape.heads = 1; }},
     {"gla", [](auto& o) { o.gla.update = "delta", o.gla.convolution = 1; }},
+    {"mamba2", [](auto& o) { o.gla.convolution = 1, o.mamba2.state = 3; }},
+    {"mamba2",
+        [](auto& o) {
+          o.shape.heads = 4, o.mamba2.expand = 1, o.mamba2.state = 7;
+          o.shape.memory_key = "output";
+        }},
+    {"rwkv7", [](auto& o) { o.shape.heads = 4, o.transformer.bias = false, o.shape.layers = 3; }},
+    {"rwkv7", [](auto& o) { o.shape.memory_key = "output", o.shape.layers = 1; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
         [](auto& o) {

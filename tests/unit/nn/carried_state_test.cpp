@@ -54,6 +54,9 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
       {"gla", [](auto& o) { o.gla.decay = "none"; }},
       {"gla", [](auto& o) { o.gla.update = "delta"; }},
       {"gla", [](auto& o) { o.gla.update = "delta", o.gla.convolution = 1; }},
+      {"mamba2", [](auto&) {}},
+      {"mamba2", [](auto& o) { o.gla.convolution = 1, o.mamba2.expand = 3; }},
+      {"rwkv7", [](auto&) {}},
       {"mosaic", [](auto&) {}},
       {"mosaic2", [](auto&) {}},
   };

@@ -37,6 +37,8 @@ constexpr Case kCases[] = {
     {"streams", "none", "transformer-xl", "learned"},
     {"streams", "local,long", "transformer-xl", "learned"},
     {"streams", "local,long", "srupp", "learned"},
+    {"streams", "local,long", "mamba2", "learned"},
+    {"streams", "local,long", "rwkv7", "learned"},
     {"shuffled", "local,ext", "mosaic", "learned"},
     {"streams", "local,long", "mosaic", "learned"},
     {"shuffled", "local,ext", "mosaic2", "learned"},
