@@ -263,35 +263,10 @@ std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Data
 MicroBatch read_batch(
     const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
   if (data.header().kind == shard::Kind::pairs) return read_pair_batch(data, rows, index);
-  const auto n = static_cast<std::int64_t>(rows.size());
-  std::int64_t steps = 0;
-  for (const auto& row : rows) steps = std::max(steps, row.length);
   MicroBatch out;
   out.index = index;
-  auto& batch = out.batch = nn::Batch::padding(n, steps);
-  std::vector<std::uint32_t> tokens;
-  for (std::int64_t r = 0; r < n; ++r) {
-    const auto& row = rows[static_cast<std::size_t>(r)];
-    batch.fresh.data_ptr<bool>()[r] = row.fresh;
-    if (row.length == 0) continue;
-    tokens.resize(static_cast<std::size_t>(row.length) + 1);
-    data.read(row.begin, std::span(tokens));
-    const std::int64_t at = r * steps;
-    auto *inputs = batch.inputs.data_ptr<std::int64_t>() + at,
-         *targets = batch.targets.data_ptr<std::int64_t>() + at,
-         *run = batch.place.run.data_ptr<std::int64_t>() + at,
-         *segment = batch.place.segment.data_ptr<std::int64_t>() + at,
-         *position = batch.place.position.data_ptr<std::int64_t>() + at;
-    for (std::int64_t i = 0; i < row.length; ++i) {
-      inputs[i] = tokens[static_cast<std::size_t>(i)];
-      targets[i] = tokens[static_cast<std::size_t>(i) + 1];
-      run[i] = row.run;
-      segment[i] = row.segment;
-      position[i] = static_cast<std::int64_t>(row.begin) + i;
-    }
-    std::fill_n(batch.weight.data_ptr<float>() + at, row.length, 1.0f);
-    out.tokens += row.length;
-  }
+  out.batch = batch::read_rows(data, rows);
+  for (const auto& row : rows) out.tokens += row.length;
   return out;
 }
 

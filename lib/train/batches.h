@@ -6,9 +6,9 @@
 // Random streams of a run's seed, so that different uses draw independent numbers. A use with an
 // index (an epoch, a micro-batch) adds the index to its stream.
 
+#include "batch/rows.h"
 #include "core/rng.h"
 #include "nn/memory/joint_loss.h"
-#include "shard/dataset.h"
 #include "train/train_options.h"
 
 namespace train {
@@ -43,15 +43,7 @@ class Permutation {
   std::int64_t epoch_ = -1;
 };
 
-/// One row of a micro-batch: inputs [begin, begin + length) of the stream; the target of each input
-/// is the next token.
-struct Row {
-  std::uint64_t begin = 0;
-  std::int64_t length = 0;
-  std::int64_t run = 0, segment = 0;  ///< nn::TokenPositions
-  bool fresh = true;
-  bool operator==(const Row&) const = default;
-};
+using batch::Row;
 
 /// All orders score each target exactly once in an epoch; the stream's first token is no target. A
 /// new epoch begins with a new micro-batch, so the last micro-batch of an epoch may have fewer

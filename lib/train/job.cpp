@@ -1,7 +1,6 @@
 #include "train/job.h"
 
 #include "core/file_text.h"
-#include "infer/windows/window_plan.h"
 #include "model/adapter.h"
 #include "model/tokenizer_file.h"
 #include "nn/base/half_products.h"
@@ -145,7 +144,7 @@ TokenRules rules_of(const Run& run) {
     core::bad_usage("--bos: not supported for sentence pairs; leave it out");
   text::TokenizerPtr tokenizer;
   if (!run.tokenizer.empty()) tokenizer = text::parse_tokenizer(run.tokenizer, run.data->name());
-  const auto begin = infer::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
+  const auto begin = batch::chosen_beginning(options.begin, tokenizer.get(), run.data->name());
   return {options.ignored_targets, pairs ? -1 : begin.value_or(-1)};
 }
 

@@ -10,7 +10,6 @@
 
 namespace train {
 
-struct Row;
 
 /// A shard of targets. Thread safe.
 class TargetShard {

@@ -1,7 +1,5 @@
 #include "train/pair_order.h"
 
-#include "infer/windows/windows.h"
-
 namespace train {
 namespace {
 
@@ -12,7 +10,7 @@ class PairOrder : public Order {
   PairOrder(const shard::Documents& documents, Groups groups, std::uint64_t seed)
       : documents_(documents), groups_(std::move(groups)), permutation_(std::ssize(groups_), seed) {
     for (const auto& group : groups_)
-      for (const auto pair : group) targets_ += infer::target_of(documents_, pair).length;
+      for (const auto pair : group) targets_ += batch::target_of(documents_, pair).length;
   }
   std::int64_t batches_per_epoch() const override { return std::ssize(groups_); }
   std::int64_t targets_per_epoch() const override { return targets_; }
@@ -21,7 +19,7 @@ class PairOrder : public Order {
     const auto group = order[static_cast<std::size_t>(index % batches_per_epoch())];
     std::vector<Row> rows;
     for (const auto pair : groups_[static_cast<std::size_t>(group)]) {
-      const auto target = infer::target_of(documents_, pair);
+      const auto target = batch::target_of(documents_, pair);
       rows.push_back({target.begin, target.length, pair, pair, true});
     }
     return rows;
@@ -40,7 +38,7 @@ std::vector<std::int64_t> by_length(const shard::Documents& documents, std::uint
   core::Rng(seed, kOrderStream).shuffle(pairs);
   const auto lengths = [&](std::int64_t pair) {
     return std::tuple(
-        infer::target_of(documents, pair).length, infer::source_of(documents, pair).length);
+        batch::target_of(documents, pair).length, batch::source_of(documents, pair).length);
   };
   std::stable_sort(
       pairs.begin(), pairs.end(), [&](auto a, auto b) { return lengths(a) < lengths(b); });
@@ -67,11 +65,11 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
 
 std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
     const shard::Dataset* order, std::uint64_t seed) {
-  infer::check_pairs(data);
+  batch::check_pairs(data);
   const auto& documents = data.documents();
   const auto pairs = order != nullptr ? listed(*order, data) : by_length(documents, seed);
   return std::make_unique<PairOrder>(
-      documents, infer::group_pairs(documents, pairs, options.batch_tokens), seed);
+      documents, batch::group_pairs(documents, pairs, options.batch_tokens), seed);
 }
 
 void check_pair_lengths(const shard::Dataset& data, std::int64_t context) {
@@ -95,7 +93,7 @@ MicroBatch read_pair_batch(
     pairs.push_back(row.run);
     out.tokens += row.length;
   }
-  out.batch = infer::read_pairs(data, pairs);
+  out.batch = batch::read_pairs(data, pairs);
   return out;
 }
 

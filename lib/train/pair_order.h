@@ -11,7 +11,7 @@ namespace train {
 /// similar length are grouped: sorted by the lengths of target and source, ties in a seeded order;
 /// with one, neighbours in its list. Groups are equal in every epoch and come in a new order each
 /// epoch. A pair is a run and a segment. `data` must outlive the order. Throws Error{bad_data} as
-/// infer::check_pairs, and for an order of other data or another unit.
+/// batch::check_pairs, and for an order of other data or another unit.
 std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
     const shard::Dataset* order, std::uint64_t seed);
 

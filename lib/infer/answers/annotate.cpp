@@ -50,7 +50,7 @@ Stream read_texts(const Evaluation& evaluation, const AnnotateOptions& options,
   const auto& windows = options.evaluation.windows;
   stream.windows = evaluation.windows();
   stream.windows.beginning =
-      chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
+      batch::chosen_beginning(windows.begin, &tokenizer, evaluation.loaded().folder).value_or(-1);
   if (windows.bos_at == "window") {
     if (stream.windows.beginning < 0)
       core::bad_usage("--bos-at window: requires --bos, the token at the start of each window");

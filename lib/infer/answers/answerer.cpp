@@ -119,7 +119,7 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
   if (options_.chat) chat_ = model::chat_of(loaded_.folder);
   if (!options_.system.empty() && !options_.chat) core::bad_usage("--system: requires --chat");
   const auto& windows = options_.windows;
-  const auto chosen = chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
+  const auto chosen = batch::chosen_beginning(windows.begin, tokenizer_.get(), loaded_.folder);
   if (chosen.value_or(-1) >= 0) empty_ = begin_ = {*chosen};
   if (const auto end = tokenizer_->end_of_document(); !chosen && end) empty_ = {*end};
   const Protocol* const protocol = find_protocol(windows.protocol);

@@ -79,7 +79,7 @@ void Generator::read_tokenizer() {
   end_ = tokenizer_->end_of_document();
   if (end_) ends_.insert(*end_);
   for (const auto id : model::end_tokens(loaded_.folder, loaded_.config)) ends_.insert(id);
-  const auto begin = chosen_beginning(options_.begin, tokenizer_.get(), loaded_.folder);
+  const auto begin = batch::chosen_beginning(options_.begin, tokenizer_.get(), loaded_.folder);
   if (begin.value_or(-1) >= 0) begin_ = {*begin};
 }
 

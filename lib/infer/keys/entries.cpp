@@ -26,7 +26,7 @@ std::uint64_t entries_in(const std::vector<Span>& spans) {
 constexpr std::int64_t kForwards = 4;  // forward passes per block: enough to group pairs by length
 
 std::int64_t length_of(const shard::Documents& documents, std::int64_t pair) {
-  return target_of(documents, pair).length;
+  return batch::target_of(documents, pair).length;
 }
 
 void expect_vocabulary(const nn::Batch& batch, std::int64_t vocabulary, const std::string& name) {
@@ -126,8 +126,8 @@ class PairWalk : public EntryWalk {
     });
     std::vector<Tensor> keys(pairs.size()), labels(pairs.size()),
         known(pairs.size());  // of each pair
-    for (const auto& group : group_pairs(documents, by_length, batch_tokens_)) {
-      const nn::Batch batch = read_pairs(data_, group);
+    for (const auto& group : batch::group_pairs(documents, by_length, batch_tokens_)) {
+      const nn::Batch batch = batch::read_pairs(data_, group);
       expect_vocabulary(batch, model_.vocabulary, data_.name());
       const nn::Hidden hidden = model_.architecture->forward(batch.to(device_), nullptr);
       for (std::size_t i = 0; i < group.size(); ++i) {

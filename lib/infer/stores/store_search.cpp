@@ -16,7 +16,7 @@ std::int64_t beginning_of(
   if (loaded.tokenizer.empty()) return -1;
   const auto tokenizer = text::parse_tokenizer(loaded.tokenizer, loaded.folder);
   if (windows.contains("begin"))
-    return chosen_beginning(windows["begin"], tokenizer.get(), store.name()).value_or(-1);
+    return batch::chosen_beginning(windows["begin"], tokenizer.get(), store.name()).value_or(-1);
   const auto first = store.documents();
   const auto mark = tokenizer->end_of_document();
   const auto end = first.size() > 1 ? first[1] : store.size();

@@ -16,7 +16,7 @@ void choose_beginning(const WindowOptions& options, const shard::Dataset& data, 
   const Protocol* const protocol = find_protocol(options.protocol);
   auto chosen = options.begin == "auto"
                     ? open_beginning(protocol, tokenizer.get(), data.name())
-                    : chosen_beginning(options.begin, tokenizer.get(), data.name());
+                    : batch::chosen_beginning(options.begin, tokenizer.get(), data.name());
   if (options.bos_at == "window") plan.window_token = chosen.value_or(plan.beginning);
   if (options.bos_at == "window" && plan.window_token < 0 && protocol == nullptr)
     core::bad_usage("--bos-at window: {} has no BOS token; give --bos", data.name());
@@ -142,26 +142,12 @@ text::TokenizerPtr tokenizer_of(const model::Loaded& loaded, const char* what) {
   return tokenizer;
 }
 
-std::optional<std::int64_t> chosen_beginning(
-    const std::string& begin, const text::Tokenizer* tokenizer, const std::string& name) {
-  if (begin == "none") return -1;
-  if (begin == "auto") {
-    if (tokenizer == nullptr || tokenizer->text_template().begin.size() != 1) return std::nullopt;
-    return tokenizer->text_template().begin[0];
-  }
-  if (tokenizer == nullptr) core::bad_usage("--bos {}: {} has no tokenizer", begin, name);
-  const auto id = tokenizer->id_of(begin);
-  if (!id)
-    core::bad_usage(
-        "--bos {}: not a token of the tokenizer of {}; give auto, none or a token", begin, name);
-  return *id;
-}
-
 std::optional<std::int64_t> open_beginning(
     const Protocol* protocol, const text::Tokenizer* tokenizer, const std::string& name) {
-  if (protocol == nullptr) return chosen_beginning("auto", tokenizer, name);
+  if (protocol == nullptr) return batch::chosen_beginning("auto", tokenizer, name);
   std::optional<std::int64_t> chosen;
-  if (protocol->beginning != Beginning::mark) chosen = chosen_beginning("auto", tokenizer, name);
+  if (protocol->beginning != Beginning::mark)
+    chosen = batch::chosen_beginning("auto", tokenizer, name);
   if (chosen) return chosen;
   if (protocol->beginning == Beginning::template_only) return -1;
   if (tokenizer != nullptr) chosen = tokenizer->end_of_document();

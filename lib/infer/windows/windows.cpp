@@ -6,36 +6,6 @@
 namespace infer {
 namespace {
 
-void expect_inside(
-    const std::vector<std::uint32_t>& tokens, const shard::Dataset& data, std::int64_t vocabulary) {
-  const std::uint32_t largest = *std::max_element(tokens.begin(), tokens.end());
-  if (largest >= static_cast<std::uint64_t>(vocabulary))
-    core::bad_data(
-        "{}: token {} is outside the model's vocabulary of {}; "
-        "use the tokenizer that the model was trained with",
-        data.name(), largest, vocabulary);
-}
-
-// Returns the documents before the spans' own: (rows, S), where -1 is padding.
-torch::Tensor sources_of(
-    const std::vector<Span>& spans, const shard::Dataset& data, std::int64_t vocabulary) {
-  std::vector<std::vector<std::uint32_t>> sources;
-  std::size_t longest = 0;
-  for (const Span& span : spans) {
-    const Side side = source_of(data.documents(), span.stream / 2);
-    auto& source = sources.emplace_back(static_cast<std::size_t>(side.length));
-    data.read(side.begin, std::span(source));
-    expect_inside(source, data, vocabulary);
-    longest = std::max(longest, source.size());
-  }
-  auto ids =
-      torch::full({std::ssize(sources), static_cast<std::int64_t>(longest)}, -1, torch::kInt64);
-  for (std::size_t row = 0; row < sources.size(); ++row)
-    std::copy(
-        sources[row].begin(), sources[row].end(), ids.data_ptr<std::int64_t>() + row * longest);
-  return ids;
-}
-
 // Pairs are sorted within this number of batches: enough for little padding, few enough for bounded
 // memory. (With stores, the search takes most of the time.)
 constexpr std::int64_t kSortedBatches = 16;
@@ -141,33 +111,17 @@ std::vector<double> scored_shares(
 
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
     const WindowPlan& plan, std::int64_t vocabulary) {
-  const auto rows = static_cast<std::int64_t>(spans.size());
-  std::int64_t steps = 0;
-  for (const Span& span : spans) steps = std::max(steps, span.length);
-  nn::Batch batch = nn::Batch::padding(rows, steps);
-  std::vector<std::uint32_t> tokens;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const Span& span = spans[static_cast<std::size_t>(row)];
-    const auto n = static_cast<std::size_t>(span.length);
-    const std::int64_t first = span.begins ? plan.beginning : plan.window_token;
-    const bool begins = first >= 0;
-    tokens.resize(n + 1);
-    if (begins) tokens[0] = static_cast<std::uint32_t>(first);
-    data.read(span.target - (begins ? 0 : 1), std::span(tokens).subspan(begins ? 1 : 0));
-    expect_inside(tokens, data, vocabulary);
-    std::copy_n(tokens.begin(), n, batch.inputs.data_ptr<std::int64_t>() + row * steps);
-    std::copy_n(tokens.begin() + 1, n, batch.targets.data_ptr<std::int64_t>() + row * steps);
-    const auto position = static_cast<std::int64_t>(span.target) - 1;
-    batch.weight[row].slice(0, span.first_scored, span.length).fill_(1);
-    batch.fresh[row].fill_(span.fresh);
-    batch.place.run[row].slice(0, 0, span.length).fill_(span.stream);
-    batch.place.segment[row].slice(0, 0, span.length).fill_(span.number);
-    batch.place.position[row]
-        .slice(0, 0, span.length)
-        .copy_(torch::arange(position, position + span.length));
+  std::vector<batch::Row> rows;
+  std::vector<std::int64_t> pairs;
+  for (const Span& span : spans) {
+    rows.push_back({span.target - 1, span.length, span.stream, span.number, span.fresh,
+        span.first_scored, span.begins ? plan.beginning : plan.window_token});
+    pairs.push_back(span.stream / 2);
   }
-  if (data.header().kind == shard::Kind::pairs) batch.source = sources_of(spans, data, vocabulary);
-  return batch;
+  nn::Batch made = batch::read_rows(data, rows, vocabulary);
+  if (data.header().kind == shard::Kind::pairs)
+    made.source = batch::read_sources(data, pairs, vocabulary);
+  return made;
 }
 
 std::int64_t beginning_token(const shard::Dataset& data) {
@@ -236,47 +190,10 @@ namespace {
 
 constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that no target fills
 
-Side document_of(const shard::Documents& documents, std::size_t document) {
-  const auto begin = document == 0 ? 0 : documents.end[document - 1];
-  return {begin, static_cast<std::int64_t>(documents.end[document] - begin)};
-}
-
-std::vector<std::uint32_t> read(const shard::Dataset& data, const Side& side) {
-  std::vector<std::uint32_t> tokens(static_cast<std::size_t>(side.length));
-  data.read(side.begin, std::span(tokens));
-  return tokens;
-}
-
 }  // namespace
 
-Side source_of(const shard::Documents& documents, std::int64_t pair) {
-  return document_of(documents, 2 * static_cast<std::size_t>(pair));
-}
-
-Side target_of(const shard::Documents& documents, std::int64_t pair) {
-  return document_of(documents, 2 * static_cast<std::size_t>(pair) + 1);
-}
-
-void check_pairs(const shard::Dataset& data) {
-  shard::expect_kind(data.header(), {shard::Kind::pairs}, data.name());
-  const auto& documents = data.documents();
-  if (documents.size() < 2) core::bad_data("{}: has no sentence pair", data.name());
-  for (std::size_t i = 0; i < documents.size(); ++i)
-    if (document_of(documents, i).length == 0)
-      core::bad_data("{}: pair {} has an empty {}; tokenize with an end-of-document token",
-          data.name(), i / 2, i % 2 == 0 ? "source" : "target");
-  if (data.header().tokenizer.empty()) return;  // read_pairs checks that all pairs end alike
-  const auto tokenizer = text::parse_tokenizer(data.header().tokenizer, data.name());
-  const auto mark = text::end_of_document_of(data, *tokenizer);
-  if (!mark || read(data, document_of(documents, 0)).back() != *mark)
-    core::bad_data(
-        "{}: its sentences do not end with an end-of-document token; "
-        "use a tokenizer that has one",
-        data.name());
-}
-
 void check_pairs(const shard::Dataset& data, const nn::Model& model) {
-  check_pairs(data);
+  batch::check_pairs(data);
   if (!nn::arch_facts(model.options.arch).reads_source)
     core::bad_data("{}: contains sentence pairs, but a model of architecture {} reads tokens",
         data.name(), model.options.arch);
@@ -287,58 +204,11 @@ WindowPlan pair_windows(
   check_pairs(data, model);
   WindowPlan windows;
   windows.pairs = true;
-  windows.beginning = read(data, target_of(data.documents(), 0)).back();
+  windows.beginning = batch::last_token(data, batch::target_of(data.documents(), 0));
   windows.window = windows.stride = model.architecture->context().value_or(kBoundless);
   windows.by_document = true;
   windows.batch_tokens = batch_tokens;
   return windows;
-}
-
-nn::Batch read_pairs(const shard::Dataset& data, const std::vector<std::int64_t>& pairs) {
-  const auto& documents = data.documents();
-  const auto rows = static_cast<std::int64_t>(pairs.size());
-  std::int64_t steps = 0, places = 0;
-  for (const auto pair : pairs) {
-    steps = std::max(steps, target_of(documents, pair).length);
-    places = std::max(places, source_of(documents, pair).length);
-  }
-  nn::Batch batch = nn::Batch::padding(rows, steps);
-  batch.source = torch::full({rows, places}, -1, torch::kInt64);
-  batch.fresh.fill_(true);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto pair = pairs[static_cast<std::size_t>(row)];
-    const Side side = target_of(documents, pair);
-    const auto source = read(data, source_of(documents, pair)), target = read(data, side);
-    if (source.back() != target.back())
-      core::bad_data("{}: pair {} does not end with the end-of-document token", data.name(), pair);
-    auto* const inputs = batch.inputs[row].data_ptr<std::int64_t>();
-    inputs[0] = target.back();
-    std::copy(target.begin(), target.end() - 1, inputs + 1);
-    std::copy(target.begin(), target.end(), batch.targets[row].data_ptr<std::int64_t>());
-    std::copy(source.begin(), source.end(), batch.source[row].data_ptr<std::int64_t>());
-    const auto n = side.length, offset = static_cast<std::int64_t>(side.begin);
-    batch.weight[row].narrow(0, 0, n).fill_(1);
-    batch.place.run[row].narrow(0, 0, n).fill_(pair);
-    batch.place.segment[row].narrow(0, 0, n).fill_(pair);
-    batch.place.position[row].narrow(0, 0, n).copy_(torch::arange(offset, offset + n));
-  }
-  return batch;
-}
-
-std::vector<std::vector<std::int64_t>> group_pairs(const shard::Documents& documents,
-    const std::vector<std::int64_t>& order, std::int64_t batch_tokens) {
-  std::vector<std::vector<std::int64_t>> groups;
-  std::int64_t longest = 0;
-  for (const auto pair : order) {
-    const auto length = target_of(documents, pair).length;
-    longest = std::max(longest, length);
-    if (groups.empty() || longest * (std::ssize(groups.back()) + 1) > batch_tokens) {
-      groups.emplace_back();
-      longest = length;
-    }
-    groups.back().push_back(pair);
-  }
-  return groups;
 }
 
 }  // namespace infer

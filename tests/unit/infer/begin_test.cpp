@@ -19,12 +19,12 @@ DOCTEST_TEST_CASE("--bos auto is what the tokenizer's template says, for data th
   const auto tokenizer = text::load_tokenizer(kLlama3);
   const auto mark = tokenizer->id_of("<|begin_of_text|>");
   DOCTEST_REQUIRE(mark);
-  DOCTEST_CHECK(infer::chosen_beginning("auto", tokenizer.get(), "x") == *mark);
-  DOCTEST_CHECK(infer::chosen_beginning("none", tokenizer.get(), "x") == -1);
-  DOCTEST_CHECK(infer::chosen_beginning("<|endoftext|>", tokenizer.get(), "x") ==
+  DOCTEST_CHECK(batch::chosen_beginning("auto", tokenizer.get(), "x") == *mark);
+  DOCTEST_CHECK(batch::chosen_beginning("none", tokenizer.get(), "x") == -1);
+  DOCTEST_CHECK(batch::chosen_beginning("<|endoftext|>", tokenizer.get(), "x") ==
                 tokenizer->id_of("<|endoftext|>"));
-  DOCTEST_CHECK(infer::chosen_beginning("auto", nullptr, "x") == std::nullopt);
-  DOCTEST_CHECK_THROWS_WITH_AS(infer::chosen_beginning("<s>", tokenizer.get(), "x"),
+  DOCTEST_CHECK(batch::chosen_beginning("auto", nullptr, "x") == std::nullopt);
+  DOCTEST_CHECK_THROWS_WITH_AS(batch::chosen_beginning("<s>", tokenizer.get(), "x"),
       "--bos <s>: not a token of the tokenizer of x; give auto, none or a token", core::Error);
 
   nn::Model model =

@@ -261,8 +261,8 @@ DOCTEST_TEST_CASE("with every source the past of pairs is the same whatever come
   // In a target: the tokens before it, and the pairs before it, are its past.
   const auto& documents = pairs.data->documents();
   std::int64_t pair = 12;
-  while (infer::target_of(documents, pair).length < 5) ++pair;
-  const std::uint64_t changed = infer::target_of(documents, pair).begin + 2;
+  while (batch::target_of(documents, pair).length < 5) ++pair;
+  const std::uint64_t changed = batch::target_of(documents, pair).begin + 2;
   const tiny::Pairs other(changed);
   for (const std::string weights : {"constant", "gates"}) {
     DOCTEST_CAPTURE(weights);

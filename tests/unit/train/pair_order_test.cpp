@@ -62,7 +62,7 @@ DOCTEST_TEST_CASE("a batch of pairs is the shifted target beside its source") {
   const TemporaryFolder folder;
   write_pairs(folder / "pairs", 4, 1);
   const shard::Dataset data({folder / "pairs"});
-  const auto batch = infer::read_pairs(data, {2, 0});
+  const auto batch = batch::read_pairs(data, {2, 0});
   // Pair 2: source 7 8 9 10 e, target 8 9 10 11 12 e. Pair 0: source 1 2 e, target 2 3 4 e.
   DOCTEST_CHECK(batch.source.equal(torch::tensor({{7, 8, 9, 10, 0}, {1, 2, 0, -1, -1}})));
   DOCTEST_CHECK(batch.inputs.equal(torch::tensor({{0, 8, 9, 10, 11, 12}, {0, 2, 3, 4, 0, 0}})));
@@ -166,7 +166,7 @@ DOCTEST_TEST_CASE("the score of a shard is the sum over its pairs, one by one") 
   {
     const torch::NoGradGuard no_gradient;
     for (std::int64_t pair = 0; pair < 9; ++pair) {
-      const auto batch = infer::read_pairs(data, {pair});
+      const auto batch = batch::read_pairs(data, {pair});
       const auto log_p =
           model.head->log_probs(model.architecture->forward(batch, nullptr).output[0], nullptr);
       nats -= log_p.gather(1, batch.targets[0].unsqueeze(1)).sum().item<double>();
