@@ -35,10 +35,11 @@ MixtureWeights Mixture::constant(const GateInputs& inputs) const {
   for (std::size_t i = 0; i < size(); ++i) {
     Weight& own = weights.own.emplace_back();
     if (by_bucket(i)) {
+      const Tensor& bucket = inputs.buckets.at(kind(i));
       own.log_rows = torch::tensor(constants(i), torch::kFloat64)
                          .log()
-                         .index_select(0, inputs.bucket.clamp_min(0))
-                         .masked_fill(inputs.bucket < 0, -HUGE_VAL);
+                         .index_select(0, bucket.clamp_min(0))
+                         .masked_fill(bucket < 0, -HUGE_VAL);
     } else {
       rest -= own.constant = constants(i)[0];
     }
@@ -111,7 +112,7 @@ std::vector<Tensor> Mixture::given(
     const Tensor rest = 1 - given[i + 1];
     given[0] = given[0] * rest;
     for (std::size_t j = 0; j < size(); ++j)
-      if (!by_bucket(j)) given[j + 1] = given[j + 1] * rest;
+      if (!by_bucket(j) || j < i) given[j + 1] = given[j + 1] * rest;
   }
   return given;
 }

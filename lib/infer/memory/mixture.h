@@ -11,7 +11,7 @@ struct Components {
   torch::Tensor joint;  ///< log p, (R) or (R, V)
   std::vector<torch::Tensor> own =
       {};                 ///< for each weight of the plan, in the shape of joint; NaN: no entries
-  GateInputs gates = {};  ///< undefined: no gates; `bucket` for weights by bucket
+  GateInputs gates = {};  ///< undefined: no gates; `buckets` for weights by bucket
   /// Log p of the model alone with its trained parts, as joint; undefined: equal to joint.
   torch::Tensor head = {};
 };
@@ -21,14 +21,14 @@ template <class Take> Components taken(const Components& components, const Take&
   const auto some = [&](const torch::Tensor& of) { return of.defined() ? take(of) : of; };
   Components made{some(components.joint)};
   for (const auto& own : components.own) made.own.push_back(some(own));
-  made.gates.bucket = components.gates.bucket;
+  made.gates.buckets = components.gates.buckets;
   made.head = some(components.head);
   return made;
 }
 /// Applies `take` to the buckets as well, for a selection of rows.
 template <class Take> Components taken_rows(const Components& components, const Take& take) {
   Components made = taken(components, take);
-  if (made.gates.bucket.defined()) made.gates.bucket = take(made.gates.bucket);
+  for (auto& [kind, bucket] : made.gates.buckets) bucket = take(bucket);
   return made;
 }
 
@@ -48,8 +48,8 @@ struct Weight {
 struct MixtureWeights {
   Weight joint;
   Weight head = {};
-  std::vector<Weight> own = {};  ///< a weight by bucket is a fraction of the whole; the others
-                                 ///< divide the rest
+  std::vector<Weight> own = {};  ///< a weight by bucket is a fraction of what later ones leave;
+                                 ///< the others divide the rest
 };
 
 /// Mixes distributions by a plan's weights. A source without entries adds its weight to the joint

@@ -44,39 +44,55 @@ OnlineWeights::OnlineWeights(const Mixture& mixture) : inner_(first_weights(mixt
   for (std::size_t i = 0; i < mixture.size(); ++i) {
     by_bucket_.push_back(mixture.by_bucket(i));
     if (!mixture.by_bucket(i)) continue;
-    for (const double first : mixture.constants(i))
-      buckets_.push_back(SoftBayes({1 - first, first}));
+    outer_.push_back(mixture.kind(i));
+    auto& own = buckets_.emplace_back();
+    for (const double first : mixture.constants(i)) own.push_back(SoftBayes({1 - first, first}));
   }
 }
 
-std::vector<double> OnlineWeights::weights(std::int64_t bucket) const {
+std::vector<OnlineWeights::Buckets> OnlineWeights::buckets(
+    const GateInputs& inputs, std::int64_t rows) const {
+  std::vector<Buckets> all(static_cast<std::size_t>(rows));
+  for (const auto& kind : outer_) {
+    const Tensor of = inputs.buckets.at(kind).to(torch::kInt64).contiguous();
+    for (std::size_t r = 0; r < all.size(); ++r)
+      all[r].push_back(of.const_data_ptr<std::int64_t>()[r]);
+  }
+  return all;
+}
+
+std::vector<double> OnlineWeights::weights(const Buckets& buckets) const {
   const double alone = 1 / (1 + std::exp(log_learned_ - log_alone_));
-  const double of_bucket =
-      bucket < 0 ? 0 : (1 - alone) * buckets_[static_cast<std::size_t>(bucket)].weights()[1];
-  const double learned = 1 - alone - of_bucket, rest = 1 - of_bucket;  // shares of the whole
+  double learned = 1 - alone, rest = 1;  // shares of the whole
+  std::vector<double> outer(buckets.size());
+  for (std::size_t i = outer.size(); i-- > 0;) {
+    const double own =
+        buckets[i] < 0 ? 0
+                       : learned * buckets_[i][static_cast<std::size_t>(buckets[i])].weights()[1];
+    outer[i] = own / rest;
+    learned -= own, rest -= own;
+  }
   const auto inner = inner_.weights();
   std::vector<double> weights = {(alone + learned * inner[0]) / rest, learned * inner[1] / rest};
-  std::size_t next = 2;
+  std::size_t next = 2, next_outer = 0;
   for (const bool by_bucket : by_bucket_)
-    weights.push_back(by_bucket ? of_bucket : learned * inner[next++] / rest);
+    weights.push_back(by_bucket ? outer[next_outer++] : learned * inner[next++] / rest);
   return weights;
 }
 
-void OnlineWeights::learn(std::span<const double> p, std::int64_t bucket) {
-  std::vector<double> inner = {p[0], p[1]};
-  double outer = 0;
-  for (std::size_t i = 0; i < by_bucket_.size(); ++i) {
-    if (by_bucket_[i]) outer = p[i + 2];
-    if (!by_bucket_[i]) inner.push_back(p[i + 2]);
-  }
+void OnlineWeights::learn(std::span<const double> p, const Buckets& buckets) {
+  std::vector<double> inner = {p[0], p[1]}, outer;
+  for (std::size_t i = 0; i < by_bucket_.size(); ++i)
+    (by_bucket_[i] ? outer : inner).push_back(p[i + 2]);
   const auto weights = inner_.weights();
   double learned = 0;
   for (std::size_t i = 0; i < inner.size(); ++i) learned += weights[i] * inner[i];
   inner_.learn(inner);
-  if (bucket >= 0) {
-    SoftBayes& own = buckets_[static_cast<std::size_t>(bucket)];
-    const double both[] = {learned, outer};
-    learned = own.weights()[0] * learned + own.weights()[1] * outer;
+  for (std::size_t i = 0; i < outer.size(); ++i) {
+    if (buckets[i] < 0) continue;
+    SoftBayes& own = buckets_[i][static_cast<std::size_t>(buckets[i])];
+    const double both[] = {learned, outer[i]};
+    learned = own.weights()[0] * learned + own.weights()[1] * outer[i];
     own.learn(both);
   }
   log_alone_ += std::log(std::max(p[0], kLeastProbability));
@@ -90,13 +106,12 @@ MixtureWeights OnlineWeights::learn(const Components& components) {
   for (Tensor& column : columns)  // a source without entries is the joint softmax
     column = torch::where(column.isnan(), joint, column).to(torch::kCPU, torch::kFloat64).exp();
   const Tensor p = torch::stack(columns, 1).contiguous();  // (R, columns)
-  Tensor buckets = components.gates.bucket;
-  if (buckets.defined()) buckets = buckets.to(torch::kInt64).contiguous();
   std::vector<std::vector<double>> rows;
-  for (std::int64_t r = 0; r < p.size(0); ++r) {
-    const std::int64_t bucket = buckets.defined() ? buckets.const_data_ptr<std::int64_t>()[r] : -1;
-    rows.push_back(weights(bucket));
-    learn({p.const_data_ptr<double>() + r * p.size(1), columns.size()}, bucket);
+  const auto* row = p.const_data_ptr<double>();
+  for (const Buckets& of : buckets(components.gates, p.size(0))) {
+    rows.push_back(weights(of));
+    learn({row, columns.size()}, of);
+    row += columns.size();
   }
   return to_mixture(rows);
 }

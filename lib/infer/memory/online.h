@@ -27,28 +27,32 @@ class SoftBayes {
 /// Online weights of one stream. The mixture is
 ///   u p_head + (1 - u) ((1 - v_b) sum_i w_i p_i + v_b p_b)
 /// p_head: the model alone with its trained memory. w: Soft-Bayes over the head, the joint softmax
-/// and the sources. v: Soft-Bayes for each bucket b over that mixture and the source by bucket. u:
-/// Bayes' rule, initially one half, so the text's log-probability is at most log 2 nats below the
+/// and the sources. v: Soft-Bayes for each bucket b over that mixture and the source by bucket; of
+/// several such sources, each is mixed in after the one before. u: Bayes' rule, initially one half, so the text's log-probability is at most log 2 nats below the
 /// head's. Initial weights of sources are the mixture's constants.
 class OnlineWeights {
  public:
   explicit OnlineWeights(const Mixture& mixture);
 
+  /// Buckets of a token: one for each source with weights by bucket; -1: no entries.
+  using Buckets = std::vector<std::int64_t>;
+  std::vector<Buckets> buckets(const GateInputs& inputs, std::int64_t rows) const;
   /// Returns the weights for a token: of the model alone, of the joint softmax and of each source.
-  /// Those that are not by bucket sum to 1. `bucket`: of the source with weights by bucket; -1:
-  /// none.
-  std::vector<double> weights(std::int64_t bucket) const;
+  /// Those that are not by bucket sum to 1.
+  std::vector<double> weights(const Buckets& buckets) const;
   /// Returns the weights of R consecutive tokens and learns from each before the next; `components`
   /// (R) are of the observed tokens.
   MixtureWeights learn(const Components& components);
 
  private:
   // p of the token, in the order of weights().
-  void learn(std::span<const double> p, std::int64_t bucket);
+  void learn(std::span<const double> p, const Buckets& buckets);
 
-  std::vector<bool> by_bucket_;             // for each weight of the plan
-  SoftBayes inner_;                         // head, joint, and weights that are not by bucket
-  std::vector<SoftBayes> buckets_;          // the mixture of inner_, and the source by bucket
+  std::vector<bool> by_bucket_;     // for each weight of the plan
+  std::vector<std::string> outer_;  // kinds with weights by bucket
+  SoftBayes inner_;                 // head, joint, and weights that are not by bucket
+  // For each of outer_, by bucket: the mixture of what comes before, and the source.
+  std::vector<std::vector<SoftBayes>> buckets_;
   double log_alone_ = 0, log_learned_ = 0;  // log p of the tokens by the head, and by the learned
                                             // mixture
 };

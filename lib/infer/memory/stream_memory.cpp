@@ -46,7 +46,8 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
     if (kept != nullptr && !(*kept)[i]) {
       for (std::size_t j = 0; j < source.own.size(); ++j)
         at.own.push_back(torch::full_like(head, NAN));
-      if (source.bucket.defined()) at.gates.bucket = torch::full_like(source.bucket, -1);
+      if (source.bucket.defined())
+        at.gates.buckets[kinds[i]->name()] = torch::full_like(source.bucket, -1);
       continue;
     }
     const auto parts = plan.joint(*kinds[i]);
@@ -57,7 +58,7 @@ Components Parts::at(const MemoryPlan& plan, const std::vector<std::size_t>& pla
       if (plan.online && parts[j].trained) own.add(more);
     }
     for (const auto& own : source.own) at.own.push_back(here(own));
-    if (source.bucket.defined()) at.gates.bucket = source.bucket;
+    if (source.bucket.defined()) at.gates.buckets[kinds[i]->name()] = source.bucket;
     if (source.features.defined()) at.gates.own[kinds[i]->name()] = here(source.features);
   }
   const auto joined = [&](const nn::Masses& masses) {
@@ -172,7 +173,7 @@ Tensor StreamMemory::mix(nn::Head& head, WordRows rows, const Asked* asked) {
     }
     mixed_.first_own.push_back(components.own.size());
     for (auto& own : words.own) components.own.push_back(std::move(own));
-    if (words.bucket.defined()) components.gates.bucket = words.bucket;
+    if (words.bucket.defined()) components.gates.buckets[kinds[i]->name()] = words.bucket;
     if (words.features.defined()) components.gates.own[kinds[i]->name()] = words.features;
   }
   mixed_.first_own.push_back(components.own.size());
@@ -204,11 +205,9 @@ MixtureWeights StreamMemory::weights_for(const Components& components, const Wor
     return online_[0].learn(
         at_tokens(components, rows.window->targets.slice(0, rows.begin, rows.end)));
   std::vector<std::vector<double>> weights;
-  const Tensor& bucket = components.gates.bucket;
   const std::int64_t count = rows.window != nullptr ? rows.end - rows.begin : rows_;
-  for (std::int64_t row = 0; row < count; ++row)
-    weights.push_back(online_[rows.window != nullptr ? 0 : static_cast<std::size_t>(row)].weights(
-        bucket.defined() ? bucket[row].item<std::int64_t>() : -1));
+  for (const auto& buckets : online_[0].buckets(components.gates, count))
+    weights.push_back(online_[rows.window != nullptr ? 0 : weights.size()].weights(buckets));
   return to_mixture(weights);
 }
 

@@ -18,8 +18,14 @@ Tensor probability(const Tensor& log_prob, const Tensor& joint) {
   return torch::where(log_prob.isnan(), joint, log_prob.exp());
 }
 
-// Returns the probabilities of the sources at a point, with the source weighted by bucket apart.
-ShareProblem problem_of(const Components& at, const Mixture& mixture, std::int64_t run) {
+std::int64_t run_of(const std::string& kind) {
+  for (const auto* const one : source_kinds())
+    if (one->name() == kind) return one->facts().gate.run;
+  return 1;
+}
+
+// Returns the probabilities of the sources at a point, with those weighted by bucket apart.
+ShareProblem problem_of(const Components& at, const Mixture& mixture) {
   const Tensor joint = at.joint.exp();
   std::vector<Tensor> sources = {joint};
   ShareProblem problem;
@@ -28,10 +34,10 @@ ShareProblem problem_of(const Components& at, const Mixture& mixture, std::int64
       sources.push_back(probability(at.own[i], joint));
       continue;
     }
-    problem.buckets = static_cast<std::int64_t>(mixture.constants(i).size());
-    problem.run = run;
-    problem.outer = at.own[i].exp().nan_to_num(0);
-    problem.bucket = torch::where(at.gates.bucket < 0, problem.buckets, at.gates.bucket);
+    const auto buckets = std::ssize(mixture.constants(i));
+    const Tensor& bucket = at.gates.buckets.at(mixture.kind(i));
+    problem.outer.push_back({at.own[i].exp().nan_to_num(0),
+        torch::where(bucket < 0, buckets, bucket), buckets, run_of(mixture.kind(i))});
   }
   problem.p = torch::stack(sources);
   return problem;
@@ -90,19 +96,14 @@ std::vector<double> best_of_buckets(
 }
 
 // Returns weights in the order of the plan from shares (joint's first) and the shares by bucket.
-std::vector<std::vector<double>> in_order(
-    const Mixture& mixture, const std::vector<double>& shares, const std::vector<double>& outer) {
+std::vector<std::vector<double>> in_order(const Mixture& mixture, const std::vector<double>& shares,
+    const std::vector<std::vector<double>>& outer) {
   std::vector<std::vector<double>> weights;
-  std::size_t next = 1;
+  std::size_t next = 1, next_outer = 0;
   for (std::size_t i = 0; i < mixture.size(); ++i)
-    weights.push_back(mixture.by_bucket(i) ? outer : std::vector<double>{shares[next++]});
+    weights.push_back(
+        mixture.by_bucket(i) ? outer[next_outer++] : std::vector<double>{shares[next++]});
   return weights;
-}
-
-std::int64_t run_of(const MemoryPlan& memory) {
-  for (const auto* const kind : memory.kinds())
-    if (const GateFacts& facts = kind->facts().gate; facts.weights > 1) return facts.run;
-  return 1;
 }
 
 // Returns log p (N, 1 + S) of the rest and of each source with a gate. Where a source has no
@@ -229,8 +230,7 @@ std::vector<TunePoint> fit_points(
   std::vector<TunePoint> points;
   FittedShares best;  // of the previous point, as a start
   for (const auto& places : asked) {
-    ShareProblem problem =
-        problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
+    ShareProblem problem = problem_of(parts_at(parts, memory, grid, places), mixture);
     problem.weight = even(parts.weight);
     best = fit_shares(problem, best);
     FittedShares said = best;
@@ -238,7 +238,8 @@ std::vector<TunePoint> fit_points(
     for (std::size_t k = 1; k < said.shares.size(); ++k)
       rest -= said.shares[k] = quoted(said.shares[k]);
     said.shares[0] = rest;
-    for (double& share : said.outer) share = quoted(share);
+    for (auto& shares : said.outer)
+      for (double& share : shares) share = quoted(share);
     points.push_back({values_at(grid, places), places, in_order(mixture, said.shares, said.outer),
         share_loss(problem, said)});
   }
@@ -257,27 +258,23 @@ std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, 
     return weighted(mixed.clamp_min(kTiny).log(), weight);
   };
   for (const auto& places : asked) {
-    const ShareProblem problem =
-        problem_of(parts_at(parts, memory, grid, places), mixture, run_of(memory));
+    const ShareProblem problem = problem_of(parts_at(parts, memory, grid, places), mixture);
     const auto tokens = static_cast<double>(problem.p.size(1));
     for (std::int64_t l = 0; l < shares.size(0); ++l) {
-      const Tensor rest = shares[l].unsqueeze(0).mm(problem.p).squeeze(0);
-      std::vector<double> outer;
-      double nats = 0;
-      if (!problem.outer.defined()) {
-        nats = -log_of(rest).sum().item<double>();
-      } else {  // the best share of a bucket is independent of other buckets
+      Tensor mixed = shares[l].unsqueeze(0).mm(problem.p).squeeze(0);
+      std::vector<std::vector<double>> outer;
+      for (const auto& source : problem.outer) {  // the best of a bucket is independent of others
         const Tensor sums =
-            torch::zeros({problem.buckets + 1, std::ssize(lambdas)}, torch::kFloat64);
+            torch::zeros({source.buckets + 1, std::ssize(lambdas)}, torch::kFloat64);
         for (std::size_t k = 0; k < lambdas.size(); ++k) {
-          const Tensor share = (problem.bucket < problem.buckets) * lambdas[k];
+          const std::vector<double> all(static_cast<std::size_t>(source.buckets), lambdas[k]);
           sums.select(1, static_cast<std::int64_t>(k))
-              .index_add_(0, problem.bucket, log_of(rest * (1 - share) + problem.outer * share),
-                  /*alpha=*/-1);
+              .index_add_(0, source.bucket, log_of(source.mixed(mixed, all)), /*alpha=*/-1);
         }
-        outer = best_of_buckets(sums, lambdas, problem.run);
-        nats = sums.amin(1).sum().item<double>();
+        outer.push_back(best_of_buckets(sums, lambdas, source.run));
+        mixed = source.mixed(mixed, outer.back());
       }
+      const double nats = -log_of(mixed).sum().item<double>();
       const Tensor row = shares[l].contiguous();
       const auto* const begin = row.const_data_ptr<double>();
       points.push_back({values_at(grid, places), places,

@@ -46,7 +46,8 @@ using GridPoints = std::vector<std::vector<std::size_t>>;
 std::vector<TunePoint> fit_points(
     const Parts& parts, const MemoryPlan& memory, const Grid& grid, const GridPoints& places);
 /// Evaluates, at each of these points, every combination of `lambdas` that leaves weight for the
-/// joint softmax; for a source with buckets, takes the best value for each bucket. Throws
+/// joint softmax; for each source with buckets in turn, takes the best value for each
+/// bucket. Throws
 /// Error{usage} if there are too many combinations.
 std::vector<TunePoint> try_points(const Parts& parts, const MemoryPlan& memory, const Grid& grid,
     const std::vector<double>& lambdas, const GridPoints& places);

@@ -80,25 +80,31 @@ void fit_simplex(const Tensor& p, const Tensor& weight, ShareNumbers& at) {
   }
 }
 
-// Returns (R): the share of the source weighted by bucket for each target.
-Tensor outer_shares(const ShareProblem& problem, const ShareNumbers& outer) {
-  ShareNumbers shares = outer;
+// Returns (R): the share of the source for each target.
+Tensor outer_shares(const OuterSource& source, ShareNumbers shares) {
   shares.push_back(0);
-  return numbers_tensor(shares).index_select(0, problem.bucket);
+  return numbers_tensor(shares).index_select(0, source.bucket);
 }
 
-// Finds for each bucket the share x that maximises sum log(rest + x (outer - rest)). It is Newton's
-// method within bounds that converge to the zero of the slope.
-void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& at) {
-  const Tensor more = problem.outer - rest;
+// Returns p (..., R) mixed with the outer sources from `begin` to before `end`.
+Tensor with_outer(Tensor p, const ShareProblem& problem, const FittedShares& at, std::size_t begin,
+    std::size_t end) {
+  for (std::size_t i = begin; i < end; ++i) p = problem.outer[i].mixed(p, at.outer[i]);
+  return p;
+}
+
+// Finds for each bucket the share x that maximises sum log(rest + x more). It is Newton's method
+// within bounds that converge to the zero of the slope.
+void fit_buckets(const OuterSource& source, const Tensor& rest, const Tensor& more,
+    const Tensor& weight, ShareNumbers& at) {
   const auto buckets = at.size();
   ShareNumbers low(buckets, -1), high(buckets, 2);  // outside [0, 1]: not tried yet
   for (int step = 0; step < kShareSteps; ++step) {
-    const Tensor share = outer_shares(problem, at);
+    const Tensor share = outer_shares(source, at);
     const Tensor ratio = more / (rest + share * more).clamp_min(kLeastMixed);
-    const Tensor zeros = torch::zeros({problem.buckets + 1}, torch::kFloat64);
+    const Tensor zeros = torch::zeros({source.buckets + 1}, torch::kFloat64);
     const auto sums = [&](const Tensor& values) {
-      return zeros.index_add(0, problem.bucket, weighted(values, problem.weight));
+      return zeros.index_add(0, source.bucket, weighted(values, weight));
     };
     const Tensor slopes = sums(ratio), curvatures = sums(ratio.square());
     double moved = 0;
@@ -123,16 +129,19 @@ void fit_buckets(const ShareProblem& problem, const Tensor& rest, ShareNumbers& 
 
 }  // namespace
 
+Tensor OuterSource::mixed(const Tensor& p, const std::vector<double>& weights) const {
+  return p + outer_shares(*this, weights) * (this->p - p);
+}
+
 double share_loss(const ShareProblem& problem, const FittedShares& shares) {
-  Tensor mixed = mix(problem.p, shares.shares);
-  if (problem.outer.defined())
-    mixed = mixed + outer_shares(problem, shares.outer) * (problem.outer - mixed);
-  return loss_of(mixed, problem.weight);
+  return loss_of(
+      with_outer(mix(problem.p, shares.shares), problem, shares, 0, problem.outer.size()),
+      problem.weight);
 }
 
 FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) {
   const std::int64_t sources = problem.p.size(0);
-  const bool outer = problem.outer.defined();
+  const std::size_t outer = problem.outer.size();
   // Mixes p_joint's least share into every source, so that the shares are free from 0 to 1.
   const Tensor p = kLeastJointShare * problem.p[0] + (1 - kLeastJointShare) * problem.p;
   FittedShares fitted = start;
@@ -142,8 +151,9 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
     for (double& share : at)
       share =
           std::max(0.0, share - (&share == at.data()) * kLeastJointShare) / (1 - kLeastJointShare);
-  if (outer && fitted.outer.empty())
-    fitted.outer.assign(static_cast<std::size_t>(problem.buckets), kMostOuterShare / 2);
+  if (fitted.outer.empty())
+    for (const auto& source : problem.outer)
+      fitted.outer.emplace_back(static_cast<std::size_t>(source.buckets), kMostOuterShare / 2);
   const auto whole = [&] {
     FittedShares shares = fitted;
     for (double& share : shares.shares) share *= 1 - kLeastJointShare;
@@ -152,23 +162,25 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
   };
   double last = HUGE_VAL;
   for (int turn = 0; turn < kShareTurns; ++turn) {
-    if (outer) fit_buckets(problem, mix(p, at), fitted.outer);
-    if (!outer) {
-      fit_simplex(p, problem.weight, at);
-      break;
+    for (std::size_t i = 0; i < outer; ++i) {
+      const Tensor before = with_outer(mix(p, at), problem, fitted, 0, i);
+      const Tensor rest = with_outer(before, problem, fitted, i + 1, outer);
+      const Tensor whole = with_outer(problem.outer[i].p, problem, fitted, i + 1, outer);
+      fit_buckets(problem.outer[i], rest, whole - rest, problem.weight, fitted.outer[i]);
     }
-    const Tensor share = outer_shares(problem, fitted.outer);
-    fit_simplex(p * (1 - share) + problem.outer * share, problem.weight, at);
+    fit_simplex(with_outer(p, problem, fitted, 0, outer), problem.weight, at);
+    if (outer == 0) break;
     const double loss = share_loss(problem, whole());
-    if (sources == 1 || last - loss < kShareGap) break;
+    if ((sources == 1 && outer == 1) || last - loss < kShareGap) break;
     last = loss;
   }
   fitted = whole();
-  if (outer) {
-    const Tensor used = torch::bincount(problem.bucket, {}, problem.buckets + 1);
-    for (std::int64_t b = 0; b < problem.buckets; ++b)
-      if (const auto i = static_cast<std::size_t>(b); used[b].item<std::int64_t>() == 0)
-        fitted.outer[i] = b % problem.run > 0 ? fitted.outer[i - 1] : 0;
+  for (std::size_t i = 0; i < outer; ++i) {
+    const OuterSource& source = problem.outer[i];
+    const Tensor used = torch::bincount(source.bucket, {}, source.buckets + 1);
+    for (std::int64_t b = 0; b < source.buckets; ++b)
+      if (const auto k = static_cast<std::size_t>(b); used[b].item<std::int64_t>() == 0)
+        fitted.outer[i][k] = b % source.run > 0 ? fitted.outer[i][k - 1] : 0;
   }
   fitted.loss = share_loss(problem, fitted);
   return fitted;

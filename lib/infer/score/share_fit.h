@@ -19,25 +19,29 @@ inline torch::Tensor even(const torch::Tensor& weight) {
   return weight.defined() ? weight / weight.mean() : weight;
 }
 
-/// Probabilities of R targets by the sources.
-struct ShareProblem {
-  torch::Tensor p;  ///< (S, R) float64, p_joint first
-  /// (R) float64: p of the source with weights by bucket, as fractions of the whole; undefined:
-  /// none.
-  torch::Tensor outer = {};
-  torch::Tensor bucket = {};  ///< (R) int64: index of its weight; `buckets` if the source has no
-                              ///< entries
+/// A source with weights by bucket, fractions of what later such sources leave.
+struct OuterSource {
+  torch::Tensor p;       ///< (R) float64
+  torch::Tensor bucket;  ///< (R) int64: index of its weight; `buckets` if the source has no entries
   std::int64_t buckets = 0;
   std::int64_t run = 1;  ///< length of a run [0, run), [run, 2 run), ... of buckets, in which each
                          ///< resembles the previous one
+  /// Returns p (..., R) mixed with the source by the weights of its buckets.
+  torch::Tensor mixed(const torch::Tensor& p, const std::vector<double>& weights) const;
+};
+
+/// Probabilities of R targets by the sources.
+struct ShareProblem {
+  torch::Tensor p;  ///< (S, R) float64, p_joint first
+  std::vector<OuterSource> outer = {};
   torch::Tensor weight = {};  ///< (R) float64: weight of each target, mean 1; undefined: 1
 };
 
 struct FittedShares {
   std::vector<double> shares;  ///< (S), sum 1
-  /// Weight of each bucket; a bucket without targets gets that of its predecessor in the run.
-  /// Empty: no such source.
-  std::vector<double> outer;
+  /// Weight of each bucket of each outer source; a bucket without targets gets that of its
+  /// predecessor in the run.
+  std::vector<std::vector<double>> outer;
   double loss = 0;  ///< nats a token
 };
 

@@ -111,12 +111,13 @@ Tensor gate_offsets(const Gate& gate, const GateRow& row, const GateInputs& inpu
   const std::int64_t n = inputs.confidence.size(0);
   if (!row.by_bucket())
     return torch::full({n}, log_share(row.constants[0]) - rest, torch::kFloat64);
+  const Tensor& bucket = inputs.buckets.at(row.source);
   std::vector<double> scores;
   for (const double share : row.constants)
     scores.push_back(log_share(share) - std::log1p(-share) - rest);
   return torch::tensor(scores, torch::kFloat64)
-      .index_select(0, inputs.bucket.clamp_min(0))
-      .masked_fill(inputs.bucket < 0, -HUGE_VAL);
+      .index_select(0, bucket.clamp_min(0))
+      .masked_fill(bucket < 0, -HUGE_VAL);
 }
 
 Tensor gate_features(const GateRow& row, const GateInputs& inputs) {

@@ -16,7 +16,8 @@ struct GateInputs {
   torch::Tensor confidence;  ///< (R, kConfidence)
   /// (R, number of features) for each source; NaN if the source has no entries.
   std::map<std::string, torch::Tensor> own;
-  torch::Tensor bucket;  ///< (R) int64, bucket of the source whose weight depends on it
+  /// (R) int64 for each source whose weight depends on a bucket; -1: no entries.
+  std::map<std::string, torch::Tensor> buckets = {};
 };
 
 /// Linear score of one source relative to the rest, whose score is 0. The score is the logit of the

@@ -1,5 +1,7 @@
 #include "infer/sources/memory_options.h"
 
+#include <fmt/ranges.h>
+
 namespace infer {
 namespace {
 
@@ -66,13 +68,18 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
   return (at - std::begin(kNgramLengths)) + (one ? kNgramLengthBuckets : 0);
 }
 
-std::vector<double> NgramOptions::shares(double otherwise) const {
+std::vector<double> ngram_shares(const ShareList& lambda, const char* flag, double otherwise) {
   if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
-  auto shares = lambda.values("--ngrams-lambda", otherwise);
+  auto shares = lambda.values(flag, otherwise);
   if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);
   if (shares.size() != static_cast<std::size_t>(kNgramBuckets))
-    core::bad_usage("--ngrams-lambda: takes 1 or {} weights, not {}", kNgramBuckets, shares.size());
+    core::bad_usage("{}: takes 1 or {} weights, not {}", flag, kNgramBuckets, shares.size());
   return shares;
+}
+
+std::string signed_shares(const std::vector<double>& shares) {
+  const bool one = std::ranges::count(shares, shares[0]) == std::ssize(shares);
+  return one ? fmt::format("{}", shares[0]) : fmt::format("{}", fmt::join(shares, "+"));
 }
 
 }  // namespace infer

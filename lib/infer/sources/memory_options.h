@@ -68,10 +68,12 @@ struct NgramOptions {
   ShareList lambda;  ///< one weight for all, one for each bucket, or gate
 
   bool any() const { return !folders.empty(); }
-  /// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws
-  /// Error{usage} for any other number of weights.
-  std::vector<double> shares(double otherwise = 0.1) const;
 };
+/// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws Error{usage}
+/// with the flag's name for any other number of weights.
+std::vector<double> ngram_shares(const ShareList& lambda, const char* flag, double otherwise = 0.1);
+/// Formats the weights of the buckets for a signature: one if all are equal.
+std::string signed_shares(const std::vector<double>& shares);
 
 /// A model of the mixture: its folder and weight.
 struct WithShare {
@@ -100,7 +102,8 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 
 /// Selects the memories at test time and their interpolation with the head. A MemoryPlan is the
 /// resolved form for a model.
-///   p = (1 - l_n) ((1 - l_m - l_c - l_u - l_s - l_e) p_joint + l_m p_memory + l_c p_cache
+///   p = (1 - l_o) p_rest + l_o p_online, where
+///   p_rest = (1 - l_n) ((1 - l_m - l_c - l_u - l_s - l_e) p_joint + l_m p_memory + l_c p_cache
 ///       + l_u p_unigram + l_s p_stores + l_e p_ensemble) + l_n p_ngrams
 /// p_joint: one softmax over the head and, with combine = joint or both, local memory, long memory
 /// and datastores (TRIME, eq. 2), each with its own temperature and log-weight (JointPart).
@@ -109,7 +112,8 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 /// p_unigram: how often the text so far has each token (see UnigramOptions). p_stores: the
 /// neighbours from datastores alone (kNN-LM; see StoreOptions). p_ngrams: counts of the tokens that
 /// followed the longest matching suffix of the context in other texts; l_n depends on that
-/// suffix (see NgramOptions). p_ensemble: the softmax of each further model, each with its own
+/// suffix (see NgramOptions). p_online: the same of the text so far, interpolated down to the whole
+/// vocabulary. p_ensemble: the softmax of each further model, each with its own
 /// weight and temperature (see WithOptions).
 ///
 /// If a source has no entries yet, its weight is added to p_joint. A weight `gate` depends on the

@@ -2,10 +2,9 @@
 // context (Liu et al. 2024, infini-gram). They are a distribution of their own, whose weight
 // depends on the length of the suffix.
 
-#include <fmt/ranges.h>
-
 #include "infer/sources/memory_plan.h"
 #include "infer/sources/source_kinds.h"
+#include "infer/sources/text_source.h"
 #include "ngrams/next_tokens.h"
 
 namespace infer {
@@ -32,31 +31,27 @@ struct NgramContext {
   }
 };
 
-class NgramSource : public Source {
+class NgramSource : public TextSource<ngrams::SuffixFollower> {
  public:
   NgramSource(const NgramPlan& plan, std::int64_t streams)
-      : index_(plan.index), next_(plan.index),
-        followers_(static_cast<std::size_t>(streams), ngrams::SuffixFollower(plan.index)) {}
+      : TextSource(ngrams::SuffixFollower(plan.index), streams), index_(plan.index),
+        next_(plan.index) {}
 
   // log p (R) by the counts, -inf if p is 0 and NaN if there is no continuation; the context's
   // bucket (R); the gate's features (R, 3).
   std::vector<Tensor> recall(const Window& window, const Tensor& targets) override {
-    read(0, window.before);
-    const Tensor tokens = targets.contiguous();
-    const std::int64_t n = tokens.size(0);
+    const std::int64_t n = targets.size(0);
     const Tensor log_prob = torch::full({n}, NAN, torch::kFloat64);
     const Tensor bucket = torch::full({n}, -1, torch::kInt64);
     const Tensor features = torch::full({n, 3}, NAN, torch::kFloat64);
-    const auto* const token = tokens.const_data_ptr<std::int64_t>();
-    for (std::int64_t i = 0; i < n; ++i) {
-      const NgramContext known = context(0);
-      const auto count = followers_[0].push(static_cast<std::uint32_t>(token[i]));
-      if (known.bucket >= 0) {
-        log_prob.data_ptr<double>()[i] = log_ratio(count, known.followers.count);
-        bucket.data_ptr<std::int64_t>()[i] = known.bucket;
-        std::ranges::copy(known.features(), features.data_ptr<double>() + 3 * i);
-      }
-    }
+    each_target(window, targets, [&](std::int64_t i, std::int64_t token, auto& follower) {
+      const NgramContext known = context(follower);
+      const auto count = follower.push(static_cast<std::uint32_t>(token));
+      if (known.bucket < 0) return;
+      log_prob.data_ptr<double>()[i] = log_ratio(count, known.followers.count);
+      bucket.data_ptr<std::int64_t>()[i] = known.bucket;
+      std::ranges::copy(known.features(), features.data_ptr<double>() + 3 * i);
+    });
     return {log_prob, bucket, features};
   }
 
@@ -69,19 +64,8 @@ class NgramSource : public Source {
 
   SourceWords words(const WordRows& rows) override {
     contexts_.clear();
-    const std::int64_t n = rows.head.size(0);
-    if (rows.window == nullptr) {
-      for (std::int64_t row = 0; row < n; ++row) contexts_.push_back(context(row));
-    } else {
-      const Window& window = *rows.window;
-      if (rows.begin == window.first_scored) read(0, window.before);
-      const Tensor targets =
-          window.targets.slice(0, rows.begin, rows.end).to(torch::kCPU).contiguous();
-      for (std::int64_t i = 0; i < n; ++i) {
-        contexts_.push_back(context(0));
-        read(0, {targets.const_data_ptr<std::int64_t>() + i, 1});
-      }
-    }
+    each_row(
+        rows, [&](std::int64_t, const auto& follower) { contexts_.push_back(context(follower)); });
     SourceWords words;
     words.own = {log_probs(rows.words()).to(rows.head.options())};
     std::vector<double> features;
@@ -122,23 +106,10 @@ class NgramSource : public Source {
     return evidence;
   }
 
-  void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
-    for (const std::int64_t token : tokens)
-      followers_[static_cast<std::size_t>(row)].push(static_cast<std::uint32_t>(token));
-  }
-  void select(const Tensor& rows) override { followers_ = selected(followers_, rows); }
-  void clear() override {
-    for (auto& follower : followers_) follower.clear();
-  }
-  void join(const Source& other, std::int64_t /*streams*/, std::int64_t /*more*/) override {
-    const auto& more = dynamic_cast<const NgramSource&>(other).followers_;
-    followers_.insert(followers_.end(), more.begin(), more.end());
-  }
-
  private:
-  NgramContext context(std::int64_t row) const {
+  NgramContext context(const ngrams::SuffixFollower& follower) const {
     NgramContext context;
-    context.match = followers_[static_cast<std::size_t>(row)].match();
+    context.match = follower.match();
     context.followers = index_->followers(context.match);
     if (context.followers.count > 0)
       context.bucket = ngram_bucket(context.match.length, context.followers.one);
@@ -179,8 +150,7 @@ class NgramSource : public Source {
 
   std::shared_ptr<const ngrams::Index> index_;
   ngrams::NextTokens next_;
-  std::vector<ngrams::SuffixFollower> followers_;  // of each stream
-  std::vector<NgramContext> contexts_;             // of the last call of words()
+  std::vector<NgramContext> contexts_;  // of the last call of words()
 };
 
 // Opens the folders for the model; returns null if there are none.
@@ -229,8 +199,9 @@ class NgramKind : public SourceKind {
     return !o.ngrams.lambda.open() || answers(o);
   }
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
-    plan.ngrams.lambda = answers(o) ? std::vector(kAnswerShares.begin(), kAnswerShares.end())
-                                    : o.ngrams.shares(context.open_share(0.1));
+    plan.ngrams.lambda =
+        answers(o) ? std::vector(kAnswerShares.begin(), kAnswerShares.end())
+                   : ngram_shares(o.ngrams.lambda, "--ngrams-lambda", context.open_share(0.1));
     if (o.ngrams.any() && o.ngrams.lambda.gated()) plan.gates.sources.push_back(name());
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
@@ -271,11 +242,7 @@ class NgramKind : public SourceKind {
   void sign(const MemoryPlan& plan, const SayFact& say) const override {
     if (!any(plan)) return;
     say("ngrams", plan.ngrams.index->signature());
-    const auto& lambda = plan.ngrams.lambda;
-    const bool one = std::count(lambda.begin(), lambda.end(), lambda[0]) == std::ssize(lambda);
-    say("ngrams-lambda", plan.gates.has(name()) ? "gate"
-                         : one                  ? fmt::format("{}", lambda[0])
-                                                : fmt::format("{}", fmt::join(lambda, "+")));
+    say("ngrams-lambda", plan.gates.has(name()) ? "gate" : signed_shares(plan.ngrams.lambda));
   }
 
   std::vector<std::string> names(const MemoryPlan&) const override { return {"n-grams"}; }

@@ -133,14 +133,14 @@ struct RowToken {
 /// Contexts and models that contributed to a token's probability.
 struct Evidence {
   struct Context {
-    std::string store;  ///< folder of a datastore or of an n-gram index
-    std::int64_t document;
-    std::int64_t row;  ///< row in the datastore; for n-grams, index of the token in the text
-    double share;
-    std::vector<std::int32_t> before;  ///< tokens before it in its document
-    std::int64_t matched = 0;          ///< number of these tokens that match the text; 0 for
-                                       ///< datastores
-    std::string name = {};             ///< name of the document; empty: none
+    std::string store;  ///< folder of a datastore or of an n-gram index; else the kind's name
+    std::int64_t document = 0;
+    std::int64_t row = 0;  ///< row in the datastore; for n-grams, index of the token in the text
+    double share = 0;
+    std::vector<std::int32_t> before = {};  ///< tokens before it in its document
+    std::int64_t matched = 0;               ///< number of these tokens that match the text; 0 for
+                                            ///< datastores
+    std::string name = {};                  ///< name of the document; empty: none
     /// All tokens before it in a named document; nullopt: not all are known.
     std::optional<std::vector<std::int32_t>> since_start = {};
   };
@@ -223,8 +223,8 @@ struct StreamShape {
 /// A weight of the mixture: a number, or one for each bucket of tokens.
 struct PlanWeight {
   std::string kind, flag;    ///< kind and flag of the source
-  std::span<double> values;  ///< several: fractions of the whole, by bucket; one: fraction of the
-                             ///< rest
+  std::span<double> values;  ///< several, by bucket: fractions of what later sources leave; one:
+                             ///< fraction of the rest
   bool gated = false;        ///< a gate gives the weight; `values` are its constants
   bool by_bucket() const { return values.size() > 1; }
 };

@@ -3,6 +3,7 @@
 
 #include "infer/sources/plan_axes.h"
 #include "infer/sources/source_kinds.h"
+#include "infer/sources/text_source.h"
 
 namespace infer {
 namespace {
@@ -72,32 +73,39 @@ class TokenCounts {
   std::unordered_map<std::int64_t, Count> counts_;
 };
 
-class UnigramSource : public Source {
+// The counts of one stream with each half-life.
+struct CountsOfText {
+  std::vector<TokenCounts> each;
+  void push(std::uint32_t token) {
+    for (auto& counts : each) counts.read(token);
+  }
+};
+
+CountsOfText no_counts(const UnigramPlan& plan, const Grid& grid) {
+  CountsOfText counts;
+  for (const double half_life : grid.values(kHalfLife, plan.half_life))
+    counts.each.emplace_back(half_life, plan.vocabulary);
+  return counts;
+}
+
+class UnigramSource : public TextSource<CountsOfText> {
  public:
   UnigramSource(const MemoryPlan& plan, const StreamShape& shape, const Grid& grid)
-      : gated_(plan.gates.any()), axes_{grid.find(kHalfLife)} {
-    const auto& own = plan.more.of<UnigramPlan>();
-    for (const double half_life : grid.values(kHalfLife, own.half_life))
-      begin_.emplace_back(half_life, own.vocabulary);
-    streams_.assign(static_cast<std::size_t>(shape.streams), begin_);
-  }
+      : TextSource(no_counts(plan.more.of<UnigramPlan>(), grid), shape.streams),
+        gated_(plan.gates.any()), axes_{grid.find(kHalfLife)} {}
 
   // log p (half-lives, R) and the gate's feature (R).
   std::vector<Tensor> recall(const Window& window, const Tensor& targets) override {
-    read(0, window.before);
     const std::int64_t n = targets.size(0);
-    const Tensor log_prob = torch::empty({std::ssize(begin_), n}, torch::kFloat64);
+    const Tensor log_prob = torch::empty({std::ssize(stream(0).each), n}, torch::kFloat64);
     const Tensor log_read = torch::empty({n}, torch::kFloat64);
-    const auto tokens = targets.accessor<std::int64_t, 1>();
     auto of = log_prob.accessor<double, 2>();
-    for (std::int64_t i = 0; i < n; ++i) {
-      const auto& counts = streams_[0];
-      for (std::size_t h = 0; h < counts.size(); ++h)
-        of[static_cast<std::int64_t>(h)][i] = counts[h].log_prob(tokens[i]);
-      log_read.data_ptr<double>()[i] = counts[0].log_read();
-      const std::int64_t token = tokens[i];
-      read(0, {&token, 1});
-    }
+    each_target(window, targets, [&](std::int64_t i, std::int64_t token, CountsOfText& text) {
+      for (std::size_t h = 0; h < text.each.size(); ++h)
+        of[static_cast<std::int64_t>(h)][i] = text.each[h].log_prob(token);
+      log_read.data_ptr<double>()[i] = text.each[0].log_read();
+      text.push(static_cast<std::uint32_t>(token));
+    });
     return {log_prob, log_read};
   }
 
@@ -112,38 +120,19 @@ class UnigramSource : public Source {
     const std::int64_t n = rows.head.size(0);
     const Tensor log_prob = torch::empty({n, rows.words()}, torch::kFloat64);
     const Tensor log_read = torch::empty({n}, torch::kFloat64);
-    const Tensor targets =
-        rows.window == nullptr ? Tensor() : rows.window->targets.cpu().contiguous();
-    if (targets.defined() && rows.begin == rows.window->first_scored) read(0, rows.window->before);
-    for (std::int64_t i = 0; i < n; ++i) {
-      const auto& counts = streams_[targets.defined() ? 0 : static_cast<std::size_t>(i)][0];
-      counts.log_probs(log_prob[i].data_ptr<double>());
-      log_read.data_ptr<double>()[i] = counts.log_read();
-      if (targets.defined()) read(0, {targets.const_data_ptr<std::int64_t>() + rows.begin + i, 1});
-    }
+    each_row(rows, [&](std::int64_t i, const CountsOfText& text) {
+      text.each[0].log_probs(log_prob[i].data_ptr<double>());
+      log_read.data_ptr<double>()[i] = text.each[0].log_read();
+    });
     SourceWords words;
     words.own = {log_prob.to(rows.head.options())};
     if (gated_) words.features = log_read.unsqueeze(1);
     return words;
   }
 
-  void read(std::int64_t row, std::span<const std::int64_t> tokens) override {
-    for (auto& counts : streams_[static_cast<std::size_t>(row)])
-      for (const std::int64_t token : tokens) counts.read(token);
-  }
-  void select(const Tensor& rows) override { streams_ = selected(streams_, rows); }
-  void clear() override { streams_.assign(streams_.size(), begin_); }
-  void join(const Source& other, std::int64_t /*streams*/, std::int64_t /*more*/) override {
-    const auto& more = dynamic_cast<const UnigramSource&>(other).streams_;
-    streams_.insert(streams_.end(), more.begin(), more.end());
-  }
-
  private:
-  using Counts = std::vector<TokenCounts>;  // of one stream, with each half-life
   bool gated_;
   std::vector<std::size_t> axes_;
-  Counts begin_;
-  std::vector<Counts> streams_;
 };
 
 class UnigramKind : public SourceKind {

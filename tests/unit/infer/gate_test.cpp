@@ -90,7 +90,7 @@ double plain_mix(const infer::Scored& scored, std::int64_t i, const infer::Memor
   const double cache = std::isnan(cache_log) ? joint : std::exp(cache_log);
   const double stores = std::isnan(stores_log) ? joint : std::exp(stores_log);
   const double ngrams = std::exp(value(at.own[2], i));
-  const auto bucket = at.gates.bucket[i].item<std::int64_t>();
+  const auto bucket = at.gates.buckets.at("ngrams")[i].item<std::int64_t>();
   const double l_c = plan.cache_lambda, l_s = plan.stores.lambda;
   const double l_n = plan.ngrams.lambda[static_cast<std::size_t>(bucket)];
   std::map<std::string, double> mass = {{"", 1}};

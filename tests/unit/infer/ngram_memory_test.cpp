@@ -99,10 +99,11 @@ DOCTEST_TEST_CASE("buckets: lengths up to their bounds, and whether one token fo
   DOCTEST_CHECK(infer::ngram_bucket(32, false) == 9);
   DOCTEST_CHECK(infer::ngram_bucket(1'000'000, true) == infer::kNgramBuckets - 1);
   DOCTEST_CHECK(infer::ngram_bucket(0, true) == infer::kNgramLengthBuckets);
-  infer::NgramOptions options;
-  DOCTEST_CHECK(options.shares().size() == static_cast<std::size_t>(infer::kNgramBuckets));
-  options.lambda = {0.1, 0.2};
-  DOCTEST_CHECK_THROWS(options.shares());
+  DOCTEST_CHECK(
+      infer::ngram_shares({}, "--l").size() == static_cast<std::size_t>(infer::kNgramBuckets));
+  DOCTEST_CHECK(thrown([] {
+    infer::ngram_shares({0.1, 0.2}, "--l");
+  }).names("--l: takes 1 or 20 weights, not 2"));
 }
 
 DOCTEST_TEST_CASE(
@@ -221,7 +222,7 @@ DOCTEST_TEST_CASE(
     const Tensor words = torch::randn({n, tiny::kTypes}, torch::kFloat64).log_softmax(1);
     const auto own = source->words({{}, {}, {}, words, {}});
     infer::Components at{words, own.own};
-    at.gates.bucket = own.bucket;
+    at.gates.buckets["ngrams"] = own.bucket;
     const auto weights = mixture.weights(at.gates);
     const auto given = mixture.given(at, weights);
     const Tensor mixed = mixture.mix(at, weights);

@@ -162,24 +162,36 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
     std::vector<double> first = {0.05 * rest, 0.95 * rest};
     first.resize(2 + sources, 0.05);
     PlainBayes inner(first);
-    std::vector<PlainBayes> buckets(infer::kNgramBuckets, PlainBayes({0.95, 0.05}));
+    std::vector<std::vector<PlainBayes>> outer;  // of each source with buckets
+    const auto weights = of.plan.weights();
+    for (const auto& weight : weights)
+      if (weight.by_bucket()) {
+        auto& own = outer.emplace_back();
+        for (const double v : weight.values) own.push_back(PlainBayes({1 - v, v}));
+      }
+    DOCTEST_REQUIRE(outer.size() == 1);
     double alone = 0, learned = 0;  // log p so far
     for (const auto& scored : all_scored(of, of.text)) {
       const auto at = scored.parts.at(of.plan);
       for (std::int64_t i = 0; i < scored.targets.size(0); ++i) {
         const double head = p_of(scored.parts.head, i), joint = p_of(at.joint, i);
         std::vector<double> p = {head, joint};
-        for (std::size_t s = 0; s + 1 < at.own.size(); ++s) {
+        for (std::size_t s = 0; s < at.own.size(); ++s) {
           const double own = p_of(at.own[s], i);
-          p.push_back(std::isnan(own) ? joint : own);
+          if (!weights[s].by_bucket()) p.push_back(std::isnan(own) ? joint : own);
         }
-        const auto b = static_cast<std::size_t>(at.gates.bucket[i].item<std::int64_t>());
-        const double together = inner.mix(p), ngrams = p_of(at.own.back(), i);
-        const double by_bucket = buckets[b].mix({together, ngrams});
+        double by_bucket = inner.mix(p);
+        for (std::size_t s = 0, k = 0; s < at.own.size(); ++s) {
+          if (!weights[s].by_bucket()) continue;
+          const auto b = at.gates.buckets.at(weights[s].kind)[i].item<std::int64_t>();
+          auto& bayes = outer[k++][static_cast<std::size_t>(b)];
+          const std::vector<double> both = {by_bucket, p_of(at.own[s], i)};
+          by_bucket = bayes.mix(both);
+          bayes.learn(both);
+        }
         const double u = std::exp(alone) / (std::exp(alone) + std::exp(learned));
         DOCTEST_CHECK(p_of(scored.log_prob, i) ==
                       doctest::Approx(u * head + (1 - u) * by_bucket).epsilon(1e-9));
-        buckets[b].learn({together, ngrams});
         inner.learn(p);
         alone += std::log(head), learned += std::log(by_bucket);
       }
@@ -347,16 +359,19 @@ DOCTEST_TEST_CASE("the share of a distribution in a token is its weight times it
     for (std::int64_t i = 0; i < scored.targets.size(0); ++i, ++token) {
       const double p = p_of(scored.log_prob, i);
       const auto weights = of.plan.weights();
-      const auto b = static_cast<std::size_t>(at.gates.bucket[i].item<std::int64_t>());
-      double left = 1;
-      for (const auto& weight : weights)
-        if (weight.by_bucket()) left -= weight.values[b];
+      std::vector<double> given(weights.size());
+      double left = 1;  // what sources with buckets leave, the last one first
+      for (std::size_t s = weights.size(); s-- > 0;)
+        if (weights[s].by_bucket()) {
+          const auto b = at.gates.buckets.at(weights[s].kind)[i].item<std::int64_t>();
+          given[s] = left * weights[s].values[static_cast<std::size_t>(b)];
+          left -= given[s];
+        }
       for (std::size_t s = 0; s < weights.size(); ++s) {
         const std::string name = weights[s].kind == "ngrams"     ? "n-grams"
                                  : weights[s].kind == "ensemble" ? "lstm"
                                                                  : weights[s].kind;
-        const double weight =
-            weights[s].by_bucket() ? weights[s].values[b] : left * weights[s].values[0];
+        const double weight = weights[s].by_bucket() ? given[s] : left * weights[s].values[0];
         const double own = p_of(at.own[s], i);
         const double expected = std::isnan(own) ? 0 : weight * own / p;
         DOCTEST_CAPTURE(name);

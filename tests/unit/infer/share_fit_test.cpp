@@ -49,7 +49,7 @@ infer::FittedShares plain_fit(const Rows& p, const std::vector<double>& ngrams,
   const std::size_t n = p.size(), targets = p[0].size();
   infer::FittedShares at;
   at.shares.assign(n, 1.0 / static_cast<double>(n));
-  if (!ngrams.empty()) at.outer.assign(infer::kNgramBuckets, 0.5);
+  if (!ngrams.empty()) at.outer.emplace_back(infer::kNgramBuckets, 0.5);
   for (int turn = 0; turn <= turns; ++turn) {
     std::vector<double> gave(n, 0), gave_ngrams(infer::kNgramBuckets + 1, 0), of(gave_ngrams);
     at.loss = 0;
@@ -58,7 +58,7 @@ infer::FittedShares plain_fit(const Rows& p, const std::vector<double>& ngrams,
       for (std::size_t s = 0; s < n; ++s) rest += at.shares[s] * p[s][r];
       const auto b = ngrams.empty() ? 0 : static_cast<std::size_t>(bucket[r]);
       const bool known = !ngrams.empty() && bucket[r] < infer::kNgramBuckets;
-      const double share = known ? at.outer[b] : 0, own = known ? ngrams[r] : 0;
+      const double share = known ? at.outer[0][b] : 0, own = known ? ngrams[r] : 0;
       const double all = (1 - share) * rest + share * own;
       const double w = weight.defined() ? weight.const_data_ptr<double>()[r] : 1;
       at.loss -= w * std::log(all) / static_cast<double>(targets);
@@ -69,8 +69,8 @@ infer::FittedShares plain_fit(const Rows& p, const std::vector<double>& ngrams,
     double sum = 0;
     for (const double one : gave) sum += one;
     for (std::size_t s = 0; s < n; ++s) at.shares[s] = gave[s] / sum;
-    for (std::size_t b = 0; b < at.outer.size(); ++b)
-      if (of[b] > 0) at.outer[b] = gave_ngrams[b] / of[b];
+    for (std::size_t b = 0; !ngrams.empty() && b < at.outer[0].size(); ++b)
+      if (of[b] > 0) at.outer[0][b] = gave_ngrams[b] / of[b];
   }
   return at;
 }
@@ -125,19 +125,68 @@ DOCTEST_TEST_CASE("n-grams get of each bucket the share that is best beside the 
                          : rng.uniform() < 0.15 * static_cast<double>(kind) ? 0.9
                                                                             : 0.01);
       }
-      infer::ShareProblem problem{tensor_of(p), torch::tensor(ngrams, torch::kFloat64),
-          torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets, infer::kNgramLengthBuckets};
+      infer::ShareProblem problem{tensor_of(p)};
+      problem.outer.push_back({torch::tensor(ngrams, torch::kFloat64),
+          torch::tensor(bucket, torch::kInt64), infer::kNgramBuckets, infer::kNgramLengthBuckets});
       if (seed == 2) problem.weight = weights_of(600);
       const auto expected = plain_fit(p, ngrams, bucket, 20000, problem.weight);
       const auto fitted = infer::fit_shares(problem);
       DOCTEST_CHECK(std::abs(fitted.loss - expected.loss) < 1e-6);
-      DOCTEST_CHECK(fitted.outer[1] == doctest::Approx(0));
+      const auto& outer = fitted.outer[0];
+      DOCTEST_CHECK(outer[1] == doctest::Approx(0));
       for (const std::size_t b : {2, 3, 4, 12})
-        DOCTEST_CHECK(std::abs(fitted.outer[b] - expected.outer[b]) < 2e-3);
-      DOCTEST_CHECK(fitted.outer[5] == fitted.outer[4]);  // like the next shorter one
-      DOCTEST_CHECK(fitted.outer[0] == 0);
-      DOCTEST_CHECK(fitted.outer[10] == 0);
+        DOCTEST_CHECK(std::abs(outer[b] - expected.outer[0][b]) < 2e-3);
+      DOCTEST_CHECK(outer[5] == outer[4]);  // like the next shorter one
+      DOCTEST_CHECK(outer[0] == 0);
+      DOCTEST_CHECK(outer[10] == 0);
     }
+}
+
+DOCTEST_TEST_CASE("two sources with buckets get the shares that are best together") {
+  at::set_num_threads(1);
+  for (const std::size_t n : {1, 3}) {
+    core::Rng rng(n);
+    const Rows p = sources_of(n, 400, 4);
+    infer::ShareProblem problem{tensor_of(p)};
+    for (const double often : {0.3, 0.5}) {
+      std::vector<double> own;
+      std::vector<std::int64_t> bucket;
+      for (std::size_t r = 0; r < 400; ++r) {
+        bucket.push_back(static_cast<std::int64_t>(rng.below(3)));  // 2: no entries
+        own.push_back(rng.uniform() < often ? 0.8 : 0.01);
+      }
+      problem.outer.push_back({torch::tensor(own, torch::kFloat64), torch::tensor(bucket), 2});
+    }
+    const auto fitted = infer::fit_shares(problem);
+    DOCTEST_CHECK(fitted.loss == infer::share_loss(problem, fitted));
+    int tried = 0;
+    for (std::size_t r = 0; r < 5; ++r) {  // the fold, target by target
+      double mixed = 0;
+      for (std::size_t s = 0; s < n; ++s) mixed += fitted.shares[s] * p[s][r];
+      auto one = problem;
+      one.p = problem.p.slice(1, static_cast<std::int64_t>(r), static_cast<std::int64_t>(r) + 1);
+      for (std::size_t k = 0; k < 2; ++k) {
+        const auto b = static_cast<std::size_t>(
+            problem.outer[k].bucket[static_cast<std::int64_t>(r)].item<std::int64_t>());
+        const double own = problem.outer[k].p[static_cast<std::int64_t>(r)].item<double>();
+        if (b < 2) mixed += fitted.outer[k][b] * (own - mixed);
+        for (Tensor* const rows : {&one.outer[k].p, &one.outer[k].bucket})
+          *rows = rows->slice(0, static_cast<std::int64_t>(r), static_cast<std::int64_t>(r) + 1);
+      }
+      DOCTEST_CHECK(infer::share_loss(one, fitted) == doctest::Approx(-std::log(mixed)));
+    }
+    for (std::size_t k = 0; k < 2; ++k)
+      for (std::size_t b = 0; b < 2; ++b)
+        for (const double step : {-0.01, 0.01}) {
+          auto other = fitted;
+          auto& share = other.outer[k][b];
+          share += step;
+          if (share < 0 || share > infer::kMostOuterShare) continue;
+          ++tried;
+          DOCTEST_CHECK(infer::share_loss(problem, other) > fitted.loss);
+        }
+    DOCTEST_CHECK(tried > 2);
+  }
 }
 
 DOCTEST_TEST_CASE("tuned shares are no worse than a full list of them, and give what is said") {
