@@ -35,7 +35,7 @@ in_browser() {
 }
 
 @test "the tokens cost what eval-ppl says, whatever is remembered; shares sum to one" {
-  for memory in '' '--cache 40' '--unigram --cache 20' '--memory local,long --long 30 --cache 20' '--memory local,long --combine interpolate' \
+  for memory in '' '--cache 40' '--unigram --cache 20 --online-ngrams' '--memory local,long --long 30 --cache 20' '--memory local,long --combine interpolate' \
     '--datastore store --k 30' '--datastore store --combine both --ngrams ngrams' '--reset document --stride 16'; do
     # shellcheck disable=SC2086
     eval-ppl -q -m model $memory --per-token scores.tsv test.shard.zst >/dev/null

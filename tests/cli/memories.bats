@@ -42,7 +42,7 @@ tests=(
   "--memory local,long --cache 100 --datastore STORE --combine both --cache-lambda 0.2 --datastore-lambda 0.2"
   "--memory none --unigram --unigram-half-life 100"
   "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3"
-  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --unigram --unigram-lambda 0.1 --ensemble FURTHER:0.2"
+  "--memory local --cache 50 --datastore STORE --combine both --ngrams ngrams --ngrams-lambda 0.3 --unigram --unigram-lambda 0.1 --online-ngrams --online-ngrams-lambda 0.2 --ensemble FURTHER:0.2"
   "--memory local,long --cache 50 --datastore STORE --combine interpolate --datastore-combine joint"
   "--retrieve shard.bm25 --retrieve-every 8 --memory local --cache 50 --datastore STORE --combine both --ngrams ngrams"
   "--retrieve shard.bm25 --retrieve-every 8 --retrieve-mix 2 --memory local --combine interpolate --cache 50 --ngrams ngrams"

@@ -36,6 +36,7 @@ memories=(
   "--memory local,long"
   "--cache 500"
   "--unigram"
+  "--online-ngrams"
   "--datastore STORE"
   "--datastore STORE --combine interpolate"
   "--ngrams ngrams"
@@ -43,7 +44,7 @@ memories=(
   "--cache 500 --datastore STORE"
   "--memory local,long --datastore STORE --combine both"
   "--cache 500 --ngrams ngrams"
-  "--memory local,long --cache 500 --unigram --datastore STORE --combine both --ngrams ngrams --ensemble further"
+  "--memory local,long --cache 500 --unigram --datastore STORE --combine both --ngrams ngrams --online-ngrams --ensemble further"
 )
 
 @test "no memory with default weights is worse than a model without memory by more than 0.2 %" {

@@ -288,3 +288,56 @@ END
   run --separate-stderr sample "${write[@]}" --cite
   [[ $stderr != *"of 20 tokens"* ]]
 }
+
+@test "n-grams of the text so far: the mixture is what its parts say, all programs agree, sample and annotate cite it" {
+  for program in eval-ppl sample score annotate; do needs "$program"; done
+  eval-ppl -q -m model --online-ngrams --online-ngrams-lambda 0.3 --per-token with.tsv --json test.shard.zst >with
+  python3 - <<'END'
+import json, math
+_, heading, *rows = [line.rstrip("\n").split("\t") for line in open("with.tsv")]
+assert "|online-ngrams-tokens:65536|online-ngrams-lambda:0.3|" in json.load(open("with"))["signature"]
+assert len(rows) > 500
+for row in rows:
+    nats = dict(zip(heading, row))
+    p = 0.7 * math.exp(-float(nats["head"])) + 0.3 * math.exp(-float(nats["online-ngrams"]))
+    assert abs(-math.log(p) - float(nats["nats"])) < 1e-9, row
+END
+  # In parts as in one, and the default is learned and better than the model.
+  for i in 1 2 3; do eval-ppl -q -m model --online-ngrams --online-ngrams-lambda 0.3 --part $i/3 test.shard.zst -o part.$i; done
+  near "$(eval-ppl -q --sum --json part.1 part.2 part.3 | field loss)" "$(field loss <with)" 1e-12
+  learned=$(eval-ppl -q -m model --online-ngrams --json test.shard.zst | field loss)
+  alone=$(eval-ppl -q -m model --json test.shard.zst | field loss)
+  python3 -c 'import sys; learned, alone = map(float, sys.argv[1:]); sys.exit(not learned < alone - 0.3)' "$learned" "$alone"
+  # Tuned with another source by bucket.
+  eval-ppl -q -m model --ngrams index --online-ngrams --tune test.shard.zst -o tuned.conf
+  grep -q '^online-ngrams-lambda = \[' tuned.conf
+  both=$(eval-ppl -q -m model --config tuned.conf --json test.shard.zst | field loss)
+  eval-ppl -q -m model --ngrams index --tune test.shard.zst -o one.conf
+  one=$(eval-ppl -q -m model --config one.conf --json test.shard.zst | field loss)
+  python3 -c 'import sys; both, one = map(float, sys.argv[1:]); sys.exit(not both < one)' "$both" "$one"
+  refused 64 "--online-ngrams-lambda gate: not supported" eval-ppl -m model --online-ngrams --online-ngrams-lambda gate test.shard.zst
+  refused 64 "--online-ngrams-tokens: requires --online-ngrams" eval-ppl -m model --online-ngrams-tokens 9 test.shard.zst
+  # What was written continues what stands in the prompt.
+  told='A dog ran 47 miles; a dog ran 47 miles; a dog ran'
+  sample -q -m model -t bytes --online-ngrams --online-ngrams-lambda 0.95 --temperature 0 --max-tokens 20 --cite --json --prompt "$told" >cited
+  "$root/tests/cli/follows_schema" "$root/man/schemas/sample.json" <cited
+  python3 - <<'END'
+import json
+made = json.load(open("cited"))
+assert made["text"] == " 47 miles; a dog ran", made["text"]
+for i, token in enumerate(made["citations"]):
+    context = token["contexts"][0]
+    assert context["store"] == "online-ngrams" and context["matched"] >= 20 and token["share"] > 0.8, token
+    assert context["row"] in (29 + i, 30 + i), (i, context)
+END
+  printf '%s' "$told" >told
+  annotate -m model -t bytes --online-ngrams --json told 2>/dev/null >lines
+  "$root/tests/cli/follows_schema" "$root/man/schemas/annotate.json" <lines
+  jq -es '.[-1].contexts[0].store == "online-ngrams" and .[-1].shares["online-ngrams"] > 0.1' lines
+  # score reads the same text.
+  jq -cn --arg text "$told" '{context: $text[:1], continuation: $text[1:]}' >request
+  score -q -m model -t bytes --online-ngrams --memory-weights constant request >scored
+  tokenize -q -t bytes told -o told.shard.zst
+  near "$(field log_prob <scored)" \
+    "$(eval-ppl -q -m model --online-ngrams --memory-weights constant --json told.shard.zst | jq '-.loss * .tokens')" 1e-3
+}

@@ -4,13 +4,14 @@
 
 #include "infer/sources/source.h"
 
-#define INFER_SOURCE_KINDS(KIND)                  \
-  KIND(context_kind) /* local and long memory */  \
-  KIND(cache_kind)   /* the continuous cache */   \
-  KIND(unigram_kind) /* tokens of the text */     \
-  KIND(store_kind)   /* datastores */             \
-  KIND(ngram_kind)   /* n-grams of other texts */ \
-  KIND(model_kind)   /* further models */
+#define INFER_SOURCE_KINDS(KIND)                           \
+  KIND(context_kind)      /* local and long memory */      \
+  KIND(cache_kind)        /* the continuous cache */       \
+  KIND(unigram_kind)      /* tokens of the text */         \
+  KIND(store_kind)        /* datastores */                 \
+  KIND(ngram_kind)        /* n-grams of other texts */     \
+  KIND(online_ngram_kind) /* n-grams of the text so far */ \
+  KIND(model_kind)        /* further models */
 
 namespace infer {
 

@@ -96,8 +96,10 @@ DOCTEST_TEST_CASE("a text that arrives among others is the one that it is alone"
     std::string arch, positions, memory;
     std::int64_t window;
   };
-  const std::string own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
-                    counted = R"({"unigram": true, "cache": 9, "memory-weights": "online"})";
+  const std::string
+      own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
+      counted =
+          R"({"unigram": true, "online-ngrams": true, "cache": 9, "memory-weights": "online"})";
   for (const auto& [arch, positions, memory, window] :
       std::vector<Case>{{"transformer", "learned", "", 16}, {"transformer", "rope", "", 500},
           {"transformer", "rope", "", 16}, {"transformer", "rope", own, 64},
@@ -195,8 +197,10 @@ DOCTEST_TEST_CASE(
 }
 
 DOCTEST_TEST_CASE("a prompt that begins as a computed one reads only the rest, to the same text") {
-  const std::string own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
-                    counted = R"({"unigram": true, "cache": 9, "memory-weights": "online"})";
+  const std::string
+      own = R"({"memory": "local,long", "cache": 7, "memory-weights": "constant"})",
+      counted =
+          R"({"unigram": true, "online-ngrams": true, "cache": 9, "memory-weights": "online"})";
   const std::string first = kLongPrompt.substr(0, 60), second = kLongPrompt.substr(0, 130),
                     other = "Once upon a time there was a cow", third = kLongPrompt.substr(0, 131),
                     edited = kLongPrompt.substr(0, 100) + "nothing";

@@ -36,7 +36,8 @@ struct AllSources {
         tiny::Shard(tiny::text_of({300}, kOnlineTypes, 5)).data(), folder / "ngrams", {300, 64}, 1);
     auto options = tiny::memory_of("local,long", 60);
     options.weights = online ? "online" : "constant";
-    options = infer::request_memory(options, R"({"unigram": true, "unigram-half-life": 30})");
+    options = infer::request_memory(options,
+        R"({"unigram": true, "unigram-half-life": 30, "online-ngrams": true, "online-ngrams-tokens": 40})");
     options.combine = combine, options.cache = 40;
     options.stores.folders = {folder / "store"}, options.stores.k = 40;
     plan = infer::plan_memory(options, windows, model, {},
@@ -169,7 +170,7 @@ DOCTEST_TEST_CASE("weights that are learned are those of a plain loop over the t
         auto& own = outer.emplace_back();
         for (const double v : weight.values) own.push_back(PlainBayes({1 - v, v}));
       }
-    DOCTEST_REQUIRE(outer.size() == 1);
+    DOCTEST_REQUIRE(outer.size() == 2);
     double alone = 0, learned = 0;  // log p so far
     for (const auto& scored : all_scored(of, of.text)) {
       const auto at = scored.parts.at(of.plan);

@@ -62,7 +62,8 @@ DOCTEST_TEST_CASE("texts scored in pieces have the scores of whole windows; othe
   for (const auto& [arch, positions, memory] :
       std::vector<Case>{{"transformer", "learned", "{}"}, {"transformer", "rope", "{}"},
           {"transformer", "rope", R"({"memory": "local,long", "cache": 7})"},
-          {"transformer", "rope", R"({"unigram": true, "cache": 9, "memory-weights": "online"})"},
+          {"transformer", "rope",
+              R"({"unigram": true, "online-ngrams": true, "cache": 9, "memory-weights": "online"})"},
           {"lstm", "learned", "{}"}, {"gla", "learned", R"({"cache": 9})"},
           {"transformer-xl", "learned", "{}"}}) {
     DOCTEST_CAPTURE(arch);
@@ -105,8 +106,8 @@ DOCTEST_TEST_CASE("weights learned from a context in pieces are those of the who
   const auto loaded = byte_model_of("transformer", "rope");
   infer::AnswererOptions options;
   options.windows.window = 48;
-  options.memory = infer::request_memory(
-      tiny::memory_of("none"), R"({"unigram": true, "cache": 9, "memory-weights": "online"})");
+  options.memory = infer::request_memory(tiny::memory_of("none"),
+      R"({"unigram": true, "online-ngrams": true, "cache": 9, "memory-weights": "online"})");
   const infer::Answerer answerer(options, loaded);
   infer::ModuleEngine engine(*loaded.model, torch::kCPU);
   infer::PassageScorer scorer(*loaded.model, engine,
