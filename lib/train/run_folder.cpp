@@ -10,6 +10,7 @@
 #include "model/adapter.h"
 #include "model/folder.h"
 #include "ranks/meeting.h"
+#include "train/train_options.h"
 
 namespace train {
 namespace {
@@ -155,8 +156,14 @@ bool RunFolder::expect_configuration(
     if (!tokenizer.empty()) core::write_file(file("tokenizer.json"), tokenizer + "\n");
     return false;
   }
-  const core::Json& before = own["training"];
+  core::Json before = own["training"];
   const core::Json now = core::parse_json(core::dump(config["tessera"]["training"]), path);
+  // An option that the program which began the run did not have was at its default.
+  for (const auto& defaults : {core::to_json(nn::ModelOptions()), core::to_json(Recipe())}) {
+    const core::Json usual = core::parse_json(core::dump(defaults), path);
+    for (const auto& [key, value] : usual.items())
+      if (now.contains(key) && !before.contains(key)) before[key] = value;
+  }
   const bool further =
       now.contains("further") && text_of(now, "further") != text_of(before, "further");
   const auto other_way = [&](const std::string& key) -> std::string {
