@@ -71,7 +71,7 @@ torch::Tensor read_sources(const shard::Dataset& data, const std::vector<std::in
   std::int64_t longest = 0;
   for (const auto pair : pairs)
     longest = std::max(longest, source_of(data.documents(), pair).length);
-  const auto ids = torch::full({std::ssize(pairs), longest}, -1, torch::kInt64);
+  auto ids = torch::full({std::ssize(pairs), longest}, -1, torch::kInt64);
   std::vector<std::uint32_t> source;
   for (std::int64_t row = 0; row < std::ssize(pairs); ++row) {
     const Side side = source_of(data.documents(), pairs[static_cast<std::size_t>(row)]);

@@ -42,8 +42,8 @@ struct ExportReport {
 };
 
 /// Writes the folder as save_once() does, with the training facts and the carried contents, and a
-/// README.md (write_model_card()). May round the weights of `loaded`. Throws the errors of save_once(),
-/// in_shape_of(), set_type().
+/// README.md (write_model_card()). May round the weights of `loaded`. Throws the errors of
+/// save_once(), in_shape_of(), set_type().
 ExportReport export_model(
     const Loaded& loaded, const ExportOptions& options, const std::string& folder);
 

@@ -10,7 +10,6 @@
 
 namespace train {
 
-
 /// A shard of targets. Thread safe.
 class TargetShard {
  public:

@@ -99,8 +99,8 @@ struct Start {
   std::uint64_t seed = 0, stream = 0;  ///< sample i uses Rng(seed, stream + i)
 };
 
-/// Encodes sources as the pairs of a shard (windows.h): with the end-of-document token e, the source
-/// is the line's tokens and e, and the translation starts after e. Not thread safe.
+/// Encodes sources as the pairs of a shard (windows.h): with the end-of-document token e, the
+/// source is the line's tokens and e, and the translation starts after e. Not thread safe.
 class SourceReader {
  public:
   /// Limits a source to options.max_source tokens and to `context`, if set. `name` is the model's,

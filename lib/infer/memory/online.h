@@ -28,8 +28,9 @@ class SoftBayes {
 ///   u p_head + (1 - u) ((1 - v_b) sum_i w_i p_i + v_b p_b)
 /// p_head: the model alone with its trained memory. w: Soft-Bayes over the head, the joint softmax
 /// and the sources. v: Soft-Bayes for each bucket b over that mixture and the source by bucket; of
-/// several such sources, each is mixed in after the one before. u: Bayes' rule, initially one half, so the text's log-probability is at most log 2 nats below the
-/// head's. Initial weights of sources are the mixture's constants.
+/// several such sources, each is mixed in after the one before. u: Bayes' rule, initially one half,
+/// so the text's log-probability is at most log 2 nats below the head's. Initial weights of sources
+/// are the mixture's constants.
 class OnlineWeights {
  public:
   explicit OnlineWeights(const Mixture& mixture);

@@ -15,8 +15,8 @@ struct DeviceOptions {
   void fields(core::FieldList& f);
 };
 
-/// Options for the device and the type of the weights. `scores`: the program has an encoder for int8
-/// weights (infer::load_to_score()).
+/// Options for the device and the type of the weights. `scores`: the program has an encoder for
+/// int8 weights (infer::load_to_score()).
 struct ComputeOptions : DeviceOptions {
   std::string precision = "float32";
   void fields(core::FieldList& f, bool scores = false);
