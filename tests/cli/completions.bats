@@ -160,7 +160,7 @@ END
     awk -f "$root/cmake/manual_options.awk" table "$root/man/$name.1.scd" >page
     grep -oE -- '--[a-z0-9][a-z0-9-]*' page | sort -u >said
     comm -23 flags said | sed "s/^/$name: not in its manual: /" >missing
-    sed -n "s/^\*--[a-z0-9-]*\*$/$name: without a text: &/p" page >>missing
+    awk -v name="$name" 'before ~ /^\*--[a-z0-9-]+\*$/ && !/^\t/ { print name ": without a text: " before } { before = $0 }' page >>missing
     # Options are described by what is indented under them.
     awk '/^\t/ && before ~ /^\*-/ { print before } { before = $0 }' page | grep -oE -- '--[a-z0-9][a-z0-9-]*' | grep -v '^--no-' | sort -u | comm -13 flags - |
       sed "s/^/$name: only in its manual: /" >>missing

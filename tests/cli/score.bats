@@ -224,7 +224,7 @@ assert contexts > 10
 END
   run --separate-stderr ask --cite question.jsonl
   [ "$status" -eq 64 ]
-  [ "$stderr" = 'score: --cite: requires --datastore, --ngrams or --ensemble' ]
+  [ "$stderr" = 'score: --cite: requires --datastore, --ngrams, --online-ngrams or --ensemble' ]
 }
 
 @test "a wrong request is named by its line; with --keep-going the others are answered" {
