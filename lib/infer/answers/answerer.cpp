@@ -98,11 +98,8 @@ void AnswererOptions::fields(core::FieldList& f) {
 }
 
 Answerer::Answerer(const AnswererOptions& options)
-    : Answerer(options, options.compute.precision == "int8"
-                            ? load_to_decode(options.model, nn::device(options.compute.device),
-                                  Precision::int8, options.adapter, torch::kFloat32)
-                            : model::load(options.model, nn::device(options.compute.device),
-                                  nn::dtype(options.compute.precision), options.adapter)) {}
+    : Answerer(options, load_with_type(options.model, nn::device(options.compute.device),
+                            options.compute.precision, options.adapter)) {}
 
 Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
@@ -344,6 +341,7 @@ std::vector<TokenScores> Answerer::score_tokens(
       static_cast<std::int64_t>(tokenizer_->size()),
       TokenWants{nullptr, options_.likely > 0, options_.likely});
   auto scored = scorer.score(passages, pace);
+  engine->open(0);  // returns the memory of its rows
   idle_.push_back(std::move(engine));
   std::vector<TokenScores> all;
   std::size_t passage = 0;

@@ -33,13 +33,14 @@ class EngineArchitecture : public nn::Architecture {
     if (state != nullptr) state->counts["call"] = calls_;
     std::vector<Feed> feeds(static_cast<std::size_t>(rows));
     std::vector<std::int64_t> real;
+    const auto runs = batch.place.run.accessor<std::int64_t, 2>();
+    const auto tokens = batch.inputs.accessor<std::int64_t, 2>();
     for (std::int64_t row = 0; row < rows; ++row) {
       auto& feed = feeds[static_cast<std::size_t>(row)];
       feed.fresh = call != 0 && batch.fresh[row].item<bool>();
-      const auto runs = batch.place.run[row], tokens = batch.inputs[row];
       for (std::int64_t t = 0; t < steps; ++t) {
-        if (runs[t].item<std::int64_t>() < 0) continue;
-        feed.tokens.push_back(tokens[t].item<std::int64_t>());
+        if (runs[row][t] < 0) continue;
+        feed.tokens.push_back(tokens[row][t]);
         real.push_back(row * steps + t);
       }
     }
@@ -99,10 +100,16 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
+model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
+    const std::string& adapter) {
+  return type == "int8" ? load_to_decode(path, device, Precision::int8, adapter, torch::kFloat32)
+                        : model::load(path, device, nn::dtype(type), adapter);
+}
+
 model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter) {
-  if (type != "int8") return model::load(path, device, nn::dtype(type), adapter);
-  auto loaded = load_to_decode(path, device, Precision::int8, adapter, torch::kFloat32);
+  auto loaded = load_with_type(path, device, type, adapter);
+  if (type != "int8") return loaded;
   auto& model = *loaded.model;
   auto encoder = std::make_shared<EngineArchitecture>(model, device, packed_in(loaded));
   model.head = decoding_head(model, Precision::int8, packed_in(loaded));

@@ -28,9 +28,12 @@ model::Loaded load_to_decode(const std::string& path, torch::Device device, Prec
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
-/// Loads a model for scoring; `type`: of --dtype. With int8, the weights are those of
-/// load_to_decode(): an engine encodes the windows of the model's architecture, whose forward()
-/// supports one State at a time, in order, and no gradient. Else the same as model::load().
+/// Loads a model with weights of the type of --dtype: int8 as load_to_decode(), with the other
+/// weights float32; else as model::load().
+model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
+    const std::string& adapter = {});
+/// Does the same for scoring windows: with int8, an engine encodes those of the model's
+/// architecture, whose forward() supports one State at a time, in order, and no gradient.
 model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter = {});
 
