@@ -137,15 +137,6 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
   const Indexed indexed(of.known);
   const tiny::Shard shard(of.text);
   const Ids tokens = of.text.tokens();
-  const auto whole = [](std::uint64_t) { return std::uint64_t{0}; };
-  const auto document = [&](std::uint64_t at) {
-    std::uint64_t begin = 0;
-    for (const auto& one : of.text.documents) {
-      if (at < begin + one.size()) break;
-      begin += one.size();
-    }
-    return begin;
-  };
   const auto check = [&](nn::Model& model, infer::WindowPlan windows) {
     for (const bool by_document : {false, true}) {
       windows.by_document = by_document;
@@ -158,8 +149,8 @@ DOCTEST_TEST_CASE("n-grams see the whole stream, whatever windows, layouts and p
           watch.part = {part, parts};
           watch.scored = [&](const infer::Scored& block) {
             scored += block.targets.size(0);
-            if (by_document) expect_scanned(block, of.known, tokens, document);
-            else expect_scanned(block, of.known, tokens, whole);
+            expect_scanned(block, of.known, tokens,
+                [&](std::uint64_t at) { return of.text.begin_of(at, by_document); });
           };
           infer::score(model, shard.data(), windows, plan, torch::kCPU, watch);
         }

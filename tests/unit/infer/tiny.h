@@ -41,6 +41,16 @@ struct Text {
     for (const auto& document : documents) all.insert(all.end(), document.begin(), document.end());
     return all;
   }
+
+  /// Returns the token at which the text that a token belongs to begins: the document, or all.
+  std::uint64_t begin_of(std::uint64_t at, bool by_document) const {
+    std::uint64_t begin = 0;
+    for (const auto& document : documents) {
+      if (!by_document || at < begin + document.size()) break;
+      begin += document.size();
+    }
+    return begin;
+  }
 };
 
 /// Tokens that repeat, so that memories have an effect.

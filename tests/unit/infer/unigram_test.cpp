@@ -38,14 +38,6 @@ DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts 
   const auto text = tiny::text_of({120, 90, 0, 60}, kUnigramTypes, 7);
   const tiny::Shard shard(text);
   const Ids tokens = text.tokens();
-  const auto begin_of = [&](std::uint64_t at, bool by_document) {
-    std::uint64_t begin = 0;
-    for (const auto& document : text.documents) {
-      if (!by_document || at < begin + document.size()) break;
-      begin += document.size();
-    }
-    return begin;
-  };
   const auto check = [&](nn::Model& model, infer::WindowPlan windows) {
     for (const bool by_document : {false, true})
       for (const double half_life : {0.0, 15.0}) {
@@ -61,7 +53,7 @@ DOCTEST_TEST_CASE("a unigram counts the whole stream, whatever windows, layouts 
               scored += block.targets.size(0);
               for (std::int64_t i = 0; i < block.targets.size(0); ++i) {
                 const std::uint64_t at = block.first + static_cast<std::uint64_t>(i);
-                const std::uint64_t from = begin_of(at, by_document);
+                const std::uint64_t from = text.begin_of(at, by_document);
                 const double p = plain_unigram(
                     std::span(tokens).subspan(from, at - from), tokens[at], half_life);
                 const double head = std::exp(block.parts.head[i].item<double>());
