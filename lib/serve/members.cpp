@@ -7,125 +7,50 @@ using core::Json;
 
 constexpr std::string_view kAnything = "*";
 
-// Members of requests to OpenAI, vLLM and llama.cpp that are not read here, with the values that
-// ask for nothing: a JSON list, or kAnything for a member that never changes an answer here. null,
-// [], {} and "" always ask for nothing. serve(1) has the same table.
-const std::map<std::string_view, std::string_view>& known_members() {
-  static const std::map<std::string_view, std::string_view> kKnown = {
-      // Who asks, and how the server should work.
-      {"cache_prompt", kAnything},
-      {"cache_salt", kAnything},
-      {"id_slot", kAnything},
-      {"metadata", kAnything},
-      {"n_cache_reuse", kAnything},
-      {"parallel_tool_calls", kAnything},
-      {"parse_tool_calls", kAnything},
-      {"penalize_nl", kAnything},
-      {"prediction", kAnything},
-      {"priority", kAnything},
-      {"prompt_cache_key", kAnything},
-      {"prompt_cache_options", kAnything},
-      {"prompt_cache_retention", kAnything},
-      {"request_id", kAnything},
-      {"return_progress", kAnything},
-      {"safety_identifier", kAnything},
-      {"service_tier", kAnything},
-      {"spaces_between_special_tokens", kAnything},
-      {"store", kAnything},
-      {"timings_per_token", kAnything},
-      {"user", kAnything},
-      // Details of what is refused.
-      {"dry_allowed_length", kAnything},
-      {"dry_base", kAnything},
-      {"dry_penalty_last_n", kAnything},
-      {"dry_sequence_breakers", kAnything},
-      {"dynatemp_exponent", kAnything},
-      {"mirostat_eta", kAnything},
-      {"mirostat_tau", kAnything},
-      {"xtc_threshold", kAnything},
-      // How tokens are chosen and texts end.
-      {"bad_words", "[]"},
-      {"dry_multiplier", "[0]"},
-      {"dynatemp_range", "[0]"},
-      {"ignore_eos", "[false]"},
-      {"include_stop_str_in_output", "[false]"},
-      {"length_penalty", "[1]"},
-      {"logits_processors", "[]"},
-      {"lora", "[]"},
-      {"min_keep", "[0, 1]"},
-      {"min_p", "[0]"},
-      {"min_tokens", "[0]"},
-      {"mirostat", "[0]"},
-      {"n_discard", "[0]"},
-      {"n_indent", "[0]"},
-      {"n_keep", "[0]"},
-      {"repeat_penalty", "[1]"},
-      {"repetition_detection", "[]"},
-      {"samplers", "[]"},
-      {"stop_token_ids", "[]"},
-      {"t_max_predict_ms", "[0, -1]"},
-      {"tfs_z", "[1]"},
-      {"top_n_sigma", "[0, -1]"},
-      {"typ_p", "[1]"},
-      {"typical_p", "[1]"},
-      {"use_beam_search", "[false]"},
-      {"xtc_probability", "[0]"},
-      // Grammars and tools.
-      {"function_call", R"(["none", "auto"])"},
-      {"functions", "[]"},
-      {"grammar", "[]"},
-      {"grammar_lazy", "[false]"},
-      {"grammar_triggers", "[]"},
-      {"guided_choice", "[]"},
-      {"guided_decoding_backend", "[]"},
-      {"guided_grammar", "[]"},
-      {"guided_json", "[]"},
-      {"guided_regex", "[]"},
-      {"guided_whitespace_pattern", "[]"},
-      {"json_schema", "[]"},
-      {"preserved_tokens", "[]"},
-      {"response_format", R"([{"type": "text"}])"},
-      {"structural_tag", "[]"},
-      {"structured_outputs", "[]"},
-      {"tool_choice", R"(["none", "auto"])"},
-      {"tools", "[]"},
-      {"web_search_options", "[]"},
-      // What the model reads.
-      {"add_generation_prompt", "[true]"},
-      {"chat_template", "[]"},
-      {"chat_template_kwargs", "[]"},
-      {"continue_final_message", "[false]"},
-      {"documents", "[]"},
-      {"image_data", "[]"},
-      {"media_io_kwargs", "[]"},
-      {"mm_processor_kwargs", "[]"},
-      {"multi_modal_data", "[]"},
-      {"prompt_embeds", "[]"},
-      {"reasoning_effort", "[]"},
-      {"suffix", "[]"},
-      {"thinking_forced_open", "[false]"},
-      {"truncate_prompt_tokens", "[]"},
-      {"verbosity", R"(["medium"])"},
-      // What the answer has.
-      {"audio", "[]"},
-      {"include_reasoning", "[true]"},
-      {"kv_transfer_params", "[]"},
-      {"logprob_token_ids", "[]"},
-      {"modalities", R"([["text"]])"},
-      {"moderation", "[]"},
-      {"n_probs", "[0]"},
-      {"post_sampling_probs", "[false]"},
-      {"prompt_logprobs", "[0]"},
-      {"reasoning_format", R"(["none", "auto"])"},
-      {"response_fields", "[]"},
-      {"return_token_ids", "[false]"},
-      {"return_tokens", "[false]"},
-      {"return_tokens_as_token_ids", "[false]"},
-      {"skip_special_tokens", "[true]"},
-      {"thinking_token_budget", "[]"},
-      {"vllm_xargs", "[]"},
-  };
-  return kKnown;
+// Members of requests to OpenAI, vLLM and llama.cpp that are not read here, by the values that ask
+// for nothing: a JSON list, or kAnything for members that never change an answer here. null, [], {}
+// and "" always ask for nothing. serve(1) has the same table.
+constexpr std::pair<std::string_view, std::string_view> kKnown[] = {
+    {kAnything,
+        "cache_prompt cache_salt id_slot metadata n_cache_reuse parallel_tool_calls "
+        "parse_tool_calls penalize_nl prediction priority prompt_cache_key prompt_cache_options "
+        "prompt_cache_retention request_id return_progress safety_identifier service_tier "
+        "spaces_between_special_tokens store timings_per_token user dry_allowed_length dry_base "
+        "dry_penalty_last_n dry_sequence_breakers dynatemp_exponent mirostat_eta mirostat_tau "
+        "xtc_threshold"},
+    {"[]",
+        "bad_words logits_processors lora repetition_detection samplers stop_token_ids "
+        "functions grammar grammar_triggers guided_choice guided_decoding_backend "
+        "guided_grammar guided_json guided_regex guided_whitespace_pattern json_schema "
+        "preserved_tokens structural_tag structured_outputs tools web_search_options "
+        "chat_template chat_template_kwargs documents image_data media_io_kwargs "
+        "mm_processor_kwargs multi_modal_data prompt_embeds reasoning_effort suffix "
+        "truncate_prompt_tokens audio kv_transfer_params logprob_token_ids moderation "
+        "response_fields thinking_token_budget vllm_xargs"},
+    {"[0, -1]", "t_max_predict_ms top_n_sigma"},
+    {"[0, 1]", "min_keep"},
+    {"[0]",
+        "dry_multiplier dynatemp_range min_p min_tokens mirostat n_discard n_indent n_keep "
+        "xtc_probability n_probs prompt_logprobs"},
+    {"[1]", "length_penalty repeat_penalty tfs_z typ_p typical_p"},
+    {"[false]",
+        "ignore_eos include_stop_str_in_output use_beam_search grammar_lazy "
+        "continue_final_message thinking_forced_open post_sampling_probs return_token_ids "
+        "return_tokens return_tokens_as_token_ids"},
+    {"[true]", "add_generation_prompt include_reasoning skip_special_tokens"},
+    {R"(["medium"])", "verbosity"},
+    {R"(["none", "auto"])", "function_call tool_choice reasoning_format"},
+    {R"([["text"]])", "modalities"},
+    {R"([{"type": "text"}])", "response_format"},
+};
+
+// Returns the values with which a member asks for nothing; empty for an unknown member.
+std::string_view neutral_values(const std::string& name) {
+  for (const auto& [values, names] : kKnown)
+    if (name.find(' ') == name.npos &&
+        fmt::format(" {} ", names).find(fmt::format(" {} ", name)) != name.npos)
+      return values;
+  return {};
 }
 
 }  // namespace
@@ -175,18 +100,17 @@ void Members::take(const char* name, bool& to) const {
 }
 
 void Members::refuse_others() const {
-  const auto& known_ones = known_members();
   for (const auto& [name, value] : json_.items()) {
     if (value.is_null() || asked_.contains(name)) continue;
-    const auto known = known_ones.find(name);
-    if (known == known_ones.end()) {
+    const auto values = neutral_values(name);
+    if (values.empty()) {
       if (name.starts_with("speculative.")) continue;
       refuse("{}: is not a member that this server knows; leave it out", name.substr(0, 80));
     }
-    if (known->second == kAnything) continue;
+    if (values == kAnything) continue;
     if (value.is_structured() && value.empty()) continue;
     if (value.is_string() && value.get_ref<const std::string&>().empty()) continue;
-    const Json neutral = core::parse_json(known->second, name);
+    const Json neutral = core::parse_json(values, name);
     if (std::find(neutral.begin(), neutral.end(), value) == neutral.end())
       refuse("{}: is not supported; leave it out", name);
   }
