@@ -12,6 +12,10 @@ class ParseError;
 
 namespace cli {
 
+/// Names of options in other programs, a line a meaning: "lr: learning-rate max-lr". Before the
+/// colon are the options here, of which the first that a program has is suggested.
+extern const std::string_view kFlagNames;
+
 /// Makes an app without flags.
 std::unique_ptr<CLI::App> make_app(const Program& program);
 

@@ -1,6 +1,6 @@
-// The default lists from which prompts for stories are drawn.
-
 #include "task/story_prompts.h"
+
+#include <sstream>
 
 #include "core/file_text.h"
 #include "core/json_line.h"
@@ -20,96 +20,9 @@ template <class List> std::string_view drawn(const List& list, core::Rng& rng) {
   return list[rng.below(list.size())];
 }
 
-constexpr std::string_view kNouns =
-    "apple apron baker ball balloon barn basket bear bed bee bell bench berry bike bird blanket "
-    "boat book boot bottle bowl box branch bread bridge broom brother bucket bus butter button "
-    "cake candle car carrot castle cat chair cheese chicken cloud coat cookie cow crayon crown cup "
-    "doll door dog donkey dragon drawer dress drum duck ear egg elephant farmer feather fence "
-    "field fire fish flag floor flower fog forest fox friend frog garden gate ghost gift giraffe "
-    "glove goat grass hammer hat hedge hen hill honey horse house ice island jam jar kettle key "
-    "king kite kitten ladder lake lamb lamp leaf lemon letter lion lizard map market milk mirror "
-    "monkey moon mountain mouse mud mushroom nest net night nose nut oven owl page paint pan park "
-    "path peach pear pebble pencil penguin picture pie pig pillow pirate plant plate pond pony "
-    "postman pot potato puddle puppet puppy queen rabbit rain rainbow ribbon ring river road robot "
-    "rock roof rope rose sailor sand scarf school sea seed sheep shell ship shoe shop sister sky "
-    "sled snail snow soap sock song soup spider spoon squirrel stair star stick stone stool storm "
-    "story string sun swan sweater table teacher tent tiger toad tooth towel tower town toy train "
-    "tree truck tunnel turtle umbrella uncle vase village wagon wall water well whale wheel "
-    "whistle wind window wing winter wolf wood wool worm yard zebra";
-
-constexpr std::string_view kVerbs =
-    "ask bake bark bathe borrow bounce break bring brush build bump bury buy call carry catch "
-    "chase choose clap clean climb close collect comb cook cough count cover crawl cross cry cut "
-    "dance dig draw dream dress drink drive drop dry eat explore fall feed feel fight fill find "
-    "fix float fly fold follow forget give glow greet grow guard guess hang help hide hold hop hug "
-    "hum hurry jump keep kick knit knock laugh lead learn leave lend lick lift listen look lose "
-    "love make march meet melt mend miss mix move nap nod open paint pat peek pick plant play "
-    "point pour practise press promise pull push put race reach read rest ride ring roar roll row "
-    "run sail save search share shine shout show sing sip sit skip sleep slide smell smile sneeze "
-    "sniff splash stack stand stir stop sweep swim swing tap taste tell thank throw tickle tie "
-    "touch trade travel trip trust try turn twirl visit wade wait wake walk warm wash watch water "
-    "wave weigh whisper whistle wink wish wonder work wrap yawn yell";
-
-constexpr std::string_view kAdjectives =
-    "afraid amusing angry bare bent big bitter blue bold bored bossy brave bright broken brown "
-    "busy calm careful cheerful chilly clean clever cloudy clumsy cold cosy cruel curious curly "
-    "damp dark dear deep dirty dizzy dull dusty eager early easy empty fair famous fancy fast fat "
-    "fierce fine flat fluffy foggy foolish free fresh friendly frosty frozen full funny furry "
-    "fuzzy gentle giant glad golden good grand grateful greedy green grey grumpy happy hard heavy "
-    "helpful hidden high hollow honest hot huge hungry icy jealous jolly kind large late lazy "
-    "light little lonely long lost loud lovely low lucky mad magic mean messy mild modest muddy "
-    "mysterious narrow naughty neat nervous new nice noisy nosy odd old orange pale patient "
-    "peaceful pink plain playful polite poor pretty proud purple quick quiet rainy rare red rich "
-    "ripe rough round rude sad safe salty scared selfish shaky sharp shiny short shy silent silly "
-    "silver sleepy slippery slow small smart smooth soft sore sour spicy spotted square stiff "
-    "sticky strange striped strong stubborn sudden sunny sweet tall tame tender thick thin thirsty "
-    "tidy tiny tired tough ugly useful warm weak weird wet white wide wild wise wonderful wooden "
-    "worried yellow young";
-
-constexpr std::string_view kNames =
-    "Ada Adam Ali Alma Amir Amy Anna Anton Arlo Asa Ayo Bea Ben Bilal Bo Bruno Cara Carl Chen "
-    "Clara Cora Dan Dara Dina Dora Eli Ella Emil Emma Eric Esme Eva Ezra Fay Felix Finn Flora Gita "
-    "Greta Gus Hana Hank Hugo Ida Ines Iris Isa Ivan Jack Jai Jan Jin Joe June Kai Kara Karl Kim "
-    "Kofi Lara Lars Lea Leo Lila Lina Liv Luca Lucy Luis Mai Mara Marco Mei Mia Mila Mina Moe "
-    "Nadia Nell Nia Nico Nina Noah Nora Ola Olga Omar Otto Pablo Pam Paul Petra Pia Pip Rafi Raj "
-    "Rita Rosa Ruby Ruth Sam Sami Sara Sven Tara Tess Theo Tim Tom Uma Una Vera Vito Wen Will "
-    "Yara Yuki Zack Zara Zoe";
-
-constexpr std::string_view kOpenings =
-    R"(Once there was a child who could not sleep when the wind blew
-On the edge of a small town there stood a house with a round door
-One morning, before anybody was awake, a sound came from the garden and would not stop
-It was the coldest day of the winter, and the pond had turned to glass
-In the middle of the forest, where no path goes, lived somebody very small
-Nobody knew where the old key came from or what it might open
-The day began with a letter that had no name on it
-Far away, behind seven hills, a baker had forgotten how to bake his bread
-When the rain stopped at last, there was something new in the yard
-Under the bed, between a sock and a dusty ball, something was moving
-Every evening at six the same grey cat walked along the wall and looked in
-There was a boat at the lake that nobody was allowed to touch
-It was market day, and the street was full of people and apples
-The teacher came into the room with a box that had holes in it
-Two friends had a plan, and they told no one about it
-At the top of the stairs was a door that was always closed
-Summer was nearly over when the last swallow asked for help
-A little robot rolled down the road and did not know how to turn
-Grandmother said that the tree was older than the whole village
-The moon was so bright that night that even the owls were surprised
-Long before there were any roads here, a giant lay down to rest
-Somebody had eaten the cake, and it was not the dog
-All the children ran outside, for the first snow had begun to fall
-High up in the tower sat a clock that was afraid of noise
-Down by the river, a turtle was looking for her left shoe)";
-
 std::vector<std::string> words_of(std::string_view list) {
-  std::vector<std::string> words;
-  while (!list.empty()) {
-    const auto end = std::min(list.find(' '), list.size());
-    words.emplace_back(list.substr(0, end));
-    list = end == list.size() ? std::string_view() : list.substr(end + 1);
-  }
-  return words;
+  std::istringstream words{std::string(list)};
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 }  // namespace

@@ -47,7 +47,9 @@ struct StoryParts {
   StoryOpenings openings;  ///< first words of a story, unfinished
 };
 
-/// Returns our own lists.
+/// Our own lists: words, and openings, one a line.
+extern const std::string_view kNouns, kVerbs, kAdjectives, kNames, kOpenings;
+/// Returns them.
 StoryParts default_story_parts();
 
 /// Reads lines "noun WORD", "verb WORD" or "adjective WORD", separated by a space or a tab. Skips
