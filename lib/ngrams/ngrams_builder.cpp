@@ -1,5 +1,6 @@
 #include "ngrams/ngrams_builder.h"
 
+#include <divsufsort.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,7 +10,6 @@
 #include "core/parallel.h"
 #include "core/temporary_file.h"
 #include "ngrams/sorted_part.h"
-#include "ngrams/suffix_sort.h"
 
 namespace ngrams {
 namespace {
@@ -19,6 +19,57 @@ using core::Code;
 using core::fail;
 
 constexpr std::size_t kBlock = 1 << 16;  // tokens read or written at once
+
+// The suffixes of a text of tokens are sorted by libdivsufsort on the bytes of the tokens, most
+// significant byte first, so that bytes compare as tokens do.
+
+// Returns the bytes per token for tokens of [0, types): 1 to 4.
+std::size_t sort_width(std::uint64_t types) {
+  return types <= 1U << 8 ? 1 : types <= 1U << 16 ? 2 : types <= 1U << 24 ? 3 : 4;
+}
+
+// Returns the memory in bytes per token that sort_suffixes() needs besides the text.
+std::size_t sort_bytes_per_token(std::uint64_t types) {
+  return sort_width(types) * sizeof(saidx_t);
+}
+
+// Returns the longest text, in tokens, that can be sorted.
+std::uint64_t most_sorted(std::uint64_t types) {
+  return static_cast<std::uint64_t>(std::numeric_limits<saidx_t>::max()) / sort_width(types);
+}
+
+// Appends a token to a text for sort_suffixes().
+void put_token(std::vector<std::byte>& text, std::uint32_t token, std::size_t width) {
+  for (std::size_t i = width; i-- > 0;) text.push_back(static_cast<std::byte>(token >> (8 * i)));
+}
+// Returns the token at a position of such a text.
+std::uint32_t token_at(std::span<const std::byte> text, std::size_t place, std::size_t width) {
+  std::uint32_t token = 0;
+  for (std::size_t i = 0; i < width; ++i)
+    token = token << 8 | std::to_integer<std::uint32_t>(text[place * width + i]);
+  return token;
+}
+
+// Returns the positions [0, own) of the text (made by put_token()) whose token is not `mark`, sorted
+// by the suffixes that begin there. Throws Error{out_of_memory}.
+std::vector<std::uint32_t> sort_suffixes(
+    std::span<const std::byte> text, std::size_t width, std::uint64_t own, std::uint32_t mark) {
+  static_assert(sizeof(saidx_t) == sizeof(std::uint32_t));
+  std::vector<std::uint32_t> places(text.size());
+  const int failed = divsufsort(reinterpret_cast<const sauchar_t*>(text.data()),
+      reinterpret_cast<saidx_t*>(places.data()), static_cast<saidx_t>(text.size()));
+  if (failed != 0)
+    core::fail(core::Code::out_of_memory, "not enough memory to sort {} bytes; lower --buffer-size",
+        text.size());
+  std::size_t kept = 0;
+  for (const std::uint32_t byte : places) {
+    const auto place = static_cast<std::uint32_t>(byte / width);
+    if (byte % width == 0 && place < own && token_at(text, place, width) != mark)
+      places[kept++] = place;
+  }
+  places.resize(kept);
+  return places;
+}
 
 // Returns the text of a part, for sorting.
 std::vector<std::byte> read_text(
