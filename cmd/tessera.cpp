@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/help.h"
+#include "cli/flags.h"
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/error.h"

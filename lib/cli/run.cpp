@@ -17,7 +17,6 @@
 
 #include "cli/config.h"
 #include "cli/flags.h"
-#include "cli/help.h"
 #include "cli/offer.h"
 #include "cli/progress.h"
 #include "core/io.h"
