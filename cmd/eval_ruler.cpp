@@ -11,7 +11,7 @@
 #include "core/file_text.h"
 #include "core/io.h"
 #include "shard/unpacked_source.h"
-#include "task/ruler_score.h"
+#include "task/ruler.h"
 
 namespace {
 

@@ -5,7 +5,9 @@
 // Generates RULER's variable tracking: names are assigned a value, some through other names.
 // Generates RULER's needles in a haystack: key-value pairs in a text, and questions about some
 // keys.
+// Scores answers as RULER does (Hsieh et al. 2024), by searching for strings.
 
+#include "core/file_text.h"
 #include "core/options.h"
 #include "core/rng.h"
 
@@ -14,7 +16,7 @@ namespace task {
 /// A RulerProblem is a prompt and its answers.
 struct RulerProblem {
   std::string prompt;  ///< the text that a model continues
-  /// All required answers, or alternative answers: see ruler_score.h.
+  /// All required answers, or alternative answers: see ruler_score().
   std::vector<std::string> answers;
 };
 
@@ -114,5 +116,47 @@ class NeedleTask : public RulerTask {
 /// Splits a text into sentences, each up to a full stop, question mark or exclamation mark followed
 /// by white space; white space becomes one space. Throws Error{bad_data} if there is none.
 std::vector<std::string> sentences_of(std::string_view text, const std::string& origin);
+
+/// Normalises a model's output: trims white space, replaces control characters by newlines, and
+/// converts ASCII to lower case.
+std::string ruler_said(std::string_view text);
+
+/// Returns the fraction of `answers` that occur anywhere in the output, in lower case ("all":
+/// needles and variables). With `any`, returns 1 if at least one occurs, else 0 ("any": documents).
+double ruler_score(std::string_view text, const std::vector<std::string>& answers, bool any);
+
+/// RulerAsked holds the part of a problem of gen-ruler that scoring needs.
+struct RulerAsked {
+  std::string task;
+  std::int64_t length = 0;
+  bool any = false;
+  std::vector<std::string> answers;
+};
+
+/// Reads problems, keyed by the dump of their id. Throws Error{bad_data}, naming the line, for a
+/// line that gen-ruler does not write and for a repeated id.
+std::map<std::string, RulerAsked> read_ruler_problems(core::LineReader& lines);
+
+/// A RulerScore sums scores by task and length.
+class RulerScore {
+ public:
+  explicit RulerScore(std::map<std::string, RulerAsked> asked) : asked_(std::move(asked)) {}
+  /// Adds a line of sample --json. Throws Error{bad_data} if it answers none of the problems.
+  void add(std::string_view line, const std::string& origin);
+  /// Throws Error{bad_data}, naming a problem, if a problem has no answer.
+  void check_complete(const std::string& origin) const;
+  /// total() and parts() return the number of problems and answers and the mean score in percent:
+  /// total() for all, parts() for each task and length.
+  core::OrderedJson total() const;
+  std::vector<core::OrderedJson> parts() const;
+
+ private:
+  struct Sum {
+    std::int64_t answers = 0;
+    double score = 0;
+  };
+  std::map<std::string, RulerAsked> asked_;
+  std::map<std::string, Sum> by_id_;
+};
 
 }  // namespace task

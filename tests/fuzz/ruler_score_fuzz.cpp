@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 #include "fuzz/target.h"
-#include "task/ruler_score.h"
+#include "task/ruler.h"
 
 FUZZ_TARGET(ruler_score)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

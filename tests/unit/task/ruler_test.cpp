@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "task/ruler.h"
 #include "task/ruler_documents.h"
-#include "task/ruler_score.h"
 
 namespace {
 
