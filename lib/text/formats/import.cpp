@@ -7,9 +7,7 @@
 #include "core/io.h"
 #include "core/json.h"
 #include "text/formats/tokenizer_json.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/char_units.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
 

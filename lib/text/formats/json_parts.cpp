@@ -1,6 +1,6 @@
 #include "text/formats/json_parts.h"
 
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/utf8.h"
 
 namespace text {

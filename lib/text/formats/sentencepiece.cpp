@@ -2,7 +2,7 @@
 
 #include "core/json.h"
 #include "core/plain_text.h"
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/piece_text.h"
 
 namespace text {

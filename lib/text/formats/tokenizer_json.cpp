@@ -5,9 +5,7 @@
 #include "core/plain_text.h"
 #include "text/formats/import.h"
 #include "text/formats/json_parts.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
-#include "text/tokenizer/char_units.h"
 #include "text/tokenizer/unigram.h"
 #include "text/tokenizer/word_level.h"
 

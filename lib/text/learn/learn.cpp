@@ -2,7 +2,6 @@
 
 #include "core/parallel.h"
 #include "text/documents/encode_shard.h"
-#include "text/tokenizer/byte_alphabet.h"
 #include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"

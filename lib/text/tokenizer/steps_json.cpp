@@ -1,7 +1,7 @@
 #include "text/tokenizer/steps_json.h"
 
 #include "core/json.h"
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
 
 namespace text {
 

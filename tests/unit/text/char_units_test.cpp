@@ -1,6 +1,6 @@
 // fairseq's dictionaries, subword-nmt's codes, and the units that they give.
 
-#include "text/tokenizer/char_units.h"
+#include "text/tokenizer/word_level.h"
 
 #include "text/formats/import.h"
 #include "text/formats/tokenizer_json.h"

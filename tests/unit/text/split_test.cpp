@@ -1,6 +1,6 @@
 // UTF-8, and splitting texts into words.
 
-#include "text/tokenizer/byte_alphabet.h"
+#include "text/tokenizer/byte_level.h"
 #include "text/tokenizer/gpt2_split.h"
 #include "text/tokenizer/utf8.h"
 #include "text/tokenizer/word_level.h"
