@@ -6,7 +6,7 @@
 
 #include "cli/progress.h"
 #include "cli/summary.h"
-#include "passages/passage_index_writer.h"
+#include "passages/passage_index.h"
 
 namespace {
 

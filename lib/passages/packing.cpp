@@ -1,7 +1,7 @@
 // path_cover() takes greedy edges and then searches locally. Paths are adjacent in a ring of all
 // units. An edge of weight 0 joins two paths, so a heavier ring is a heavier cover.
 
-#include "passages/packing.h"
+#include "passages/pack_data.h"
 
 #include "core/parallel.h"
 #include "core/rng.h"

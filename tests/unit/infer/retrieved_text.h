@@ -11,7 +11,6 @@
 #include "core/io.h"
 #include "infer/windows/retriever.h"
 #include "passages/passage_index.h"
-#include "passages/passage_index_writer.h"
 #include "text/formats/tokenizer_json.h"
 #include "tiny.h"
 

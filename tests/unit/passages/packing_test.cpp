@@ -1,6 +1,6 @@
 // Orders of units.
 
-#include "passages/packing.h"
+#include "passages/pack_data.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,7 +1,7 @@
 // Indices of passages: cuts, terms and hits compared with plain ones, and damaged bytes.
 
+#include "passages/passage_index.h"
 #include "passages/analysis.h"
-#include "passages/passage_index_writer.h"
 #include "unit/text/sample_shard.h"
 #include "unit/text/texts.h"
 #include "unit/thrown.h"
