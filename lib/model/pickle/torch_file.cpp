@@ -1,7 +1,5 @@
 #include "model/pickle/torch_file.h"
 
-#include "model/pickle/unpickle.h"
-
 namespace model {
 namespace {
 
@@ -22,18 +20,14 @@ struct StorageType {
   std::string_view name;
   torch::Dtype dtype;
 };
-constexpr std::array kStorageTypes = {
-    StorageType{"torch FloatStorage", torch::kFloat32},
+constexpr std::array kStorageTypes = {StorageType{"torch FloatStorage", torch::kFloat32},
     StorageType{"torch DoubleStorage", torch::kFloat64},
     StorageType{"torch HalfStorage", torch::kFloat16},
     StorageType{"torch BFloat16Storage", torch::kBFloat16},
-    StorageType{"torch LongStorage", torch::kInt64},
-    StorageType{"torch IntStorage", torch::kInt32},
+    StorageType{"torch LongStorage", torch::kInt64}, StorageType{"torch IntStorage", torch::kInt32},
     StorageType{"torch ShortStorage", torch::kInt16},
-    StorageType{"torch CharStorage", torch::kInt8},
-    StorageType{"torch ByteStorage", torch::kUInt8},
-    StorageType{"torch BoolStorage", torch::kBool},
-};
+    StorageType{"torch CharStorage", torch::kInt8}, StorageType{"torch ByteStorage", torch::kUInt8},
+    StorageType{"torch BoolStorage", torch::kBool}};
 
 // Returns an item of a tuple, or null if the tuple is shorter.
 const PickleValue* item(const PickleValue& tuple, std::size_t i) {

@@ -1,4 +1,4 @@
-#include "model/pickle/unpickle.h"
+#include "model/pickle/torch_file.h"
 
 namespace model {
 namespace {

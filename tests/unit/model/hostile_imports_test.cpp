@@ -9,7 +9,7 @@
 #include "counted_memory.h"
 #include "folder_of_test.h"
 #include "model/import_model.h"
-#include "model/pickle/unpickle.h"
+#include "model/pickle/torch_file.h"
 #include "nn/base/runtime.h"
 #include "small_checkpoints.h"
 

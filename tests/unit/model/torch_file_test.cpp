@@ -4,7 +4,6 @@
 #include "model/pickle/torch_file.h"
 
 #include "folder_of_test.h"
-#include "model/pickle/unpickle.h"
 #include "torch_bytes.h"
 
 namespace {
