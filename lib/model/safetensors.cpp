@@ -86,23 +86,14 @@ struct DtypeName {
   torch::Dtype dtype;
   std::string_view name;
 };
-constexpr std::array kDtypes = {
-    DtypeName{torch::kFloat32, "F32"},
-    DtypeName{torch::kFloat64, "F64"},
-    DtypeName{torch::kFloat16, "F16"},
-    DtypeName{torch::kBFloat16, "BF16"},
-    DtypeName{torch::kInt64, "I64"},
-    DtypeName{torch::kInt32, "I32"},
-    DtypeName{torch::kInt16, "I16"},
-    DtypeName{torch::kInt8, "I8"},
-    DtypeName{torch::kUInt8, "U8"},
-    DtypeName{torch::kUInt16, "U16"},
-    DtypeName{torch::kUInt32, "U32"},
-    DtypeName{torch::kUInt64, "U64"},
-    DtypeName{torch::kBool, "BOOL"},
-    DtypeName{torch::kFloat8_e4m3fn, "F8_E4M3"},
-    DtypeName{torch::kFloat8_e5m2, "F8_E5M2"},
-};
+constexpr std::array kDtypes = {DtypeName{torch::kFloat32, "F32"},
+    DtypeName{torch::kFloat64, "F64"}, DtypeName{torch::kFloat16, "F16"},
+    DtypeName{torch::kBFloat16, "BF16"}, DtypeName{torch::kInt64, "I64"},
+    DtypeName{torch::kInt32, "I32"}, DtypeName{torch::kInt16, "I16"}, DtypeName{torch::kInt8, "I8"},
+    DtypeName{torch::kUInt8, "U8"}, DtypeName{torch::kUInt16, "U16"},
+    DtypeName{torch::kUInt32, "U32"}, DtypeName{torch::kUInt64, "U64"},
+    DtypeName{torch::kBool, "BOOL"}, DtypeName{torch::kFloat8_e4m3fn, "F8_E4M3"},
+    DtypeName{torch::kFloat8_e5m2, "F8_E5M2"}};
 
 std::string_view name_of(torch::Dtype dtype, const std::string& tensor) {
   const auto name = dtype_name(dtype);

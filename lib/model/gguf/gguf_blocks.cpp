@@ -162,48 +162,24 @@ void pack_q8_0(const float* in, std::byte* out) {
     out[2 + i] = static_cast<std::byte>(static_cast<std::int8_t>(std::round(in[i] * inverse)));
 }
 
-constexpr std::array kTypes = {
-    GgufType{0, "F32", 1, 4, unpack_f32},
-    GgufType{1, "F16", 1, 2, unpack_f16},
-    GgufType{30, "BF16", 1, 2, unpack_bf16},
-    GgufType{8, "Q8_0", 32, 34, unpack_q8_0},
-    GgufType{2, "Q4_0", 32, 18, unpack_q4_0},
-    GgufType{3, "Q4_1", 32, 20, unpack_q4_1},
-    GgufType{6, "Q5_0", 32, 22, unpack_q5_0},
-    GgufType{7, "Q5_1", 32, 24, unpack_q5_1},
-    GgufType{10, "Q2_K", 256, 84, unpack_q2_k},
-    GgufType{11, "Q3_K", 256, 110, unpack_q3_k},
-    GgufType{12, "Q4_K", 256, 144, unpack_q4_k},
-    GgufType{13, "Q5_K", 256, 176, unpack_q5_k},
-    GgufType{14, "Q6_K", 256, 210, unpack_q6_k},
-    GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl},
-};
+constexpr std::array kTypes = {GgufType{0, "F32", 1, 4, unpack_f32},
+    GgufType{1, "F16", 1, 2, unpack_f16}, GgufType{30, "BF16", 1, 2, unpack_bf16},
+    GgufType{8, "Q8_0", 32, 34, unpack_q8_0}, GgufType{2, "Q4_0", 32, 18, unpack_q4_0},
+    GgufType{3, "Q4_1", 32, 20, unpack_q4_1}, GgufType{6, "Q5_0", 32, 22, unpack_q5_0},
+    GgufType{7, "Q5_1", 32, 24, unpack_q5_1}, GgufType{10, "Q2_K", 256, 84, unpack_q2_k},
+    GgufType{11, "Q3_K", 256, 110, unpack_q3_k}, GgufType{12, "Q4_K", 256, 144, unpack_q4_k},
+    GgufType{13, "Q5_K", 256, 176, unpack_q5_k}, GgufType{14, "Q6_K", 256, 210, unpack_q6_k},
+    GgufType{20, "IQ4_NL", 32, 18, unpack_iq4_nl}};
 
 struct Unread {
   std::uint32_t id;
   std::string_view name;
 };
-constexpr std::array kUnread = {
-    Unread{9, "Q8_1"},
-    Unread{15, "Q8_K"},
-    Unread{16, "IQ2_XXS"},
-    Unread{17, "IQ2_XS"},
-    Unread{18, "IQ3_XXS"},
-    Unread{19, "IQ1_S"},
-    Unread{21, "IQ3_S"},
-    Unread{22, "IQ2_S"},
-    Unread{23, "IQ4_XS"},
-    Unread{24, "I8"},
-    Unread{25, "I16"},
-    Unread{26, "I32"},
-    Unread{27, "I64"},
-    Unread{28, "F64"},
-    Unread{29, "IQ1_M"},
-    Unread{34, "TQ1_0"},
-    Unread{35, "TQ2_0"},
-    Unread{39, "MXFP4"},
-    Unread{40, "NVFP4"},
-};
+constexpr std::array kUnread = {Unread{9, "Q8_1"}, Unread{15, "Q8_K"}, Unread{16, "IQ2_XXS"},
+    Unread{17, "IQ2_XS"}, Unread{18, "IQ3_XXS"}, Unread{19, "IQ1_S"}, Unread{21, "IQ3_S"},
+    Unread{22, "IQ2_S"}, Unread{23, "IQ4_XS"}, Unread{24, "I8"}, Unread{25, "I16"},
+    Unread{26, "I32"}, Unread{27, "I64"}, Unread{28, "F64"}, Unread{29, "IQ1_M"},
+    Unread{34, "TQ1_0"}, Unread{35, "TQ2_0"}, Unread{39, "MXFP4"}, Unread{40, "NVFP4"}};
 
 }  // namespace
 

@@ -11,37 +11,22 @@ namespace model {
 namespace {
 
 // Keys that do not change a model's log-probabilities, whatever their values.
-constexpr std::array kHarmless = {
-    "vocab_size",
-    "tensor_data_layout",
-    "expert_used_count",
-    "pooling_type",
-    "rope.scaling.finetuned",
-    "rope.scaling.original_context_length",
-};
+constexpr std::array kHarmless = {"vocab_size", "tensor_data_layout", "expert_used_count",
+    "pooling_type", "rope.scaling.finetuned", "rope.scaling.original_context_length"};
 // Keys that change the function, and the two values at which they have no effect.
 struct Switch {
   const char* key;
   double off, unset;
 };
-constexpr std::array kSwitches = {
-    Switch{"leading_dense_block_count", 0, 0},
-    Switch{"expert_count", 0, 0},
-    Switch{"expert_shared_count", 0, 0},
-    Switch{"nextn_predict_layers", 0, 0},
-    Switch{"logit_scale", 1, 0},
-    Switch{"residual_scale", 1, 0},
-    Switch{"embedding_scale", 1, 0},
-    Switch{"attention.scale", 0, 0},
-    Switch{"attention.clamp_kqv", 0, 0},
-    Switch{"attention.max_alibi_bias", 0, 0},
-    Switch{"attention.temperature_scale", 0, 0},
-    Switch{"attention.shared_kv_layers", 0, 0},
-    Switch{"rope.scaling.attn_factor", 1, 1},
-    Switch{"rope.scaling.alpha", 0, 0},
-    Switch{"rope.scaling.yarn_attn_factor", 1, 1},
-    Switch{"rope.scaling.yarn_log_multiplier", 0, 0},
-};
+constexpr std::array kSwitches = {Switch{"leading_dense_block_count", 0, 0},
+    Switch{"expert_count", 0, 0}, Switch{"expert_shared_count", 0, 0},
+    Switch{"nextn_predict_layers", 0, 0}, Switch{"logit_scale", 1, 0},
+    Switch{"residual_scale", 1, 0}, Switch{"embedding_scale", 1, 0},
+    Switch{"attention.scale", 0, 0}, Switch{"attention.clamp_kqv", 0, 0},
+    Switch{"attention.max_alibi_bias", 0, 0}, Switch{"attention.temperature_scale", 0, 0},
+    Switch{"attention.shared_kv_layers", 0, 0}, Switch{"rope.scaling.attn_factor", 1, 1},
+    Switch{"rope.scaling.alpha", 0, 0}, Switch{"rope.scaling.yarn_attn_factor", 1, 1},
+    Switch{"rope.scaling.yarn_log_multiplier", 0, 0}};
 
 // Tokens at which llama.cpp stops, whatever the metadata say.
 constexpr std::array kEnds = {"<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>",

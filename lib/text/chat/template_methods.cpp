@@ -251,57 +251,37 @@ struct TextMethod {
   std::size_t least = 0, most = 0;  // arguments
   NameSet named = {};               // those that may be given by name
 };
-const std::map<std::string_view, TextMethod> kTextMethods = {
-    {"strip", {strip_method, 0, 1}},
-    {"lstrip", {strip_method, 0, 1}},
-    {"rstrip", {strip_method, 0, 1}},
+const std::map<std::string_view, TextMethod> kTextMethods = {{"strip", {strip_method, 0, 1}},
+    {"lstrip", {strip_method, 0, 1}}, {"rstrip", {strip_method, 0, 1}},
     {"split", {split_method, 0, 2, {"sep", "maxsplit"}}},
     {"rsplit", {split_method, 0, 2, {"sep", "maxsplit"}}},
-    {"splitlines", {split_method, 0, 1, {"keepends"}}},
-    {"startswith", {ends_method, 1, 3}},
-    {"endswith", {ends_method, 1, 3}},
-    {"upper", {case_method<upper>}},
-    {"lower", {case_method<lower>}},
-    {"title", {case_method<titled>}},
-    {"capitalize", {case_method<capitalized>}},
-    {"casefold", {case_method<casefolded>}},
-    {"swapcase", {case_method<case_swapped>}},
-    {"replace", {replace_method, 2, 3}},
-    {"find", {find_method, 1, 3}},
-    {"rfind", {find_method, 1, 3}},
-    {"index", {find_method, 1, 3}},
-    {"rindex", {find_method, 1, 3}},
-    {"count", {find_method, 1, 3}},
-    {"join", {join_method, 1, 1}},
-    {"removeprefix", {remove_method, 1, 1}},
-    {"removesuffix", {remove_method, 1, 1}},
-    {"partition", {partition_method, 1, 1}},
-    {"rpartition", {partition_method, 1, 1}},
-    {"zfill", {zfill_method, 1, 1}},
-    {"center", {justify_method, 1, 2}},
-    {"ljust", {justify_method, 1, 2}},
-    {"rjust", {justify_method, 1, 2}},
-    {"format", {format_method, 0, SIZE_MAX}},
-    {"format_map", {format_method, 1, 1}},
+    {"splitlines", {split_method, 0, 1, {"keepends"}}}, {"startswith", {ends_method, 1, 3}},
+    {"endswith", {ends_method, 1, 3}}, {"upper", {case_method<upper>}},
+    {"lower", {case_method<lower>}}, {"title", {case_method<titled>}},
+    {"capitalize", {case_method<capitalized>}}, {"casefold", {case_method<casefolded>}},
+    {"swapcase", {case_method<case_swapped>}}, {"replace", {replace_method, 2, 3}},
+    {"find", {find_method, 1, 3}}, {"rfind", {find_method, 1, 3}}, {"index", {find_method, 1, 3}},
+    {"rindex", {find_method, 1, 3}}, {"count", {find_method, 1, 3}}, {"join", {join_method, 1, 1}},
+    {"removeprefix", {remove_method, 1, 1}}, {"removesuffix", {remove_method, 1, 1}},
+    {"partition", {partition_method, 1, 1}}, {"rpartition", {partition_method, 1, 1}},
+    {"zfill", {zfill_method, 1, 1}}, {"center", {justify_method, 1, 2}},
+    {"ljust", {justify_method, 1, 2}}, {"rjust", {justify_method, 1, 2}},
+    {"format", {format_method, 0, SIZE_MAX}}, {"format_map", {format_method, 1, 1}},
     {"expandtabs", {[](const TextCall& c) {
                       return of_text(
                           expanded_tabs(c.text, c.given.whole(0, "tabsize", 8), c.work.room()));
                     },
                        0, 1, {"tabsize"}}},
-    {"isdigit", {test_method<is_digit>}},
-    {"isdecimal", {test_method<is_decimal>}},
-    {"isnumeric", {test_method<is_numeric>}},
-    {"isalpha", {test_method<is_alpha>}},
-    {"isalnum", {test_method<is_alnum>}},
-    {"isspace", {test_method<is_space>}},
+    {"isdigit", {test_method<is_digit>}}, {"isdecimal", {test_method<is_decimal>}},
+    {"isnumeric", {test_method<is_numeric>}}, {"isalpha", {test_method<is_alpha>}},
+    {"isalnum", {test_method<is_alnum>}}, {"isspace", {test_method<is_space>}},
     {"isupper", {[](const TextCall& c) { return of_bool(is_of_case(c.text, true)); }}},
     {"islower", {[](const TextCall& c) { return of_bool(is_of_case(c.text, false)); }}},
     {"istitle", {[](const TextCall& c) { return of_bool(is_titled(c.text)); }}},
     {"isascii", {[](const TextCall& c) {
        return of_bool(std::all_of(c.text.begin(), c.text.end(),
            [](char x) { return static_cast<unsigned char>(x) < 128; }));
-     }}},
-};
+     }}}};
 
 Value dict_method(Work& work, const Value& self, const std::string& name, const Given& given) {
   const Dict& dict = *self.dict();
