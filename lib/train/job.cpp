@@ -9,7 +9,6 @@
 #include "shard/unpacked_source.h"
 #include "store/targets.h"
 #include "text/formats/tokenizer_json.h"
-#include "train/pair_order.h"
 
 namespace train {
 namespace {

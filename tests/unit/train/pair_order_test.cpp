@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "infer/score/scorer.h"
-#include "train/pair_order.h"
+#include "train/batches.h"
 #include "train/validation.h"
 #include "unit/train/data.h"
 #include "unit/train/tiny.h"
