@@ -6,6 +6,7 @@
 // model). stdout: nothing; with --plan the resources that the run needs.
 
 #include "cli/progress.h"
+#include "core/chosen_options.h"
 #include "forecast/forecast_objective.h"
 #include "model/tokenizer_file.h"
 #include "nn/base/runtime.h"
@@ -54,7 +55,7 @@ std::unique_ptr<train::Objective> objective_of(const TrainOptions& options,
     std::optional<torch::Device> device = std::nullopt) {
   options.loss.check(options.job.model.arch);
   train::Job job = options.job;
-  job.given = context.given;
+  job.asked = core::chosen_to_json(core::list_fields(job.model), context.given);
   job.shards = std::move(shards);
   job.seed = static_cast<std::uint64_t>(context.seed);
   if (!options.plan && !options.sbatch) job.folder = context.output;

@@ -6,6 +6,7 @@ namespace forecast {
 namespace {
 
 constexpr float kClip = .5F;
+constexpr double kBeta = 50;
 constexpr std::int64_t kUpdates = 500;  // the paper's number of steps, the default of --steps
 
 /// Options of train that have the same meaning here (core/options.h describes the form of the
@@ -39,20 +40,21 @@ torch::Tensor first_maps(const Shape& shape, std::uint64_t seed) {
 }
 
 Model first_model(const Job& job, std::int64_t points, std::string& fingerprint) {
-  const Shape shape = {
-      .points = points, .heads = job.model.shape.heads, .beta = static_cast<float>(job.beta)};
+  const Shape shape = {.points = points,
+      .heads = job.model.shape.heads,
+      .beta = static_cast<float>(job.beta > 0 ? job.beta : kBeta)};
   if (job.from.empty()) {
     if (shape.heads < 1 || points % shape.heads != 0)
       core::bad_usage("--heads: {} does not divide {} points", shape.heads, points);
     return {shape, first_maps(shape, job.seed)};
   }
   Model model = load(job.from);
-  const auto expect = [&](const char* flag, auto has, auto asked) {
-    if (job.given.count(flag) && has != asked)
-      core::bad_usage("--{}: {} has {}, not {}; leave the option out", flag, job.from, has, asked);
+  const auto expect = [&](const char* flag, bool asked, auto has, auto wanted) {
+    if (asked && has != wanted)
+      core::bad_usage("--{}: {} has {}, not {}; leave the option out", flag, job.from, has, wanted);
   };
-  expect("heads", model.shape.heads, shape.heads);
-  expect("beta", model.shape.beta, shape.beta);
+  expect("heads", job.asked.contains("heads"), model.shape.heads, shape.heads);
+  expect("beta", job.beta > 0, model.shape.beta, shape.beta);
   if (model.shape.points != points)
     core::bad_data(
         "{}: forecasts {} points, but the data have {}", job.from, model.shape.points, points);
@@ -212,19 +214,21 @@ void LossOptions::fields(core::FieldList& f) {
   f("loss", loss,
       "softmax: cross-entropy of tokens; clipped-mse: for a mosaic that forecasts vectors",
       {"softmax", "clipped-mse"});
-  f("beta", beta, "clipped-mse: sharpness of the kernel").above(0, 1e6);
+  f("beta", beta, "clipped-mse: sharpness of the kernel; auto: 50, or that of --from")
+      .above(0, 1e6)
+      .or_auto();
 }
 
 void LossOptions::check(const std::string& arch) const {
   if (of_vectors() && arch != "mosaic")
     core::bad_usage("--loss clipped-mse: requires --arch mosaic");
-  if (!of_vectors() && beta != LossOptions().beta)
-    core::bad_usage("--beta: requires --loss clipped-mse");
+  if (!of_vectors() && beta > 0) core::bad_usage("--beta: requires --loss clipped-mse");
 }
 
 std::unique_ptr<train::Objective> prepare(Job job) {
   auto& recipe = job.recipe;
   train::resolve_batches(recipe);
+  if (recipe.batches.segment == 0) recipe.batches.segment = train::kSegment;
   if (recipe.batches.segment < 2) core::bad_usage("--segment: takes at least 2 rows");
   if (recipe.steps == 0) recipe.steps = kUpdates;
   train::resolve_steps(recipe, 1);

@@ -9,7 +9,7 @@ namespace forecast {
 /// Options of the loss.
 struct LossOptions {
   std::string loss = "softmax";  ///< softmax: of tokens; clipped-mse: of vectors
-  double beta = 50;              ///< for vectors: sharpness of the kernel
+  double beta = 0;  ///< for vectors: sharpness of the kernel; 0 (auto): 50, or the model's
   void fields(core::FieldList& f);
 
   bool of_vectors() const { return loss == "clipped-mse"; }
@@ -20,7 +20,7 @@ struct LossOptions {
 /// Of the recipe's batch options only segment (rows), batch and accumulate apply; of the model's
 /// only heads. The data give the number of points.
 struct Job : train::Job {
-  double beta = 50;
+  double beta = 0;  ///< see LossOptions
 };
 
 /// Creates the objective. The loss is the mean over rows and their numbers of clip(forecast - next

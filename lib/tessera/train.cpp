@@ -1,5 +1,6 @@
 #include "tessera/train.h"
 
+#include "core/chosen_options.h"
 #include "nn/base/runtime.h"
 #include "tessera/inside.h"
 #include "text/documents/encode_shard.h"
@@ -19,7 +20,8 @@ bool train(const std::vector<std::string>& files, const std::string& folder, con
     auto fields = core::list_fields(job);
     keep.fields(fields);
     compute.fields(fields);
-    job.given = set_fields(fields, options);
+    const auto given = set_fields(fields, options);
+    job.asked = core::chosen_to_json(core::list_fields(job.model), given);
     keep.start_clock();
     job.seed = here.seed;
     job.folder = folder;

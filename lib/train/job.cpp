@@ -90,11 +90,11 @@ From model_from(const Job& job, const shard::Dataset& data, std::string& tokeniz
   const auto loaded = model::load(job.from, torch::kCPU, torch::kFloat32, job.adapter);
   model::check_tokenizer(loaded, data.header(), data.name());
   if (!loaded.tokenizer.empty()) tokenizer = loaded.tokenizer;
-  nn::ModelOptions options = loaded.model->options, asked = job.model;
+  nn::ModelOptions options = loaded.model->options, asked = options;
   const auto mine = core::list_fields(options), theirs = core::list_fields(asked);
+  core::fields_from_json(theirs, job.asked, "train");
   for (std::size_t i = 0; i < mine.all().size(); ++i) {
     const auto& field = mine.all()[i];
-    if (!job.given.count(field.name)) continue;
     const auto now = core::to_strings(theirs.all()[i]);
     if (kTrainingOnly.count(field.name)) {
       core::assign(field, now);
@@ -227,10 +227,10 @@ void open_data(const Job& job, Run& run) {
   if (!batches.order.empty()) {
     shard::refuse_text(batches.order, "an order of bm25-pack");
     run.order_shard = std::make_unique<shard::Dataset>(std::vector{batches.order});
-    // The order's own segment length is the default.
-    if (!job.given.count("segment") && run.order_shard->header().unit_length > 0)
+    if (batches.segment == 0)
       batches.segment = static_cast<std::int64_t>(run.order_shard->header().unit_length);
   }
+  if (batches.segment == 0) batches.segment = kSegment;
   if (!job.valid.empty()) {
     run.valid = std::make_unique<shard::Dataset>(std::vector{job.valid});
     expect_vocabulary(*run.data, run.valid->name(), run.valid->header());
@@ -329,7 +329,7 @@ void add_terms(const Job& job, const From& from, Run& run) {
 // A run in the folder that has taken all its steps is trained further if more are asked for.
 void settle_further(const Job& job, Run& run) {
   if (job.folder.empty() || run.recipe.lora.any()) return;
-  const bool asked = job.given.count("steps") > 0 || job.given.count("epochs") > 0;
+  const bool asked = job.recipe.steps > 0 || job.recipe.epochs > 0;
   run.further = further_from(job.folder, asked ? run.recipe.steps : 0);
   if (!run.further.empty()) run.recipe.further_from = run.further.back();
 }

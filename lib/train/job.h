@@ -40,7 +40,8 @@ struct ValidationOptions {
 struct Job {
   Recipe recipe;
   nn::ModelOptions model;
-  std::set<std::string> given;      ///< options on the command line
+  /// Those of `model` that a model to start from must have, by name (core::chosen_to_json()).
+  core::OrderedJson asked = core::OrderedJson::object();
   std::vector<std::string> shards;  ///< data; no "-": see RunFolder::spool_stdin
   std::string from;                 ///< model folder to start from, or empty
   std::string adapter;              ///< adapter of that model; empty: none

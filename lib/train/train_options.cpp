@@ -7,7 +7,9 @@ namespace train {
 
 void BatchOptions::fields(core::FieldList& f) {
   const auto in_batches = f.group("Batches");
-  f("segment", segment, "tokens per segment").between(1, 16e6);
+  f("segment", segment, "tokens per segment; auto: 512, or that of --order")
+      .between(1, 16e6)
+      .or_auto();
   f("segment-deviation", segment_deviation,
       "streams: standard deviation of the segment length in tokens; one segment in twenty has "
       "half the length; 0: equal lengths")
@@ -195,7 +197,8 @@ void expect(bool holds, const char* flag, const char* what) {
 void check(const Recipe& recipe) {
   const auto& batches = recipe.batches;
   const auto& objective = recipe.objective;
-  expect(batches.segment_deviation <= static_cast<double>(batches.segment), "segment-deviation",
+  const auto segment = batches.segment > 0 ? batches.segment : kSegment;
+  expect(batches.segment_deviation <= static_cast<double>(segment), "segment-deviation",
       "takes 0 to --segment");
   expect(recipe.steps == 0 || recipe.epochs == 0, "epochs", "cannot be combined with --steps");
   expect(objective.memory_ranks == 1 || nn::MemoryRule::parse(objective.memory).any(),

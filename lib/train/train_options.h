@@ -6,11 +6,13 @@
 
 namespace train {
 
+inline constexpr std::int64_t kSegment = 512;  ///< tokens in a segment by default
+
 /// Options that form micro-batches from the data; see batches.h for the orders.
 struct BatchOptions {
   /// auto: order if there is an order shard, runs for long memory, else shuffled.
   std::string batches = "auto";
-  std::int64_t segment = 512;        ///< tokens in a segment
+  std::int64_t segment = 0;          ///< tokens in a segment; 0 (auto): the order's, or kSegment
   double segment_deviation = 0;      ///< columns: standard deviation of segment lengths; 0: equal
                                      ///< lengths
   std::int64_t batch = 8;            ///< segments in a micro-batch (columns: rows)

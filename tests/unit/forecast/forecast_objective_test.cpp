@@ -151,7 +151,7 @@ DOCTEST_TEST_CASE("vectors: a run goes on from the maps of another") {
   learn(folder / "second", job);
   const auto first = forecast::load(folder / "first"), second = forecast::load(folder / "second");
   DOCTEST_CHECK(torch::allclose(first.maps, second.maps, 0, 1e-9));
-  job.given = {"heads"};
+  job.asked = {{"heads", 1}};
   job.model.shape.heads = 1;
   DOCTEST_CHECK(refusal(folder / "third", job).find("has 3, not 1") != std::string::npos);
 }

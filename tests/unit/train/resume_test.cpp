@@ -120,7 +120,6 @@ DOCTEST_TEST_CASE("killed between checkpoints and continued: the same bytes, log
 // A finished run of 14 updates in `path`, and the job that trains it further, to 24.
 Job further_job(Job job, const std::string& path, std::int64_t steps = 24) {
   job.folder = path;
-  job.given.insert("steps");
   job.recipe.steps = steps;
   return job;
 }

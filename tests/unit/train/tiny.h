@@ -51,7 +51,6 @@ inline train::Job job(const TemporaryFolder& folder) {
   recipe.optimiser.lr = 0.01;
   recipe.schedule.warmup = 2;
   recipe.objective.plain_warmup = 2;
-  job.given = {"segment"};
   return job;
 }
 
