@@ -50,9 +50,8 @@ extern "C" void on_interrupt(int /*number*/) { g_interrupted = 1; }
 // Whether a conversation is typed at a terminal. Each line is a turn, and Ctrl-C ends an answer
 // instead of the program.
 bool converses(const SampleOptions& options, const cli::Context& context) {
-  return options.prompts.chat && options.prompts.file.empty() &&
-         context.given.count("prompt") == 0 && !context.json && options.generator.samples == 1 &&
-         ::isatty(STDIN_FILENO) != 0;
+  return options.prompts.chat && options.prompts.file.empty() && options.prompts.prompts.empty() &&
+         !context.json && options.generator.samples == 1 && ::isatty(STDIN_FILENO) != 0;
 }
 
 void converse(infer::PromptReader& prompts, infer::SampleCallbacks& watch) {
@@ -78,12 +77,12 @@ int write_samples(SampleOptions options, const cli::Context& context) {
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::bad_usage("--report {}: is the output of the texts; give another file", options.report);
   auto settings = options.generator;
-  settings.settle(context.given);
+  settings.settle();
   settings.check();
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto device = nn::device(options.compute.device);
-  auto prompts = options.prompts.open(context.given, options.model,
-      options.turns.settle(settings.retrieve, options.prompts.chat, context.given));
+  auto prompts = options.prompts.open(
+      settings, options.model, options.turns.settle(settings.retrieve, options.prompts.chat));
   settings.seed = static_cast<std::uint64_t>(context.seed);
   infer::Generator generator(
       load(options, device), settings, options.memory, device, options.graph.on());

@@ -141,7 +141,8 @@ Generator::Generator(const Model& model, const Memory& memory, const Options& op
         auto fields = core::list_fields(settings);
         settings.reach.fields(fields);
         settings.retrieve.fields(fields);
-        settings.settle(set_fields(fields, options));
+        set_fields(fields, options);
+        settings.settle();
         settings.check();
         settings.seed = process().seed;
         std::unique_ptr<Impl> made(new Impl{{model.loaded(), settings, memory_options(memory),

@@ -6,6 +6,7 @@
 namespace infer {
 namespace {
 
+constexpr std::int64_t kTokensByDefault = 256;
 constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that never fills
 
 }  // namespace
@@ -158,7 +159,8 @@ void Generator::set_own(Start& start, const Prompt& prompt) const {
   if (sources_) start.stop.emplace_back("\n");
   start.draw = options_.draw;
   start.logits = logits_;
-  start.draw.temperature = prompt.temperature.value_or(options_.draw.temperature);
+  start.draw.temperature =
+      prompt.temperature.value_or(options_.draw.temperature < 0 ? 1 : options_.draw.temperature);
   start.seed = prompt.seed.value_or(options_.seed);
   start.stream = prompt.seed ? 0 : start.number << 32;
 }
@@ -174,8 +176,10 @@ std::vector<Start> Generator::starts_of(
         watch.finished({number, i, {}, {}, 0, Finish::end, {}});
       continue;
     }
-    starts.push_back(sources_ ? sources_->read(number, prompt.text, watch.warn)
-                              : Start{number, encode(prompt), {}, options_.max_tokens});
+    starts.push_back(sources_
+                         ? sources_->read(number, prompt.text, watch.warn)
+                         : Start{number, encode(prompt), {},
+                               options_.max_tokens > 0 ? options_.max_tokens : kTokensByDefault});
     set_own(starts.back(), prompt);
     const auto length = std::ssize(starts.back().tokens);
     const auto forgotten = session_->forgotten_of(length);

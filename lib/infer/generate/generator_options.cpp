@@ -2,6 +2,8 @@
 
 #include <charconv>
 
+#include "core/chosen_options.h"
+
 namespace infer {
 namespace {
 
@@ -90,7 +92,9 @@ void ChangedLogits::apply(std::span<float> log_p, float log_z) const {
 }
 
 void DrawOptions::fields(core::FieldList& f) {
-  f("temperature", temperature, "sampling temperature; 0: greedy").between(0, kHottest);
+  f("temperature", temperature, "sampling temperature; 0: greedy; auto: 1")
+      .between(0, kHottest)
+      .or_auto(-1);
   f("top-k", top_k, "sample from the k most probable tokens; none: from all")
       .between(1, 4e9)
       .or_none();
@@ -132,14 +136,20 @@ void GeneratorOptions::fields(core::FieldList& f) {
   const auto in_words = f.group("Words");
   draw.fields(f);
   logits.fields(f);
-  f("beam", beam, "beam search with N hypotheses instead of sampling; none: sample")
+  f("beam", beam,
+      "beam search with N hypotheses instead of sampling; none: sample; auto: 4 with --source "
+      "unless an option says how to sample, else none")
       .between(1, 10e3)
-      .or_none();
+      .or_none()
+      .or_auto(-1);
   f("length-penalty", length_penalty, "rank hypotheses by log p / tokens^X").between(-100, 100);
   f("samples", samples, "texts per prompt; with --beam, the best N").between(1, 1e6).short_name =
       'n';
   const auto in_ends = f.group("Ends");
-  f("max-tokens", max_tokens, "maximum generated tokens of a text").between(1, kMostTokens);
+  f("max-tokens", max_tokens,
+      "maximum generated tokens of a text; auto: 256, or by --max-len-a with --source")
+      .between(1, kMostTokens)
+      .or_auto();
   f("stop", stop, "end a text before this string; may be repeated");
   f("ignore-end", ignore_end, "continue after end-of-text tokens");
   translation.fields(f);
@@ -162,19 +172,15 @@ void GeneratorOptions::fields(core::FieldList& f) {
   spans.fields(f);
 }
 
-void GeneratorOptions::settle(const std::set<std::string>& given) {
-  if (translation.source && given.count("max-tokens") > 0)
+void GeneratorOptions::settle() {
+  if (translation.source && max_tokens > 0)
     core::bad_usage(
         "--max-tokens: cannot be combined with --source; use --max-len-a and --max-len-b");
-  bool draws = false;
-  for (const char* name : {"temperature", "top-k", "top-p", "presence-penalty", "frequency-penalty",
-           "repetition-penalty", "logit-bias", "allowed-token-ids"}) {
-    if (given.count(name) == 0) continue;
-    draws = true;
-    if (searches()) core::bad_usage("--beam: cannot be combined with --{}", name);
-  }
-  if (translation.source && given.count("beam") == 0 && !draws)
-    beam = std::max(kTranslationBeam, samples);
+  auto drawn = core::changed(draw);
+  for (auto& name : core::changed(logits)) drawn.push_back(std::move(name));
+  if (searches() && !drawn.empty())
+    core::bad_usage("--beam: cannot be combined with --{}", drawn[0]);
+  if (beam < 0 && translation.source && drawn.empty()) beam = std::max(kTranslationBeam, samples);
 }
 
 void GeneratorOptions::check() const {

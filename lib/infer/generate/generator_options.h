@@ -62,8 +62,8 @@ constexpr double kHottest = 1e6;                     ///< maximum temperature
 /// smallest set of best tokens with total probability top_p (nucleus sampling, Holtzman et al.
 /// 2020). Ties are broken by the lower token id.
 struct DrawOptions {
-  double temperature = 1;  ///< 0: always the best token
-  std::int64_t top_k = 0;  ///< 0: all
+  double temperature = -1;  ///< 0: always the best token; -1 (auto): 1
+  std::int64_t top_k = 0;   ///< 0: all
   double top_p = 1;
   void fields(core::FieldList& f);
 };
@@ -89,11 +89,11 @@ struct TranslationOptions {
 struct GeneratorOptions {
   DrawOptions draw;
   LogitOptions logits;
-  std::int64_t samples = 1;  ///< texts for each prompt; with a beam, the best hypotheses
-  std::int64_t max_tokens = 256;
+  std::int64_t samples = 1;       ///< texts for each prompt; with a beam, the best hypotheses
+  std::int64_t max_tokens = 0;    ///< 0 (auto): 256; a translation's source bounds it
   std::vector<std::string> stop;  ///< a text ends before the first occurrence of one of these
   bool ignore_end = false;        ///< ignores end tokens
-  std::int64_t beam = 0;          ///< number of hypotheses; 0: sampling
+  std::int64_t beam = -1;         ///< number of hypotheses; 0: sampling; -1: auto
   double length_penalty = 1;      ///< hypotheses are ranked by log p / tokens^length_penalty
   std::int64_t batch = 32;        ///< rows decoded together
   std::int64_t kept = 0;          ///< prompts to keep, see Session::keep(); no flag
@@ -111,9 +111,9 @@ struct GeneratorOptions {
   void fields(core::FieldList& f);
 
   bool searches() const { return beam > 0; }
-  /// Applies defaults that depend on the names of the `given` options: a translation uses a beam of
-  /// 4 unless an option selects how tokens are chosen. Throws Error{usage} for exclusive options.
-  void settle(const std::set<std::string>& given);
+  /// Resolves beam: a translation uses a beam of 4 unless an option selects how tokens are drawn.
+  /// Throws Error{usage} for exclusive options.
+  void settle();
   /// Throws Error{usage} that names a flag with an invalid value.
   void check() const;
 };

@@ -143,7 +143,7 @@ std::vector<Prompt> PromptReader::next(std::size_t most) {
 
 void PromptOptions::fields(core::FieldList& f) {
   f.positional("FILE", file, "prompts; stdin if - or not given");
-  f("prompt", prompt, "prompt, instead of FILE");
+  f("prompt", prompts, "prompt, instead of FILE; may be repeated");
   f("format", format, "format of FILE; auto: jsonl if its name ends in .jsonl, else lines",
       {"auto", "lines", "jsonl"});
   f("field", field, "jsonl: field of the prompt");
@@ -153,16 +153,13 @@ void PromptOptions::fields(core::FieldList& f) {
   f("system", system, "--chat: system message before each conversation");
 }
 
-PromptReader PromptOptions::open(const std::set<std::string>& given, const std::string& folder,
+PromptReader PromptOptions::open(const GeneratorOptions& options, const std::string& folder,
     text::Chat::Revision revision) const {
-  using core::Code;
-  if (given.count("system") > 0 && !chat) core::bad_usage("--system: requires --chat");
-  if (chat)
-    for (const char* name : {"source", "bos"})
-      if (given.count(name) > 0)
-        core::bad_usage(
-            "--{}: cannot be combined with --chat, whose template makes the whole text", name);
-  PromptReader reader = open_plain(given);
+  if (!system.empty() && !chat) core::bad_usage("--system: requires --chat");
+  if (chat && (options.translation.source || options.begin != "auto"))
+    core::bad_usage("--{}: cannot be combined with --chat, whose template makes the whole text",
+        options.translation.source ? "source" : "bos");
+  PromptReader reader = open_plain();
   if (!chat) return reader;
   auto own = model::chat_of(folder);
   own.revise_by(std::move(revision));
@@ -170,11 +167,11 @@ PromptReader PromptOptions::open(const std::set<std::string>& given, const std::
   return reader;
 }
 
-PromptReader PromptOptions::open_plain(const std::set<std::string>& given) const {
+PromptReader PromptOptions::open_plain() const {
   using core::Code;
-  if (given.count("prompt") > 0) {
+  if (!prompts.empty()) {
     if (!file.empty()) core::bad_usage("--prompt and FILE exclude each other; give one");
-    return PromptReader({prompt});
+    return PromptReader(prompts);
   }
   try {
     return {file.empty() ? "-" : file, format, field};

@@ -70,20 +70,21 @@ class PromptReader {
 
 /// Options that select the source of prompts.
 struct PromptOptions {
-  std::string file, prompt;
+  std::string file;
+  std::vector<std::string> prompts;  ///< instead of the file; empty: none
   std::string format = "auto", field = "prompt";
   bool chat = false;   ///< see PromptReader::talk()
   std::string system;  ///< message before each conversation
   void fields(core::FieldList& f);
 
-  /// Opens the text of --prompt if `given`, else the file (none: stdin). With `chat`, uses the chat
-  /// template of `folder` and its `revision`, if it is set. Throws Error{usage} for both inputs and
-  /// for options that conflict with `chat`, and the errors of model::chat_of().
-  PromptReader open(const std::set<std::string>& given, const std::string& folder,
+  /// Opens the texts of --prompt, else the file (none: stdin). With `chat`, uses the chat template
+  /// of `folder` and its `revision`, if it is set. Throws Error{usage} for both inputs and for
+  /// options that conflict with `chat`, and the errors of model::chat_of().
+  PromptReader open(const GeneratorOptions& options, const std::string& folder,
       text::Chat::Revision revision = {}) const;
 
  private:
-  PromptReader open_plain(const std::set<std::string>& given) const;
+  PromptReader open_plain() const;
 };
 
 /// Start of a text.

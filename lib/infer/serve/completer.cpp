@@ -126,7 +126,7 @@ Completer::Completer(const CompleterOptions& options)
   } catch (const core::Error&) {  // no token begins a document
   }
   served_.system = options_.system, served_.folder = options_.model;
-  auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true, options_.memory.flags);
+  auto revision = options_.turns.settle(options_.retrieve, /*chat=*/true);
   try {
     auto chat = model::chat_of(options_.model);
     chat.revise_by(revision);

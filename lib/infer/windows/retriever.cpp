@@ -1,6 +1,6 @@
 #include "infer/windows/retriever.h"
 
-#include <initializer_list>
+#include "core/chosen_options.h"
 
 namespace infer {
 namespace {
@@ -205,19 +205,18 @@ void TurnOptions::fields(core::FieldList& f) {
       "file of a Jinja template that makes the last turn of a chat of `passages` and `question`");
 }
 
-text::Chat::Revision TurnOptions::settle(
-    RetrieveOptions& retrieve, bool chat, const std::set<std::string>& given) const {
-  const bool turns = chat && retrieve.any();
-  const auto refuse = [&](std::initializer_list<const char*> names, const char* why) {
-    for (const char* const name : names)
-      if (given.contains(name)) core::bad_usage("--{}: {}", name, why);
-  };
-  if (!turns) {
-    refuse({"retrieve-k", "retrieve-least", "retrieve-template"}, "requires --chat and --retrieve");
+text::Chat::Revision TurnOptions::settle(RetrieveOptions& retrieve, bool chat) const {
+  if (!chat || !retrieve.any()) {
+    for (const auto& name : core::changed(*this))
+      core::bad_usage("--{}: requires --chat and --retrieve", name);
     return {};
   }
-  refuse({"retrieve-every", "retrieve-query", "retrieve-mix", "retrieve-temperature"},
-      "cannot be combined with --chat, where passages are retrieved once, by the last turn");
+  auto of_windows = retrieve;
+  of_windows.index.clear(), of_windows.tokens = 0;
+  for (const auto& name : core::changed(of_windows))
+    core::bad_usage(
+        "--{}: cannot be combined with --chat, where passages are retrieved once, by the last turn",
+        name);
   auto passages = std::make_shared<const TurnPassages>(retrieve.index, retrieve.tokens, *this);
   retrieve.index.clear();
   return [passages](core::OrderedJson& messages) { return passages->put_into(messages); };

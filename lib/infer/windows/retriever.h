@@ -95,10 +95,9 @@ struct TurnOptions {
   void fields(core::FieldList& f);
 
   /// Returns what a chat does with the index of `retrieve`, which is then no longer that of
-  /// windows; nothing without an index or without `chat`. Throws Error{usage} for options among
-  /// `given` that do not apply, and as TurnPassages.
-  text::Chat::Revision settle(
-      RetrieveOptions& retrieve, bool chat, const std::set<std::string>& given) const;
+  /// windows; nothing without an index or without `chat`. Throws Error{usage} for options that are
+  /// set and do not apply, and as TurnPassages.
+  text::Chat::Revision settle(RetrieveOptions& retrieve, bool chat) const;
 };
 
 /// Puts passages into the last user's turn. Const calls are thread safe.

@@ -107,10 +107,11 @@ DOCTEST_TEST_CASE("given prompts are handed out in order") {
 
 DOCTEST_TEST_CASE("a prompt of the command line, or a file, never both") {
   infer::PromptOptions options;
-  options.prompt = "a";
-  DOCTEST_CHECK(texts_of(options.open({"prompt"}, "model").next(2)) == Texts{"a"});
+  options.prompts = {"a", ""};
+  DOCTEST_CHECK(texts_of(options.open({}, "model").next(3)) == Texts{"a", ""});
   options.file = "/nowhere/at/all";
-  DOCTEST_CHECK(thrown([&] { options.open({"prompt"}, "model"); }).code == 64);
+  DOCTEST_CHECK(thrown([&] { options.open({}, "model"); }).code == 64);
+  options.prompts.clear();
   const auto error = thrown([&] { options.open({}, "model"); });
   DOCTEST_CHECK(error.code == 66);
   DOCTEST_CHECK(error.names("use --prompt for a prompt as text"));

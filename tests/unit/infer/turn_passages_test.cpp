@@ -90,16 +90,19 @@ DOCTEST_TEST_CASE("turn passages: a template of one's own, and short passages") 
 
 DOCTEST_TEST_CASE("turn passages: options of windows and of chats exclude each other") {
   infer::RetrieveOptions retrieve;
-  const infer::TurnOptions options;
-  const auto refused = [&](bool chat, const std::string& given) {
-    return thrown([&] { options.settle(retrieve, chat, {given}); }).names("--" + given + ": ");
+  infer::TurnOptions options;
+  const auto refused = [&](bool chat, const std::string& named) {
+    return thrown([&] { options.settle(retrieve, chat); }).names("--" + named + ": ");
   };
+  options.k = 4;
   DOCTEST_CHECK(refused(true, "retrieve-k"));
   const auto index = index_of_notes();
   retrieve.index = index.path;
-  DOCTEST_CHECK(refused(false, "retrieve-template"));
+  DOCTEST_CHECK(refused(false, "retrieve-k"));
+  retrieve.every = 8, retrieve.tokens = 20;
   DOCTEST_CHECK(refused(true, "retrieve-every"));
-  DOCTEST_CHECK(options.settle(retrieve, false, {}) == nullptr);
-  DOCTEST_CHECK(options.settle(retrieve, true, {}) != nullptr);
+  retrieve.every = infer::RetrieveOptions().every, options.k = infer::TurnOptions().k;
+  DOCTEST_CHECK(options.settle(retrieve, false) == nullptr);
+  DOCTEST_CHECK(options.settle(retrieve, true) != nullptr);
   DOCTEST_CHECK(!retrieve.any());
 }
