@@ -43,7 +43,7 @@ int annotate(AnnotateOptions options, const cli::Context& context) {
   if (!samples)
     nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   const auto text = samples ? infer::annotate_samples(how, files)
-                            : infer::annotate(how, files, context.given, cli::noter(context));
+                            : infer::annotate(how, files, cli::noter(context));
   (context.json ? page::write_lines : page::write_page)(out, text);
   out.commit();
   return 0;

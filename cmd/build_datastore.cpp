@@ -51,7 +51,7 @@ int build_together(
   cli::catch_stop_signals();
   cli::Progress storing(context, "storing", "tokens");
   const auto manifest = cli::watched(context, "merging", "rows", [&](const auto& watch) {
-    return infer::build_together({options.build, context.given, options.files, folder}, *group,
+    return infer::build_together({options.build, options.files, folder}, *group,
         cli::stop_requested, storing.counter_with_total(), watch);
   });
   if (!manifest) {
@@ -65,11 +65,11 @@ int build_together(
 }
 
 int build(const BuildDatastoreOptions& options, const cli::Context& context) {
-  const auto folder = options.build.folder(context.output, context.given);
+  const auto folder = options.build.folder(context.output);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   model::read_texts_for(options.build.model, context.jobs, cli::noter(context));
   if (options.ranks.any()) return build_together(options, folder, context);
-  infer::StoreBuild build(options.build, options.files, folder, context.given);
+  infer::StoreBuild build(options.build, options.files, folder);
   cli::note(context, build.window_note());
   cli::catch_stop_signals();
   if (!fill(build, context)) {

@@ -6,6 +6,7 @@
 
 #include "cli/config.h"
 #include "cli/progress.h"
+#include "core/chosen_options.h"
 #include "infer/score/score_reports.h"
 #include "model/tokenizer_file.h"
 
@@ -90,8 +91,8 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
     if (group->first()) out.emplace(context.output);
   });
   cli::Progress progress(context, "scoring", "tokens");
-  const auto sum = infer::score_together({options.evaluation, context.given, options.files,
-                                             options.parts.datastore_ranks, cli::noter(context)},
+  const auto sum = infer::score_together(
+      {options.evaluation, options.files, options.parts.datastore_ranks, cli::noter(context)},
       group, progress.counter_with_total());
   if (!sum) return 0;
   out->write(cli::format_report(context, sum->figures()));
@@ -99,9 +100,22 @@ int evaluate_together(const EvalPplOptions& options, cli::Context context) {
   return 0;
 }
 
+// Refuses options that need the results of all parts, or that do not apply to a sum.
+void check_parts(const EvalPplOptions& options) {
+  const auto& parts = options.parts;
+  parts.check(options.ranks.any());
+  if (!parts.any() && !options.ranks.any()) return;
+  const char* const mine = parts.sum ? "sum" : options.ranks.any() ? "ranks" : "part";
+  core::leave_out(mine, "gives the figures alone", options.tune);
+  core::leave_out(mine, "gives the figures alone", options.reports);
+  if (!parts.sum) return;
+  core::leave_out(mine, "of parts that are there", options.evaluation);
+  core::leave_out(mine, "of parts that are there", options.evaluation.compute);
+}
+
 int eval_ppl(EvalPplOptions options, const cli::Context& context) {
   options.evaluation.memory.flags = context.flags;
-  options.parts.check(context.given, options.ranks.any());
+  check_parts(options);
   options.evaluation.memory.in_parts = options.ranks.any() || core::is_part(options.parts.part);
   if (options.parts.sum) {
     cli::write_report(context, infer::sum_files(options.files).figures());
@@ -111,18 +125,18 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
   options.reports.check(context.output);
   options.tune.check(options.files);
   // These options report on every token, also on tokens that do not count.
-  for (const char* const name : {"by", "per-token", "ablate", "retrieval-at"})
-    if (options.evaluation.loss_on == "marked" && context.was_given(name))
+  auto of_tokens = options.reports;
+  of_tokens.counts.clear(), of_tokens.timings.clear(), of_tokens.retrieve_log.clear();
+  of_tokens.fail_above = 0;
+  if (options.evaluation.loss_on == "marked")
+    for (const auto& name : core::changed(of_tokens))
       core::bad_usage("--{}: cannot be combined with --loss-on marked", name);
-  if (options.tune.alone(options.files)) {
-    infer::ReportOptions reports;
-    core::leave_out(
-        "tune", "without a FILE, nothing is scored", core::list_fields(reports), context.given);
-  }
+  if (options.tune.alone(options.files))
+    core::leave_out("tune", "without a FILE, nothing is scored", options.reports);
   nn::start(context.jobs, static_cast<std::uint64_t>(context.seed), cli::noter(context));
   model::read_texts_for(options.evaluation.model, context.jobs, cli::noter(context));
   if (options.ranks.any()) return evaluate_together(options, context);
-  infer::Evaluation evaluation(options.evaluation, context.given);
+  infer::Evaluation evaluation(options.evaluation);
   if (!options.tune.data.empty()) tune(evaluation, options, context);
   if (options.tune.alone(options.files)) return 0;
   return core::is_part(options.parts.part) ? evaluate_part(evaluation, options, context)

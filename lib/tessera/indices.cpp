@@ -16,11 +16,11 @@ void build_store(const std::string& model, const std::vector<std::string>& files
     infer::StoreBuildOptions build;
     auto fields = core::list_fields(build);
     build.compute.fields(fields);
-    const auto given = set_fields(fields, options);
+    set_fields(fields, options);
     build.model = model;
-    const auto place = build.folder(build.append.empty() ? folder : "", given);
+    const auto place = build.folder(build.append.empty() ? folder : "");
     model::read_texts_for(model, process().threads, tell);
-    infer::StoreBuild work(build, files, place, given);
+    infer::StoreBuild work(build, files, place);
     tell(work.window_note());
     work.fill({});
     tell(work.summary(work.finish({})));

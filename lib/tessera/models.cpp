@@ -31,15 +31,14 @@ infer::Evaluation evaluation(const Model& model, const Memory& memory, const Opt
   core::FieldList fields;
   options.windows.fields(fields);
   options.windows.protocol_field(fields);
-  auto given = set_fields(fields, settings);
+  set_fields(fields, settings);
   options.memory = memory_options(memory);
-  given.insert(options.memory.flags.begin(), options.memory.flags.end());
   options.model = model.loaded().folder;
   options.adapter = model.settings().adapter;
   options.compute.device = model.settings().device;
   options.compute.precision = model.settings().dtype;
   model::read_texts_for(options.model, process().threads, tell);
-  return {options, given, model.loaded(), nullptr};
+  return {options, model.loaded(), nullptr};
 }
 
 }  // namespace

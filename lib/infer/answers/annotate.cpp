@@ -171,8 +171,8 @@ void AnnotateOptions::fields(core::FieldList& f) {
 }
 
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-    const std::set<std::string>& given, const std::function<void(const std::string&)>& say) {
-  Evaluation evaluation(options.evaluation, given);
+    const std::function<void(const std::string&)>& say) {
+  Evaluation evaluation(options.evaluation);
   say(evaluation.window_note());
   model::Loaded& loaded = evaluation.loaded();
   if (evaluation.of_pairs())

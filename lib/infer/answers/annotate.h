@@ -22,13 +22,13 @@ struct AnnotateOptions {
 
 /// Scores the first options.most tokens of `files` as eval-ppl does. Shards are one stream; with
 /// windows.restart each document is a separate stream. The model's tokenizer encodes a text.
-/// Datastores and n-gram indices exclude entries of the scored shards. `given`: see Evaluation.
+/// Datastores and n-gram indices exclude entries of the scored shards.
 /// `say` receives Evaluation::window_note(), and a line for each source that has no share in any
 /// token. Throws the errors of Evaluation; Error{usage} for a
 /// model that reads pairs; Error{bad_data} for a model without a tokenizer and if `beside` has
 /// other tokens.
 page::AnnotatedText annotate(const AnnotateOptions& options, const std::vector<std::string>& files,
-    const std::set<std::string>& given, const std::function<void(const std::string&)>& say);
+    const std::function<void(const std::string&)>& say);
 
 /// Annotates lines of `sample --cite --json` (page::add_sample), up to options.most tokens.
 page::AnnotatedText annotate_samples(

@@ -77,7 +77,7 @@ bool is_there(const SharedBuild& what, const store::ProgressCallback& watch) {
     fail(Code::cannot_create, "{}: is not a folder", what.folder);
   store::expect_free(what.folder);
   if (!std::filesystem::exists(what.folder + "/" + store::kManifestName)) return false;
-  StoreBuild build(what.options, what.files, what.folder, what.given);
+  StoreBuild build(what.options, what.files, what.folder);
   if (!build.complete()) return false;
   build.finish(watch);
   return true;
@@ -109,7 +109,7 @@ std::optional<store::Manifest> build_together(const SharedBuild& what, ranks::Gr
         own.index = "exact";  // the whole store's index is made from all keys
         parts.make();
         const TidyParts tidy{parts};
-        StoreBuild build(own, what.files, parts.of(group.rank()), what.given);
+        StoreBuild build(own, what.files, parts.of(group.rank()));
         FillCallbacks watch;
         watch.progress = [&](std::uint64_t rows) { of_rows(rows, build.count()); };
         watch.stop = [&] { return stop() || group.interrupted(); };
@@ -123,8 +123,7 @@ std::optional<store::Manifest> build_together(const SharedBuild& what, ranks::Gr
     std::vector<std::string> all;
     for (std::int64_t rank = 0; rank < group.size(); ++rank) all.push_back(parts.of(rank));
     store::merge(all, what.folder, what.options.index, merging);
-    if (what.options.calibrate)
-      StoreBuild(what.options, what.files, what.folder, what.given).finish(merging);
+    if (what.options.calibrate) StoreBuild(what.options, what.files, what.folder).finish(merging);
     parts.remove();
     return std::int64_t{0};
   });

@@ -8,7 +8,6 @@ namespace infer {
 
 struct SharedBuild {
   const StoreBuildOptions& options;
-  const std::set<std::string>& given;     ///< see StoreBuild
   const std::vector<std::string>& files;  ///< shards, visible to all ranks
   std::string folder;                     ///< folder of the store, visible to all ranks
 };

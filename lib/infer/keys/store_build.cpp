@@ -206,7 +206,7 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
   plan.windows = key_options(options, windows);
   plan.leaves_out = options.skip_known < 1;
   plan.reduction = store::parse_reduction(options.keys, options.prune);
-  plan.key_scale = options.key_scale;
+  plan.key_scale = options.key_scale > 0 ? options.key_scale : 1;
   if (!store::is_key_scale(plan.key_scale))
     core::bad_usage(
         "--key-scale {}: takes a power of 2, 1, 0.5, 0.25 and so on to 2^-100", plan.key_scale);
@@ -274,8 +274,8 @@ void StoreBuildOptions::fields(core::FieldList& f) {
       "exact, or a factory string of FAISS, such as IVF1024,PQ64x4fs [chosen by the number of "
       "rows and the recall]");
   f("metric", metric,
-      "similarity of keys: inner product, or squared L2 distance; auto: l2 if the model was "
-      "trained without memory, else ip",
+      "similarity of keys: inner product, or squared L2 distance; auto: with --append the store's, "
+      "else l2 if the model was trained without memory, else ip",
       {"auto", "ip", "l2"});
   f("append", append, "append to this store");
   f("keys", keys,
@@ -283,8 +283,9 @@ void StoreBuildOptions::fields(core::FieldList& f) {
       "codes of the index");
   f("key-scale", key_scale,
       "multiply stored keys by this power of 2, for keys beyond the range of float16; scores do "
-      "not change")
-      .above(0, 1);
+      "not change; auto: 1, with --append the store's")
+      .above(0, 1)
+      .or_auto();
   f("prune", prune,
       "merge, merge:K: merge each entry with those of its K nearest entries that have the same "
       "label");
@@ -302,10 +303,10 @@ void StoreBuildOptions::fields(core::FieldList& f) {
       "srun or of a job array");
 }
 
-std::string StoreBuildOptions::folder(
-    const std::string& output, const std::set<std::string>& given) const {
+std::string StoreBuildOptions::folder(const std::string& output) const {
   core::part(part);  // throws if it is invalid
-  if (core::is_part(part)) core::leave_out("part", "builds a new store", {"append"}, given);
+  if (core::is_part(part) && !append.empty())
+    core::bad_usage("--part: builds a new store; leave --append out");
   if (core::is_part(part) && skip_known < 1)
     core::bad_usage("--skip-known: cannot be combined with --part");
   if (store::parse_reduction(keys, prune).any() && core::is_part(part))
@@ -319,14 +320,14 @@ std::string StoreBuildOptions::folder(
 }
 
 StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-    const std::string& folder, const std::set<std::string>& given)
+    const std::string& folder)
     : folder_(folder), device_(nn::device(options.compute.device)),
       loaded_(model::load(
           options.model, device_, nn::dtype(options.compute.precision), options.adapter)),
       data_(files) {
   options.reach.apply({loaded_.model.get()});
   shard::expect_kind(data_.header(), {shard::Kind::tokens, shard::Kind::pairs}, data_.name());
-  if (data_.header().kind == shard::Kind::pairs) refuse_windows_of_pairs(given);
+  if (data_.header().kind == shard::Kind::pairs) options.windows.refuse_for_pairs();
   model::check_tokenizer(loaded_, data_.header(), data_.name());
   windows_ = plan_windows(options.windows, *loaded_.model, loaded_.facts, data_);
   const WindowPlan& windows = windows_;
@@ -340,9 +341,8 @@ StoreBuild::StoreBuild(const StoreBuildOptions& options, const std::vector<std::
     plan.part = {static_cast<std::uint64_t>(part.index + 1), static_cast<std::uint64_t>(part.count),
         range_.begin, range_.end};
   const bool append = !options.append.empty();
-  if (append && given.count("metric") == 0) plan.metric = store::read_manifest(folder).metric;
-  if (append && given.count("key-scale") == 0)
-    plan.key_scale = store::read_manifest(folder).key_scale;
+  if (append && options.metric == "auto") plan.metric = store::read_manifest(folder).metric;
+  if (append && options.key_scale == 0) plan.key_scale = store::read_manifest(folder).key_scale;
   store::expect_possible(plan, range_.size());  // refuse now rather than after the rows
   builder_ = std::make_unique<store::Builder>(folder, plan, append);
   most_known_ = options.skip_known;

@@ -58,14 +58,15 @@ bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& rang
 void remove_states(const std::string& folder);
 
 struct StoreBuildOptions {
-  std::string model;                    ///< folder of the model that computes the keys
-  std::string adapter;                  ///< adapter of the model; empty: none
-  std::string index;                    ///< see store::Plan
-  std::string metric = "auto";          ///< auto: l2 for a model trained without memory, else ip
+  std::string model;    ///< folder of the model that computes the keys
+  std::string adapter;  ///< adapter of the model; empty: none
+  std::string index;    ///< see store::Plan
+  /// auto: that of the store to append to, else l2 for a model trained without memory, else ip.
+  std::string metric = "auto";
   std::string append;                   ///< store to which rows are appended; empty: a new store
   std::string part = core::kWholePart;  ///< see core::part()
   std::string keys = "all", prune = "none";  ///< see store::parse_reduction()
-  double key_scale = 1;                      ///< see store::Manifest
+  double key_scale = 0;   ///< see store::Manifest; 0 (auto): 1, or that of the store to append to
   double skip_known = 1;  ///< skips positions whose target has a higher model probability
   bool calibrate = true;  ///< see CalibrationPiece; for whole texts only
   WindowOptions windows;
@@ -74,20 +75,18 @@ struct StoreBuildOptions {
   void fields(core::FieldList& f);  ///< except those of compute, which are listed elsewhere
 
   /// Returns the folder of the store, `output` (-o) or --append. Throws Error{usage} if it or the
-  /// model is missing, and for options among the `given` that cannot be combined with a part.
-  std::string folder(const std::string& output, const std::set<std::string>& given) const;
+  /// model is missing, and for options that cannot be combined with a part.
+  std::string folder(const std::string& output) const;
 };
 
 /// Adds the rows of one command to a new or existing store. An interrupted build resumes when the
 /// command is rerun. Not thread safe.
 class StoreBuild {
  public:
-  /// Begins the store in `folder` or resumes it. `given`: names of the options on the command line;
-  /// an addition uses the store's metric unless --metric is given. Throws Error{usage} for options
-  /// that contradict each other or the data, and the errors of model::load(), shard::Dataset and
-  /// store::Builder.
+  /// Begins the store in `folder` or resumes it. Throws Error{usage} for options that contradict
+  /// each other or the data, and the errors of model::load(), shard::Dataset and store::Builder.
   StoreBuild(const StoreBuildOptions& options, const std::vector<std::string>& files,
-      const std::string& folder, const std::set<std::string>& given);
+      const std::string& folder);
 
   /// Returns a note if the window exceeds the model's positions; else empty.
   const std::string& window_note() const { return window_note_; }

@@ -32,20 +32,8 @@ void PartOptions::fields(core::FieldList& f) {
       "them for all ranks");
 }
 
-void PartOptions::check(const std::set<std::string>& given, bool ranks) const {
+void PartOptions::check(bool ranks) const {
   if (datastore_ranks && !ranks) core::bad_usage("--datastore-ranks: requires --ranks launcher");
-  if (!any() && !ranks) return;
-  const char* const mine = sum ? "sum" : ranks ? "ranks" : "part";
-  core::leave_out(mine, "gives the figures alone",
-      {"tune", "per-token", "by", "ablate", "retrieval-at", "retrieve-log", "fail-above",
-          "timings"},
-      given);
-  if (sum) {
-    EvaluationOptions theirs;
-    core::leave_out(mine, "of parts that are there", core::list_fields(theirs), given);
-    core::leave_out(mine, "of parts that are there", core::list_fields(theirs.compute), given);
-    core::leave_out(mine, "of parts that are there", {"counts"}, given);
-  }
   if (sum && core::is_part(part)) core::bad_usage("--sum: cannot be combined with --part");
   if (ranks && any())
     core::bad_usage("--ranks: cannot be combined with --{}", sum ? "sum" : "part");
@@ -163,13 +151,13 @@ model::Loaded EvaluationOptions::load() const {
   return load_to_score(model, nn::device(compute.device), compute.precision, adapter);
 }
 
-Evaluation::Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
-    model::Loaded loaded, const StoreOpener& open)
+Evaluation::Evaluation(
+    const EvaluationOptions& options, model::Loaded loaded, const StoreOpener& open)
     : options_(options), device_(nn::device(options.compute.device)), loaded_(std::move(loaded)) {
-  if (of_pairs()) refuse_windows_of_pairs(given);
+  if (of_pairs()) options_.windows.refuse_for_pairs();
   if (of_pairs() && options_.retrieve.any())
     core::bad_usage("--retrieve: not supported for sentence pairs");
-  options_.windows.settle(given);
+  options_.windows.settle();
   options_.retrieve.settle(options_.windows);
   OpenMemories memories;
   memories.open = open;

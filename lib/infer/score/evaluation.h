@@ -31,9 +31,9 @@ struct PartOptions {
   void fields(core::FieldList& f);
 
   bool any() const { return sum || core::is_part(part); }
-  /// Throws Error{usage} for options among the `given` that need results of all parts, and for more
-  /// than one of part, sum and `ranks` (processes that share the text).
-  void check(const std::set<std::string>& given, bool ranks) const;
+  /// Throws Error{usage} for more than one of part, sum and `ranks` (processes that share the
+  /// text).
+  void check(bool ranks) const;
 };
 
 /// Formats a record as one line.
@@ -75,14 +75,13 @@ struct EvaluationOptions {
 /// A model with resolved options, ready to score texts. Not thread safe.
 class Evaluation {
  public:
-  /// Loads the model and opens the datastores. `given`: names of the options on the command line.
-  /// Throws the errors of model::load(), open_beside(), plan_windows() and plan_memory(); for a
-  /// model that reads pairs, those of refuse_windows_of_pairs().
-  explicit Evaluation(const EvaluationOptions& options, const std::set<std::string>& given = {})
-      : Evaluation(options, given, options.load(), nullptr) {}
+  /// Loads the model and opens the datastores. Throws the errors of model::load(), open_beside(),
+  /// plan_windows() and plan_memory(); for a model that reads pairs, those of
+  /// WindowOptions::refuse_for_pairs().
+  explicit Evaluation(const EvaluationOptions& options)
+      : Evaluation(options, options.load(), nullptr) {}
   /// Takes the model that options.load() returned.
-  Evaluation(const EvaluationOptions& options, const std::set<std::string>& given,
-      model::Loaded loaded, const StoreOpener& open);
+  Evaluation(const EvaluationOptions& options, model::Loaded loaded, const StoreOpener& open);
 
   /// Returns whether the model reads a source: then its data are pairs and have no windows.
   bool of_pairs() const;

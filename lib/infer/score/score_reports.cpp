@@ -120,7 +120,7 @@ std::optional<PartsSum> score_together(const SharedEvaluation& what,
   std::optional<Evaluation> evaluation;
   std::optional<shard::Dataset> data;
   group->together([&] {
-    evaluation.emplace(options, what.given, std::move(loaded), stores ? shared : StoreOpener());
+    evaluation.emplace(options, std::move(loaded), stores ? shared : StoreOpener());
     data.emplace(evaluation->open(what.files));
     evaluation->expect_part(*data, part);
   });

@@ -53,7 +53,6 @@ class Reports {
 /// Inputs of a shared evaluation.
 struct SharedEvaluation {
   const EvaluationOptions& options;
-  const std::set<std::string>& given;     ///< see Evaluation
   const std::vector<std::string>& files;  ///< shards, visible to all ranks
   bool own_stores = false;                ///< datastores are distributed over ranks; see
                                           ///< shared_stores.h

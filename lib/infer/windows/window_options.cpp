@@ -1,5 +1,6 @@
 #include "infer/windows/window_options.h"
 
+#include "core/chosen_options.h"
 #include "infer/windows/window_plan.h"
 #include "passages/passage_index.h"
 
@@ -54,8 +55,9 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       .between(1, 16e6)
       .or_auto();
   if (documents)
-    f("reset", restart, "reset state and memories before each document, or never",
-        {"none", "document"});
+    f("reset", restart,
+        "reset state and memories before each document, or never; auto: none, or as --protocol says",
+        {"auto", "none", "document"});
   f("carry", carry,
       "keep the recurrent state or KV cache between windows instead of re-encoding the context; "
       "auto: if the state does not grow",
@@ -65,8 +67,8 @@ void WindowOptions::fields(core::FieldList& f, bool documents) {
       "end-of-document token");
   f("bos-at", bos_at,
       "text: BOS token before the text only; window: also in place of each later window's first "
-      "token",
-      {"text", "window"});
+      "token; auto: text, or as --protocol says",
+      {"auto", "text", "window"});
   f("batch-tokens", batch_tokens, "maximum tokens per forward pass").between(1, 1e9);
 }
 
@@ -77,16 +79,18 @@ void WindowOptions::protocol_field(core::FieldList& f, std::vector<std::string> 
       std::move(names));
 }
 
-void WindowOptions::settle(const std::set<std::string>& given) {
+void WindowOptions::settle() {
   const Protocol* const chosen = find_protocol(protocol);
-  if (chosen == nullptr) return;
-  if (given.count("reset") == 0 && chosen->by_document) restart = "document";
-  if (given.count("bos-at") == 0 && chosen->begins_windows) bos_at = "window";
+  if (restart == "auto") restart = chosen && chosen->by_document ? "document" : "none";
+  if (bos_at == "auto") bos_at = chosen && chosen->begins_windows ? "window" : "text";
 }
 
-void refuse_windows_of_pairs(const std::set<std::string>& given) {
-  for (const char* flag : {"window", "stride", "reset", "carry", "bos", "bos-at", "protocol"})
-    if (given.count(flag) > 0) core::bad_usage("--{}: not supported for sentence pairs", flag);
+void WindowOptions::refuse_for_pairs() const {
+  WindowOptions own = *this;
+  own.batch_tokens = WindowOptions().batch_tokens;
+  auto flags = core::changed(own);
+  if (protocol != "none") flags.emplace_back("protocol");
+  for (const auto& flag : flags) core::bad_usage("--{}: not supported for sentence pairs", flag);
 }
 
 namespace {

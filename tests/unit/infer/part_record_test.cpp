@@ -22,16 +22,14 @@ std::string file_of(const infer::PartRecord& record) {
 
 }  // namespace
 
-DOCTEST_TEST_CASE("a part stands alone: what says more of figures is refused by name") {
+DOCTEST_TEST_CASE("a part, a sum and ranks exclude each other") {
   infer::PartOptions options;
-  options.check({"by", "tune"}, false);
+  options.check(false);
   options.part = "1/2";
-  options.check({"window"}, false);
-  auto error = thrown([&] { options.check({"by"}, false); });
-  DOCTEST_CHECK(error.code == 64);
-  DOCTEST_CHECK(error.text == "--part: gives the figures alone; leave --by out");
+  options.check(false);
+  DOCTEST_CHECK(thrown([&] { options.check(true); }).code == 64);
   options.sum = true;
-  error = thrown([&] { options.check({}, false); });
+  const auto error = thrown([&] { options.check(false); });
   DOCTEST_CHECK(error.text == "--sum: cannot be combined with --part");
 }
 

@@ -170,10 +170,9 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
   const tiny::Shard shard(text, tokenizer->json());
   model::TrainingFacts facts;
   facts.segment = 32;
-  const auto plan = [&](const char* protocol, const std::set<std::string>& given = {},
-                        infer::WindowOptions options = {}) {
+  const auto plan = [&](const char* protocol, infer::WindowOptions options = {}) {
     options.protocol = protocol;
-    options.settle(given);
+    options.settle();
     return infer::plan_windows(options, model, facts, shard.data());
   };
   const auto usual = plan("none");
@@ -209,13 +208,14 @@ DOCTEST_TEST_CASE("a protocol chooses what was left open, and options that are g
                     .starts_with("--window 1025: m has only 1024 positions;"));
   infer::WindowOptions options;
   options.window = 12, options.stride = 5, options.begin = "<|endoftext|>";
-  DOCTEST_CHECK(plan("lm-eval", {"reset"}, options).by_document == false);
-  DOCTEST_CHECK(plan("lm-eval", {}, options).window == 12);
-  DOCTEST_CHECK(plan("hf", {}, options).stride == 5);
-  DOCTEST_CHECK(plan("hf", {}, options).beginning == *tokenizer->id_of("<|endoftext|>"));
-  DOCTEST_CHECK(plan("llama.cpp", {"bos-at"}, options).window_token == -1);
+  DOCTEST_CHECK(plan("lm-eval", options).window == 12);
+  DOCTEST_CHECK(plan("hf", options).stride == 5);
+  DOCTEST_CHECK(plan("hf", options).beginning == *tokenizer->id_of("<|endoftext|>"));
+  options.restart = "none", options.bos_at = "text";
+  DOCTEST_CHECK(plan("lm-eval", options).by_document == false);
+  DOCTEST_CHECK(plan("llama.cpp", options).window_token == -1);
   options.window = 2, options.stride = 2;
-  DOCTEST_CHECK_THROWS_WITH_AS(plan("llama.cpp", {}, options),
+  DOCTEST_CHECK_THROWS_WITH_AS(plan("llama.cpp", options),
       "--window 2: with --protocol llama.cpp, no token of it is scored; give a larger window",
       core::Error);
   options.window = 0, options.stride = 0, options.carry = "on";
