@@ -21,11 +21,12 @@ setup() {
 }
 
 # same ARGUMENT COMMAND...: the command with ARGUMENT at its end, and by its own file with ARGUMENT alone; each writes out,
-# a file or a folder, and these are compared.
+# a file or a folder, and these are compared. With EVERY=yes the file also sets each option that was not given to its default.
 same() {
   local argument=$1 by
   shift
   "$@" --print-config >settings
+  [ "${EVERY-}" != yes ] || sed -i -E 's/^#([a-z0-9-]+ = )/\1/' settings
   rm -rf flags file
   for by in flags file; do
     mkdir "$by"
@@ -54,6 +55,17 @@ same() {
   same requests.jsonl score -m from
 }
 
+@test "a file that sets every option to its default changes nothing" {
+  export EVERY=yes
+  same x.shard.zst eval-ppl -m from --protocol lm-eval --json
+  same x.shard.zst train --layers 1 --d-model 16 --heads 2 --order order.shard.zst --steps 2
+  same x.shard.zst build-datastore -m from
+  printf 'line 3 of\n' >prompts.txt
+  same prompts.txt sample -m from
+  run --separate-stderr -64 sample -m from --config settings --system be prompts.txt
+  [ "$stderr" = 'sample: --system: requires --chat' ]
+}
+
 @test "a model of pairs is decoded by a beam, from its own file too" {
   printf 'a b\nb a\n' >source.txt
   tokenize -q -t bpe.json --pairs source.txt source.txt -o pairs.shard.zst
@@ -61,5 +73,7 @@ same() {
   sample -q -m translator --source --max-len-b 4 --print-config >settings
   sample -q -m translator --source --max-len-b 4 <source.txt >flags.txt
   sample --config settings <source.txt | cmp - flags.txt
+  sed -E 's/^#([a-z0-9-]+ = )/\1/' settings >every
+  sample --config every <source.txt | cmp - flags.txt
   sample -q -m translator --source --max-len-b 4 --beam 4 <source.txt | cmp - flags.txt
 }
