@@ -179,7 +179,7 @@ DOCTEST_TEST_CASE("the loss of vectors goes with a mosaic, its beta with that lo
     return std::string();
   };
   DOCTEST_CHECK(refusal("clipped-mse", 7, "mosaic").empty());
-  DOCTEST_CHECK(refusal("softmax", 50, "lstm").empty());
+  DOCTEST_CHECK(refusal("softmax", 0, "lstm").empty());
   DOCTEST_CHECK(refusal("clipped-mse", 50, "lstm") == "--loss clipped-mse: requires --arch mosaic");
   DOCTEST_CHECK(refusal("softmax", 7, "mosaic") == "--beta: requires --loss clipped-mse");
 }
