@@ -93,6 +93,11 @@ const Metadata& TensorFiles::metadata() const {
   return files_.size() == 1 ? files_[0]->metadata() : none;
 }
 
+std::optional<GgufRows> TensorFiles::blocks(const std::string& tensor) const {
+  const auto* const gguf = dynamic_cast<const GgufTensors*>(&reader(tensor));
+  return gguf == nullptr ? std::nullopt : gguf->blocks(tensor);
+}
+
 void TensorFiles::verify() const {
   for (const auto& file : files_) file->verify();
 }
@@ -102,7 +107,8 @@ GgufTensors::GgufTensors(const std::string& path) : GgufTensors(GgufFile(path)) 
 GgufTensors::GgufTensors(std::span<const std::byte> bytes, std::string name)
     : GgufTensors(GgufFile(bytes, std::move(name))) {}
 
-GgufTensors::GgufTensors(GgufFile file) : file_(std::move(file)), weights_(gguf_weights(file_)) {
+GgufTensors::GgufTensors(GgufFile file)
+    : file_(std::make_shared<const GgufFile>(std::move(file))), weights_(gguf_weights(*file_)) {
   for (const auto& [name, weight] : weights_) {
     const auto& tensor = *weight.tensor;
     entries_[name] = {torch::kFloat32, tensor.shape, tensor.begin, tensor.begin + tensor.bytes};
@@ -114,9 +120,17 @@ std::string GgufTensors::type_of(const std::string& tensor) const {
   return std::string(weights_.at(tensor).tensor->type->name);
 }
 
+std::optional<GgufRows> GgufTensors::blocks(const std::string& tensor) const {
+  entry(tensor);
+  const auto& weight = weights_.at(tensor);
+  const auto& of = *weight.tensor;
+  if (of.shape.size() != 2 || weight.one_more) return std::nullopt;
+  return GgufRows{file_, of.type, file_->bytes_of(of), of.shape[0], weight.rotated_heads};
+}
+
 void GgufTensors::fill(
     const std::string& tensor, std::int64_t first, const torch::Tensor& out) const {
-  gguf_read_rows(file_, weights_.at(tensor), first, out.size(0), out.data_ptr<float>());
+  gguf_read_rows(*file_, weights_.at(tensor), first, out.size(0), out.data_ptr<float>());
 }
 
 }  // namespace model

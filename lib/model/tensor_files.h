@@ -41,6 +41,8 @@ class TensorFiles {
     reader(tensor).read_rows_into(tensor, first, out);
   }
   torch::Tensor map(const std::string& tensor) const { return reader(tensor).map(tensor); }
+  /// Returns the rows of a matrix of a GGUF file; nullopt for any other tensor.
+  std::optional<GgufRows> blocks(const std::string& tensor) const;
   /// Returns the metadata of a single file; empty for several files.
   const Metadata& metadata() const;
   std::string type_of(const std::string& tensor) const { return reader(tensor).type_of(tensor); }
@@ -64,8 +66,9 @@ class GgufTensors : public TensorReader {
   /// Reads from memory; `bytes` must outlive the object.
   GgufTensors(std::span<const std::byte> bytes, std::string name);
 
-  const std::string& name() const override { return file_.name(); }
-  const GgufFile& file() const { return file_; }
+  const std::string& name() const override { return file_->name(); }
+  const GgufFile& file() const { return *file_; }
+  std::optional<GgufRows> blocks(const std::string& tensor) const;
   std::string type_of(const std::string& tensor) const override;
   /// Does nothing: the format has no digest.
   void verify() const override {}
@@ -74,7 +77,7 @@ class GgufTensors : public TensorReader {
   explicit GgufTensors(GgufFile file);
   void fill(const std::string& tensor, std::int64_t first, const torch::Tensor& out) const override;
 
-  GgufFile file_;
+  std::shared_ptr<const GgufFile> file_;
   std::map<std::string, GgufWeight> weights_;
 };
 

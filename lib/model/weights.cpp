@@ -284,6 +284,17 @@ torch::Tensor StoredWeights::map(std::size_t i, torch::Dtype dtype) const {
   return as_is ? files_.map(pieces[0].tensor) : torch::Tensor();
 }
 
+std::vector<GgufRows> StoredWeights::blocks(std::size_t i) const {
+  std::vector<GgufRows> all;
+  for (const auto& piece : weights_[i].pieces) {
+    const auto rows = files_.blocks(piece.tensor);
+    if (!rows || rows->rows != piece.rows || piece.layout != Layout::as_is || factor(i) != 1)
+      return {};
+    all.push_back(*rows);
+  }
+  return all;
+}
+
 NamedTensors weights_to_write(const nn::Model& model, const Family* family) {
   NamedTensors tensors;
   for (const auto& [name, tensor] : model.named_weights())
@@ -340,11 +351,13 @@ std::vector<bool> taken_weights(
 
 // Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
 void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
-    const torch::Tensor& weight, WeightTaker& taker, WeightsDigest& digest,
+    const torch::Tensor& weight, bool blocks, WeightTaker& taker, WeightsDigest& digest,
     const std::function<torch::Tensor()>& whole) {
   const auto sizes = weight.sizes().vec();
+  const bool whole_blocks = blocks && taker.take_blocks(weight, stored.blocks(i));
   if (whole) {
-    taker.take(weight, 0, whole());
+    const auto rows = whole();
+    if (!whole_blocks) taker.take(weight, 0, rows);
     return;
   }
   auto part_sizes = sizes;
@@ -355,7 +368,7 @@ void give_rows(const StoredWeights& stored, std::size_t i, const std::string& na
     const auto rows = part.narrow(0, 0, std::min(part_sizes[0], sizes[0] - first));
     stored.read_rows_into(i, first, rows, refuse);
     digest.add_part(rows);
-    taker.take(weight, first, rows);
+    if (!whole_blocks) taker.take(weight, first, rows);
   }
 }
 
@@ -408,7 +421,7 @@ ReadModel read_model(const Config& config_of_files, const std::string& config_or
     const auto fresh = [&] { return read(torch::empty(sizes, torch::kFloat32)); };
     if (taken[i]) {
       const bool by_rows = adapter == nullptr && stored.has_rows(i);
-      give_rows(stored, i, name, weight, *taker, as_stored,
+      give_rows(stored, i, name, weight, adapter == nullptr, *taker, as_stored,
           by_rows ? std::function<torch::Tensor()>() : fresh);
     } else if (dtype == torch::kFloat32) {
       read(weight);

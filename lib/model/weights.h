@@ -51,6 +51,9 @@ class StoredWeights {
   /// Maps a weight (map_tensor()). Undefined unless the file has its numbers as they are, in
   /// `dtype`.
   torch::Tensor map(std::size_t i, torch::Dtype dtype) const;
+  /// Returns a weight in the blocks of a GGUF file, from its first row on; empty unless all its
+  /// numbers are there as they are.
+  std::vector<GgufRows> blocks(std::size_t i) const;
 
  private:
   struct Weight {
@@ -84,6 +87,11 @@ class WeightTaker {
   /// Receives rows [first, first + rows.size(0)) of a weight that takes() accepted: float32,
   /// contiguous, in order. The memory of `rows` is used again afterwards.
   virtual void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) = 0;
+  /// Receives the blocks that hold a weight which takes() accepted. Returns whether they suffice:
+  /// take() is then not called for it.
+  virtual bool take_blocks(const torch::Tensor& /*weight*/, const std::vector<GgufRows>& /*rows*/) {
+    return false;
+  }
   /// Receives the weights that takes() left in the model, before any weight is read.
   virtual void leaves(std::span<const torch::Tensor> /*weights*/) {}
 };

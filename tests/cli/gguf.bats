@@ -66,6 +66,40 @@ END
   [ ! -e folder ]
 }
 
+@test "--dtype file computes from the blocks of a GGUF file" {
+  "$root/tests/cli/tiny_llama" wide 64 1 '{"hidden_size": 64, "intermediate_size": 96}'
+  model export -q wide --output-format gguf --dtype q8_0 -o q8.gguf
+  printf 'GGUF files are models too.\n' >text
+  tokenize -q -t bytes text -o x.shard.zst
+  for type in float32 file; do
+    score -q -t bytes -m q8.gguf --dtype $type text | field log_prob >score.$type
+    eval-ppl -q -m q8.gguf --dtype $type --memory none --json x.shard.zst | field loss >loss.$type
+    sample -q -t bytes -m q8.gguf --dtype $type --temperature 0 --max-tokens 8 --prompt GGUF >text.$type
+    annotate -q -t bytes -m q8.gguf --dtype $type --json text | sed -n 2p | field nats >annotated.$type
+  done
+  for name in score loss annotated; do near "$(cat $name.file)" "$(cat $name.float32)" 1e-4; done
+  cmp text.file text.float32
+  # The types of this file have no products; one note says what becomes of them.
+  run --separate-stderr score -t bytes -m llama.gguf --dtype file text
+  [ "$status" -eq 0 ]
+  [ "$(grep -c 'dtype file: F32 is unpacked to float32' <<<"$stderr")" -eq 1 ]
+}
+
+@test "--dtype file without a GGUF file is refused in one line" {
+  printf 'text\n' >text
+  tokenize -q -t bytes text -o x.shard.zst
+  refused() {
+    run --separate-stderr "$@"
+    [ "$status" -eq 64 ]
+    [ "$stderr" = "$1: --dtype file: llama is not a GGUF file; leave it out" ]
+  }
+  refused sample -t bytes -m llama --dtype file --prompt x
+  refused serve -t bytes -m llama --dtype file --port 0
+  refused score -t bytes -m llama --dtype file text
+  refused eval-ppl -m llama --dtype file x.shard.zst
+  refused annotate -t bytes -m llama --dtype file text
+}
+
 @test "a model that transformers saved from a GGUF file goes into a GGUF file" {
   "$root/tests/cli/tiny_llama" saved 64 1 '{"rms_norm_eps": 9.999999747378752e-06, "rope_theta": 10000.10000001}'
   model export -q saved --output-format gguf -o saved.gguf

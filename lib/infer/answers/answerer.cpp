@@ -194,7 +194,7 @@ std::unique_ptr<Engine> Answerer::take_engine() {
     return engine;
   }
   const auto* const packed = packed_in(loaded_);
-  if (packed == nullptr && options_.compute.precision != "int8")
+  if (packed == nullptr && !packs(options_.compute.precision))
     return std::make_unique<ModuleEngine>(*loaded_.model, device_);
   return make_engine(*loaded_.model, device_,
       packed != nullptr ? packed->precision() : Precision::int8, /*record=*/false, packed);

@@ -24,6 +24,7 @@
 
 #include "core/error.h"
 #include "core/mapped_file.h"
+#include "infer/decode/block_kernels.h"
 #include "nn/kernels/row_math.h"
 
 namespace infer {
@@ -411,7 +412,8 @@ Precision parse_precision(const std::string& name) {
   if (name == "float32") return Precision::float32;
   if (name == "bfloat16") return Precision::bfloat16;
   if (name == "int8") return Precision::int8;
-  core::bad_usage("--dtype: takes float32, bfloat16 or int8, not '{}'", name);
+  if (name == "file") return Precision::file;
+  core::bad_usage("--dtype: takes float32, bfloat16, int8 or file, not '{}'", name);
 }
 
 namespace {
@@ -455,25 +457,25 @@ PackedMatrix::PackedMatrix(std::int64_t out, std::int64_t in, Precision precisio
   scales_ = reinterpret_cast<const float*>(begin + numbers);
 }
 
+template <class Weight>
 PackedMatrix::PackedMatrix(
-    const float* weight, std::int64_t out, std::int64_t in, Precision precision) {
-  if (precision == Precision::float32 && padded_to_lanes(in) == in) {
-    out_ = out, in_ = in, stride_ = in, precision_ = precision, floats_ = weight;
+    const Weight* weight, std::int64_t out, std::int64_t in, Precision precision) {
+  constexpr bool wide = std::is_same_v<Weight, float>;
+  if (precision != (wide ? Precision::float32 : Precision::bfloat16) || padded_to_lanes(in) != in) {
+    *this = PackedMatrix(out, in, precision);
+    convert(0, out, weight);
     return;
   }
-  *this = PackedMatrix(out, in, precision);
-  convert(0, out, weight);
+  out_ = out, in_ = in, stride_ = in, precision_ = precision;
+  if constexpr (wide) floats_ = weight;
+  else halves_ = weight;
 }
+template PackedMatrix::PackedMatrix(const float*, std::int64_t, std::int64_t, Precision);
+template PackedMatrix::PackedMatrix(const std::uint16_t*, std::int64_t, std::int64_t, Precision);
 
-PackedMatrix::PackedMatrix(
-    const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision) {
-  if (precision == Precision::bfloat16 && padded_to_lanes(in) == in) {
-    out_ = out, in_ = in, stride_ = in, precision_ = precision, halves_ = weight;
-    return;
-  }
-  *this = PackedMatrix(out, in, precision);
-  convert(0, out, weight);
-}
+PackedMatrix::PackedMatrix(std::shared_ptr<const BlockMatrix> blocks, std::int64_t in)
+    : out_(blocks->out()), in_(in), stride_(in), precision_(Precision::file),
+      blocks_(std::move(blocks)) {}
 
 void PackedMatrix::set_rows(std::int64_t first, std::int64_t rows, const float* weight) {
   convert(first, rows, weight);
@@ -508,6 +510,7 @@ void PackedMatrix::convert(std::int64_t first, std::int64_t rows, const Weight* 
         return static_cast<std::int8_t>(scale > 0 ? std::nearbyint(w / scale) : 0);
       });
       break;
+    case Precision::file: core::bug("weights have no blocks to pack");
   }
 }
 
@@ -518,10 +521,12 @@ PackedMatrix PackedMatrix::rows(std::int64_t first, std::int64_t rows) const {
   if (halves_ != nullptr) part.halves_ += first * stride_;
   if (bytes_ != nullptr) part.bytes_ += first * stride_;
   if (scales_ != nullptr) part.scales_ += first;
+  part.first_ += first;
   return part;
 }
 
 void PackedMatrix::row(std::int64_t index, float* out) const {
+  if (blocks_ != nullptr) return blocks_->row(first_ + index, out);
   const auto begin = index * stride_;
   for (std::int64_t i = 0; i < in_; ++i)
     out[i] = floats_ != nullptr   ? floats_[begin + i]
@@ -621,6 +626,9 @@ void PackedMatrix::multiply(const float* x, std::int64_t rows, std::int64_t ldx,
   if (floats_ != nullptr) multiply(floats_, x, rows, ldx, begin, end, y, ldy);
   if (halves_ != nullptr) multiply(halves_, x, rows, ldx, begin, end, y, ldy);
   if (bytes_ != nullptr) multiply(bytes_, x, rows, ldx, begin, end, y, ldy);
+  if (blocks_ != nullptr)
+    blocks_->multiply(x, rows, ldx, first_ + kPanel * begin, first_ + std::min(kPanel * end, out_),
+        y + kPanel * begin, ldy);
 }
 
 bool has_half_products() {
@@ -634,7 +642,7 @@ bool has_half_products() {
 
 void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx,
     std::int64_t begin, std::int64_t end, float* y, std::int64_t ldy) const {
-  if (precision_ == Precision::float32 || !has_half_products())
+  if (precision_ == Precision::float32 || blocks_ != nullptr || !has_half_products())
     return multiply(x, rows, ldx, begin, end, y, ldy);
 #ifdef __AVX512F__
   constexpr std::int64_t kPairs = 32, kManyRows = 6;
@@ -683,11 +691,6 @@ void PackedMatrix::multiply_halves(const float* x, std::int64_t rows, std::int64
     }
   }
 #endif
-}
-
-std::int64_t PackedMatrix::bytes() const {
-  return out_ * stride_ * static_cast<std::int64_t>(number_bytes(precision_)) +
-         (scales_ != nullptr ? out_ * 4 : 0);
 }
 
 }  // namespace infer

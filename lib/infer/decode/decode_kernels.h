@@ -9,6 +9,8 @@
 
 namespace infer {
 
+class BlockMatrix;
+
 /// Computes out[i] = exp((x[i] - max) scale) and returns their sum. exp has an error of at most 2
 /// ulp down to e^-87; smaller values become 1e-38.
 double exp_weights(const float* x, std::int64_t n, float max, float scale, float* out);
@@ -53,7 +55,8 @@ void attention_scores(const float* q, const float* k, std::int64_t stride, std::
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
     std::int64_t width, float* out);
 
-enum class Precision { float32, bfloat16, int8 };
+/// file: the blocks of a GGUF file.
+enum class Precision { float32, bfloat16, int8, file };
 /// Parses the name. Throws Error{usage}.
 Precision parse_precision(const std::string& name);
 
@@ -66,11 +69,12 @@ bool has_half_products();
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  /// Packs a float32 matrix. If `in` is a multiple of kLanes, float32 references `weight`, which
-  /// must outlive the object; otherwise it copies.
-  PackedMatrix(const float* weight, std::int64_t out, std::int64_t in, Precision precision);
-  /// Packs a bfloat16 matrix, which precision bfloat16 references under the condition above.
-  PackedMatrix(const std::uint16_t* weight, std::int64_t out, std::int64_t in, Precision precision);
+  /// Packs a matrix of float or of bfloat16 (std::uint16_t). If it has this precision already, and
+  /// `in` is a multiple of kLanes, references `weight`, which must outlive the object.
+  template <class Weight>
+  PackedMatrix(const Weight* weight, std::int64_t out, std::int64_t in, Precision precision);
+  /// Multiplies with rows in their blocks.
+  PackedMatrix(std::shared_ptr<const BlockMatrix> blocks, std::int64_t in);
   /// Creates a matrix of zeros, which set_rows() fills.
   PackedMatrix(std::int64_t out, std::int64_t in, Precision precision);
   /// Packs rows [first, first + rows) of float32 (rows, in). Only a matrix that the constructor
@@ -94,11 +98,9 @@ class PackedMatrix {
   void multiply(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
       std::int64_t end, float* y, std::int64_t ldy) const;
   /// Does the same with x rounded to bfloat16, about twice as fast for many rows; sums are float32.
-  /// Weights in float32 and processors without has_half_products() take multiply().
+  /// Weights in float32 or blocks and processors without has_half_products() take multiply().
   void multiply_halves(const float* x, std::int64_t rows, std::int64_t ldx, std::int64_t begin,
       std::int64_t end, float* y, std::int64_t ldy) const;
-
-  std::int64_t bytes() const;  ///< bytes that a product reads
 
  private:
   template <class Weight>
@@ -114,11 +116,13 @@ class PackedMatrix {
   std::int64_t out_ = 0, in_ = 0, stride_ = 0;
   Precision precision_ = Precision::float32;
   std::shared_ptr<std::byte[]> own_;  // memory of the pointers below; null: it is borrowed
-  // Rows of `stride_` numbers. One of the three is not null.
+  // Rows of `stride_` numbers. One of these three and blocks_ is not null.
   const float* floats_ = nullptr;
   const std::uint16_t* halves_ = nullptr;  // upper halves of floats
   const std::int8_t* bytes_ = nullptr;
   const float* scales_ = nullptr;  // int8: for each output
+  std::shared_ptr<const BlockMatrix> blocks_;
+  std::int64_t first_ = 0;  // row of blocks_
 };
 
 }  // namespace infer

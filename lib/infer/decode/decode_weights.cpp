@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 #include <omp.h>
 
+#include "infer/decode/block_kernels.h"
 #include "nn/arch/transformer.h"
 #include "nn/base/pages.h"
+#include "nn/base/runtime.h"
 
 namespace infer {
 namespace {
@@ -41,6 +43,7 @@ void Affine::multiply(const float* x, std::int64_t rows, std::int64_t ldx, TeamS
 
 PackedMatrix pack(
     const torch::Tensor& weight, std::int64_t first, std::int64_t rows, Precision precision) {
+  if (precision == Precision::file) precision = Precision::float32;  // it is no matrix of a file
   const auto in = weight.size(1);
   if (weight.scalar_type() == torch::kBFloat16) {
     const auto* const halves =
@@ -195,14 +198,35 @@ bool PackedModel::takes(const nn::Model& model, const torch::Tensor& weight) {
     }
   }
   if (packs)
-    weights_[weight.unsafeGetTensorImpl()] = {
-        weight, PackedMatrix(weight.size(0), weight.size(1), precision_)};
+    weights_[weight.unsafeGetTensorImpl()] = {weight,
+        precision_ == Precision::file ? PackedMatrix()
+                                      : PackedMatrix(weight.size(0), weight.size(1), precision_)};
   return packs;
 }
 
 void PackedModel::take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) {
   weights_.at(weight.unsafeGetTensorImpl())
       .matrix.set_rows(first, rows.size(0), rows.const_data_ptr<float>());
+}
+
+bool PackedModel::take_blocks(
+    const torch::Tensor& weight, const std::vector<model::GgufRows>& rows) {
+  if (precision_ != Precision::file) return false;
+  if (rows.empty()) core::bug("a matrix of a GGUF file is not there as it is");
+  const auto in = weight.size(1);
+  auto& matrix = weights_.at(weight.unsafeGetTensorImpl()).matrix;
+  const auto other = std::ranges::find_if(
+      rows, [](const auto& of) { return block_format(of.type->id) == nullptr; });
+  if (other == rows.end()) {
+    matrix = PackedMatrix(std::make_shared<const BlockMatrix>(rows, in), in);
+    return true;
+  }
+  const auto precision = other->type->elements == 1 ? Precision::float32 : Precision::int8;
+  if (!std::exchange(noted_, true))
+    nn::say(fmt::format("--dtype file: {} is unpacked to {}", other->type->name,
+        precision == Precision::int8 ? "int8" : "float32"));
+  matrix = PackedMatrix(weight.size(0), in, precision);
+  return false;
 }
 
 void PackedModel::leaves(std::span<const torch::Tensor> weights) {

@@ -114,6 +114,9 @@ class PackedModel : public model::WeightTaker {
 
   bool takes(const nn::Model& model, const torch::Tensor& weight) override;
   void take(const torch::Tensor& weight, std::int64_t first, const torch::Tensor& rows) override;
+  /// With precision file, keeps the blocks of the formats of block_format(). Others will be
+  /// unpacked: blocks of several numbers to int8, single numbers to float32; a note says so once.
+  bool take_blocks(const torch::Tensor& weight, const std::vector<model::GgufRows>& rows) override;
   /// Moves them to huge pages: each token reads all weights.
   void leaves(std::span<const torch::Tensor> weights) override;
 
@@ -130,6 +133,7 @@ class PackedModel : public model::WeightTaker {
   };
   Precision precision_;
   std::map<const c10::TensorImpl*, Packed> weights_;
+  bool noted_ = false;
 };
 
 /// Returns whether the model's head is a plain softmax without biases.

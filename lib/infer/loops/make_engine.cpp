@@ -16,15 +16,16 @@ nn::RingDecoder* decoder_of(const nn::Model& model) {
   return decoder != nullptr && decoder->in_rings() ? decoder : nullptr;
 }
 
-// Encodes batches with an engine for int8 weights, which is made when reach and bounds are set.
+// Encodes batches with an engine for packed weights, which is made when reach and bounds are set.
 class EngineArchitecture : public nn::Architecture {
  public:
-  EngineArchitecture(const nn::Model& model, torch::Device device, const PackedModel* packed)
-      : model_(model), device_(device), packed_(packed) {}
+  EngineArchitecture(
+      const nn::Model& model, torch::Device device, Precision precision, const PackedModel* packed)
+      : model_(model), device_(device), precision_(precision), packed_(packed) {}
 
   nn::Hidden forward(const nn::Batch& batch, nn::State* state) override {
     const torch::NoGradGuard no_gradient;
-    if (!engine_) engine_ = make_engine(model_, device_, Precision::int8, false, packed_);
+    if (!engine_) engine_ = make_engine(model_, device_, precision_, false, packed_);
     const auto rows = batch.rows(), steps = batch.steps();
     const auto call = state == nullptr ? 0 : state->counts["call"];
     if (call == 0) engine_->open(rows);
@@ -66,6 +67,7 @@ class EngineArchitecture : public nn::Architecture {
  private:
   nn::Model model_;
   torch::Device device_;
+  Precision precision_;
   const PackedModel* packed_;
   std::unique_ptr<Engine> engine_;
   std::int64_t calls_ = 0;
@@ -89,7 +91,14 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
 
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
     const std::string& adapter, std::optional<torch::Dtype> others) {
-  if (precision == Precision::float32) others = torch::kFloat32;
+  if (precision == Precision::float32 || precision == Precision::file) others = torch::kFloat32;
+  if (precision == Precision::file) {
+    if (!model::is_gguf(path))
+      core::bad_usage("--dtype file: {} is not a GGUF file; leave it out", path);
+    if (!device.is_cpu()) core::bad_usage("--dtype file: requires --device cpu");
+    if (!adapter.empty())
+      core::bad_usage("--dtype file: cannot be combined with --adapter; leave it out");
+  }
   // Weights that will be packed need no float32 copy first.
   auto packed = device.is_cpu() ? std::make_shared<PackedModel>(precision) : nullptr;
   return model::load(path, device, others, adapter, std::move(packed));
@@ -100,19 +109,22 @@ const PackedModel* packed_in(const model::Loaded& loaded) {
   return packed == nullptr || packed->empty() ? nullptr : packed;
 }
 
+bool packs(const std::string& type) { return type == "int8" || type == "file"; }
+
 model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter) {
-  return type == "int8" ? load_to_decode(path, device, Precision::int8, adapter, torch::kFloat32)
-                        : model::load(path, device, nn::dtype(type), adapter);
+  return packs(type) ? load_to_decode(path, device, parse_precision(type), adapter, torch::kFloat32)
+                     : model::load(path, device, nn::dtype(type), adapter);
 }
 
 model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter) {
   auto loaded = load_with_type(path, device, type, adapter);
-  if (type != "int8") return loaded;
+  if (!packs(type)) return loaded;
   auto& model = *loaded.model;
-  auto encoder = std::make_shared<EngineArchitecture>(model, device, packed_in(loaded));
-  model.head = decoding_head(model, Precision::int8, packed_in(loaded));
+  const auto precision = parse_precision(type);
+  auto encoder = std::make_shared<EngineArchitecture>(model, device, precision, packed_in(loaded));
+  model.head = decoding_head(model, precision, packed_in(loaded));
   model.architecture = std::move(encoder);
   return loaded;
 }

@@ -23,16 +23,19 @@ std::unique_ptr<Engine> make_engine(nn::Model& model, torch::Device device, Prec
 /// Loads a model for decoding on the CPU or a device (see model::load()). Packs the weights of a
 /// transformer on the CPU as they are read, unless `precision` is float32; make_engine() then needs
 /// packed_in() of the result. `others`: type of the weights that are not packed; without it, the
-/// files' type, bfloat16 or float32.
+/// files' type, bfloat16 or float32. Throws Error{usage} for precision file, which float32
+/// accompanies, with another model than a GGUF file, a device or an adapter.
 model::Loaded load_to_decode(const std::string& path, torch::Device device, Precision precision,
     const std::string& adapter = {}, std::optional<torch::Dtype> others = std::nullopt);
 /// Returns the weights that load_to_decode() packed; null: none.
 const PackedModel* packed_in(const model::Loaded& loaded);
-/// Loads a model with weights of the type of --dtype: int8 as load_to_decode(), with the other
-/// weights float32; else as model::load().
+/// Returns whether a type of --dtype also packs weights for scoring: int8, file.
+bool packs(const std::string& type);
+/// Loads a model with weights of the type of --dtype: if packs(), as load_to_decode(), with the
+/// other weights float32; else as model::load().
 model::Loaded load_with_type(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter = {});
-/// Does the same for scoring windows: with int8, an engine encodes those of the model's
+/// Does the same for scoring windows: if packs(), an engine encodes those of the model's
 /// architecture, whose forward() supports one State at a time, in order, and no gradient.
 model::Loaded load_to_score(const std::string& path, torch::Device device, const std::string& type,
     const std::string& adapter = {});

@@ -28,7 +28,7 @@ AnswererOptions answerer_options(const CompleterOptions& options) {
   made.reach = options.generator.reach;
   made.memory = options.memory;
   made.compute.device = options.compute.device;
-  if (options.generator.weights == "int8") made.compute.precision = "int8";
+  if (packs(options.generator.weights)) made.compute.precision = options.generator.weights;
   made.likely = options.likely;
   return made;
 }
@@ -50,7 +50,7 @@ void CompleterOptions::fields(core::FieldList& f) {
       .between(1, 1e9)
       .or_auto();
   f("dtype", generator.weights, "data type of the weights during decoding",
-      {"float32", "bfloat16", "int8"});
+      {"float32", "bfloat16", "int8", "file"});
   f("cite", generator.cite, "return the stored contexts that predicted each token");
   f("cite-k", generator.cite_k, "cited contexts per token").between(1, 65536);
   generator.reach.fields(f);

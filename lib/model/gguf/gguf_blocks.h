@@ -16,6 +16,14 @@ struct GgufType {
   void (*unpack)(const std::uint8_t* block, float* out);
 };
 
+/// Rows of a matrix in their blocks, in the file's order (see GgufWeight::rotated_heads).
+struct GgufRows {
+  std::shared_ptr<const void> file;  ///< keeps the bytes mapped
+  const GgufType* type;
+  std::span<const std::byte> bytes;
+  std::int64_t rows, rotated_heads;
+};
+
 /// Returns the type with this number; null: not readable.
 const GgufType* gguf_type(std::uint32_t id);
 /// Returns ggml's name of any type, or "type 99" if unknown.

@@ -35,7 +35,7 @@ void ComputeOptions::fields(core::FieldList& f, bool scores) {
   const auto in_computing = f.group("Computing");
   DeviceOptions::fields(f);
   std::vector<std::string> types = {"float32", "float64", "bfloat16"};
-  if (scores) types.push_back("int8");
+  if (scores) types.insert(types.end(), {"int8", "file"});
   f("dtype", precision, "data type of the weights", types);
 }
 
