@@ -26,7 +26,7 @@ ours() { # WEIGHTS TOKENS PROMPT
   sample -v -m "$model" -j "$threads" --dtype "$1" --temperature 0 --ignore-end --max-tokens "$2" --prompt "$3" 2>"$work/notes" >"$work/text"
 }
 for round in 1 2 3; do
-  for weights in float32 bfloat16 int8; do
+  for weights in float32 bfloat16 int8 file; do
     ours "$weights" 1 "$(cat "$work/long")"
     seconds | awk '{ print 512 / $1 }' >>"$work/prefill-$weights"
     ours "$weights" 65 The
@@ -51,4 +51,4 @@ beside() { # WEIGHTS TYPE NAME
 beside float32 float32 F32
 beside bfloat16 bfloat16 BF16
 beside int8 q8_0 Q8_0
-beside int8 own "$(basename "$model" .gguf | sed "s/.*[.]//")"
+for weights in int8 file; do beside "$weights" own "$(basename "$model" .gguf | sed "s/.*[.]//")"; done
