@@ -57,7 +57,7 @@ says() {
   says 64 "--max-time: '1e10' is more than 30 years" train --max-time 1e10 -o m x
   says 64 "--max-time: '99999999:00:00' is more than 30 years" train --max-time 99999999:00:00 -o m x
   needs sample
-  says 64 "--beam: takes 1 to 10K, or none, not 9E18" sample -m m --beam 9E18
+  says 64 "--beam: takes 1 to 10K, none or auto, not 9E18" sample -m m --beam 9E18
 }
 
 @test "what is left to the program is auto: no epochs, no updates and no stride are refused" {
