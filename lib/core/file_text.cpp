@@ -23,7 +23,7 @@ Json read_json(const std::string& path, std::size_t limit) {
   try {
     return parse_json(text, path);
   } catch (const Error&) {
-    const MendedJson mended = mend_json(text);
+    const MendedJson mended = mend_json(text, true);
     if (!mended.only_numbers()) throw;
     return parse_json(mended.text, path);
   }

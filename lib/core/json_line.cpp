@@ -62,7 +62,9 @@ bool is_low(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
 
 class Mender {
  public:
-  explicit Mender(std::string_view line) : line_(line) { made_.text.reserve(line.size() + 16); }
+  Mender(std::string_view line, bool infinite) : line_(line), infinite_(infinite) {
+    made_.text.reserve(line.size() + 16);
+  }
 
   MendedJson mend() {
     while (at_ < line_.size()) {
@@ -86,8 +88,10 @@ class Mender {
 
   bool constant(std::string_view name) {
     if (!line_.substr(at_).starts_with(name)) return false;
-    if (made_.constant.empty()) made_.constant = name;
-    made_.text += "null";
+    const bool number = infinite_ && name == "Infinity";
+    made_.numbers |= number;
+    if (made_.constant.empty() && !number) made_.constant = name;
+    made_.text += number ? "9e307" : "null";
     at_ += name.size();
     return true;
   }
@@ -134,6 +138,7 @@ class Mender {
   }
 
   std::string_view line_;
+  bool infinite_;
   std::size_t at_ = 0;
   MendedJson made_;
 };
@@ -173,7 +178,7 @@ std::string name_of(std::string_view text) {
 
 }  // namespace
 
-MendedJson mend_json(std::string_view line) { return Mender(line).mend(); }
+MendedJson mend_json(std::string_view line, bool infinite) { return Mender(line, infinite).mend(); }
 
 bool has_surrogate(const MendedJson& mended, std::string_view key) {
   if (mended.surrogates.empty()) return false;

@@ -26,8 +26,9 @@ struct MendedJson {
     return numbers && surrogates.empty() && constant.empty() && not_utf8.empty();
   }
 };
-/// Makes a line acceptable to every JSON parser and records the changes.
-MendedJson mend_json(std::string_view line);
+/// Makes a line acceptable to every JSON parser and records the changes. `infinite`: Infinity is a
+/// number that is too large.
+MendedJson mend_json(std::string_view line, bool infinite = false);
 
 /// Returns true if the value of the member `key` holds an unpaired surrogate.
 bool has_surrogate(const MendedJson& mended, std::string_view key);

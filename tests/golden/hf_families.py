@@ -112,6 +112,7 @@ KINDS = {
     ),
     "qwen3_moe_stacked": ("qwen3_moe", dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)),
     "olmoe": ("olmoe", dict(num_experts=5, num_experts_per_tok=2)),
+    "mamba2": ("mamba2", dict(num_heads=4, head_dim=8, n_groups=1, state_size=6)),
 }
 # Saved as the modules of transformers 5 have them: the experts of a layer are one tensor.
 STACKED = ["mixtral_stacked", "qwen3_moe_stacked"]

@@ -93,6 +93,7 @@ const std::vector<ClassRow>& rows() {
           .theta_key = "rotary_emb_base",
           .share_key = "rotary_pct",
           .computes = {"attention_bias", "partial_rotary_factor", "rotary_pct", "rotary_emb_base"}},
+      {.type = "mamba2", .architecture = "Mamba2ForCausalLM", .angles = Angles::none},
       {.type = "opt", .architecture = "OPTForCausalLM", .angles = Angles::none},
       {.type = "gpt_neo",
           .architecture = "GPTNeoForCausalLM",

@@ -118,6 +118,10 @@ ConfigKeys ConfigKeys::object(const char* key) const {
   return {(*object_)[key], origin_};
 }
 
+core::Json ConfigKeys::value(const char* key) const {
+  return has(key) ? (*object_)[key] : core::Json();
+}
+
 std::int64_t ConfigKeys::required(const char* key) const {
   if (!has(key)) core::bad_config("{}: has no \"{}\"", origin_, key);
   return whole(key, 0);

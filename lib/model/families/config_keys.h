@@ -30,6 +30,7 @@ class ConfigKeys {
   std::vector<std::int64_t> wholes(const char* key) const;  ///< empty: absent
   std::vector<double> numbers(const char* key) const;       ///< empty: absent
   ConfigKeys object(const char* key) const;                 ///< empty: absent
+  core::Json value(const char* key) const;                  ///< null: absent
   std::int64_t required(const char* key) const;
   /// Returns nn's name for an activation.
   std::string activation(const char* key, const std::string& otherwise) const;

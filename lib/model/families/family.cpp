@@ -19,6 +19,7 @@ const std::vector<const Family*>& families() {
     for (const Family* family : gemma_families()) list.push_back(family);
     list.push_back(&phi_family());
     for (const Family* family : expert_families()) list.push_back(family);
+    list.push_back(&mamba2_family());
     return list;
   }();
   return all;
@@ -48,11 +49,23 @@ void normalise(nn::TransformerOptions& options, const nn::HeadShape& heads, std:
   if (windows.empty() || (kind == "none" && rope.local_theta == rope.theta)) rope.local_theta = 0;
 }
 
+// Sets the options of a transformer that determine its function.
+void take_transformer(nn::ModelOptions& kept, const nn::ModelOptions& options) {
+  kept.transformer = options.transformer;
+  const auto heads = nn::head_shape(options.shape, options.transformer);
+  kept.transformer.kv_heads = heads.kv_heads;
+  kept.transformer.d_head = heads.width;
+  normalise(kept.transformer, heads, options.shape.layers);
+  kept.transformer.bias = false;
+  kept.transformer.bias_of.clear();
+  for (const char* part : {"qkv", "output", "feed-forward", "norm"})
+    if (options.transformer.has_bias(part)) kept.transformer.bias_of.emplace_back(part);
+}
+
 // Returns the options that determine the function of a model without memories.
 core::OrderedJson function_of(const nn::ModelOptions& options) {
   nn::ModelOptions kept;
   kept.arch = options.arch;
-  kept.transformer = options.transformer;
   kept.vocabulary.tied = options.vocabulary.tied;
   kept.vocabulary.scale_embedding = options.vocabulary.scale_embedding;
   kept.vocabulary.cutoffs = options.vocabulary.cutoffs;
@@ -62,14 +75,13 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   kept.shape.d_model = options.shape.d_model;
   kept.shape.heads = options.shape.heads;
   kept.shape.d_ff = options.shape.ffn_width();
-  const auto heads = nn::head_shape(options.shape, options.transformer);
-  kept.transformer.kv_heads = heads.kv_heads;
-  kept.transformer.d_head = heads.width;
-  normalise(kept.transformer, heads, options.shape.layers);
-  kept.transformer.bias = false;
-  kept.transformer.bias_of.clear();
-  for (const char* part : {"qkv", "output", "feed-forward", "norm"})
-    if (options.transformer.has_bias(part)) kept.transformer.bias_of.emplace_back(part);
+  if (options.arch == "mamba2") {
+    kept.mamba2 = options.mamba2;
+    kept.gla.convolution = options.gla.convolution;
+    kept.transformer.norm_epsilon = options.transformer.norm_epsilon;
+  } else {
+    take_transformer(kept, options);
+  }
   core::FieldList all = core::list_fields(kept);
   return core::fields_to_json(all);
 }
@@ -106,8 +118,8 @@ std::vector<std::int64_t> rows_of(
 // Returns how the family's class differs from the options: it computes what reading gives of the
 // config.json that would be written.
 std::vector<std::string> differences(const Family& family, const nn::ModelOptions& options) {
-  if (options.arch != "transformer")
-    return {fmt::format("arch is {}, not transformer", options.arch)};
+  if (options.arch != family.arch)
+    return {fmt::format("arch is {}, not {}", options.arch, family.arch)};
   if (!options.vocabulary.cutoffs.empty()) return {"cutoffs is not empty"};
   if (options.memory_layer.any())
     return {fmt::format("memory_layer is {}, not none", options.memory_layer.kind)};
@@ -201,7 +213,7 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
   keys.expect("use_bidirectional_attention", false, false);
   if (keys.has("per_layer_config")) keys.unsupported("per_layer_config", "a value");
   nn::ModelOptions options = family.options(keys, family.row);
-  options.arch = "transformer";
+  options.arch = family.arch;
   expect_bounded(options, origin);
   return options;
 }
@@ -250,6 +262,7 @@ std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   auto there = shape.vec();
   there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;
   if (layout == Layout::transposed) std::swap(there[0], there[1]);
+  if (layout == Layout::taps) there.insert(there.begin() + 1, 1);
   if (layout == Layout::by_expert) {
     there[0] = rows / parts;
     there.insert(there.begin(), parts);
@@ -261,6 +274,7 @@ torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
   switch (layout) {
     case Layout::as_is: break;
     case Layout::transposed: return rows_here.t();
+    case Layout::taps: return rows_here.unsqueeze(1);
     case Layout::by_head:
       return rows_here.unflatten(0, {3, parts, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
@@ -273,6 +287,7 @@ torch::Tensor Piece::here(const torch::Tensor& tensor) const {
   switch (layout) {
     case Layout::as_is: break;
     case Layout::transposed: return tensor.t();
+    case Layout::taps: return tensor.squeeze(1);
     case Layout::by_head: return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return tensor.slice(0, kPaddingRows);
     case Layout::by_expert: return tensor.flatten(0, 1);
@@ -285,9 +300,10 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   if (family == nullptr) return {{weight, 0, rows, Layout::as_is}};
   const auto dot = weight.rfind('.');
   const auto [name, number] = numbered(weight.substr(0, dot));
-  const std::string kind = weight.substr(dot);
+  const auto whole = numbered(weight).first;
   for (const ModuleNames& module : family->modules) {
-    if (module.ours != name) continue;
+    if (module.ours != name && module.ours != whole) continue;
+    const std::string kind = module.ours == whole ? "" : weight.substr(dot);
     const auto count = is_of_experts(module) ? options.transformer.experts.count : 1;
     if (experts == ExpertTensors::stacked && !module.stacked.empty())
       return {{with_number(module.stacked, number), 0, rows,
@@ -297,7 +313,9 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
     std::int64_t begin = 0;
     for (std::int64_t expert = 0; expert < count; ++expert)
       for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool vector = module.layout == Layout::transposed && kind != ".weight";
+        const bool vector =
+            (module.layout == Layout::transposed || module.layout == Layout::taps) &&
+            kind != ".weight";
         const auto name =
             with_number(with_number(module.theirs[i], number), std::to_string(expert), 'E');
         pieces.push_back({name + kind, begin, sizes[i], vector ? Layout::as_is : module.layout,

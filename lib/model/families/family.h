@@ -17,10 +17,11 @@ enum class Layout {
   transposed,  ///< (in, out), as in GPT-2's Conv1D; biases are unchanged
   by_head,     ///< (heads, 3, width) for a weight (3, heads, width): GPT-NeoX
   after_two,   ///< after two unused rows: OPT's positions
+  taps,        ///< (width, 1, taps) for a convolution's weight (width, taps)
   by_expert,   ///< (experts, rows, columns) for a weight (experts rows, columns)
 };
 
-/// A module of nn::Model and the file's modules with its weight and bias, rows in this order: one;
+/// A module or parameter of nn::Model and the file's modules with its weight and bias, rows in this order: one;
 /// two halves; or queries, keys and values. "N" represents the layer's number, "E" that of an
 /// expert: the rows of one expert follow those of another, each in this order.
 struct ModuleNames {
@@ -56,6 +57,7 @@ struct Family {
   /// multiplication; null: no factors. Files written with keys() need none.
   std::vector<WeightFactor> (*factors)(const ConfigKeys& keys) = nullptr;
   std::string_view type = row.type;  ///< "model_type"
+  std::string_view arch = "transformer";
 };
 
 /// Returns the family with this model_type. Throws Error{bad_config} that names it and the known
@@ -135,5 +137,6 @@ const Family& opt_family();
 const Family& gpt_neo_family();
 std::vector<const Family*> gemma_families();
 std::vector<const Family*> expert_families();
+const Family& mamba2_family();
 
 }  // namespace model

@@ -15,7 +15,7 @@ using core::Code;
 namespace fs = std::filesystem;
 
 const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt_neox", "opt",
-    "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe"};
+    "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe", "mamba2"};
 
 GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(
@@ -190,6 +190,34 @@ DOCTEST_TEST_CASE("what no expert of ours does is refused by key") {
   refused("olmoe", "clip_qkv", 8.0);
   refused("mixtral", "n_shared_experts", 1);
   refused("mixtral", "num_experts_per_tok", 9);
+}
+
+DOCTEST_TEST_CASE("what our Mamba-2 does not compute is refused by key") {
+  const auto refused = [](const std::string& key, const core::Json& value) {
+    const Copy folder("mamba2");
+    folder.change("config.json", [&](auto& c) { c[key] = value; });
+    expect_error(Code::bad_config, key, [&] { model::load(folder.path); });
+  };
+  refused("n_groups", 2);
+  refused("n_groups", nullptr);  // the class takes 8
+  refused("head_dim", 8);
+  refused("conv_kernel", 1);
+  refused("use_bias", true);
+  refused("use_conv_bias", false);
+  refused("hidden_act", "relu");
+  refused("time_step_limit", {0.001, {{"__float__", "Infinity"}}});
+  refused("time_step_limit", {0.0, 0.1});
+}
+
+DOCTEST_TEST_CASE("infinite numbers of a config.json are read as Python's json writes them") {
+  const Copy folder("mamba2");
+  const auto usual = model::load(folder.path).fingerprint;
+  auto text = core::read_text(folder / "config.json");
+  const auto at = text.find('{', 1), end = text.find('}', at) + 1;
+  text.replace(at, end - at, "Infinity");
+  text.insert(1, R"("_name": "a \" Infinity",)");
+  overwrite(folder / "config.json", text);
+  DOCTEST_CHECK((model::load(folder.path).fingerprint == usual));
 }
 
 DOCTEST_TEST_CASE(
