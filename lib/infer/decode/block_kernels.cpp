@@ -23,8 +23,7 @@ namespace infer {
 namespace {
 
 using Byte = std::uint8_t;
-// A pointer to any byte may be read as one of these.
-using Bytes = Byte __attribute__((vector_size(16), aligned(1), may_alias));
+// A pointer to any byte may be read as Shorts.
 using Shorts = std::int16_t __attribute__((vector_size(32), aligned(1), may_alias));
 using Ints = std::int32_t __attribute__((vector_size(32)));
 using Floats = float __attribute__((vector_size(32)));
@@ -36,7 +35,13 @@ template <class Value> inline Value load(const Byte* from) {
   std::memcpy(&value, from, sizeof value);
   return value;
 }
-inline Bytes bytes_at(const Byte* p) { return *reinterpret_cast<const Bytes*>(p); }
+// Sixteen bytes with and without a sign.
+inline Shorts signed_at(const Byte* p) {
+  return (Shorts)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
+inline Shorts shorts_at(const Byte* p) {
+  return (Shorts)_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+}
 
 // The numbers of a group.
 struct Numbers {
@@ -50,9 +55,6 @@ struct Numbers {
 // The factors of one or several groups.
 template <int n> struct Factors { float scale[n], least[n]; };
 
-inline Shorts widened(Bytes n) {  // from 8 bits with a sign
-  return (Shorts)_mm256_cvtepi8_epi16((__m128i)n);
-}
 inline Ints products(const Numbers& a, const Numbers& b) {
   return (Ints)_mm256_madd_epi16((__m256i)a.low, (__m256i)b.low) +
          (Ints)_mm256_madd_epi16((__m256i)a.high, (__m256i)b.high);
@@ -75,13 +77,10 @@ inline float sum_of(Floats v) {
 
 // The formats. factors() and numbers() read a block, numbers() one of its kGroups groups.
 
-// Sixteen bits as bytes 0 or 16.
-inline Bytes fifth_bits(const Byte* p) {
-  using Words = std::uint64_t __attribute__((vector_size(16)));
-  constexpr std::uint64_t kEach = 0x0101010101010101;
-  const auto of_each = (Bytes)Words{p[0] * kEach, p[1] * kEach};
-  const Bytes bit = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-  return (Bytes)((of_each & bit) == bit) & 16;
+// Sixteen bits as 0 or 16.
+inline Shorts fifth_bits(const Byte* p) {
+  const Shorts bit = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, -32768};
+  return ((load<std::int16_t>(p) & bit) == bit) & 16;
 }
 
 // Q4_0, Q4_1, Q5_0, Q5_1: d, least value (Q4_1, Q5_1), fifth bits (Q5_0, Q5_1), numbers. Without a
@@ -90,16 +89,16 @@ template <bool has_least, bool fifth> struct Small {
   static constexpr bool kLeast = has_least;
   static constexpr int kGroups = 1, kHead = has_least ? 4 : 2, kBits = fifth ? 4 : 0,
                        kBlock = kHead + kBits + 16;
-  static constexpr Byte kZero = has_least ? 0 : fifth ? 16 : 8;
+  static constexpr std::int16_t kZero = has_least ? 0 : fifth ? 16 : 8;
   static Factors<1> factors(const Byte* block) {
     if constexpr (has_least) return halves_at(block);
     return {{half_at(block)}, {0}};
   }
   static Numbers numbers(const Byte* block, int) {
-    const Bytes packed = bytes_at(block + kHead + kBits);
-    Bytes low = packed & 15, high = packed >> 4;
+    const Shorts packed = shorts_at(block + kHead + kBits);
+    Shorts low = packed & 15, high = packed >> 4;
     if (fifth) low |= fifth_bits(block + kHead), high |= fifth_bits(block + kHead + 2);
-    return {widened(low - kZero), widened(high - kZero)};
+    return {low - kZero, high - kZero};
   }
 };
 
@@ -108,7 +107,7 @@ struct Q8 {
   static constexpr int kGroups = 1, kBlock = 34;
   static Factors<1> factors(const Byte* block) { return {{half_at(block)}, {0}}; }
   static Numbers numbers(const Byte* block, int) {
-    return {widened(bytes_at(block + 2)), widened(bytes_at(block + 18))};
+    return {signed_at(block + 2), signed_at(block + 18)};
   }
 };
 
@@ -134,10 +133,9 @@ template <bool fifth> struct Large {
     return to;
   }
   static Shorts half(const Byte* block, int part, int from) {
-    Bytes n = bytes_at(block + kHead + part / 2 * 32 + from) >> static_cast<Byte>(part % 2 * 4);
-    n &= 15;
-    if (fifth) n |= (bytes_at(block + 16 + from) >> static_cast<Byte>(part) & 1) << 4;
-    return widened(n);
+    Shorts n = shorts_at(block + kHead + part / 2 * 32 + from) >> part % 2 * 4 & 15;
+    if (fifth) n |= (shorts_at(block + 16 + from) >> part & 1) << 4;
+    return n;
   }
   static Numbers numbers(const Byte* block, int part) {
     return {half(block, part, 0), half(block, part, 16)};
@@ -154,11 +152,9 @@ struct Q6 {
     return {{d, d, d, d, d, d, d, d}, {}};
   }
   static Shorts half(const Byte* block, int part, int from) {
-    const Bytes low = bytes_at(block + part / 4 * 64 + part % 2 * 32 + from) >>
-                      static_cast<Byte>(part % 4 / 2 * 4);
-    const Bytes high =
-        bytes_at(block + 128 + part / 4 * 32 + from) >> static_cast<Byte>(part % 4 * 2);
-    return widened(((low & 15) | (high & 3) << 4) - 32) *
+    const Shorts low = shorts_at(block + part / 4 * 64 + part % 2 * 32 + from) >> part % 4 / 2 * 4;
+    const Shorts high = shorts_at(block + 128 + part / 4 * 32 + from) >> part % 4 * 2;
+    return (((low & 15) | (high & 3) << 4) - 32) *
            static_cast<std::int8_t>(block[192 + 2 * part + from / 16]);
   }
   static Numbers numbers(const Byte* block, int part) {
@@ -205,6 +201,7 @@ inline void dot(const Byte* row, const Inputs& x, float* y, std::int64_t ldy) {
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) sum[r] = splat(0), below[r] = 0;
   for (std::int64_t g = 0; g < x.groups; g += Format::kGroups, row += Format::kBlock) {
+    __builtin_prefetch(row + 2048);  // of the rows that follow
     const auto factors = Format::factors(row);
 #pragma GCC unroll 8
     for (int part = 0; part < Format::kGroups; ++part) {
