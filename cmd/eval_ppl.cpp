@@ -25,6 +25,7 @@ struct EvalPplOptions {
     tune.fields(f);
     reports.fields(f);
     evaluation.compute.fields(f, /*scores=*/true);
+    evaluation.dynamic.fields(f);
     parts.fields(f);
     ranks.fields(f);
   }
@@ -111,6 +112,7 @@ void check_parts(const EvalPplOptions& options) {
   if (!parts.sum) return;
   core::leave_out(mine, "of parts that are there", options.evaluation);
   core::leave_out(mine, "of parts that are there", options.evaluation.compute);
+  core::leave_out(mine, "of parts that are there", options.evaluation.dynamic);
 }
 
 int eval_ppl(EvalPplOptions options, const cli::Context& context) {
@@ -124,6 +126,14 @@ int eval_ppl(EvalPplOptions options, const cli::Context& context) {
   if (options.evaluation.model.empty()) core::bad_usage("--model is missing; see --help");
   options.reports.check(context.output);
   options.tune.check(options.files);
+  if (const auto& dynamic = options.evaluation.dynamic; !dynamic.on) {
+    core::leave_out("no-dynamic-evaluation", "no weights are trained", dynamic);
+  } else {
+    const char* const why = "weights depend on all earlier text";
+    core::leave_out("dynamic-evaluation", why, options.parts);
+    core::leave_out("dynamic-evaluation", why, options.ranks);
+    core::leave_out("dynamic-evaluation", why, options.tune);
+  }
   // These options report on every token, also on tokens that do not count.
   auto of_tokens = options.reports;
   of_tokens.counts.clear(), of_tokens.timings.clear(), of_tokens.retrieve_log.clear();

@@ -13,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/run.h"
 #include "core/build_info.h"
+#include "core/chosen_options.h"
 #include "core/error.h"
 #include "core/io.h"
 #include "core/temporary_file.h"
@@ -39,11 +40,14 @@ struct ScoreOptions {
         "update learned interpolation weights on the tokens of continuations too, not only on their "
         "contexts");
     answerer.compute.fields(f, /*scores=*/true);
+    answerer.dynamic.fields(f);
   }
 };
 
 int score(ScoreOptions options, const cli::Context& context) {
   options.answerer.memory.flags = context.flags;
+  if (!options.answerer.dynamic.on)
+    core::leave_out("no-dynamic-evaluation", "no weights are trained", options.answerer.dynamic);
   if (core::same_place(options.report, context.output.empty() ? "-" : context.output))
     core::bad_usage("--report {}: is the output of the answers; give another file", options.report);
   const auto seed = static_cast<std::uint64_t>(context.seed);

@@ -1,5 +1,6 @@
 #include "train/optimiser.h"
 
+#include "nn/arch/model.h"
 #include "nn/base/cuda.h"
 #include "nn/ops/gathered_sum.h"
 
@@ -245,7 +246,8 @@ class Muon : public Adam {
   void step_of(std::size_t i, double lr, const AdamStep& how, const torch::Tensor& scale,
       Updates<AdamRule>& updates) override {
     auto w = weights_[i].second;
-    if (!is_hidden_matrix(weights_[i].first, w)) return Adam::step_of(i, lr, how, scale, updates);
+    if (!nn::is_hidden_matrix(weights_[i].first, w))
+      return Adam::step_of(i, lr, how, scale, updates);
     auto u = moment("velocity", i);
     u.mul_(options_.momentum);
     torch::Tensor ahead;
@@ -295,25 +297,13 @@ class Nag : public Optimiser {
 // Returns the names of a weight's moments.
 std::vector<std::string> moments_of(
     const OptimiserOptions& options, const std::string& name, const torch::Tensor& weight) {
-  const bool velocity =
-      options.optimiser == "nag" || (options.optimiser == "muon" && is_hidden_matrix(name, weight));
+  const bool velocity = options.optimiser == "nag" ||
+                        (options.optimiser == "muon" && nn::is_hidden_matrix(name, weight));
   if (velocity) return {"velocity"};
   return {"mean", "square"};
 }
 
 }  // namespace
-
-bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
-  if (weight.dim() != 2) return false;
-  std::string last;
-  for (std::size_t from = 0; from <= name.size(); from += last.size() + 1) {
-    last = name.substr(from, std::min(name.find('.', from), name.size()) - from);
-    if (last == "wte" || last == "wpe" || last == "lm_head" || last == "experts" ||
-        last.find("convolution") != std::string::npos)
-      return false;
-  }
-  return last.starts_with("weight");
-}
 
 bool is_memory_table(const std::string& name) {
   return name.ends_with("pool.values") || name.ends_with("ngram.tables");
@@ -359,7 +349,7 @@ std::unique_ptr<Optimiser> make_optimiser(
   if (options.optimiser == "muon") {
     const auto& asked = all.empty() ? weights : all;
     const bool any = std::any_of(asked.begin(), asked.end(),
-        [](const auto& named) { return is_hidden_matrix(named.first, named.second); });
+        [](const auto& named) { return nn::is_hidden_matrix(named.first, named.second); });
     if (!any)
       core::bad_usage(
           "--optimiser: muon needs matrices of layers, which this model lacks; use adamw");

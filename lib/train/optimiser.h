@@ -28,7 +28,7 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///          u = momentum c u - lr g
 ///          Nesterov momentum in the form of Bengio et al. 2013; c corrects the velocity u when the
 ///          rate changes: fairseq's "nag"
-///   muon   for matrices that is_hidden_matrix() selects (Jordan et al. 2024), in the form of Liu
+///   muon   for matrices that nn::is_hidden_matrix() selects (Jordan et al. 2024), in the form of Liu
 ///          et al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
 ///          M = momentum M + g
 ///          w -= lr 0.2 sqrt(max(rows, columns)) orthogonalised(g + momentum M)
@@ -82,11 +82,6 @@ std::vector<double> square_sums(const torch::Tensor& gradient);
 /// Euclidean norm of all gradients together, sparse ones settled (nn/ops/gathered_sum.h): a float64
 /// scalar on their device; the same for any number of threads.
 torch::Tensor gradient_norm(const NamedWeights& weights);
-
-/// Returns whether muon orthogonalises a weight's steps: whether it is a matrix that a layer
-/// multiplies its input by. Such a matrix has two dimensions and a name "weight..." as in Linear
-/// and torch's LSTM. Embeddings, positions, heads and convolutions are excluded.
-bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
 
 /// Returns whether a weight is the table of a memory layer, (rows, d), of which a step reads few
 /// rows: ValuePool's "values" or NgramMemory's "tables". Its gradient is sparse on the CPU

@@ -1,5 +1,6 @@
 #include "train/shards.h"
 
+#include "nn/arch/model.h"
 #include "nn/base/cuda.h"
 
 namespace train {
@@ -35,7 +36,7 @@ std::vector<std::vector<Piece>> cut_in_pieces(
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const auto& [name, weight] = weights[i];
     const std::int64_t n = weight.numel(), blocks = (n + kNormBlock - 1) / kNormBlock;
-    const bool matrix = options.optimiser == "muon" && is_hidden_matrix(name, weight);
+    const bool matrix = options.optimiser == "muon" && nn::is_hidden_matrix(name, weight);
     if (matrix || !weight.is_contiguous() || n < ranks * kNormBlock) {
       whole.push_back(i);
       continue;

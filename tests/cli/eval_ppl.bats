@@ -406,3 +406,52 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$@"
   [ "$status" -ne 0 ]
   [ "$(wc -l <<<"$stderr")" -eq 1 ]
 }
+
+@test "dynamic evaluation: rate 0 gives the figures of the model, the defaults lower the loss, what cannot follow is refused" {
+  options=(-q -m model --memory none --window 32 --stride 16 --json)
+  eval-ppl "${options[@]}" --batch-tokens 1 --per-token plain.tokens test.shard.zst >plain
+  loss_of() { # FLAG...
+    eval-ppl "${options[@]}" --dynamic-evaluation "$@" test.shard.zst | field loss
+  }
+  for weights in all norms lora; do
+    eval-ppl "${options[@]}" --dynamic-evaluation --dynamic-rate 0 --dynamic-weights $weights --per-token still.tokens test.shard.zst >still
+    cmp <(tail -n +2 plain.tokens) <(tail -n +2 still.tokens)
+    [ "$(field signature <still | sed "s/|dynamic:$weights:adam:0:0//")" = "$(field signature <plain)" ]
+    [ "$(field signature <still)" != "$(field signature <plain)" ]
+  done
+  plain=$(field loss <plain)
+  for more in '' '--dynamic-optimiser sgd --dynamic-rate 0.05' '--dynamic-rate 0.003 --dynamic-decay 0.01' \
+    '--dynamic-rate 0.01 --dynamic-weights norms' '--dynamic-rate 0.01 --dynamic-weights lora'; do
+    # shellcheck disable=SC2086  # several options
+    learned=$(loss_of $more)
+    # shellcheck disable=SC2086
+    [ "$(loss_of $more)" = "$learned" ]
+    python3 -c 'import sys; learned, plain = map(float, sys.argv[1:]); sys.exit(not learned < plain)' "$learned" "$plain"
+  done
+  # Documents begin with the weights of the file where they are asked to.
+  [ "$(loss_of --dynamic-rate 0.01 --reset document)" != "$(loss_of --dynamic-rate 0.01)" ]
+  for refused in '--part 1/2' '--ranks launcher' '--tune test.shard.zst' '--dtype bfloat16' '--dtype int8'; do
+    # shellcheck disable=SC2086
+    run -64 --separate-stderr eval-ppl -q -m model --memory none --dynamic-evaluation $refused test.shard.zst
+    [[ $stderr == *"--dynamic-evaluation"* ]]
+    [ "$(wc -l <<<"$stderr")" -eq 1 ]
+  done
+  run -64 --separate-stderr eval-ppl -m model --dynamic-rate 1 test.shard.zst
+  [[ $stderr == *"--dynamic-rate"* ]]
+  run -64 --separate-stderr serve -m model --dynamic-evaluation
+  [[ $stderr == *"--dynamic-evaluation"* ]]
+}
+
+@test "dynamic evaluation needs the memory of one window, however long the text is" {
+  "$root"/tests/cli/tiny_llama wide 64 1 '{"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 2,
+    "num_attention_heads": 4, "num_key_value_heads": 4}'
+  for n in 300 3000; do cats 100 | head -c $n | tokenize -q -t bytes - -o $n.shard.zst; done
+  peak() { # FILE: MB
+    TESSERA_FORK_SERVERS='' python3 -c 'import resource, subprocess, sys
+subprocess.run(["eval-ppl", "-q", "-m", "wide", "--window", "64", "-j", "1", "--dynamic-evaluation", sys.argv[1]], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$1"
+  }
+  few=$(peak 300.shard.zst) many=$(peak 3000.shard.zst)
+  echo "MB: $few, $many"
+  ((many < few + 30))
+}

@@ -364,3 +364,20 @@ assert abs(drawn["log_prob"] - scored["log_prob"]) < 2e-3, (sys.argv[1:], drawn,
   done >alone
   paste together alone | awk '{ d = $1 - $2; exit !(d * d < 1e-6) }'
 }
+
+@test "dynamic evaluation: a text has the figures of eval-ppl, another text changes none, a continuation is refused" {
+  cats 12 >long
+  tokenize -q -t bytes long -o long.shard.zst
+  options=(-q -m model --window 32 --stride 16 --dynamic-evaluation --dynamic-rate 0.003)
+  jq -cRs '{text: .}' long >asked
+  { cat asked && jq -c '{text: ("A dog. " * 30)}' <<<null && cat asked; } | score "${options[@]}" -t bytes --format jsonl - >scored
+  eval-ppl "${options[@]}" --json long.shard.zst |
+    jq -e --slurpfile s scored '.loss * .tokens + $s[0].log_prob | fabs < 0.001'
+  jq -se '.[0].log_prob == .[2].log_prob' scored
+  score -q -m model --window 32 --stride 16 -t bytes --format jsonl asked | jq -e --slurpfile s scored '.log_prob < $s[0].log_prob'
+  echo '{"context": "The cat", "continuation": " sat"}' >continuation
+  run -65 --separate-stderr score "${options[@]}" -t bytes --format jsonl continuation
+  [[ $stderr == *"continuation:1: --dynamic-evaluation takes texts"* ]]
+  run -64 --separate-stderr score "${options[@]}" -t bytes --dtype int8 asked
+  [[ $stderr == *"--dynamic-evaluation"* ]]
+}

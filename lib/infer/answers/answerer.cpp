@@ -131,6 +131,9 @@ Answerer::Answerer(const AnswererOptions& options, model::Loaded loaded)
       core::bad_usage("--bos-at window: {} has no BOS token; give --bos", loaded_.folder);
     own_windows_.window_token = empty_[0];
   }
+  options_.dynamic.check(
+      options_.retrieve.any() || own_windows_.carried, options_.compute.precision);
+  own_windows_.dynamic = options_.dynamic;
   windows_ = own_windows_;
   plan_retrieval(options_.retrieve, windows_.window, loaded_).put_into(windows_);
   if (!options_.verbalizers.empty()) read_verbalizers();
@@ -289,6 +292,8 @@ std::vector<Answerer::Asked> Answerer::ask(const std::string& context,
 std::vector<Answerer::AskedChoice> Answerer::ask(const ScoreRequest& request, Batch& batch) {
   if (!request.error.empty()) core::bad_data("{}", request.error);
   if (request.kind == ScoreRequest::Kind::text) return {{{ask_text(request, batch)}, {}}};
+  if (windows_.dynamic.on)
+    core::bad_data("{}: --dynamic-evaluation takes texts, without continuations", request.origin);
   std::string context = request.text;
   if (request.messages) {
     if (!chat_) core::bad_data("{}: messages: a conversation requires --chat", request.origin);

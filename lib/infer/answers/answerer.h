@@ -26,6 +26,7 @@ struct AnswererOptions {
   RetrieveOptions retrieve;
   MemoryOptions memory;
   nn::ComputeOptions compute;
+  DynamicOptions dynamic;  ///< of texts; no flag of fields()
   void fields(core::FieldList& f);
 };
 

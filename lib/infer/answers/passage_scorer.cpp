@@ -28,7 +28,7 @@ struct PassageScorer::Beside {
 
 PassageScorer::PassageScorer(nn::Model& model, Engine& engine, const WindowPlan& windows,
     const MemoryPlan& memory, std::int64_t words, TokenWants wants)
-    : plan_(windows), reach_(memory.reach(windows.carried ? windows.window : 0)),
+    : model_(model), plan_(windows), reach_(memory.reach(windows.carried ? windows.window : 0)),
       encoder_(engine, model, windows),
       scores_(model, engine.head(), windows, memory, words, wants),
       whole_windows_(memory.remembers()) {
@@ -73,6 +73,7 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
   const shard::Documents none;
   Windows windows(plan_, none, tokens.size());
   std::int64_t read = 0;
+  std::optional<DynamicWeights> learner;
   while (const auto span = windows.next()) {
     Work work;
     const auto first = static_cast<std::int64_t>(span->target) - 1, end = first + span->length;
@@ -87,7 +88,15 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
     work.tree.stem = plan_.carried ? Tokens(tokens.begin() + first, tokens.begin() + end)
                                    : inputs(tokens, first, end);
     if (!plan_.carried) {
+      nn::Batch text = context_batch(work.tree.stem, 0, span->length, span->number);
+      text.targets[0].copy_(torch::tensor(work.targets));
+      text.weight[0].slice(0, span->first_scored).fill_(1);
       add(std::move(work));
+      if (plan_.dynamic.on) flush();
+      if (!plan_.dynamic.on || end + 1 == std::ssize(tokens)) continue;
+      if (span->fresh) learner.emplace(model_, plan_.dynamic);
+      text = text.to(model_.head->weights()[0].device());
+      learner->learn(text, [&] { return model_.architecture->forward(text, nullptr); });
       continue;
     }
     const nn::Hidden hidden = encoder_.go_on(work.tree.stem, span->fresh);

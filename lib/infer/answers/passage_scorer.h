@@ -76,6 +76,7 @@ class PassageScorer {
   void score_beside(
       std::span<const Passage> passages, std::vector<std::vector<TokenScores>>& scores);
 
+  nn::Model& model_;
   WindowPlan plan_;
   std::int64_t reach_;  // distance in tokens that memories look back
   TreeEncoder encoder_;

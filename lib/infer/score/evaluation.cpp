@@ -157,6 +157,7 @@ Evaluation::Evaluation(
   if (of_pairs()) options_.windows.refuse_for_pairs();
   if (of_pairs() && options_.retrieve.any())
     core::bad_usage("--retrieve: not supported for sentence pairs");
+  options_.dynamic.check(of_pairs() || options_.retrieve.any(), options_.compute.precision);
   options_.windows.settle();
   options_.retrieve.settle(options_.windows);
   OpenMemories memories;
@@ -184,6 +185,10 @@ shard::Dataset Evaluation::open(const std::vector<std::string>& paths) const {
 WindowPlan Evaluation::windows(const shard::Dataset& data) const {
   WindowPlan plan = plan_windows(options_.windows, *loaded_.model, loaded_.facts, data);
   retrieve_.put_into(plan);
+  plan.dynamic = options_.dynamic;
+  if (plan.dynamic.on) plan.batch_tokens = 1;  // each window by itself
+  if (plan.dynamic.on && plan.carried && nn::arch_facts(loaded_.model->options.arch).layer_memory)
+    core::bad_usage("--dynamic-evaluation: the layers keep memories; give --carry off");
   plan.learned = options_.loss_on == "marked";
   if (plan.learned && !data.header().marked)
     core::bad_usage(

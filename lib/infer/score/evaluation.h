@@ -68,8 +68,10 @@ struct EvaluationOptions {
   RetrieveOptions retrieve;
   MemoryOptions memory;
   nn::ComputeOptions compute;
-  void fields(core::FieldList& f);  ///< except those of compute, which are listed elsewhere
-  model::Loaded load() const;       ///< throws the errors of model::load()
+  DynamicOptions dynamic;
+  /// Except those of compute and dynamic, which are listed elsewhere.
+  void fields(core::FieldList& f);
+  model::Loaded load() const;  ///< throws the errors of model::load()
 };
 
 /// A model with resolved options, ready to score texts. Not thread safe.

@@ -31,6 +31,8 @@ std::string signature(const core::Digest& data, const core::Digest& model,
     if (windows.window_token >= 0) add("bos-at", "window");
   }
   if (windows.learned) add("loss-on", "marked");
+  if (const auto& o = windows.dynamic; o.on)
+    add("dynamic", fmt::format("{}:{}:{}:{}", o.weights, o.optimiser, o.rate, o.decay));
   if (windows.retrieve.any()) {
     const RetrievePlan& retrieve = windows.retrieve;
     add("retrieve",

@@ -175,7 +175,16 @@ class Walk {
     while (auto batch = all.next()) {
       if (batch->group >= end) break;
       if (number++ < first) continue;
-      pass(forward(std::move(batch->spans), batch->group >= begin));
+      const Span span = batch->spans[0];
+      if (windows_.dynamic.on && span.fresh) learner_.emplace(model_, windows_.dynamic);
+      nn::State before = learner_ ? state_ : nn::State();
+      for (auto& [name, tensor] : before.tensors) tensor = tensor.clone();
+      Forwarded done = forward(std::move(batch->spans), batch->group >= begin);
+      const nn::Batch text = done.batch;
+      pass(std::move(done));
+      if (learner_)
+        learner_->learn(
+            text, [&] { return forward_windows(model_, windows_, text, span, before); });
       if (sorted_ && batch->last) {
         score_waiting();
         give_kept();
@@ -435,6 +444,7 @@ class Walk {
   StreamMemory memory_;
   std::optional<std::uint64_t> read_;  // end of the elements that sources have read
   nn::State state_;
+  std::optional<DynamicWeights> learner_;
   std::optional<WindowPrefixes> prefixes_;
   Totals totals_;
   std::vector<Scored> kept_;

@@ -2,6 +2,7 @@
 
 #include "core/file_text.h"
 #include "infer/stores/device_search.h"
+#include "infer/windows/windows.h"
 #include "model/adapter.h"
 #include "nn/base/cuda.h"
 #include "text/formats/tokenizer_json.h"
@@ -24,17 +25,6 @@ std::int64_t beginning_of(
       mark && end > 0 &&
       store.labels()[static_cast<std::size_t>(end - 1)] == static_cast<std::int32_t>(*mark);
   return marked ? static_cast<std::int64_t>(*mark) : -1;
-}
-
-// Returns a batch of one row with tokens [begin, end) of a stream.
-nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
-    std::int64_t end, std::int64_t number) {
-  auto batch = nn::Batch::padding(1, end - begin);
-  batch.inputs[0].copy_(torch::tensor(tokens).slice(0, begin, end));
-  batch.fresh.fill_(number == 0);
-  batch.place.run.fill_(0), batch.place.segment.fill_(number);
-  batch.place.position[0].copy_(torch::arange(begin, end));
-  return batch;
 }
 
 model::Loaded load_model(const StoreSearchOptions& options, torch::Device device) {

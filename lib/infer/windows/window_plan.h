@@ -3,6 +3,7 @@
 // Opens the tokenizer of a model that reads texts, and selects the BOS token of a text (--bos).
 
 #include "batch/rows.h"
+#include "infer/windows/dynamic.h"
 #include "infer/windows/window_options.h"
 
 namespace infer {
@@ -28,6 +29,7 @@ struct WindowPlan {
   /// Only scored tokens that the text marks are counted (shard::Header::marked).
   bool learned = false;
   RetrievePlan retrieve = {};  ///< passages to prepend to windows
+  DynamicOptions dynamic = {};
 
   /// Returns the number of tokens of a window that can be scored.
   std::int64_t inputs() const { return layout.closed ? window - 1 : window; }

@@ -124,6 +124,16 @@ nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
   return made;
 }
 
+nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
+    std::int64_t end, std::int64_t number) {
+  auto batch = nn::Batch::padding(1, end - begin);
+  batch.inputs[0].copy_(torch::tensor(tokens).slice(0, begin, end));
+  batch.fresh.fill_(number == 0);
+  batch.place.run.fill_(0), batch.place.segment.fill_(number);
+  batch.place.position[0].copy_(torch::arange(begin, end));
+  return batch;
+}
+
 std::int64_t beginning_token(const shard::Dataset& data) {
   const auto& documents = data.documents();
   if (data.header().tokenizer.empty() || documents.size() == 0 || documents.end[0] == 0) return -1;

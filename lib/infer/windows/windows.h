@@ -55,6 +55,10 @@ std::vector<double> scored_shares(
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
     const WindowPlan& plan, std::int64_t vocabulary);
 
+/// Returns the inputs of one row, tokens [begin, end) of a stream, window `number`, without targets.
+nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
+    std::int64_t end, std::int64_t number);
+
 /// Returns the token after which the documents start, if the tokenizer has one and the first
 /// document ends with it; it also precedes a stream's first token. Otherwise -1.
 std::int64_t beginning_token(const shard::Dataset& data);

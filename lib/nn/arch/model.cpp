@@ -85,6 +85,18 @@ std::int64_t Model::parameter_count() const {
   return count;
 }
 
+bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight) {
+  if (weight.dim() != 2) return false;
+  std::string last;
+  for (std::size_t from = 0; from <= name.size(); from += last.size() + 1) {
+    last = name.substr(from, std::min(name.find('.', from), name.size()) - from);
+    if (last == "wte" || last == "wpe" || last == "lm_head" || last == "experts" ||
+        last.find("convolution") != std::string::npos)
+      return false;
+  }
+  return last.starts_with("weight");
+}
+
 std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary) {
   const ShapesOnly shapes;
   return Model(options, vocabulary).parameter_count();

@@ -23,6 +23,11 @@ class Model : public torch::nn::Module {
   std::int64_t state_bytes(std::int64_t tokens) const;
 };
 
+/// Returns whether a weight is a matrix that a layer multiplies its input by: whether it has two
+/// dimensions and a name "weight..." as in Linear and torch's LSTM. Embeddings, positions, heads,
+/// experts and convolutions are excluded.
+bool is_hidden_matrix(const std::string& name, const torch::Tensor& weight);
+
 /// Counts the parameters without allocating the model. Throws Error{bad_config}.
 std::int64_t parameter_count(const ModelOptions& options, std::int64_t vocabulary);
 

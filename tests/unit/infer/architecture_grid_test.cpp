@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "infer/loops/make_engine.h"
 #include "nn/base/cuda.h"
-#include "nn/layers/layers.h"
 #include "nn/memory/joint_loss.h"
 #include "tiny.h"
 #include "unit/temporary_folder.h"
@@ -56,13 +55,7 @@ Tensor grid_loss(nn::Model& model, const nn::MemoryRule& rule) {
 }
 
 nn::Model grid_model(const std::string& arch, torch::Dtype dtype) {
-  auto model = tiny::model_of(arch, "learned", kTypes, dtype);
-  const torch::NoGradGuard no_gradient;
-  for (const auto& part : model.modules(/*include_self=*/false))
-    if (auto* const own = dynamic_cast<nn::OwnFirstValues*>(part.get())) own->first_values();
-  for (auto& [name, weight] : model.named_weights())  // what begins at 0 has an effect too
-    weight.add_(torch::randn_like(weight), 0.03);
-  return model;
+  return tiny::smooth_model_of(arch, "learned", kTypes, dtype);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "infer/score/scorer.h"
 #include "nn/arch/model.h"
 #include "nn/base/torch.h"
+#include "nn/layers/layers.h"
 #include "shard/dataset.h"
 #include "shard/writer.h"
 
@@ -119,6 +120,18 @@ inline nn::Model model_of(const std::string& arch, const std::string& positions 
   const torch::NoGradGuard no_gradient;
   for (auto& [name, weight] : model.named_weights()) weight.mul_(3);
   model.eval();
+  return model;
+}
+
+/// The same with the architecture's own first values, near which differences give slopes. What
+/// begins at 0 has an effect too.
+inline nn::Model smooth_model_of(const std::string& arch, const std::string& positions,
+    std::int64_t vocabulary, torch::Dtype dtype) {
+  auto model = model_of(arch, positions, vocabulary, dtype);
+  const torch::NoGradGuard no_gradient;
+  for (const auto& part : model.modules(/*include_self=*/false))
+    if (auto* const own = dynamic_cast<nn::OwnFirstValues*>(part.get())) own->first_values();
+  for (auto& [name, weight] : model.named_weights()) weight.add_(torch::randn_like(weight), 0.03);
   return model;
 }
 
