@@ -310,12 +310,4 @@ void leave_out(const char* mine, const char* why, const std::vector<std::string>
     if (given.count(flag) > 0) bad_usage("--{}: {}; leave --{} out", mine, why, flag);
 }
 
-void leave_out(const char* mine, const char* why, const FieldList& fields,
-    const std::set<std::string>& given) {
-  std::vector<std::string> flags;
-  for (const auto& field : fields.all())
-    if (!field.positional) flags.push_back(field.name);
-  leave_out(mine, why, flags, given);
-}
-
 }  // namespace core

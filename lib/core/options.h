@@ -167,8 +167,4 @@ template <class Options> OrderedJson to_json(Options options) {
 void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
     const std::set<std::string>& given);
 
-/// Does likewise for all flags of a list of fields.
-void leave_out(
-    const char* mine, const char* why, const FieldList& fields, const std::set<std::string>& given);
-
 }  // namespace core

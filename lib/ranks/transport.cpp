@@ -53,9 +53,7 @@ void fail_lost(std::int64_t rank, std::int64_t size, const std::string& why) {
 
 const std::vector<Library>& libraries() {
   static const std::vector<Library> all = {
-      {"gloo", nullptr, nullptr},
-      {"nccl", load_nccl, connect_nccl},
-  };
+      {"gloo", nullptr, nullptr}, {"nccl", load_nccl, connect_nccl}};
   return all;
 }
 

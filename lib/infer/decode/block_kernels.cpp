@@ -241,16 +241,10 @@ struct BlockFormat {
 };
 
 const BlockFormat* block_format(std::uint32_t type) {
-  static constexpr BlockFormat kFormats[] = {
-      {2, multiply_rows<Small<false, false>>},
-      {3, multiply_rows<Small<true, false>>},
-      {6, multiply_rows<Small<false, true>>},
-      {7, multiply_rows<Small<true, true>>},
-      {8, multiply_rows<Q8>},
-      {12, multiply_rows<Large<false>>},
-      {13, multiply_rows<Large<true>>},
-      {14, multiply_rows<Q6>},
-  };
+  static constexpr BlockFormat kFormats[] = {{2, multiply_rows<Small<false, false>>},
+      {3, multiply_rows<Small<true, false>>}, {6, multiply_rows<Small<false, true>>},
+      {7, multiply_rows<Small<true, true>>}, {8, multiply_rows<Q8>},
+      {12, multiply_rows<Large<false>>}, {13, multiply_rows<Large<true>>}, {14, multiply_rows<Q6>}};
   for (const auto& format : kFormats)
     if (format.type == type) return &format;
   return nullptr;

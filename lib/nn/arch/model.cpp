@@ -124,18 +124,10 @@ template <class A> constexpr Maker maker(const char* name) {
       A::carried_state};
 }
 
-constexpr Maker kMakers[] = {
-    maker<Transformer>("transformer"),
-    maker<TransformerXl>("transformer-xl"),
-    maker<Lstm>("lstm"),
-    maker<Gla>("gla"),
-    maker<Gla>("mamba2"),
-    maker<Gla>("rwkv7"),
-    maker<Mosaic>("mosaic"),
-    maker<Mosaic2>("mosaic2"),
-    maker<Srupp>("srupp"),
-    maker<EncoderDecoder>("encoder-decoder"),
-};
+constexpr Maker kMakers[] = {maker<Transformer>("transformer"),
+    maker<TransformerXl>("transformer-xl"), maker<Lstm>("lstm"), maker<Gla>("gla"),
+    maker<Gla>("mamba2"), maker<Gla>("rwkv7"), maker<Mosaic>("mosaic"), maker<Mosaic2>("mosaic2"),
+    maker<Srupp>("srupp"), maker<EncoderDecoder>("encoder-decoder")};
 
 const Maker& maker_of(const ModelOptions& options) {
   for (const auto& maker : kMakers)

@@ -40,15 +40,13 @@ struct DigitNames {
   const char* yes;
   const char* no;
 };
-constexpr DigitNames kDigitNames[] = {
-    {DigitGroups::Digits::number, R"(\p{N})", R"(\P{N})"},
+constexpr DigitNames kDigitNames[] = {{DigitGroups::Digits::number, R"(\p{N})", R"(\P{N})"},
     {DigitGroups::Digits::number, R"(\p{N})", R"([^\p{N}])"},
     {DigitGroups::Digits::decimal, R"(\p{Nd})", R"(\P{Nd})"},
     {DigitGroups::Digits::decimal, R"(\p{Nd})", R"([^\p{Nd}])"},
     {DigitGroups::Digits::decimal, R"(\d)", R"(\D)"},
     {DigitGroups::Digits::decimal, R"(\d)", R"([^\d])"},
-    {DigitGroups::Digits::ascii, "[0-9]", "[^0-9]"},
-};
+    {DigitGroups::Digits::ascii, "[0-9]", "[^0-9]"}};
 
 std::optional<DigitGroups> read_groups(std::string_view pattern, const DigitNames& names) {
   const std::string yes = names.yes, no = names.no;
