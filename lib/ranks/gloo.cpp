@@ -27,7 +27,7 @@ namespace {
 
 using torch::Tensor;
 
-constexpr int kTurnTag = 1 << 20;  // of tell(); sums have tags from 0
+constexpr int kTurnTag = 1 << 20;  // of announce(); sums have tags from 0
 constexpr int kExchangeTag = kTurnTag + 1, kFarewellTag = kTurnTag + 2;
 // Of a wait without end: Gloo breaks all connections when a wait times out.
 constexpr std::chrono::hours kNever{24 * 365};
@@ -218,7 +218,7 @@ class Links final : public Gloo {
     for (const auto& each : work) each->wait();
   }
 
-  void tell(std::int64_t word, std::int64_t value) override {
+  void announce(std::int64_t word, std::int64_t value) override {
     const Tensor words = torch::tensor({word, value}, torch::kInt64);
     std::vector<Work> sent;
     for (std::int64_t rank = 1; rank < size_; ++rank) sent.push_back(send(words, rank, kTurnTag));

@@ -16,8 +16,8 @@ class Gloo : public Transport {
 
   /// Queues a word and a value for every rank but rank 0, whose call this is, and waits until they
   /// are sent.
-  virtual void tell(std::int64_t word, std::int64_t value) = 0;
-  /// Waits for rank 0's next tell().
+  virtual void announce(std::int64_t word, std::int64_t value) = 0;
+  /// Waits for rank 0's next announce().
   virtual void hear(std::int64_t& word, std::int64_t& value) = 0;
 
   /// A wait for the last word of the next rank (rank + 1, cyclically).

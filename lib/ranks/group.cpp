@@ -195,13 +195,13 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
     return value;
   }
   expect_all_there();
-  Heart heart(beat(), [this] { gloo_->tell(kAlive, 0); });
+  Heart heart(beat(), [this] { gloo_->announce(kAlive, 0); });
   try {
     value = work();
   } catch (const core::Error& error) {
     try {
       heart.end();
-      gloo_->tell(kFailed, static_cast<std::int64_t>(error.code()));
+      gloo_->announce(kFailed, static_cast<std::int64_t>(error.code()));
     } catch (const std::exception&) {
       // The other ranks are lost too; the first error counts.
     }
@@ -209,7 +209,7 @@ std::int64_t Group::first_does(const std::function<std::int64_t()>& work) {
   }
   guarded([&] {
     heart.end();
-    gloo_->tell(kDone, value);
+    gloo_->announce(kDone, value);
   });
   return value;
 }

@@ -1,7 +1,7 @@
 #include "serve/job_queue.h"
 
 namespace serve {
-void CompletionJob::tell(Event event) {
+void CompletionJob::send(Event event) {
   const std::lock_guard lock(mutex_);
   events_.push_back(std::move(event));
   told_.notify_one();
@@ -11,7 +11,7 @@ void CompletionJob::fail(int status, const std::string& text) {
   Event event{Event::Kind::failed};
   event.status = status;
   event.choice.text = text;
-  tell(std::move(event));
+  send(std::move(event));
 }
 
 std::optional<CompletionJob::Event> CompletionJob::next(std::chrono::milliseconds within) {

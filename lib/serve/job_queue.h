@@ -25,7 +25,7 @@ class CompletionJob {
   explicit CompletionJob(CompletionRequest asked) : request(std::move(asked)) {}
   const CompletionRequest request;
 
-  void tell(Event event);
+  void send(Event event);
   void fail(int status, const std::string& text);
   /// Waits for the next event; returns nothing if `within` elapses first.
   std::optional<Event> next(std::chrono::milliseconds within);

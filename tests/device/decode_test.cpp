@@ -24,7 +24,7 @@ struct Models {
 };
 
 // Feeds a token per row, a piece, a selection, then tokens again.
-std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
+std::vector<std::vector<infer::RowInput>> calls(std::size_t rows, bool sources) {
   core::Rng rng(3);
   const auto words = [&](std::size_t n) {
     std::vector<std::int64_t> drawn;
@@ -32,7 +32,7 @@ std::vector<std::vector<infer::Feed>> calls(std::size_t rows, bool sources) {
       drawn.push_back(static_cast<std::int64_t>(rng.below(kDecodeWords)));
     return drawn;
   };
-  std::vector<std::vector<infer::Feed>> all;
+  std::vector<std::vector<infer::RowInput>> all;
   for (std::size_t call = 0; call < 36; ++call) {
     auto& feeds = all.emplace_back(rows);
     for (std::size_t row = 0; row < rows; ++row) {

@@ -169,16 +169,16 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     return;
   }
   std::vector<Tensor> queries, targets;
-  Ask ask;
+  Lookup lookup;
   for (const auto& of : windows) {
     queries.push_back(of.window.key.slice(0, of.window.first_scored));
     targets.push_back(of.window.targets.slice(0, of.window.first_scored).to(torch::kCPU));
-    ask.lengths.push_back(targets.back().size(0));
+    lookup.lengths.push_back(targets.back().size(0));
   }
-  ask.queries = torch::cat(queries), ask.targets = torch::cat(targets);
-  if (memory_.asks_confidence()) ask.confidence = confidence(windows);
-  ask.own = wants_.own;
-  const auto asked = memory_.ask(ask);
+  lookup.queries = torch::cat(queries), lookup.targets = torch::cat(targets);
+  if (memory_.asks_confidence()) lookup.confidence = confidence(windows);
+  lookup.own = wants_.own;
+  const auto asked = memory_.look_up(lookup);
   std::int64_t begin = 0;
   for (const auto& of : windows) {
     score_with_memory(of, &asked, begin);
@@ -244,7 +244,7 @@ std::vector<nn::Hidden> TreeEncoder::feed(const std::vector<const Tokens*>& rows
     const bool divided = pace_ != nullptr && !in_calls_;
     const auto most = pace_ != nullptr ? pace_->begin(Pace::Kind::encode) : 0;
     if (divided) end = std::min(end, begin + std::max<std::int64_t>(1, most / std::ssize(rows)));
-    std::vector<Feed> feeds(rows.size());
+    std::vector<RowInput> feeds(rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] == nullptr) continue;
       const auto size = std::ssize(*rows[i]);

@@ -12,7 +12,7 @@ void ModuleEngine::open(std::int64_t rows) {
   unused_ = true;
 }
 
-nn::Hidden ModuleEngine::feed(const std::vector<Feed>& feeds) {
+nn::Hidden ModuleEngine::feed(const std::vector<RowInput>& feeds) {
   const torch::NoGradGuard no_gradient;
   if (marked_) marked_->feeds = feeds;
   std::size_t longest = 1;
@@ -86,7 +86,7 @@ DecodeError compare(Engine& reference, Engine& other, const std::vector<std::int
   other.open(1);
   for (const auto token : tokens) {
     const auto rows = [&](Engine& engine) {
-      const auto hidden = engine.feed({Feed{{token}}});
+      const auto hidden = engine.feed({RowInput{{token}}});
       return engine.head().log_probs(hidden.output, nullptr).to(torch::kCPU, torch::kFloat64);
     };
     const auto p = rows(reference), q = rows(other);

@@ -12,7 +12,7 @@
 namespace infer {
 
 /// Tokens to feed to one row in a call; none: the row is unchanged.
-struct Feed {
+struct RowInput {
   std::vector<std::int64_t> tokens;
   bool fresh = false;                     ///< resets the row's State before these tokens
   std::vector<std::int64_t> source = {};  ///< encoder input of a row that starts
@@ -24,9 +24,9 @@ class Engine {
   virtual ~Engine() = default;
   /// Replaces all rows by `rows` fresh ones.
   virtual void open(std::int64_t rows) = 0;
-  /// Feeds tokens, one Feed for each row. Returns f (N, d_model), g (N, d_key) of all tokens fed,
+  /// Feeds tokens, one RowInput for each row. Returns f (N, d_model), g (N, d_key) of all tokens fed,
   /// row by row.
-  virtual nn::Hidden feed(const std::vector<Feed>& feeds) = 0;
+  virtual nn::Hidden feed(const std::vector<RowInput>& feeds) = 0;
   /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;
   /// Drops all but the `keep` newest tokens of every row. Requires carry() == Carry::forget.
@@ -47,7 +47,7 @@ class ModuleEngine : public Engine {
  public:
   explicit ModuleEngine(nn::Model& model, torch::Device device) : model_(model), device_(device) {}
   void open(std::int64_t rows) override;
-  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   /// mark() copies the State; roll_back() feeds the kept tokens again.
@@ -66,7 +66,7 @@ class ModuleEngine : public Engine {
   struct Marked {
     nn::State state;
     std::vector<std::int64_t> fed;
-    std::vector<Feed> feeds;  // of the call after mark()
+    std::vector<RowInput> feeds;  // of the call after mark()
   };
   std::optional<Marked> marked_;
 };

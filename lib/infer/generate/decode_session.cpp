@@ -121,7 +121,7 @@ void Session::start(const std::vector<std::vector<std::int64_t>>& prompts,
 
 // Returns how many of `left` tokens to feed next. `feed` receives the tokens to feed again before
 // them.
-std::int64_t Session::next_piece(Text& text, std::int64_t left, Feed& feed) const {
+std::int64_t Session::next_piece(Text& text, std::int64_t left, RowInput& feed) const {
   if (left == 0) return 0;
   if (text.length == 0) feed.source = text.source, feed.fresh = true;
   if (carry_ == nn::Carry::constant) return std::min(left, kPiece);
@@ -139,7 +139,7 @@ Session::Fed Session::feed(const std::vector<std::vector<std::int64_t>>& tokens)
   std::vector<std::int64_t> done(tokens.size(), 0);
   std::vector<std::vector<nn::Hidden>> read(tokens.size());
   for (;;) {
-    std::vector<Feed> feeds(tokens.size());
+    std::vector<RowInput> feeds(tokens.size());
     std::vector<std::int64_t> pieces;
     std::int64_t longest = 0;
     bool full = false;

@@ -139,7 +139,7 @@ class Session {
   void choose(const std::vector<std::int64_t>& engine_rows);
   Fed feed(const std::vector<std::vector<std::int64_t>>& tokens);
   Fed feed_prompts(const std::vector<std::vector<std::int64_t>>& prompts);
-  std::int64_t next_piece(Text& text, std::int64_t left, Feed& feed) const;
+  std::int64_t next_piece(Text& text, std::int64_t left, RowInput& feed) const;
   void remember(StreamMemory& memory, const Fed& fed,
       const std::vector<std::vector<std::int64_t>>& prompts) const;
   BesideRows beside_rows(std::vector<torch::Tensor> f) const;

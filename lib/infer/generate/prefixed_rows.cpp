@@ -21,13 +21,13 @@ void PrefixedRows::read() {
     queries.push_back({{text.end() - n, text.end()}, {}});
   }
   prefixes_ = retriever_.find(queries);
-  std::vector<Feed> feeds;
+  std::vector<RowInput> feeds;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     const auto& text = texts_[i];
     const std::int64_t room = window_ - longest(prefixes_[i]) - (plan.every - 1);
     const auto n = std::min(room, std::ssize(text));
     for (std::size_t k = 0; k < static_cast<std::size_t>(mix()); ++k) {
-      Feed& feed = feeds.emplace_back();
+      RowInput& feed = feeds.emplace_back();
       feed.fresh = true;
       if (k < prefixes_[i].size()) feed.tokens = prefixes_[i][k].tokens;
       feed.tokens.insert(feed.tokens.end(), text.end() - n, text.end());
@@ -37,7 +37,7 @@ void PrefixedRows::read() {
   feed(feeds);
 }
 
-void PrefixedRows::feed(const std::vector<Feed>& feeds) {
+void PrefixedRows::feed(const std::vector<RowInput>& feeds) {
   const nn::Hidden all = engine_.feed(feeds);
   std::vector<std::int64_t> last;
   std::int64_t end = 0;
@@ -48,7 +48,7 @@ void PrefixedRows::feed(const std::vector<Feed>& feeds) {
 
 void PrefixedRows::advance(const std::vector<std::int64_t>& tokens) {
   const auto most = std::max(window_, retriever_.plan().query);
-  std::vector<Feed> feeds;
+  std::vector<RowInput> feeds;
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     auto& text = texts_[i];
     if (std::ssize(text) >= 2 * most) text.erase(text.begin(), text.end() - most);

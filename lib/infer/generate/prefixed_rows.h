@@ -37,7 +37,7 @@ class PrefixedRows {
 
  private:
   void read();
-  void feed(const std::vector<Feed>& feeds);
+  void feed(const std::vector<RowInput>& feeds);
 
   Engine& engine_;
   Retriever retriever_;

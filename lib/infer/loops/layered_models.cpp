@@ -30,7 +30,7 @@ void LayeredEngine::choose(const std::vector<std::int64_t>& rows) {
 void LayeredEngine::select(const std::vector<std::int64_t>& rows) {
   auto all = rows;
   if (marked_) {
-    std::vector<Feed> feeds;
+    std::vector<RowInput> feeds;
     for (const auto row : rows) {
       all.push_back(rows_ + row);
       if (!marked_->empty()) feeds.push_back((*marked_)[static_cast<std::size_t>(row)]);
@@ -65,7 +65,7 @@ void LayeredEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   feed(feeds);
 }
 
-nn::Hidden LayeredEngine::feed(const std::vector<Feed>& feeds) {
+nn::Hidden LayeredEngine::feed(const std::vector<RowInput>& feeds) {
   if (marked_) *marked_ = feeds;
   std::vector<std::int64_t> ids;
   std::vector<Run> runs;  // one per row; positions count over all chunks

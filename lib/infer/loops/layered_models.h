@@ -37,7 +37,7 @@ class LayeredEngine : public Engine {
   LayeredEngine(nn::Model& model, LayeredModel layered, Precision precision);
 
   void open(std::int64_t rows) override;
-  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   /// mark() copies every row; roll_back() feeds the kept tokens again.
@@ -58,9 +58,9 @@ class LayeredEngine : public Engine {
   LayeredModel layered_;
   std::int64_t d_;
   std::shared_ptr<nn::Head> head_;
-  std::vector<std::int64_t> lengths_;        // number of tokens fed to each row since its reset
-  std::int64_t rows_ = 0;                    // after mark(), the copied rows follow them
-  std::optional<std::vector<Feed>> marked_;  // of the call after mark(); rows then exist twice
+  std::vector<std::int64_t> lengths_;            // number of tokens fed to each row since its reset
+  std::int64_t rows_ = 0;                        // after mark(), the copied rows follow them
+  std::optional<std::vector<RowInput>> marked_;  // of the call after mark(); rows then exist twice
   Chunk chunk_;
   torch::Tensor embedded_;    // (n, d)
   std::vector<Buffer> made_;  // output of each step: (n, out)

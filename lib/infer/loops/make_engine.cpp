@@ -32,7 +32,7 @@ class EngineArchitecture : public nn::Architecture {
     else if (call != calls_) core::bug("an engine encodes one State at a time");
     ++calls_;
     if (state != nullptr) state->counts["call"] = calls_;
-    std::vector<Feed> feeds(static_cast<std::size_t>(rows));
+    std::vector<RowInput> feeds(static_cast<std::size_t>(rows));
     std::vector<std::int64_t> real;
     const auto runs = batch.place.run.accessor<std::int64_t, 2>();
     const auto tokens = batch.inputs.accessor<std::int64_t, 2>();
@@ -144,7 +144,7 @@ void DeviceEngine::open(std::int64_t rows) {
   unused_ = true;
 }
 
-nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
+nn::Hidden DeviceEngine::feed(const std::vector<RowInput>& feeds) {
   const torch::NoGradGuard no_gradient;
   if (marked_) marked_->feeds = feeds;
   std::int64_t steps = 1;
@@ -166,7 +166,7 @@ nn::Hidden DeviceEngine::feed(const std::vector<Feed>& feeds) {
   return all.flatten().select(index);
 }
 
-void DeviceEngine::start_rows(const std::vector<Feed>& feeds) {
+void DeviceEngine::start_rows(const std::vector<RowInput>& feeds) {
   const bool all = std::exchange(unused_, false);
   const auto rows = std::ssize(feeds);
   auto fresh = torch::zeros({rows}, torch::kBool);
@@ -206,7 +206,7 @@ void DeviceEngine::make_room(std::int64_t steps) {
 // Returns the arguments of a call on the device, (B, 3 T + 3) int64: ids, positions, slots, then
 // the row's newest position, its oldest position and its number of tokens. From here on the rows
 // count the tokens.
-torch::Tensor DeviceEngine::numbers(const std::vector<Feed>& feeds, std::int64_t steps) {
+torch::Tensor DeviceEngine::numbers(const std::vector<RowInput>& feeds, std::int64_t steps) {
   const auto context = model_.architecture->context();
   auto all = torch::zeros({std::ssize(feeds), 3 * steps + kNumbers}, torch::kInt64);
   auto* ids = all.data_ptr<std::int64_t>();

@@ -51,7 +51,7 @@ class DeviceEngine : public Engine {
 
   void open(std::int64_t rows) override;
   /// Throws Error{bad_data} if learned positions run out.
-  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
@@ -71,11 +71,11 @@ class DeviceEngine : public Engine {
     bool unused;
     std::vector<Row> rows;
     nn::State kept;
-    std::vector<Feed> feeds;  // of the call after mark()
+    std::vector<RowInput> feeds;  // of the call after mark()
   };
-  void start_rows(const std::vector<Feed>& feeds);
+  void start_rows(const std::vector<RowInput>& feeds);
   void make_room(std::int64_t steps);
-  torch::Tensor numbers(const std::vector<Feed>& feeds, std::int64_t steps);
+  torch::Tensor numbers(const std::vector<RowInput>& feeds, std::int64_t steps);
   nn::Hidden run(const torch::Tensor& numbers, bool full);
   nn::Hidden run_token(const torch::Tensor& numbers);
   void keep(const nn::State& made);

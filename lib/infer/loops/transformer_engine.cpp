@@ -118,7 +118,7 @@ void TransformerEngine::roll_back(const std::vector<std::int64_t>& tokens) {
   for (std::size_t row = 0; row < slots_.size(); ++row) slots_.roll_back(row, tokens[row]);
 }
 
-nn::Hidden TransformerEngine::feed(const std::vector<Feed>& feeds) {
+nn::Hidden TransformerEngine::feed(const std::vector<RowInput>& feeds) {
   std::vector<Token> tokens;
   for (std::size_t row = 0; row < feeds.size(); ++row) {
     if (feeds[row].fresh) slots_.clear(row), sources_[row] = nullptr;
@@ -338,7 +338,7 @@ void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64
   paged_values(slots_, seen, scores, out);
 }
 
-void TransformerEngine::encode_sources(const std::vector<Feed>& feeds) {
+void TransformerEngine::encode_sources(const std::vector<RowInput>& feeds) {
   std::vector<std::size_t> rows;
   std::size_t longest = 0;
   for (std::size_t row = 0; row < feeds.size(); ++row) {

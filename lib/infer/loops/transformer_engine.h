@@ -26,7 +26,7 @@ class TransformerEngine : public Engine {
   TransformerEngine(nn::Model& model, Precision precision, const PackedModel* packed = nullptr);
 
   void open(std::int64_t rows) override;
-  nn::Hidden feed(const std::vector<Feed>& feeds) override;
+  nn::Hidden feed(const std::vector<RowInput>& feeds) override;
   void select(const std::vector<std::int64_t>& rows) override;
   void forget(std::int64_t keep) override;
   bool takes_back() const override { return true; }
@@ -66,7 +66,7 @@ class TransformerEngine : public Engine {
   std::optional<LayerNormed> norm(const nn::LayerNorm* of);
   Layer layer_of(const nn::Block& block);
 
-  void encode_sources(const std::vector<Feed>& feeds);
+  void encode_sources(const std::vector<RowInput>& feeds);
   void place(Token& token);
   torch::Tensor embedded(const std::vector<std::int64_t>& ids) const;
   void prepare(const std::vector<Token>& tokens);

@@ -97,9 +97,9 @@ StreamMemory::StreamMemory(const MemoryPlan& plan, std::int64_t window, bool str
   if (plan_.online) online_.assign(static_cast<std::size_t>(rows), OnlineWeights(mixture_));
 }
 
-StreamMemory::Asked StreamMemory::ask(const Ask& ask) {
+StreamMemory::Asked StreamMemory::look_up(const Lookup& lookup) {
   Asked asked;
-  for (const auto& source : sources_) asked.push_back(source->ask(ask));
+  for (const auto& source : sources_) asked.push_back(source->look_up(lookup));
   return asked;
 }
 

@@ -40,9 +40,9 @@ class StreamMemory {
 
   /// Starts the searches of all sources for a batch of windows; an element is null if its source
   /// has no search.
-  using Asked = std::vector<std::unique_ptr<Found>>;
-  Asked ask(const Ask& ask);
-  /// Returns whether ask() needs the confidence.
+  using Asked = std::vector<std::unique_ptr<LookupResult>>;
+  Asked look_up(const Lookup& lookup);
+  /// Returns whether look_up() needs the confidence.
   bool asks_confidence() const { return plan_.gates.skips(); }
   /// Announces the data to score.
   void read_beside(const shard::Dataset& data);
@@ -70,7 +70,7 @@ class StreamMemory {
       const nn::TokenPositions& place, const std::vector<torch::Tensor>& beside = {});
   /// Returns log p of every token at rows [begin, end) of a window. Stores no positions;
   /// token-reading sources read the targets, so that rows must come in order from the first scored
-  /// one. `asked`: results of ask() for the batch, in which row `begin` is row `offset`; null:
+  /// one. `asked`: results of look_up() for the batch, in which row `begin` is row `offset`; null:
   /// searches here.
   torch::Tensor log_probs(nn::Head& head, const Window& window, std::int64_t begin,
       std::int64_t end, const Asked* asked = nullptr, std::int64_t offset = 0,

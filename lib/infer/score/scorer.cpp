@@ -227,11 +227,11 @@ class Walk {
       return done;
     }
     const Tensor queries = scored_rows(done.hidden.key, done.spans);
-    if (!memory_.asks_confidence()) ask(done, queries);
+    if (!memory_.asks_confidence()) look_up(done, queries);
     if (!done.head.log_prob.defined())
       done.head = head_rows(*model_.head, scored_rows(done.hidden.output, done.spans),
           targets_of(done), plan_.gates.any());
-    if (memory_.asks_confidence()) ask(done, queries);
+    if (memory_.asks_confidence()) look_up(done, queries);
     for (std::size_t i = 0; i < done.spans.size(); ++i)
       done.recalled.push_back(recall(done, static_cast<std::int64_t>(i)));
     done.send();
@@ -263,11 +263,12 @@ class Walk {
   }
 
   // Each window is one stretch.
-  void ask(Forwarded& done, const Tensor& queries) {
-    Ask ask{queries, scored_rows(done.host.targets, done.spans), {}, done.head.confidence, own_};
-    for (const Span& span : done.spans) ask.lengths.push_back(span.length - span.first_scored);
-    ask.beside = true;
-    done.asked = memory_.ask(ask);
+  void look_up(Forwarded& done, const Tensor& queries) {
+    Lookup lookup{
+        queries, scored_rows(done.host.targets, done.spans), {}, done.head.confidence, own_};
+    for (const Span& span : done.spans) lookup.lengths.push_back(span.length - span.first_scored);
+    lookup.beside = true;
+    done.asked = memory_.look_up(lookup);
   }
 
   // If a search is under way or a device computes, these windows wait until the next windows'

@@ -90,7 +90,7 @@ struct Completer::Run {
     std::int64_t tokens = 0;
   };
   std::deque<Scored> scored = {};
-  std::vector<std::future<void>> told = {};  // results that threads tell
+  std::vector<std::future<void>> sent = {};  // results that threads send
   std::optional<std::string> draining = {};  // memory whose lane takes no more jobs
   std::chrono::steady_clock::time_point since = std::chrono::steady_clock::now();
 
@@ -102,7 +102,7 @@ struct Completer::Run {
   void complete(OpenPtr job);
   std::deque<Scored> take_scored(std::int64_t most);
   void score(std::deque<Scored> jobs);
-  void tell(OpenPtr job, std::vector<TokenScores> scores);
+  void send(OpenPtr job, std::vector<TokenScores> scores);
   void count_time(bool busy);
 };
 
@@ -285,16 +285,16 @@ void Completer::Run::complete(OpenPtr job) {
   for (const auto& text : texts) tokens += std::ssize(text);
   if (!texts.empty()) return scored.push_back({std::move(job), std::move(texts), tokens});
   counts.prompt_tokens += static_cast<std::uint64_t>(job->usage().prompt);
-  job->tell({}, self.options_.generator.cite);
+  job->send({}, self.options_.generator.cite);
 }
 
 // Tells the results of a scored job in a thread of its own: those of a long text take seconds.
-void Completer::Run::tell(OpenPtr job, std::vector<TokenScores> scores) {
+void Completer::Run::send(OpenPtr job, std::vector<TokenScores> scores) {
   counts.prompt_tokens += static_cast<std::uint64_t>(job->usage().prompt);
-  told.push_back(std::async(std::launch::async, [job = std::move(job), scores = std::move(scores),
+  sent.push_back(std::async(std::launch::async, [job = std::move(job), scores = std::move(scores),
                                                     cite = self.options_.generator.cite]() mutable {
     try {
-      job->tell(std::exchange(scores, {}), cite);
+      job->send(std::exchange(scores, {}), cite);
     } catch (const std::exception& error) { job->fail(kFault, error.what()); }
   }));
 }
@@ -351,7 +351,7 @@ void Completer::Run::score(std::deque<Scored> jobs) {
     auto first = std::make_move_iterator(scores.begin());
     for (const auto& one : jobs) {
       const auto end = first + std::ssize(one.texts);
-      tell(one.job, {first, end});
+      send(one.job, {first, end});
       first = end;
     }
   } catch (const ClientLeft&) {
@@ -364,7 +364,7 @@ void Completer::Run::score(std::deque<Scored> jobs) {
 // Takes jobs, and does a step of each lane. Returns whether there are texts.
 bool Completer::Run::step() {
   look();
-  std::erase_if(told, [](const auto& one) {
+  std::erase_if(sent, [](const auto& one) {
     return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   });
   // Texts that are only scored need no row and no lane.

@@ -106,7 +106,7 @@ OpenJob::OpenJob(serve::JobPtr job, text::TokenizerPtr tokenizer)
     Event event{Event::Kind::piece};
     event.choice.index = static_cast<std::int64_t>(i);
     event.choice.text = prompt_of(i).text;
-    job_->tell(std::move(event));
+    job_->send(std::move(event));
   }
 }
 
@@ -149,7 +149,7 @@ void OpenJob::piece(std::size_t prompt, std::int64_t sample, std::string_view pi
   event.choice.index = index_of(to);
   event.choice.text = piece;
   if (streams_tokens()) event.choice.tokens = told_tokens(to, piece);
-  job_->tell(std::move(event));
+  job_->send(std::move(event));
 }
 
 void OpenJob::tokens(std::size_t prompt, std::int64_t sample, std::span<const GrownToken> tokens) {
@@ -170,11 +170,11 @@ void OpenJob::finished(std::size_t prompt, const Sample& sample) {
   --left_;
 }
 
-// Returns the tokens of a piece of a stream, and adds the piece to what was told.
+// Returns the tokens of a piece of a stream, and adds the piece to what was sent.
 std::vector<serve::CompletionToken> OpenJob::told_tokens(Text& text, std::string_view piece) {
-  text.told += piece;
+  text.sent += piece;
   for (std::size_t i = 0; i < text.tokens.size(); ++i)
-    text.tokens[i].offset = text.characters.before(text.told, text.begins[i]);
+    text.tokens[i].offset = text.characters.before(text.sent, text.begins[i]);
   text.begins.clear();
   return std::exchange(text.tokens, {});
 }
@@ -254,7 +254,7 @@ std::vector<serve::CompletionToken> OpenJob::scored_tokens(
   return made;
 }
 
-void OpenJob::tell(std::span<const TokenScores> scores, bool cite) {
+void OpenJob::send(std::span<const TokenScores> scores, bool cite) {
   for (std::size_t i = 0; i < texts_.size(); ++i) {
     auto& text = texts_[i];
     Event event{Event::Kind::choice};
@@ -266,11 +266,11 @@ void OpenJob::tell(std::span<const TokenScores> scores, bool cite) {
     if (!text.sample.given.empty()) choice.extra["memories"] = memories_json(text.sample);
     if (wants_scores()) choice.tokens = scored_tokens(i, scores[i], choice.text);
     else if (streams_tokens()) choice.tokens = told_tokens(text, "");
-    job_->tell(std::move(event));
+    job_->send(std::move(event));
   }
   Event event{Event::Kind::done};
   event.usage = usage_;
-  job_->tell(std::move(event));
+  job_->send(std::move(event));
 }
 
 }  // namespace infer

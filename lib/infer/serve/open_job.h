@@ -1,5 +1,5 @@
 #pragma once
-// The texts of one job: from the generator's and the scorer's results to what its client is told.
+// The texts of one job: from the generator's and the scorer's results to what its client is sent.
 // Memory options that a request may change.
 
 #include "infer/answers/answer.h"
@@ -34,18 +34,18 @@ class OpenJob {
   bool generated() const { return left_ == 0; }
 
   /// Returns the tokens of the texts that a second pass scores: with log-probabilities, unless a
-  /// stream has told them.
+  /// stream has sent them.
   std::vector<std::vector<std::int64_t>> to_score() const;
   /// Tells the choices and the end. `scores` are those of to_score(). `cite`: adds citations.
-  void tell(std::span<const TokenScores> scores, bool cite);
+  void send(std::span<const TokenScores> scores, bool cite);
   const serve::CompletionUsage& usage() const { return usage_; }
 
  private:
   struct Text {
     Sample sample;
     bool finished = false;
-    // What a stream has told.
-    std::string told = {};
+    // What a stream has sent.
+    std::string sent = {};
     std::vector<serve::CompletionToken> tokens = {};  // of the next piece
     std::vector<std::size_t> begins = {};             // of these, in bytes
     serve::CharacterCount characters = {};

@@ -5,17 +5,17 @@
 namespace infer {
 namespace {
 
-constexpr double kOpenShare = -1;
+constexpr double kOpenWeight = -1;
 
 // Reads "FOLDER:0.3", "FOLDER:auto" or "FOLDER:gate". A folder's name may contain a colon too.
-WithShare read_with(const std::string& text) {
+EnsembleWeight read_ensemble(const std::string& text) {
   const auto colon = text.rfind(':');
-  if (colon == text.npos) return {text, kOpenShare};
+  if (colon == text.npos) return {text, kOpenWeight};
   const std::string folder = text.substr(0, colon), share = text.substr(colon + 1);
-  if (share == "auto") return {folder, kOpenShare};
-  if (share == Share::kGate) return {folder, kOpenShare, true};
+  if (share == "auto") return {folder, kOpenWeight};
+  if (share == MemoryWeight::kGate) return {folder, kOpenWeight, true};
   const auto lambda = number_in(share);
-  if (!lambda) return {text, kOpenShare};
+  if (!lambda) return {text, kOpenWeight};
   if (!(*lambda >= 0 && *lambda < 1))
     core::bad_usage("--ensemble {}: takes a weight of at least 0 and below 1", text);
   return {folder, *lambda};
@@ -23,29 +23,29 @@ WithShare read_with(const std::string& text) {
 
 }  // namespace
 
-bool WithOptions::open() const {
+bool EnsembleOptions::open() const {
   return std::all_of(models.begin(), models.end(), [](const auto& text) {
-    const WithShare read = read_with(text);
-    return read.lambda == kOpenShare && !read.gated;
+    const EnsembleWeight read = read_ensemble(text);
+    return read.lambda == kOpenWeight && !read.gated;
   });
 }
 
-std::vector<WithShare> WithOptions::shares() const {
-  std::vector<WithShare> shares;
+std::vector<EnsembleWeight> EnsembleOptions::shares() const {
+  std::vector<EnsembleWeight> shares;
   double rest = 1, open = 1;
   int gates = 0;
   for (const auto& text : models) {
-    const WithShare& read = shares.emplace_back(read_with(text));
+    const EnsembleWeight& read = shares.emplace_back(read_ensemble(text));
     if (read.folder.empty()) core::bad_usage("--ensemble {}: the folder is missing", text);
     gates += read.gated;
     rest -= std::max(read.lambda, 0.0);
-    open += read.lambda == kOpenShare ? 1 : 0;
+    open += read.lambda == kOpenWeight ? 1 : 0;
   }
   if (rest <= 0) core::bad_usage("--ensemble: the weights must sum to less than 1");
   if (gates > 1)
     core::bad_usage("--ensemble: only one model may have a gate; give the others weights");
   for (auto& share : shares)
-    if (share.lambda == kOpenShare) share.lambda = rest / open;
+    if (share.lambda == kOpenWeight) share.lambda = rest / open;
   if (any() && temperatures.size() > 1 && temperatures.size() != models.size())
     core::bad_usage("--ensemble-temperature: takes 1 or {} temperatures, not {}", models.size(),
         temperatures.size());
@@ -54,10 +54,10 @@ std::vector<WithShare> WithOptions::shares() const {
   return shares;
 }
 
-std::vector<std::string> with_texts(const std::vector<WithShare>& shares) {
+std::vector<std::string> ensemble_texts(const std::vector<EnsembleWeight>& shares) {
   std::vector<std::string> texts;
   for (const auto& share : shares)
-    texts.push_back(share.gated ? fmt::format("{}:{}", share.folder, Share::kGate)
+    texts.push_back(share.gated ? fmt::format("{}:{}", share.folder, MemoryWeight::kGate)
                                 : fmt::format("{}:{}", share.folder, share.lambda));
   return texts;
 }
@@ -68,7 +68,7 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one) {
   return (at - std::begin(kNgramLengths)) + (one ? kNgramLengthBuckets : 0);
 }
 
-std::vector<double> ngram_shares(const ShareList& lambda, const char* flag, double otherwise) {
+std::vector<double> ngram_weights(const MemoryWeights& lambda, const char* flag, double otherwise) {
   if (lambda.gated()) return std::vector<double>(kNgramBuckets, 0);
   auto shares = lambda.values(flag, otherwise);
   if (shares.size() == 1) shares.resize(kNgramBuckets, shares[0]);

@@ -5,7 +5,7 @@
 #include <any>
 #include <typeindex>
 
-#include "infer/sources/share.h"
+#include "infer/sources/memory_weight.h"
 
 namespace infer {
 
@@ -45,7 +45,7 @@ struct StoreOptions {
   std::string combine = "auto";  ///< auto: as local and long memory
   std::int64_t k = 1024, nprobe = 32;
   bool rescore = false;  ///< recomputes exact scores of FAISS's results from the keys
-  Share lambda;
+  MemoryWeight lambda;
   double temperature = 0;  ///< 0: sqrt(d_key)
   JointOptions joint;      ///< settings in the joint softmax
   /// Minimum number of pointers that replace a search; 0: always search.
@@ -65,25 +65,26 @@ std::int64_t ngram_bucket(std::uint64_t length, bool one);
 
 struct NgramOptions {
   std::vector<std::string> folders;
-  ShareList lambda;  ///< one weight for all, one for each bucket, or gate
+  MemoryWeights lambda;  ///< one weight for all, one for each bucket, or gate
 
   bool any() const { return !folders.empty(); }
 };
 /// Returns one weight for each bucket; zeros for a gate, `otherwise` if unset. Throws Error{usage}
 /// with the flag's name for any other number of weights.
-std::vector<double> ngram_shares(const ShareList& lambda, const char* flag, double otherwise = 0.1);
+std::vector<double> ngram_weights(
+    const MemoryWeights& lambda, const char* flag, double otherwise = 0.1);
 /// Formats the weights of the buckets for a signature: one if all are equal.
 std::string signed_shares(const std::vector<double>& shares);
 
 /// A model of the mixture: its folder and weight.
-struct WithShare {
+struct EnsembleWeight {
   std::string folder;
   double lambda = 0;
   bool gated = false;      ///< a gate gives the weight; lambda is its constant
   double temperature = 1;  ///< of its softmax
 };
 
-struct WithOptions {
+struct EnsembleOptions {
   std::vector<std::string> models;   ///< FOLDER, FOLDER:auto, FOLDER:gate or FOLDER:0.3
   std::vector<double> temperatures;  ///< one for all, or one for each; empty: 1
 
@@ -94,11 +95,11 @@ struct WithOptions {
   /// models with a gate divide the remaining weight equally. Throws Error{usage} for a negative
   /// weight, for weights that sum to 1 or more, for two gates, and for another number of
   /// temperatures.
-  std::vector<WithShare> shares() const;
+  std::vector<EnsembleWeight> shares() const;
 };
 
-/// Formats resolved folders and weights as WithOptions takes them.
-std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
+/// Formats resolved folders and weights as EnsembleOptions takes them.
+std::vector<std::string> ensemble_texts(const std::vector<EnsembleWeight>& shares);
 
 /// Selects the memories at test time and their interpolation with the head. A MemoryPlan is the
 /// resolved form for a model.
@@ -114,7 +115,7 @@ std::vector<std::string> with_texts(const std::vector<WithShare>& shares);
 /// followed the longest matching suffix of the context in other texts; l_n depends on that
 /// suffix (see NgramOptions). p_online: the same of the text so far, interpolated down to the whole
 /// vocabulary. p_ensemble: the softmax of each further model, each with its own
-/// weight and temperature (see WithOptions).
+/// weight and temperature (see EnsembleOptions).
 ///
 /// If a source has no entries yet, its weight is added to p_joint. A weight `gate` depends on the
 /// token: see Gate. Unset weights are learned online from the tokens seen so far (weights = online;
@@ -127,13 +128,13 @@ struct MemoryOptions {
   /// calibrated or training temperature of the model (model::test_temperature).
   double joint_temperature = 0;
   JointOptions local, far;  ///< settings in the joint softmax
-  Share memory_lambda;
+  MemoryWeight memory_lambda;
   std::int64_t cache = 0;  ///< positions; 0: no cache
   double cache_theta = 0;  ///< 0: 1 / sqrt(d_model)
-  Share cache_lambda;
+  MemoryWeight cache_lambda;
   StoreOptions stores;
   NgramOptions ngrams;
-  WithOptions with;
+  EnsembleOptions with;
   Slots more;  ///< options of kinds without members here
   /// "online", "constant" or "auto" (online if no weight is given or tuned).
   std::string weights = "auto";

@@ -1,9 +1,9 @@
 #pragma once
 // Memory options resolved for a model, with files opened.
 
+#include "infer/sources/ensemble.h"
 #include "infer/sources/gate.h"
 #include "infer/sources/source.h"
-#include "infer/sources/with_models.h"
 #include "infer/windows/window_plan.h"
 #include "ngrams/ngram_index.h"
 
@@ -45,7 +45,7 @@ struct MemoryPlan {
   double cache_unit = 1;  ///< unit of theta: 1 / sqrt(d_model)
   StorePlan stores;
   NgramPlan ngrams;
-  WithPlan with;
+  EnsemblePlan with;
   GatePlan gates;  ///< the weight above of a gated source is the constant of its gate
   Slots more;      ///< plans of kinds without members here
   std::string tuned_on;

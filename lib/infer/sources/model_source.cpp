@@ -180,7 +180,7 @@ class ModelSource : public Source {
   }
 
  private:
-  WithPlan plan_;
+  EnsemblePlan plan_;
   std::int64_t gated_;
   std::vector<std::size_t> axes_;                  // of each model's temperature
   std::vector<std::vector<double>> temperatures_;  // of each model
@@ -215,7 +215,7 @@ class ModelKind : public SourceKind {
     if (plan.with.gated() >= 0) plan.gates.sources.push_back(name());
   }
   void settle(const MemoryPlan& plan, MemoryOptions& o) const override {
-    o.with.models = with_texts(plan.with.shares);
+    o.with.models = ensemble_texts(plan.with.shares);
     o.with.temperatures = plan.with.temperatures();
   }
 

@@ -201,7 +201,7 @@ class NgramKind : public SourceKind {
   void plan(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {
     plan.ngrams.lambda =
         answers(o) ? std::vector(kAnswerShares.begin(), kAnswerShares.end())
-                   : ngram_shares(o.ngrams.lambda, "--ngrams-lambda", context.open_share(0.1));
+                   : ngram_weights(o.ngrams.lambda, "--ngrams-lambda", context.open_share(0.1));
     if (o.ngrams.any() && o.ngrams.lambda.gated()) plan.gates.sources.push_back(name());
   }
   void load(const MemoryOptions& o, const PlanContext& context, MemoryPlan& plan) const override {

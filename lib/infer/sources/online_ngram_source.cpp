@@ -23,7 +23,7 @@ constexpr std::array<double, kNgramBuckets> kTextShares = {0.01, 0.03, 0.06, 0.1
 struct OnlineNgramOptions {
   bool on = false;
   std::int64_t tokens = 65536;
-  ShareList lambda;
+  MemoryWeights lambda;
 };
 
 struct OnlineNgramPlan {
@@ -263,7 +263,7 @@ class OnlineNgramKind : public SourceKind {
     const auto& own = o.more.of<OnlineNgramOptions>();
     if (own.lambda.gated()) core::bad_usage("{} gate: not supported; give numbers", kTextLambda);
     auto shares = own.lambda.open() ? std::vector(kTextShares.begin(), kTextShares.end())
-                                    : ngram_shares(own.lambda, kTextLambda);
+                                    : ngram_weights(own.lambda, kTextLambda);
     plan.more.of<OnlineNgramPlan>() = {
         own.on, own.tokens, context.model.vocabulary, std::move(shares)};
   }

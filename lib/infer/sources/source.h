@@ -9,7 +9,7 @@
 // source_kinds().
 
 #include "infer/sources/grid.h"
-#include "infer/sources/share.h"
+#include "infer/sources/memory_weight.h"
 #include "infer/stores/neighbours.h"
 #include "shard/dataset.h"
 
@@ -76,7 +76,7 @@ template <class T> std::vector<T> selected(const std::vector<T>& of, const torch
 }
 
 /// Scored rows of a batch of windows, one segment of text for each window.
-struct Ask {
+struct Lookup {
   torch::Tensor queries;              ///< (R, d_key)
   torch::Tensor targets;              ///< (R) int64, CPU
   std::vector<std::int64_t> lengths;  ///< lengths of the segments, sum R
@@ -85,8 +85,8 @@ struct Ask {
   bool beside = false;                ///< search in another thread while the caller continues
 };
 /// Results of a source for a batch; the search may still run.
-struct Found {
-  virtual ~Found() = default;
+struct LookupResult {
+  virtual ~LookupResult() = default;
   /// Returns lookup counts, if they can differ between tokens. Waits for the search.
   virtual std::optional<SearchCounts> counts() { return {}; }
 };
@@ -101,7 +101,7 @@ struct WordRows {
                                              ///< each)
   const Window* window = nullptr;
   std::int64_t begin = 0, end = 0;
-  Found* found = nullptr;         ///< results for the window's batch; null: search now
+  LookupResult* found = nullptr;  ///< results for the window's batch; null: search now
   std::int64_t offset = 0;        ///< of the first row in that batch
   torch::Tensor confidence = {};  ///< (R, kConfidence), if a source needs it
   std::int64_t words() const { return head.size(1); }
@@ -118,7 +118,7 @@ struct RowWeights {
 struct RecalledRows {
   const torch::Tensor& targets;                ///< (R) int64, CPU
   const std::vector<torch::Tensor>& recalled;  ///< result of recall(), float64 on the CPU
-  Found* found;                                ///< result for the batch; null: none
+  LookupResult* found;                         ///< result for the batch; null: none
   std::int64_t offset;                         ///< of the first row in that batch
   std::uint64_t first;                         ///< element of the first target
   std::int64_t size() const { return targets.size(0); }
@@ -161,7 +161,7 @@ class Source {
   /// Announces the data to score: `first` of score() is an element of `data`.
   virtual void read_beside(const shard::Dataset& /*data*/) {}
   /// Starts the search for a batch of windows; null: the source has no search.
-  virtual std::unique_ptr<Found> ask(const Ask& /*ask*/) { return nullptr; }
+  virtual std::unique_ptr<LookupResult> look_up(const Lookup& /*lookup*/) { return nullptr; }
   /// Returns the source's data for the scored rows of a window of stream 0, on their device, before
   /// append() stores these rows. targets (R) int64, CPU.
   virtual std::vector<torch::Tensor> recall(

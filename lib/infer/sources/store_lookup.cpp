@@ -54,13 +54,14 @@ Neighbours find(const StorePlan& stores, const Tensor& queries, const Tensor& al
 }
 
 // Searches all stretches in parallel: their first tokens, their second tokens, and so on.
-Neighbours find(const StorePlan& stores, const Ask& ask, const Tensor& allowed, std::int64_t nprobe,
-    SearchCounts& counts) {
+Neighbours find(const StorePlan& stores, const Lookup& lookup, const Tensor& allowed,
+    std::int64_t nprobe, SearchCounts& counts) {
   if (stores.follow == 0)
-    return find(stores, ask.queries, allowed, std::span<const Pointers>(), nprobe, ask.own, counts);
-  const auto& lengths = ask.lengths;
+    return find(
+        stores, lookup.queries, allowed, std::span<const Pointers>(), nprobe, lookup.own, counts);
+  const auto& lengths = lookup.lengths;
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
-  Neighbours all = no_neighbours(ask.queries.size(0), stores.k);
+  Neighbours all = no_neighbours(lookup.queries.size(0), stores.k);
   std::vector<Pointers> pointers(lengths.size());
   for (std::int64_t step = 0; step < longest; ++step) {
     std::vector<std::int64_t> rows;
@@ -72,13 +73,14 @@ Neighbours find(const StorePlan& stores, const Ask& ask, const Tensor& allowed, 
       now.push_back(std::move(pointers[i]));
     }
     const Tensor at = torch::tensor(rows, torch::kInt64);
-    const Neighbours found = find(stores, ask.queries.index_select(0, at.to(ask.queries.device())),
-        allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, ask.own, counts);
+    const Neighbours found = find(stores,
+        lookup.queries.index_select(0, at.to(lookup.queries.device())),
+        allowed.defined() ? allowed.index_select(0, at) : allowed, now, nprobe, lookup.own, counts);
     put_neighbours(all, at, found);
     std::int64_t next = 0;
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       if (step >= lengths[i]) continue;
-      const auto target = ask.targets[rows[static_cast<std::size_t>(next)]];
+      const auto target = lookup.targets[rows[static_cast<std::size_t>(next)]];
       pointers[i].advance(*stores.opened, found, next++, target.item<std::int64_t>());
     }
   }

@@ -25,7 +25,7 @@ Neighbours find(const StorePlan& stores, const torch::Tensor& queries, const tor
     SearchCounts& counts);
 
 /// Looks up neighbours for whole segments of text; each segment starts without pointers.
-Neighbours find(const StorePlan& stores, const Ask& ask, const torch::Tensor& allowed,
+Neighbours find(const StorePlan& stores, const Lookup& lookup, const torch::Tensor& allowed,
     std::int64_t nprobe, SearchCounts& counts);
 
 /// Number of nearest entries in the gate's features.

@@ -20,7 +20,7 @@ using torch::Tensor;
 constexpr double kMostCalibratedShare = 0.35;
 
 // The results of a batch, one for each nprobe.
-struct FoundEntries : Found {
+struct LookupEntries : LookupResult {
   struct Result {
     std::vector<Neighbours> found;
     SearchCounts counts;  // of the first nprobe
@@ -47,19 +47,19 @@ class StoreSource : public Source {
     for (double& temperature : joint_) temperature *= root_width_;
   }
 
-  std::unique_ptr<Found> ask(const Ask& ask) override {
-    const Tensor allowed = allowed_by(ask.confidence);
-    auto found = std::make_unique<FoundEntries>();
+  std::unique_ptr<LookupResult> look_up(const Lookup& lookup) override {
+    const Tensor allowed = allowed_by(lookup.confidence);
+    auto found = std::make_unique<LookupEntries>();
     found->counted = gates_.has("datastore") || plan_.follow > 0;
     // If no thread can start, the search runs when its result is needed.
     const auto policy =
-        ask.beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
-    found->coming = std::async(policy, [this, ask, allowed] {
-      if (ask.beside) at::init_num_threads();  // sets the usual number of threads
-      FoundEntries::Result result;
+        lookup.beside ? std::launch::async | std::launch::deferred : std::launch::deferred;
+    found->coming = std::async(policy, [this, lookup, allowed] {
+      if (lookup.beside) at::init_num_threads();  // sets the usual number of threads
+      LookupEntries::Result result;
       for (const std::int64_t nprobe : nprobes_) {
         SearchCounts counts;
-        result.found.push_back(find(plan_, ask, allowed, nprobe, counts));
+        result.found.push_back(find(plan_, lookup, allowed, nprobe, counts));
         if (result.found.size() == 1) result.counts = counts;
       }
       return result;
@@ -70,7 +70,7 @@ class StoreSource : public Source {
   SourceScores score(const RecalledRows& rows) override {
     SourceScores scores{axes_};
     std::vector<Tensor> all, positive, own;
-    for (const auto& whole : static_cast<FoundEntries*>(rows.found)->coming.get().found) {
+    for (const auto& whole : static_cast<LookupEntries*>(rows.found)->coming.get().found) {
       const Neighbours here = whole.slice(rows.offset, rows.offset + rows.size());
       if (!scores.found) scores.found = std::make_shared<const Neighbours>(here);
       if (plan_.joined()) {
@@ -91,7 +91,7 @@ class StoreSource : public Source {
 
   SourceWords words(const WordRows& rows) override {
     if (rows.found != nullptr) {
-      const auto& found = static_cast<FoundEntries*>(rows.found)->coming.get().found;
+      const auto& found = static_cast<LookupEntries*>(rows.found)->coming.get().found;
       found_ = found[0].slice(rows.offset, rows.offset + rows.head.size(0));
     } else {
       found_ =

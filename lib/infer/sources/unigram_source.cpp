@@ -15,7 +15,7 @@ constexpr const char *kHalfLife = "unigram-half-life", *kUnigramLambda = "--unig
 struct UnigramOptions {
   bool on = false;
   double half_life = 0;  // tokens; 0: an occurrence counts 1 for ever
-  Share lambda;
+  MemoryWeight lambda;
 };
 
 struct UnigramPlan {

@@ -108,7 +108,7 @@ DOCTEST_TEST_CASE("decoding token by token gives what one forward of every archi
     const auto same = [&](infer::Engine& engine) {
       engine.open(2);
       for (std::int64_t t = 0; t < kRowSteps; ++t) {
-        std::vector<infer::Feed> feeds(2);
+        std::vector<infer::RowInput> feeds(2);
         for (std::int64_t r = 0; r < 2; ++r) {
           auto& feed = feeds[static_cast<std::size_t>(r)];
           feed.tokens = {batch.inputs[r][t].item<std::int64_t>()};

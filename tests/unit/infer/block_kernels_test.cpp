@@ -178,7 +178,7 @@ DOCTEST_TEST_CASE("a model in the blocks of its file has the log-probabilities o
     const auto engine = infer::make_engine(*loaded.model, torch::kCPU, infer::Precision::file,
         /*record=*/false, infer::packed_in(loaded));
     infer::ModuleEngine modules(*wide.model, torch::kCPU);
-    infer::Feed text;
+    infer::RowInput text;
     for (std::int64_t i = 0; i < 40; ++i) text.tokens.push_back(i * 37 % kLlamaWords);
     engine->open(1), modules.open(1);
     const auto found = engine->head().log_probs(engine->feed({text}).output, nullptr);

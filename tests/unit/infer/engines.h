@@ -28,9 +28,9 @@ inline double difference(const torch::Tensor& a, const torch::Tensor& b) {
 }
 
 // Returns pieces of random length for some of the rows, and `sources` for most rows that start.
-inline std::vector<infer::Feed> random_feeds(
+inline std::vector<infer::RowInput> random_feeds(
     core::Rng& rng, std::size_t rows, std::size_t longest, std::uint64_t words, bool sources) {
-  std::vector<infer::Feed> feeds(rows);
+  std::vector<infer::RowInput> feeds(rows);
   for (auto& feed : feeds) {
     feed.fresh = rng.below(12) == 0;
     const std::size_t n = feed.fresh ? 1 + rng.below(4) : rng.below(longest + 1);

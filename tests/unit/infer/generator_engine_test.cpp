@@ -43,7 +43,7 @@ DOCTEST_TEST_CASE(
       for (std::size_t i = 0; i < length; ++i)
         text.push_back(static_cast<std::int64_t>(rng.below(37)));
     }
-    std::vector<infer::Feed> all;
+    std::vector<infer::RowInput> all;
     for (const auto& text : texts) all.push_back({text, false});
     engine.open(static_cast<std::int64_t>(texts.size()));
     const auto together = engine.feed(all);
@@ -52,7 +52,7 @@ DOCTEST_TEST_CASE(
     for (const auto& text : texts) {
       engine.open(1);
       for (const auto token : text) {
-        const auto one = engine.feed({infer::Feed{{token}, false}});
+        const auto one = engine.feed({infer::RowInput{{token}, false}});
         DOCTEST_REQUIRE(torch::equal(one.output[0], together.output[begin]));
         DOCTEST_REQUIRE(torch::equal(one.key[0], together.key[begin]));
         DOCTEST_REQUIRE(torch::equal(engine.head().log_probs(one.output, nullptr)[0], p[begin]));
@@ -67,19 +67,19 @@ DOCTEST_TEST_CASE("rows that share a past part without touching each other") {
   infer::TransformerEngine engine(model, infer::Precision::float32);
   engine.open(1);
   const std::vector<std::int64_t> past{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
-  engine.feed({infer::Feed{past, false}});
+  engine.feed({infer::RowInput{past, false}});
   engine.select({0, 0, 0});
   Tensor last;
   for (std::int64_t step = 0; step < 6; ++step)
     last = engine
-               .feed({infer::Feed{{step}, false}, infer::Feed{{step + 10}, false},
-                   infer::Feed{{step + 20}, false}})
+               .feed({infer::RowInput{{step}, false}, infer::RowInput{{step + 10}, false},
+                   infer::RowInput{{step + 20}, false}})
                .output;
   for (std::int64_t row = 0; row < 3; ++row) {
     auto text = past;
     for (std::int64_t step = 0; step < 6; ++step) text.push_back(step + 10 * row);
     engine.open(1);
-    DOCTEST_CHECK(torch::equal(engine.feed({infer::Feed{text, false}}).output[19], last[row]));
+    DOCTEST_CHECK(torch::equal(engine.feed({infer::RowInput{text, false}}).output[19], last[row]));
   }
 }
 
@@ -123,8 +123,8 @@ DOCTEST_TEST_CASE(
       DOCTEST_REQUIRE(infer::TransformerEngine::fits(narrow, torch::kCPU));
       infer::TransformerEngine a(narrow, precision), b(wide, precision);
       a.open(1), b.open(1);
-      const auto of_narrow = a.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}}),
-                 of_wide = b.feed({infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6}}});
+      const auto of_narrow = a.feed({infer::RowInput{{3, 1, 4, 1, 5, 9, 2, 6}}}),
+                 of_wide = b.feed({infer::RowInput{{3, 1, 4, 1, 5, 9, 2, 6}}});
       DOCTEST_CHECK(torch::equal(of_narrow.output, of_wide.output));
       DOCTEST_CHECK(torch::equal(of_narrow.key, of_wide.key));
       DOCTEST_CHECK(torch::equal(a.head().log_probs(of_narrow.output, nullptr),

@@ -58,7 +58,7 @@ DOCTEST_TEST_CASE(
       if (adaptive(model)) continue;
       const auto engine = loops_of(model, precision);
       core::Rng rng(8);
-      std::vector<infer::Feed> all;
+      std::vector<infer::RowInput> all;
       for (const std::size_t length : {70, 3, 19, 1}) {
         auto& text = all.emplace_back().tokens;
         for (std::size_t i = 0; i < length; ++i)
@@ -96,7 +96,7 @@ DOCTEST_TEST_CASE("rows of loops that share a past part without touching each ot
     const auto go_on = [&](std::int64_t rows, std::int64_t first) {
       torch::Tensor last;
       for (std::int64_t step = 0; step < 12; ++step) {
-        std::vector<infer::Feed> feeds;
+        std::vector<infer::RowInput> feeds;
         for (std::int64_t row = 0; row < rows; ++row)
           feeds.push_back({{step + 12 * (first + row)}});
         last = engine->feed(feeds).output;
@@ -126,7 +126,7 @@ DOCTEST_TEST_CASE("what loops take back they were never fed") {
     constexpr std::size_t kRows = 5;
     guessing->open(kRows), plain->open(kRows);
     for (int call = 0; call < 12; ++call) {
-      std::vector<infer::Feed> guesses(kRows), right;
+      std::vector<infer::RowInput> guesses(kRows), right;
       std::vector<std::int64_t> wrong;
       for (auto& feed : guesses) {
         for (auto n = 1 + rng.below(12); n > 0; --n)

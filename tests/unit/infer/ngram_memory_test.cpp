@@ -14,6 +14,7 @@
 #include "plain_scores.h"
 #include "tiny.h"
 #include "unit/temporary_folder.h"
+#include "unit/thrown.h"
 
 namespace {
 
@@ -100,9 +101,9 @@ DOCTEST_TEST_CASE("buckets: lengths up to their bounds, and whether one token fo
   DOCTEST_CHECK(infer::ngram_bucket(1'000'000, true) == infer::kNgramBuckets - 1);
   DOCTEST_CHECK(infer::ngram_bucket(0, true) == infer::kNgramLengthBuckets);
   DOCTEST_CHECK(
-      infer::ngram_shares({}, "--l").size() == static_cast<std::size_t>(infer::kNgramBuckets));
+      infer::ngram_weights({}, "--l").size() == static_cast<std::size_t>(infer::kNgramBuckets));
   DOCTEST_CHECK(thrown([] {
-    infer::ngram_shares({0.1, 0.2}, "--l");
+    infer::ngram_weights({0.1, 0.2}, "--l");
   }).names("--l: takes 1 or 20 weights, not 2"));
 }
 

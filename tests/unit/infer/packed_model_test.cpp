@@ -41,7 +41,7 @@ nn::Model saved_model(const TemporaryFolder& folder, bool tied, std::int64_t siz
 
 DOCTEST_TEST_CASE("weights that are packed as they are read decode as those of the whole model") {
   const torch::NoGradGuard no_gradient;
-  const std::vector<infer::Feed> feeds{infer::Feed{{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}}};
+  const std::vector<infer::RowInput> feeds{infer::RowInput{{3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5}}};
   for (const auto precision : {infer::Precision::bfloat16, infer::Precision::int8}) {
     for (const bool tied : {true, false}) {
       const TemporaryFolder folder;
@@ -163,10 +163,10 @@ DOCTEST_TEST_CASE("an Answerer scores on packed weights as decoding token by tok
       engine->open(1);
       expected.emplace_back();
       for (std::size_t i = 0; i + 1 < text.size(); ++i)
-        expected.back().push_back(
-            engine->head()
-                .log_probs(engine->feed({infer::Feed{{text[i]}}}).output, nullptr)[0][text[i + 1]]
-                .item<double>());
+        expected.back().push_back(engine->head()
+                                      .log_probs(engine->feed({infer::RowInput{{text[i]}}}).output,
+                                          nullptr)[0][text[i + 1]]
+                                      .item<double>());
     }
     const auto near = [&](const std::vector<infer::TokenScores>& scores) {
       for (std::size_t i = 0; i < texts.size(); ++i) {
@@ -221,7 +221,8 @@ DOCTEST_TEST_CASE("windows on int8 weights: padding and batches change nothing, 
     engine->open(1);
     for (std::int64_t t = 0; t < 7; ++t) {
       if (padded(row, t)) continue;
-      const auto hidden = engine->feed({infer::Feed{{batch.inputs[row][t].item<std::int64_t>()}}});
+      const auto hidden =
+          engine->feed({infer::RowInput{{batch.inputs[row][t].item<std::int64_t>()}}});
       DOCTEST_CHECK(difference(together.output[row][t], hidden.output[0]) < 1e-5);
       DOCTEST_CHECK(difference(together.key[row][t], hidden.key[0]) < 1e-5);
     }

@@ -127,7 +127,7 @@ DOCTEST_TEST_CASE(
   class Counting : public infer::ModuleEngine {
    public:
     using ModuleEngine::ModuleEngine;
-    nn::Hidden feed(const std::vector<infer::Feed>& feeds) override {
+    nn::Hidden feed(const std::vector<infer::RowInput>& feeds) override {
       for (const auto& feed : feeds) tokens += feed.tokens.size();
       return ModuleEngine::feed(feeds);
     }

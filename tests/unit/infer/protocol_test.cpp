@@ -144,7 +144,7 @@ DOCTEST_TEST_CASE("what is tuned under a protocol has the loss that scoring give
   auto memory = tiny::memory_of("local");
   memory.combine = "interpolate", memory.cache = 30;
   for (const bool gated : {false, true}) {
-    if (gated) *memory.cache_lambda.target() = infer::Share::kGate;
+    if (gated) *memory.cache_lambda.target() = infer::MemoryWeight::kGate;
     const auto plan = infer::plan_memory(memory, windows, model);
     for (const bool listed : {false, true}) {
       infer::TuneOptions grid;

@@ -247,7 +247,7 @@ DOCTEST_TEST_CASE("jobs whose clients have left take no room in the queue") {
 DOCTEST_TEST_CASE("a client sees what is told, in order") {
   const auto one = job(R"({"prompt": "a"})");
   DOCTEST_CHECK(!one->next(std::chrono::milliseconds(1)));
-  one->tell({Kind::piece});
+  one->send({Kind::piece});
   one->fail(400, "why");
   DOCTEST_CHECK(one->next(std::chrono::milliseconds(1))->kind == Kind::piece);
   const auto event = one->next(std::chrono::milliseconds(1));

@@ -15,9 +15,9 @@ struct BesideModel {
   WindowOptions windows;
 };
 
-/// Resolved WithOptions.
-struct WithPlan {
-  std::vector<WithShare> shares;
+/// Resolved EnsembleOptions.
+struct EnsemblePlan {
+  std::vector<EnsembleWeight> shares;
   std::vector<std::shared_ptr<const BesideModel>> models;  ///< one for each share, after opening
 
   bool any() const { return !shares.empty(); }

@@ -1,4 +1,4 @@
-#include "infer/sources/with_models.h"
+#include "infer/sources/ensemble.h"
 
 #include "infer/windows/window_plan.h"
 
@@ -53,13 +53,13 @@ WindowOptions windows_for(const model::Loaded& loaded, WindowOptions options) {
 
 }  // namespace
 
-std::vector<double> WithPlan::temperatures() const {
+std::vector<double> EnsemblePlan::temperatures() const {
   std::vector<double> all;
   for (const auto& share : shares) all.push_back(share.temperature);
   return std::count(all.begin(), all.end(), 1) == std::ssize(all) ? std::vector<double>{} : all;
 }
 
-std::int64_t WithPlan::gated() const {
+std::int64_t EnsemblePlan::gated() const {
   const auto found =
       std::find_if(shares.begin(), shares.end(), [](const auto& share) { return share.gated; });
   return found == shares.end() ? -1 : found - shares.begin();

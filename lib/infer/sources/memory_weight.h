@@ -16,10 +16,10 @@ std::optional<double> number_in(std::string_view text);
 std::vector<std::string> pieces(std::string_view text, char between);
 
 /// Weight from 0 to below 1, `gate`, or `auto` (unset).
-class Share {
+class MemoryWeight {
  public:
-  Share() = default;    ///< auto
-  Share(double value);  // NOLINT: a number is a share
+  MemoryWeight() = default;    ///< auto
+  MemoryWeight(double value);  // NOLINT: a number is a share
 
   bool gated() const { return text_ == kGate; }
   bool open() const { return text_ == kAuto; }
@@ -35,20 +35,21 @@ class Share {
 };
 
 /// Several weights, given separately or comma-separated, or `gate`, or `auto`.
-class ShareList {
+class MemoryWeights {
  public:
-  ShareList() = default;  ///< auto
-  ShareList(std::initializer_list<double> values) : ShareList(std::vector<double>(values)) {}
-  ShareList(const std::vector<double>& values);  // NOLINT: numbers are shares
+  MemoryWeights() = default;  ///< auto
+  MemoryWeights(std::initializer_list<double> values)
+      : MemoryWeights(std::vector<double>(values)) {}
+  MemoryWeights(const std::vector<double>& values);  // NOLINT: numbers are shares
 
   bool gated() const;
   bool open() const;
-  /// Returns the numbers; see Share::value().
+  /// Returns the numbers; see MemoryWeight::value().
   std::vector<double> values(const char* flag, double otherwise = 0) const;
   std::vector<std::string>* target() { return &texts_; }
 
  private:
-  std::vector<std::string> texts_ = {Share::kAuto};
+  std::vector<std::string> texts_ = {MemoryWeight::kAuto};
 };
 
 /// Options of a part.

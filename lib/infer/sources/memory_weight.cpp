@@ -1,4 +1,4 @@
-#include "infer/sources/share.h"
+#include "infer/sources/memory_weight.h"
 
 #include <charconv>
 
@@ -44,21 +44,21 @@ std::vector<std::string> pieces(std::string_view text, char between) {
   return parts;
 }
 
-Share::Share(double value) : text_(fmt::format("{}", value)) {}
+MemoryWeight::MemoryWeight(double value) : text_(fmt::format("{}", value)) {}
 
-double Share::value(const char* flag, double otherwise) const {
+double MemoryWeight::value(const char* flag, double otherwise) const {
   return gated() ? 0 : open() ? otherwise : share_of(text_, flag);
 }
 
-ShareList::ShareList(const std::vector<double>& values) : texts_() {
+MemoryWeights::MemoryWeights(const std::vector<double>& values) : texts_() {
   for (const double value : values) texts_.push_back(fmt::format("{}", value));
 }
 
-bool ShareList::gated() const { return texts_.size() == 1 && texts_[0] == Share::kGate; }
+bool MemoryWeights::gated() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kGate; }
 
-bool ShareList::open() const { return texts_.size() == 1 && texts_[0] == Share::kAuto; }
+bool MemoryWeights::open() const { return texts_.size() == 1 && texts_[0] == MemoryWeight::kAuto; }
 
-std::vector<double> ShareList::values(const char* flag, double otherwise) const {
+std::vector<double> MemoryWeights::values(const char* flag, double otherwise) const {
   if (open()) return {otherwise};
   std::vector<double> values;
   for (const auto& text : texts_)

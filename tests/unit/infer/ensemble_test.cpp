@@ -7,7 +7,7 @@
 #include "infer/answers/passage_scorer.h"
 #include "infer/generate/decode_session.h"
 #include "infer/score/tune.h"
-#include "infer/sources/with_models.h"
+#include "infer/sources/ensemble.h"
 #include "tiny.h"
 #include "unit/thrown.h"
 
@@ -32,7 +32,7 @@ struct WithCase {
   tiny::Text text = tiny::text_of({90, 40, 0, 61});
   tiny::Shard shard{text};
   nn::Model model = tiny::model_of("transformer");
-  infer::WithPlan plan{{{"lstm", 0.2}, {"transformer", 0.35}},
+  infer::EnsemblePlan plan{{{"lstm", 0.2}, {"transformer", 0.35}},
       {with_of("lstm", 24, 24), with_of("transformer", 16, 9, "alibi")}};
 
   // Returns log p of every scored token by one further model alone.
@@ -79,7 +79,7 @@ Tensor tempered(const Tensor& log_p, double t) {
 }  // namespace
 
 DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a colon") {
-  infer::WithOptions options;
+  infer::EnsembleOptions options;
   options.models = {"a:0.4", "b", "c:auto", "d:e"};
   const auto shares = options.shares();
   DOCTEST_REQUIRE(shares.size() == 4);
@@ -88,7 +88,7 @@ DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a 
   for (int i = 1; i < 4; ++i) DOCTEST_CHECK(shares[i].lambda == doctest::Approx(0.15));
   DOCTEST_CHECK(shares[2].folder == "c");
   DOCTEST_CHECK(shares[3].folder == "d:e");
-  options.models = infer::with_texts(shares);
+  options.models = infer::ensemble_texts(shares);
   DOCTEST_CHECK(options.shares()[3].folder == "d:e");
   DOCTEST_CHECK(options.shares()[3].lambda == shares[3].lambda);
   options.models = {"a:gate", "b:0.4"};
@@ -96,7 +96,7 @@ DOCTEST_TEST_CASE("shares: given, or alike of what is left; a folder may have a 
   DOCTEST_CHECK(gated[0].gated);
   DOCTEST_CHECK(!gated[1].gated);
   DOCTEST_CHECK(gated[0].lambda == doctest::Approx(0.3));
-  DOCTEST_CHECK(infer::with_texts(gated) == options.models);
+  DOCTEST_CHECK(infer::ensemble_texts(gated) == options.models);
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"a:1"}, {"a:-0.1"},
            {"a:nan"}, {":0.2"}, {"a:0.5", "b:0.5"}, {"a:gate", "b:gate"}}) {
     options.models = wrong;
