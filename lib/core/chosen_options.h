@@ -15,8 +15,7 @@ template <class Options> std::vector<std::string> changed(Options options) {
 }
 /// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first such option.
 template <class Options> void leave_out(const char* mine, const char* why, const Options& options) {
-  const auto names = changed(options);
-  leave_out(mine, why, names, {names.begin(), names.end()});
+  for (const auto& flag : changed(options)) bad_usage("--{}: {}; leave --{} out", mine, why, flag);
 }
 
 /// Returns the fields that `names` has, as fields_to_json() does.

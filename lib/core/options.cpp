@@ -304,10 +304,4 @@ void fields_from_json(
   }
 }
 
-void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
-    const std::set<std::string>& given) {
-  for (const auto& flag : flags)
-    if (given.count(flag) > 0) bad_usage("--{}: {}; leave --{} out", mine, why, flag);
-}
-
 }  // namespace core

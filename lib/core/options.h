@@ -162,9 +162,4 @@ template <class Options> OrderedJson to_json(Options options) {
   return fields_to_json(list_fields(options));
 }
 
-/// Throws Error{usage} with the text "--MINE: WHY; leave --FLAG out" for the first of `flags` that
-/// is in `given`.
-void leave_out(const char* mine, const char* why, const std::vector<std::string>& flags,
-    const std::set<std::string>& given);
-
 }  // namespace core
