@@ -443,12 +443,12 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$@"
 }
 
 @test "dynamic evaluation needs the memory of one window, however long the text is" {
-  "$root"/tests/cli/tiny_llama wide 64 1 '{"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 2,
+  "$root"/tests/cli/tiny_llama broad 64 1 '{"hidden_size": 256, "intermediate_size": 768, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": 4}'
   for n in 300 3000; do cats 100 | head -c $n | tokenize -q -t bytes - -o $n.shard.zst; done
   peak() { # FILE: MB
     TESSERA_FORK_SERVERS='' python3 -c 'import resource, subprocess, sys
-subprocess.run(["eval-ppl", "-q", "-m", "wide", "--window", "64", "-j", "1", "--dynamic-evaluation", sys.argv[1]], check=True, stdout=subprocess.DEVNULL)
+subprocess.run(["eval-ppl", "-q", "-m", "broad", "--window", "64", "-j", "1", "--dynamic-evaluation", sys.argv[1]], check=True, stdout=subprocess.DEVNULL)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1000)' "$1"
   }
   few=$(peak 300.shard.zst) many=$(peak 3000.shard.zst)
