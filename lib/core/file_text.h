@@ -14,8 +14,8 @@ namespace core {
 std::string read_file(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 /// Reads and parses a file that holds one JSON document. A number beyond double's range and
-/// Infinity become 9e307, so that a member that is not used may hold one. Throws as read_file() and parse_json()
-/// do.
+/// Infinity become 9e307, so that a member that is not used may hold one. Throws as read_file() and
+/// parse_json() do.
 Json read_json(const std::string& path, std::size_t limit = std::size_t{1} << 30);
 
 /// A LineReader reads no more bytes than it needs, so that a program at the end of a pipe answers

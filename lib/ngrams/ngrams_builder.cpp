@@ -50,8 +50,8 @@ std::uint32_t token_at(std::span<const std::byte> text, std::size_t place, std::
   return token;
 }
 
-// Returns the positions [0, own) of the text (made by put_token()) whose token is not `mark`, sorted
-// by the suffixes that begin there. Throws Error{out_of_memory}.
+// Returns the positions [0, own) of the text (made by put_token()) whose token is not `mark`,
+// sorted by the suffixes that begin there. Throws Error{out_of_memory}.
 std::vector<std::uint32_t> sort_suffixes(
     std::span<const std::byte> text, std::size_t width, std::uint64_t own, std::uint32_t mark) {
   static_assert(sizeof(saidx_t) == sizeof(std::uint32_t));

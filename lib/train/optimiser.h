@@ -28,8 +28,9 @@ using NamedWeights = std::vector<std::pair<std::string, torch::Tensor>>;
 ///          u = momentum c u - lr g
 ///          Nesterov momentum in the form of Bengio et al. 2013; c corrects the velocity u when the
 ///          rate changes: fairseq's "nag"
-///   muon   for matrices that nn::is_hidden_matrix() selects (Jordan et al. 2024), in the form of Liu
-///          et al. 2025, "Muon is scalable for LLM training", whose steps are as long as AdamW's:
+///   muon   for matrices that nn::is_hidden_matrix() selects (Jordan et al. 2024), in the form of
+///          Liu et al. 2025, "Muon is scalable for LLM training", whose steps are as long as
+///          AdamW's:
 ///          M = momentum M + g
 ///          w -= lr 0.2 sqrt(max(rows, columns)) orthogonalised(g + momentum M)
 ///          all other weights use adamw

@@ -24,8 +24,8 @@ class Engine {
   virtual ~Engine() = default;
   /// Replaces all rows by `rows` fresh ones.
   virtual void open(std::int64_t rows) = 0;
-  /// Feeds tokens, one RowInput for each row. Returns f (N, d_model), g (N, d_key) of all tokens fed,
-  /// row by row.
+  /// Feeds tokens, one RowInput for each row. Returns f (N, d_model), g (N, d_key) of all tokens
+  /// fed, row by row.
   virtual nn::Hidden feed(const std::vector<RowInput>& feeds) = 0;
   /// Replaces row i by the former row rows[i]; any number of rows, with repetition.
   virtual void select(const std::vector<std::int64_t>& rows) = 0;

@@ -55,7 +55,8 @@ std::vector<double> scored_shares(
 nn::Batch batch_of(const std::vector<Span>& spans, const shard::Dataset& data,
     const WindowPlan& plan, std::int64_t vocabulary);
 
-/// Returns the inputs of one row, tokens [begin, end) of a stream, window `number`, without targets.
+/// Returns the inputs of one row, tokens [begin, end) of a stream, window `number`, without
+/// targets.
 nn::Batch context_batch(const std::vector<std::int64_t>& tokens, std::int64_t begin,
     std::int64_t end, std::int64_t number);
 

@@ -21,9 +21,9 @@ enum class Layout {
   by_expert,   ///< (experts, rows, columns) for a weight (experts rows, columns)
 };
 
-/// A module or parameter of nn::Model and the file's modules with its weight and bias, rows in this order: one;
-/// two halves; or queries, keys and values. "N" represents the layer's number, "E" that of an
-/// expert: the rows of one expert follow those of another, each in this order.
+/// A module or parameter of nn::Model and the file's modules with its weight and bias, rows in this
+/// order: one; two halves; or queries, keys and values. "N" represents the layer's number, "E" that
+/// of an expert: the rows of one expert follow those of another, each in this order.
 struct ModuleNames {
   std::string_view ours;
   std::vector<std::string_view> theirs;
