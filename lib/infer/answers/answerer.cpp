@@ -200,7 +200,8 @@ std::unique_ptr<Engine> Answerer::take_engine() {
   if (packed == nullptr && !packs(options_.compute.precision))
     return std::make_unique<ModuleEngine>(*loaded_.model, device_);
   return make_engine(*loaded_.model, device_,
-      packed != nullptr ? packed->precision() : Precision::int8, /*record=*/false, packed);
+      packed != nullptr ? packed->precision() : parse_precision(options_.compute.precision),
+      /*record=*/false, packed);
 }
 
 // Returns the bytes of a token that begins a text of `most` bytes.
