@@ -87,13 +87,17 @@ void PassageScorer::score_text(const Passage& passage, TokenScores& to) {
     work.to = {&to};
     work.tree.stem = plan_.carried ? Tokens(tokens.begin() + first, tokens.begin() + end)
                                    : inputs(tokens, first, end);
+    if (!plan_.carried && !plan_.dynamic.on) {
+      add(std::move(work));
+      continue;
+    }
     if (!plan_.carried) {
       nn::Batch text = context_batch(work.tree.stem, 0, span->length, span->number);
       text.targets[0].copy_(torch::tensor(work.targets));
       text.weight[0].slice(0, span->first_scored).fill_(1);
       add(std::move(work));
-      if (plan_.dynamic.on) flush();
-      if (!plan_.dynamic.on || end + 1 == std::ssize(tokens)) continue;
+      flush();
+      if (end + 1 == std::ssize(tokens)) continue;
       if (span->fresh) learner.emplace(model_, plan_.dynamic);
       text = text.to(model_.head->weights()[0].device());
       learner->learn(text, [&] { return model_.architecture->forward(text, nullptr); });

@@ -175,16 +175,9 @@ class Walk {
     while (auto batch = all.next()) {
       if (batch->group >= end) break;
       if (number++ < first) continue;
-      const Span span = batch->spans[0];
-      if (windows_.dynamic.on && span.fresh) learner_.emplace(model_, windows_.dynamic);
-      nn::State before = learner_ ? state_ : nn::State();
-      for (auto& [name, tensor] : before.tensors) tensor = tensor.clone();
-      Forwarded done = forward(std::move(batch->spans), batch->group >= begin);
-      const nn::Batch text = done.batch;
-      pass(std::move(done));
-      if (learner_)
-        learner_->learn(
-            text, [&] { return forward_windows(model_, windows_, text, span, before); });
+      const bool own = batch->group >= begin;
+      if (windows_.dynamic.on) pass_and_learn(std::move(batch->spans), own);
+      else pass(forward(std::move(batch->spans), own));
       if (sorted_ && batch->last) {
         score_waiting();
         give_kept();
@@ -269,6 +262,18 @@ class Walk {
     for (const Span& span : done.spans) lookup.lengths.push_back(span.length - span.first_scored);
     lookup.beside = true;
     done.asked = memory_.look_up(lookup);
+  }
+
+  // Scores a window, then takes a step on it from the State before it.
+  void pass_and_learn(std::vector<Span> spans, bool own) {
+    const Span span = spans[0];
+    if (span.fresh) learner_.emplace(model_, windows_.dynamic);
+    nn::State before = state_;
+    for (auto& [name, tensor] : before.tensors) tensor = tensor.clone();
+    Forwarded done = forward(std::move(spans), own);
+    const nn::Batch text = done.batch;
+    pass(std::move(done));
+    learner_->learn(text, [&] { return forward_windows(model_, windows_, text, span, before); });
   }
 
   // If a search is under way or a device computes, these windows wait until the next windows'
