@@ -155,7 +155,7 @@ void StoredWeights::find_names() {
 
 // Finds the prefix of the names of the text part of a multimodal model.
 void StoredWeights::find_names_of_part() {
-  const auto& base = config_.family->base;
+  const auto& base = config_.family->row.base;
   for (const std::string before : {"language_model.", "model.language_model."}) {
     const bool bare = before.starts_with(base);
     const auto renamed = [&](const std::string& name) {

@@ -1,176 +1,47 @@
 #include "model/families/class_row.h"
 
 namespace model {
+
+// The members of a row by their names. The macros define what nlohmann::json calls.
+NLOHMANN_JSON_SERIALIZE_ENUM(
+    Angles, {{Angles::none, "none"}, {Angles::whole, "whole"}, {Angles::partial, "partial"},
+                {Angles::by_kind, "by_kind"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(
+    Windows, {{Windows::none, "none"}, {Windows::every, "every"}, {Windows::switched, "switched"},
+                 {Windows::unturned, "unturned"}, {Windows::periodic, "periodic"}})
+NLOHMANN_JSON_SERIALIZE_ENUM(Layout,
+    {{Layout::as_is, "as_is"}, {Layout::transposed, "transposed"}, {Layout::by_head, "by_head"},
+        {Layout::after_two, "after_two"}, {Layout::taps, "taps"}, {Layout::by_expert, "by_expert"}})
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ClassRow, architecture, arch, context, kv_heads,
+    d_head, fixed_head, divided, epsilon, tied, width_key, activation_key, activation, angles,
+    theta, local_theta, share, theta_key, local_key, share_key, trained, only_longrope, windows,
+    window, period, aliases, computes, base, modules, layouts, stacked, buffers)
+
 namespace {
 
-constexpr const char* kTanh = "gelu_pytorch_tanh";
+core::Json described(const core::Json& all, const std::string& type) {
+  const auto& own = all.at(type);
+  auto whole = own.contains("like") ? described(all, own["like"]) : core::Json::object();
+  whole.merge_patch(own);
+  whole.erase("like");
+  return whole;
+}
 
-const std::vector<ClassRow>& rows() {
-  static const std::vector<ClassRow> all = {
-      {.type = "gpt2",
-          .architecture = "GPT2LMHeadModel",
-          .angles = Angles::none,
-          .aliases = {{"hidden_size", "n_embd"}, {"num_hidden_layers", "n_layer"},
-              {"num_attention_heads", "n_head"}, {"max_position_embeddings", "n_positions"}}},
-      {.type = "llama",
-          .architecture = "LlamaForCausalLM",
-          .divided = true,
-          .computes = {"attention_bias", "mlp_bias"}},
-      {.type = "mistral",
-          .architecture = "MistralForCausalLM",
-          .context = 131072,
-          .kv_heads = 8,
-          .windows = Windows::every,
-          .window = 4096,
-          .computes = {"sliding_window", "layer_types"}},
-      {.type = "qwen2",
-          .architecture = "Qwen2ForCausalLM",
-          .context = 32768,
-          .kv_heads = 32,
-          .windows = Windows::switched,
-          .window = 4096,
-          .computes = {"sliding_window", "layer_types"}},
-      {.type = "qwen3",
-          .architecture = "Qwen3ForCausalLM",
-          .context = 32768,
-          .kv_heads = 32,
-          .d_head = 128,
-          .windows = Windows::switched,
-          .window = 4096,
-          .computes = {"attention_bias", "sliding_window", "layer_types"}},
-      {.type = "olmo2",
-          .architecture = "Olmo2ForCausalLM",
-          .epsilon = 1e-5,
-          .computes = {"attention_bias"}},
-      {.type = "phi3",
-          .architecture = "Phi3ForCausalLM",
-          .context = 4096,
-          .epsilon = 1e-5,
-          .angles = Angles::partial,
-          .trained = 4096,
-          .only_longrope = true,
-          .windows = Windows::every,
-          .computes = {"partial_rotary_factor", "sliding_window"}},
-      {.type = "olmo3",
-          .architecture = "Olmo3ForCausalLM",
-          .epsilon = 1e-5,
-          .angles = Angles::by_kind,
-          .theta = 5e5,
-          .local_theta = 5e5,
-          .windows = Windows::periodic,
-          .window = 4096,
-          .period = 4,
-          .computes = {"attention_bias", "sliding_window", "layer_types"}},
-      {.type = "smollm3",
-          .architecture = "SmolLM3ForCausalLM",
-          .context = 32768,
-          .kv_heads = 4,
-          .tied = true,
-          .theta = 2e6,
-          .windows = Windows::unturned,
-          .computes = {"attention_bias", "mlp_bias", "sliding_window", "layer_types",
-              "no_rope_layers"}},
-      {.type = "granite",
-          .architecture = "GraniteForCausalLM",
-          .computes = {"attention_bias", "mlp_bias", "attention_multiplier", "embedding_multiplier",
-              "residual_multiplier", "logits_scaling"}},
-      {.type = "ministral3",
-          .architecture = "Ministral3ForCausalLM",
-          .context = 262144,
-          .kv_heads = 8,
-          .d_head = 128,
-          .epsilon = 1e-5,
-          .windows = Windows::every,
-          .computes = {"sliding_window", "llama_4_scaling_beta"}},
-      {.type = "gpt_neox",
-          .architecture = "GPTNeoXForCausalLM",
-          .fixed_head = true,
-          .divided = true,
-          .epsilon = 1e-5,
-          .activation = "gelu",
-          .angles = Angles::partial,
-          .share = 0.25,
-          .theta_key = "rotary_emb_base",
-          .share_key = "rotary_pct",
-          .computes = {"attention_bias", "partial_rotary_factor", "rotary_pct", "rotary_emb_base"}},
-      {.type = "mamba2", .architecture = "Mamba2ForCausalLM", .angles = Angles::none},
-      {.type = "opt", .architecture = "OPTForCausalLM", .angles = Angles::none},
-      {.type = "gpt_neo",
-          .architecture = "GPTNeoForCausalLM",
-          .angles = Angles::none,
-          .aliases = {{"num_hidden_layers", "num_layers"}, {"num_attention_heads", "num_heads"}}},
-      {.type = "gemma",
-          .architecture = "GemmaForCausalLM",
-          .context = 8192,
-          .kv_heads = 16,
-          .d_head = 256,
-          .tied = true,
-          .activation = kTanh,
-          .computes = {"attention_bias"}},
-      {.type = "gemma2",
-          .architecture = "Gemma2ForCausalLM",
-          .context = 8192,
-          .kv_heads = 4,
-          .d_head = 256,
-          .divided = true,
-          .tied = true,
-          .activation_key = "hidden_activation",
-          .activation = kTanh,
-          .windows = Windows::periodic,
-          .window = 4096,
-          .period = 2,
-          .computes = {"attention_bias", "sliding_window", "layer_types", "attn_logit_softcapping",
-              "final_logit_softcapping", "query_pre_attn_scalar"}},
-      {.type = "gemma3_text",
-          .architecture = "Gemma3ForCausalLM",
-          .context = 131072,
-          .kv_heads = 4,
-          .d_head = 256,
-          .divided = true,
-          .tied = true,
-          .activation_key = "hidden_activation",
-          .activation = kTanh,
-          .angles = Angles::by_kind,
-          .theta = 1e6,
-          .local_theta = 1e4,
-          .local_key = "rope_local_base_freq",
-          .windows = Windows::periodic,
-          .window = 4096,
-          .period = 6,
-          .computes = {"attention_bias", "sliding_window", "layer_types", "final_logit_softcapping",
-              "query_pre_attn_scalar", "rope_local_base_freq"}},
-      {.type = "phi",
-          .architecture = "PhiForCausalLM",
-          .epsilon = 1e-5,
-          .activation = "gelu_new",
-          .angles = Angles::partial,
-          .share = 0.5,
-          .computes = {"partial_rotary_factor", "qk_layernorm"}},
-      {.type = "mixtral",
-          .architecture = "MixtralForCausalLM",
-          .context = 131072,
-          .kv_heads = 8,
-          .epsilon = 1e-5,
-          .theta = 1e6,
-          .windows = Windows::every,
-          .aliases = {{"num_experts", "num_local_experts"}},
-          .computes = {"sliding_window"}},
-      {.type = "qwen3_moe",
-          .architecture = "Qwen3MoeForCausalLM",
-          .context = 32768,
-          .kv_heads = 4,
-          .width_key = "moe_intermediate_size",
-          .aliases = {{"num_local_experts", "num_experts"}},
-          .computes = {"attention_bias", "sliding_window", "norm_topk_prob"}},
-      {.type = "olmoe",
-          .architecture = "OlmoeForCausalLM",
-          .context = 4096,
-          .fixed_head = true,
-          .epsilon = 1e-5,
-          .aliases = {{"num_local_experts", "num_experts"}},
-          .computes = {"attention_bias", "norm_topk_prob", "clip_qkv"}},
-  };
-  return all;
+const std::map<std::string, ClassRow, std::less<>>& rows() {
+  static const auto rows = [] {
+    std::map<std::string, ClassRow, std::less<>> made;
+    const auto all = core::Json::parse(kFamilies);
+    const core::Json members = ClassRow();
+    for (const auto& [type, own] : all.items()) {
+      const auto row = described(all, type);
+      for (const auto& [key, value] : row.items())
+        if (!members.contains(key)) core::bug("a ClassRow has no {}", key);
+      made[type] = row.get<ClassRow>();
+      made[type].type = type;
+    }
+    return made;
+  }();
+  return rows;
 }
 
 // A key that changes the function of some class, and the value at which it has no effect.
@@ -213,8 +84,7 @@ bool ClassRow::has(std::string_view key) const {
 }
 
 const ClassRow& class_row(std::string_view type) {
-  for (const auto& row : rows())
-    if (row.type == type) return row;
+  if (const auto found = rows().find(type); found != rows().end()) return found->second;
   core::bug("no class of transformers is described for {}", type);
 }
 

@@ -18,24 +18,25 @@ const core::Json& nothing() {
   return none;
 }
 
-[[noreturn]] void wrong_type(const std::string& origin, const char* key) {
+[[noreturn]] void wrong_type(const std::string& origin, const std::string& key) {
   core::bad_config("{}: \"{}\" has the wrong type", origin, key);
 }
 
 template <class T>
-T value_or(const core::Json& object, const char* key, T otherwise, const std::string& origin) {
+T value_or(
+    const core::Json& object, const std::string& key, T otherwise, const std::string& origin) {
   if (!object.contains(key) || object[key].is_null()) return otherwise;
   // 64 bits without a sign would become a negative number.
   if (std::is_same_v<T, std::int64_t> && object[key].is_number_unsigned() &&
       object[key].get<std::uint64_t>() > INT64_MAX)
     wrong_type(origin, key);
   try {
-    return core::get<T>(object, key, origin);
+    return core::get<T>(object, key.c_str(), origin);
   } catch (const core::Error& error) { core::bad_config("{}", error.what()); }
 }
 
 template <class T>
-std::vector<T> list_of(const core::Json& object, const char* key, const std::string& origin,
+std::vector<T> list_of(const core::Json& object, const std::string& key, const std::string& origin,
     bool (core::Json::*is_item)() const noexcept) {
   if (!object.contains(key) || object[key].is_null()) return {};
   const core::Json& list = object[key];
@@ -51,48 +52,48 @@ constexpr std::int64_t kMostLayers = 1 << 14;  // more layers are refused elsewh
 ConfigKeys::ConfigKeys(const core::Json& object, std::string origin)
     : object_(&object), origin_(std::move(origin)) {}
 
-bool ConfigKeys::has(const char* key) const {
+bool ConfigKeys::has(const std::string& key) const {
   return object_->contains(key) && !(*object_)[key].is_null();
 }
 
-bool ConfigKeys::is_null(const char* key) const {
+bool ConfigKeys::is_null(const std::string& key) const {
   return object_->contains(key) && (*object_)[key].is_null();
 }
 
-double ConfigKeys::number(const char* key, double otherwise) const {
+double ConfigKeys::number(const std::string& key, double otherwise) const {
   return value_or(*object_, key, otherwise, origin_);
 }
 
-std::int64_t ConfigKeys::whole(const char* key, std::int64_t otherwise) const {
+std::int64_t ConfigKeys::whole(const std::string& key, std::int64_t otherwise) const {
   return value_or(*object_, key, otherwise, origin_);
 }
 
-std::int64_t ConfigKeys::size(const char* key, std::int64_t otherwise) const {
+std::int64_t ConfigKeys::size(const std::string& key, std::int64_t otherwise) const {
   if (has(key) && whole(key, 1) == 0) unsupported(key, "0");
   return whole(key, otherwise);
 }
 
-bool ConfigKeys::truth(const char* key, bool otherwise) const {
+bool ConfigKeys::truth(const std::string& key, bool otherwise) const {
   return value_or(*object_, key, otherwise, origin_);
 }
 
-std::string ConfigKeys::text(const char* key, const std::string& otherwise) const {
+std::string ConfigKeys::text(const std::string& key, const std::string& otherwise) const {
   return value_or(*object_, key, otherwise, origin_);
 }
 
-std::vector<std::string> ConfigKeys::texts(const char* key) const {
+std::vector<std::string> ConfigKeys::texts(const std::string& key) const {
   return list_of<std::string>(*object_, key, origin_, &core::Json::is_string);
 }
 
-std::vector<std::int64_t> ConfigKeys::wholes(const char* key) const {
+std::vector<std::int64_t> ConfigKeys::wholes(const std::string& key) const {
   return list_of<std::int64_t>(*object_, key, origin_, &core::Json::is_number_integer);
 }
 
-std::vector<double> ConfigKeys::numbers(const char* key) const {
+std::vector<double> ConfigKeys::numbers(const std::string& key) const {
   return list_of<double>(*object_, key, origin_, &core::Json::is_number);
 }
 
-std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
+std::vector<std::string> ConfigKeys::repeated_texts(const std::string& key) const {
   std::vector<std::string> all;
   if (!has(key)) return all;
   constexpr std::size_t kMost = 1 << 14;
@@ -112,34 +113,55 @@ std::vector<std::string> ConfigKeys::repeated_texts(const char* key) const {
   return all;
 }
 
-ConfigKeys ConfigKeys::object(const char* key) const {
+ConfigKeys ConfigKeys::object(const std::string& key) const {
   if (!has(key)) return {nothing(), origin_};
   if (!(*object_)[key].is_object()) wrong_type(origin_, key);
   return {(*object_)[key], origin_};
 }
 
-core::Json ConfigKeys::value(const char* key) const {
+core::Json ConfigKeys::value(const std::string& key) const {
   return has(key) ? (*object_)[key] : core::Json();
 }
 
-std::int64_t ConfigKeys::required(const char* key) const {
+std::int64_t ConfigKeys::required(const std::string& key) const {
   if (!has(key)) core::bad_config("{}: has no \"{}\"", origin_, key);
   return whole(key, 0);
 }
 
-std::string ConfigKeys::activation(const char* key, const std::string& otherwise) const {
+std::string ConfigKeys::activation(const std::string& key, const std::string& otherwise) const {
   const std::string theirs = text(key, otherwise);
   for (const auto& name : kActivations)
     if (theirs == name.theirs) return name.ours;
   unsupported(key, '"' + theirs + '"');
 }
 
-void ConfigKeys::expect(const char* key, bool otherwise, bool expected) const {
-  if (truth(key, otherwise) != expected) unsupported(key, expected ? "false" : "true");
+void ConfigKeys::expect(const std::string& key, bool expected) const {
+  if (truth(key, expected) != expected) unsupported(key, expected ? "false" : "true");
 }
 
-void ConfigKeys::unsupported(const char* key, const std::string& value) const {
+void ConfigKeys::unsupported(const std::string& key, const std::string& value) const {
   core::bad_config("{}: \"{}\": {} is not supported", origin_, key, value);
+}
+
+void KeyPairs::required(const std::string& key, std::int64_t& option) const {
+  if (from != nullptr) from->required(key);
+  (*this)(key, option, 0);
+}
+
+void KeyPairs::size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const {
+  if (from != nullptr) from->size(key, otherwise);
+  (*this)(key, option, otherwise);
+}
+
+void KeyPairs::activation(
+    const std::string& key, std::string& option, const std::string& otherwise) const {
+  if (to != nullptr) (*to)[key] = their_activation(option);
+  else option = from->activation(key, otherwise);
+}
+
+void KeyPairs::fixed(const std::string& key, bool value) const {
+  if (to != nullptr) (*to)[key] = value;
+  else from->expect(key, value);
 }
 
 std::string their_activation(const std::string& ours) {
@@ -227,14 +249,14 @@ class RopeKeys {
     }
   }
 
-  bool has(const char* key) const { return first_.has(key) || second_.has(key); }
-  double number(const char* key, double otherwise) const {
+  bool has(const std::string& key) const { return first_.has(key) || second_.has(key); }
+  double number(const std::string& key, double otherwise) const {
     return first_.number(key, second_.number(key, otherwise));
   }
-  std::int64_t whole(const char* key, std::int64_t otherwise) const {
+  std::int64_t whole(const std::string& key, std::int64_t otherwise) const {
     return first_.whole(key, second_.whole(key, otherwise));
   }
-  std::vector<double> numbers(const char* key) const {
+  std::vector<double> numbers(const std::string& key) const {
     return first_.has(key) ? first_.numbers(key) : second_.numbers(key);
   }
   // A class with angles by kind fills in "rope_type" before it reads version 4's "type".
@@ -314,30 +336,6 @@ core::OrderedJson scaling_of(const nn::RopeOptions& rope) {
   return scaling;
 }
 
-}  // namespace
-
-void read_query_growth(const ConfigKeys& keys, nn::RopeOptions& rope) {
-  const char* const name = name_of(keys);
-  const ConfigKeys scaling = keys.object(name);
-  for (const char* key : {kQueryGrowth, kTrained})
-    if (!scaling.has(key)) keys.unsupported(name, fmt::format("an object without \"{}\"", key));
-  rope.query_growth = scaling.number(kQueryGrowth, 0);
-  const auto trained = scaling.whole(kTrained, 0);
-  const bool uses = rope.scaling != "none" && rope.scaling != "linear";
-  if (trained < 1 || (uses && trained != rope.trained))
-    keys.unsupported(kTrained, std::to_string(trained));
-  rope.trained = trained;
-}
-
-double local_theta_of(const ConfigKeys& keys, const ClassRow& row) {
-  const ConfigKeys local = keys.object(kParameters).object(kSlidingLayer);
-  if (local.text("rope_type", local.text("type", "default")) != "default")
-    keys.unsupported(kParameters, "rope scaling in layers with a window");
-  const double otherwise =
-      row.local_key != nullptr ? keys.number(row.local_key, row.local_theta) : row.local_theta;
-  return local.number("rope_theta", otherwise);
-}
-
 nn::RopeOptions rope_of(const ConfigKeys& keys, const ClassRow& row, std::int64_t context) {
   const RopeKeys scaling(keys, row);
   nn::RopeOptions rope;
@@ -398,15 +396,46 @@ void put_rope(
     local["rope_type"] = "default";
     local["rope_theta"] = rope.local_theta > 0 ? rope.local_theta : rope.theta;
   }
-  if (row.local_key != nullptr) config[row.local_key] = local["rope_theta"];
+  if (!row.local_key.empty()) config[row.local_key] = local["rope_theta"];
   config[kParameters] = {{kSlidingLayer, local}, {kFullLayer, full}};
 }
 
-void put_query_growth(const nn::RopeOptions& rope, core::OrderedJson& config) {
-  auto& scaling = config[kScaling];
-  if (scaling.is_null()) scaling["rope_type"] = "default";
-  scaling[kQueryGrowth] = rope.query_growth;
-  scaling[kTrained] = rope.trained;
+}  // namespace
+
+double local_theta_of(const ConfigKeys& keys, const ClassRow& row) {
+  const ConfigKeys local = keys.object(kParameters).object(kSlidingLayer);
+  if (local.text("rope_type", local.text("type", "default")) != "default")
+    keys.unsupported(kParameters, "rope scaling in layers with a window");
+  const double otherwise =
+      !row.local_key.empty() ? keys.number(row.local_key, row.local_theta) : row.local_theta;
+  return local.number("rope_theta", otherwise);
+}
+
+void rope_keys(const KeyPairs& pairs, nn::TransformerOptions& options, const ClassRow& row) {
+  if (pairs.to != nullptr) return put_rope(options, row, *pairs.to);
+  options.positions = "rope";
+  options.rope = rope_of(*pairs.from, row, options.context);
+}
+
+void query_growth_keys(const KeyPairs& pairs, nn::RopeOptions& rope) {
+  if (pairs.to != nullptr) {
+    auto& scaling = (*pairs.to)[kScaling];
+    if (scaling.is_null()) scaling["rope_type"] = "default";
+    scaling[kQueryGrowth] = rope.query_growth;
+    scaling[kTrained] = rope.trained;
+    return;
+  }
+  const ConfigKeys& keys = *pairs.from;
+  const char* const name = name_of(keys);
+  const ConfigKeys scaling = keys.object(name);
+  for (const char* key : {kQueryGrowth, kTrained})
+    if (!scaling.has(key)) keys.unsupported(name, fmt::format("an object without \"{}\"", key));
+  rope.query_growth = scaling.number(kQueryGrowth, 0);
+  const auto trained = scaling.whole(kTrained, 0);
+  const bool uses = rope.scaling != "none" && rope.scaling != "linear";
+  if (trained < 1 || (uses && trained != rope.trained))
+    keys.unsupported(kTrained, std::to_string(trained));
+  rope.trained = trained;
 }
 
 }  // namespace model

@@ -15,32 +15,56 @@ class ConfigKeys {
   ConfigKeys(const core::Json& object, std::string origin);
 
   const std::string& origin() const { return origin_; }
-  bool has(const char* key) const;      ///< present and not null
-  bool is_null(const char* key) const;  ///< present and null
+  bool has(const std::string& key) const;      ///< present and not null
+  bool is_null(const std::string& key) const;  ///< present and null
   bool empty() const { return object_->empty(); }
-  double number(const char* key, double otherwise) const;
-  std::int64_t whole(const char* key, std::int64_t otherwise) const;
+  double number(const std::string& key, double otherwise) const;
+  std::int64_t whole(const std::string& key, std::int64_t otherwise) const;
   /// Behaves like whole(), and refuses 0, which nn's options would take for "not set".
-  std::int64_t size(const char* key, std::int64_t otherwise) const;
-  bool truth(const char* key, bool otherwise) const;
-  std::string text(const char* key, const std::string& otherwise) const;
-  std::vector<std::string> texts(const char* key) const;  ///< empty: absent
+  std::int64_t size(const std::string& key, std::int64_t otherwise) const;
+  bool truth(const std::string& key, bool otherwise) const;
+  std::string text(const std::string& key, const std::string& otherwise) const;
+  std::vector<std::string> texts(const std::string& key) const;  ///< empty: absent
   /// Flattens [[["a", "b"], 2], ...] to "a", "b", "a", "b", ...; empty: absent.
-  std::vector<std::string> repeated_texts(const char* key) const;
-  std::vector<std::int64_t> wholes(const char* key) const;  ///< empty: absent
-  std::vector<double> numbers(const char* key) const;       ///< empty: absent
-  ConfigKeys object(const char* key) const;                 ///< empty: absent
-  core::Json value(const char* key) const;                  ///< null: absent
-  std::int64_t required(const char* key) const;
+  std::vector<std::string> repeated_texts(const std::string& key) const;
+  std::vector<std::int64_t> wholes(const std::string& key) const;  ///< empty: absent
+  std::vector<double> numbers(const std::string& key) const;       ///< empty: absent
+  ConfigKeys object(const std::string& key) const;                 ///< empty: absent
+  core::Json value(const std::string& key) const;                  ///< null: absent
+  std::int64_t required(const std::string& key) const;
   /// Returns nn's name for an activation.
-  std::string activation(const char* key, const std::string& otherwise) const;
-  /// Checks a switch that affects the model's function and must have the `expected` value.
-  void expect(const char* key, bool otherwise, bool expected) const;
-  [[noreturn]] void unsupported(const char* key, const std::string& value) const;
+  std::string activation(const std::string& key, const std::string& otherwise) const;
+  /// Checks a switch that affects the model's function, and must be absent or `expected`.
+  void expect(const std::string& key, bool expected) const;
+  [[noreturn]] void unsupported(const std::string& key, const std::string& value) const;
 
  private:
   const core::Json* object_;
   std::string origin_;
+};
+
+/// Reads options from a config.json, or writes them to one: a family lists its keys once for both.
+/// Absent keys are read as `otherwise`; reading throws the errors of ConfigKeys.
+class KeyPairs {
+ public:
+  explicit KeyPairs(const ConfigKeys& keys) : from(&keys) {}
+  explicit KeyPairs(core::OrderedJson& config) : to(&config) {}
+
+  template <class T>
+  void operator()(const std::string& key, T& option, std::type_identity_t<T> otherwise) const {
+    if (to != nullptr) (*to)[key] = option;
+    else if constexpr (std::is_same_v<T, bool>) option = from->truth(key, otherwise);
+    else if constexpr (std::is_same_v<T, double>) option = from->number(key, otherwise);
+    else option = from->whole(key, otherwise);
+  }
+  void required(const std::string& key, std::int64_t& option) const;
+  void size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const;
+  void activation(const std::string& key, std::string& option, const std::string& otherwise) const;
+  /// A switch that has one supported value.
+  void fixed(const std::string& key, bool value) const;
+
+  const ConfigKeys* const from = nullptr;  ///< null: the keys are written
+  core::OrderedJson* const to = nullptr;   ///< null: the keys are read
 };
 
 /// Returns transformers' name for one of nn's activations.
@@ -65,23 +89,18 @@ core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int
 /// Returns the widest window; 0: no layer has one.
 std::int64_t widest(const std::vector<std::int64_t>& windows);
 
-/// Reads what the class computes of "rope_theta", "partial_rotary_factor", and "rope_scaling" or
-/// "rope_parameters", but for the angles in layers with a window. `context`: original maximum
-/// positions if no key gives them. Throws Error{bad_config} that names an unsupported scaling.
-nn::RopeOptions rope_of(const ConfigKeys& keys, const ClassRow& row, std::int64_t context);
-
 /// Returns the base of the angles in layers with a window, for a class with Angles::by_kind. Throws
-/// the errors of rope_of().
+/// the errors of rope_keys().
 double local_theta_of(const ConfigKeys& keys, const ClassRow& row);
 
-/// Sets Ministral 3's RopeOptions::query_growth and the positions from which queries grow.
-void read_query_growth(const ConfigKeys& keys, nn::RopeOptions& rope);
-
-/// Writes the form of version 4, which both versions read, and for Angles::by_kind also that of
-/// version 5.
-void put_rope(
-    const nn::TransformerOptions& options, const ClassRow& row, core::OrderedJson& config);
-/// Writes Ministral 3's growth of queries, after put_rope().
-void put_query_growth(const nn::RopeOptions& rope, core::OrderedJson& config);
+/// Reads what the class computes of "rope_theta", "partial_rotary_factor", and "rope_scaling" or
+/// "rope_parameters", but for the angles in layers with a window. If no key gives the original
+/// maximum positions, they are options.context. Throws Error{bad_config} that names an unsupported
+/// scaling. Writes the form of version 4, which both versions read, and for Angles::by_kind also
+/// that of version 5.
+void rope_keys(const KeyPairs& pairs, nn::TransformerOptions& options, const ClassRow& row);
+/// Ministral 3's RopeOptions::query_growth and the positions from which queries grow, after
+/// rope_keys().
+void query_growth_keys(const KeyPairs& pairs, nn::RopeOptions& rope);
 
 }  // namespace model

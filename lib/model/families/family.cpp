@@ -9,19 +9,16 @@ namespace {
 
 constexpr std::int64_t kPaddingRows = 2;
 
-const std::vector<const Family*>& families() {
-  static const std::vector<const Family*> all = [] {
-    std::vector<const Family*> list = {&gpt2_family()};
-    for (const Family* family : llama_families()) list.push_back(family);
-    list.push_back(&neox_family());
-    list.push_back(&opt_family());
-    list.push_back(&gpt_neo_family());
-    for (const Family* family : gemma_families()) list.push_back(family);
-    list.push_back(&phi_family());
-    for (const Family* family : expert_families()) list.push_back(family);
-    list.push_back(&mamba2_family());
-    return list;
-  }();
+// In the order in which family_of() tries them.
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = {{"gpt2", gpt2_keys}, {"llama", gated_keys},
+      {"mistral", gated_keys}, {"qwen2", qwen2_keys}, {"qwen3", qwen3_keys}, {"olmo2", olmo_keys},
+      {"phi3", phi3_keys}, {"olmo3", olmo_keys}, {"smollm3", smollm3_keys},
+      {"granite", granite_keys, granite_factors}, {"ministral3", ministral3_keys},
+      {"gpt_neox", neox_keys}, {"opt", opt_keys}, {"gpt_neo", neo_keys}, {"gemma", gemma1_keys},
+      {"gemma2", gemma2_keys}, {"gemma3_text", gemma3_keys}, {"phi", phi_keys},
+      {"mixtral", mixtral_keys}, {"qwen3_moe", qwen3_moe_keys}, {"olmoe", olmoe_keys},
+      {"mamba2", mamba2_keys}};
   return all;
 }
 
@@ -103,8 +100,8 @@ std::string with_number(std::string_view name, const std::string& number, char l
   return out;
 }
 
-bool is_of_experts(const ModuleNames& module) {
-  return module.theirs[0].find(".E.") != std::string_view::npos;
+bool is_of_experts(const std::vector<std::string>& theirs) {
+  return theirs[0].find(".E.") != std::string::npos;
 }
 
 std::vector<std::int64_t> rows_of(
@@ -118,8 +115,8 @@ std::vector<std::int64_t> rows_of(
 // Returns how the family's class differs from the options: it computes what reading gives of the
 // config.json that would be written.
 std::vector<std::string> differences(const Family& family, const nn::ModelOptions& options) {
-  if (options.arch != family.arch)
-    return {fmt::format("arch is {}, not {}", options.arch, family.arch)};
+  if (options.arch != family.row.arch)
+    return {fmt::format("arch is {}, not {}", options.arch, family.row.arch)};
   if (!options.vocabulary.cutoffs.empty()) return {"cutoffs is not empty"};
   if (options.memory_layer.any())
     return {fmt::format("memory_layer is {}, not none", options.memory_layer.kind)};
@@ -144,13 +141,13 @@ std::vector<std::string> differences(const Family& family, const nn::ModelOption
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
-  for (const Family* family : families()) names.emplace_back(family->type);
+  for (const Family& family : families()) names.emplace_back(family.type);
   return names;
 }
 
 const Family& family_named(const std::string& type, const std::string& origin) {
-  for (const Family* family : families())
-    if (family->type == type) return *family;
+  for (const Family& family : families())
+    if (family.type == type) return family;
   core::bad_config("{}: \"model_type\": \"{}\" is not supported; supported: {}", origin, type,
       fmt::join(family_names(), ", "));
 }
@@ -163,13 +160,13 @@ std::string without_family(const nn::ModelOptions& options) {
   if (options.arch != "transformer") return {};
   const Family* nearest = nullptr;
   std::vector<std::string> fewest;
-  for (const Family* family : families()) {
-    const auto different = differences(*family, options);
+  for (const Family& family : families()) {
+    const auto different = differences(family, options);
     if (different.empty()) return {};
     // A refusal hides other differences.
-    const bool refused = different[0].starts_with(std::string(family->type) + ':');
+    const bool refused = different[0].starts_with(std::string(family.type) + ':');
     if (nearest != nullptr && (refused || different.size() >= fewest.size())) continue;
-    nearest = family, fewest = different;
+    nearest = &family, fewest = different;
   }
   return fmt::format(
       "config.json: no family of transformers computes this model, so only Tessera loads it; the "
@@ -178,12 +175,10 @@ std::string without_family(const nn::ModelOptions& options) {
 }
 
 const Family* family_of(const nn::ModelOptions& options, const std::string& preferred) {
-  auto order = families();
-  std::stable_partition(
-      order.begin(), order.end(), [&](const Family* family) { return family->type == preferred; });
-  const auto found = std::find_if(order.begin(), order.end(),
-      [&](const Family* family) { return unlike(*family, options).empty(); });
-  return found == order.end() ? nullptr : *found;
+  for (const bool first : {true, false})
+    for (const Family& family : families())
+      if ((family.type == preferred) == first && unlike(family, options).empty()) return &family;
+  return nullptr;
 }
 
 core::OrderedJson family_config(const Family& family, const nn::ModelOptions& options,
@@ -192,7 +187,8 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
   config["model_type"] = family.type;
   config["architectures"] = {family.row.architecture};
   config["vocab_size"] = vocabulary;
-  family.keys(options, family.row, config);
+  auto copy = options;
+  family.keys(KeyPairs(config), copy, family.row);
   config["tie_word_embeddings"] = options.vocabulary.tied;
   const core::OrderedJson id =
       end_of_document < 0 ? core::OrderedJson(nullptr) : core::OrderedJson(end_of_document);
@@ -209,11 +205,14 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
     if (config.contains(alias) && !config[alias].is_null()) named[key] = config[alias];
   const ConfigKeys keys(named, origin);
   *vocabulary = keys.required("vocab_size");
-  keys.expect("is_causal", true, true);
-  keys.expect("use_bidirectional_attention", false, false);
+  keys.expect("is_causal", true);
+  keys.expect("use_bidirectional_attention", false);
   if (keys.has("per_layer_config")) keys.unsupported("per_layer_config", "a value");
-  nn::ModelOptions options = family.options(keys, family.row);
-  options.arch = family.arch;
+  nn::ModelOptions options;
+  options.arch = family.row.arch;
+  options.vocabulary.scale_embedding = false;
+  options.vocabulary.tied = keys.truth("tie_word_embeddings", family.row.tied);
+  family.keys(KeyPairs(keys), options, family.row);
   expect_bounded(options, origin);
   return options;
 }
@@ -225,29 +224,41 @@ void expect_bounded(const nn::ModelOptions& options, const std::string& origin) 
   } catch (const core::Error& error) { core::bad_config("{}: {}", origin, error.what()); }
 }
 
-nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff) {
-  nn::ModelOptions options;
-  auto& shape = options.shape;
-  shape.d_model = keys.required("hidden_size");
-  shape.layers = keys.required("num_hidden_layers");
-  shape.heads = keys.required("num_attention_heads");
-  keys.required(d_ff);
-  shape.d_ff = keys.size(d_ff, 0);
-  expect_bounded(options, keys.origin());
-  if (shape.d_ff == 4 * shape.d_model) shape.d_ff = 0;
-  options.vocabulary.scale_embedding = false;
-  return options;
+void size_keys(const KeyPairs& pairs, nn::ModelOptions& options) {
+  pairs.required("hidden_size", options.shape.d_model);
+  pairs.required("num_hidden_layers", options.shape.layers);
+  pairs.required("num_attention_heads", options.shape.heads);
+  if (pairs.from != nullptr) expect_bounded(options, pairs.from->origin());
 }
 
-void read_kv_heads(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options) {
+void inner_key(
+    const KeyPairs& pairs, nn::ModelOptions& options, const std::string& key, bool required) {
+  if (pairs.from != nullptr) {
+    expect_bounded(options, pairs.from->origin());
+    if (required) pairs.from->required(key);
+  }
+  auto& shape = options.shape;
+  auto width = shape.ffn_width();
+  pairs.size(key, width, 0);
+  shape.d_ff = width == 4 * shape.d_model ? 0 : width;
+}
+
+void kv_heads_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   const auto heads = options.shape.heads;
-  const bool all = keys.is_null("num_key_value_heads") || row.kv_heads == 0;
-  const auto kv_heads = keys.size("num_key_value_heads", all ? heads : row.kv_heads);
+  const bool all =
+      row.kv_heads == 0 || (pairs.from != nullptr && pairs.from->is_null("num_key_value_heads"));
+  auto kv_heads = nn::head_shape(options.shape, options.transformer).kv_heads;
+  pairs.size("num_key_value_heads", kv_heads, all ? heads : row.kv_heads);
   options.transformer.kv_heads = kv_heads == heads ? 0 : kv_heads;
 }
 
-void read_head_width(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options) {
+void head_width_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   const auto& shape = options.shape;
+  if (pairs.to != nullptr) {
+    (*pairs.to)["head_dim"] = nn::head_shape(shape, options.transformer).width;
+    return;
+  }
+  const ConfigKeys& keys = *pairs.from;
   const bool divides = shape.d_model % shape.heads == 0;
   if (row.divided && !divides)
     keys.unsupported("num_attention_heads", "a number that does not divide hidden_size");
@@ -301,35 +312,37 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   const auto dot = weight.rfind('.');
   const auto [name, number] = numbered(weight.substr(0, dot));
   const auto whole = numbered(weight).first;
-  for (const ModuleNames& module : family->modules) {
-    if (module.ours != name && module.ours != whole) continue;
-    const std::string kind = module.ours == whole ? "" : weight.substr(dot);
-    const auto count = is_of_experts(module) ? options.transformer.experts.count : 1;
-    if (experts == ExpertTensors::stacked && !module.stacked.empty())
-      return {{with_number(module.stacked, number), 0, rows,
-          is_of_experts(module) ? Layout::by_expert : Layout::as_is, count}};
-    const auto sizes = rows_of(module.theirs.size(), options, rows / count);
-    std::vector<Piece> pieces;
-    std::int64_t begin = 0;
-    for (std::int64_t expert = 0; expert < count; ++expert)
-      for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const bool vector =
-            (module.layout == Layout::transposed || module.layout == Layout::taps) &&
-            kind != ".weight";
-        const auto name =
-            with_number(with_number(module.theirs[i], number), std::to_string(expert), 'E');
-        pieces.push_back({name + kind, begin, sizes[i], vector ? Layout::as_is : module.layout,
-            options.shape.heads});
-        begin += sizes[i];
-      }
-    return pieces;
-  }
-  core::bug("{} cannot be expressed in a file of {}", weight, family->type);
+  const auto& row = family->row;
+  const bool is_parameter = row.modules.contains(whole);
+  const auto module = row.modules.find(is_parameter ? whole : name);
+  if (module == row.modules.end())
+    core::bug("{} cannot be expressed in a file of {}", weight, family->type);
+  const auto& [ours, theirs] = *module;
+  const std::string kind = is_parameter ? "" : weight.substr(dot);
+  const auto count = is_of_experts(theirs) ? options.transformer.experts.count : 1;
+  if (const auto stacked = row.stacked.find(ours);
+      experts == ExpertTensors::stacked && stacked != row.stacked.end())
+    return {{with_number(stacked->second, number), 0, rows,
+        is_of_experts(theirs) ? Layout::by_expert : Layout::as_is, count}};
+  const auto found = row.layouts.find(ours);
+  auto layout = found == row.layouts.end() ? Layout::as_is : found->second;
+  if ((layout == Layout::transposed || layout == Layout::taps) && kind != ".weight")
+    layout = Layout::as_is;  // a vector
+  const auto sizes = rows_of(theirs.size(), options, rows / count);
+  std::vector<Piece> pieces;
+  std::int64_t begin = 0;
+  for (std::int64_t expert = 0; expert < count; ++expert)
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      const auto tensor = with_number(with_number(theirs[i], number), std::to_string(expert), 'E');
+      pieces.push_back({tensor + kind, begin, sizes[i], layout, options.shape.heads});
+      begin += sizes[i];
+    }
+  return pieces;
 }
 
 std::string stacked_name(const Family& family) {
-  for (const ModuleNames& module : family.modules)
-    if (!module.stacked.empty() && is_of_experts(module)) return with_number(module.stacked, "0");
+  for (const auto& [ours, tensor] : family.row.stacked)
+    if (is_of_experts(family.row.modules.at(ours))) return with_number(tensor, "0");
   return {};
 }
 
@@ -342,8 +355,10 @@ double factor_of(const std::vector<WeightFactor>& factors, const std::string& we
 }
 
 bool is_buffer(const Family* family, std::string_view tensor) {
-  return family != nullptr && std::any_of(family->buffers.begin(), family->buffers.end(),
-                                  [&](std::string_view end) { return tensor.ends_with(end); });
+  if (family == nullptr) return false;
+  const auto& ends = family->row.buffers;
+  return std::any_of(
+      ends.begin(), ends.end(), [&](const std::string& end) { return tensor.ends_with(end); });
 }
 
 std::string head_name(const Family& family, const nn::ModelOptions& options) {
@@ -351,7 +366,8 @@ std::string head_name(const Family& family, const nn::ModelOptions& options) {
 }
 
 std::string bare_name(const Family& family, const std::string& tensor) {
-  return tensor.starts_with(family.base) ? tensor.substr(family.base.size()) : tensor;
+  const auto& base = family.row.base;
+  return tensor.starts_with(base) ? tensor.substr(base.size()) : tensor;
 }
 
 }  // namespace model

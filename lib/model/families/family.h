@@ -1,63 +1,35 @@
 #pragma once
-// Transformers families that Tessera supports, one table each: conversions between config.json and
-// options, and the location of each weight in the files.
+// Transformers families that Tessera supports: conversions between config.json and options, and the
+// location of each weight in the files.
 //
 // A weight consists of one tensor of the file or of several concatenated by rows: Llama's q_proj,
-// k_proj and v_proj are the rows of c_attn. To add a family, write its table in a file beside
-// gpt2.cpp and add its line in family.cpp.
+// k_proj and v_proj are the rows of c_attn. To add a family, describe its class in families.json,
+// list its keys in a file beside gpt2.cpp and add its line in family.cpp.
 
 #include "model/families/config_keys.h"
 #include "nn/base/torch.h"
 
 namespace model {
 
-/// Layout of a weight's rows in a tensor of the file.
-enum class Layout {
-  as_is,
-  transposed,  ///< (in, out), as in GPT-2's Conv1D; biases are unchanged
-  by_head,     ///< (heads, 3, width) for a weight (3, heads, width): GPT-NeoX
-  after_two,   ///< after two unused rows: OPT's positions
-  taps,        ///< (width, 1, taps) for a convolution's weight (width, taps)
-  by_expert,   ///< (experts, rows, columns) for a weight (experts rows, columns)
-};
-
-/// A module or parameter of nn::Model and the file's modules with its weight and bias, rows in this
-/// order: one; two halves; or queries, keys and values. "N" represents the layer's number, "E" that
-/// of an expert: the rows of one expert follow those of another, each in this order.
-struct ModuleNames {
-  std::string_view ours;
-  std::vector<std::string_view> theirs;
-  Layout layout = Layout::as_is;
-  /// For experts: the tensor that holds all experts' weights in files that transformers 5 writes
-  /// with save_original_format=False; empty: only `theirs`.
-  std::string_view stacked = {};
-};
-
 /// Factor applied to the numbers of a module when they are read.
 struct WeightFactor {
-  std::string_view ours;  ///< as in ModuleNames
+  std::string_view ours;  ///< as in ClassRow::modules
   double factor;
 };
 
-struct Family {
-  /// Returns the options. Throws Error{bad_config} for a key that is missing, wrong or unsupported.
-  using Options = nn::ModelOptions (*)(const ConfigKeys& keys, const ClassRow& row);
-  /// Writes the keys for the options, except those common to all families (family_config).
-  using Keys = void (*)(
-      const nn::ModelOptions& options, const ClassRow& row, core::OrderedJson& config);
+/// Reads the options that determine the model's function and the dropouts of training, or writes
+/// them, except for the keys common to all families. `options` begins without a scaled embedding,
+/// and is a copy if it is written. Throws Error{bad_config} for a key that is missing, wrong or
+/// unsupported.
+using FamilyKeys = void(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
+/// Returns the factors for a config.json, whose options describe the weights after multiplication.
+using FamilyFactors = std::vector<WeightFactor>(const ConfigKeys& keys);
 
-  const ClassRow& row;
-  std::string_view base;  ///< prefix of all names except the head's; "model."
-  std::vector<ModuleNames> modules;
-  /// Suffixes of tensor names that are no weights.
-  std::vector<std::string_view> buffers;
-  Options options;
-  Keys keys;
-  /// Returns the factors for a config.json, whose options describe the weights after
-  /// multiplication; null: no factors. Files written with keys() need none.
-  std::vector<WeightFactor> (*factors)(const ConfigKeys& keys) = nullptr;
-  std::string_view type = row.type;  ///< "model_type"
-  std::string_view arch = "transformer";
+struct Family {
+  std::string_view type;  ///< "model_type"
+  FamilyKeys* keys;
+  FamilyFactors* factors = nullptr;  ///< null: no factors. Files written with keys() need none
+  const ClassRow& row = class_row(type);
 };
 
 /// Returns the family with this model_type. Throws Error{bad_config} that names it and the known
@@ -83,16 +55,19 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
 nn::ModelOptions family_options(const Family& family, const core::Json& config,
     const std::string& origin, std::int64_t* vocabulary);
 
-/// Throws Error{bad_config} unless every number is possible for a model. A family's options() calls
-/// it before it computes with width, layers and heads.
+/// Throws Error{bad_config} unless every number is possible for a model. A family's keys() calls it
+/// before it computes with width, layers and heads.
 void expect_bounded(const nn::ModelOptions& options, const std::string& origin);
 
-/// Returns, for a family's options(), the width, layers, heads and feed-forward width (key `d_ff`)
-/// of a config.json, with an unscaled embedding.
-nn::ModelOptions sized(const ConfigKeys& keys, const char* d_ff);
-/// Set kv_heads and d_head after sized().
-void read_kv_heads(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options);
-void read_head_width(const ConfigKeys& keys, const ClassRow& row, nn::ModelOptions& options);
+/// "hidden_size", "num_hidden_layers" and "num_attention_heads", bounded.
+void size_keys(const KeyPairs& pairs, nn::ModelOptions& options);
+/// The width of the feed-forward networks; an absent key, if it may be absent: 4 times that of the
+/// model.
+void inner_key(
+    const KeyPairs& pairs, nn::ModelOptions& options, const std::string& key, bool required = true);
+/// "num_key_value_heads" and "head_dim", after size_keys().
+void kv_heads_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
+void head_width_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
 
 /// Rows of a weight that form a tensor of the file.
 struct Piece {
@@ -128,15 +103,13 @@ std::string head_name(const Family& family, const nn::ModelOptions& options);
 /// Returns the tensor's name without the family's base.
 std::string bare_name(const Family& family, const std::string& tensor);
 
-/// The tables of the families.
-const Family& gpt2_family();
-std::vector<const Family*> llama_families();
-const Family& neox_family();
-const Family& phi_family();
-const Family& opt_family();
-const Family& gpt_neo_family();
-std::vector<const Family*> gemma_families();
-std::vector<const Family*> expert_families();
-const Family& mamba2_family();
+FamilyKeys gpt2_keys, neox_keys, opt_keys, neo_keys, phi_keys, mamba2_keys;
+FamilyKeys ministral3_keys, qwen2_keys, qwen3_keys, olmo_keys, smollm3_keys, granite_keys,
+    phi3_keys;
+FamilyKeys gemma1_keys, gemma2_keys, gemma3_keys, mixtral_keys, qwen3_moe_keys, olmoe_keys;
+FamilyFactors granite_factors;
+/// Common part of the relatives of Llama, and Llama's own: what the row describes of shape, biases,
+/// windows and angles. Defaults are written too.
+FamilyKeys gated_keys;
 
 }  // namespace model
