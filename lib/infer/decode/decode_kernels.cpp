@@ -384,6 +384,32 @@ void attention_scores(const float* q, const float* k, std::int64_t stride, std::
   for (std::int64_t i = 0; i < n; ++i) { out[i] = nn::vec::dot(q, k + i * stride, width) * scale; }
 }
 
+namespace {
+
+template <int kQueries>
+void lane_scores(
+    const float* const* q, const float* k, std::int64_t width, float scale, float* const* out) {
+  using nn::vec::Floats;
+  constexpr int kVectors = kScoreLanes / nn::vec::kFloats;
+  Floats sum[kQueries][kVectors] = {};
+  for (std::int64_t c = 0; c < width; ++c)
+#pragma GCC unroll 8
+    for (int r = 0; r < kQueries; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < kVectors; ++j)
+        sum[r][j] += q[r][c] * reinterpret_cast<const Floats*>(k + c * kScoreLanes)[j];
+  for (int r = 0; r < kQueries; ++r)
+    for (int j = 0; j < kVectors; ++j) reinterpret_cast<Floats*>(out[r])[j] = scale * sum[r][j];
+}
+
+}  // namespace
+
+void lane_scores(const float* const* q, std::int64_t queries, const float* k, std::int64_t width,
+    float scale, float* const* out) {
+  for (; queries >= 4; queries -= 4, q += 4, out += 4) lane_scores<4>(q, k, width, scale, out);
+  for (; queries > 0; --queries, ++q, ++out) lane_scores<1>(q, k, width, scale, out);
+}
+
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
     std::int64_t width, float* out) {
   using nn::vec::Floats;

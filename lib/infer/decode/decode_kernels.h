@@ -51,6 +51,11 @@ void times(const float* x, std::int64_t n, float* y);  ///< y *= x
 /// Computes out[i] = scale q . k[i] for n rows of k (n, width) with row stride `stride`.
 void attention_scores(const float* q, const float* k, std::int64_t stride, std::int64_t n,
     std::int64_t width, float scale, float* out);
+/// Computes out[r][i] = scale q[r] . k[i] for kScoreLanes rows of k, transposed (width,
+/// kScoreLanes), and `queries` rows of q. The order of summation does not depend on `queries`.
+inline constexpr std::int64_t kScoreLanes = 16;
+void lane_scores(const float* const* q, std::int64_t queries, const float* k, std::int64_t width,
+    float scale, float* const* out);
 /// Computes out += weights[i] v[i] over n rows of v (n, width) with row stride `stride`.
 void add_weighted(const float* weights, const float* v, std::int64_t stride, std::int64_t n,
     std::int64_t width, float* out);

@@ -7,19 +7,12 @@ void PagedRows::select(const std::vector<std::int64_t>& rows) { rows_ = chosen(r
 std::int64_t PagedRows::append(std::size_t row) {
   Row& to = rows_[row];
   const auto token = to.end++, used = token % kPageTokens;
-  const auto page_size = static_cast<std::size_t>(parts_ * kPageTokens * width_);
   if (used == 0) {
-    to.pages.push_back(std::make_shared<Page>(page_size));
+    to.pages.push_back(
+        std::make_shared<Page>(static_cast<std::size_t>(parts_ * kPageTokens * width_)));
     return token;
   }
-  auto& page = to.pages.back();
-  if (page.use_count() == 1) return token;
-  const auto own = std::make_shared<Page>(page_size);
-  for (std::int64_t part = 0; part < parts_; ++part) {
-    const auto from = part * kPageTokens * width_;
-    std::copy_n(page->begin() + from, used * width_, own->begin() + from);
-  }
-  page = own;
+  if (auto& page = to.pages.back(); page.use_count() > 1) page = std::make_shared<Page>(*page);
   return token;
 }
 

@@ -34,10 +34,16 @@ class PagedRows {
   std::int64_t begin(std::size_t row) const { return rows_[row].begin; }  ///< first stored token
   std::int64_t end(std::size_t row) const { return rows_[row].end; }
 
+  /// Returns the page of a stored token: part `part` of its tokens, as slots (kPageTokens, width) or
+  /// as the caller has filled it.
+  float* page(std::size_t row, std::int64_t token, std::int64_t part) const {
+    return rows_[row].pages[static_cast<std::size_t>(token / kPageTokens)]->data() +
+           part * kPageTokens * width_;
+  }
+
   /// Returns (width) floats: part `part` of a stored token.
   float* slot(std::size_t row, std::int64_t token, std::int64_t part) const {
-    const auto page = static_cast<std::size_t>(token / kPageTokens);
-    return rows_[row].pages[page]->data() + (part * kPageTokens + token % kPageTokens) * width_;
+    return page(row, token, part) + token % kPageTokens * width_;
   }
 
   /// Calls body(first, n) for pieces of tokens [begin, end) whose slots of a part are contiguous.

@@ -181,7 +181,11 @@ void TransformerEngine::prepare(const std::vector<Token>& tokens) {
   const auto threads = at::get_num_threads();
   normed_.resize(static_cast<std::size_t>(threads));
   for (auto& normed : normed_) normed.fit(n, x_.stride());
-  scores_.fit(threads, longest);
+  make_tiles(tokens);
+  scores_stride_ = longest + 2 * PagedRows::kPageTokens;  // whole pages
+  std::int64_t most = 1;
+  for (const auto& tile : tiles_) most = std::max(most, tile.tokens * tile.heads);
+  scores_.fit(threads, most * scores_stride_);
   const auto vectors = embedded(ids);
   const float* const from = vectors.const_data_ptr<float>();
   torch::Tensor waves;
@@ -235,12 +239,9 @@ void TransformerEngine::layer(
   for (auto i = share.begin(n); i < share.end(n); ++i)
     remember(i, tokens[static_cast<std::size_t>(i)], index);
 #pragma omp barrier
-  const auto heads = heads_.heads, width = heads_.width;
-  for (auto task = share.begin(n * heads); task < share.end(n * heads); ++task) {
-    const auto i = task / heads, head = task % heads;
-    attend(tokens[static_cast<std::size_t>(i)], index, head, qkv_.row(i) + head * width,
-        attended_.row(i) + head * width, scores_.of(share.thread));
-  }
+  const auto tiles = std::ssize(tiles_);
+  for (auto i = share.begin(tiles); i < share.end(tiles); ++i)
+    attend(tiles_[static_cast<std::size_t>(i)], tokens, index, scores_.of(share.thread));
 #pragma omp barrier
   multiply(layer.project, attended_.rows(), share, sums_);
   std::optional<Rows> fed;
@@ -314,28 +315,90 @@ void TransformerEngine::remember(std::int64_t index, const Token& token, std::si
   const bool turns = pairs > 0 && layers_[layer].turned;
   for (float* x = q; turns && x < k + heads_.d_key(); x += heads_.width)
     turn_pairs(cos, sin, pairs, x);
-  std::copy_n(k, heads_.d_key(), slot(token.row, token.position, layer, 0));
-  std::copy_n(k + heads_.d_key(), heads_.d_key(), slot(token.row, token.position, layer, 1));
+  constexpr auto kLanes = PagedRows::kPageTokens;
+  const auto part = static_cast<std::int64_t>(2 * layer);
+  float* const keys = slots_.page(token.row, token.position, part) + token.position % kLanes;
+  for (std::int64_t i = 0; i < heads_.d_key(); ++i) keys[i * kLanes] = k[i];
+  std::copy_n(k + heads_.d_key(), heads_.d_key(), slots_.slot(token.row, token.position, part + 1));
 }
 
-// softmax(q k^T / sqrt(width)) v over the positions in the row and the layer's window, up to the
-// token's own position.
-void TransformerEngine::attend(const Token& token, std::size_t layer, std::int64_t head,
-    const float* q, float* out, float* scores) const {
-  const auto window = layers_[layer].window;
-  const auto oldest =
-      std::max(slots_.begin(token.row), window > token.position ? 0 : token.position + 1 - window);
-  const Seen seen{token.row, oldest, token.position + 1,
-      head / (heads_.heads / heads_.kv_heads) * heads_.width, heads_.width,
-      static_cast<std::int64_t>(2 * layer)};
-  const auto held = seen.end - seen.begin;
-  paged_scores(slots_, seen, q, scale_, scores);
-  if (cap_ > 0) soft_cap(scores, held, cap_);
-  if (!slopes_.empty())
-    for (std::int64_t i = 0; i < held; ++i)
-      scores[i] -=
-          slopes_[static_cast<std::size_t>(head)] * static_cast<float>(token.position - oldest - i);
-  paged_values(slots_, seen, scores, out);
+void TransformerEngine::make_tiles(const std::vector<Token>& tokens) {
+  tiles_.clear();
+  const auto n = std::ssize(tokens), group = heads_.heads / heads_.kv_heads;
+  // A few tokens: a head a task, so that all threads have some.
+  const auto together = n * heads_.kv_heads < 4 * at::get_num_threads() ? 1
+                        : group <= Tile::kMostQueries                   ? group
+                                                      : std::gcd(group, Tile::kMostQueries);
+  const auto most = Tile::kMostQueries / together;
+  for (std::int64_t i = 0, next = 0; i < n; i = next) {
+    const auto row = tokens[static_cast<std::size_t>(i)].row;
+    while (next < n && next - i < most && tokens[static_cast<std::size_t>(next)].row == row) ++next;
+    for (std::int64_t head = 0; head < heads_.heads; head += together)
+      tiles_.push_back({i, next - i, head, together});
+  }
+}
+
+// softmax(q k^T / sqrt(width)) v for each query of a tile, over the positions in the row and the
+// layer's window, up to the token's own position. All queries read a page before the next.
+void TransformerEngine::attend(
+    const Tile& tile, const std::vector<Token>& tokens, std::size_t layer, float* scores) {
+  struct Query {
+    const float* q;
+    float *scores, *out;  // scores of `begin` and later
+    std::int64_t begin, end;
+  };
+  static_assert(PagedRows::kPageTokens == kScoreLanes);
+  constexpr auto kPage = PagedRows::kPageTokens;
+  const auto row = tokens[static_cast<std::size_t>(tile.token)].row;
+  const auto width = heads_.width, window = layers_[layer].window;
+  const auto offset = tile.head / (heads_.heads / heads_.kv_heads) * width;
+  const auto part = static_cast<std::int64_t>(2 * layer);
+  std::array<Query, Tile::kMostQueries> queries;
+  const auto count = static_cast<std::size_t>(tile.tokens * tile.heads);
+  std::int64_t from = std::numeric_limits<std::int64_t>::max(), to = 0;
+  for (std::size_t r = 0; r < count; ++r) {
+    const auto i = tile.token + static_cast<std::int64_t>(r) / tile.heads,
+               at = (tile.head + static_cast<std::int64_t>(r) % tile.heads) * width,
+               position = tokens[static_cast<std::size_t>(i)].position;
+    const auto begin = std::max(slots_.begin(row), window > position ? 0 : position + 1 - window);
+    queries[r] = {qkv_.row(i) + at, scores + static_cast<std::int64_t>(r) * scores_stride_,
+        attended_.row(i) + at, begin, position + 1};
+    from = std::min(from, begin / kPage * kPage), to = std::max(to, position + 1);
+  }
+  for (auto page = from; page < to; page += kPage) {
+    std::array<const float*, Tile::kMostQueries> q;
+    std::array<float*, Tile::kMostQueries> out;
+    std::int64_t seeing = 0;
+    for (std::size_t r = 0; r < count; ++r) {
+      if (page >= queries[r].end || page + kPage <= queries[r].begin) continue;
+      q[static_cast<std::size_t>(seeing)] = queries[r].q;
+      out[static_cast<std::size_t>(seeing++)] = queries[r].scores + page - from;
+    }
+    lane_scores(
+        q.data(), seeing, slots_.page(row, page, part) + offset * kPage, width, scale_, out.data());
+  }
+  for (std::size_t r = 0; r < count; ++r) {
+    auto& query = queries[r];
+    const auto held = query.end - query.begin;
+    query.scores += query.begin - from;
+    if (cap_ > 0) soft_cap(query.scores, held, cap_);
+    if (!slopes_.empty()) {
+      const auto slope =
+          slopes_[static_cast<std::size_t>(tile.head + static_cast<std::int64_t>(r) % tile.heads)];
+      for (std::int64_t i = 0; i < held; ++i)
+        query.scores[i] -= slope * static_cast<float>(held - 1 - i);
+    }
+    softmax(query.scores, held);
+    std::fill_n(query.out, width, 0.0f);
+  }
+  for (auto page = from; page < to; page += kPage)
+    for (std::size_t r = 0; r < count; ++r) {
+      const auto& query = queries[r];
+      const auto first = std::max(page, query.begin), last = std::min(page + kPage, query.end);
+      if (first < last)
+        add_weighted(query.scores + first - query.begin, slots_.slot(row, first, part + 1) + offset,
+            slots_.width(), last - first, width, query.out);
+    }
 }
 
 void TransformerEngine::encode_sources(const std::vector<RowInput>& feeds) {

@@ -62,6 +62,12 @@ class TransformerEngine : public Engine {
     std::size_t row;
     std::int64_t id, position;
   };
+  // Queries that one thread computes together: heads of consecutive tokens of a row that share keys.
+  struct Tile {
+    static constexpr std::int64_t kMostQueries = 32;
+    std::int64_t token, tokens, head, heads;
+  };
+  void make_tiles(const std::vector<Token>& tokens);
   LayerNormed norm(const WeightAndBias& factors, std::int64_t d);
   std::optional<LayerNormed> norm(const nn::LayerNorm* of);
   Layer layer_of(const nn::Block& block);
@@ -80,16 +86,10 @@ class TransformerEngine : public Engine {
     return place_ != nn::NormPlacement::post && place_ != nn::NormPlacement::sublayer;
   }
   void remember(std::int64_t index, const Token& token, std::size_t layer);
-  void attend(const Token& token, std::size_t layer, std::int64_t head, const float* q, float* out,
-      float* scores) const;
+  void attend(const Tile& tile, const std::vector<Token>& tokens, std::size_t layer, float* scores);
   void read_sources(std::size_t layer, const std::vector<Token>& tokens, TeamShare share);
   void attend_source(const Source& source, std::size_t layer, std::int64_t head, const float* q,
       float* out, float* scores) const;
-  // Returns a slot: part 2 layer of a token's slots contains its keys, part 2 layer + 1 its values.
-  float* slot(std::size_t row, std::int64_t position, std::size_t layer, int which) const {
-    return slots_.slot(row, position, static_cast<std::int64_t>(2 * layer) + which);
-  }
-
   nn::Model& model_;
   Precision precision_;
   DecodeWeights weights_;
@@ -108,6 +108,8 @@ class TransformerEngine : public Engine {
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
+  // Part 2 layer has the keys of the tokens in a page, transposed (d_key, kPageTokens); part 2 layer
+  // + 1 their values.
   PagedRows slots_;
   std::vector<std::shared_ptr<const Source>> sources_;  // for each row; null: none
   // Working memory for the n_ tokens of a chunk; inputs of products are zero-padded.
@@ -119,7 +121,9 @@ class TransformerEngine : public Engine {
   Buffer sums_;      // (n, d): terms to add to x
   FeedForward::Room room_;
   std::vector<Buffer> normed_;  // for each thread: (n, padded d)
-  ScoreBuffers scores_;         // of each stored position, or of each source token
+  std::vector<Tile> tiles_;
+  std::int64_t scores_stride_ = 0;
+  ScoreBuffers scores_;  // of a tile's queries (queries, scores_stride_), or of each source token
 };
 
 }  // namespace infer
