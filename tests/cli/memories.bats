@@ -4,7 +4,7 @@
 
 load helpers
 
-archs=(transformer lstm gla mosaic mamba2 rwkv7 transformer-xl srupp encoder-decoder)
+archs=(transformer lstm gla mosaic mamba2 rwkv7 hybrid transformer-xl srupp encoder-decoder)
 archs+=("gla --gla-update delta" "mosaic2 --short-term 8 --long-term-delay 5 --long-term-delay-most 9") # with their options
 trained=(none local long "local,ext")
 

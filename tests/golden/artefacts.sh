@@ -45,6 +45,10 @@ delta-product-keys --arch gla --gla-update delta --memory-layer product-key --me
 mamba2 --arch mamba2 --state-size 5
 mamba2-plain --arch mamba2 --state-size 3 --expand 1 --gla-convolution 1 --memory-key output
 rwkv7 --arch rwkv7
+mamba --arch mamba --channel-state 5
+kda --arch kda
+window --arch window --mixer-window 7
+hybrid --arch hybrid --mixer mamba2,rwkv7,window,delta --layers 4 --state-size 5 --mixer-window 5
 mosaic --arch mosaic
 mosaic-slots --arch mosaic --persistent-slots 5 --no-scale-output --memory-key output
 mosaic2 --arch mosaic2 --short-term 6 --long-term-delay 3 --long-term-delay-most 5

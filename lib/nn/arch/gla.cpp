@@ -1,7 +1,5 @@
 #include "nn/arch/gla.h"
 
-#include "nn/base/upload.h"
-#include "nn/layers/block_stack.h"
 #include "nn/ops/gla_scan.h"
 
 namespace nn {
@@ -11,10 +9,6 @@ using torch::Tensor;
 
 constexpr double kGateRoot = 16;  // decays start near 1
 constexpr double kLeastRate = 1e-3, kMostRate = 0.1, kMostFading = 16;
-
-Tensor of_length_one(const Tensor& x) {
-  return x * (x.square().sum(-1, /*keepdim=*/true) + GatedDelta::kLengthEpsilon).rsqrt();
-}
 
 /// Shifts the positions of a state's tokens from 0 .. count - 1 to the positions before 0. If count
 /// is undefined, every row has `steps` tokens.
@@ -38,42 +32,9 @@ void check_gla(const ShapeOptions& shape, const GlaOptions& options) {
 
 }  // namespace
 
-Tensor GlaCall::carried(const std::string& name) const {
-  return state != nullptr && state->has(name) ? state->tensors[name] : Tensor();
-}
-
-void GlaCall::carry(const std::string& name, const Tensor& value) const {
-  if (state != nullptr) state->tensors[name] = value;
-}
-
-Tensor GlaMixer::by_head(const Tensor& x) const {
-  return x.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_});
-}
-
-Tensor GlaMixer::first_state(const Tensor& x, const GlaCall& call, const std::string& name) const {
-  const auto carried = call.carried(name + ".state");
-  return carried.defined() ? carried
-                           : torch::zeros({x.size(0), heads_, d_state_[0], d_state_[1]},
-                                 x.options().requires_grad(false));
-}
-
-std::shared_ptr<Linear> GlaMixer::add_matrix(
-    const char* name, std::int64_t in, std::int64_t out, bool bias) {
-  return register_module(name, std::make_shared<Linear>(in, out, bias));
-}
-
-std::shared_ptr<GlaMixer> make_gla_mixer(const ModelOptions& options, std::int64_t layer) {
-  if (options.arch == "mamba2") return make_mamba2_mixer(options);
-  if (options.arch == "rwkv7") return make_rwkv7_mixer(options, layer);
-  const auto epsilon = options.transformer.norm_epsilon;
-  if (options.gla.update == "delta")
-    return std::make_shared<GatedDelta>(options.shape, options.gla, epsilon);
-  return std::make_shared<GatedLinearAttention>(options.shape, options.gla.decay, epsilon);
-}
-
 GatedLinearAttention::GatedLinearAttention(
     const ShapeOptions& shape, const std::string& decay, double norm_epsilon)
-    : GlaMixer(shape), decay_(decay) {
+    : Mixer(shape), decay_(decay) {
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   if (decay == "gated") {
     gate_down_ = add_matrix("gate_down", d_, kGlaGateRank, false);
@@ -96,7 +57,7 @@ Tensor GatedLinearAttention::log_decay(const Tensor& x) const {
 }
 
 Tensor GatedLinearAttention::forward(
-    const Tensor& x, const GlaCall& call, const std::string& name) {
+    const Tensor& x, const MixerCall& call, const std::string& name) {
   const auto d_key = d_ / 2 / heads_;
   const auto parts = c_in_->forward(x).split_with_sizes({d_ / 2, d_ / 2, d_, d_}, 2);
   auto q = by_head(parts[0]) * (1 / std::sqrt(static_cast<double>(d_key))), k = by_head(parts[1]);
@@ -119,7 +80,7 @@ Tensor GatedLinearAttention::forward(
 }
 
 GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, double norm_epsilon)
-    : GlaMixer(shape) {
+    : Mixer(shape) {
   const bool decays = options.decay == "gated";
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
@@ -135,6 +96,10 @@ GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, dou
   c_proj_ = add_matrix("c_proj", d_, d_, false);
 }
 
+Tensor of_length_one(const Tensor& x) {
+  return x * (x.square().sum(-1, /*keepdim=*/true) + GatedDelta::kLengthEpsilon).rsqrt();
+}
+
 void first_decays(Tensor& a_log, Tensor& a_bias) {
   a_log.uniform_(1, kMostFading).log_();
   const auto rate = a_bias.uniform_(std::log(kLeastRate), std::log(kMostRate)).exp();
@@ -145,7 +110,7 @@ void GatedDelta::first_values() {
   if (a_log_.defined()) first_decays(a_log_, a_bias_);
 }
 
-Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::string& name) {
+Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::string& name) {
   const auto parts = c_in_->forward(x).split_with_sizes({2 * d_, d_}, 2);
   Tensor mixed;
   if (convolution_ != nullptr) {
@@ -170,91 +135,43 @@ Tensor GatedDelta::forward(const Tensor& x, const GlaCall& call, const std::stri
   return c_proj_->forward(norm_->forward(out.o).reshape(x.sizes()) * torch::silu(parts[1]));
 }
 
-Gla::Gla(const ModelOptions& options, std::int64_t vocabulary) : shape_(options.shape) {
-  const bool mamba = options.arch == "mamba2", rwkv = options.arch == "rwkv7";
-  if (!mamba && !rwkv) check_gla(shape_, options.gla);
-  const auto& block = options.transformer;
-  wte_ = register_module("wte", make_embedding(options, vocabulary));
-  const auto norm = [&] {
-    return std::make_shared<LayerNorm>(shape_.d_model, block.norm_epsilon, !mamba && block.bias,
-        mamba ? NormKind::rms : NormKind::layer);
-  };
-  if (rwkv) ln_0_ = register_module("ln_0", norm());
-  const MemoryNetworks memories(options.memory_layer, shape_, *this);
-  const auto layers = add_layers(*this, "h", shape_.layers);
-  for (std::int64_t i = 0; i < shape_.layers; ++i) {
-    const auto& layer = layers[static_cast<std::size_t>(i)];
-    auto& made = layers_.emplace_back();
-    made.ln_1 = layer->register_module("ln_1", norm());
-    if (!mamba) made.ln_2 = layer->register_module("ln_2", norm());
-    made.mixer = layer->register_module("mixer", make_gla_mixer(options, i));
-    if (rwkv) made.shifted = layer->register_module("mlp", make_rwkv7_network(options, i));
-    if (!mamba && !rwkv)
-      made.mlp = memories.add(i, *layer,
-          std::make_shared<FeedForward>(shape_, parse_activation(block.activation), block.bias));
-  }
-  ln_f_ = register_module("ln_f", norm());
+namespace {
+
+GlaOptions of_kind(const ModelOptions& options, const char* update, const char* decay) {
+  auto gla = options.gla;
+  if (*update != 0) gla.update = update, gla.decay = decay;
+  return gla;
 }
 
-Hidden Gla::forward(const Batch& batch, State* state) {
-  const RealFirst rows(batch);
-  GlaCall call;
-  call.state = state;
-  if (!rows.dense()) call.count = rows.count();
-  if (state != nullptr && state->has("h.0.state")) {
-    if (state->tensors["h.0.state"].size(0) != batch.rows())
-      core::bug("a state of {} rows cannot continue with a batch of {} rows",
-          state->tensors["h.0.state"].size(0), batch.rows());
-    state->reset(batch.fresh);
-  }
-  const auto made = run(rows.packed_ids(batch), call);
-  return {rows.unpack(made.output), rows.unpack(made.key)};
+std::shared_ptr<Mixer> make(
+    const ModelOptions& options, const char* update = "", const char* decay = "") {
+  const auto gla = of_kind(options, update, decay);
+  check_gla(options.shape, gla);
+  const auto epsilon = options.transformer.norm_epsilon;
+  if (gla.update == "delta") return std::make_shared<GatedDelta>(options.shape, gla, epsilon);
+  return std::make_shared<GatedLinearAttention>(options.shape, gla.decay, epsilon);
 }
 
-Hidden Gla::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
-  GlaCall call;
-  call.state = &kept;
-  if (!ring.place().full) call.count = ring.place().count.squeeze(1);
-  return run(ids, call);
-}
-
-Hidden Gla::run(const torch::Tensor& ids, const GlaCall& rows) {
-  const auto drop = [&](const torch::Tensor& y) {
-    return dropped(y, shape_.dropout, is_training());
-  };
-  auto call = rows;
-  auto x = drop(wte_->forward(ids));
-  if (ln_0_ != nullptr) x = ln_0_->forward(x);
-  if (call.count.defined()) {
-    const auto real = torch::arange(ids.size(1), call.count.options()) < call.count.unsqueeze(1);
-    call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
-  }
-  torch::Tensor g;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto& layer = layers_[i];
-    const auto name = "h." + std::to_string(i);
-    g = layer.ln_1->forward(x);
-    x = x + drop(layer.mixer->forward(g, call, name));
-    if (layer.ln_2 == nullptr) continue;
-    g = layer.ln_2->forward(x);
-    x = x + drop(layer.mlp ? layer.mlp->forward(g) : layer.shifted->forward(g, call, name));
-  }
-  x = ln_f_->forward(x);
-  if (shape_.memory_key == "output") g = x;
-  return {dropped(x, shape_.head_dropout, is_training()), g};
-}
-
-// Each head has a matrix of half its width by its full width (rwkv7: its width twice).
-CarriedState Gla::carried_state(const ModelOptions& options) {
+// Each head has a matrix of half its width by its full width.
+std::int64_t carried(const ModelOptions& options, const char* update = "") {
   const std::int64_t d = options.shape.d_model;
-  if (options.arch == "mamba2")
-    return {options.shape.layers * (options.mamba2.state * options.mamba2.width(d) +
-                                       (options.gla.convolution - 1) *
-                                           (options.mamba2.width(d) + 2 * options.mamba2.state))};
-  if (options.arch == "rwkv7") return {options.shape.layers * d * (d / options.shape.heads + 2)};
-  std::int64_t a_layer = d / 2 * (d / options.shape.heads);
-  if (options.gla.update == "delta") a_layer += (options.gla.convolution - 1) * 2 * d;
-  return {options.shape.layers * a_layer};
+  const bool delta = of_kind(options, update, "gated").update == "delta";
+  return d / 2 * (d / options.shape.heads) + (delta ? (options.gla.convolution - 1) * 2 * d : 0);
 }
+
+}  // namespace
+
+const MixerFacts gla_mixer{.name = "gla",
+    .make = [](const ModelOptions& o, std::int64_t) { return make(o); },
+    .carried = [](const ModelOptions& o) { return carried(o); }};
+const MixerFacts delta_mixer{.name = "delta",
+    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "delta", "gated"); },
+    .carried = [](const ModelOptions& o) { return carried(o, "delta"); }};
+const MixerFacts retnet_mixer{.name = "retnet",
+    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "fixed"); },
+    .carried = [](const ModelOptions& o) { return carried(o, "sum"); }};
+const MixerFacts linear_mixer{.name = "linear",
+    .make = [](const ModelOptions& o, std::int64_t) { return make(o, "sum", "none"); },
+    .carried = [](const ModelOptions& o) { return carried(o, "sum"); }};
 
 }  // namespace nn

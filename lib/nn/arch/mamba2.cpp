@@ -14,10 +14,10 @@ namespace {
 
 using torch::Tensor;
 
-class Mamba2Mixer : public GlaMixer, public OwnFirstValues {
+class Mamba2Mixer : public Mixer, public OwnFirstValues {
  public:
   explicit Mamba2Mixer(const ModelOptions& options)
-      : GlaMixer(options.shape, options.mamba2.state, options.mamba2.width(options.shape.d_model)),
+      : Mixer(options.shape, options.mamba2.state, options.mamba2.width(options.shape.d_model)),
         state_(options.mamba2.state), width_(options.mamba2.width(d_)) {
     if (width_ % heads_ != 0)
       core::bad_config("heads: {} does not divide {}, d-model times expand", heads_, width_);
@@ -36,7 +36,7 @@ class Mamba2Mixer : public GlaMixer, public OwnFirstValues {
 
   void first_values() override { first_decays(a_log_, a_bias_); }
 
-  Tensor forward(const Tensor& input, const GlaCall& call, const std::string& name) override {
+  Tensor forward(const Tensor& input, const MixerCall& call, const std::string& name) override {
     const auto parts =
         c_in_->forward(input).split_with_sizes({width_, width_ + 2 * state_, heads_}, 2);
     auto mixed = parts[1];
@@ -69,8 +69,17 @@ class Mamba2Mixer : public GlaMixer, public OwnFirstValues {
 
 }  // namespace
 
-std::shared_ptr<GlaMixer> make_mamba2_mixer(const ModelOptions& options) {
-  return std::make_shared<Mamba2Mixer>(options);
-}
+const MixerFacts mamba2_mixer{.name = "mamba2",
+    .make = [](const ModelOptions& options, std::int64_t) -> std::shared_ptr<Mixer> {
+      return std::make_shared<Mamba2Mixer>(options);
+    },
+    .carried =
+        [](const ModelOptions& options) {
+          const auto state = options.mamba2.state,
+                     width = options.mamba2.width(options.shape.d_model);
+          return state * width + (options.gla.convolution - 1) * (width + 2 * state);
+        },
+    .second = MixerFacts::Second::none,
+    .norm = NormKind::rms};
 
 }  // namespace nn

@@ -1,7 +1,7 @@
 #include "nn/arch/model.h"
 
-#include "nn/arch/gla.h"
 #include "nn/arch/lstm.h"
+#include "nn/arch/mixer.h"
 #include "nn/arch/mosaic.h"
 #include "nn/arch/mosaic2.h"
 #include "nn/arch/srupp.h"
@@ -15,6 +15,8 @@ namespace {
 void expect_of_transformer(ModelOptions& options) {
   const auto& memory = options.memory_layer;
   check_memory_layers(memory, options.shape);
+  if (options.mixers.list != MixerOptions().list && options.arch != "hybrid")
+    core::bad_config("mixer: requires arch hybrid, not {}", options.arch);
   if (options.arch == "transformer") return;
   if (memory.any() && !arch_facts(options.arch).product_keys)
     core::bad_config("memory-layer: not with arch {}; its layers have none", options.arch);
@@ -108,8 +110,8 @@ std::int64_t Model::state_bytes(std::int64_t tokens) const {
 
 namespace {
 
-// Makers of all architectures. To add one, add its maker here, its facts in architecture.cpp and
-// its options in model_options.h.
+// Makers of all architectures but stacks of mixers. To add one, add its maker here, its facts in
+// architecture.cpp and its options in model_options.h.
 struct Maker {
   const char* name;
   std::shared_ptr<Architecture> (*make)(const ModelOptions& options, std::int64_t vocabulary);
@@ -125,14 +127,15 @@ template <class A> constexpr Maker maker(const char* name) {
 }
 
 constexpr Maker kMakers[] = {maker<Transformer>("transformer"),
-    maker<TransformerXl>("transformer-xl"), maker<Lstm>("lstm"), maker<Gla>("gla"),
-    maker<Gla>("mamba2"), maker<Gla>("rwkv7"), maker<Mosaic>("mosaic"), maker<Mosaic2>("mosaic2"),
-    maker<Srupp>("srupp"), maker<EncoderDecoder>("encoder-decoder")};
+    maker<TransformerXl>("transformer-xl"), maker<Lstm>("lstm"), maker<Mosaic>("mosaic"),
+    maker<Mosaic2>("mosaic2"), maker<Srupp>("srupp"), maker<EncoderDecoder>("encoder-decoder")};
+constexpr Maker kStackMaker = maker<MixerStack>("");
 
 const Maker& maker_of(const ModelOptions& options) {
   for (const auto& maker : kMakers)
     if (options.arch == maker.name) return maker;
-  core::bug("arch: '{}' has no maker", arch_facts(options.arch).name);
+  arch_facts(options.arch);  // throws if there is none
+  return kStackMaker;
 }
 
 }  // namespace

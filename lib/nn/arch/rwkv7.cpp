@@ -12,8 +12,7 @@
 //
 // State: NAME.state, NAME.last and NAME.channel, the last inputs of both.
 
-#include "nn/arch/gla.h"
-#include "nn/base/upload.h"
+#include "nn/arch/mixer.h"
 #include "nn/ops/rank_one_scan.h"
 
 namespace nn {
@@ -29,18 +28,8 @@ std::int64_t lora_rank(double factor, double power, std::int64_t d) {
 }
 
 /// x (B, T, d) of the tokens before. The State keeps the last token's x as NAME (B, 1, d).
-Tensor before(const Tensor& x, const GlaCall& call, const std::string& name) {
-  const auto carried = call.carried(name);
-  const auto past = carried.defined()
-                        ? carried.to(x.scalar_type())
-                        : torch::zeros({x.size(0), 1, x.size(2)}, x.options().requires_grad(false));
-  const auto all = torch::cat({past, x}, 1);
-  call.carry(
-      name, call.count.defined()
-                ? all.gather(
-                      1, upload(call.count.view({-1, 1, 1}), x.device()).expand({-1, 1, x.size(2)}))
-                : all.narrow(1, x.size(1), 1).clone());
-  return all.narrow(1, 0, x.size(1));
+Tensor before(const Tensor& x, const MixerCall& call, const std::string& name) {
+  return call.after_past(x, 1, name).narrow(1, 0, x.size(1));
 }
 
 /// A position of the channels from 0 to 1, (d).
@@ -48,10 +37,10 @@ Tensor along(const Tensor& like, std::int64_t d) {
   return torch::arange(d, like.options().requires_grad(false)) / static_cast<double>(d);
 }
 
-class Rwkv7Mixer : public GlaMixer, public OwnFirstValues {
+class Rwkv7Mixer : public Mixer, public OwnFirstValues {
  public:
   Rwkv7Mixer(const ModelOptions& options, std::int64_t layer)
-      : GlaMixer(
+      : Mixer(
             options.shape, options.shape.d_model / std::max<std::int64_t>(1, options.shape.heads)),
         layer_(layer), layers_(options.shape.layers) {
     if (d_ % heads_ != 0) core::bad_config("heads: {} does not divide d-model {}", heads_, d_);
@@ -84,7 +73,7 @@ class Rwkv7Mixer : public GlaMixer, public OwnFirstValues {
     removed_.fill_(0.85), added_.fill_(1), bonus_.zero_();
   }
 
-  Tensor forward(const Tensor& x, const GlaCall& call, const std::string& name) override {
+  Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
     const auto change = before(x, call, name + ".last") - x;
     const auto mixed = [&](std::int64_t m) { return x + change * mix_.narrow(0, m * d_, d_); };
     const auto r = by_head(maps_[0]->forward(mixed(0)));
@@ -136,10 +125,10 @@ class Rwkv7Mixer : public GlaMixer, public OwnFirstValues {
   std::shared_ptr<Linear> c_proj_;
 };
 
-class Rwkv7Network : public GlaMixer, public OwnFirstValues {
+class Rwkv7Network : public Mixer, public OwnFirstValues {
  public:
   Rwkv7Network(const ModelOptions& options, std::int64_t layer)
-      : GlaMixer(options.shape), layer_(layer), layers_(options.shape.layers) {
+      : Mixer(options.shape), layer_(layer), layers_(options.shape.layers) {
     mix_ = register_parameter("mix", blank({d_}));
     c_fc_ = add_matrix("c_fc", d_, options.shape.ffn_width(), false);
     c_proj_ = add_matrix("c_proj", options.shape.ffn_width(), d_, false);
@@ -148,7 +137,7 @@ class Rwkv7Network : public GlaMixer, public OwnFirstValues {
     const double above = 1 - static_cast<double>(layer_) / static_cast<double>(layers_);
     mix_.copy_(1 - along(mix_, d_).pow(std::pow(above, 4)));
   }
-  Tensor forward(const Tensor& x, const GlaCall& call, const std::string& name) override {
+  Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
     const auto mixed = x + (before(x, call, name + ".channel") - x) * mix_;
     return c_proj_->forward(torch::relu(c_fc_->forward(mixed)).square());
   }
@@ -161,12 +150,19 @@ class Rwkv7Network : public GlaMixer, public OwnFirstValues {
 
 }  // namespace
 
-std::shared_ptr<GlaMixer> make_rwkv7_mixer(const ModelOptions& options, std::int64_t layer) {
-  return std::make_shared<Rwkv7Mixer>(options, layer);
-}
-
-std::shared_ptr<GlaMixer> make_rwkv7_network(const ModelOptions& options, std::int64_t layer) {
-  return std::make_shared<Rwkv7Network>(options, layer);
-}
+const MixerFacts rwkv7_mixer{.name = "rwkv7",
+    .make = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
+      return std::make_shared<Rwkv7Mixer>(options, layer);
+    },
+    .carried =
+        [](const ModelOptions& options) {
+          const auto d = options.shape.d_model;
+          return d * (d / options.shape.heads + 2);
+        },
+    .second = MixerFacts::Second::own,
+    .make_network = [](const ModelOptions& options, std::int64_t layer) -> std::shared_ptr<Mixer> {
+      return std::make_shared<Rwkv7Network>(options, layer);
+    },
+    .first_norm = true};
 
 }  // namespace nn

@@ -212,16 +212,26 @@ void GlaOptions::fields(core::FieldList& f) {
       "rotary keys (RetNet); none",
       {"gated", "fixed", "none"});
   f("gla-convolution", convolution,
-      "mamba2, --gla-update delta: kernel size of the convolutions of queries, keys and values; 1: "
-      "no convolution")
+      "mamba, mamba2, kda, h3, hyena, --gla-update delta: kernel size of the short convolutions of "
+      "queries, keys and values; 1: no convolution")
       .between(1, 64);
 }
 
 void Mamba2Options::fields(core::FieldList& f) {
   f("state-size", state, "mamba2: rows of each head's state: size of keys and queries")
       .between(1, kMostWidth);
-  f("expand", expand, "mamba2: size of the values of all heads, in multiples of d-model")
-      .between(1, 64);
+  f("expand", expand, "mamba, mamba2: size of the values, in multiples of d-model").between(1, 64);
+}
+
+void MixerOptions::fields(core::FieldList& f) {
+  f("mixer", list,
+      "hybrid: mixers of the layers, repeated in turn: a list with commas of gla, delta, retnet, "
+      "linear and architectures of constant state");
+  f("mixer-window", window, "window: tokens that a token attends to, itself included")
+      .between(1, kMostTokens);
+  f("channel-state", state, "mamba, s4d, h3: size of each channel's state").between(1, kMostWidth);
+  f("filter-length", filter, "hyena: length of the long convolutions in tokens")
+      .between(1, kMostTokens);
 }
 
 void MosaicOptions::fields(core::FieldList& f) {
@@ -286,6 +296,7 @@ void ModelOptions::fields(core::FieldList& f) {
   f.group("LSTM", lstm);
   f.group("Gated linear attention", gla);
   f.group("Mamba-2", mamba2);
+  f.group("Mixers", mixers);
   {
     const auto in_mosaics = f.group("Memory Mosaics");
     mosaic.fields(f);

@@ -148,6 +148,15 @@ struct Mamba2Options {
   void fields(core::FieldList& f);
 };
 
+/// Options of mixers that several architectures share.
+struct MixerOptions {
+  std::string list = "delta,delta,delta,window";  ///< hybrid: layer i has mixer i % size
+  std::int64_t window = 256;                      ///< window: tokens that a token attends to
+  std::int64_t state = 16;                        ///< mamba, s4d, h3: numbers of a channel's state
+  std::int64_t filter = 1024;                     ///< hyena: length of the filters, in tokens
+  void fields(core::FieldList& f);
+};
+
 struct MosaicOptions {
   std::int64_t persistent_slots = 0;  ///< for each head; 0: 3.5 d_model
   bool scale_output = true;           ///< multiplies f by 1 / sqrt(d_model)
@@ -196,6 +205,7 @@ struct ModelOptions {
   LstmOptions lstm;
   GlaOptions gla;
   Mamba2Options mamba2;
+  MixerOptions mixers;
   MosaicOptions mosaic;
   Mosaic2Options mosaic2;
   LayerMemoryOptions layer_memory;

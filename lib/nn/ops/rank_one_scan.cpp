@@ -11,17 +11,20 @@ namespace nn {
 // product a_t^T S_{t-1}. Then
 //   u_t = (a_t e^{c_{t-1}})^T S + sum over s < t of (a_t e^{c_{t-1}} . w_s e^{-c_s}) x_s
 //   o_t = (q_t e^{c_t})^T S + sum over s <= t of (q_t e^{c_t} . w_s e^{-c_s}) x_s
-// where each step s has two pairs (w, x): (b, u) and (k, v). The u solve a triangular system. No
-// exponent is above 32, because no log_decay is below -1.
+// where each step s has two pairs (w, x): (b, u) and (k, v). The u solve a triangular system. The
+// chunks are so short that no exponent is above 60 (float64: 640).
 RankOneOutput rank_one_scan(const RankOneInput& in) {
   using torch::Tensor;
   const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-  const auto steps = in.q.size(1), chunk = std::min<std::int64_t>(steps, 32);
+  const bool wide = in.q.scalar_type() == torch::kFloat64;
+  const auto type = wide ? torch::kFloat64 : torch::kFloat32;
+  const auto steps = in.q.size(1), chunk = std::min<std::int64_t>(steps, !in.strong ? 32
+                                                                         : wide     ? 16
+                                                                                    : 4);
   if (steps == 0) return {torch::zeros_like(in.v), in.start};
-  const auto type = in.q.scalar_type() == torch::kFloat64 ? torch::kFloat64 : torch::kFloat32;
   const auto cut = [&](const Tensor& x) { return in_chunks(x.to(type), chunk); };
-  const Tensor decay = cut(in.log_decay), c = sums_so_far(decay), v = cut(in.v),
-               last = c.narrow(3, chunk - 1, 1);
+  const Tensor decay = cut(in.strong ? in.log_decay.clamp_min(wide ? -40 : -15) : in.log_decay),
+               c = sums_so_far(decay), v = cut(in.v), last = c.narrow(3, chunk - 1, 1);
   const Tensor reads = torch::cat({cut(in.a) * (c - decay).exp(), cut(in.q) * c.exp()}, 3),
                pairs = torch::cat({cut(in.b), cut(in.k)}, 3), twice = torch::cat({c, c}, 3);
   const Tensor seen = torch::ones({chunk, chunk}, c.options().requires_grad(false)).tril(),

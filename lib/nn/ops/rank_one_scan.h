@@ -10,9 +10,10 @@ namespace nn {
 
 struct RankOneInput {
   torch::Tensor q, k, a, b;  ///< (B, T, heads, d_key)
-  torch::Tensor log_decay;   ///< (B, T, heads, d_key), from -1 to 0
+  torch::Tensor log_decay;   ///< (B, T, heads, d_key), at most 0; from -1 if not `strong`
   torch::Tensor v;           ///< (B, T, heads, d_value)
   torch::Tensor start;       ///< (B, heads, d_key, d_value): S before the first step
+  bool strong = false;       ///< decays below e^-15 (float64: e^-40) count as that
 };
 
 struct RankOneOutput {
@@ -20,8 +21,8 @@ struct RankOneOutput {
   torch::Tensor state;  ///< (B, heads, d_key, d_value): S after the last step
 };
 
-/// Computes the recurrence with torch operators in chunks of at most 32 steps, each with a
-/// triangular system; at least float32, also under autocast. Differentiable in all inputs. A step
+/// Computes the recurrence with torch operators in chunks of at most 32 steps (strong: 4, float64:
+/// 16), each with a triangular system; at least float32, also under autocast. Differentiable in all inputs. A step
 /// with k = b = 0 and log_decay = 0 has no effect.
 RankOneOutput rank_one_scan(const RankOneInput& in);
 

@@ -25,8 +25,8 @@ double loss_in(const std::string& folder) {
 }  // namespace
 
 DOCTEST_TEST_CASE("a report's parts are the model's parameters, whatever its architecture") {
-  for (const std::string arch : {"transformer", "transformer-xl", "lstm", "gla", "mamba2", "rwkv7",
-           "mosaic", "mosaic2", "srupp"}) {
+  for (const auto& arch : nn::architecture_names()) {
+    if (nn::arch_facts(arch).reads_source) continue;
     DOCTEST_CAPTURE(arch);
     auto options = usual();
     options.arch = arch;

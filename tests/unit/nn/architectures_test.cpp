@@ -101,6 +101,11 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
         }},
     {"rwkv7", [](auto& o) { o.shape.heads = 4, o.transformer.bias = false, o.shape.layers = 3; }},
     {"rwkv7", [](auto& o) { o.shape.memory_key = "output", o.shape.layers = 1; }},
+    {"mamba", [](auto& o) { o.gla.convolution = 1, o.mamba2.expand = 1, o.mixers.state = 2; }},
+    {"kda", [](auto& o) { o.gla.convolution = 1, o.shape.memory_key = "output"; }},
+    {"hybrid", [](auto& o) { o.mixers.list = "window,mamba2", o.mixers.window = 3; }},
+    {"hybrid", [](auto& o) { o.mixers.list = "rwkv7,delta", o.shape.layers = 4; }},
+    {"hybrid", [](auto& o) { o.mixers.list = "window,retnet", o.mixers.window = 1; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
         [](auto& o) {

@@ -57,6 +57,11 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
       {"mamba2", [](auto&) {}},
       {"mamba2", [](auto& o) { o.gla.convolution = 1, o.mamba2.expand = 3; }},
       {"rwkv7", [](auto&) {}},
+      {"mamba", [](auto& o) { o.mixers.state = 5; }},
+      {"kda", [](auto&) {}},
+      {"kda", [](auto& o) { o.gla.convolution = 1; }},
+      {"window", [](auto& o) { o.mixers.window = 9; }},
+      {"hybrid", [](auto& o) { o.mixers.list = "mamba2,window,linear"; }},
       {"mosaic", [](auto&) {}},
       {"mosaic2", [](auto&) {}},
   };

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/arch/gla.h"
+#include "nn/arch/mixer.h"
 #include "nn/base/cuda.h"
 #include "nn/ops/gla_scan.h"
 #include "properties.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "nn/arch/gla.h"
+#include "nn/arch/mixer.h"
 #include "nn/ops/rank_one_scan.h"
 #include "properties.h"
 

@@ -39,6 +39,7 @@ constexpr Case kCases[] = {
     {"streams", "local,long", "srupp", "learned"},
     {"streams", "local,long", "mamba2", "learned"},
     {"streams", "local,long", "rwkv7", "learned"},
+    {"streams", "local,long", "hybrid", "learned"},
     {"shuffled", "local,ext", "mosaic", "learned"},
     {"streams", "local,long", "mosaic", "learned"},
     {"shuffled", "local,ext", "mosaic2", "learned"},

@@ -1,0 +1,109 @@
+#pragma once
+// Mixers: what a layer does to a sequence with a state of constant size. A stack of layers has one
+// mixer a layer. To add a mixer, write one file with its maker, and add its line in
+// mixer_stack.cpp and its name in architecture.cpp.
+
+#include "nn/layers/block.h"
+#include "nn/layers/ngram_memory.h"
+
+namespace nn {
+
+/// Data of one call, common to all layers: rows of T tokens, real tokens first.
+struct MixerCall {
+  State* state = nullptr;  ///< null: nothing is carried
+  torch::Tensor count;     ///< (B) int64: number of real tokens; undefined: T
+  torch::Tensor real;      ///< (B, T, 1), derived from count: 0 at padding; undefined: no padding
+  mutable torch::Tensor first_values;  ///< (B, T, d), rwkv7: the first layer's values
+  /// Returns the tensor `name` of the State, or undefined.
+  torch::Tensor carried(const std::string& name) const;
+  void carry(const std::string& name, const torch::Tensor& value) const;
+  /// Returns the last `steps` real tokens of x (B, T, width), after those that the State holds as
+  /// `name`, and all of them: (B, steps + T, width). The State keeps the last ones; before the
+  /// first token they are 0.
+  torch::Tensor after_past(
+      const torch::Tensor& x, std::int64_t steps, const std::string& name) const;
+};
+
+class Mixer : public torch::nn::Module {
+ public:
+  /// x (B, T, d) -> (B, T, d). The State holds tensors that begin with `name`. Padding does not
+  /// change the state.
+  virtual torch::Tensor forward(
+      const torch::Tensor& x, const MixerCall& call, const std::string& name) = 0;
+
+ protected:
+  /// d_key: of one head's state; 0: half of d_value. d_value: width of the state's other side,
+  /// over all heads; 0: d_model.
+  Mixer(const ShapeOptions& shape, std::int64_t d_key = 0, std::int64_t d_value = 0)
+      : heads_(shape.heads), d_(shape.d_model), d_state_{d_key > 0 ? d_key : d_ / 2 / heads_,
+                                                    (d_value > 0 ? d_value : d_) / heads_} {}
+  /// Reshapes (B, T, width) to (B, T, heads, width / heads).
+  torch::Tensor by_head(const torch::Tensor& x) const;
+  /// Returns NAME.state (B, heads, d_key, d_value) of the State, or 0.
+  torch::Tensor first_state(
+      const torch::Tensor& x, const MixerCall& call, const std::string& name) const;
+  std::shared_ptr<Linear> add_matrix(
+      const char* name, std::int64_t in, std::int64_t out, bool bias);
+
+  std::int64_t heads_, d_;
+  std::array<std::int64_t, 2> d_state_;  // of a head's matrix
+};
+
+/// Makes the mixer of layer `layer`, counted from 0 among the stack's layers with this mixer.
+/// Throws Error{bad_config} for inconsistent options.
+using MakeMixer = std::shared_ptr<Mixer>(const ModelOptions& options, std::int64_t layer);
+
+/// A mixer, and what its layer has around it.
+struct MixerFacts {
+  const char* name;  ///< in --mixer, and of the architecture all of whose layers have it
+  MakeMixer* make;
+  /// Returns the numbers that a layer carries.
+  std::int64_t (*carried)(const ModelOptions& options);
+  enum class Second { network, own, none } second = Second::network;  ///< the layer's second half
+  MakeMixer* make_network = nullptr;                                  ///< of Second::own
+  NormKind norm = NormKind::layer;
+  bool first_norm = false;  ///< as the first layer: a norm after the embedding
+};
+
+/// Fills the parameters (heads) of a learned decay exp(-exp(a_log) softplus(. + a_bias)) as
+/// published: exp(a_log) from 1 to 16, softplus(a_bias) from 0.001 to 0.1.
+void first_decays(torch::Tensor& a_log, torch::Tensor& a_bias);
+
+/// The mixers, each in the file of its name; gla, delta, retnet and linear in gla.cpp.
+extern const MixerFacts delta_mixer, gla_mixer, kda_mixer, linear_mixer, mamba_mixer, mamba2_mixer,
+    retnet_mixer, rwkv7_mixer, window_mixer;
+
+/// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm. Feed-forward
+/// networks, memories in their place and norms are the transformer's, or as the mixer's facts say.
+/// arch hybrid repeats the list --mixer over the layers. The memory key is the input of the last
+/// layer's last half, or the output. State: "h.0.state", ...
+class MixerStack : public Architecture, public RingDecoder {
+ public:
+  MixerStack(const ModelOptions& options, std::int64_t vocabulary);
+
+  Hidden forward(const Batch& batch, State* state) override;
+  bool carries() const override { return true; }
+  Hidden decode(const torch::Tensor& ids, KvRing& ring, State& kept) override;
+  /// See nn::carried_state().
+  static CarriedState carried_state(const ModelOptions& options);
+  std::int64_t d_model() const override { return shape_.d_model; }
+  std::int64_t d_key() const override { return shape_.d_model; }
+  Carry carry() const override { return Carry::constant; }
+  std::shared_ptr<Embedding> embedding() override { return wte_; }
+
+ private:
+  Hidden run(const torch::Tensor& ids, const MixerCall& call);
+
+  struct Layer {
+    std::shared_ptr<LayerNorm> ln_1, ln_2;
+    std::shared_ptr<Mixer> mixer;
+    std::shared_ptr<TokenNetwork> mlp;  // null: `own`, or with neither no second half
+    std::shared_ptr<Mixer> own = {};
+  };
+  ShapeOptions shape_;
+  std::shared_ptr<Embedding> wte_;
+  std::vector<Layer> layers_;
+  std::shared_ptr<LayerNorm> ln_0_, ln_f_;  // ln_0_ null: none
+};
+
+}  // namespace nn

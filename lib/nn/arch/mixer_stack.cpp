@@ -1,0 +1,166 @@
+#include "nn/arch/mixer.h"
+
+#include <fmt/ranges.h>
+
+#include <sstream>
+
+#include "core/plain_text.h"
+#include "nn/base/upload.h"
+#include "nn/layers/block_stack.h"
+
+namespace nn {
+namespace {
+
+using torch::Tensor;
+
+constexpr const MixerFacts* kMixers[] = {&gla_mixer, &mamba2_mixer, &rwkv7_mixer, &mamba_mixer,
+    &kda_mixer, &window_mixer, &delta_mixer, &retnet_mixer, &linear_mixer};
+
+const MixerFacts& mixer_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto* mixer : kMixers) {
+    if (name == mixer->name) return *mixer;
+    names.emplace_back(mixer->name);
+  }
+  core::bad_config("mixer: takes {}, not '{}'", fmt::join(names, ", "), core::printable(name));
+}
+
+/// Returns the mixer of each layer.
+std::vector<const MixerFacts*> mixers_of(const ModelOptions& options) {
+  std::vector<const MixerFacts*> list, mixers;
+  std::istringstream names(options.arch == "hybrid" ? options.mixers.list : options.arch);
+  for (std::string name; std::getline(names, name, ',');) list.push_back(&mixer_named(name));
+  if (list.empty()) core::bad_config("mixer: names no mixer");
+  for (std::size_t i = 0; i < static_cast<std::size_t>(options.shape.layers); ++i)
+    mixers.push_back(list[i % list.size()]);
+  return mixers;
+}
+
+}  // namespace
+
+Tensor MixerCall::carried(const std::string& name) const {
+  return state != nullptr && state->has(name) ? state->tensors[name] : Tensor();
+}
+
+void MixerCall::carry(const std::string& name, const Tensor& value) const {
+  if (state != nullptr) state->tensors[name] = value;
+}
+
+Tensor Mixer::by_head(const Tensor& x) const {
+  return x.reshape({x.size(0), x.size(1), heads_, x.size(2) / heads_});
+}
+
+Tensor Mixer::first_state(const Tensor& x, const MixerCall& call, const std::string& name) const {
+  const auto carried = call.carried(name + ".state");
+  return carried.defined() ? carried
+                           : torch::zeros({x.size(0), heads_, d_state_[0], d_state_[1]},
+                                 x.options().requires_grad(false));
+}
+
+std::shared_ptr<Linear> Mixer::add_matrix(
+    const char* name, std::int64_t in, std::int64_t out, bool bias) {
+  return register_module(name, std::make_shared<Linear>(in, out, bias));
+}
+
+Tensor MixerCall::after_past(const Tensor& x, std::int64_t steps, const std::string& name) const {
+  const auto before = carried(name);
+  const auto all = torch::cat({before.defined() ? before.to(x.scalar_type())
+                                                : torch::zeros({x.size(0), steps, x.size(2)},
+                                                      x.options().requires_grad(false)),
+                                  x},
+      1);
+  if (state == nullptr) return all;
+  if (!count.defined()) {
+    carry(name, all.narrow(1, x.size(1), steps).clone());
+  } else {
+    const auto last = count.unsqueeze(1) + torch::arange(steps, count.options());
+    carry(name, all.gather(1, upload(last, x.device()).unsqueeze(2).expand({-1, -1, x.size(2)})));
+  }
+  return all;
+}
+
+MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)
+    : shape_(options.shape) {
+  const auto mixers = mixers_of(options);
+  const auto& block = options.transformer;
+  wte_ = register_module("wte", make_embedding(options, vocabulary));
+  const auto norm = [&](const MixerFacts& of) {
+    const bool rms = of.norm == NormKind::rms;
+    return std::make_shared<LayerNorm>(
+        shape_.d_model, block.norm_epsilon, !rms && block.bias, of.norm);
+  };
+  if (mixers[0]->first_norm) ln_0_ = register_module("ln_0", norm(*mixers[0]));
+  const MemoryNetworks memories(options.memory_layer, shape_, *this);
+  const auto layers = add_layers(*this, "h", shape_.layers);
+  std::map<const MixerFacts*, std::int64_t> before;
+  for (std::int64_t i = 0; i < shape_.layers; ++i) {
+    const auto& of = *mixers[static_cast<std::size_t>(i)];
+    const auto& layer = layers[static_cast<std::size_t>(i)];
+    auto& made = layers_.emplace_back();
+    made.ln_1 = layer->register_module("ln_1", norm(of));
+    if (of.second != MixerFacts::Second::none) made.ln_2 = layer->register_module("ln_2", norm(of));
+    made.mixer = layer->register_module("mixer", of.make(options, before[&of]));
+    if (of.second == MixerFacts::Second::own)
+      made.own = layer->register_module("mlp", of.make_network(options, before[&of]));
+    if (of.second == MixerFacts::Second::network)
+      made.mlp = memories.add(i, *layer,
+          std::make_shared<FeedForward>(shape_, parse_activation(block.activation), block.bias));
+    ++before[&of];
+  }
+  ln_f_ = register_module("ln_f", norm(*mixers.back()));
+}
+
+Hidden MixerStack::forward(const Batch& batch, State* state) {
+  const RealFirst rows(batch);
+  MixerCall call;
+  call.state = state;
+  if (!rows.dense()) call.count = rows.count();
+  if (state != nullptr && !state->tensors.empty()) {
+    const auto rows_before = state->tensors.begin()->second.size(0);
+    if (rows_before != batch.rows())
+      core::bug(
+          "a state of {} rows cannot continue with a batch of {} rows", rows_before, batch.rows());
+    state->reset(batch.fresh);
+  }
+  const auto made = run(rows.packed_ids(batch), call);
+  return {rows.unpack(made.output), rows.unpack(made.key)};
+}
+
+Hidden MixerStack::decode(const torch::Tensor& ids, KvRing& ring, State& kept) {
+  MixerCall call;
+  call.state = &kept;
+  if (!ring.place().full) call.count = ring.place().count.squeeze(1);
+  return run(ids, call);
+}
+
+Hidden MixerStack::run(const torch::Tensor& ids, const MixerCall& rows) {
+  const auto drop = [&](const Tensor& y) { return dropped(y, shape_.dropout, is_training()); };
+  auto call = rows;
+  auto x = drop(wte_->forward(ids));
+  if (ln_0_ != nullptr) x = ln_0_->forward(x);
+  if (call.count.defined()) {
+    const auto real = torch::arange(ids.size(1), call.count.options()) < call.count.unsqueeze(1);
+    call.real = upload(real.unsqueeze(2), x.device()).to(x.scalar_type());
+  }
+  Tensor g;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto& layer = layers_[i];
+    const auto name = "h." + std::to_string(i);
+    g = layer.ln_1->forward(x);
+    x = x + drop(layer.mixer->forward(g, call, name));
+    if (layer.ln_2 == nullptr) continue;
+    g = layer.ln_2->forward(x);
+    x = x + drop(layer.mlp ? layer.mlp->forward(g) : layer.own->forward(g, call, name));
+  }
+  x = ln_f_->forward(x);
+  if (shape_.memory_key == "output") g = x;
+  return {dropped(x, shape_.head_dropout, is_training()), g};
+}
+
+CarriedState MixerStack::carried_state(const ModelOptions& options) {
+  std::int64_t numbers = 0;
+  for (const auto* mixer : mixers_of(options)) numbers += mixer->carried(options);
+  return {numbers};
+}
+
+}  // namespace nn
