@@ -70,6 +70,7 @@ BASES = {
     "mixtral": MOE,
     "qwen3_moe": MOE + " --qk-norm head",
     "olmoe": MOE + " --qk-norm whole --no-experts-normalised",
+    "mamba": "--arch mamba --channel-state 8 --no-scale-embedding",
     "mamba2": "--arch mamba2 --state-size 8 --no-scale-embedding",
 }
 # Options that are drawn in addition; those of a line replace one another.
@@ -366,6 +367,7 @@ SMALL = {
     "mixtral": WIDE | dict(num_local_experts=4),
     "qwen3_moe": WIDE | dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=12),
     "olmoe": WIDE | dict(num_experts=4, num_experts_per_tok=2),
+    "mamba": dict(hidden_size=16, num_hidden_layers=2, state_size=8),
     "mamba2": dict(hidden_size=16, num_hidden_layers=2, num_heads=4, head_dim=8, n_groups=1, state_size=8),
     "ministral3": WIDE
     | dict(rope_parameters=YARN | dict(original_max_position_embeddings=64, llama_4_scaling_beta=0.1)),
@@ -475,12 +477,14 @@ NEEDED_OF = {
     ),
     "qwen3_moe": dict(num_experts=8, moe_intermediate_size=12),
     "olmoe": dict(num_experts=8),
+    "mamba": dict(vocab_size=32, hidden_size=16, num_hidden_layers=2),
     "mamba2": dict(vocab_size=32, hidden_size=16, num_hidden_layers=2, num_heads=4, head_dim=8, n_groups=1),
 }
 # What each family's case "every" has besides.
 EVERY_OF = {
     "gpt2": dict(n_inner=24),
     "gpt_neo": dict(window_size=4, intermediate_size=24),
+    "mamba": dict(hidden_act="silu", state_size=6, conv_kernel=3, layer_types=ABSENT),
     "mamba2": dict(hidden_act="silu", head_dim=8, state_size=6, conv_kernel=3, layer_types=ABSENT),
     "gpt_neox": dict(head_dim=8),
     "olmoe": dict(head_dim=4),
@@ -511,7 +515,7 @@ def cases():
         every = needed(family) | dict(num_hidden_layers=3, num_attention_heads=4) | EVERY
         every |= dict(tie_word_embeddings=tied) | EVERY_OF.get(family, {})
         yield family, "every", {key: value for key, value in every.items() if value != ABSENT}
-        if family not in ("gpt2", "gpt_neo", "opt", "ministral3", "mamba2"):
+        if family not in ("gpt2", "gpt_neo", "opt", "ministral3", "mamba", "mamba2"):
             own = dict(rope_scaling=LONG, original_max_position_embeddings=48) if family == "phi3" else {}
             own |= dict(head_dim=2) if family == "mixtral" else {}
             yield family, "scaled", needed(family) | SCALED | own

@@ -112,6 +112,7 @@ KINDS = {
     ),
     "qwen3_moe_stacked": ("qwen3_moe", dict(num_experts=4, num_experts_per_tok=2, moe_intermediate_size=20)),
     "olmoe": ("olmoe", dict(num_experts=5, num_experts_per_tok=2)),
+    "mamba": ("mamba", dict(state_size=3, expand=3)),
     "mamba2": ("mamba2", dict(num_heads=4, head_dim=8, n_groups=1, state_size=6)),
 }
 # Saved as the modules of transformers 5 have them: the experts of a layer are one tensor.
@@ -166,7 +167,10 @@ def random_model(name, **changes):
     torch.manual_seed(7)
     if name in OLD:
         changes = dict(num_attention_heads=2, num_key_value_heads=1 if name.startswith("phi3") else 2) | changes
-    config = AutoConfig.for_model(family, **(SHAPE | options | changes))
+    values = SHAPE | options | changes
+    if name == "mamba":
+        values["intermediate_size"] = values["expand"] * values["hidden_size"]
+    config = AutoConfig.for_model(family, **values)
     model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():

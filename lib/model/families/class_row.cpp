@@ -11,7 +11,7 @@ NLOHMANN_JSON_SERIALIZE_ENUM(
                  {Windows::unturned, "unturned"}, {Windows::periodic, "periodic"}})
 NLOHMANN_JSON_SERIALIZE_ENUM(Layout,
     {{Layout::as_is, "as_is"}, {Layout::transposed, "transposed"}, {Layout::by_head, "by_head"},
-        {Layout::after_two, "after_two"}, {Layout::taps, "taps"}, {Layout::by_expert, "by_expert"}})
+        {Layout::after_two, "after_two"}, {Layout::taps, "taps"}, {Layout::by_part, "by_part"}})
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ClassRow, architecture, arch, context, kv_heads,
     d_head, fixed_head, divided, epsilon, tied, width_key, activation_key, activation, angles,
     theta, local_theta, share, theta_key, local_key, share_key, trained, only_longrope, windows,

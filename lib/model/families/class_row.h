@@ -36,7 +36,7 @@ enum class Layout {
   by_head,     ///< (heads, 3, width) for a weight (3, heads, width): GPT-NeoX
   after_two,   ///< after two unused rows: OPT's positions
   taps,        ///< (width, 1, taps) for a convolution's weight (width, taps)
-  by_expert,   ///< (experts, rows, columns) for a weight (experts rows, columns)
+  by_part,  ///< (parts, rows, ...) for a weight (parts rows, ...): a part an expert, or a channel
 };
 
 struct ClassRow {

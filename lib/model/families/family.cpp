@@ -18,7 +18,7 @@ const std::vector<Family>& families() {
       {"gpt_neox", neox_keys}, {"opt", opt_keys}, {"gpt_neo", neo_keys}, {"gemma", gemma1_keys},
       {"gemma2", gemma2_keys}, {"gemma3_text", gemma3_keys}, {"phi", phi_keys},
       {"mixtral", mixtral_keys}, {"qwen3_moe", qwen3_moe_keys}, {"olmoe", olmoe_keys},
-      {"mamba2", mamba2_keys}};
+      {"mamba", mamba_keys}, {"mamba2", mamba2_keys}};
   return all;
 }
 
@@ -72,8 +72,9 @@ core::OrderedJson function_of(const nn::ModelOptions& options) {
   kept.shape.d_model = options.shape.d_model;
   kept.shape.heads = options.shape.heads;
   kept.shape.d_ff = options.shape.ffn_width();
-  if (options.arch == "mamba2") {
-    kept.mamba2 = options.mamba2;
+  if (options.arch != "transformer") {
+    if (options.arch == "mamba") kept.shape.heads = nn::ShapeOptions().heads;  // has none
+    kept.mamba2 = options.mamba2, kept.mixers = options.mixers;
     kept.gla.convolution = options.gla.convolution;
     kept.transformer.norm_epsilon = options.transformer.norm_epsilon;
   } else {
@@ -274,7 +275,7 @@ std::vector<std::int64_t> Piece::shape_there(torch::IntArrayRef shape) const {
   there[0] = layout == Layout::after_two ? rows + kPaddingRows : rows;
   if (layout == Layout::transposed) std::swap(there[0], there[1]);
   if (layout == Layout::taps) there.insert(there.begin() + 1, 1);
-  if (layout == Layout::by_expert) {
+  if (layout == Layout::by_part) {
     there[0] = rows / parts;
     there.insert(there.begin(), parts);
   }
@@ -289,7 +290,7 @@ torch::Tensor Piece::there(const torch::Tensor& rows_here) const {
     case Layout::by_head:
       return rows_here.unflatten(0, {3, parts, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return torch::constant_pad_nd(rows_here, {0, 0, kPaddingRows, 0});
-    case Layout::by_expert: return rows_here.unflatten(0, {parts, -1});
+    case Layout::by_part: return rows_here.unflatten(0, {parts, -1});
   }
   return rows_here;
 }
@@ -301,7 +302,7 @@ torch::Tensor Piece::here(const torch::Tensor& tensor) const {
     case Layout::taps: return tensor.squeeze(1);
     case Layout::by_head: return tensor.unflatten(0, {parts, 3, -1}).transpose(0, 1).flatten(0, 2);
     case Layout::after_two: return tensor.slice(0, kPaddingRows);
-    case Layout::by_expert: return tensor.flatten(0, 1);
+    case Layout::by_part: return tensor.flatten(0, 1);
   }
   return tensor;
 }
@@ -323,7 +324,7 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   if (const auto stacked = row.stacked.find(ours);
       experts == ExpertTensors::stacked && stacked != row.stacked.end())
     return {{with_number(stacked->second, number), 0, rows,
-        is_of_experts(theirs) ? Layout::by_expert : Layout::as_is, count}};
+        is_of_experts(theirs) ? Layout::by_part : Layout::as_is, count}};
   const auto found = row.layouts.find(ours);
   auto layout = found == row.layouts.end() ? Layout::as_is : found->second;
   if ((layout == Layout::transposed || layout == Layout::taps) && kind != ".weight")
@@ -334,7 +335,9 @@ std::vector<Piece> pieces_of(const Family* family, const nn::ModelOptions& optio
   for (std::int64_t expert = 0; expert < count; ++expert)
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       const auto tensor = with_number(with_number(theirs[i], number), std::to_string(expert), 'E');
-      pieces.push_back({tensor + kind, begin, sizes[i], layout, options.shape.heads});
+      pieces.push_back({tensor + kind, begin, sizes[i], layout,
+          layout == Layout::by_part ? options.mamba2.width(options.shape.d_model)
+                                    : options.shape.heads});
       begin += sizes[i];
     }
   return pieces;

@@ -74,7 +74,7 @@ struct Piece {
   std::string tensor;
   std::int64_t begin, rows;  ///< of the weight
   Layout layout;
-  std::int64_t parts = 1;  ///< by_head: heads; by_expert: experts
+  std::int64_t parts = 1;  ///< by_head: heads; by_part: parts
   /// Returns the tensor's shape for a weight of `shape`.
   std::vector<std::int64_t> shape_there(torch::IntArrayRef shape) const;
   /// there() converts rows of the weight to the tensor, here() the tensor to rows; views if
@@ -103,7 +103,7 @@ std::string head_name(const Family& family, const nn::ModelOptions& options);
 /// Returns the tensor's name without the family's base.
 std::string bare_name(const Family& family, const std::string& tensor);
 
-FamilyKeys gpt2_keys, neox_keys, opt_keys, neo_keys, phi_keys, mamba2_keys;
+FamilyKeys gpt2_keys, neox_keys, opt_keys, neo_keys, phi_keys, mamba_keys, mamba2_keys;
 FamilyKeys ministral3_keys, qwen2_keys, qwen3_keys, olmo_keys, smollm3_keys, granite_keys,
     phi3_keys;
 FamilyKeys gemma1_keys, gemma2_keys, gemma3_keys, mixtral_keys, qwen3_moe_keys, olmoe_keys;

@@ -15,7 +15,7 @@ using core::Code;
 namespace fs = std::filesystem;
 
 const char* const kFamilies[] = {"llama", "mistral", "qwen2", "qwen3", "olmo2", "gpt_neox", "opt",
-    "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe", "mamba2"};
+    "phi3", "gpt_neo", "gemma", "gemma2", "gemma3_text", "mixtral", "qwen3_moe", "olmoe", "mamba", "mamba2"};
 
 GoldenNll golden(const std::string& family) {
   DOCTEST_REQUIRE_MESSAGE(
@@ -190,6 +190,19 @@ DOCTEST_TEST_CASE("what no expert of ours does is refused by key") {
   refused("olmoe", "clip_qkv", 8.0);
   refused("mixtral", "n_shared_experts", 1);
   refused("mixtral", "num_experts_per_tok", 9);
+}
+
+DOCTEST_TEST_CASE("what our Mamba does not compute is refused by key") {
+  const auto refused = [](const std::string& key, const core::Json& value) {
+    const Copy folder("mamba");
+    folder.change("config.json", [&](auto& c) { c[key] = value; });
+    expect_error(Code::bad_config, key, [&] { model::load(folder.path); });
+  };
+  refused("time_step_rank", 3);
+  refused("intermediate_size", 20);
+  refused("conv_kernel", 1);
+  refused("use_bias", true);
+  refused("hidden_act", "gelu");
 }
 
 DOCTEST_TEST_CASE("what our Mamba-2 does not compute is refused by key") {
