@@ -34,8 +34,8 @@ class PagedRows {
   std::int64_t begin(std::size_t row) const { return rows_[row].begin; }  ///< first stored token
   std::int64_t end(std::size_t row) const { return rows_[row].end; }
 
-  /// Returns the page of a stored token: part `part` of its tokens, as slots (kPageTokens, width) or
-  /// as the caller has filled it.
+  /// Returns the page of a stored token: part `part` of its tokens, as slots (kPageTokens, width),
+  /// or as the caller has filled it.
   float* page(std::size_t row, std::int64_t token, std::int64_t part) const {
     return rows_[row].pages[static_cast<std::size_t>(token / kPageTokens)]->data() +
            part * kPageTokens * width_;

@@ -62,7 +62,7 @@ class TransformerEngine : public Engine {
     std::size_t row;
     std::int64_t id, position;
   };
-  // Queries that one thread computes together: heads of consecutive tokens of a row that share keys.
+  // Queries that one thread computes together: heads that share keys, of a row's tokens.
   struct Tile {
     static constexpr std::int64_t kMostQueries = 32;
     std::int64_t token, tokens, head, heads;
@@ -108,8 +108,7 @@ class TransformerEngine : public Engine {
   std::vector<Turns> turns_;
   float scale_, cap_;  // of scores
   std::shared_ptr<nn::Head> head_;
-  // Part 2 layer has the keys of the tokens in a page, transposed (d_key, kPageTokens); part 2 layer
-  // + 1 their values.
+  // Part 2 layer has the keys of a page, transposed (d_key, kPageTokens), the next part its values.
   PagedRows slots_;
   std::vector<std::shared_ptr<const Source>> sources_;  // for each row; null: none
   // Working memory for the n_ tokens of a chunk; inputs of products are zero-padded.

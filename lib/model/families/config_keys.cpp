@@ -143,23 +143,23 @@ void ConfigKeys::unsupported(const std::string& key, const std::string& value) c
   core::bad_config("{}: \"{}\": {} is not supported", origin_, key, value);
 }
 
-void KeyPairs::required(const std::string& key, std::int64_t& option) const {
+void ConfigPairs::required(const std::string& key, std::int64_t& option) const {
   if (from != nullptr) from->required(key);
   (*this)(key, option, 0);
 }
 
-void KeyPairs::size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const {
+void ConfigPairs::size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const {
   if (from != nullptr) from->size(key, otherwise);
   (*this)(key, option, otherwise);
 }
 
-void KeyPairs::activation(
+void ConfigPairs::activation(
     const std::string& key, std::string& option, const std::string& otherwise) const {
   if (to != nullptr) (*to)[key] = their_activation(option);
   else option = from->activation(key, otherwise);
 }
 
-void KeyPairs::fixed(const std::string& key, bool value) const {
+void ConfigPairs::fixed(const std::string& key, bool value) const {
   if (to != nullptr) (*to)[key] = value;
   else from->expect(key, value);
 }
@@ -411,13 +411,13 @@ double local_theta_of(const ConfigKeys& keys, const ClassRow& row) {
   return local.number("rope_theta", otherwise);
 }
 
-void rope_keys(const KeyPairs& pairs, nn::TransformerOptions& options, const ClassRow& row) {
+void rope_keys(const ConfigPairs& pairs, nn::TransformerOptions& options, const ClassRow& row) {
   if (pairs.to != nullptr) return put_rope(options, row, *pairs.to);
   options.positions = "rope";
   options.rope = rope_of(*pairs.from, row, options.context);
 }
 
-void query_growth_keys(const KeyPairs& pairs, nn::RopeOptions& rope) {
+void query_growth_keys(const ConfigPairs& pairs, nn::RopeOptions& rope) {
   if (pairs.to != nullptr) {
     auto& scaling = (*pairs.to)[kScaling];
     if (scaling.is_null()) scaling["rope_type"] = "default";

@@ -45,10 +45,10 @@ class ConfigKeys {
 
 /// Reads options from a config.json, or writes them to one: a family lists its keys once for both.
 /// Absent keys are read as `otherwise`; reading throws the errors of ConfigKeys.
-class KeyPairs {
+class ConfigPairs {
  public:
-  explicit KeyPairs(const ConfigKeys& keys) : from(&keys) {}
-  explicit KeyPairs(core::OrderedJson& config) : to(&config) {}
+  explicit ConfigPairs(const ConfigKeys& keys) : from(&keys) {}
+  explicit ConfigPairs(core::OrderedJson& config) : to(&config) {}
 
   template <class T>
   void operator()(const std::string& key, T& option, std::type_identity_t<T> otherwise) const {
@@ -98,9 +98,9 @@ double local_theta_of(const ConfigKeys& keys, const ClassRow& row);
 /// maximum positions, they are options.context. Throws Error{bad_config} that names an unsupported
 /// scaling. Writes the form of version 4, which both versions read, and for Angles::by_kind also
 /// that of version 5.
-void rope_keys(const KeyPairs& pairs, nn::TransformerOptions& options, const ClassRow& row);
+void rope_keys(const ConfigPairs& pairs, nn::TransformerOptions& options, const ClassRow& row);
 /// Ministral 3's RopeOptions::query_growth and the positions from which queries grow, after
 /// rope_keys().
-void query_growth_keys(const KeyPairs& pairs, nn::RopeOptions& rope);
+void query_growth_keys(const ConfigPairs& pairs, nn::RopeOptions& rope);
 
 }  // namespace model

@@ -7,7 +7,7 @@ namespace model {
 namespace {
 
 // `count`: the key of the number of experts; absent: `otherwise`, or an error if that is 0.
-void expert_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row,
+void expert_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row,
     const char* count, std::int64_t otherwise, std::int64_t per_token) {
   auto& experts = options.transformer.experts;
   gated_keys(pairs, options, row);
@@ -25,11 +25,11 @@ void expert_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRo
 
 }  // namespace
 
-void mixtral_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void mixtral_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   expert_keys(pairs, options, row, "num_local_experts", 8, 2);
 }
 
-void olmoe_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void olmoe_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   expert_keys(pairs, options, row, "num_experts", 0, 8);
   pairs("norm_topk_prob", options.transformer.experts.normalised, false);
   if (pairs.from != nullptr && pairs.from->has("clip_qkv"))
@@ -38,7 +38,7 @@ void olmoe_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow
 }
 
 // The format also allows layers without experts, and windows. No released model has either.
-void qwen3_moe_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void qwen3_moe_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   expert_keys(pairs, options, row, "num_experts", 0, 8);
   auto& experts = options.transformer.experts;
   pairs("norm_topk_prob", experts.normalised, false);

@@ -189,7 +189,7 @@ core::OrderedJson family_config(const Family& family, const nn::ModelOptions& op
   config["architectures"] = {family.row.architecture};
   config["vocab_size"] = vocabulary;
   auto copy = options;
-  family.keys(KeyPairs(config), copy, family.row);
+  family.keys(ConfigPairs(config), copy, family.row);
   config["tie_word_embeddings"] = options.vocabulary.tied;
   const core::OrderedJson id =
       end_of_document < 0 ? core::OrderedJson(nullptr) : core::OrderedJson(end_of_document);
@@ -213,7 +213,7 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
   options.arch = family.row.arch;
   options.vocabulary.scale_embedding = false;
   options.vocabulary.tied = keys.truth("tie_word_embeddings", family.row.tied);
-  family.keys(KeyPairs(keys), options, family.row);
+  family.keys(ConfigPairs(keys), options, family.row);
   expect_bounded(options, origin);
   return options;
 }
@@ -225,7 +225,7 @@ void expect_bounded(const nn::ModelOptions& options, const std::string& origin) 
   } catch (const core::Error& error) { core::bad_config("{}: {}", origin, error.what()); }
 }
 
-void size_keys(const KeyPairs& pairs, nn::ModelOptions& options) {
+void size_keys(const ConfigPairs& pairs, nn::ModelOptions& options) {
   pairs.required("hidden_size", options.shape.d_model);
   pairs.required("num_hidden_layers", options.shape.layers);
   pairs.required("num_attention_heads", options.shape.heads);
@@ -233,7 +233,7 @@ void size_keys(const KeyPairs& pairs, nn::ModelOptions& options) {
 }
 
 void inner_key(
-    const KeyPairs& pairs, nn::ModelOptions& options, const std::string& key, bool required) {
+    const ConfigPairs& pairs, nn::ModelOptions& options, const std::string& key, bool required) {
   if (pairs.from != nullptr) {
     expect_bounded(options, pairs.from->origin());
     if (required) pairs.from->required(key);
@@ -244,7 +244,7 @@ void inner_key(
   shape.d_ff = width == 4 * shape.d_model ? 0 : width;
 }
 
-void kv_heads_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void kv_heads_key(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   const auto heads = options.shape.heads;
   const bool all =
       row.kv_heads == 0 || (pairs.from != nullptr && pairs.from->is_null("num_key_value_heads"));
@@ -253,7 +253,7 @@ void kv_heads_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassR
   options.transformer.kv_heads = kv_heads == heads ? 0 : kv_heads;
 }
 
-void head_width_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void head_width_key(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   const auto& shape = options.shape;
   if (pairs.to != nullptr) {
     (*pairs.to)["head_dim"] = nn::head_shape(shape, options.transformer).width;

@@ -21,7 +21,7 @@ struct WeightFactor {
 /// them, except for the keys common to all families. `options` begins without a scaled embedding,
 /// and is a copy if it is written. Throws Error{bad_config} for a key that is missing, wrong or
 /// unsupported.
-using FamilyKeys = void(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
+using FamilyKeys = void(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
 /// Returns the factors for a config.json, whose options describe the weights after multiplication.
 using FamilyFactors = std::vector<WeightFactor>(const ConfigKeys& keys);
 
@@ -60,14 +60,14 @@ nn::ModelOptions family_options(const Family& family, const core::Json& config,
 void expect_bounded(const nn::ModelOptions& options, const std::string& origin);
 
 /// "hidden_size", "num_hidden_layers" and "num_attention_heads", bounded.
-void size_keys(const KeyPairs& pairs, nn::ModelOptions& options);
+void size_keys(const ConfigPairs& pairs, nn::ModelOptions& options);
 /// The width of the feed-forward networks; an absent key, if it may be absent: 4 times that of the
 /// model.
-void inner_key(
-    const KeyPairs& pairs, nn::ModelOptions& options, const std::string& key, bool required = true);
+void inner_key(const ConfigPairs& pairs, nn::ModelOptions& options, const std::string& key,
+    bool required = true);
 /// "num_key_value_heads" and "head_dim", after size_keys().
-void kv_heads_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
-void head_width_key(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
+void kv_heads_key(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
+void head_width_key(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row);
 
 /// Rows of a weight that form a tensor of the file.
 struct Piece {

@@ -47,7 +47,7 @@ void put_windows(const nn::ModelOptions& options, const ClassRow& row, core::Ord
 
 }  // namespace
 
-void gated_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void gated_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   size_keys(pairs, options);

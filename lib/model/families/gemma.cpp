@@ -7,14 +7,14 @@
 namespace model {
 namespace {
 
-void gemma_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void gemma_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   options.vocabulary.scale_embedding = true;
   options.transformer.norm_kind = "rms-one";
 }
 
 // A "softcapping" key. An absent key and a null have different meanings.
-void cap_key(const KeyPairs& pairs, const char* key, double& cap, double otherwise) {
+void cap_key(const ConfigPairs& pairs, const char* key, double& cap, double otherwise) {
   if (pairs.from != nullptr)
     cap = pairs.from->is_null(key) ? 0 : pairs.from->number(key, otherwise);
   else (*pairs.to)[key] = cap > 0 ? core::OrderedJson(cap) : core::OrderedJson(nullptr);
@@ -22,7 +22,7 @@ void cap_key(const KeyPairs& pairs, const char* key, double& cap, double otherwi
 
 // What Gemma 2 and 3 share. `cap`: that of the logits in files without the key.
 void sandwiched_keys(
-    const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row, double cap) {
+    const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row, double cap) {
   gemma_keys(pairs, options, row);
   auto& transformer = options.transformer;
   const auto width = nn::head_shape(options.shape, transformer).width;
@@ -43,7 +43,7 @@ void sandwiched_keys(
 
 }  // namespace
 
-void gemma1_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void gemma1_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gemma_keys(pairs, options, row);
   // The class takes "gelu", which the first files have, for its approximation.
   auto& activation = options.transformer.activation;
@@ -52,12 +52,12 @@ void gemma1_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRo
   if (pairs.to != nullptr) (*pairs.to)["hidden_activation"] = (*pairs.to)["hidden_act"];
 }
 
-void gemma2_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void gemma2_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   sandwiched_keys(pairs, options, row, 30);
   cap_key(pairs, "attn_logit_softcapping", options.transformer.attention_softcap, 50);
 }
 
-void gemma3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void gemma3_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   sandwiched_keys(pairs, options, row, 0);
   options.transformer.qk_norm = "head";
 }

@@ -5,7 +5,7 @@
 
 namespace model {
 
-void gpt2_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& /*row*/) {
+void gpt2_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& /*row*/) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   pairs.required("n_positions", transformer.context);

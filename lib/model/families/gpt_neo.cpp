@@ -25,7 +25,7 @@ std::vector<std::int64_t> windows_of(
 
 }  // namespace
 
-void neo_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& /*row*/) {
+void neo_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& /*row*/) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   pairs.required("hidden_size", shape.d_model);

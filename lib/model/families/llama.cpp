@@ -37,31 +37,31 @@ struct GraniteFactors {
 
 // Ministral 3: Mistral with YaRN and queries that grow with their position
 // (RopeOptions::query_growth).
-void ministral3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void ministral3_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   query_growth_keys(pairs, options.transformer.rope);
 }
 
-void qwen2_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void qwen2_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   options.transformer.bias = true;
   options.transformer.bias_of = {"qkv"};
 }
 
-void qwen3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void qwen3_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   options.transformer.qk_norm = "head";
 }
 
 // Olmo 2 and 3. Olmo 3 has windows, and angles of their own in layers with one.
-void olmo_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void olmo_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   options.transformer.qk_norm = "whole";
   options.transformer.norm = "sublayer";
 }
 
 // SmolLM 3: some layers have no rotary positions, every fourth unless a list names them.
-void smollm3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void smollm3_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   const auto layers = options.shape.layers;
   auto& skip = options.transformer.rope.skip;
@@ -81,7 +81,7 @@ void smollm3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassR
   if (skip > 0) (*pairs.to)["no_rope_layer_interval"] = skip;
 }
 
-void granite_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void granite_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   auto& transformer = options.transformer;
   const auto width = nn::head_shape(options.shape, transformer).width;
@@ -107,7 +107,7 @@ std::vector<WeightFactor> granite_factors(const ConfigKeys& keys) {
       {"transformer.ln_f", 1 / factors.logits}};
 }
 
-void phi3_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void phi3_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   gated_keys(pairs, options, row);
   pairs("resid_pdrop", options.shape.dropout, 0);
   const auto& transformer = options.transformer;

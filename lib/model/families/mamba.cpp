@@ -6,7 +6,7 @@
 namespace model {
 namespace {
 
-void common_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void common_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& convolution = options.gla.convolution;
   pairs.required("hidden_size", options.shape.d_model);
   pairs.required("num_hidden_layers", options.shape.layers);
@@ -25,7 +25,7 @@ void common_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRo
 
 }  // namespace
 
-void mamba_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void mamba_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   common_keys(pairs, options, row);
   pairs.size("state_size", options.mixers.state, 16);
   const auto d = options.shape.d_model;
@@ -44,7 +44,7 @@ void mamba_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow
     keys.unsupported("time_step_rank", core::dump(given));
 }
 
-void mamba2_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void mamba2_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   common_keys(pairs, options, row);
   auto& shape = options.shape;
   pairs.size("num_heads", shape.heads, 128);

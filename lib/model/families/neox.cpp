@@ -5,7 +5,7 @@
 
 namespace model {
 
-void neox_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void neox_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   bool parallel = transformer.norm == "parallel", biased = transformer.has_bias("qkv");

@@ -5,7 +5,7 @@
 
 namespace model {
 
-void opt_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void opt_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   bool biased = transformer.has_bias("qkv");

@@ -5,7 +5,7 @@
 
 namespace model {
 
-void phi_keys(const KeyPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
+void phi_keys(const ConfigPairs& pairs, nn::ModelOptions& options, const ClassRow& row) {
   auto& shape = options.shape;
   auto& transformer = options.transformer;
   size_keys(pairs, options);

@@ -22,8 +22,8 @@ struct RankOneOutput {
 };
 
 /// Computes the recurrence with torch operators in chunks of at most 32 steps (strong: 4, float64:
-/// 16), each with a triangular system; at least float32, also under autocast. Differentiable in all inputs. A step
-/// with k = b = 0 and log_decay = 0 has no effect.
+/// 16), each with a triangular system; at least float32, also under autocast. Differentiable in all
+/// inputs. A step with k = b = 0 and log_decay = 0 has no effect.
 RankOneOutput rank_one_scan(const RankOneInput& in);
 
 }  // namespace nn
