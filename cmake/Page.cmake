@@ -2,7 +2,8 @@
 
 # tessera_assets(TARGET HEADER NAMESPACE NAME:FILE...): each file as the std::string_view that the header declares.
 function(tessera_assets target header namespace)
-  set(output ${CMAKE_BINARY_DIR}/generated/${namespace}_assets.cpp)
+  string(REPLACE "::" "_" room ${namespace})
+  set(output ${CMAKE_BINARY_DIR}/generated/${room}_assets.cpp)
   set(code "#include \"${header}\"\n\nnamespace ${namespace} {\n")
   foreach(pair ${ARGN})
     string(REPLACE ":" ";" pair ${pair})

@@ -3,6 +3,11 @@
 #include "core/io.h"
 
 namespace core {
+
+// Beginnings of files that are no text, a line each: the bytes in hexadecimal digits, a tab, what
+// such a file is and what to do. Longer beginnings precede their prefixes.
+extern const std::string_view kBeginnings;
+
 namespace {
 
 using namespace std::string_view_literals;
@@ -29,47 +34,6 @@ Character first_character(std::string_view text) {
   }
   return {n, Character::whole};
 }
-
-struct Beginning {
-  std::string_view bytes;
-  const char* what;
-};
-
-// Longer marks precede their prefixes.
-constexpr Beginning kBeginnings[] = {
-    {"\xFF\xFE\0\0"sv, "UTF-32 (little-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
-    {"\0\0\xFE\xFF"sv, "UTF-32 (big-endian), not UTF-8; convert it: iconv -f UTF-32 -t UTF-8"},
-    {"\xFF\xFE"sv, "UTF-16 (little-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
-    {"\xFE\xFF"sv, "UTF-16 (big-endian), not UTF-8; convert it: iconv -f UTF-16 -t UTF-8"},
-    {"\x1F\x8B"sv, "compressed by gzip, not text; decompress it: gzip -dc"},
-    {"\x28\xB5\x2F\xFD"sv, "compressed by zstd, not text; decompress it: zstd -dc"},
-    {"\xFD"
-     "7zXZ\0"sv,
-        "compressed by xz, not text; decompress it: xz -dc"},
-    {"LZIP\1"sv, "compressed by lzip, not text; decompress it: lzip -dc"},
-    {"\x04\x22\x4D\x18"sv, "compressed by lz4, not text; decompress it: lz4 -dc"},
-    {"\x5D\0\0"sv, "compressed by lzma, not text; decompress it: xz -dc --format=lzma"},
-    {"PK\3\4"sv, "a zip archive (docx, xlsx and epub are), not text; unpack it: unzip -p"},
-    {"PK\5\6"sv, "an empty zip archive, not text"},
-    {"7z\xBC\xAF\x27\x1C"sv, "a 7-Zip archive, not text; unpack it: 7z x"},
-    {"Rar!\x1A\x07"sv, "a rar archive, not text; unpack it: unrar p -inul"},
-    {"%PDF-"sv, "a PDF, not text; extract the text: pdftotext"},
-    {"{\\rtf"sv, "rich text (RTF), not plain text; extract the text: unrtf --text"},
-    {"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1"sv,
-        "a file of an old office program, not text; extract the text: catdoc"},
-    {"PAR1\x15"sv, "Parquet, not text; tokenize --format parquet reads such files, by name"},
-    {"ARROW1\0\0"sv, "Arrow, not text; convert its rows to JSON lines"},
-    {"GGUF\2\0\0\0"sv, "a GGUF file: a model, not text"},
-    {"GGUF\3\0\0\0"sv, "a GGUF file: a model, not text"},
-    {"version https://git-lfs.github.com/spec/"sv,
-        "a Git LFS pointer instead of the file; download it: git lfs pull"},
-    {"SQLite format 3\0"sv, "an SQLite database, not text; sqlite3 FILE .dump prints its contents"},
-    {"\x89PNG\r\n"sv, "a PNG image, not text"},
-    {"\xFF\xD8\xFF"sv, "a JPEG image, not text"},
-    {"\x7F"
-     "ELF"sv,
-        "a program, not text"},
-};
 
 // Detects UTF-16 and UTF-32 without a byte order mark: Latin letters leave NULs at fixed positions.
 const char* wide_characters(std::string_view start) {
@@ -185,8 +149,13 @@ bool is_bzip2(std::string_view start) {
 }
 
 std::string what_is_no_text(std::string_view start) {
-  for (const auto& beginning : kBeginnings)
-    if (start.starts_with(beginning.bytes)) return beginning.what;
+  std::string hex;
+  for (const unsigned char c : start.substr(0, 64)) hex += fmt::format("{:02X}", c);
+  for (auto rows = kBeginnings; !rows.empty();) {
+    const auto row = rows.substr(0, rows.find('\n')), bytes = row.substr(0, row.find('\t'));
+    if (hex.starts_with(bytes)) return std::string(row.substr(bytes.size() + 1));
+    rows.remove_prefix(row.size() + 1);
+  }
   if (is_bzip2(start)) return "compressed by bzip2, not text; decompress it: bzip2 -dc";
   if (start.size() >= 262 && start.substr(257, 5) == "ustar")
     return "a tar archive, not text; unpack it: tar -xOf";

@@ -2,77 +2,51 @@
 
 #include <utf8proc.h>
 
+#include <sstream>
+
 namespace text::chat {
 namespace {
 
 struct CodeRange {
   std::uint32_t first, last;
 };
-template <std::size_t N> bool is_in(const CodeRange (&ranges)[N], std::uint32_t c) {
-  const auto* found = std::upper_bound(std::begin(ranges), std::end(ranges), c,
-      [](std::uint32_t x, const CodeRange& r) { return x <= r.last; });
-  return found != std::end(ranges) && found->first <= c;
+
+std::map<std::string, std::vector<CodeRange>> tables() {
+  std::map<std::string, std::vector<CodeRange>> all;
+  std::istringstream lines{std::string(kCharacters)};
+  for (std::string line, name, word; std::getline(lines, line);) {
+    std::istringstream words(line);
+    for (words >> name; words >> word;) {
+      std::size_t end = 0;
+      const auto first = static_cast<std::uint32_t>(std::stoul(word, &end, 16));
+      all[name].push_back({first, first});
+      if (end < word.size())
+        all[name].back().last =
+            static_cast<std::uint32_t>(std::stoul(word.substr(end + 1), nullptr, 16));
+    }
+  }
+  return all;
 }
 
-// Unicode's Other_Lowercase and Other_Uppercase.
-constexpr CodeRange kOtherLower[] = {{0xAA, 0xAA}, {0xBA, 0xBA}, {0x2B0, 0x2B8}, {0x2C0, 0x2C1},
-    {0x2E0, 0x2E4}, {0x345, 0x345}, {0x37A, 0x37A}, {0x1D2C, 0x1D6A}, {0x1D78, 0x1D78},
-    {0x1D9B, 0x1DBF}, {0x2071, 0x2071}, {0x207F, 0x207F}, {0x2090, 0x209C}, {0x2170, 0x217F},
-    {0x24D0, 0x24E9}, {0x2C7C, 0x2C7D}, {0xA69C, 0xA69D}, {0xA770, 0xA770}, {0xA7F8, 0xA7F9},
-    {0xAB5C, 0xAB5F}, {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107B0},
-    {0x107B2, 0x107BA}};
-constexpr CodeRange kOtherUpper[] = {
-    {0x2160, 0x216F}, {0x24B6, 0x24CF}, {0x1F130, 0x1F149}, {0x1F150, 0x1F169}, {0x1F170, 0x1F189}};
-// Digits that are not decimal: of exponents, in circles and the like (Numeric_Type=Digit).
-constexpr CodeRange kOtherDigits[] = {{0xB2, 0xB3}, {0xB9, 0xB9}, {0x1369, 0x1371},
-    {0x19DA, 0x19DA}, {0x2070, 0x2070}, {0x2074, 0x2079}, {0x2080, 0x2089}, {0x2460, 0x2468},
-    {0x2474, 0x247C}, {0x2488, 0x2490}, {0x24EA, 0x24EA}, {0x24F5, 0x24FD}, {0x24FF, 0x24FF},
-    {0x2776, 0x277E}, {0x2780, 0x2788}, {0x278A, 0x2792}, {0x10A40, 0x10A43}, {0x10E60, 0x10E68},
-    {0x11052, 0x1105A}, {0x1F100, 0x1F10A}};
-// Letters that are numbers (Numeric_Type=Numeric).
-constexpr std::uint32_t kNumerals[] = {0x3405, 0x3483, 0x382A, 0x3B4D, 0x4E00, 0x4E03, 0x4E07,
-    0x4E09, 0x4E5D, 0x4E8C, 0x4E94, 0x4E96, 0x4EBF, 0x4EC0, 0x4EDF, 0x4EE8, 0x4F0D, 0x4F70, 0x5104,
-    0x5146, 0x5169, 0x516B, 0x516D, 0x5341, 0x5343, 0x5344, 0x5345, 0x534C, 0x53C1, 0x53C2, 0x53C3,
-    0x53C4, 0x56DB, 0x58F1, 0x58F9, 0x5E7A, 0x5EFE, 0x5EFF, 0x5F0C, 0x5F0D, 0x5F0E, 0x5F10, 0x62FE,
-    0x634C, 0x67D2, 0x6F06, 0x7396, 0x767E, 0x8086, 0x842C, 0x8CAE, 0x8CB3, 0x8D30, 0x9621, 0x9646,
-    0x964C, 0x9678, 0x96F6, 0xF96B, 0xF973, 0xF978, 0xF9B2, 0xF9D1, 0xF9D3, 0xF9FD, 0x20001,
-    0x20064, 0x200E2, 0x20121, 0x2092A, 0x20983, 0x2098C, 0x2099C, 0x20AEA, 0x20AFD, 0x20B19,
-    0x22390, 0x22998, 0x23B1B, 0x2626D, 0x2F890};
+const std::vector<CodeRange>& table(const std::string& name) {
+  static const auto all = tables();
+  const auto found = all.find(name);
+  static const std::vector<CodeRange> none;
+  return found == all.end() ? none : found->second;
+}
 
-// Unicode's SpecialCasing: upper cases of several characters. U+1F80 to U+1FAF follow a rule.
-struct LongUpper {
-  std::uint32_t of;
-  std::u32string_view upper;
-};
-constexpr LongUpper kLongUppers[] = {{0xDF, U"SS"}, {0x149, U"\x2BCN"}, {0x1F0, U"J\x30C"},
-    {0x390, U"\x399\x308\x301"}, {0x3B0, U"\x3A5\x308\x301"}, {0x587, U"\x535\x552"},
-    {0x1E96, U"H\x331"}, {0x1E97, U"T\x308"}, {0x1E98, U"W\x30A"}, {0x1E99, U"Y\x30A"},
-    {0x1E9A, U"\x41\x2BE"}, {0x1F50, U"\x3A5\x313"}, {0x1F52, U"\x3A5\x313\x300"},
-    {0x1F54, U"\x3A5\x313\x301"}, {0x1F56, U"\x3A5\x313\x342"}, {0x1FB2, U"\x1FBA\x399"},
-    {0x1FB3, U"\x391\x399"}, {0x1FB4, U"\x386\x399"}, {0x1FB6, U"\x391\x342"},
-    {0x1FB7, U"\x391\x342\x399"}, {0x1FBC, U"\x391\x399"}, {0x1FC2, U"\x1FCA\x399"},
-    {0x1FC3, U"\x397\x399"}, {0x1FC4, U"\x389\x399"}, {0x1FC6, U"\x397\x342"},
-    {0x1FC7, U"\x397\x342\x399"}, {0x1FCC, U"\x397\x399"}, {0x1FD2, U"\x399\x308\x300"},
-    {0x1FD3, U"\x399\x308\x301"}, {0x1FD6, U"\x399\x342"}, {0x1FD7, U"\x399\x308\x342"},
-    {0x1FE2, U"\x3A5\x308\x300"}, {0x1FE3, U"\x3A5\x308\x301"}, {0x1FE4, U"\x3A1\x313"},
-    {0x1FE6, U"\x3A5\x342"}, {0x1FE7, U"\x3A5\x308\x342"}, {0x1FF2, U"\x1FFA\x399"},
-    {0x1FF3, U"\x3A9\x399"}, {0x1FF4, U"\x38F\x399"}, {0x1FF6, U"\x3A9\x342"},
-    {0x1FF7, U"\x3A9\x342\x399"}, {0x1FFC, U"\x3A9\x399"}, {0xFB00, U"FF"}, {0xFB01, U"FI"},
-    {0xFB02, U"FL"}, {0xFB03, U"FFI"}, {0xFB04, U"FFL"}, {0xFB05, U"ST"}, {0xFB06, U"ST"},
-    {0xFB13, U"\x544\x546"}, {0xFB14, U"\x544\x535"}, {0xFB15, U"\x544\x53B"},
-    {0xFB16, U"\x54E\x546"}, {0xFB17, U"\x544\x53D"}};
+bool is_in(const std::vector<CodeRange>& ranges, std::uint32_t c) {
+  const auto found = std::upper_bound(ranges.begin(), ranges.end(), c,
+      [](std::uint32_t x, const CodeRange& r) { return x <= r.last; });
+  return found != ranges.end() && found->first <= c;
+}
 
 // Returns the upper case of several characters, or an empty text.
 std::u32string long_upper(std::uint32_t c) {
-  if (c < 0xDF) return {};
-  if (c >= 0x1F80 && c < 0x1FB0) {
-    const auto base = c < 0x1F90 ? 0x1F08U : c < 0x1FA0 ? 0x1F28U : 0x1F68U;
-    return {base + (c & 7), 0x399};
-  }
-  const auto* found = std::lower_bound(std::begin(kLongUppers), std::end(kLongUppers), c,
-      [](const LongUpper& one, std::uint32_t x) { return one.of < x; });
-  return found != std::end(kLongUppers) && found->of == c ? std::u32string(found->upper)
-                                                          : std::u32string();
+  std::u32string upper;
+  if (c >= 0xDF)
+    for (const auto& range : table(fmt::format("{:X}", c))) upper += range.first;
+  return upper;
 }
 
 utf8proc_category_t category(std::uint32_t c) {
@@ -116,6 +90,21 @@ bool ends_word(std::string_view text, std::size_t at, std::size_t next) {
   return true;
 }
 
+std::string mapped(
+    std::string_view text, void append(std::string&, std::string_view, std::uint32_t)) {
+  std::string out;
+  each_character(text, [&](std::string_view c, std::uint32_t code) { append(out, c, code); });
+  return out;
+}
+
+// Appends the character of `text` that begins where `c` does, in lower case.
+void lower_at(std::string& out, std::string_view text, std::string_view c, std::uint32_t code) {
+  append_lower(out, text, static_cast<std::size_t>(c.data() - text.data()),
+      {code, static_cast<std::uint32_t>(c.size())});
+}
+
+std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()}; }
+
 }  // namespace
 
 bool is_space(std::uint32_t c) {
@@ -125,19 +114,18 @@ bool is_space(std::uint32_t c) {
 }
 bool is_lower(std::uint32_t c) {
   if (c < 0x80) return c >= 'a' && c <= 'z';
-  return category(c) == UTF8PROC_CATEGORY_LL || is_in(kOtherLower, c);
+  return category(c) == UTF8PROC_CATEGORY_LL || is_in(table("lower"), c);
 }
 bool is_upper(std::uint32_t c) {
   if (c < 0x80) return c >= 'A' && c <= 'Z';
-  return category(c) == UTF8PROC_CATEGORY_LU || is_in(kOtherUpper, c);
+  return category(c) == UTF8PROC_CATEGORY_LU || is_in(table("upper"), c);
 }
 bool is_cased(std::uint32_t c) {
   return is_lower(c) || is_upper(c) || (c >= 0x80 && category(c) == UTF8PROC_CATEGORY_LT);
 }
-bool is_digit(std::uint32_t c) { return is_decimal(c) || is_in(kOtherDigits, c); }
+bool is_digit(std::uint32_t c) { return is_decimal(c) || is_in(table("digit"), c); }
 bool is_numeric(std::uint32_t c) {
-  return class_of(c) == CharClass::number ||
-         std::binary_search(std::begin(kNumerals), std::end(kNumerals), c);
+  return class_of(c) == CharClass::number || is_in(table("numeral"), c);
 }
 bool is_alpha(std::uint32_t c) { return class_of(c) == CharClass::letter; }
 bool is_alnum(std::uint32_t c) { return is_alpha(c) || is_numeric(c); }
@@ -217,25 +205,6 @@ void append_lower(std::string& out, std::string_view text, std::size_t at, const
   else if (c == 0x3A3) out += ends_word(text, at, at + character.bytes) ? "\xCF\x82" : "\xCF\x83";
   else append_code(out, simple(utf8proc_tolower, c));
 }
-
-namespace {
-
-std::string mapped(
-    std::string_view text, void append(std::string&, std::string_view, std::uint32_t)) {
-  std::string out;
-  each_character(text, [&](std::string_view c, std::uint32_t code) { append(out, c, code); });
-  return out;
-}
-
-// Appends the character of `text` that begins where `c` does, in lower case.
-void lower_at(std::string& out, std::string_view text, std::string_view c, std::uint32_t code) {
-  append_lower(out, text, static_cast<std::size_t>(c.data() - text.data()),
-      {code, static_cast<std::uint32_t>(c.size())});
-}
-
-std::string reversed(std::string_view text) { return {text.rbegin(), text.rend()}; }
-
-}  // namespace
 
 std::size_t character_count(std::string_view text) {
   std::size_t n = 0;

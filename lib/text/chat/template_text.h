@@ -6,6 +6,12 @@
 
 namespace text::chat {
 
+/// What utf8proc does not know of Python's characters, a line a table: its name, a tab, code points
+/// and ranges of them in hexadecimal digits. "lower" and "upper" are Unicode's Other_Lowercase and
+/// Other_Uppercase, "digit" the digits that are not decimal, "numeral" the ideographs of numbers;
+/// tables named by a code point are its upper case, where that has several characters.
+extern const std::string_view kCharacters;
+
 /// Calls visit(character, code point) for each character of a text; a byte that is not UTF-8 counts
 /// as a character, whose code point is Char::kInvalid.
 template <class Visit> void each_character(std::string_view text, const Visit& visit) {
