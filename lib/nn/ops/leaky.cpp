@@ -20,8 +20,13 @@ template <class Real> Real* mutable_data(const Tensor& t) {
 /// Returns rows with contiguous channels. A slice of a wider matrix product already has them.
 Tensor with_dense_rows(const Tensor& x) { return x.stride(2) == 1 ? x : x.contiguous(); }
 
-// Calls f(begin, end) for ranges of rows in all threads.
-template <class F> void each_row(std::int64_t rows, const F& f) { at::parallel_for(0, rows, 1, f); }
+// Calls loop(Real(), begin, end) for ranges of the rows of `x`, whose type is Real, in all threads.
+template <class Loop> void on_rows(const Tensor& x, const Loop& loop) {
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "on_rows", [&] {
+    at::parallel_for(0, x.size(0), 1,
+        [&](std::int64_t begin, std::int64_t end) { loop(scalar_t(), begin, end); });
+  });
+}
 
 class KeysFunction : public torch::autograd::Function<KeysFunction> {
  public:
@@ -37,12 +42,9 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
                        keys.data_ptr<float>(), norms.data_ptr<float>(), cuda_stream(x)),
           "leaky_keys_forward");
     } else {
-      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "leaky_keys", [&] {
-        const auto in = inputs<scalar_t>(x, decay, scale, before);
-        auto *const out = keys.data_ptr<scalar_t>(), *const lengths = norms.data_ptr<scalar_t>();
-        each_row(rows, [&](std::int64_t begin, std::int64_t end) {
-          leaky_keys_forward_cpu(in, out, lengths, begin, end);
-        });
+      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+        leaky_keys_forward_cpu(inputs<Real>(x, decay, scale, before), keys.data_ptr<Real>(),
+            norms.data_ptr<Real>(), begin, end);
       });
     }
     context->save_for_backward({decay, scale, before, keys, norms});
@@ -71,13 +73,9 @@ class KeysFunction : public torch::autograd::Function<KeysFunction> {
                        gradients<float>(d_keys, d_sums, out, work), cuda_stream(keys)),
           "leaky_keys_backward");
     } else {
-      AT_DISPATCH_FLOATING_TYPES(keys.scalar_type(), "leaky_keys_backward", [&] {
-        const auto in = inputs<scalar_t>(keys, decay, scale, before);
-        const auto *const k = data_of<scalar_t>(keys), *const lengths = data_of<scalar_t>(norms);
-        const auto g = gradients<scalar_t>(d_keys, d_sums, out, {});
-        each_row(rows, [&](std::int64_t begin, std::int64_t end) {
-          leaky_keys_backward_cpu(in, k, lengths, g, begin, end);
-        });
+      on_rows(keys, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+        leaky_keys_backward_cpu(inputs<Real>(keys, decay, scale, before), data_of<Real>(keys),
+            data_of<Real>(norms), gradients<Real>(d_keys, d_sums, out, {}), begin, end);
       });
     }
     return {dx, d_decay.sum(0), d_scale.sum(0), d_before, Tensor()};
@@ -110,12 +108,9 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
     const auto rows = x.size(0), steps = x.size(1) - 1;
     const Tensor values = torch::empty({rows, steps, x.size(2)}, x.options());
     const Tensor norms = torch::empty({rows, steps, mix.size(0)}, x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "mixed_values", [&] {
-      const auto in = inputs<scalar_t>(x, mix, scale);
-      auto *const out = values.data_ptr<scalar_t>(), *const lengths = norms.data_ptr<scalar_t>();
-      each_row(rows, [&](std::int64_t begin, std::int64_t end) {
-        mixed_values_forward_cpu(in, out, lengths, begin, end);
-      });
+    on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      mixed_values_forward_cpu(
+          inputs<Real>(x, mix, scale), values.data_ptr<Real>(), norms.data_ptr<Real>(), begin, end);
     });
     context->save_for_backward({x, mix, scale, values, norms});
     return values;
@@ -130,14 +125,11 @@ class ValuesFunction : public torch::autograd::Function<ValuesFunction> {
     const Tensor dx = torch::empty(x.sizes(), x.options());
     const Tensor d_mix = torch::empty({rows, heads}, x.options()),
                  d_scale = torch::empty({rows, heads}, x.options());
-    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "mixed_values_backward", [&] {
-      const auto in = inputs<scalar_t>(x, mix, scale);
-      const auto *const v = data_of<scalar_t>(values), *const lengths = data_of<scalar_t>(norms);
-      const MixedGradients<scalar_t> g{data_of<scalar_t>(d_values), mutable_data<scalar_t>(dx),
-          mutable_data<scalar_t>(d_mix), mutable_data<scalar_t>(d_scale)};
-      each_row(rows, [&](std::int64_t begin, std::int64_t end) {
-        mixed_values_backward_cpu(in, v, lengths, g, begin, end);
-      });
+    on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+      const MixedGradients<Real> g{data_of<Real>(d_values), mutable_data<Real>(dx),
+          mutable_data<Real>(d_mix), mutable_data<Real>(d_scale)};
+      mixed_values_backward_cpu(
+          inputs<Real>(x, mix, scale), data_of<Real>(values), data_of<Real>(norms), g, begin, end);
     });
     return {dx, d_mix.sum(0), d_scale.sum(0)};
   }
@@ -177,6 +169,97 @@ Tensor shifted_sums(const Tensor& x, const Tensor& decay, const Tensor& before) 
   return before.defined() ? sums.narrow(1, 1, steps - 1) : sums;
 }
 
+constexpr double kNoLevel = -1e30;  // level of an empty sum: e^level is 0
+
+/// Returns the carried sums (B, d) and levels (B, heads), or their initial values.
+GatedSums carried_in(const Tensor& x, const Tensor& gate, const GatedSums& before) {
+  const auto rows = x.size(0), heads = gate.size(2);
+  if (!before.sums.defined())
+    return {torch::zeros({rows, x.size(2)}, x.options().requires_grad(false)),
+        torch::full({rows, heads}, kNoLevel, gate.options().requires_grad(false))};
+  const auto fresh = before.sums.detach().view({rows, heads, -1}).eq(0).all(2);
+  return {before.sums, before.levels.detach().to(gate.dtype()).masked_fill(fresh, kNoLevel)};
+}
+
+class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& x_in, const Tensor& gate,
+      const Tensor& decay, const Tensor& sums, const Tensor& levels, bool want_sums) {
+    const Tensor x = with_dense_rows(x_in);
+    const auto heads = gate.size(2);
+    const Tensor keys = torch::empty(x.sizes(), x.options());
+    const auto number = [&] { return torch::empty(gate.sizes(), gate.options()); };
+    const Tensor norms = number(), level = number(), own = number(), kept = number();
+    const Tensor made[] = {keys, norms, level, own, kept};
+    if (const auto* const cuda = cuda_kernels(x)) {
+      check_launch(cuda->gated_keys_forward(inputs<float>(x, gate, decay, sums, levels),
+                       outputs<float>(made), cuda_stream(x)),
+          "gated_keys_forward");
+    } else {
+      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+        gated_keys_forward_cpu(
+            inputs<Real>(x, gate, decay, sums, levels), outputs<Real>(made), begin, end);
+      });
+    }
+    context->save_for_backward({x, sums, keys, norms, own, kept});
+    context->mark_non_differentiable({level});
+    if (!want_sums) return {keys, level};
+    const auto by_head = keys.view({x.size(0), x.size(1), heads, x.size(2) / heads});
+    return {keys, level, (by_head * norms.unsqueeze(3)).view(x.sizes())};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
+    const auto kept = context->get_saved_variables();
+    const Tensor &x = kept[0], &sums = kept[1], &norms = kept[3];
+    const Tensor d_keys = d_out[0].defined() ? d_out[0].contiguous() : Tensor();
+    const Tensor d_sums = d_out.size() > 2 && d_out[2].defined() ? d_out[2].contiguous() : Tensor();
+    const Tensor dx = torch::empty(x.sizes(), x.options()), d_gate = torch::empty_like(norms),
+                 d_decay = torch::empty_like(norms), d_before = torch::empty_like(sums);
+    const Tensor made[] = {kept[2], norms, Tensor(), kept[4], kept[5]};
+    const Tensor gradients[] = {d_keys, d_sums, dx, d_gate, d_decay, d_before};
+    if (const auto* const cuda = cuda_kernels(x)) {
+      check_launch(cuda->gated_keys_backward(inputs<float>(x, norms, {}, sums, {}),
+                       outputs<float>(made), gradients_of<float>(gradients), cuda_stream(x)),
+          "gated_keys_backward");
+    } else {
+      on_rows(x, [&]<class Real>(Real, std::int64_t begin, std::int64_t end) {
+        gated_keys_backward_cpu(inputs<Real>(x, norms, {}, sums, {}), outputs<Real>(made),
+            gradients_of<Real>(gradients), begin, end);
+      });
+    }
+    return {dx, d_gate, d_decay, d_before, Tensor(), Tensor()};
+  }
+
+ private:
+  // `made` is keys, norms, levels, own, kept.
+  template <class Real> static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
+    return {mutable_data<Real>(made[0]), mutable_data<Real>(made[1]), mutable_data<Real>(made[2]),
+        mutable_data<Real>(made[3]), mutable_data<Real>(made[4])};
+  }
+  // `of` is d_keys, d_sums, dx, d_gate, d_decay, d_before.
+  template <class Real> static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
+    return {mutable_data<Real>(of[0]), mutable_data<Real>(of[1]), mutable_data<Real>(of[2]),
+        mutable_data<Real>(of[3]), mutable_data<Real>(of[4]), mutable_data<Real>(of[5])};
+  }
+  // `gate` may be any tensor of its shape if only the shape is read.
+  template <class Real>
+  static GatedInputs<Real> inputs(const Tensor& x, const Tensor& gate, const Tensor& decay,
+      const Tensor& sums, const Tensor& levels) {
+    const auto heads = gate.size(2);
+    return {x.size(0), x.size(1), heads, x.size(2) / heads, mutable_data<Real>(x), x.stride(0),
+        x.stride(1), mutable_data<Real>(gate), mutable_data<Real>(decay), mutable_data<Real>(sums),
+        mutable_data<Real>(levels)};
+  }
+};
+
+/// Cumulative sums along the last dimension by shifts of 1, 2, 4, ... CUDA's cumsum is not
+/// deterministic.
+Tensor running_sums(Tensor x) {
+  for (std::int64_t shift = 1; shift < x.size(-1); shift *= 2)
+    x = x + at::constant_pad_nd(x.narrow(-1, 0, x.size(-1) - shift), {shift, 0});
+  return x;
+}
+
 }  // namespace
 
 Tensor normalised(const Tensor& x, const Tensor& scale) {
@@ -206,119 +289,10 @@ Tensor mixed_values(const Tensor& x, const Tensor& mix, const Tensor& scale) {
   return normalised(x.narrow(1, 0, steps) * share + x.narrow(1, 1, steps) * (1 - share), scale);
 }
 
-namespace {
-
-using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
-
-constexpr double kNoLevel = -1e30;  // level of an empty sum: e^level is 0
-
-/// Returns the carried sums (B, d) and levels (B, heads), or their initial values.
-GatedSums carried_in(const Tensor& x, const Tensor& gate, const GatedSums& before) {
-  const auto rows = x.size(0), heads = gate.size(2);
-  if (!before.sums.defined())
-    return {torch::zeros({rows, x.size(2)}, x.options().requires_grad(false)),
-        torch::full({rows, heads}, kNoLevel, gate.options().requires_grad(false))};
-  const auto fresh = before.sums.detach().view({rows, heads, -1}).eq(0).all(2);
-  return {before.sums, before.levels.detach().to(gate.dtype()).masked_fill(fresh, kNoLevel)};
-}
-
-class GatedKeysFunction : public torch::autograd::Function<GatedKeysFunction> {
- public:
-  static variable_list forward(AutogradContext* context, const Tensor& x_in, const Tensor& gate,
-      const Tensor& decay, const Tensor& sums, const Tensor& levels, bool want_sums) {
-    const Tensor x = x_in.stride(2) == 1 ? x_in : x_in.contiguous();
-    const auto heads = gate.size(2);
-    const Tensor keys = torch::empty(x.sizes(), x.options());
-    const auto number = [&] { return torch::empty(gate.sizes(), gate.options()); };
-    const Tensor norms = number(), level = number(), own = number(), kept = number();
-    const Tensor made[] = {keys, norms, level, own, kept};
-    if (const auto* const cuda = cuda_kernels(x)) {
-      check_launch(cuda->gated_keys_forward(inputs<float>(x, gate, decay, sums, levels),
-                       outputs<float>(made), cuda_stream(x)),
-          "gated_keys_forward");
-    } else {
-      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys", [&] {
-        const GatedInputs<scalar_t> in = inputs<scalar_t>(x, gate, decay, sums, levels);
-        const auto out = outputs<scalar_t>(made);
-        at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-          gated_keys_forward_cpu(in, out, begin, end);
-        });
-      });
-    }
-    context->save_for_backward({x, sums, keys, norms, own, kept});
-    context->mark_non_differentiable({level});
-    if (!want_sums) return {keys, level};
-    const auto by_head = keys.view({x.size(0), x.size(1), heads, x.size(2) / heads});
-    return {keys, level, (by_head * norms.unsqueeze(3)).view(x.sizes())};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& d_out) {
-    const auto kept = context->get_saved_variables();
-    const Tensor &x = kept[0], &sums = kept[1], &norms = kept[3];
-    const Tensor d_keys = d_out[0].defined() ? d_out[0].contiguous() : Tensor();
-    const Tensor d_sums = d_out.size() > 2 && d_out[2].defined() ? d_out[2].contiguous() : Tensor();
-    const Tensor dx = torch::empty(x.sizes(), x.options()), d_gate = torch::empty_like(norms),
-                 d_decay = torch::empty_like(norms), d_before = torch::empty_like(sums);
-    const Tensor made[] = {kept[2], norms, Tensor(), kept[4], kept[5]};
-    const Tensor gradients[] = {d_keys, d_sums, dx, d_gate, d_decay, d_before};
-    if (const auto* const cuda = cuda_kernels(x)) {
-      check_launch(cuda->gated_keys_backward(inputs<float>(x, norms, {}, sums, {}),
-                       outputs<float>(made), gradients_of<float>(gradients), cuda_stream(x)),
-          "gated_keys_backward");
-    } else {
-      AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "gated_keys_backward", [&] {
-        const auto in = inputs<scalar_t>(x, norms, {}, sums, {});
-        const auto out = outputs<scalar_t>(made);
-        const auto g = gradients_of<scalar_t>(gradients);
-        at::parallel_for(0, x.size(0), 1, [&](std::int64_t begin, std::int64_t end) {
-          gated_keys_backward_cpu(in, out, g, begin, end);
-        });
-      });
-    }
-    return {dx, d_gate, d_decay, d_before, Tensor(), Tensor()};
-  }
-
- private:
-  template <class Real> static Real* data(const Tensor& t) {
-    return t.defined() ? t.data_ptr<Real>() : nullptr;
-  }
-  // `made` is keys, norms, levels, own, kept.
-  template <class Real> static GatedOutputs<Real> outputs(const Tensor (&made)[5]) {
-    return {data<Real>(made[0]), data<Real>(made[1]), data<Real>(made[2]), data<Real>(made[3]),
-        data<Real>(made[4])};
-  }
-  // `of` is d_keys, d_sums, dx, d_gate, d_decay, d_before.
-  template <class Real> static GatedGradients<Real> gradients_of(const Tensor (&of)[6]) {
-    return {data<Real>(of[0]), data<Real>(of[1]), data<Real>(of[2]), data<Real>(of[3]),
-        data<Real>(of[4]), data<Real>(of[5])};
-  }
-  // `gate` may be any tensor of its shape if only the shape is read.
-  template <class Real>
-  static GatedInputs<Real> inputs(const Tensor& x, const Tensor& gate, const Tensor& decay,
-      const Tensor& sums, const Tensor& levels) {
-    const auto heads = gate.size(2);
-    return {x.size(0), x.size(1), heads, x.size(2) / heads, data<Real>(x), x.stride(0), x.stride(1),
-        data<Real>(gate), data<Real>(decay), data<Real>(sums), data<Real>(levels)};
-  }
-};
-
-/// Cumulative sums along the last dimension by shifts of 1, 2, 4, ... CUDA's cumsum is not
-/// deterministic.
-Tensor running_sums(Tensor x) {
-  for (std::int64_t shift = 1; shift < x.size(-1); shift *= 2)
-    x = x + at::constant_pad_nd(x.narrow(-1, 0, x.size(-1) - shift), {shift, 0});
-  return x;
-}
-
-}  // namespace
-
 GatedKeys gated_keys(const Tensor& x, const Tensor& gate, const Tensor& decay,
     const GatedSums& before, bool want_sums) {
   const auto type = x.scalar_type();
-  const bool loops = in_host_memory(x) && (type == torch::kFloat32 || type == torch::kFloat64);
-  if (gate.scalar_type() != type || (!loops && cuda_kernels(x) == nullptr))
+  if (gate.scalar_type() != type || (!loops_take(x) && cuda_kernels(x) == nullptr))
     return gated_keys_chunks(x, gate, decay, before, want_sums);
   const auto in = carried_in(x, gate, before);
   const auto out = GatedKeysFunction::apply(x, gate.contiguous(), decay.contiguous(),
