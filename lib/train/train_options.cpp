@@ -79,12 +79,11 @@ void OptimiserOptions::fields(core::FieldList& f) {
       {"adamw", "muon", "radam", "adam", "nag"});
   f("lr", lr,
       "peak learning rate; auto: 1e-3 (nag: 0.1), with --from 2e-5 (nag: 2e-3), with --lora 2e-4")
-      .above(0)
-      .at_most(1000)
+      .above(0, 1000)
       .or_auto();
   f("beta1", beta1, "adam, adamw, radam, muon: decay of the first moment").at_least(0).below(1);
   f("beta2", beta2, "adam, adamw, radam, muon: decay of the second moment").at_least(0).below(1);
-  f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0).at_most(1);
+  f("epsilon", epsilon, "adam, adamw, radam, muon: epsilon of the denominator").above(0, 1);
   f("bias-correction", bias_correction,
       "adam, adamw: correct the bias of the moments towards 0; without it, the first steps are longer");
   f("momentum", momentum, "nag, muon: momentum; auto: 0.99 of nag, 0.95 of muon")
@@ -96,7 +95,7 @@ void OptimiserOptions::fields(core::FieldList& f) {
   f("decay", decay,
       "parameters with weight decay: matrices: tensors of at least two dimensions; all",
       {"matrices", "all"});
-  f("clip", clip, "gradient clipping: maximum norm").above(0).at_most(1e12).or_none();
+  f("clip", clip, "gradient clipping: maximum norm").above(0, 1e12).or_none();
 }
 
 void ScheduleOptions::fields(core::FieldList& f) {
@@ -113,8 +112,7 @@ void ScheduleOptions::fields(core::FieldList& f) {
   f("t-mult", t_mult, "cosine-restarts: factor of the length from period to period")
       .between(1, 1000);
   f("lr-shrink", lr_shrink, "cosine-restarts: factor of the learning rate from period to period")
-      .above(0)
-      .at_most(1);
+      .above(0, 1);
 }
 
 void LoraOptions::fields(core::FieldList& f) {
@@ -126,8 +124,7 @@ void LoraOptions::fields(core::FieldList& f) {
       .or_none();
   f("lora-alpha", lora_alpha,
       "LoRA alpha: the update is scaled by alpha / rank; auto: twice the rank")
-      .above(0)
-      .at_most(1e6)
+      .above(0, 1e6)
       .or_auto();
   f("lora-targets", lora_targets,
       "adapted modules, by their names in transformers (q_proj), or all-linear; may be repeated");
@@ -139,7 +136,7 @@ void Recipe::fields(core::FieldList& f) {
       "optimiser steps; auto: by --epochs, else by the size of the data; with --from, one epoch")
       .between(1, 1e12)
       .or_auto();
-  f("epochs", epochs, "passes over the data; auto: by --steps").above(0).at_most(1e9).or_auto();
+  f("epochs", epochs, "passes over the data; auto: by --steps").above(0, 1e9).or_auto();
   batches.fields(f);
   objective.fields(f);
   optimiser.fields(f);

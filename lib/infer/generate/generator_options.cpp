@@ -47,8 +47,7 @@ void LogitOptions::fields(core::FieldList& f) {
       .between(-100, 100);
   f("repetition-penalty", repetition,
       "divide positive logits of tokens of the prompt and the text by X, multiply others by it")
-      .above(0)
-      .at_most(100);
+      .above(0, 100);
   f("logit-bias", biases, "ID:X adds X to the logit of a token; may be repeated");
   f("allowed-token-ids", allowed, "draw only these tokens").between(0, INT32_MAX);
 }
@@ -100,8 +99,7 @@ void DrawOptions::fields(core::FieldList& f) {
       .or_none();
   f("top-p", top_p,
       "sample from the smallest set of most probable tokens with this total probability")
-      .above(0)
-      .at_most(1);
+      .above(0, 1);
 }
 
 void SpanOptions::fields(core::FieldList& f) {
@@ -113,8 +111,7 @@ void SpanOptions::fields(core::FieldList& f) {
   f("span-gamma", gamma,
       "accept a copied token if its probability is at least X times the most probable token's; "
       "1: only the most probable token, above 1: none")
-      .at_least(0)
-      .at_most(1e6);
+      .between(0, 1e6);
   f("span-threshold", share,
       "copy after a token only if the datastores gave at least this fraction of its probability")
       .between(0, 1);

@@ -97,6 +97,25 @@ namespace {
 
 constexpr std::int64_t kMostByDefault = 256;
 
+using core::Code;
+using core::Error;
+
+// Sets it where a model has such a memory. If none has, reports the first model's reason.
+void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
+  std::string refused;
+  bool taken = false;
+  for (nn::Model* const model : models) {
+    try {
+      set(*model->architecture);
+      taken = true;
+    } catch (const Error& error) {
+      if (error.code() != Code::usage) core::bad_usage("{}", error.what());
+      if (refused.empty()) refused = error.what();
+    }
+  }
+  if (!taken) core::bad_usage("{}", refused);
+}
+
 }  // namespace
 
 void RetrieveOptions::fields(core::FieldList& f) {
@@ -116,8 +135,7 @@ void RetrieveOptions::fields(core::FieldList& f) {
       .between(1, 1000);
   f("retrieve-temperature", temperature,
       "temperature of the softmax over the passages' scores, which gives the weights of the mixture")
-      .above(0)
-      .at_most(1e6);
+      .above(0, 1e6);
 }
 
 void RetrieveOptions::turn_fields(core::FieldList& f) {
@@ -177,29 +195,6 @@ RetrievePlan plan_retrieval(
   plan.index = std::move(index);
   return plan;
 }
-
-namespace {
-
-using core::Code;
-using core::Error;
-
-// Sets it where a model has such a memory. If none has, reports the first model's reason.
-void set_where_it_is(const std::vector<nn::Model*>& models, const auto& set) {
-  std::string refused;
-  bool taken = false;
-  for (nn::Model* const model : models) {
-    try {
-      set(*model->architecture);
-      taken = true;
-    } catch (const Error& error) {
-      if (error.code() != Code::usage) core::bad_usage("{}", error.what());
-      if (refused.empty()) refused = error.what();
-    }
-  }
-  if (!taken) core::bad_usage("{}", refused);
-}
-
-}  // namespace
 
 void LayerReachOptions::fields(core::FieldList& f) {
   const auto in_memory_of_layers = f.group("Memory of layers");
