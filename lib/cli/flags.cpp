@@ -109,101 +109,6 @@ bool is_among(std::string_view words, std::string_view name) {
   return false;
 }
 
-}  // namespace
-
-std::unique_ptr<CLI::App> make_app(const Program& program) {
-  return std::make_unique<CLI::App>(program.summary, program.name);
-}
-
-void add_field(CLI::App& app, const core::Field& field, Context& context) {
-  const auto store = [&field, &context](const std::vector<std::string>& values) {
-    core::assign(field, values);
-    context.given.insert(field.name);
-    return true;
-  };
-  const std::string help = full_help(field);
-  CLI::Option* option = nullptr;
-  if (field.target.index() == 0) {
-    bool& target = *std::get<bool*>(field.target);
-    option = app.add_flag_function(
-        "--" + field.name + ",!--no-" + field.name,
-        [&](std::int64_t count) {
-          target = count > 0;
-          context.given.insert(field.name);
-        },
-        help);
-    option->default_str(target ? "on" : "off");
-  } else {
-    std::string names = field.positional ? field.name : "--" + field.name;
-    if (field.short_name) names = std::string("-") + field.short_name + "," + names;
-    option = app.add_option(names, CLI::callback_t(store), help, !core::to_strings(field).empty());
-    option->default_str(default_text(field));
-    option->type_name(field.choices.empty() ? type_name(field)
-                                            : fmt::format("{}", fmt::join(field.choices, "|")));
-    if (field.positional && field.choices.empty()) option->type_name("");
-    if (field.is_list()) {
-      if (field.positional) {
-        option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
-      } else {
-        option->expected(1, field.greedy ? CLI::detail::expected_max_vector_size : 1)
-            ->allow_extra_args(field.greedy)
-            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-        // A comma in a text belongs to the text; its flag is repeated instead.
-        if (!std::holds_alternative<std::vector<std::string>*>(field.target))
-          option->delimiter(',');
-      }
-    } else {
-      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    }
-  }
-  if (!field.group.empty()) option->group(field.group);
-}
-
-std::string flags_of(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const auto& name : option.get_snames()) names.push_back("-" + name);
-  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
-  return CLI::detail::join(names, ",");
-}
-
-std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
-  const auto is = [&](CLI::ExitCodes code) {
-    return error.get_exit_code() == static_cast<int>(code);
-  };
-  return fmt::format("{}; see --help", is(CLI::ExitCodes::ExtrasError) ? unexpected(app)
-                                       : is(CLI::ExitCodes::ArgumentMismatch)
-                                           ? mismatch(error.what())
-                                           : error.what());
-}
-
-std::string hint_for_other_name(
-    const std::string& flag, const std::vector<std::string>& flags, bool takes_files) {
-  std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-  std::replace(name.begin(), name.end(), '_', '-');
-  std::transform(name.begin(), name.end(), name.begin(),
-      [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
-  const auto has = [&](const std::string& one) {
-    return std::find(flags.begin(), flags.end(), one) != flags.end();
-  };
-  if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
-  // A name may be the beginning of an option's and another program's name as well.
-  const auto begun = core::named_in_part(name, flags);
-  const bool begins = begun.starts_with(fmt::format("--{}-", name));
-  for (auto rows = kFlagNames; !rows.empty();) {
-    auto elsewhere = taken(rows, '\n'), here = taken(elsewhere, ':');
-    if (!is_among(elsewhere.substr(1), name)) continue;
-    while (!here.empty())
-      if (const auto own = fmt::format("--{}", taken(here, ' ')); has(own))
-        return begins && begun != own ? fmt::format("; did you mean {} or {}?", begun, own)
-                                      : fmt::format("; did you mean {}?", own);
-  }
-  for (const auto& [of, elsewhere, text] : kAdvice)
-    if (is_among(elsewhere, name) && has(fmt::format("--{}", of))) return fmt::format("; {}", text);
-  return takes_files && is_among(kFiles, name) ? "; files are given without an option" : "";
-}
-
-namespace {
-
 constexpr std::size_t kColumn = 30, kLeastText = 30, kNarrowColumn = 6;
 constexpr const char* kOwn = "Options";
 
@@ -319,42 +224,6 @@ std::string used_most(const CLI::App& app, const Program& program, std::size_t w
              "all options, or those of one group: " + CLI::detail::join(words, ", "), width);
 }
 
-}  // namespace
-
-std::string help_row(std::string left, const std::string& text, std::size_t width) {
-  left = "  " + left;
-  if (text.empty()) return left + "\n";
-  const bool narrow = width > 0 && width < kColumn + kLeastText;
-  const std::size_t column = narrow ? kNarrowColumn : kColumn;
-  if (narrow || left.size() + 2 > column) left += "\n" + std::string(column, ' ');
-  else left.resize(column, ' ');
-  return left + wrapped(text, column, narrow ? std::max(width, 2 * kNarrowColumn) : width);
-}
-
-std::string take_help(std::vector<std::string>& arguments) {
-  constexpr std::string_view kFlag = "--help";
-  std::string what;
-  for (auto& argument : arguments) {
-    if (argument == "--") break;
-    if (!argument.starts_with("--help=")) continue;
-    what = argument.substr(kFlag.size() + 1);
-    argument = kFlag;
-  }
-  return what;
-}
-
-std::string help_text(
-    const CLI::App& app, const Program& program, const std::string& what, std::size_t width) {
-  std::string text = start_text(app, program, width);
-  text += !what.empty()               ? asked_groups(app, what, width)
-          : program.used_most.empty() ? asked_groups(app, "all", width)
-                                      : used_most(app, program, width);
-  if (!program.example.empty()) text += "\nExample:\n" + program.example + "\n";
-  return text;
-}
-
-namespace {
-
 constexpr double kMostSeed = 4e18;  // within 63 bits
 constexpr int kMostJobs = 1024;
 
@@ -387,6 +256,129 @@ void add_flags(const CLI::App& app, const std::string& command, std::string& tab
 }
 
 }  // namespace
+
+std::unique_ptr<CLI::App> make_app(const Program& program) {
+  return std::make_unique<CLI::App>(program.summary, program.name);
+}
+
+void add_field(CLI::App& app, const core::Field& field, Context& context) {
+  const auto store = [&field, &context](const std::vector<std::string>& values) {
+    core::assign(field, values);
+    context.given.insert(field.name);
+    return true;
+  };
+  const std::string help = full_help(field);
+  CLI::Option* option = nullptr;
+  if (field.target.index() == 0) {
+    bool& target = *std::get<bool*>(field.target);
+    option = app.add_flag_function(
+        "--" + field.name + ",!--no-" + field.name,
+        [&](std::int64_t count) {
+          target = count > 0;
+          context.given.insert(field.name);
+        },
+        help);
+    option->default_str(target ? "on" : "off");
+  } else {
+    std::string names = field.positional ? field.name : "--" + field.name;
+    if (field.short_name) names = std::string("-") + field.short_name + "," + names;
+    option = app.add_option(names, CLI::callback_t(store), help, !core::to_strings(field).empty());
+    option->default_str(default_text(field));
+    option->type_name(field.choices.empty() ? type_name(field)
+                                            : fmt::format("{}", fmt::join(field.choices, "|")));
+    if (field.positional && field.choices.empty()) option->type_name("");
+    if (field.is_list()) {
+      if (field.positional) {
+        option->expected(1, CLI::detail::expected_max_vector_size)->allow_extra_args();
+      } else {
+        option->expected(1, field.greedy ? CLI::detail::expected_max_vector_size : 1)
+            ->allow_extra_args(field.greedy)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        // A comma in a text belongs to the text; its flag is repeated instead.
+        if (!std::holds_alternative<std::vector<std::string>*>(field.target))
+          option->delimiter(',');
+      }
+    } else {
+      option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    }
+  }
+  if (!field.group.empty()) option->group(field.group);
+}
+
+std::string flags_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const auto& name : option.get_snames()) names.push_back("-" + name);
+  for (const auto& name : option.get_lnames()) names.push_back("--" + name);
+  return CLI::detail::join(names, ",");
+}
+
+std::string parse_message(const CLI::App& app, const CLI::ParseError& error) {
+  const auto is = [&](CLI::ExitCodes code) {
+    return error.get_exit_code() == static_cast<int>(code);
+  };
+  return fmt::format("{}; see --help", is(CLI::ExitCodes::ExtrasError) ? unexpected(app)
+                                       : is(CLI::ExitCodes::ArgumentMismatch)
+                                           ? mismatch(error.what())
+                                           : error.what());
+}
+
+std::string hint_for_other_name(
+    const std::string& flag, const std::vector<std::string>& flags, bool takes_files) {
+  std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+  std::replace(name.begin(), name.end(), '_', '-');
+  std::transform(name.begin(), name.end(), name.begin(),
+      [](unsigned char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+  const auto has = [&](const std::string& one) {
+    return std::find(flags.begin(), flags.end(), one) != flags.end();
+  };
+  if (has("--" + name)) return fmt::format("; did you mean --{}?", name);
+  // A name may be the beginning of an option's and another program's name as well.
+  const auto begun = core::named_in_part(name, flags);
+  const bool begins = begun.starts_with(fmt::format("--{}-", name));
+  for (auto rows = kFlagNames; !rows.empty();) {
+    auto elsewhere = taken(rows, '\n'), here = taken(elsewhere, ':');
+    if (!is_among(elsewhere.substr(1), name)) continue;
+    while (!here.empty())
+      if (const auto own = fmt::format("--{}", taken(here, ' ')); has(own))
+        return begins && begun != own ? fmt::format("; did you mean {} or {}?", begun, own)
+                                      : fmt::format("; did you mean {}?", own);
+  }
+  for (const auto& [of, elsewhere, text] : kAdvice)
+    if (is_among(elsewhere, name) && has(fmt::format("--{}", of))) return fmt::format("; {}", text);
+  return takes_files && is_among(kFiles, name) ? "; files are given without an option" : "";
+}
+
+std::string help_row(std::string left, const std::string& text, std::size_t width) {
+  left = "  " + left;
+  if (text.empty()) return left + "\n";
+  const bool narrow = width > 0 && width < kColumn + kLeastText;
+  const std::size_t column = narrow ? kNarrowColumn : kColumn;
+  if (narrow || left.size() + 2 > column) left += "\n" + std::string(column, ' ');
+  else left.resize(column, ' ');
+  return left + wrapped(text, column, narrow ? std::max(width, 2 * kNarrowColumn) : width);
+}
+
+std::string take_help(std::vector<std::string>& arguments) {
+  constexpr std::string_view kFlag = "--help";
+  std::string what;
+  for (auto& argument : arguments) {
+    if (argument == "--") break;
+    if (!argument.starts_with("--help=")) continue;
+    what = argument.substr(kFlag.size() + 1);
+    argument = kFlag;
+  }
+  return what;
+}
+
+std::string help_text(
+    const CLI::App& app, const Program& program, const std::string& what, std::size_t width) {
+  std::string text = start_text(app, program, width);
+  text += !what.empty()               ? asked_groups(app, what, width)
+          : program.used_most.empty() ? asked_groups(app, "all", width)
+                                      : used_most(app, program, width);
+  if (!program.example.empty()) text += "\nExample:\n" + program.example + "\n";
+  return text;
+}
 
 core::FieldList with_common(core::FieldList fields, Context& context) {
   fields("seed", context.seed, "seed of the random numbers").between(0, kMostSeed);

@@ -95,6 +95,27 @@ std::optional<int> descriptor_of(const fs::path& path) {
   return number;
 }
 
+// Returns NAME for NAME.tmp.tessera and NAME.tmp.PID, else an empty text.
+std::string output_of(const std::string& name) {
+  constexpr std::string_view kMark = ".tmp.";
+  const auto mark = name.rfind(kMark);
+  if (mark == name.npos) return {};
+  const std::string output = name.substr(0, mark);
+  const auto rest = std::string_view(name).substr(mark + kMark.size());
+  const bool number = !rest.empty() && rest.find_first_not_of("0123456789") == rest.npos;
+  return number || name == temporary_path(output) ? output : std::string();
+}
+
+// Each retry means that one more process created the folder, left it empty and removed it.
+constexpr int kMostTries = 1000;
+
+// Returns false if the folder was removed or replaced since it was opened.
+bool is_still_at(int fd, const std::string& path) {
+  struct stat here, there;
+  return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+}
+
 }  // namespace
 
 std::string temporary_path(const std::string& path, const std::string& ending) {
@@ -179,21 +200,6 @@ void remove_temporaries() noexcept {
     if (slot.ready) ::unlink(slot.path.data());
 }
 
-namespace {
-
-// Returns NAME for NAME.tmp.tessera and NAME.tmp.PID, else an empty text.
-std::string output_of(const std::string& name) {
-  constexpr std::string_view kMark = ".tmp.";
-  const auto mark = name.rfind(kMark);
-  if (mark == name.npos) return {};
-  const std::string output = name.substr(0, mark);
-  const auto rest = std::string_view(name).substr(mark + kMark.size());
-  const bool number = !rest.empty() && rest.find_first_not_of("0123456789") == rest.npos;
-  return number || name == temporary_path(output) ? output : std::string();
-}
-
-}  // namespace
-
 void remove_leftovers(const std::string& folder, const OwnName& own) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -249,20 +255,6 @@ bool same_place(const std::string& a, const std::string& b) {
   };
   return !a.empty() && !b.empty() && place(a) == place(b);
 }
-
-namespace {
-
-// Each retry means that one more process created the folder, left it empty and removed it.
-constexpr int kMostTries = 1000;
-
-// Returns false if the folder was removed or replaced since it was opened.
-bool is_still_at(int fd, const std::string& path) {
-  struct stat here, there;
-  return ::fstat(fd, &here) == 0 && ::stat(path.c_str(), &there) == 0 &&
-         here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-}
-
-}  // namespace
 
 FolderLock::FolderLock(const std::string& folder, std::string_view held, Absent absent) {
   for (int tries = 0; tries < kMostTries; ++tries) {

@@ -49,21 +49,6 @@ std::string card_text(const std::string& name, const Loaded& loaded, const core:
   return text;
 }
 
-}  // namespace
-
-void write_model_card(const std::string& folder, const Loaded& loaded,
-    const core::OrderedJson& facts, const std::string& results) {
-  const std::string path = folder + "/README.md";
-  // Before the weights, a card of ours is one of an interrupted export.
-  if (core::exists(folder + "/model.safetensors")) return;
-  if (core::exists(path) && !core::read_text(path).starts_with(kCardHead)) return;
-  const auto absolute = std::filesystem::absolute(folder).lexically_normal();
-  const auto name = absolute.has_filename() ? absolute : absolute.parent_path();
-  core::write_file(path, card_text(name.filename(), loaded, facts, results));
-}
-
-namespace {
-
 constexpr std::array kBiases = {"qkv", "output", "feed-forward", "norm"};
 constexpr std::size_t kMostConfigBytes = std::size_t{1} << 24;
 constexpr const char* kEmbedding = "transformer.wte.weight";
@@ -120,7 +105,124 @@ void remove_others(
       core::Code::cannot_create, "{}: already contains {}; give another folder", folder, what);
 }
 
+// Returns the family to write: the requested one, the model's own, or the first family that has a
+// GGUF architecture and the model's shape.
+const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
+  const std::string type = asked.empty() ? loaded.family : asked;
+  if (!type.empty()) {
+    const Family& family = family_named(type, loaded.folder);
+    if (gguf_architecture_of(type) == nullptr)
+      core::bad_config("{}: GGUF export of {} is not supported; supported: {}", loaded.folder, type,
+          fmt::join(gguf_architectures(), ", "));
+    return family;
+  }
+  for (const auto& name : family_names()) {
+    const Family& family = family_named(name, loaded.folder);
+    if (gguf_architecture_of(name) != nullptr && unlike(family, loaded.model->options).empty())
+      return family;
+  }
+  core::bad_config("{}: cannot be exported as GGUF: its shape matches none of {}", loaded.folder,
+      fmt::join(gguf_architectures(), ", "));
+}
+
+const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
+  const std::string name = dtype == "auto" ? name_of_type(stored) : dtype;
+  return *gguf_type_to_write(name == "bfloat16"  ? "BF16"
+                             : name == "float16" ? "F16"
+                             : name == "q8_0"    ? "Q8_0"
+                                                 : "F32");
+}
+
+// Returns llama.cpp's number for the type of most tensors of a file.
+std::uint32_t file_type(const GgufType& type) {
+  return type.name == "F16" ? 1 : type.name == "Q8_0" ? 7 : type.name == "BF16" ? 32 : 0;
+}
+
+// Returns whether a value that was written as a float32 is the nearest one to `value`.
+bool same_in_float32(const core::Json& value, const core::Json& read) {
+  if (value.is_number_float() && read.is_number())
+    return static_cast<float>(value.get<double>()) == static_cast<float>(read.get<double>());
+  return value == read;
+}
+
+// Checks that the keys describe the model's function. It writes a file with these keys and the
+// tensors whose presence or values are read, and reads it back.
+void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const Family& family,
+    const GgufMetadata& keys, std::vector<GgufNewTensor> tensors, const std::vector<float>& factors,
+    const std::string& name) {
+  for (auto& tensor : tensors) {
+    tensor.type = gguf_type_to_write("F32");
+    if (tensor.name != kGgufRopeFactors)
+      tensor.shape = tensor.name == "token_embd.weight" ? std::vector{vocabulary, std::int64_t{1}}
+                                                        : std::vector<std::int64_t>{1};
+  }
+  core::MemorySink sink;
+  write_gguf(sink, keys, tensors, [&](std::size_t i) {
+    return tensors[i].name == kGgufRopeFactors
+               ? factors
+               : std::vector<float>(tensors[i].bytes() / sizeof(float));
+  });
+  const GgufFile file(sink.bytes, name);
+  const auto config = gguf_config(file);
+  std::int64_t rows = 0;
+  const auto& other = family_named(config["model_type"], name);
+  auto read = family_options(other, config, name, &rows);
+  const auto own =
+      core::parse_json(core::dump(family_config(family, options, vocabulary, -1)), name);
+  auto asked = family_options(family, own, name, &rows);
+  for (auto* each : {&read, &asked}) each->shape.dropout = each->shape.attention_dropout = 0;
+  const auto has = core::to_json(asked), gives = core::to_json(read);
+  for (const auto& [key, value] : has.items())
+    if (!same_in_float32(value, gives.at(key)))
+      core::bad_config("{}: GGUF cannot express {} {}", name, key, core::dump(value));
+}
+
+GgufIds ids_of(const Loaded& loaded) {
+  const auto id = [&](const char* key) {
+    const auto found = loaded.config.find(key);
+    return found != loaded.config.end() && found->is_number_integer() ? found->get<std::int64_t>()
+                                                                      : -1;
+  };
+  return {id("bos_token_id"), id("pad_token_id"), end_tokens(loaded.folder, loaded.config)};
+}
+
+// Returns a tensor's numbers in the order of the file, before they are packed.
+std::vector<float> numbers_of(
+    const torch::Tensor& weight, const GgufPlace& place, std::int64_t head_width) {
+  auto values = weight.detach().to(torch::kCPU, torch::kFloat32);
+  if (place.turned) {
+    std::vector<std::int64_t> order(static_cast<std::size_t>(values.size(0)));
+    for (std::size_t i = 0; i < order.size(); ++i)
+      order[i] = gguf_family_row(static_cast<std::int64_t>(i), head_width);
+    values = values.index_select(0, torch::tensor(order));
+  }
+  if (place.one_more) values = values + 1;
+  values = values.contiguous();
+  const auto* const first = values.const_data_ptr<float>();
+  return {first, first + values.numel()};
+}
+
+void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tensor) {
+  constexpr float kMostHalf = 65504;
+  const bool half = tensor.type->name == "F16" || tensor.type->name == "Q8_0";
+  const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
+  if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
+    core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
+        tensor.type->name);
+}
+
 }  // namespace
+
+void write_model_card(const std::string& folder, const Loaded& loaded,
+    const core::OrderedJson& facts, const std::string& results) {
+  const std::string path = folder + "/README.md";
+  // Before the weights, a card of ours is one of an interrupted export.
+  if (core::exists(folder + "/model.safetensors")) return;
+  if (core::exists(path) && !core::read_text(path).starts_with(kCardHead)) return;
+  const auto absolute = std::filesystem::absolute(folder).lexically_normal();
+  const auto name = absolute.has_filename() ? absolute : absolute.parent_path();
+  core::write_file(path, card_text(name.filename(), loaded, facts, results));
+}
 
 std::shared_ptr<const nn::Model> in_shape_of(
     const Family& family, const std::shared_ptr<const nn::Model>& model, const std::string& name) {
@@ -239,116 +341,6 @@ ExportReport merge_model(
   if (merged.dtype == "auto") merged.dtype = name_of_type(loaded.stored_type);
   return export_model(loaded, merged, folder);
 }
-
-namespace {
-
-// Returns the family to write: the requested one, the model's own, or the first family that has a
-// GGUF architecture and the model's shape.
-const Family& family_to_write(const Loaded& loaded, const std::string& asked) {
-  const std::string type = asked.empty() ? loaded.family : asked;
-  if (!type.empty()) {
-    const Family& family = family_named(type, loaded.folder);
-    if (gguf_architecture_of(type) == nullptr)
-      core::bad_config("{}: GGUF export of {} is not supported; supported: {}", loaded.folder, type,
-          fmt::join(gguf_architectures(), ", "));
-    return family;
-  }
-  for (const auto& name : family_names()) {
-    const Family& family = family_named(name, loaded.folder);
-    if (gguf_architecture_of(name) != nullptr && unlike(family, loaded.model->options).empty())
-      return family;
-  }
-  core::bad_config("{}: cannot be exported as GGUF: its shape matches none of {}", loaded.folder,
-      fmt::join(gguf_architectures(), ", "));
-}
-
-const GgufType& type_of(const std::string& dtype, torch::Dtype stored) {
-  const std::string name = dtype == "auto" ? name_of_type(stored) : dtype;
-  return *gguf_type_to_write(name == "bfloat16"  ? "BF16"
-                             : name == "float16" ? "F16"
-                             : name == "q8_0"    ? "Q8_0"
-                                                 : "F32");
-}
-
-// Returns llama.cpp's number for the type of most tensors of a file.
-std::uint32_t file_type(const GgufType& type) {
-  return type.name == "F16" ? 1 : type.name == "Q8_0" ? 7 : type.name == "BF16" ? 32 : 0;
-}
-
-// Returns whether a value that was written as a float32 is the nearest one to `value`.
-bool same_in_float32(const core::Json& value, const core::Json& read) {
-  if (value.is_number_float() && read.is_number())
-    return static_cast<float>(value.get<double>()) == static_cast<float>(read.get<double>());
-  return value == read;
-}
-
-// Checks that the keys describe the model's function. It writes a file with these keys and the
-// tensors whose presence or values are read, and reads it back.
-void expect_said(const nn::ModelOptions& options, std::int64_t vocabulary, const Family& family,
-    const GgufMetadata& keys, std::vector<GgufNewTensor> tensors, const std::vector<float>& factors,
-    const std::string& name) {
-  for (auto& tensor : tensors) {
-    tensor.type = gguf_type_to_write("F32");
-    if (tensor.name != kGgufRopeFactors)
-      tensor.shape = tensor.name == "token_embd.weight" ? std::vector{vocabulary, std::int64_t{1}}
-                                                        : std::vector<std::int64_t>{1};
-  }
-  core::MemorySink sink;
-  write_gguf(sink, keys, tensors, [&](std::size_t i) {
-    return tensors[i].name == kGgufRopeFactors
-               ? factors
-               : std::vector<float>(tensors[i].bytes() / sizeof(float));
-  });
-  const GgufFile file(sink.bytes, name);
-  const auto config = gguf_config(file);
-  std::int64_t rows = 0;
-  const auto& other = family_named(config["model_type"], name);
-  auto read = family_options(other, config, name, &rows);
-  const auto own =
-      core::parse_json(core::dump(family_config(family, options, vocabulary, -1)), name);
-  auto asked = family_options(family, own, name, &rows);
-  for (auto* each : {&read, &asked}) each->shape.dropout = each->shape.attention_dropout = 0;
-  const auto has = core::to_json(asked), gives = core::to_json(read);
-  for (const auto& [key, value] : has.items())
-    if (!same_in_float32(value, gives.at(key)))
-      core::bad_config("{}: GGUF cannot express {} {}", name, key, core::dump(value));
-}
-
-GgufIds ids_of(const Loaded& loaded) {
-  const auto id = [&](const char* key) {
-    const auto found = loaded.config.find(key);
-    return found != loaded.config.end() && found->is_number_integer() ? found->get<std::int64_t>()
-                                                                      : -1;
-  };
-  return {id("bos_token_id"), id("pad_token_id"), end_tokens(loaded.folder, loaded.config)};
-}
-
-// Returns a tensor's numbers in the order of the file, before they are packed.
-std::vector<float> numbers_of(
-    const torch::Tensor& weight, const GgufPlace& place, std::int64_t head_width) {
-  auto values = weight.detach().to(torch::kCPU, torch::kFloat32);
-  if (place.turned) {
-    std::vector<std::int64_t> order(static_cast<std::size_t>(values.size(0)));
-    for (std::size_t i = 0; i < order.size(); ++i)
-      order[i] = gguf_family_row(static_cast<std::int64_t>(i), head_width);
-    values = values.index_select(0, torch::tensor(order));
-  }
-  if (place.one_more) values = values + 1;
-  values = values.contiguous();
-  const auto* const first = values.const_data_ptr<float>();
-  return {first, first + values.numel()};
-}
-
-void expect_finite(const std::vector<float>& numbers, const GgufNewTensor& tensor) {
-  constexpr float kMostHalf = 65504;
-  const bool half = tensor.type->name == "F16" || tensor.type->name == "Q8_0";
-  const float most = !half ? 3.3e38F : tensor.type->name == "F16" ? kMostHalf : kMostHalf * 127;
-  if (std::any_of(numbers.begin(), numbers.end(), [&](float x) { return !(std::abs(x) <= most); }))
-    core::bad_data("--dtype: {} has values beyond the range of {}; use bfloat16", tensor.name,
-        tensor.type->name);
-}
-
-}  // namespace
 
 GgufExport export_gguf(const Loaded& loaded, const std::string& family_asked,
     const std::string& dtype, const std::string& path) {

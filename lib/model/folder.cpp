@@ -44,48 +44,6 @@ std::vector<Carried::File> files_of_gguf(const GgufFile& file) {
   return files;
 }
 
-}  // namespace
-
-const std::vector<std::string_view>& carried_names() {
-  static const std::vector<std::string_view> names = {"tokenizer_config.json",
-      "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json",
-      "generation_config.json", "tokenizer.model", "vocab.json", "merges.txt"};
-  return names;
-}
-
-bool is_carried(std::string_view name) {
-  const auto& names = carried_names();
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-Carried carried_of(const Loaded& loaded) {
-  Carried carried;
-  carried.family = loaded.family;
-  carried.files = is_gguf(loaded.folder) ? files_of_gguf(GgufFile(loaded.folder))
-                                         : files_of_folder(loaded.folder);
-  if (loaded.family.empty()) return carried;
-  for (const char* key : kIds) {
-    const auto found = loaded.config.find(key);
-    // A GGUF file without an id has none; a folder of transformers has its class's.
-    if (found == loaded.config.end() && is_gguf(loaded.folder)) carried.ids[key] = nullptr;
-    if (found == loaded.config.end()) continue;
-    if (found->is_null() && loaded.tokenizer.empty()) carried.unknown.emplace(key);
-    else carried.ids[key] = *found;
-  }
-  for (const char* key : kTypeKeys)
-    if (loaded.config.contains(key)) carried.type_key = key;
-  return carried;
-}
-
-void Carried::set_ids(core::OrderedJson& config, const Family& written) const {
-  for (const char* key : kIds) {
-    if (ids.contains(key)) config[key] = core::OrderedJson(ids.at(key));
-    else if (family == written.type && !unknown.contains(key)) config.erase(key);
-  }
-}
-
-namespace {
-
 using core::Code;
 using core::fail;
 
@@ -140,7 +98,111 @@ class ComparedFile : public core::ByteSink {
   bool equal_ = true;
 };
 
+// Loads a complete folder and adds the adapter (null: none) to its weights. `own` receives the
+// fingerprint without the adapter.
+Loaded load_folder(const std::string& folder, torch::Device device,
+    std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own,
+    WeightTaker* taker = nullptr) {
+  StoredConfig stored = read_config(folder);
+  Loaded loaded;
+  loaded.folder = folder;
+  loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
+  const TensorFiles files(folder);
+  files.verify();
+  loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
+  loaded.stored_type = stored_type(files, stored.config.family);
+  if (!dtype) dtype = dtype_of(files);
+  const auto read = read_model(stored.config, stored.path, files, *dtype, adapter, taker);
+  loaded.model = read.model;
+  loaded.fingerprint = read.fingerprint;
+  own = read.stored;
+  expect_none(other_fingerprint(stored.path, files, read.stored));
+  loaded.config = std::move(stored.json);
+  loaded.facts = std::move(stored.config.facts);
+  loaded.model->to(device, *dtype);
+  loaded.model->eval();
+  return loaded;
+}
+
+// Loads the model that a run of train --lora adapts and adds the run's terms.
+Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
+    const std::string& which, torch::Device device, std::optional<torch::Dtype> dtype) {
+  if (!core::exists(terms.base))
+    fail(Code::no_input,
+        "{}: contains an adapter of {}, which does not exist; run this in the folder where train "
+        "ran",
+        run.folder, terms.base);
+  core::Digest own;
+  Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
+  if (own.hex() != terms.base_fingerprint)
+    core::bad_data(
+        "{}: contains an adapter of {}, which is a different model now", run.folder, terms.base);
+  nn::say(fmt::format(
+      "{}: its training has not finished; uses {}, on {}", run.folder, which, terms.base));
+  loaded.folder = run.best ? run.folder : run.checkpoint;
+  return loaded;
+}
+
+Loaded load_unfinished(
+    const UnfinishedRun& run, torch::Device device, std::optional<torch::Dtype> asked) {
+  StoredConfig stored = parse_config_of(run.folder);
+  std::string which;
+  if (const auto terms = unfinished_adapter(run, stored.config, which))
+    return load_adapted(run, *terms, which, device, asked);
+  const auto dtype = asked.value_or(torch::kFloat32);
+  Loaded loaded;
+  loaded.folder = run.best ? run.folder : run.checkpoint;
+  loaded.tokenizer = read_own_tokenizer(run.folder, stored.config.facts);
+  const auto read = read_unfinished(run, stored.config, dtype, which);
+  nn::say(fmt::format("{}: its training has not finished; uses {}", run.folder, which));
+  loaded.model = read.model;
+  loaded.fingerprint = read.fingerprint;
+  loaded.config = std::move(stored.json);
+  loaded.facts = std::move(stored.config.facts);
+  loaded.model->to(device, dtype);
+  loaded.model->eval();
+  return loaded;
+}
+
 }  // namespace
+
+const std::vector<std::string_view>& carried_names() {
+  static const std::vector<std::string_view> names = {"tokenizer_config.json",
+      "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "chat_template.json",
+      "generation_config.json", "tokenizer.model", "vocab.json", "merges.txt"};
+  return names;
+}
+
+bool is_carried(std::string_view name) {
+  const auto& names = carried_names();
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Carried carried_of(const Loaded& loaded) {
+  Carried carried;
+  carried.family = loaded.family;
+  carried.files = is_gguf(loaded.folder) ? files_of_gguf(GgufFile(loaded.folder))
+                                         : files_of_folder(loaded.folder);
+  if (loaded.family.empty()) return carried;
+  for (const char* key : kIds) {
+    const auto found = loaded.config.find(key);
+    // A GGUF file without an id has none; a folder of transformers has its class's.
+    if (found == loaded.config.end() && is_gguf(loaded.folder)) carried.ids[key] = nullptr;
+    if (found == loaded.config.end()) continue;
+    if (found->is_null() && loaded.tokenizer.empty()) carried.unknown.emplace(key);
+    else carried.ids[key] = *found;
+  }
+  for (const char* key : kTypeKeys)
+    if (loaded.config.contains(key)) carried.type_key = key;
+  return carried;
+}
+
+void Carried::set_ids(core::OrderedJson& config, const Family& written) const {
+  for (const char* key : kIds) {
+    if (ids.contains(key)) config[key] = core::OrderedJson(ids.at(key));
+    else if (family == written.type && !unknown.contains(key)) config.erase(key);
+  }
+}
 
 const char* name_of_type(torch::Dtype type) {
   return type == torch::kBFloat16 ? "bfloat16" : type == torch::kHalf ? "float16" : "float32";
@@ -218,76 +280,6 @@ std::string other_fingerprint(
     const std::string& config_path, const TensorFiles& files, const core::Digest& found) {
   return other("configuration", config_path, found.hex(), written_fingerprint(files));
 }
-
-namespace {
-
-// Loads a complete folder and adds the adapter (null: none) to its weights. `own` receives the
-// fingerprint without the adapter.
-Loaded load_folder(const std::string& folder, torch::Device device,
-    std::optional<torch::Dtype> dtype, const Adapter* adapter, core::Digest& own,
-    WeightTaker* taker = nullptr) {
-  StoredConfig stored = read_config(folder);
-  Loaded loaded;
-  loaded.folder = folder;
-  loaded.tokenizer = read_own_tokenizer(folder, stored.config.facts);
-  const TensorFiles files(folder);
-  files.verify();
-  loaded.family = stored.config.family == nullptr ? "" : std::string(stored.config.family->type);
-  loaded.stored_type = stored_type(files, stored.config.family);
-  if (!dtype) dtype = dtype_of(files);
-  const auto read = read_model(stored.config, stored.path, files, *dtype, adapter, taker);
-  loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
-  own = read.stored;
-  expect_none(other_fingerprint(stored.path, files, read.stored));
-  loaded.config = std::move(stored.json);
-  loaded.facts = std::move(stored.config.facts);
-  loaded.model->to(device, *dtype);
-  loaded.model->eval();
-  return loaded;
-}
-
-// Loads the model that a run of train --lora adapts and adds the run's terms.
-Loaded load_adapted(const UnfinishedRun& run, const UnfinishedAdapter& terms,
-    const std::string& which, torch::Device device, std::optional<torch::Dtype> dtype) {
-  if (!core::exists(terms.base))
-    fail(Code::no_input,
-        "{}: contains an adapter of {}, which does not exist; run this in the folder where train "
-        "ran",
-        run.folder, terms.base);
-  core::Digest own;
-  Loaded loaded = load_folder(model_folder(terms.base), device, dtype, terms.adapter.get(), own);
-  if (own.hex() != terms.base_fingerprint)
-    core::bad_data(
-        "{}: contains an adapter of {}, which is a different model now", run.folder, terms.base);
-  nn::say(fmt::format(
-      "{}: its training has not finished; uses {}, on {}", run.folder, which, terms.base));
-  loaded.folder = run.best ? run.folder : run.checkpoint;
-  return loaded;
-}
-
-Loaded load_unfinished(
-    const UnfinishedRun& run, torch::Device device, std::optional<torch::Dtype> asked) {
-  StoredConfig stored = parse_config_of(run.folder);
-  std::string which;
-  if (const auto terms = unfinished_adapter(run, stored.config, which))
-    return load_adapted(run, *terms, which, device, asked);
-  const auto dtype = asked.value_or(torch::kFloat32);
-  Loaded loaded;
-  loaded.folder = run.best ? run.folder : run.checkpoint;
-  loaded.tokenizer = read_own_tokenizer(run.folder, stored.config.facts);
-  const auto read = read_unfinished(run, stored.config, dtype, which);
-  nn::say(fmt::format("{}: its training has not finished; uses {}", run.folder, which));
-  loaded.model = read.model;
-  loaded.fingerprint = read.fingerprint;
-  loaded.config = std::move(stored.json);
-  loaded.facts = std::move(stored.config.facts);
-  loaded.model->to(device, dtype);
-  loaded.model->eval();
-  return loaded;
-}
-
-}  // namespace
 
 Loaded load(const std::string& path, torch::Device device, std::optional<torch::Dtype> dtype,
     const std::string& adapter_folder, std::shared_ptr<WeightTaker> taker) {

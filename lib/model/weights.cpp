@@ -111,6 +111,57 @@ constexpr const char* kHeadWeight = "lm_head.weight";
 // Returns whether the head of the files is their embedding.
 bool ties_head(const Config& config) { return config.options.vocabulary.tied || config.untied; }
 
+// Replaces the numbers of a parameter by one NaN, and releases their memory.
+void give_up(const torch::Tensor& weight) {
+  torch::Tensor(weight).set_data(
+      torch::full({1}, std::numeric_limits<float>::quiet_NaN(), weight.options())
+          .expand(weight.sizes()));
+}
+
+// Gives up the weights that `taker` (null: none) takes, and returns which these are. They are given
+// up before any is read: the memory of each would otherwise be a hole of the heap in which the next
+// parts are read, and the holes together would become as large as the model.
+std::vector<bool> taken_weights(
+    const nn::Model& model, const NamedTensors& weights, WeightTaker* taker) {
+  std::vector<bool> taken(weights.size(), false);
+  if (taker == nullptr) return taken;
+  std::vector<torch::Tensor> left;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const auto& weight = weights[i].second;
+    taken[i] = taker->takes(model, weight);
+    if (taken[i]) {
+      give_up(weight);
+    } else {
+      left.push_back(weight);
+    }
+  }
+  taker->leaves(left);
+  return taken;
+}
+
+// Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
+void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
+    const torch::Tensor& weight, bool blocks, WeightTaker& taker, WeightsDigest& digest,
+    const std::function<torch::Tensor()>& whole) {
+  const auto sizes = weight.sizes().vec();
+  const bool whole_blocks = blocks && taker.take_blocks(weight, stored.blocks(i));
+  if (whole) {
+    const auto rows = whole();
+    if (!whole_blocks) taker.take(weight, 0, rows);
+    return;
+  }
+  auto part_sizes = sizes;
+  part_sizes[0] = std::min(sizes[0], rows_of_part(sizes));
+  const auto part = torch::empty(part_sizes, torch::kFloat32);
+  digest.begin(name, sizes);
+  for (std::int64_t first = 0; first < sizes[0]; first += part_sizes[0]) {
+    const auto rows = part.narrow(0, 0, std::min(part_sizes[0], sizes[0] - first));
+    stored.read_rows_into(i, first, rows, refuse);
+    digest.add_part(rows);
+    if (!whole_blocks) taker.take(weight, first, rows);
+  }
+}
+
 }  // namespace
 
 void refuse(const std::string& fault) { core::bad_data("{}", fault); }
@@ -318,61 +369,6 @@ torch::Dtype stored_type(const TensorFiles& files, const Family* family) {
     if (types == std::set{half}) return half;
   return torch::kFloat32;
 }
-
-namespace {
-
-// Replaces the numbers of a parameter by one NaN, and releases their memory.
-void give_up(const torch::Tensor& weight) {
-  torch::Tensor(weight).set_data(
-      torch::full({1}, std::numeric_limits<float>::quiet_NaN(), weight.options())
-          .expand(weight.sizes()));
-}
-
-// Gives up the weights that `taker` (null: none) takes, and returns which these are. They are given
-// up before any is read: the memory of each would otherwise be a hole of the heap in which the next
-// parts are read, and the holes together would become as large as the model.
-std::vector<bool> taken_weights(
-    const nn::Model& model, const NamedTensors& weights, WeightTaker* taker) {
-  std::vector<bool> taken(weights.size(), false);
-  if (taker == nullptr) return taken;
-  std::vector<torch::Tensor> left;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    const auto& weight = weights[i].second;
-    taken[i] = taker->takes(model, weight);
-    if (taken[i]) {
-      give_up(weight);
-    } else {
-      left.push_back(weight);
-    }
-  }
-  taker->leaves(left);
-  return taken;
-}
-
-// Reads a weight for `taker`, in parts if the files allow it. `whole` reads it at once.
-void give_rows(const StoredWeights& stored, std::size_t i, const std::string& name,
-    const torch::Tensor& weight, bool blocks, WeightTaker& taker, WeightsDigest& digest,
-    const std::function<torch::Tensor()>& whole) {
-  const auto sizes = weight.sizes().vec();
-  const bool whole_blocks = blocks && taker.take_blocks(weight, stored.blocks(i));
-  if (whole) {
-    const auto rows = whole();
-    if (!whole_blocks) taker.take(weight, 0, rows);
-    return;
-  }
-  auto part_sizes = sizes;
-  part_sizes[0] = std::min(sizes[0], rows_of_part(sizes));
-  const auto part = torch::empty(part_sizes, torch::kFloat32);
-  digest.begin(name, sizes);
-  for (std::int64_t first = 0; first < sizes[0]; first += part_sizes[0]) {
-    const auto rows = part.narrow(0, 0, std::min(part_sizes[0], sizes[0] - first));
-    stored.read_rows_into(i, first, rows, refuse);
-    digest.add_part(rows);
-    if (!whole_blocks) taker.take(weight, first, rows);
-  }
-}
-
-}  // namespace
 
 ReadModel read_model(const Config& config_of_files, const std::string& config_origin,
     const TensorFiles& files, torch::Dtype dtype, const Adapter* adapter, WeightTaker* taker) {

@@ -37,6 +37,11 @@ void add(core::OrderedJson& row, const Overlap& found) {
   row["spans"] = found.spans, row["longest"] = found.longest;
 }
 
+text::TokenizerPtr tokenizer_of(const Folder& first) {
+  if (first.tokenizer().empty()) return nullptr;
+  return text::parse_tokenizer(first.tokenizer(), first.name() + "/" + kTokenizerName);
+}
+
 }  // namespace
 
 void IndexOptions::fields(core::FieldList& f) {
@@ -55,15 +60,6 @@ void FindOptions::fields(core::FieldList& f) {
   f("k", most, "occurrences shown per TEXT").between(0, 1e9);
   f("around", around, "tokens shown before and after each occurrence").between(0, 1e6);
 }
-
-namespace {
-
-text::TokenizerPtr tokenizer_of(const Folder& first) {
-  if (first.tokenizer().empty()) return nullptr;
-  return text::parse_tokenizer(first.tokenizer(), first.name() + "/" + kTokenizerName);
-}
-
-}  // namespace
 
 IndexText::IndexText(const Index& index)
     : TextOrIds(tokenizer_of(*index.folders()[0]), "the index") {}

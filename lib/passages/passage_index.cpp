@@ -21,6 +21,93 @@ template <class T> std::uint64_t highest_of(std::span<const std::byte> bytes) {
   return most;
 }
 
+constexpr std::size_t kTogether = 4096;  // queries per batch
+
+std::vector<std::uint32_t> parse_ids(
+    std::string_view line, std::size_t types, const std::string& origin) {
+  std::vector<std::uint32_t> ids;
+  const char *at = line.data(), *const end = at + line.size();
+  while (at < end) {
+    if (*at == ' ') {
+      ++at;
+      continue;
+    }
+    std::uint32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next < end && *next != ' ') || id >= types)
+      core::bad_data("{}: with --ids, takes token ids below {} separated by spaces", origin, types);
+    ids.push_back(id);
+    at = next;
+  }
+  return ids;
+}
+
+core::OrderedJson describe(
+    const PassageIndex& index, std::uint64_t query, std::uint64_t rank, const Hit& hit) {
+  const auto place = index.cuts().place(hit.unit);
+  return {{"query", query}, {"rank", rank}, {"score", hit.score}, {"passage", hit.unit},
+      {"document", place.document}, {"offset", place.begin - index.cuts().begin_of(place.document)},
+      {"length", place.end - place.begin}, {"text", index.text(hit.unit)}};
+}
+
+constexpr std::uint64_t kPieceTokens = std::uint64_t{1} << 20;
+
+// Writes the tokens. Returns a hash of each document's tokens.
+std::vector<std::uint64_t> write_tokens(const shard::Dataset& data, PackWriter& out) {
+  const auto& ends = data.documents().end;
+  std::vector<std::uint64_t> hashes;
+  out.begin("tokens");
+  std::vector<std::uint32_t> ids;
+  std::vector<std::byte> narrow;
+  const std::size_t width = token_bytes_of(data.header().vocabulary);
+  std::uint64_t begin = 0;
+  for (const auto end : ends) {
+    core::Hasher hash;
+    for (auto at = begin; at < end; at += ids.size()) {
+      ids.resize(std::min(kPieceTokens, end - at));
+      data.read(at, std::span(ids));
+      hash.update(std::as_bytes(std::span(ids)));
+      narrow.resize(ids.size() * width);
+      for (std::size_t i = 0; i < ids.size(); ++i)
+        std::memcpy(narrow.data() + i * width, &ids[i], width);
+      out.write(std::span<const std::byte>(narrow));
+    }
+    hashes.push_back(hash.digest().low);
+    begin = end;
+  }
+  return hashes;
+}
+
+void write_terms(const std::vector<std::string>& terms, PackWriter& out) {
+  std::vector<std::uint64_t> ends;
+  std::uint64_t end = 0;
+  out.begin("term_bytes");
+  for (const auto& term : terms) {
+    out.write(std::span(term.data(), term.size()));
+    ends.push_back(end += term.size());
+  }
+  std::vector<std::uint32_t> order(terms.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, [&](auto number) -> const std::string& { return terms[number]; });
+  out.add("term_ends", std::span<const std::uint64_t>(ends));
+  out.add("term_order", std::span<const std::uint32_t>(order));
+}
+
+void write_blocks(const Bm25& bm25, const TermKinds& kinds, PackWriter& out) {
+  const std::uint32_t units = bm25.lists().size();
+  for (std::uint32_t first = 0, n = 0; first < units; first += BlockView::kUnits, ++n) {
+    const IndexBlock block(bm25, kinds, first,
+        static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(units, std::uint64_t{first} + BlockView::kUnits)));
+    const BlockView view = block.view();
+    const auto number = std::to_string(n);
+    out.add("begin." + number, view.begin);
+    out.add("units." + number, view.units);
+    out.add("impacts." + number, view.impacts);
+    out.add("rows." + number, view.rows);
+  }
+}
+
 }  // namespace
 
 PassageCuts::PassageCuts(std::span<const std::uint64_t> ends, std::uint64_t length)
@@ -262,39 +349,6 @@ std::vector<TermCount> PassageQueries::terms_of(std::span<const std::uint32_t> t
   return terms_of(std::string_view(own.text));
 }
 
-namespace {
-
-constexpr std::size_t kTogether = 4096;  // queries per batch
-
-std::vector<std::uint32_t> parse_ids(
-    std::string_view line, std::size_t types, const std::string& origin) {
-  std::vector<std::uint32_t> ids;
-  const char *at = line.data(), *const end = at + line.size();
-  while (at < end) {
-    if (*at == ' ') {
-      ++at;
-      continue;
-    }
-    std::uint32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ' ') || id >= types)
-      core::bad_data("{}: with --ids, takes token ids below {} separated by spaces", origin, types);
-    ids.push_back(id);
-    at = next;
-  }
-  return ids;
-}
-
-core::OrderedJson describe(
-    const PassageIndex& index, std::uint64_t query, std::uint64_t rank, const Hit& hit) {
-  const auto place = index.cuts().place(hit.unit);
-  return {{"query", query}, {"rank", rank}, {"score", hit.score}, {"passage", hit.unit},
-      {"document", place.document}, {"offset", place.begin - index.cuts().begin_of(place.document)},
-      {"length", place.end - place.begin}, {"text", index.text(hit.unit)}};
-}
-
-}  // namespace
-
 void FindOptions::fields(core::FieldList& f) {
   f.positional("FILE", files, "queries, one per line; stdin if - or not given");
   auto& file = f("index", index, "index, from bm25-search build");
@@ -337,68 +391,6 @@ std::uint64_t find_passages(const PassageIndex& index, const FindOptions& option
   }
   return done;
 }
-
-namespace {
-
-constexpr std::uint64_t kPieceTokens = std::uint64_t{1} << 20;
-
-// Writes the tokens. Returns a hash of each document's tokens.
-std::vector<std::uint64_t> write_tokens(const shard::Dataset& data, PackWriter& out) {
-  const auto& ends = data.documents().end;
-  std::vector<std::uint64_t> hashes;
-  out.begin("tokens");
-  std::vector<std::uint32_t> ids;
-  std::vector<std::byte> narrow;
-  const std::size_t width = token_bytes_of(data.header().vocabulary);
-  std::uint64_t begin = 0;
-  for (const auto end : ends) {
-    core::Hasher hash;
-    for (auto at = begin; at < end; at += ids.size()) {
-      ids.resize(std::min(kPieceTokens, end - at));
-      data.read(at, std::span(ids));
-      hash.update(std::as_bytes(std::span(ids)));
-      narrow.resize(ids.size() * width);
-      for (std::size_t i = 0; i < ids.size(); ++i)
-        std::memcpy(narrow.data() + i * width, &ids[i], width);
-      out.write(std::span<const std::byte>(narrow));
-    }
-    hashes.push_back(hash.digest().low);
-    begin = end;
-  }
-  return hashes;
-}
-
-void write_terms(const std::vector<std::string>& terms, PackWriter& out) {
-  std::vector<std::uint64_t> ends;
-  std::uint64_t end = 0;
-  out.begin("term_bytes");
-  for (const auto& term : terms) {
-    out.write(std::span(term.data(), term.size()));
-    ends.push_back(end += term.size());
-  }
-  std::vector<std::uint32_t> order(terms.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::ranges::sort(order, {}, [&](auto number) -> const std::string& { return terms[number]; });
-  out.add("term_ends", std::span<const std::uint64_t>(ends));
-  out.add("term_order", std::span<const std::uint32_t>(order));
-}
-
-void write_blocks(const Bm25& bm25, const TermKinds& kinds, PackWriter& out) {
-  const std::uint32_t units = bm25.lists().size();
-  for (std::uint32_t first = 0, n = 0; first < units; first += BlockView::kUnits, ++n) {
-    const IndexBlock block(bm25, kinds, first,
-        static_cast<std::uint32_t>(
-            std::min<std::uint64_t>(units, std::uint64_t{first} + BlockView::kUnits)));
-    const BlockView view = block.view();
-    const auto number = std::to_string(n);
-    out.add("begin." + number, view.begin);
-    out.add("units." + number, view.units);
-    out.add("impacts." + number, view.impacts);
-    out.add("rows." + number, view.rows);
-  }
-}
-
-}  // namespace
 
 std::size_t token_bytes_of(std::uint64_t vocabulary) {
   return vocabulary <= 1U << 8 ? 1 : vocabulary <= 1U << 16 ? 2 : 4;

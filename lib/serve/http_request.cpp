@@ -78,17 +78,6 @@ void parse_header(std::string_view line, HttpRequest& request) {
   at->second.append(", ").append(value);
 }
 
-}  // namespace
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
-namespace {
-
 // Returns the escaped UTF-16 unit at the front of a text, a backslash, u and four digits; 0: none.
 unsigned escaped_unit(std::string_view text) {
   unsigned unit = 0;
@@ -116,6 +105,13 @@ std::string without_lone_surrogates(std::string text) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
 
 core::Json json_object(const std::string& body) {
   core::Json json;

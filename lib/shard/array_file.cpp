@@ -51,6 +51,47 @@ std::string_view descr_of(Dtype dtype) {
   return kDescr[static_cast<std::size_t>(dtype)];
 }
 
+// Returns the bytes before the elements.
+core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t elements) {
+  core::Bytes start;
+  if (format == ArrayFormat::npy) {
+    std::vector<std::uint64_t> shape = {elements / header.width};
+    if (header.kind == Kind::vectors) shape.push_back(header.width);
+    layout::put(start, core::format_npy_header(descr_of(header.dtype), shape));
+    return start;
+  }
+  const std::size_t bytes = size_of(header.dtype);
+  if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
+    core::bad_usage("--output-format {}: cannot store {} of {}; use npy", name_of(format),
+        name_of(header.kind), name_of(header.dtype));
+  if (format == ArrayFormat::nanogpt) return start;
+  if (elements >= kLlmcMost)
+    core::bad_usage(
+        "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
+        elements);
+  const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
+  layout::put(start, kind.magic);
+  layout::put(start, kind.version);
+  layout::put(start, static_cast<std::uint32_t>(elements));
+  start.resize(kLlmcBytes);
+  return start;
+}
+
+// Calls `take` with the elements' bytes, piece by piece.
+template <class Take>
+void each_piece(
+    const Dataset& data, const std::function<void(std::uint64_t)>& progress, const Take& take) {
+  const std::size_t element_bytes = size_of(data.header().dtype);
+  core::Bytes raw;
+  for (std::uint64_t at = 0; at < data.size();) {
+    raw.resize(std::min<std::uint64_t>(data.size() - at, kPieceBytes) * element_bytes);
+    data.read(at, std::span(raw));
+    take(std::span<const std::byte>(raw));
+    at += raw.size() / element_bytes;
+    progress(at);
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(ArrayFormat format) { return kFormats[static_cast<std::size_t>(format)]; }
@@ -177,51 +218,6 @@ std::size_t ArrayReader::read(std::span<float> out) {
     return x;
   });
 }
-
-namespace {
-
-// Returns the bytes before the elements.
-core::Bytes start_of(const Header& header, ArrayFormat format, std::uint64_t elements) {
-  core::Bytes start;
-  if (format == ArrayFormat::npy) {
-    std::vector<std::uint64_t> shape = {elements / header.width};
-    if (header.kind == Kind::vectors) shape.push_back(header.width);
-    layout::put(start, core::format_npy_header(descr_of(header.dtype), shape));
-    return start;
-  }
-  const std::size_t bytes = size_of(header.dtype);
-  if (header.kind == Kind::vectors || bytes > (format == ArrayFormat::llmc ? 4 : 2))
-    core::bad_usage("--output-format {}: cannot store {} of {}; use npy", name_of(format),
-        name_of(header.kind), name_of(header.dtype));
-  if (format == ArrayFormat::nanogpt) return start;
-  if (elements >= kLlmcMost)
-    core::bad_usage(
-        "--output-format llm.c: stores less than 2^31 ids, not {}; use shard split first",
-        elements);
-  const LlmcKind& kind = kLlmcKinds[bytes == 4 ? 1 : 0];
-  layout::put(start, kind.magic);
-  layout::put(start, kind.version);
-  layout::put(start, static_cast<std::uint32_t>(elements));
-  start.resize(kLlmcBytes);
-  return start;
-}
-
-// Calls `take` with the elements' bytes, piece by piece.
-template <class Take>
-void each_piece(
-    const Dataset& data, const std::function<void(std::uint64_t)>& progress, const Take& take) {
-  const std::size_t element_bytes = size_of(data.header().dtype);
-  core::Bytes raw;
-  for (std::uint64_t at = 0; at < data.size();) {
-    raw.resize(std::min<std::uint64_t>(data.size() - at, kPieceBytes) * element_bytes);
-    data.read(at, std::span(raw));
-    take(std::span<const std::byte>(raw));
-    at += raw.size() / element_bytes;
-    progress(at);
-  }
-}
-
-}  // namespace
 
 void write_elements(
     const Dataset& data, core::ByteSink& out, const std::function<void(std::uint64_t)>& progress) {

@@ -37,6 +37,28 @@ void copy_as(const Dataset& data, std::size_t first, std::size_t last, Writer& w
   }
 }
 
+// Computes the chain of the documents' digests from the elements.
+Chain data_chain(Reader& reader, const Documents& documents) {
+  const std::uint64_t element_bytes = size_of(reader.header().dtype);
+  Chain chain;
+  core::Hasher hash;
+  core::Bytes buffer(layout::kRawBytes);
+  std::uint64_t start = 0;
+  for (const auto end : documents.end) {
+    hash.reset();
+    for (std::uint64_t left = (end - start) * element_bytes; left > 0;) {
+      const auto n = reader.read(std::span(buffer).first(
+          static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()))));
+      if (n == 0) return chain;  // the reader reports the error
+      hash.update(std::span(buffer).first(n));
+      left -= n;
+    }
+    chain.append(hash.digest());
+    start = end;
+  }
+  return chain;
+}
+
 }  // namespace
 
 void copy_documents(const Dataset& data, std::size_t first, std::size_t last, Writer& writer,
@@ -147,32 +169,6 @@ void split(const Dataset& data, const Cut& cut, const std::string& prefix, int j
   if (first_out) first_out->commit();
   for (const auto& part : parts) done(part);
 }
-
-namespace {
-
-// Computes the chain of the documents' digests from the elements.
-Chain data_chain(Reader& reader, const Documents& documents) {
-  const std::uint64_t element_bytes = size_of(reader.header().dtype);
-  Chain chain;
-  core::Hasher hash;
-  core::Bytes buffer(layout::kRawBytes);
-  std::uint64_t start = 0;
-  for (const auto end : documents.end) {
-    hash.reset();
-    for (std::uint64_t left = (end - start) * element_bytes; left > 0;) {
-      const auto n = reader.read(std::span(buffer).first(
-          static_cast<std::size_t>(std::min<std::uint64_t>(left, buffer.size()))));
-      if (n == 0) return chain;  // the reader reports the error
-      hash.update(std::span(buffer).first(n));
-      left -= n;
-    }
-    chain.append(hash.digest());
-    start = end;
-  }
-  return chain;
-}
-
-}  // namespace
 
 Trailer verify(const std::string& path) {
   if (path == "-" || !core::is_regular_file(path)) return verify(*core::open_source(path));

@@ -27,6 +27,11 @@ struct NumberReader {
   }
 };
 
+// Names compress well, but a decompression bomb is not a list of names.
+std::uint64_t most_name_bytes(std::size_t compressed) {
+  return (std::uint64_t{4} << 20) + 256 * std::uint64_t{compressed};
+}
+
 }  // namespace
 
 void FrameEncoder::flush() {
@@ -163,15 +168,6 @@ Documents decode_documents(std::span<const std::byte> in, std::uint64_t n_docume
     bad();
   return documents;
 }
-
-namespace {
-
-// Names compress well, but a decompression bomb is not a list of names.
-std::uint64_t most_name_bytes(std::size_t compressed) {
-  return (std::uint64_t{4} << 20) + 256 * std::uint64_t{compressed};
-}
-
-}  // namespace
 
 std::vector<std::string> decode_names(std::span<const std::byte> in, std::uint64_t n_documents,
     std::uint64_t offset, const std::string& name) {

@@ -33,6 +33,44 @@ core::Digest hash_of(const core::RandomSource& bytes) {
   return hasher.digest();
 }
 
+std::uint8_t megatron_code(const Header& header) {
+  if (header.kind != Kind::tokens && header.kind != Kind::pairs)
+    core::bad_usage("--output-format megatron: cannot store {}; use npy", name_of(header.kind));
+  if (header.vocabulary > std::uint64_t{1} << 31)
+    core::bad_usage(
+        "--output-format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
+        header.vocabulary);
+  return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
+}
+
+// Writes numbers to a sink in pieces.
+class NumberSink {
+ public:
+  explicit NumberSink(core::ByteSink& out) : out_(out) {}
+  template <std::unsigned_integral T> void put(T number) {
+    layout::put(piece_, number);
+    if (piece_.size() >= kMegatronPiece * 8) flush();
+  }
+  void flush() {
+    out_.write(piece_);
+    piece_.clear();
+  }
+
+ private:
+  core::ByteSink& out_;
+  core::Bytes piece_;
+};
+
+// Calls `take` with the ids of each sequence; `ended` is true after each document.
+template <class Take, class Ended>
+void each_sequence(const Dataset& data, std::uint64_t most, const Take& take, const Ended& ended) {
+  std::uint64_t at = 0;
+  for (const std::uint64_t end : data.documents().end) {
+    for (; at < end; at += std::min(end - at, most)) take(std::min(end - at, most));
+    ended();
+  }
+}
+
 }  // namespace
 
 MegatronFiles megatron_files(const std::string& path) {
@@ -146,48 +184,6 @@ std::optional<std::uint64_t> MegatronIndex::next_document() {
   ++document_;
   return elements;
 }
-
-namespace {
-
-std::uint8_t megatron_code(const Header& header) {
-  if (header.kind != Kind::tokens && header.kind != Kind::pairs)
-    core::bad_usage("--output-format megatron: cannot store {}; use npy", name_of(header.kind));
-  if (header.vocabulary > std::uint64_t{1} << 31)
-    core::bad_usage(
-        "--output-format megatron: stores ids below 2^31, not a vocabulary of {}; use npy",
-        header.vocabulary);
-  return header.dtype == Dtype::u8 ? 1 : header.dtype == Dtype::u16 ? 8 : 4;
-}
-
-// Writes numbers to a sink in pieces.
-class NumberSink {
- public:
-  explicit NumberSink(core::ByteSink& out) : out_(out) {}
-  template <std::unsigned_integral T> void put(T number) {
-    layout::put(piece_, number);
-    if (piece_.size() >= kMegatronPiece * 8) flush();
-  }
-  void flush() {
-    out_.write(piece_);
-    piece_.clear();
-  }
-
- private:
-  core::ByteSink& out_;
-  core::Bytes piece_;
-};
-
-// Calls `take` with the ids of each sequence; `ended` is true after each document.
-template <class Take, class Ended>
-void each_sequence(const Dataset& data, std::uint64_t most, const Take& take, const Ended& ended) {
-  std::uint64_t at = 0;
-  for (const std::uint64_t end : data.documents().end) {
-    for (; at < end; at += std::min(end - at, most)) take(std::min(end - at, most));
-    ended();
-  }
-}
-
-}  // namespace
 
 void write_megatron(const Dataset& data, core::ByteSink& numbers, core::ByteSink& index,
     const std::function<void(std::uint64_t)>& progress, std::uint64_t sequence) {

@@ -108,6 +108,13 @@ bool share_shard(const Source& a, const Source& b) {
   });
 }
 
+namespace fs = std::filesystem;
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text[0] != '0' &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 }  // namespace
 
 std::string_view name_of(Metric metric) { return metric == Metric::ip ? "ip" : "l2"; }
@@ -293,17 +300,6 @@ void write_manifest(const std::string& folder, const Manifest& manifest) {
   core::write_file(folder + "/" + kManifestName, core::dump_pretty(to_json(manifest)) + "\n");
 }
 
-namespace {
-
-namespace fs = std::filesystem;
-
-bool is_number(std::string_view text) {
-  return !text.empty() && text[0] != '0' &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-}  // namespace
-
 bool is_generation_of(std::string_view name, std::string_view stem, std::string_view ending) {
   if (!name.starts_with(stem)) return false;
   name.remove_prefix(stem.size());
@@ -367,10 +363,6 @@ void remove_store(const std::string& folder) {
   std::error_code not_empty;
   std::filesystem::remove(folder, not_empty);
 }
-
-using core::Code;
-using core::fail;
-using core::Json;
 
 namespace {
 constexpr const char *kGeneration = "generation", *kRemove = "remove";  // keys in the plan

@@ -140,6 +140,83 @@ double incomplete_beta(double a, double b, double x, double y) {
   return 1 - front * beta_fraction(b, a, y) / b;
 }
 
+// Enough for their differences no longer to mislead blocks of tokens.
+constexpr double kManyEffectiveDocuments = 60;
+constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
+constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
+
+// Joins every `times` neighbouring blocks into one.
+void join(std::vector<ScoreBlock>& blocks, std::uint64_t times) {
+  std::vector<ScoreBlock> joined((blocks.size() + times - 1) / times);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    ScoreBlock& to = joined[i / times];
+    to.a += blocks[i].a, to.b += blocks[i].b, to.tokens += blocks[i].tokens;
+  }
+  blocks = std::move(joined);
+}
+
+// Joins blocks to the length that fits the text. The length was unknown when the finer blocks were
+// counted.
+void choose_blocks(ScorePairs& pairs) {
+  const auto times = std::max<std::uint64_t>(1, block_for(pairs.tokens) / pairs.block);
+  join(pairs.by_tokens, times);
+  pairs.block *= times;
+}
+
+void add(ScoreBlock& block, double a, double b) { block.a += a, block.b += b, ++block.tokens; }
+
+// One of the files that are read in parallel, and its last line.
+struct ScoreFile {
+  std::unique_ptr<core::ByteSource> source;
+  TokenScoreReader reader;
+  TokenScore row;
+  explicit ScoreFile(const std::string& path) : source(core::open_source(path)), reader(*source) {}
+};
+
+// Reads the next line of each file; returns false at the end.
+bool next_line(std::deque<ScoreFile>& files) {
+  ScoreFile& first = files.front();
+  const bool more = first.reader.next(first.row);
+  for (std::size_t i = 1; i < files.size(); ++i) {
+    ScoreFile& other = files[i];
+    if (other.reader.next(other.row) != more) {
+      const TokenScoreReader& ended = more ? other.reader : first.reader;
+      core::bad_data("{} ends after line {}, but {} continues; they score different tokens",
+          ended.name(), ended.line(), (more ? first : other).reader.name());
+    }
+    const TokenScore &a = first.row, &b = other.row;
+    if (more && (a.position != b.position || a.token != b.token))
+      core::bad_data(
+          "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
+          first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
+          other.reader.line(), b.token, b.position);
+  }
+  return more;
+}
+
+// Adds a comparison's figures to a report, except those of the text or the seeds.
+void add_figures(core::OrderedJson& report, const Comparison& found) {
+  report["degrees_of_freedom"] = found.freedom;
+  report["loss_a"] = found.loss_a;
+  report["loss_b"] = found.loss_b;
+  report["perplexity_a"] = std::exp(found.loss_a);
+  report["perplexity_b"] = std::exp(found.loss_b);
+  report["difference"] = found.difference;
+  report["low"] = found.low;
+  report["high"] = found.high;
+  report["standard_error"] = found.standard_error;
+  report["perplexity_ratio"] = std::exp(found.difference);
+  report["ratio_low"] = std::exp(found.low);
+  report["ratio_high"] = std::exp(found.high);
+  report["p"] = found.p;
+}
+
+double deviation(const Comparison& found) {
+  return found.standard_error * std::sqrt(found.freedom + 1);
+}
+
+constexpr const char* kOtherSeeds = "models of other seeds, on this text";
+
 }  // namespace
 
 Comparison compare_consecutive(const std::vector<ScoreBlock>& given, double confidence) {
@@ -230,87 +307,6 @@ double t_quantile(double confidence, double freedom) {
   }
   return high;
 }
-
-namespace {
-
-// Enough for their differences no longer to mislead blocks of tokens.
-constexpr double kManyEffectiveDocuments = 60;
-constexpr std::uint64_t kAutoBlocks = 64, kLeastAutoBlock = 8, kMostAutoBlock = 512;
-constexpr std::size_t kManyFineBlocks = std::size_t{1} << 18;
-
-// Joins every `times` neighbouring blocks into one.
-void join(std::vector<ScoreBlock>& blocks, std::uint64_t times) {
-  std::vector<ScoreBlock> joined((blocks.size() + times - 1) / times);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    ScoreBlock& to = joined[i / times];
-    to.a += blocks[i].a, to.b += blocks[i].b, to.tokens += blocks[i].tokens;
-  }
-  blocks = std::move(joined);
-}
-
-// Joins blocks to the length that fits the text. The length was unknown when the finer blocks were
-// counted.
-void choose_blocks(ScorePairs& pairs) {
-  const auto times = std::max<std::uint64_t>(1, block_for(pairs.tokens) / pairs.block);
-  join(pairs.by_tokens, times);
-  pairs.block *= times;
-}
-
-void add(ScoreBlock& block, double a, double b) { block.a += a, block.b += b, ++block.tokens; }
-
-// One of the files that are read in parallel, and its last line.
-struct ScoreFile {
-  std::unique_ptr<core::ByteSource> source;
-  TokenScoreReader reader;
-  TokenScore row;
-  explicit ScoreFile(const std::string& path) : source(core::open_source(path)), reader(*source) {}
-};
-
-// Reads the next line of each file; returns false at the end.
-bool next_line(std::deque<ScoreFile>& files) {
-  ScoreFile& first = files.front();
-  const bool more = first.reader.next(first.row);
-  for (std::size_t i = 1; i < files.size(); ++i) {
-    ScoreFile& other = files[i];
-    if (other.reader.next(other.row) != more) {
-      const TokenScoreReader& ended = more ? other.reader : first.reader;
-      core::bad_data("{} ends after line {}, but {} continues; they score different tokens",
-          ended.name(), ended.line(), (more ? first : other).reader.name());
-    }
-    const TokenScore &a = first.row, &b = other.row;
-    if (more && (a.position != b.position || a.token != b.token))
-      core::bad_data(
-          "{}:{}: has token {} at {}, but {}:{} has token {} at {}; they score different tokens",
-          first.reader.name(), first.reader.line(), a.token, a.position, other.reader.name(),
-          other.reader.line(), b.token, b.position);
-  }
-  return more;
-}
-
-// Adds a comparison's figures to a report, except those of the text or the seeds.
-void add_figures(core::OrderedJson& report, const Comparison& found) {
-  report["degrees_of_freedom"] = found.freedom;
-  report["loss_a"] = found.loss_a;
-  report["loss_b"] = found.loss_b;
-  report["perplexity_a"] = std::exp(found.loss_a);
-  report["perplexity_b"] = std::exp(found.loss_b);
-  report["difference"] = found.difference;
-  report["low"] = found.low;
-  report["high"] = found.high;
-  report["standard_error"] = found.standard_error;
-  report["perplexity_ratio"] = std::exp(found.difference);
-  report["ratio_low"] = std::exp(found.low);
-  report["ratio_high"] = std::exp(found.high);
-  report["p"] = found.p;
-}
-
-double deviation(const Comparison& found) {
-  return found.standard_error * std::sqrt(found.freedom + 1);
-}
-
-constexpr const char* kOtherSeeds = "models of other seeds, on this text";
-
-}  // namespace
 
 std::uint64_t block_for(std::uint64_t tokens) {
   return std::clamp(tokens / kAutoBlocks, kLeastAutoBlock, kMostAutoBlock);

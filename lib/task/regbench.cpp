@@ -44,6 +44,57 @@ Classes equivalent_states(const Automaton& automaton) {
 
 char name_of(std::uint8_t letter) { return kRegbenchTokens[letter]; }
 
+bool is_letter(std::uint8_t token) { return token >= 1 && token <= kLetters; }
+
+void judge(const Automaton& automaton, int state, std::span<const float> p, RegbenchSums& sums) {
+  const auto& edges = automaton.states[static_cast<std::size_t>(state)];
+  const float truth = 1.0F / static_cast<float>(edges.size());
+  double l1 = 0;
+  for (const float x : p) l1 += x;
+  for (const auto& edge : edges)
+    l1 += std::abs(static_cast<double>(p[edge.letter]) - truth) - p[edge.letter];
+  const auto best = std::max_element(p.begin(), p.end()) - p.begin();
+  ++sums.positions;
+  sums.l1 += l1;
+  sums.right += automaton.next(state, static_cast<std::uint8_t>(best)) >= 0 ? 1 : 0;
+}
+
+/// Sequences [first, first + count) and the lines of their automata.
+struct Numbers {
+  std::uint64_t first = 0, count = 0;
+};
+struct Made {
+  std::vector<std::uint32_t> tokens;
+  std::vector<std::size_t> lengths;
+  std::string lines;
+};
+
+RegbenchSplit split_named(const RegbenchSet& set) {
+  if (set.split == "valid") return RegbenchSplit::valid;
+  return set.split == "test" ? RegbenchSplit::test : RegbenchSplit::train;
+}
+
+void make(
+    const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool with_lines, Made& made) {
+  made = {};
+  const bool iid = set.split == "iid";
+  const auto split = split_named(set);
+  const auto environments = static_cast<std::uint64_t>(set.environments);
+  for (auto number = block.first; number < block.first + block.count; ++number) {
+    auto rng = sequence_rng(seed, iid ? RegbenchStream::iid : stream_of(split), number);
+    const auto environment = iid                ? rng.below(environments)
+                             : environments > 0 ? number % environments
+                                                : number;
+    const auto automaton = regbench_automaton(seed, split, environment);
+    const auto sequence = random_sequence(automaton, set.shape, rng);
+    made.tokens.insert(made.tokens.end(), sequence.begin(), sequence.end());
+    made.lengths.push_back(sequence.size());
+    if (with_lines)
+      made.lines += fmt::format("{{\"sequence\":{},\"automaton\":{},\"states\":{}}}\n", number,
+          environment, to_json(automaton));
+  }
+}
+
 }  // namespace
 
 int Automaton::next(int state, std::uint8_t letter) const {
@@ -155,61 +206,6 @@ Automaton automaton_of_json(std::string_view text, const std::string& origin) {
   }
   return automaton;
 }
-
-namespace {
-
-bool is_letter(std::uint8_t token) { return token >= 1 && token <= kLetters; }
-
-void judge(const Automaton& automaton, int state, std::span<const float> p, RegbenchSums& sums) {
-  const auto& edges = automaton.states[static_cast<std::size_t>(state)];
-  const float truth = 1.0F / static_cast<float>(edges.size());
-  double l1 = 0;
-  for (const float x : p) l1 += x;
-  for (const auto& edge : edges)
-    l1 += std::abs(static_cast<double>(p[edge.letter]) - truth) - p[edge.letter];
-  const auto best = std::max_element(p.begin(), p.end()) - p.begin();
-  ++sums.positions;
-  sums.l1 += l1;
-  sums.right += automaton.next(state, static_cast<std::uint8_t>(best)) >= 0 ? 1 : 0;
-}
-
-/// Sequences [first, first + count) and the lines of their automata.
-struct Numbers {
-  std::uint64_t first = 0, count = 0;
-};
-struct Made {
-  std::vector<std::uint32_t> tokens;
-  std::vector<std::size_t> lengths;
-  std::string lines;
-};
-
-RegbenchSplit split_named(const RegbenchSet& set) {
-  if (set.split == "valid") return RegbenchSplit::valid;
-  return set.split == "test" ? RegbenchSplit::test : RegbenchSplit::train;
-}
-
-void make(
-    const RegbenchSet& set, std::uint64_t seed, const Numbers& block, bool with_lines, Made& made) {
-  made = {};
-  const bool iid = set.split == "iid";
-  const auto split = split_named(set);
-  const auto environments = static_cast<std::uint64_t>(set.environments);
-  for (auto number = block.first; number < block.first + block.count; ++number) {
-    auto rng = sequence_rng(seed, iid ? RegbenchStream::iid : stream_of(split), number);
-    const auto environment = iid                ? rng.below(environments)
-                             : environments > 0 ? number % environments
-                                                : number;
-    const auto automaton = regbench_automaton(seed, split, environment);
-    const auto sequence = random_sequence(automaton, set.shape, rng);
-    made.tokens.insert(made.tokens.end(), sequence.begin(), sequence.end());
-    made.lengths.push_back(sequence.size());
-    if (with_lines)
-      made.lines += fmt::format("{{\"sequence\":{},\"automaton\":{},\"states\":{}}}\n", number,
-          environment, to_json(automaton));
-  }
-}
-
-}  // namespace
 
 Sequence random_sequence(const Automaton& automaton, const SequenceShape& shape, core::Rng& rng) {
   // Multiplies the high bits by n: biased by n / 2^32, and four times as fast as Rng::below.

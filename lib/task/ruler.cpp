@@ -33,6 +33,37 @@ std::string letters(core::Rng& rng) {
   return name;
 }
 
+/// Joins words: "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& items) {
+  std::string text = items.front();
+  for (std::size_t i = 1; i < items.size(); ++i)
+    text += (i + 1 == items.size() ? " and " : ", ") + items[i];
+  return text;
+}
+
+std::string needle(const std::string& kind, const std::string& key, const std::string& value) {
+  return fmt::format("The secret {} of {} is {}.", kind.substr(0, kind.size() - 1), key, value);
+}
+
+std::string uuid(core::Rng& rng) {
+  const auto high = rng.next(), low = rng.next();
+  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff,
+      high & 0xfff, (low >> 48 & 0x3fff) | 0x8000, low & 0xffffffffffff);
+}
+
+core::Json object_of(std::string_view line, const std::string& origin) {
+  auto json = core::parse_json_line(line, origin, {"outputs", "text"});
+  if (!json.is_object() || !json.contains("id"))
+    core::bad_data("{}: not an object with an \"id\"", origin);
+  return json;
+}
+
+// Returns the id as text. A number that no integer type holds keeps all its digits.
+std::string id_of(const core::Json& json, std::string_view line) {
+  const auto& id = json["id"];
+  return id.is_number_float() ? *core::member_text(line, "id") : core::dump(id);
+}
+
 }  // namespace
 
 FittedProblem fitted_problem(const RulerTask& task, const RulerLength& length, std::uint64_t seed,
@@ -154,28 +185,6 @@ RulerProblem VariableTask::draw(
   return problem;
 }
 
-namespace {
-
-/// Joins words: "a", "a and b", "a, b and c".
-std::string listed(const std::vector<std::string>& items) {
-  std::string text = items.front();
-  for (std::size_t i = 1; i < items.size(); ++i)
-    text += (i + 1 == items.size() ? " and " : ", ") + items[i];
-  return text;
-}
-
-std::string needle(const std::string& kind, const std::string& key, const std::string& value) {
-  return fmt::format("The secret {} of {} is {}.", kind.substr(0, kind.size() - 1), key, value);
-}
-
-std::string uuid(core::Rng& rng) {
-  const auto high = rng.next(), low = rng.next();
-  return fmt::format("{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}", high >> 32, high >> 16 & 0xffff,
-      high & 0xfff, (low >> 48 & 0x3fff) | 0x8000, low & 0xffffffffffff);
-}
-
-}  // namespace
-
 void NeedleShape::fields(core::FieldList& f) {
   f("num-keys", keys, "needles: keys in the text").between(1, 1000);
   f("num-values", values, "needles: values per key").between(1, 1000);
@@ -275,23 +284,6 @@ std::vector<std::string> sentences_of(std::string_view text, const std::string& 
   if (sentences.empty()) core::bad_data("{}: has no sentence", origin);
   return sentences;
 }
-
-namespace {
-
-core::Json object_of(std::string_view line, const std::string& origin) {
-  auto json = core::parse_json_line(line, origin, {"outputs", "text"});
-  if (!json.is_object() || !json.contains("id"))
-    core::bad_data("{}: not an object with an \"id\"", origin);
-  return json;
-}
-
-// Returns the id as text. A number that no integer type holds keeps all its digits.
-std::string id_of(const core::Json& json, std::string_view line) {
-  const auto& id = json["id"];
-  return id.is_number_float() ? *core::member_text(line, "id") : core::dump(id);
-}
-
-}  // namespace
 
 std::string ruler_said(std::string_view text) {
   std::string made = text::chat::lower(text);

@@ -227,6 +227,34 @@ std::string first_words(std::string_view line) {
   return kept;
 }
 
+CleanStory clean_json(const std::string& line, const StoryFile& file, const std::string& origin) {
+  const auto json = core::parse_json_line(line, origin, {file.field, file.opening_field});
+  StoryQuestion question;
+  if (!file.opening_field.empty())
+    question.opening = core::get<std::string>(json, file.opening_field.c_str(), origin);
+  if (json.is_string())
+    return clean_story(json.get_ref<const std::string&>(), {}, file.least_words);
+  const auto story = core::get<std::string>(json, file.field.c_str(), origin);
+  if (json.contains(file.prompt_field) && json[file.prompt_field].is_string())
+    question.prompt = json[file.prompt_field].get<std::string>();
+  return clean_story(story, question, file.least_words);
+}
+
+// Cleans a line of the answers to a batch of chat completions. A failed request is dropped.
+CleanStory clean_answer(const std::string& line, const StoryFile& file,
+    const AnswerOpenings& openings, const std::string& origin) {
+  static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
+  const auto json = core::parse_json_line(line, origin, {"response"});
+  if (!json.is_object() || !json.contains("custom_id"))
+    core::bad_data("{}: has no \"custom_id\"", origin);
+  const auto& opening = openings.of(json, origin);
+  if (json.contains(kAnswer) && json[kAnswer].is_string())
+    return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);
+  CleanStory failed;
+  failed.dropped = "no answer";
+  return failed;
+}
+
 }  // namespace
 
 CleanStory clean_story(
@@ -311,38 +339,6 @@ void StoryFile::check() const {
   if (format != "openai" && !requests.empty())
     core::bad_usage("--requests: requires --format openai");
 }
-
-namespace {
-
-CleanStory clean_json(const std::string& line, const StoryFile& file, const std::string& origin) {
-  const auto json = core::parse_json_line(line, origin, {file.field, file.opening_field});
-  StoryQuestion question;
-  if (!file.opening_field.empty())
-    question.opening = core::get<std::string>(json, file.opening_field.c_str(), origin);
-  if (json.is_string())
-    return clean_story(json.get_ref<const std::string&>(), {}, file.least_words);
-  const auto story = core::get<std::string>(json, file.field.c_str(), origin);
-  if (json.contains(file.prompt_field) && json[file.prompt_field].is_string())
-    question.prompt = json[file.prompt_field].get<std::string>();
-  return clean_story(story, question, file.least_words);
-}
-
-// Cleans a line of the answers to a batch of chat completions. A failed request is dropped.
-CleanStory clean_answer(const std::string& line, const StoryFile& file,
-    const AnswerOpenings& openings, const std::string& origin) {
-  static const core::Json::json_pointer kAnswer("/response/body/choices/0/message/content");
-  const auto json = core::parse_json_line(line, origin, {"response"});
-  if (!json.is_object() || !json.contains("custom_id"))
-    core::bad_data("{}: has no \"custom_id\"", origin);
-  const auto& opening = openings.of(json, origin);
-  if (json.contains(kAnswer) && json[kAnswer].is_string())
-    return clean_story(json[kAnswer].get<std::string>(), {{}, opening}, file.least_words);
-  CleanStory failed;
-  failed.dropped = "no answer";
-  return failed;
-}
-
-}  // namespace
 
 void clean_stories(core::ByteSource& source, const StoryFile& file, const AnswerOpenings& openings,
     const std::function<void(const CleanStory&)>& take) {

@@ -25,6 +25,50 @@ std::vector<std::string> words_of(std::string_view list) {
   return {std::istream_iterator<std::string>(words), {}};
 }
 
+/// Returns the beginning of the answer in a request, or an empty text.
+std::string opening_of(const core::Json& request, const std::string& origin) {
+  const auto body = core::get<core::Json>(request, "body", origin);
+  const auto messages = core::get<core::Json::array_t>(body, "messages", origin);
+  if (messages.empty() || core::get<std::string>(messages.back(), "role", origin) != "assistant")
+    return {};
+  return core::get<std::string>(messages.back(), "content", origin);
+}
+
+bool before(const core::Digest& a, const core::Digest& b) {
+  return std::pair(a.high, a.low) < std::pair(b.high, b.low);
+}
+
+/// One question and its parts.
+struct Question {
+  std::string instruction;
+  std::string begun;  // beginning of the answer, or empty
+  core::OrderedJson record;
+};
+
+std::string read_list(const std::string& path) {
+  shard::UnpackedSource source(core::open_source(path));
+  return core::read_utf8(source);
+}
+
+Question ask_story(const StoryPrompt& prompt, bool opening_in_answer, std::int64_t number) {
+  Question question;
+  question.instruction =
+      prompt.instruction(opening_in_answer ? OpeningIn::answer : OpeningIn::instruction);
+  if (opening_in_answer) question.begun = prompt.opening;
+  question.record = {{"number", number}, {"prompt", question.instruction}, {"noun", prompt.noun},
+      {"verb", prompt.verb}, {"adjective", prompt.adjective}, {"features", prompt.features},
+      {"name", prompt.name}, {"opening", prompt.opening}};
+  return question;
+}
+
+Question ask_list(const std::string& ask, std::int64_t number) {
+  Question question;
+  question.instruction =
+      ask == "names" ? names_question() : openings_question(static_cast<std::uint64_t>(number));
+  question.record = {{"number", number}, {"prompt", question.instruction}};
+  return question;
+}
+
 }  // namespace
 
 StoryOpenings::StoryOpenings(std::vector<std::string> lines) : lines_(std::move(lines)) {
@@ -96,54 +140,6 @@ StoryParts default_story_parts() {
   return {words_of(kNouns), words_of(kVerbs), words_of(kAdjectives), words_of(kNames),
       read_openings(kOpenings, "openings")};
 }
-
-namespace {
-
-/// Returns the beginning of the answer in a request, or an empty text.
-std::string opening_of(const core::Json& request, const std::string& origin) {
-  const auto body = core::get<core::Json>(request, "body", origin);
-  const auto messages = core::get<core::Json::array_t>(body, "messages", origin);
-  if (messages.empty() || core::get<std::string>(messages.back(), "role", origin) != "assistant")
-    return {};
-  return core::get<std::string>(messages.back(), "content", origin);
-}
-
-bool before(const core::Digest& a, const core::Digest& b) {
-  return std::pair(a.high, a.low) < std::pair(b.high, b.low);
-}
-
-/// One question and its parts.
-struct Question {
-  std::string instruction;
-  std::string begun;  // beginning of the answer, or empty
-  core::OrderedJson record;
-};
-
-std::string read_list(const std::string& path) {
-  shard::UnpackedSource source(core::open_source(path));
-  return core::read_utf8(source);
-}
-
-Question ask_story(const StoryPrompt& prompt, bool opening_in_answer, std::int64_t number) {
-  Question question;
-  question.instruction =
-      prompt.instruction(opening_in_answer ? OpeningIn::answer : OpeningIn::instruction);
-  if (opening_in_answer) question.begun = prompt.opening;
-  question.record = {{"number", number}, {"prompt", question.instruction}, {"noun", prompt.noun},
-      {"verb", prompt.verb}, {"adjective", prompt.adjective}, {"features", prompt.features},
-      {"name", prompt.name}, {"opening", prompt.opening}};
-  return question;
-}
-
-Question ask_list(const std::string& ask, std::int64_t number) {
-  Question question;
-  question.instruction =
-      ask == "names" ? names_question() : openings_question(static_cast<std::uint64_t>(number));
-  question.record = {{"number", number}, {"prompt", question.instruction}};
-  return question;
-}
-
-}  // namespace
 
 core::OrderedJson StoryRequest::json() const {
   core::OrderedJson body;

@@ -225,51 +225,6 @@ std::vector<std::uint64_t> read_list(
 constexpr double kHalved = 0.05;  // share of segments with half the mean length
 constexpr std::int64_t kLeast = 5;
 
-}  // namespace
-
-std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
-    const shard::Dataset* order, std::uint64_t seed) {
-  if (data.header().kind == shard::Kind::pairs) return make_pair_order(options, data, order, seed);
-  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
-  if (data.size() < 2)
-    core::bad_data("{}: has {} tokens; at least 2 are needed", data.name(), data.size());
-  const Segments segments = {static_cast<std::int64_t>(data.size() - 1), options.segment};
-  const std::int64_t batch = options.batch;
-  const std::string& name = options.batches;
-  if (name == "shuffled") return std::make_unique<Shuffled>(segments, batch, seed);
-  if (name == "sequential") return std::make_unique<Kept>(segments, batch);
-  if (name == "runs")
-    return std::make_unique<Runs>(
-        segments, batch, options.run_length ? options.run_length : batch, seed);
-  if (name == "documents") {
-    auto documents = std::make_unique<Documents>(data.documents(), options.segment, batch, seed);
-    if (documents->targets_per_epoch() == 0)
-      core::bad_data("{}: no document has two tokens; use another --batches", data.name());
-    return documents;
-  }
-  if (name == "streams") {
-    if (segments.targets < batch)
-      core::bad_data("{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
-          data.size(), batch);
-    return std::make_unique<Columns>(segments.targets, options, seed);
-  }
-  if (name == "order" && order)
-    return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);
-  core::bad_usage("--batches: unknown value '{}'; see --help", name);
-}
-
-MicroBatch read_batch(
-    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
-  if (data.header().kind == shard::Kind::pairs) return read_pair_batch(data, rows, index);
-  MicroBatch out;
-  out.index = index;
-  out.batch = batch::read_rows(data, rows);
-  for (const auto& row : rows) out.tokens += row.length;
-  return out;
-}
-
-namespace {
-
 // Keeps only the marked targets, for rows of consecutive tokens of the text.
 void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
   for (std::int64_t row = 0; row < batch.weight.size(0); ++row) {
@@ -285,48 +240,6 @@ void keep_marked(const shard::Documents& documents, nn::Batch& batch) {
     batch.weight[row].slice(0, 0, n).mul_(learned);
   }
 }
-
-}  // namespace
-
-void apply(const TokenRules& rules, MicroBatch& micro) {
-  auto& batch = micro.batch;
-  if (rules.marks != nullptr) keep_marked(*rules.marks, batch);
-  for (const auto id : rules.ignored_targets) batch.weight.masked_fill_(batch.targets.eq(id), 0);
-  if (!rules.ignored_targets.empty() || rules.marks != nullptr)
-    micro.tokens = batch.weight.sum().item<std::int64_t>();
-  if (rules.begin >= 0 && batch.inputs.size(1) > 0)
-    batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);
-}
-
-ColumnCuts::ColumnCuts(
-    std::int64_t total, std::int64_t length, double deviation, std::uint64_t seed)
-    : length_(length), count_((total + length - 1) / length) {
-  if (deviation == 0) return;
-  core::Rng rng(seed, kOrderStream);
-  const auto least = std::min(kLeast, length);
-  const auto most = length + static_cast<std::int64_t>(3 * deviation);
-  for (std::int64_t left = total; left > 0; left -= lengths_.back()) {
-    const auto mean = static_cast<double>(length) * (rng.uniform() < kHalved ? 0.5 : 1);
-    const auto drawn = std::clamp(std::llround(mean + deviation * rng.normal()),
-        static_cast<long long>(least), static_cast<long long>(most));
-    lengths_.push_back(std::min<std::int64_t>(drawn, left));
-  }
-  count_ = std::ssize(lengths_);
-  permutation_ = Permutation(count_, seed);
-}
-
-std::int64_t ColumnCuts::begin(std::int64_t epoch, std::int64_t step) {
-  if (lengths_.empty()) return step * length_;
-  if (epoch != epoch_) {
-    begins_.assign(1, 0);
-    for (const auto i : permutation_.of(epoch))
-      begins_.push_back(begins_.back() + lengths_[static_cast<std::size_t>(i)]);
-    epoch_ = epoch;
-  }
-  return begins_[static_cast<std::size_t>(step)];
-}
-
-namespace {
 
 using Groups = std::vector<std::vector<std::int64_t>>;
 
@@ -387,6 +300,85 @@ std::vector<std::int64_t> listed(const shard::Dataset& order, const shard::Datas
 }
 
 }  // namespace
+
+std::unique_ptr<Order> make_order(const BatchOptions& options, const shard::Dataset& data,
+    const shard::Dataset* order, std::uint64_t seed) {
+  if (data.header().kind == shard::Kind::pairs) return make_pair_order(options, data, order, seed);
+  shard::expect_kind(data.header(), {shard::Kind::tokens}, data.name());
+  if (data.size() < 2)
+    core::bad_data("{}: has {} tokens; at least 2 are needed", data.name(), data.size());
+  const Segments segments = {static_cast<std::int64_t>(data.size() - 1), options.segment};
+  const std::int64_t batch = options.batch;
+  const std::string& name = options.batches;
+  if (name == "shuffled") return std::make_unique<Shuffled>(segments, batch, seed);
+  if (name == "sequential") return std::make_unique<Kept>(segments, batch);
+  if (name == "runs")
+    return std::make_unique<Runs>(
+        segments, batch, options.run_length ? options.run_length : batch, seed);
+  if (name == "documents") {
+    auto documents = std::make_unique<Documents>(data.documents(), options.segment, batch, seed);
+    if (documents->targets_per_epoch() == 0)
+      core::bad_data("{}: no document has two tokens; use another --batches", data.name());
+    return documents;
+  }
+  if (name == "streams") {
+    if (segments.targets < batch)
+      core::bad_data("{}: {} tokens are too few for {} streams; use a smaller --batch", data.name(),
+          data.size(), batch);
+    return std::make_unique<Columns>(segments.targets, options, seed);
+  }
+  if (name == "order" && order)
+    return std::make_unique<Listed>(segments, batch, read_list(*order, segments, data), seed);
+  core::bad_usage("--batches: unknown value '{}'; see --help", name);
+}
+
+MicroBatch read_batch(
+    const shard::Dataset& data, const std::vector<Row>& rows, std::int64_t index) {
+  if (data.header().kind == shard::Kind::pairs) return read_pair_batch(data, rows, index);
+  MicroBatch out;
+  out.index = index;
+  out.batch = batch::read_rows(data, rows);
+  for (const auto& row : rows) out.tokens += row.length;
+  return out;
+}
+
+void apply(const TokenRules& rules, MicroBatch& micro) {
+  auto& batch = micro.batch;
+  if (rules.marks != nullptr) keep_marked(*rules.marks, batch);
+  for (const auto id : rules.ignored_targets) batch.weight.masked_fill_(batch.targets.eq(id), 0);
+  if (!rules.ignored_targets.empty() || rules.marks != nullptr)
+    micro.tokens = batch.weight.sum().item<std::int64_t>();
+  if (rules.begin >= 0 && batch.inputs.size(1) > 0)
+    batch.inputs.select(1, 0).masked_fill_(batch.fresh, rules.begin);
+}
+
+ColumnCuts::ColumnCuts(
+    std::int64_t total, std::int64_t length, double deviation, std::uint64_t seed)
+    : length_(length), count_((total + length - 1) / length) {
+  if (deviation == 0) return;
+  core::Rng rng(seed, kOrderStream);
+  const auto least = std::min(kLeast, length);
+  const auto most = length + static_cast<std::int64_t>(3 * deviation);
+  for (std::int64_t left = total; left > 0; left -= lengths_.back()) {
+    const auto mean = static_cast<double>(length) * (rng.uniform() < kHalved ? 0.5 : 1);
+    const auto drawn = std::clamp(std::llround(mean + deviation * rng.normal()),
+        static_cast<long long>(least), static_cast<long long>(most));
+    lengths_.push_back(std::min<std::int64_t>(drawn, left));
+  }
+  count_ = std::ssize(lengths_);
+  permutation_ = Permutation(count_, seed);
+}
+
+std::int64_t ColumnCuts::begin(std::int64_t epoch, std::int64_t step) {
+  if (lengths_.empty()) return step * length_;
+  if (epoch != epoch_) {
+    begins_.assign(1, 0);
+    for (const auto i : permutation_.of(epoch))
+      begins_.push_back(begins_.back() + lengths_[static_cast<std::size_t>(i)]);
+    epoch_ = epoch;
+  }
+  return begins_[static_cast<std::size_t>(step)];
+}
 
 std::unique_ptr<Order> make_pair_order(const BatchOptions& options, const shard::Dataset& data,
     const shard::Dataset* order, std::uint64_t seed) {

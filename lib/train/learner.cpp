@@ -41,51 +41,6 @@ torch::Tensor& gradient_of(const torch::Tensor& weight) {
   return torch::Tensor(weight).mutable_grad();
 }
 
-}  // namespace
-
-bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
-  return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
-         options.plain_layers();
-}
-
-bool FixedMicroBatch::takes(const nn::Batch& batch) {
-  if (!batch.dense() || batch.source.defined()) return false;
-  const auto place = own_numbers(batch.place);
-  if (!batch_.inputs.defined()) {
-    batch_ = batch;
-    batch_.place = place;
-    for (auto* each : {&batch_.inputs, &batch_.targets, &batch_.weight})
-      *each = torch::empty_like(*each);
-    batch_.host_targets = batch_.host_weight = torch::Tensor();
-  }
-  return like(batch.inputs, batch_.inputs) && like(batch.weight, batch_.weight) &&
-         same(place, batch_.place);
-}
-
-torch::Tensor FixedMicroBatch::run(const nn::Batch& batch, const Work& work) {
-  batch_.inputs.copy_(batch.inputs);
-  batch_.targets.copy_(batch.targets);
-  batch_.weight.copy_(batch.weight);
-  std::vector<torch::Tensor> before;
-  for (const auto& [name, weight] : weights_) before.push_back(gradient_of(weight));
-  sequence_.run([&] {
-    for (const auto& [name, weight] : weights_) gradient_of(weight).reset();
-    result_ = work(batch_);
-    gradients_.clear();
-    for (const auto& [name, weight] : weights_) gradients_.push_back(gradient_of(weight));
-  });
-  const torch::NoGradGuard no_gradient;
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    auto& gradient = gradient_of(weights_[i].second);
-    gradient = before[i];
-    if (!gradients_[i].defined()) continue;
-    gradient = gradient.defined() ? gradient.add_(gradients_[i]) : gradients_[i].clone();
-  }
-  return result_.clone();
-}
-
-namespace {
-
 nn::MemoryRule memory_of(const ObjectiveOptions& options) {
   auto rule = nn::MemoryRule::parse(options.memory);
   rule.gradient = options.memory_gradient != "off";
@@ -146,6 +101,47 @@ nn::LendingBlocks& lending_blocks(nn::Model& model, bool lora) {
 }
 
 }  // namespace
+
+bool FixedMicroBatch::fits(const nn::ModelOptions& options) {
+  return options.arch == "transformer" && options.vocabulary.cutoffs.empty() &&
+         options.plain_layers();
+}
+
+bool FixedMicroBatch::takes(const nn::Batch& batch) {
+  if (!batch.dense() || batch.source.defined()) return false;
+  const auto place = own_numbers(batch.place);
+  if (!batch_.inputs.defined()) {
+    batch_ = batch;
+    batch_.place = place;
+    for (auto* each : {&batch_.inputs, &batch_.targets, &batch_.weight})
+      *each = torch::empty_like(*each);
+    batch_.host_targets = batch_.host_weight = torch::Tensor();
+  }
+  return like(batch.inputs, batch_.inputs) && like(batch.weight, batch_.weight) &&
+         same(place, batch_.place);
+}
+
+torch::Tensor FixedMicroBatch::run(const nn::Batch& batch, const Work& work) {
+  batch_.inputs.copy_(batch.inputs);
+  batch_.targets.copy_(batch.targets);
+  batch_.weight.copy_(batch.weight);
+  std::vector<torch::Tensor> before;
+  for (const auto& [name, weight] : weights_) before.push_back(gradient_of(weight));
+  sequence_.run([&] {
+    for (const auto& [name, weight] : weights_) gradient_of(weight).reset();
+    result_ = work(batch_);
+    gradients_.clear();
+    for (const auto& [name, weight] : weights_) gradients_.push_back(gradient_of(weight));
+  });
+  const torch::NoGradGuard no_gradient;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    auto& gradient = gradient_of(weights_[i].second);
+    gradient = before[i];
+    if (!gradients_[i].defined()) continue;
+    gradient = gradient.defined() ? gradient.add_(gradients_[i]) : gradients_[i].clone();
+  }
+  return result_.clone();
+}
 
 Learner::Learner(std::shared_ptr<nn::Model> model, const Recipe& recipe, bool carries,
     std::uint64_t seed, torch::Device device, std::shared_ptr<ranks::Group> group, bool record,

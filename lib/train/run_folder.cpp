@@ -69,6 +69,10 @@ std::string difference(const core::Json& before, const core::Json& now, const st
   return fmt::format("another {} than {}", flag, file);
 }
 
+torch::Tensor copy_of(const torch::Tensor& weight) {
+  return weight.detach().to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
+}
+
 }  // namespace
 
 RunFolder::RunFolder(const std::string& path, Role role) : path_(path) {
@@ -254,14 +258,6 @@ OpenedRun open_run(
   run.shards = run.folder->spool_stdin(files);
   return run;
 }
-
-namespace {
-
-torch::Tensor copy_of(const torch::Tensor& weight) {
-  return weight.detach().to(torch::kCPU, /*non_blocking=*/false, /*copy=*/true);
-}
-
-}  // namespace
 
 Candidates::Candidates(
     std::int64_t average, std::int64_t every, std::int64_t steps, std::string by, bool higher)

@@ -11,6 +11,8 @@ std::int64_t block_of(std::int64_t numbers_a_row) {
   return std::max<std::int64_t>(1, kBlockBytes / (8 * numbers_a_row));
 }
 
+using Tokens = std::vector<std::int64_t>;
+
 }  // namespace
 
 WindowScores::WindowScores(nn::Model& model, nn::Head& head, const WindowPlan& windows,
@@ -185,12 +187,6 @@ void WindowScores::score(const std::vector<WindowToScore>& windows) {
     begin += of.window.targets.size(0) - of.window.first_scored;
   }
 }
-
-namespace {
-
-using Tokens = std::vector<std::int64_t>;
-
-}  // namespace
 
 std::int64_t TokenTree::longest_branch() const {
   std::int64_t longest = 0;

@@ -69,77 +69,6 @@ Neighbours without_near(
   return left.best(kNeighbours);
 }
 
-}  // namespace
-
-store::Calibration calibrate(const CalibrationPiece& piece, double root_width, double unit) {
-  store::Calibration best;
-  best.tokens = static_cast<std::uint64_t>(piece.labels.size(0));
-  double own_loss = HUGE_VAL, joint_loss = HUGE_VAL;
-  for (const double step : kOwnSteps) {
-    const double divisors[] = {to_four(step * root_width)};
-    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
-    const Tensor own = torch::where(seen.all > nn::kUnseen / 2, seen.positive - seen.all, NAN)[0];
-    const auto [share, loss] = best_weight(piece.log_prob, own);
-    if (loss < own_loss) own_loss = loss, best.temperature = divisors[0], best.share = share;
-  }
-  for (const double step : kJointSteps) {
-    const double temperature = to_four(step * unit), divisors[] = {temperature * root_width};
-    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
-    const Tensor all = seen.all[0], positive = seen.positive[0];
-    std::vector<double> biases;
-    for (const double share : kShares) biases.push_back(bias_for(share, all, piece.log_z));
-    // Also tries bias 0 if its share is within the range of kShares.
-    if (biases.front() <= 0 && 0 <= biases.back()) biases.push_back(0);
-    for (const double bias : biases) {
-      const double loss =
-          loss_of(nn::join({piece.log_prob, piece.log_z, all + bias, positive + bias}));
-      if (loss < joint_loss)
-        joint_loss = loss, best.joint_temperature = temperature, best.joint_bias = bias;
-    }
-  }
-  return best;
-}
-
-std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int64_t first_row,
-    std::span<const std::int64_t> places, const MakeWalk& make_walk) {
-  if (store[0].manifest().rows < kLeastCalibrated) return std::nullopt;
-  std::vector<EntryRange> ranges;
-  for (std::int64_t i = 0; i < kPieces; ++i)
-    if (const auto range = make_walk()->range_of({i, kPieces}); range.size() > 0)
-      ranges.push_back(range);
-  if (ranges.empty()) return std::nullopt;
-  const auto each = static_cast<std::uint64_t>(kPieceTokens) / ranges.size();
-  std::vector<Tensor> labels, keys, log_prob, log_z, positions;
-  for (const EntryRange& range : ranges) {
-    const auto walk = make_walk();
-    walk->ask_log_probs();
-    if (range.begin > 0) walk->resume(range.begin, {});
-    std::uint64_t at = range.begin;
-    const std::uint64_t end = range.begin + std::min(each, range.size());
-    while (at < end) {
-      auto block = walk->next();
-      if (!block) break;
-      block->arrive();
-      const auto n = std::min(block->labels.size(0), static_cast<std::int64_t>(end - at));
-      labels.push_back(block->labels.slice(0, 0, n).to(torch::kInt64));
-      keys.push_back(block->keys.slice(0, 0, n));
-      log_prob.push_back(block->log_probs.slice(0, 0, n).to(torch::kFloat64));
-      log_z.push_back(block->log_z.slice(0, 0, n).to(torch::kFloat64));
-      const auto first = static_cast<std::int64_t>(at) + (places.empty() ? first_row : 0);
-      positions.push_back(torch::arange(first, first + n));
-      at += static_cast<std::uint64_t>(block->labels.size(0));
-    }
-  }
-  CalibrationPiece piece;
-  piece.labels = torch::cat(labels);
-  piece.log_prob = torch::cat(log_prob), piece.log_z = torch::cat(log_z);
-  piece.found = without_near(store.search(torch::cat(keys), 2 * kNeighbours, kProbes, false),
-      torch::cat(positions), places);
-  return piece;
-}
-
-namespace {
-
 constexpr const char* kState = "carried";
 
 // Writes the State to disk before the rows that depend on it count. Older States are removed
@@ -214,6 +143,73 @@ store::Plan plan_of(const StoreBuildOptions& options, const model::Loaded& loade
 }
 
 }  // namespace
+
+store::Calibration calibrate(const CalibrationPiece& piece, double root_width, double unit) {
+  store::Calibration best;
+  best.tokens = static_cast<std::uint64_t>(piece.labels.size(0));
+  double own_loss = HUGE_VAL, joint_loss = HUGE_VAL;
+  for (const double step : kOwnSteps) {
+    const double divisors[] = {to_four(step * root_width)};
+    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
+    const Tensor own = torch::where(seen.all > nn::kUnseen / 2, seen.positive - seen.all, NAN)[0];
+    const auto [share, loss] = best_weight(piece.log_prob, own);
+    if (loss < own_loss) own_loss = loss, best.temperature = divisors[0], best.share = share;
+  }
+  for (const double step : kJointSteps) {
+    const double temperature = to_four(step * unit), divisors[] = {temperature * root_width};
+    const nn::Masses seen = store_masses(piece.found, piece.labels, divisors);
+    const Tensor all = seen.all[0], positive = seen.positive[0];
+    std::vector<double> biases;
+    for (const double share : kShares) biases.push_back(bias_for(share, all, piece.log_z));
+    // Also tries bias 0 if its share is within the range of kShares.
+    if (biases.front() <= 0 && 0 <= biases.back()) biases.push_back(0);
+    for (const double bias : biases) {
+      const double loss =
+          loss_of(nn::join({piece.log_prob, piece.log_z, all + bias, positive + bias}));
+      if (loss < joint_loss)
+        joint_loss = loss, best.joint_temperature = temperature, best.joint_bias = bias;
+    }
+  }
+  return best;
+}
+
+std::optional<CalibrationPiece> calibration_piece(const Stores& store, std::int64_t first_row,
+    std::span<const std::int64_t> places, const MakeWalk& make_walk) {
+  if (store[0].manifest().rows < kLeastCalibrated) return std::nullopt;
+  std::vector<EntryRange> ranges;
+  for (std::int64_t i = 0; i < kPieces; ++i)
+    if (const auto range = make_walk()->range_of({i, kPieces}); range.size() > 0)
+      ranges.push_back(range);
+  if (ranges.empty()) return std::nullopt;
+  const auto each = static_cast<std::uint64_t>(kPieceTokens) / ranges.size();
+  std::vector<Tensor> labels, keys, log_prob, log_z, positions;
+  for (const EntryRange& range : ranges) {
+    const auto walk = make_walk();
+    walk->ask_log_probs();
+    if (range.begin > 0) walk->resume(range.begin, {});
+    std::uint64_t at = range.begin;
+    const std::uint64_t end = range.begin + std::min(each, range.size());
+    while (at < end) {
+      auto block = walk->next();
+      if (!block) break;
+      block->arrive();
+      const auto n = std::min(block->labels.size(0), static_cast<std::int64_t>(end - at));
+      labels.push_back(block->labels.slice(0, 0, n).to(torch::kInt64));
+      keys.push_back(block->keys.slice(0, 0, n));
+      log_prob.push_back(block->log_probs.slice(0, 0, n).to(torch::kFloat64));
+      log_z.push_back(block->log_z.slice(0, 0, n).to(torch::kFloat64));
+      const auto first = static_cast<std::int64_t>(at) + (places.empty() ? first_row : 0);
+      positions.push_back(torch::arange(first, first + n));
+      at += static_cast<std::uint64_t>(block->labels.size(0));
+    }
+  }
+  CalibrationPiece piece;
+  piece.labels = torch::cat(labels);
+  piece.log_prob = torch::cat(log_prob), piece.log_z = torch::cat(log_z);
+  piece.found = without_near(store.search(torch::cat(keys), 2 * kNeighbours, kProbes, false),
+      torch::cat(positions), places);
+  return piece;
+}
 
 bool fill_store(store::Builder& builder, EntryWalk& walk, const EntryRange& range,
     const std::string& folder, torch::Device device, const FillCallbacks& watch,

@@ -127,6 +127,64 @@ void fit_buckets(const OuterSource& source, const Tensor& rest, const Tensor& mo
   }
 }
 
+constexpr std::size_t kMemory = 10;      // number of stored steps
+constexpr double kDescent = 1e-4;        // least decrease relative to the slope's prediction
+constexpr double kLeastGradient = 1e-9;  // stops when no component exceeds it
+constexpr int kHalvings = 40, kMostSteps = 200;
+
+double dot(const Numbers& a, const Numbers& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
+}
+
+Numbers sum(const Numbers& a, double scale, const Numbers& b) {
+  Numbers c(a);
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] += scale * b[i];
+  return c;
+}
+
+struct Step {
+  Numbers moved, turned;  // changes of the point and of the gradient
+  double product;         // inner product of the two, above 0
+};
+
+// Multiplies the gradient by the approximate inverse Hessian of the stored steps (L-BFGS).
+Numbers direction_of(const Numbers& gradient, const std::deque<Step>& steps) {
+  Numbers q = gradient, alpha;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    alpha.push_back(dot(step->moved, q) / step->product);
+    q = sum(q, -alpha.back(), step->turned);
+  }
+  if (!steps.empty())
+    for (auto& part : q)
+      part *= steps.back().product / dot(steps.back().turned, steps.back().turned);
+  for (const auto& step : steps) {
+    q = sum(q, alpha.back() - dot(step.turned, q) / step.product, step.moved);
+    alpha.pop_back();
+  }
+  return q;
+}
+
+constexpr double kLeastLog = -690;  // logarithm used for probability 0
+
+struct Scale {
+  Tensor mean, deviation;  // (F); the deviation is 0 if all values are equal
+};
+
+Scale scale_of(const Tensor& features) {
+  const Tensor seen = features.isfinite().to(torch::kFloat64);
+  const Tensor n = seen.sum(0).clamp_min(1);
+  const Tensor values = features.nan_to_num(0, 0, 0);
+  const Tensor mean = values.sum(0) / n;
+  const Tensor deviation = (((values - mean) * seen).square().sum(0) / n).sqrt();
+  return {mean, torch::where(deviation > 1e-9 * mean.abs() + 1e-12, deviation, 0)};
+}
+
+Tensor apply(const Scale& scale, const Tensor& features) {
+  const Tensor usable = scale.deviation > 0;
+  return torch::where(usable, (features - scale.mean) / torch::where(usable, scale.deviation, 1), 0)
+      .masked_fill(features.isnan(), NAN);
+}
+
 }  // namespace
 
 Tensor OuterSource::mixed(const Tensor& p, const std::vector<double>& weights) const {
@@ -185,70 +243,6 @@ FittedShares fit_shares(const ShareProblem& problem, const FittedShares& start) 
   fitted.loss = share_loss(problem, fitted);
   return fitted;
 }
-
-namespace {
-
-constexpr std::size_t kMemory = 10;      // number of stored steps
-constexpr double kDescent = 1e-4;        // least decrease relative to the slope's prediction
-constexpr double kLeastGradient = 1e-9;  // stops when no component exceeds it
-constexpr int kHalvings = 40, kMostSteps = 200;
-
-double dot(const Numbers& a, const Numbers& b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0);
-}
-
-Numbers sum(const Numbers& a, double scale, const Numbers& b) {
-  Numbers c(a);
-  for (std::size_t i = 0; i < c.size(); ++i) c[i] += scale * b[i];
-  return c;
-}
-
-struct Step {
-  Numbers moved, turned;  // changes of the point and of the gradient
-  double product;         // inner product of the two, above 0
-};
-
-// Multiplies the gradient by the approximate inverse Hessian of the stored steps (L-BFGS).
-Numbers direction_of(const Numbers& gradient, const std::deque<Step>& steps) {
-  Numbers q = gradient, alpha;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    alpha.push_back(dot(step->moved, q) / step->product);
-    q = sum(q, -alpha.back(), step->turned);
-  }
-  if (!steps.empty())
-    for (auto& part : q)
-      part *= steps.back().product / dot(steps.back().turned, steps.back().turned);
-  for (const auto& step : steps) {
-    q = sum(q, alpha.back() - dot(step.turned, q) / step.product, step.moved);
-    alpha.pop_back();
-  }
-  return q;
-}
-
-using torch::Tensor;
-
-constexpr double kLeastLog = -690;  // logarithm used for probability 0
-
-struct Scale {
-  Tensor mean, deviation;  // (F); the deviation is 0 if all values are equal
-};
-
-Scale scale_of(const Tensor& features) {
-  const Tensor seen = features.isfinite().to(torch::kFloat64);
-  const Tensor n = seen.sum(0).clamp_min(1);
-  const Tensor values = features.nan_to_num(0, 0, 0);
-  const Tensor mean = values.sum(0) / n;
-  const Tensor deviation = (((values - mean) * seen).square().sum(0) / n).sqrt();
-  return {mean, torch::where(deviation > 1e-9 * mean.abs() + 1e-12, deviation, 0)};
-}
-
-Tensor apply(const Scale& scale, const Tensor& features) {
-  const Tensor usable = scale.deviation > 0;
-  return torch::where(usable, (features - scale.mean) / torch::where(usable, scale.deviation, 1), 0)
-      .masked_fill(features.isnan(), NAN);
-}
-
-}  // namespace
 
 double minimise(const Smooth& function, Numbers& at) {
   Numbers gradient(at.size()), next_gradient(at.size());

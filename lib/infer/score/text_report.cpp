@@ -202,56 +202,6 @@ class Retrieval : public TextReport {
   std::int64_t tokens_ = 0;
 };
 
-}  // namespace
-
-std::unique_ptr<TextReport> loss_by_frequency(
-    const shard::Dataset& data, const shard::Dataset& counts) {
-  shard::expect_kind(counts.header(), {shard::Kind::tokens}, counts.name());
-  shard::expect_same_header(data.files().front(), counts.files().front());
-  std::vector<std::int64_t> bucket;
-  std::int64_t highest = 0;
-  for (std::uint64_t count : count_tokens(counts, data.header().vocabulary)) {
-    std::int64_t digits = 0;
-    for (; count > 0; count /= 10) ++digits;
-    bucket.push_back(digits);
-    highest = std::max(highest, digits);
-  }
-  std::vector<std::string> names = {"0"};
-  std::uint64_t low = 1;
-  for (std::int64_t i = 1; i <= highest; ++i, low *= 10)
-    names.push_back(range_name(low, low * 10 - 1));
-  return std::make_unique<Breakdown>(
-      highest + 1, true, torch::tensor(bucket, torch::kInt64), Tensor(), std::move(names));
-}
-
-std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data) {
-  std::vector<std::int64_t> starts;  // of the buckets after the first: 1, 2, 4, ...
-  std::vector<std::string> names = {"0"};
-  for (std::uint64_t low = 1; low < std::max<std::uint64_t>(2, data.size()); low *= 2) {
-    starts.push_back(static_cast<std::int64_t>(low));
-    names.push_back(range_name(low, 2 * low - 1));
-  }
-  const auto buckets = std::ssize(names);
-  return std::make_unique<Breakdown>(buckets, false, torch::tensor(starts, torch::kInt64),
-      ends_of(data.documents()), std::move(names));
-}
-
-std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data) {
-  const auto documents = static_cast<std::int64_t>(data.documents().size());
-  return std::make_unique<Breakdown>(
-      documents, false, Tensor(), ends_of(data.documents()), std::vector<std::string>());
-}
-
-std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tokens) {
-  return std::make_unique<Ablation>(memory, tokens);
-}
-
-std::unique_ptr<TextReport> retrieval_accuracy(std::vector<std::int64_t> at, std::int64_t k) {
-  return std::make_unique<Retrieval>(std::move(at), k);
-}
-
-namespace {
-
 std::vector<std::string> columns_of_kinds() {
   std::vector<std::string> names;
   for (const auto* const kind : source_kinds())
@@ -320,6 +270,52 @@ class PerToken : public TextReport {
 };
 
 }  // namespace
+
+std::unique_ptr<TextReport> loss_by_frequency(
+    const shard::Dataset& data, const shard::Dataset& counts) {
+  shard::expect_kind(counts.header(), {shard::Kind::tokens}, counts.name());
+  shard::expect_same_header(data.files().front(), counts.files().front());
+  std::vector<std::int64_t> bucket;
+  std::int64_t highest = 0;
+  for (std::uint64_t count : count_tokens(counts, data.header().vocabulary)) {
+    std::int64_t digits = 0;
+    for (; count > 0; count /= 10) ++digits;
+    bucket.push_back(digits);
+    highest = std::max(highest, digits);
+  }
+  std::vector<std::string> names = {"0"};
+  std::uint64_t low = 1;
+  for (std::int64_t i = 1; i <= highest; ++i, low *= 10)
+    names.push_back(range_name(low, low * 10 - 1));
+  return std::make_unique<Breakdown>(
+      highest + 1, true, torch::tensor(bucket, torch::kInt64), Tensor(), std::move(names));
+}
+
+std::unique_ptr<TextReport> loss_by_position(const shard::Dataset& data) {
+  std::vector<std::int64_t> starts;  // of the buckets after the first: 1, 2, 4, ...
+  std::vector<std::string> names = {"0"};
+  for (std::uint64_t low = 1; low < std::max<std::uint64_t>(2, data.size()); low *= 2) {
+    starts.push_back(static_cast<std::int64_t>(low));
+    names.push_back(range_name(low, 2 * low - 1));
+  }
+  const auto buckets = std::ssize(names);
+  return std::make_unique<Breakdown>(buckets, false, torch::tensor(starts, torch::kInt64),
+      ends_of(data.documents()), std::move(names));
+}
+
+std::unique_ptr<TextReport> loss_by_document(const shard::Dataset& data) {
+  const auto documents = static_cast<std::int64_t>(data.documents().size());
+  return std::make_unique<Breakdown>(
+      documents, false, Tensor(), ends_of(data.documents()), std::vector<std::string>());
+}
+
+std::unique_ptr<TextReport> ablation(const MemoryPlan& memory, std::uint64_t tokens) {
+  return std::make_unique<Ablation>(memory, tokens);
+}
+
+std::unique_ptr<TextReport> retrieval_accuracy(std::vector<std::int64_t> at, std::int64_t k) {
+  return std::make_unique<Retrieval>(std::move(at), k);
+}
 
 std::unique_ptr<TextReport> per_token_file(const std::string& path, const shard::Dataset& data,
     const MemoryPlan& memory, const std::string& signature) {

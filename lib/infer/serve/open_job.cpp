@@ -46,6 +46,28 @@ void take(const core::Field& field, const std::string& name, const Json& value) 
   } catch (const core::Error& error) { core::bad_usage("{}", error.what()); }
 }
 
+using Event = serve::CompletionJob::Event;
+
+// Finds where the pieces of a text begin. The text may differ from its pieces: a tokenizer may
+// normalise it, and unknown characters have no piece. A piece that is not where the last one ends
+// is looked for a little behind it.
+class PieceFinder {
+ public:
+  explicit PieceFinder(std::string_view text) : text_(text) {}
+  std::size_t next(std::string_view piece) {
+    constexpr std::size_t kNear = 64;
+    const auto near = text_.substr(0, end_ + piece.size() + kNear);
+    const auto found = text_.substr(end_).starts_with(piece) ? end_ : near.find(piece, end_);
+    if (found == near.npos) return end_;
+    end_ = found + piece.size();
+    return found;
+  }
+
+ private:
+  std::string_view text_;
+  std::size_t end_ = 0;  // of the last piece
+};
+
 }  // namespace
 
 MemoryOptions request_memory(const MemoryOptions& started, const std::string& asked) {
@@ -70,32 +92,6 @@ MemoryOptions request_memory(const MemoryOptions& started, const std::string& as
   for (const auto& [field, name] : given) take(*field, name, json[name]);
   return memory;
 }
-
-namespace {
-
-using Event = serve::CompletionJob::Event;
-
-// Finds where the pieces of a text begin. The text may differ from its pieces: a tokenizer may
-// normalise it, and unknown characters have no piece. A piece that is not where the last one ends
-// is looked for a little behind it.
-class PieceFinder {
- public:
-  explicit PieceFinder(std::string_view text) : text_(text) {}
-  std::size_t next(std::string_view piece) {
-    constexpr std::size_t kNear = 64;
-    const auto near = text_.substr(0, end_ + piece.size() + kNear);
-    const auto found = text_.substr(end_).starts_with(piece) ? end_ : near.find(piece, end_);
-    if (found == near.npos) return end_;
-    end_ = found + piece.size();
-    return found;
-  }
-
- private:
-  std::string_view text_;
-  std::size_t end_ = 0;  // of the last piece
-};
-
-}  // namespace
 
 OpenJob::OpenJob(serve::JobPtr job, text::TokenizerPtr tokenizer)
     : job_(std::move(job)), tokenizer_(std::move(tokenizer)) {

@@ -23,6 +23,22 @@ void put(const Tensor& rows, std::int64_t i, std::int64_t before, std::int64_t l
   out[to].slice(0, before, before + length).copy_(rows[i].slice(0, 0, length));
 }
 
+constexpr std::uint64_t kMostPassageTokens = 256;
+constexpr std::size_t kMostFormBytes = 1 << 20;
+constexpr const char* kDefaultForm =
+    "Notes:\n{{ passages | join('\\n') }}\n\n{{ question }}\n"
+    "Answer with the sentence of the notes that says it.";
+
+// Words that say nothing of a passage in a question, beside the index's stop words.
+constexpr std::string_view kWordsOfQuestions =
+    "how what when where which who whom whose why do does did can could may might must shall "
+    "should would will has have had i me my we us our you your much many long often any some";
+
+text::ChatTemplate read_form(const std::string& file) {
+  if (file.empty()) return {kDefaultForm, "the default of --retrieve-template"};
+  return {core::read_text(file, kMostFormBytes), file};
+}
+
 }  // namespace
 
 Retriever::Retriever(RetrievePlan plan)
@@ -174,26 +190,6 @@ nn::Hidden without_prefixes(const nn::Hidden& hidden, const PrefixedBatch& prefi
   };
   return {first_rows(hidden.output), first_rows(hidden.key)};
 }
-
-namespace {
-
-constexpr std::uint64_t kMostPassageTokens = 256;
-constexpr std::size_t kMostFormBytes = 1 << 20;
-constexpr const char* kDefaultForm =
-    "Notes:\n{{ passages | join('\\n') }}\n\n{{ question }}\n"
-    "Answer with the sentence of the notes that says it.";
-
-// Words that say nothing of a passage in a question, beside the index's stop words.
-constexpr std::string_view kWordsOfQuestions =
-    "how what when where which who whom whose why do does did can could may might must shall "
-    "should would will has have had i me my we us our you your much many long often any some";
-
-text::ChatTemplate read_form(const std::string& file) {
-  if (file.empty()) return {kDefaultForm, "the default of --retrieve-template"};
-  return {core::read_text(file, kMostFormBytes), file};
-}
-
-}  // namespace
 
 void TurnOptions::fields(core::FieldList& f) {
   const auto in_retrieval = f.group("Retrieval");

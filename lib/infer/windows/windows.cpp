@@ -15,6 +15,8 @@ std::uint64_t length_of(const std::vector<Span>& stream) {
          stream.front().target;
 }
 
+constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that no target fills
+
 }  // namespace
 
 Windows::Windows(const WindowPlan& plan, const shard::Documents& documents, std::uint64_t elements)
@@ -195,12 +197,6 @@ void WindowBatches::sort_some() {
       [](const auto& a, const auto& b) { return length_of(a) < length_of(b); });
   for (const auto& stream : streams) ahead_.insert(ahead_.end(), stream.begin(), stream.end());
 }
-
-namespace {
-
-constexpr std::int64_t kBoundless = std::int64_t{1} << 30;  // a window that no target fills
-
-}  // namespace
 
 void check_pairs(const shard::Dataset& data, const nn::Model& model) {
   batch::check_pairs(data);

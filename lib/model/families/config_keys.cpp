@@ -47,179 +47,6 @@ std::vector<T> list_of(const core::Json& object, const std::string& key, const s
 
 constexpr std::int64_t kMostLayers = 1 << 14;  // more layers are refused elsewhere
 
-}  // namespace
-
-ConfigKeys::ConfigKeys(const core::Json& object, std::string origin)
-    : object_(&object), origin_(std::move(origin)) {}
-
-bool ConfigKeys::has(const std::string& key) const {
-  return object_->contains(key) && !(*object_)[key].is_null();
-}
-
-bool ConfigKeys::is_null(const std::string& key) const {
-  return object_->contains(key) && (*object_)[key].is_null();
-}
-
-double ConfigKeys::number(const std::string& key, double otherwise) const {
-  return value_or(*object_, key, otherwise, origin_);
-}
-
-std::int64_t ConfigKeys::whole(const std::string& key, std::int64_t otherwise) const {
-  return value_or(*object_, key, otherwise, origin_);
-}
-
-std::int64_t ConfigKeys::size(const std::string& key, std::int64_t otherwise) const {
-  if (has(key) && whole(key, 1) == 0) unsupported(key, "0");
-  return whole(key, otherwise);
-}
-
-bool ConfigKeys::truth(const std::string& key, bool otherwise) const {
-  return value_or(*object_, key, otherwise, origin_);
-}
-
-std::string ConfigKeys::text(const std::string& key, const std::string& otherwise) const {
-  return value_or(*object_, key, otherwise, origin_);
-}
-
-std::vector<std::string> ConfigKeys::texts(const std::string& key) const {
-  return list_of<std::string>(*object_, key, origin_, &core::Json::is_string);
-}
-
-std::vector<std::int64_t> ConfigKeys::wholes(const std::string& key) const {
-  return list_of<std::int64_t>(*object_, key, origin_, &core::Json::is_number_integer);
-}
-
-std::vector<double> ConfigKeys::numbers(const std::string& key) const {
-  return list_of<double>(*object_, key, origin_, &core::Json::is_number);
-}
-
-std::vector<std::string> ConfigKeys::repeated_texts(const std::string& key) const {
-  std::vector<std::string> all;
-  if (!has(key)) return all;
-  constexpr std::size_t kMost = 1 << 14;
-  const auto expect = [&](bool holds) {
-    if (!holds) wrong_type(origin_, key);
-  };
-  expect((*object_)[key].is_array());
-  for (const auto& run : (*object_)[key]) {
-    expect(run.is_array() && run.size() == 2 && run[0].is_array() && run[1].is_number_unsigned());
-    const auto times = run[1].get<std::uint64_t>();
-    for (std::uint64_t i = 0; i < times && !run[0].empty(); ++i)
-      for (const auto& text : run[0]) {
-        expect(text.is_string() && all.size() < kMost);
-        all.push_back(text.get<std::string>());
-      }
-  }
-  return all;
-}
-
-ConfigKeys ConfigKeys::object(const std::string& key) const {
-  if (!has(key)) return {nothing(), origin_};
-  if (!(*object_)[key].is_object()) wrong_type(origin_, key);
-  return {(*object_)[key], origin_};
-}
-
-core::Json ConfigKeys::value(const std::string& key) const {
-  return has(key) ? (*object_)[key] : core::Json();
-}
-
-std::int64_t ConfigKeys::required(const std::string& key) const {
-  if (!has(key)) core::bad_config("{}: has no \"{}\"", origin_, key);
-  return whole(key, 0);
-}
-
-std::string ConfigKeys::activation(const std::string& key, const std::string& otherwise) const {
-  const std::string theirs = text(key, otherwise);
-  for (const auto& name : kActivations)
-    if (theirs == name.theirs) return name.ours;
-  unsupported(key, '"' + theirs + '"');
-}
-
-void ConfigKeys::expect(const std::string& key, bool expected) const {
-  if (truth(key, expected) != expected) unsupported(key, expected ? "false" : "true");
-}
-
-void ConfigKeys::unsupported(const std::string& key, const std::string& value) const {
-  core::bad_config("{}: \"{}\": {} is not supported", origin_, key, value);
-}
-
-void ConfigPairs::required(const std::string& key, std::int64_t& option) const {
-  if (from != nullptr) from->required(key);
-  (*this)(key, option, 0);
-}
-
-void ConfigPairs::size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const {
-  if (from != nullptr) from->size(key, otherwise);
-  (*this)(key, option, otherwise);
-}
-
-void ConfigPairs::activation(
-    const std::string& key, std::string& option, const std::string& otherwise) const {
-  if (to != nullptr) (*to)[key] = their_activation(option);
-  else option = from->activation(key, otherwise);
-}
-
-void ConfigPairs::fixed(const std::string& key, bool value) const {
-  if (to != nullptr) (*to)[key] = value;
-  else from->expect(key, value);
-}
-
-std::string their_activation(const std::string& ours) {
-  for (const auto& name : kActivations)
-    if (ours == name.ours) return name.theirs;
-  core::bug("transformers has no name for the activation {}", ours);
-}
-
-std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
-    std::int64_t window, const std::function<bool(std::int64_t)>& otherwise) {
-  const auto types = keys.texts("layer_types");
-  if (keys.has("layer_types") && std::ssize(types) != layers)
-    keys.unsupported("layer_types", "a number of layers other than num_hidden_layers");
-  std::vector<std::int64_t> windows;
-  for (std::int64_t i = 0; i < std::min(layers, kMostLayers); ++i) {
-    bool sliding = false;
-    if (types.empty()) {
-      sliding = otherwise(i);
-    } else {
-      const auto& type = types[static_cast<std::size_t>(i) % types.size()];
-      if (type != kSlidingLayer && type != kFullLayer)
-        keys.unsupported("layer_types", '"' + type + '"');
-      sliding = type == kSlidingLayer;
-    }
-    if (sliding && window < 1) keys.unsupported("sliding_window", "an empty window");
-    windows.push_back(sliding ? window : 0);
-  }
-  const bool same =
-      std::adjacent_find(windows.begin(), windows.end(), std::not_equal_to<>()) == windows.end();
-  if (same && !windows.empty()) windows.resize(windows[0] == 0 ? 0 : 1);
-  return windows;
-}
-
-bool has_switched_windows(const ConfigKeys& keys, bool window) {
-  if (keys.truth("use_sliding_window", false) && window) return true;
-  const auto types = keys.texts("layer_types");
-  if (std::find(types.begin(), types.end(), kSlidingLayer) != types.end())
-    keys.unsupported("layer_types",
-        std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
-  return false;
-}
-
-core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int64_t layers) {
-  auto types = core::OrderedJson::array();
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const bool sliding =
-        !windows.empty() && windows[static_cast<std::size_t>(i) % windows.size()] > 0;
-    types.push_back(sliding ? kSlidingLayer : kFullLayer);
-  }
-  return types;
-}
-
-std::int64_t widest(const std::vector<std::int64_t>& windows) {
-  return windows.empty() ? 0 : *std::max_element(windows.begin(), windows.end());
-}
-
-namespace {
-
 constexpr const char* kScaling = "rope_scaling";
 constexpr const char* kParameters = "rope_parameters";
 constexpr const char* kTrained = "original_max_position_embeddings";
@@ -401,6 +228,175 @@ void put_rope(
 }
 
 }  // namespace
+
+ConfigKeys::ConfigKeys(const core::Json& object, std::string origin)
+    : object_(&object), origin_(std::move(origin)) {}
+
+bool ConfigKeys::has(const std::string& key) const {
+  return object_->contains(key) && !(*object_)[key].is_null();
+}
+
+bool ConfigKeys::is_null(const std::string& key) const {
+  return object_->contains(key) && (*object_)[key].is_null();
+}
+
+double ConfigKeys::number(const std::string& key, double otherwise) const {
+  return value_or(*object_, key, otherwise, origin_);
+}
+
+std::int64_t ConfigKeys::whole(const std::string& key, std::int64_t otherwise) const {
+  return value_or(*object_, key, otherwise, origin_);
+}
+
+std::int64_t ConfigKeys::size(const std::string& key, std::int64_t otherwise) const {
+  if (has(key) && whole(key, 1) == 0) unsupported(key, "0");
+  return whole(key, otherwise);
+}
+
+bool ConfigKeys::truth(const std::string& key, bool otherwise) const {
+  return value_or(*object_, key, otherwise, origin_);
+}
+
+std::string ConfigKeys::text(const std::string& key, const std::string& otherwise) const {
+  return value_or(*object_, key, otherwise, origin_);
+}
+
+std::vector<std::string> ConfigKeys::texts(const std::string& key) const {
+  return list_of<std::string>(*object_, key, origin_, &core::Json::is_string);
+}
+
+std::vector<std::int64_t> ConfigKeys::wholes(const std::string& key) const {
+  return list_of<std::int64_t>(*object_, key, origin_, &core::Json::is_number_integer);
+}
+
+std::vector<double> ConfigKeys::numbers(const std::string& key) const {
+  return list_of<double>(*object_, key, origin_, &core::Json::is_number);
+}
+
+std::vector<std::string> ConfigKeys::repeated_texts(const std::string& key) const {
+  std::vector<std::string> all;
+  if (!has(key)) return all;
+  constexpr std::size_t kMost = 1 << 14;
+  const auto expect = [&](bool holds) {
+    if (!holds) wrong_type(origin_, key);
+  };
+  expect((*object_)[key].is_array());
+  for (const auto& run : (*object_)[key]) {
+    expect(run.is_array() && run.size() == 2 && run[0].is_array() && run[1].is_number_unsigned());
+    const auto times = run[1].get<std::uint64_t>();
+    for (std::uint64_t i = 0; i < times && !run[0].empty(); ++i)
+      for (const auto& text : run[0]) {
+        expect(text.is_string() && all.size() < kMost);
+        all.push_back(text.get<std::string>());
+      }
+  }
+  return all;
+}
+
+ConfigKeys ConfigKeys::object(const std::string& key) const {
+  if (!has(key)) return {nothing(), origin_};
+  if (!(*object_)[key].is_object()) wrong_type(origin_, key);
+  return {(*object_)[key], origin_};
+}
+
+core::Json ConfigKeys::value(const std::string& key) const {
+  return has(key) ? (*object_)[key] : core::Json();
+}
+
+std::int64_t ConfigKeys::required(const std::string& key) const {
+  if (!has(key)) core::bad_config("{}: has no \"{}\"", origin_, key);
+  return whole(key, 0);
+}
+
+std::string ConfigKeys::activation(const std::string& key, const std::string& otherwise) const {
+  const std::string theirs = text(key, otherwise);
+  for (const auto& name : kActivations)
+    if (theirs == name.theirs) return name.ours;
+  unsupported(key, '"' + theirs + '"');
+}
+
+void ConfigKeys::expect(const std::string& key, bool expected) const {
+  if (truth(key, expected) != expected) unsupported(key, expected ? "false" : "true");
+}
+
+void ConfigKeys::unsupported(const std::string& key, const std::string& value) const {
+  core::bad_config("{}: \"{}\": {} is not supported", origin_, key, value);
+}
+
+void ConfigPairs::required(const std::string& key, std::int64_t& option) const {
+  if (from != nullptr) from->required(key);
+  (*this)(key, option, 0);
+}
+
+void ConfigPairs::size(const std::string& key, std::int64_t& option, std::int64_t otherwise) const {
+  if (from != nullptr) from->size(key, otherwise);
+  (*this)(key, option, otherwise);
+}
+
+void ConfigPairs::activation(
+    const std::string& key, std::string& option, const std::string& otherwise) const {
+  if (to != nullptr) (*to)[key] = their_activation(option);
+  else option = from->activation(key, otherwise);
+}
+
+void ConfigPairs::fixed(const std::string& key, bool value) const {
+  if (to != nullptr) (*to)[key] = value;
+  else from->expect(key, value);
+}
+
+std::string their_activation(const std::string& ours) {
+  for (const auto& name : kActivations)
+    if (ours == name.ours) return name.theirs;
+  core::bug("transformers has no name for the activation {}", ours);
+}
+
+std::vector<std::int64_t> windows_of(const ConfigKeys& keys, std::int64_t layers,
+    std::int64_t window, const std::function<bool(std::int64_t)>& otherwise) {
+  const auto types = keys.texts("layer_types");
+  if (keys.has("layer_types") && std::ssize(types) != layers)
+    keys.unsupported("layer_types", "a number of layers other than num_hidden_layers");
+  std::vector<std::int64_t> windows;
+  for (std::int64_t i = 0; i < std::min(layers, kMostLayers); ++i) {
+    bool sliding = false;
+    if (types.empty()) {
+      sliding = otherwise(i);
+    } else {
+      const auto& type = types[static_cast<std::size_t>(i) % types.size()];
+      if (type != kSlidingLayer && type != kFullLayer)
+        keys.unsupported("layer_types", '"' + type + '"');
+      sliding = type == kSlidingLayer;
+    }
+    if (sliding && window < 1) keys.unsupported("sliding_window", "an empty window");
+    windows.push_back(sliding ? window : 0);
+  }
+  const bool same =
+      std::adjacent_find(windows.begin(), windows.end(), std::not_equal_to<>()) == windows.end();
+  if (same && !windows.empty()) windows.resize(windows[0] == 0 ? 0 : 1);
+  return windows;
+}
+
+bool has_switched_windows(const ConfigKeys& keys, bool window) {
+  if (keys.truth("use_sliding_window", false) && window) return true;
+  const auto types = keys.texts("layer_types");
+  if (std::find(types.begin(), types.end(), kSlidingLayer) != types.end())
+    keys.unsupported("layer_types",
+        std::string(kSlidingLayer) + " without use_sliding_window and sliding_window");
+  return false;
+}
+
+core::OrderedJson layer_types(const std::vector<std::int64_t>& windows, std::int64_t layers) {
+  auto types = core::OrderedJson::array();
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const bool sliding =
+        !windows.empty() && windows[static_cast<std::size_t>(i) % windows.size()] > 0;
+    types.push_back(sliding ? kSlidingLayer : kFullLayer);
+  }
+  return types;
+}
+
+std::int64_t widest(const std::vector<std::int64_t>& windows) {
+  return windows.empty() ? 0 : *std::max_element(windows.begin(), windows.end());
+}
 
 double local_theta_of(const ConfigKeys& keys, const ClassRow& row) {
   const ConfigKeys local = keys.object(kParameters).object(kSlidingLayer);

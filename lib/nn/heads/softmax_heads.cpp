@@ -84,69 +84,6 @@ class CappedBlock : public HeadBlock {
   torch::Tensor scores_, f_, targets_;
 };
 
-}  // namespace
-
-PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias)
-    : weight_(register_parameter("weight", blank({vocabulary, d_model}))) {
-  add_bias(bias);
-}
-
-PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied, bool bias)
-    : weight_(tied->tables.at(0)) {
-  add_bias(bias);
-}
-
-void PlainHead::add_bias(bool bias) {
-  if (bias) bias_ = register_parameter("bias", blank({weight_.size(0)}));
-}
-
-std::vector<torch::Tensor> PlainHead::weights() {
-  if (!bias_.defined()) return {weight_};
-  return {weight_, bias_};
-}
-
-std::unique_ptr<HeadBlock> PlainHead::block(
-    const torch::Tensor& f, const Targets& targets, bool gradient) {
-  const torch::NoGradGuard no_grad;
-  return std::make_unique<PlainBlock>(weight_, bias_, f, targets.there, gradient);
-}
-
-torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
-  const torch::NoGradGuard no_grad;
-  const auto scores = scores_of(f, weight_, bias_);
-  const auto normaliser = scores.logsumexp(1);
-  if (log_z != nullptr) *log_z = normaliser;
-  return scores - normaliser.unsqueeze(1);
-}
-
-std::int64_t PlainHead::bytes_per_row() const {
-  return weight_.size(0) * static_cast<std::int64_t>(elementSize(accumulation_type(weight_)));
-}
-
-CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap)
-    : PlainHead(vocabulary, d_model), cap_(cap) {}
-
-CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
-    : PlainHead(tied), cap_(cap) {}
-
-std::unique_ptr<HeadBlock> CappedHead::block(
-    const torch::Tensor& f, const Targets& targets, bool gradient) {
-  const torch::NoGradGuard no_grad;
-  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
-}
-
-torch::Tensor CappedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
-  const torch::NoGradGuard no_grad;
-  const auto scores = scores_of(f, weights()[0], cap_);
-  const auto normaliser = scores.logsumexp(1);
-  if (log_z != nullptr) *log_z = normaliser;
-  return scores - normaliser.unsqueeze(1);
-}
-
-std::int64_t CappedHead::bytes_per_row() const { return 3 * PlainHead::bytes_per_row(); }
-
-namespace {
-
 /// The rows of a block with targets in one band.
 struct Tail {
   std::int64_t band, begin;  // begin: the band's first token
@@ -297,6 +234,65 @@ class AdaptiveBlock : public HeadBlock {
 };
 
 }  // namespace
+
+PlainHead::PlainHead(std::int64_t vocabulary, std::int64_t d_model, bool bias)
+    : weight_(register_parameter("weight", blank({vocabulary, d_model}))) {
+  add_bias(bias);
+}
+
+PlainHead::PlainHead(const std::shared_ptr<Embedding>& tied, bool bias)
+    : weight_(tied->tables.at(0)) {
+  add_bias(bias);
+}
+
+void PlainHead::add_bias(bool bias) {
+  if (bias) bias_ = register_parameter("bias", blank({weight_.size(0)}));
+}
+
+std::vector<torch::Tensor> PlainHead::weights() {
+  if (!bias_.defined()) return {weight_};
+  return {weight_, bias_};
+}
+
+std::unique_ptr<HeadBlock> PlainHead::block(
+    const torch::Tensor& f, const Targets& targets, bool gradient) {
+  const torch::NoGradGuard no_grad;
+  return std::make_unique<PlainBlock>(weight_, bias_, f, targets.there, gradient);
+}
+
+torch::Tensor PlainHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
+  const torch::NoGradGuard no_grad;
+  const auto scores = scores_of(f, weight_, bias_);
+  const auto normaliser = scores.logsumexp(1);
+  if (log_z != nullptr) *log_z = normaliser;
+  return scores - normaliser.unsqueeze(1);
+}
+
+std::int64_t PlainHead::bytes_per_row() const {
+  return weight_.size(0) * static_cast<std::int64_t>(elementSize(accumulation_type(weight_)));
+}
+
+CappedHead::CappedHead(std::int64_t vocabulary, std::int64_t d_model, double cap)
+    : PlainHead(vocabulary, d_model), cap_(cap) {}
+
+CappedHead::CappedHead(const std::shared_ptr<Embedding>& tied, double cap)
+    : PlainHead(tied), cap_(cap) {}
+
+std::unique_ptr<HeadBlock> CappedHead::block(
+    const torch::Tensor& f, const Targets& targets, bool gradient) {
+  const torch::NoGradGuard no_grad;
+  return std::make_unique<CappedBlock>(weights()[0], cap_, f, targets.there, gradient);
+}
+
+torch::Tensor CappedHead::log_probs(const torch::Tensor& f, torch::Tensor* log_z) {
+  const torch::NoGradGuard no_grad;
+  const auto scores = scores_of(f, weights()[0], cap_);
+  const auto normaliser = scores.logsumexp(1);
+  if (log_z != nullptr) *log_z = normaliser;
+  return scores - normaliser.unsqueeze(1);
+}
+
+std::int64_t CappedHead::bytes_per_row() const { return 3 * PlainHead::bytes_per_row(); }
 
 AdaptiveHead::AdaptiveHead(Bands bands, const std::shared_ptr<Embedding>& tied,
     bool tied_projections, double adaptive_softmax_dropout, bool bias)

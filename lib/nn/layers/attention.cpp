@@ -44,6 +44,41 @@ Tensor two_blocks_mask(std::int64_t window, const torch::TensorOptions& options)
       .masked_fill_((distance < 0) | (distance >= window), kHidden);
 }
 
+// Returns position (B, T, heads, width) . r (S, heads, width) as (B, heads, T, S), shifted so that
+// each score is at the slot with its distance. The products with r are padded to S + 1 columns.
+// Reading them from column T - 1 in rows of S begins row i i columns earlier, which is the relative
+// shift. Values behind a query's own slot are meaningless.
+Tensor shifted_scores(const Tensor& position, const Tensor& r) {
+  const auto rows = position.size(0), steps = position.size(1), heads = position.size(2),
+             slots = r.size(0);
+  const auto padded = torch::constant_pad_nd(r, {0, 0, 0, 0, 0, 1});
+  const auto products = torch::matmul(position.transpose(1, 2), padded.permute({1, 2, 0}));
+  return products.reshape({rows, heads, steps * (slots + 1)})
+      .narrow(2, steps - 1, steps * slots)
+      .view({rows, heads, steps, slots});
+}
+
+// The path for devices: fused attention with the positions' scores as its bias. The bias is the
+// only tensor of shape (B, heads, T, S).
+Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
+    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
+  const auto hidden = visibility.hidden(content.size(1), kv.size(1), content.device());
+  const auto bias = shifted_scores(position * scale, r).masked_fill(hidden, kHidden);
+  return at::scaled_dot_product_attention(content.transpose(1, 2), kv.select(2, 0).transpose(1, 2),
+      kv.select(2, 1).transpose(1, 2), bias, dropout,
+      /*is_causal=*/false, scale)
+      .transpose(1, 2);
+}
+
+Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
+    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
+  auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
+  scores = (scores + shifted_scores(position, r)) * scale;
+  scores = scores.masked_fill(visibility.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
+  const auto weights = dropped(scores.softmax(-1), dropout, dropout > 0);
+  return torch::matmul(weights, kv.select(2, 1).transpose(1, 2)).transpose(1, 2);
+}
+
 }  // namespace
 
 Visibility make_visibility(const KvCache& cache, Positions positions, std::int64_t heads,
@@ -215,47 +250,6 @@ Tensor attend_band(const Tensor& q, const Tensor& k, const Tensor& v, std::int64
                         .narrow(2, 0, steps - window);
   return torch::cat({begin, rest}, 2);
 }
-
-namespace {
-
-using torch::Tensor;
-
-// Returns position (B, T, heads, width) . r (S, heads, width) as (B, heads, T, S), shifted so that
-// each score is at the slot with its distance. The products with r are padded to S + 1 columns.
-// Reading them from column T - 1 in rows of S begins row i i columns earlier, which is the relative
-// shift. Values behind a query's own slot are meaningless.
-Tensor shifted_scores(const Tensor& position, const Tensor& r) {
-  const auto rows = position.size(0), steps = position.size(1), heads = position.size(2),
-             slots = r.size(0);
-  const auto padded = torch::constant_pad_nd(r, {0, 0, 0, 0, 0, 1});
-  const auto products = torch::matmul(position.transpose(1, 2), padded.permute({1, 2, 0}));
-  return products.reshape({rows, heads, steps * (slots + 1)})
-      .narrow(2, steps - 1, steps * slots)
-      .view({rows, heads, steps, slots});
-}
-
-// The path for devices: fused attention with the positions' scores as its bias. The bias is the
-// only tensor of shape (B, heads, T, S).
-Tensor attend_biased(const Tensor& content, const Tensor& position, const Tensor& kv,
-    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
-  const auto hidden = visibility.hidden(content.size(1), kv.size(1), content.device());
-  const auto bias = shifted_scores(position * scale, r).masked_fill(hidden, kHidden);
-  return at::scaled_dot_product_attention(content.transpose(1, 2), kv.select(2, 0).transpose(1, 2),
-      kv.select(2, 1).transpose(1, 2), bias, dropout,
-      /*is_causal=*/false, scale)
-      .transpose(1, 2);
-}
-
-Tensor attend_whole(const Tensor& content, const Tensor& position, const Tensor& kv,
-    const Tensor& r, const KeyVisibility& visibility, double scale, double dropout) {
-  auto scores = torch::matmul(content.transpose(1, 2), kv.select(2, 0).permute({0, 2, 3, 1}));
-  scores = (scores + shifted_scores(position, r)) * scale;
-  scores = scores.masked_fill(visibility.hidden(content.size(1), kv.size(1), torch::kCPU), kHidden);
-  const auto weights = dropped(scores.softmax(-1), dropout, dropout > 0);
-  return torch::matmul(weights, kv.select(2, 1).transpose(1, 2)).transpose(1, 2);
-}
-
-}  // namespace
 
 torch::Tensor KeyVisibility::hidden(
     std::int64_t queries, std::int64_t slots, torch::Device device) const {

@@ -44,6 +44,30 @@ std::optional<std::string> template_in(const Json& config, const std::string& or
 
 std::size_t bytes_in(const chat::Value& value) { return 16 * chat::extent(value); }
 
+// Checks messages. Chat templates take texts, so the parts of a content become one text, with a
+// line for each.
+OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
+  if (!messages.is_array() || messages.empty())
+    core::bad_data("{}: messages: takes a non-empty list of {{\"role\", \"content\"}}", origin);
+  for (auto& message : messages) {
+    if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
+      core::bad_data("{}: messages: takes objects with a \"role\"", origin);
+    if (!message.contains("content") || !message.at("content").is_array()) continue;
+    std::string text;
+    for (const auto& part : message.at("content")) {
+      if (!part.is_object() || part.value("type", OrderedJson()) != "text" ||
+          !part.value("text", OrderedJson()).is_string())
+        core::bad_data(
+            "{}: messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}",
+            origin);
+      if (&part != &message.at("content").front()) text += '\n';
+      text += part.at("text").get_ref<const std::string&>();
+    }
+    message["content"] = std::move(text);
+  }
+  return messages;
+}
+
 }  // namespace
 
 struct ChatTemplate::Parsed {
@@ -101,34 +125,6 @@ Chat Chat::in_folder(const std::string& folder) {
 core::Digest Chat::fingerprint() const {
   return core::hash128(template_.source() + "\n" + core::dump(tokens_));
 }
-
-namespace {
-
-// Checks messages. Chat templates take texts, so the parts of a content become one text, with a
-// line for each.
-OrderedJson checked_messages(OrderedJson messages, const std::string& origin) {
-  if (!messages.is_array() || messages.empty())
-    core::bad_data("{}: messages: takes a non-empty list of {{\"role\", \"content\"}}", origin);
-  for (auto& message : messages) {
-    if (!message.is_object() || !message.contains("role") || !message.at("role").is_string())
-      core::bad_data("{}: messages: takes objects with a \"role\"", origin);
-    if (!message.contains("content") || !message.at("content").is_array()) continue;
-    std::string text;
-    for (const auto& part : message.at("content")) {
-      if (!part.is_object() || part.value("type", OrderedJson()) != "text" ||
-          !part.value("text", OrderedJson()).is_string())
-        core::bad_data(
-            "{}: messages: content: takes a text, or a list of {{\"type\": \"text\", \"text\"}}",
-            origin);
-      if (&part != &message.at("content").front()) text += '\n';
-      text += part.at("text").get_ref<const std::string&>();
-    }
-    message["content"] = std::move(text);
-  }
-  return messages;
-}
-
-}  // namespace
 
 std::string Chat::prompt(OrderedJson messages, const std::string& system, const std::string& origin,
     OrderedJson* revised) const {

@@ -200,6 +200,25 @@ class JsonWriter {
   std::string& out_;
 };
 
+// One value may be in many lists, which may be in many others.
+constexpr std::size_t kMostExtent = std::size_t{1} << 40;
+
+int depth_of(const Value& value) {
+  if (const auto* list = value.list()) return list->depth;
+  if (const auto* dict = value.dict()) return dict->depth;
+  if (const auto* loop = std::get_if<std::shared_ptr<const Loop>>(&value.is))
+    return (*loop)->items->depth + 1;
+  if (const auto* function = std::get_if<std::shared_ptr<const Function>>(&value.is))
+    return (*function)->self ? depth_of(*(*function)->self) + 1 : 0;
+  return 0;
+}
+
+int deeper(int depth, const Value& value) {
+  depth = std::max(depth, depth_of(value) + 1);
+  if (depth > kDeepest) throw Fault(fmt::format("lists or dicts more than {} deep", kDeepest));
+  return depth;
+}
+
 }  // namespace
 
 const Value* Dict::find(std::string_view key) const {
@@ -250,29 +269,6 @@ Value undefined(std::string why) {
 Value of_text(std::string text) { return {std::make_shared<const std::string>(std::move(text))}; }
 Value of_bool(bool value) { return {value}; }
 Value of_whole(std::int64_t value) { return {value}; }
-
-namespace {
-
-// One value may be in many lists, which may be in many others.
-constexpr std::size_t kMostExtent = std::size_t{1} << 40;
-
-int depth_of(const Value& value) {
-  if (const auto* list = value.list()) return list->depth;
-  if (const auto* dict = value.dict()) return dict->depth;
-  if (const auto* loop = std::get_if<std::shared_ptr<const Loop>>(&value.is))
-    return (*loop)->items->depth + 1;
-  if (const auto* function = std::get_if<std::shared_ptr<const Function>>(&value.is))
-    return (*function)->self ? depth_of(*(*function)->self) + 1 : 0;
-  return 0;
-}
-
-int deeper(int depth, const Value& value) {
-  depth = std::max(depth, depth_of(value) + 1);
-  if (depth > kDeepest) throw Fault(fmt::format("lists or dicts more than {} deep", kDeepest));
-  return depth;
-}
-
-}  // namespace
 
 Value of_list(std::vector<Value> items, List::Form form) {
   int depth = 1;

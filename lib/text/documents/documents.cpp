@@ -322,19 +322,6 @@ bool is_json_lines(const std::string& path) {
       path);
 }
 
-}  // namespace
-
-Format format_of(std::string_view name) {
-  if (name == "text" || name == "auto") return Format::text;
-  if (name == "jsonl") return Format::jsonl;
-  if (name == "lines") return Format::lines;
-  if (name == "wikitext") return Format::wikitext;
-  if (name == "parquet") return Format::parquet;
-  core::bad_usage("format {} is not supported; text, jsonl, lines, wikitext and parquet are", name);
-}
-
-namespace {
-
 // Returns true for all, false for none, and throws otherwise.
 bool all_are(
     const std::vector<std::string>& paths, bool (*is)(const std::string&), const char* what) {
@@ -348,6 +335,15 @@ bool all_are(
 }
 
 }  // namespace
+
+Format format_of(std::string_view name) {
+  if (name == "text" || name == "auto") return Format::text;
+  if (name == "jsonl") return Format::jsonl;
+  if (name == "lines") return Format::lines;
+  if (name == "wikitext") return Format::wikitext;
+  if (name == "parquet") return Format::parquet;
+  core::bad_usage("format {} is not supported; text, jsonl, lines, wikitext and parquet are", name);
+}
 
 bool are_json_lines(const std::vector<std::string>& paths) {
   return all_are(paths, is_json_lines, "JSON lines");

@@ -124,6 +124,63 @@ class BatchEncoder {
   bool found_ = false;  // stop looking after the first
 };
 
+// Returns the options that affect the output's bytes.
+core::OrderedJson changes_of(const TextOptions& options, Format format, bool pairs,
+    const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
+  core::OrderedJson json;
+  const bool jsonl = format == Format::jsonl;
+  json["format"] = pairs                      ? "pairs"
+                   : jsonl                    ? "jsonl"
+                   : options.format == "auto" ? "text"
+                                              : options.format;
+  if (options.pieces) json["loss_on"] = options.loss_on;
+  else if (jsonl) json["field"] = options.field;
+  if (format == Format::parquet) json["column"] = options.column;
+  if (!options.document_separator.empty()) json["document_separator"] = options.document_separator;
+  json["end_of_document"] = nullptr;
+  if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
+  if (options.count_newlines) json["count_newlines"] = true;
+  if (options.detokenise) json["detokenise"] = true;
+  if (options.bad_lines != "error") json["bad_lines"] = options.bad_lines;
+  if (options.invalid != "auto") json["invalid"] = options.invalid;
+  if (options.newlines != "keep") json["newlines"] = options.newlines;
+  if (options.special) json["special"] = true;
+  if (!options.names.empty()) json["recursive"] = true;
+  if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
+  return json;
+}
+
+constexpr std::uint64_t kWorthAShard = 100'000'000;  // bytes of text
+
+class TextShards {
+ public:
+  explicit TextShards(ReadTexts how) : how_(std::move(how)) {}
+
+  std::shared_ptr<const core::RandomSource> operator()(
+      const std::string& path, const std::string& name) {
+    if (!tokenizer_) tokenizer_ = how_.tokenizer();
+    TextOptions options;
+    options.invalid = "error";
+    const auto format = options.follow({path});
+    options.by_content = path != name;
+    if (path != name) options.name = name;
+    core::UnnamedFile out(name);
+    const auto made =
+        encode_shard({path}, tokenizer_, options, false, how_.jobs, out, [](std::uint64_t) {});
+    if (!format.empty()) how_.note(format);
+    for (const auto& line : made.notes) how_.note(line);
+    how_.note(fmt::format(
+        "{}: is a text, encoded with {} tokenizer: {}", name, how_.whose, made.summary()));
+    if (made.totals.source_bytes > kWorthAShard)
+      how_.note(fmt::format("{}: encode it once with tokenize to save this time", name));
+    return out.contents();
+  }
+
+ private:
+  ReadTexts how_;
+  TokenizerPtr tokenizer_;
+};
+
 }  // namespace
 
 LinePieces completion_pieces() {
@@ -192,67 +249,6 @@ std::optional<std::uint32_t> end_of_document_id(
         "--end-of-document: the tokenizer has no token {}; give another, or none", name);
   return id;
 }
-
-namespace {
-
-// Returns the options that affect the output's bytes.
-core::OrderedJson changes_of(const TextOptions& options, Format format, bool pairs,
-    const Tokenizer& tokenizer, std::optional<std::uint32_t> mark) {
-  core::OrderedJson json;
-  const bool jsonl = format == Format::jsonl;
-  json["format"] = pairs                      ? "pairs"
-                   : jsonl                    ? "jsonl"
-                   : options.format == "auto" ? "text"
-                                              : options.format;
-  if (options.pieces) json["loss_on"] = options.loss_on;
-  else if (jsonl) json["field"] = options.field;
-  if (format == Format::parquet) json["column"] = options.column;
-  if (!options.document_separator.empty()) json["document_separator"] = options.document_separator;
-  json["end_of_document"] = nullptr;
-  if (mark) json["end_of_document"] = std::string(tokenizer.token(*mark));
-  if (options.count_newlines) json["count_newlines"] = true;
-  if (options.detokenise) json["detokenise"] = true;
-  if (options.bad_lines != "error") json["bad_lines"] = options.bad_lines;
-  if (options.invalid != "auto") json["invalid"] = options.invalid;
-  if (options.newlines != "keep") json["newlines"] = options.newlines;
-  if (options.special) json["special"] = true;
-  if (!options.names.empty()) json["recursive"] = true;
-  if (core::is_part(options.part)) shard::put_part(json, core::part(options.part));
-  return json;
-}
-
-constexpr std::uint64_t kWorthAShard = 100'000'000;  // bytes of text
-
-class TextShards {
- public:
-  explicit TextShards(ReadTexts how) : how_(std::move(how)) {}
-
-  std::shared_ptr<const core::RandomSource> operator()(
-      const std::string& path, const std::string& name) {
-    if (!tokenizer_) tokenizer_ = how_.tokenizer();
-    TextOptions options;
-    options.invalid = "error";
-    const auto format = options.follow({path});
-    options.by_content = path != name;
-    if (path != name) options.name = name;
-    core::UnnamedFile out(name);
-    const auto made =
-        encode_shard({path}, tokenizer_, options, false, how_.jobs, out, [](std::uint64_t) {});
-    if (!format.empty()) how_.note(format);
-    for (const auto& line : made.notes) how_.note(line);
-    how_.note(fmt::format(
-        "{}: is a text, encoded with {} tokenizer: {}", name, how_.whose, made.summary()));
-    if (made.totals.source_bytes > kWorthAShard)
-      how_.note(fmt::format("{}: encode it once with tokenize to save this time", name));
-    return out.contents();
-  }
-
- private:
-  ReadTexts how_;
-  TokenizerPtr tokenizer_;
-};
-
-}  // namespace
 
 shard::Header header_of(const Tokenizer& tokenizer, bool pairs, bool marked) {
   shard::Header header;

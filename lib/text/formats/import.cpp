@@ -47,35 +47,6 @@ std::optional<std::uint64_t> number_in_line(std::string_view text, int n) {
   return space == line.npos ? std::nullopt : parse_count(line.substr(space + 1));
 }
 
-}  // namespace
-
-FileKind kind_of(std::string_view text) {
-  if (is_json(text)) return FileKind::json;
-  if (text.starts_with("GGUF")) return FileKind::gguf;
-  if (text.starts_with("#version")) return are_of_bytes(text) ? FileKind::merges : FileKind::codes;
-  if (number_in_line(text, 0) == 0u && number_in_line(text, 1) == 1u) return FileKind::ranks;
-  const std::size_t end = text.find('\n');
-  const bool counts = end != text.npos && text.substr(0, end).find(' ') != text.npos;
-  return counts ? FileKind::counts : FileKind::other;
-}
-
-std::string not_a_tokenizer(FileKind kind) {
-  switch (kind) {
-    case FileKind::merges:
-      return "GPT-2's merges without their vocabulary; convert both: tokenize --import "
-             "encoder.json vocab.bpe";
-    case FileKind::codes: return "subword-nmt's codes; convert them with tokenize --import";
-    case FileKind::ranks: return "tiktoken's ranks; convert them with tokenize --import";
-    case FileKind::gguf:
-      return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
-    default:
-      return "not a tokenizer; give a tokenizer.json, from tokenize --learn or --import, or the "
-             "word bytes";
-  }
-}
-
-namespace {
-
 // Names without text in the vocabularies of GPT-2, RoBERTa and BART.
 constexpr std::string_view kMarks[] = {"<|endoftext|>", "<s>", "</s>", "<pad>", "<unk>", "<mask>"};
 
@@ -214,6 +185,31 @@ std::vector<Pair> read_codes(const NamedText& file) {
 }
 
 }  // namespace
+
+FileKind kind_of(std::string_view text) {
+  if (is_json(text)) return FileKind::json;
+  if (text.starts_with("GGUF")) return FileKind::gguf;
+  if (text.starts_with("#version")) return are_of_bytes(text) ? FileKind::merges : FileKind::codes;
+  if (number_in_line(text, 0) == 0u && number_in_line(text, 1) == 1u) return FileKind::ranks;
+  const std::size_t end = text.find('\n');
+  const bool counts = end != text.npos && text.substr(0, end).find(' ') != text.npos;
+  return counts ? FileKind::counts : FileKind::other;
+}
+
+std::string not_a_tokenizer(FileKind kind) {
+  switch (kind) {
+    case FileKind::merges:
+      return "GPT-2's merges without their vocabulary; convert both: tokenize --import "
+             "encoder.json vocab.bpe";
+    case FileKind::codes: return "subword-nmt's codes; convert them with tokenize --import";
+    case FileKind::ranks: return "tiktoken's ranks; convert them with tokenize --import";
+    case FileKind::gguf:
+      return "a GGUF file of a model; convert it with model import to a folder with tokenizer.json";
+    default:
+      return "not a tokenizer; give a tokenizer.json, from tokenize --learn or --import, or the "
+             "word bytes";
+  }
+}
 
 TokenizerPtr import_gpt2(const NamedText& vocabulary_file, const NamedText& merges_file) {
   Vocabulary vocabulary = read_gpt2_vocabulary(vocabulary_file);

@@ -16,6 +16,30 @@ std::uint64_t hash_of(std::uint64_t pair) {
   return mixed ^ mixed >> 32;
 }
 
+void count_plain(std::string_view text, WordCounts& counts) {
+  const char* const end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    if (*p == ' ' || *p == '\n') {
+      ++p;
+      continue;
+    }
+    const char* const stop = plain_word_end(p, end);
+    counts.add({p, static_cast<std::size_t>(stop - p)});
+    p = stop;
+  }
+}
+
+void count_gpt2(std::string_view text, WordCounts& counts) {
+  const char* const end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const char* const stop = gpt2_pretoken_end_quick(p, end);
+    counts.add({p, static_cast<std::size_t>(stop - p)});
+    p = stop;
+  }
+}
+
+bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
+
 }  // namespace
 
 void BpeLearner::add(std::span<const std::uint32_t> symbols, std::uint64_t count) {
@@ -130,34 +154,6 @@ void BpeLearner::merge(std::uint32_t left, std::uint32_t right, std::uint32_t re
   }
   touched_.clear();
 }
-
-namespace {
-
-void count_plain(std::string_view text, WordCounts& counts) {
-  const char* const end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
-    if (*p == ' ' || *p == '\n') {
-      ++p;
-      continue;
-    }
-    const char* const stop = plain_word_end(p, end);
-    counts.add({p, static_cast<std::size_t>(stop - p)});
-    p = stop;
-  }
-}
-
-void count_gpt2(std::string_view text, WordCounts& counts) {
-  const char* const end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
-    const char* const stop = gpt2_pretoken_end_quick(p, end);
-    counts.add({p, static_cast<std::size_t>(stop - p)});
-    p = stop;
-  }
-}
-
-bool is_bpe(const LearnRequest& request) { return request.kind == "bpe"; }
-
-}  // namespace
 
 std::vector<std::uint32_t> WordCounts::by_count(std::uint64_t min_count) const {
   std::vector<std::uint32_t> order(size());

@@ -44,66 +44,6 @@ int base64_value(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-}  // namespace
-
-void append_in_alphabet(std::string_view bytes, std::string& out) {
-  const Tables& t = tables();
-  for (const char b : bytes) {
-    const std::uint32_t c = t.character[static_cast<unsigned char>(b)];
-    if (c < 0x80) {
-      out += static_cast<char>(c);
-    } else {
-      out += static_cast<char>(0xC0 | c >> 6);
-      out += static_cast<char>(0x80 | (c & 0x3F));
-    }
-  }
-}
-
-std::optional<std::string> bytes_of_alphabet(std::string_view text) {
-  const Tables& t = tables();
-  std::string bytes;
-  bytes.reserve(text.size());
-  const char* end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
-    const Char c = decode_char(p, end);
-    if (c.code_point >= kLimit || t.byte[c.code_point] < 0) return std::nullopt;
-    bytes += static_cast<char>(t.byte[c.code_point]);
-    p += c.bytes;
-  }
-  return bytes;
-}
-
-const std::array<std::uint8_t, 256>& bytes_in_alphabet_order() { return tables().in_order; }
-
-std::string to_base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t bits = 0;
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t k = 0; k < 3; ++k)
-      bits = bits << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    for (std::size_t k = 0; k < 4; ++k) text += k <= n ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
-  }
-  return text;
-}
-
-std::optional<std::string> of_base64(std::string_view text) {
-  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int n = 0;
-  for (const char c : text) {
-    const int value = base64_value(c);
-    if (value < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(value);
-    if ((n += 6) >= 8) bytes += static_cast<char>(bits >> (n -= 8) & 0xFF);
-  }
-  return bytes;
-}
-
-namespace {
-
 class BytesEncoder : public Encoder {
  public:
   explicit BytesEncoder(const ByteLevel& tokenizer) {
@@ -294,6 +234,62 @@ class BpeEncoder : public Encoder {
 };
 
 }  // namespace
+
+void append_in_alphabet(std::string_view bytes, std::string& out) {
+  const Tables& t = tables();
+  for (const char b : bytes) {
+    const std::uint32_t c = t.character[static_cast<unsigned char>(b)];
+    if (c < 0x80) {
+      out += static_cast<char>(c);
+    } else {
+      out += static_cast<char>(0xC0 | c >> 6);
+      out += static_cast<char>(0x80 | (c & 0x3F));
+    }
+  }
+}
+
+std::optional<std::string> bytes_of_alphabet(std::string_view text) {
+  const Tables& t = tables();
+  std::string bytes;
+  bytes.reserve(text.size());
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const Char c = decode_char(p, end);
+    if (c.code_point >= kLimit || t.byte[c.code_point] < 0) return std::nullopt;
+    bytes += static_cast<char>(t.byte[c.code_point]);
+    p += c.bytes;
+  }
+  return bytes;
+}
+
+const std::array<std::uint8_t, 256>& bytes_in_alphabet_order() { return tables().in_order; }
+
+std::string to_base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
+    for (std::size_t k = 0; k < 3; ++k)
+      bits = bits << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 4; ++k) text += k <= n ? kDigits[bits >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+std::optional<std::string> of_base64(std::string_view text) {
+  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  std::string bytes;
+  std::uint32_t bits = 0;
+  int n = 0;
+  for (const char c : text) {
+    const int value = base64_value(c);
+    if (value < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<std::uint32_t>(value);
+    if ((n += 6) >= 8) bytes += static_cast<char>(bits >> (n -= 8) & 0xFF);
+  }
+  return bytes;
+}
 
 ByteLevel::ByteLevel(Vocabulary vocabulary, std::vector<Merge> merges, Parts parts)
     : parts_(std::move(parts)) {

@@ -64,20 +64,6 @@ std::size_t largest_repeat(const std::string& pattern) {
   return largest;
 }
 
-}  // namespace
-
-struct Regex::Code {
-  pcre2_code* quick = nullptr;
-  pcre2_code* counted = nullptr;  // with a callout before every item
-  bool jit = false;
-  ~Code() {
-    pcre2_code_free(quick);
-    pcre2_code_free(counted);
-  }
-};
-
-namespace {
-
 // A match within this limit runs at full speed and is free.
 constexpr std::ptrdiff_t kQuickBytes = 128;
 constexpr std::uint32_t kQuickSteps = 128;
@@ -144,85 +130,6 @@ const char* border(const char* begin, const char* p) {
   // After four bytes that begin no character there is a border too.
   return (static_cast<unsigned char>(*start) & 0xC0) == 0x80 ? p : start;
 }
-
-}  // namespace
-
-Regex::Regex(const std::string& pattern) : pattern_(pattern) {
-  const auto refuse = [&](std::string_view why) {
-    core::bad_data("the pattern {} {}", shown(pattern), why);
-  };
-  // A leading (*VERB) sets options of PCRE2, which Oniguruma does not have.
-  if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
-  // The most repetitions; a repeated character is compared without counting steps.
-  constexpr std::size_t kMaxRepeat = 1000;
-  if (largest_repeat(pattern) > kMaxRepeat)
-    refuse(fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
-  auto code = std::make_shared<Code>();
-  const std::string text = translated(pattern);
-  // ^ and $ match at lines, as in Ruby's syntax.
-  constexpr std::uint32_t kOptions =
-      PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
-  const auto compile = [&](std::uint32_t more) {
-    int error = 0;
-    PCRE2_SIZE where = 0;
-    pcre2_code* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
-        kOptions | more, &error, &where, nullptr);
-    if (made == nullptr) {
-      char message[120] = "";
-      pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
-      refuse(fmt::format("is not supported: {}", message));
-    }
-    pcre2_jit_compile(made, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
-    return made;
-  };
-  code->quick = compile(0);
-  const auto has = [&](std::uint32_t what) {
-    std::uint32_t most = 0;
-    pcre2_pattern_info(code->quick, what, &most);
-    return most > 0;
-  };
-  if (has(PCRE2_INFO_MAXLOOKBEHIND))
-    refuse("looks behind (\\b, ^, (?<...)); such patterns are not supported");
-  if (has(PCRE2_INFO_BACKREFMAX))
-    refuse("refers back to a group (\\1); such patterns are not supported");
-  code->counted = compile(PCRE2_AUTO_CALLOUT);
-  std::size_t bytes = 0;
-  pcre2_pattern_info(code->counted, PCRE2_INFO_JITSIZE, &bytes);
-  code->jit = bytes > 0;
-  code_ = std::move(code);
-}
-
-std::optional<Regex::Match> Regex::find(
-    const char* begin, const char* from, const char* end, MatchBudget& budget, bool certain) const {
-  thread_local const Matcher matcher;
-  const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
-  // Searches a part of the text first. It contains nearly every match and all that the match
-  // depends on.
-  while (from < end) {
-    const bool part = end - from > kQuickBytes;
-    const char* const stop = part ? border(from, from + kQuickBytes) : end;
-    const int found = matcher.run(code_->quick, begin, from, stop, part || certain, matcher.quick);
-    if (found >= 0) return Match{begin + at[0], begin + at[1]};
-    if (found != PCRE2_ERROR_NOMATCH) break;
-    from = stop;
-  }
-  if (from >= end) return std::nullopt;
-  Count count{&budget, static_cast<PCRE2_SIZE>(from - begin)};
-  pcre2_set_callout(matcher.counted, count_step, &count);
-  int found = PCRE2_ERROR_CALLOUT;
-  // The interpreter checks the whole text for invalid UTF-8.
-  if (budget.take(code_->jit ? 1 : 1 + static_cast<std::size_t>(end - from) / 16))
-    found = matcher.run(code_->counted, begin, from, end, certain, matcher.counted);
-  if (found >= 0) return Match{begin + at[0], begin + at[1]};
-  if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
-  if (found == PCRE2_ERROR_CALLOUT)
-    core::bad_data("the tokenizer's pattern {} takes more than {} steps for each byte of this text",
-        shown(pattern_), MatchBudget::kPerByte);
-  core::bad_data("the tokenizer's pattern {} takes too long on this text (PCRE2's {})",
-      shown(pattern_), found);
-}
-
-namespace {
 
 constexpr std::uint32_t kFirstSteps = 1000;  // steps of a match before its cost is counted exactly
 constexpr std::size_t kShownOfName = 120;    // bytes of a pattern that a message shows
@@ -305,6 +212,91 @@ struct NameMatcher {
 };
 
 }  // namespace
+
+struct Regex::Code {
+  pcre2_code* quick = nullptr;
+  pcre2_code* counted = nullptr;  // with a callout before every item
+  bool jit = false;
+  ~Code() {
+    pcre2_code_free(quick);
+    pcre2_code_free(counted);
+  }
+};
+
+Regex::Regex(const std::string& pattern) : pattern_(pattern) {
+  const auto refuse = [&](std::string_view why) {
+    core::bad_data("the pattern {} {}", shown(pattern), why);
+  };
+  // A leading (*VERB) sets options of PCRE2, which Oniguruma does not have.
+  if (pattern.starts_with("(*")) refuse("is not supported: (* at its start");
+  // The most repetitions; a repeated character is compared without counting steps.
+  constexpr std::size_t kMaxRepeat = 1000;
+  if (largest_repeat(pattern) > kMaxRepeat)
+    refuse(fmt::format("is not supported: it repeats more than {} times", kMaxRepeat));
+  auto code = std::make_shared<Code>();
+  const std::string text = translated(pattern);
+  // ^ and $ match at lines, as in Ruby's syntax.
+  constexpr std::uint32_t kOptions =
+      PCRE2_UTF | PCRE2_UCP | PCRE2_MATCH_INVALID_UTF | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  const auto compile = [&](std::uint32_t more) {
+    int error = 0;
+    PCRE2_SIZE where = 0;
+    pcre2_code* const made = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+        kOptions | more, &error, &where, nullptr);
+    if (made == nullptr) {
+      char message[120] = "";
+      pcre2_get_error_message(error, reinterpret_cast<PCRE2_UCHAR*>(message), sizeof message);
+      refuse(fmt::format("is not supported: {}", message));
+    }
+    pcre2_jit_compile(made, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD);  // or it interprets
+    return made;
+  };
+  code->quick = compile(0);
+  const auto has = [&](std::uint32_t what) {
+    std::uint32_t most = 0;
+    pcre2_pattern_info(code->quick, what, &most);
+    return most > 0;
+  };
+  if (has(PCRE2_INFO_MAXLOOKBEHIND))
+    refuse("looks behind (\\b, ^, (?<...)); such patterns are not supported");
+  if (has(PCRE2_INFO_BACKREFMAX))
+    refuse("refers back to a group (\\1); such patterns are not supported");
+  code->counted = compile(PCRE2_AUTO_CALLOUT);
+  std::size_t bytes = 0;
+  pcre2_pattern_info(code->counted, PCRE2_INFO_JITSIZE, &bytes);
+  code->jit = bytes > 0;
+  code_ = std::move(code);
+}
+
+std::optional<Regex::Match> Regex::find(
+    const char* begin, const char* from, const char* end, MatchBudget& budget, bool certain) const {
+  thread_local const Matcher matcher;
+  const PCRE2_SIZE* const at = pcre2_get_ovector_pointer(matcher.data);
+  // Searches a part of the text first. It contains nearly every match and all that the match
+  // depends on.
+  while (from < end) {
+    const bool part = end - from > kQuickBytes;
+    const char* const stop = part ? border(from, from + kQuickBytes) : end;
+    const int found = matcher.run(code_->quick, begin, from, stop, part || certain, matcher.quick);
+    if (found >= 0) return Match{begin + at[0], begin + at[1]};
+    if (found != PCRE2_ERROR_NOMATCH) break;
+    from = stop;
+  }
+  if (from >= end) return std::nullopt;
+  Count count{&budget, static_cast<PCRE2_SIZE>(from - begin)};
+  pcre2_set_callout(matcher.counted, count_step, &count);
+  int found = PCRE2_ERROR_CALLOUT;
+  // The interpreter checks the whole text for invalid UTF-8.
+  if (budget.take(code_->jit ? 1 : 1 + static_cast<std::size_t>(end - from) / 16))
+    found = matcher.run(code_->counted, begin, from, end, certain, matcher.counted);
+  if (found >= 0) return Match{begin + at[0], begin + at[1]};
+  if (found == PCRE2_ERROR_NOMATCH || found == PCRE2_ERROR_PARTIAL) return std::nullopt;
+  if (found == PCRE2_ERROR_CALLOUT)
+    core::bad_data("the tokenizer's pattern {} takes more than {} steps for each byte of this text",
+        shown(pattern_), MatchBudget::kPerByte);
+  core::bad_data("the tokenizer's pattern {} takes too long on this text (PCRE2's {})",
+      shown(pattern_), found);
+}
 
 struct PythonRegex::Code {
   pcre2_code* compiled = nullptr;

@@ -76,80 +76,6 @@ std::optional<DigitGroups> read_groups(std::string_view pattern, const DigitName
   return reader.done() ? std::optional(groups) : std::nullopt;
 }
 
-}  // namespace
-
-bool DigitGroups::is_digit(std::uint32_t code_point) const {
-  if (code_point < 0x80) return code_point - '0' < 10;
-  switch (digits) {
-    case Digits::number: return class_of(code_point) == CharClass::number;
-    case Digits::decimal:
-      return class_of(code_point) == CharClass::number && is_decimal(code_point);
-    case Digits::ascii: break;
-  }
-  return false;
-}
-
-DigitGroups::Number DigitGroups::find(const char* p, const char* end) const {
-  Number number{end, end, 0};
-  for (; p < end;) {
-    const Char c = decode_char(p, end);
-    if (is_digit(c.code_point)) {
-      if (number.digits++ == 0) number.begin = p;
-    } else if (number.digits > 0) {
-      number.end = p;
-      break;
-    }
-    p += c.bytes;
-  }
-  return number;
-}
-
-bool DigitGroups::splits_at(const char* p, const char* end) const {
-  return !word_border || p == end || !is_word_char(decode_char(p, end).code_point);
-}
-
-const char* DigitGroups::skip(const char* p, const char* end, std::size_t n) {
-  for (; n > 0 && p < end; --n) p += decode_char(p, end).bytes;
-  return p;
-}
-
-const char* DigitGroups::last_certain_end(const char* begin, const char* end) const {
-  const auto digit_before = [&](const char*& p) {
-    const char* const before = previous_char(begin, p);
-    if (!is_digit(decode_char(before, p).code_point)) return false;
-    p = before;
-    return true;
-  };
-  // Returns the number that `end` may cut.
-  const char* p = end;
-  while (p > begin && digit_before(p)) {}
-  if (!places && !word_border && p > begin && p < end) return p;
-  while (p > begin) {
-    while (p > begin && !is_digit(decode_char(previous_char(begin, p), p).code_point))
-      p = previous_char(begin, p);
-    if (p == begin) break;
-    const char* const stop = p;
-    std::size_t n = 0;
-    while (p > begin && digit_before(p)) ++n;
-    const bool splits = stop < end && splits_at(stop, end);
-    // A cut after a number would create a word boundary.
-    if (!places && (splits || (others && !word_border))) return stop < end ? stop : nullptr;
-    if (places && splits && n >= size) {
-      const char* const last = skip(p, stop, n - size);
-      if (last > begin) return last;
-    }
-  }
-  return nullptr;
-}
-
-std::optional<DigitGroups> digit_groups_of(std::string_view pattern) {
-  for (const DigitNames& names : kDigitNames)
-    if (const auto groups = read_groups(pattern, names)) return groups;
-  return std::nullopt;
-}
-
-namespace {
-
 struct Known {
   Split::Kind kind;
   std::string_view pattern;
@@ -325,6 +251,76 @@ class Spans {
 };
 
 }  // namespace
+
+bool DigitGroups::is_digit(std::uint32_t code_point) const {
+  if (code_point < 0x80) return code_point - '0' < 10;
+  switch (digits) {
+    case Digits::number: return class_of(code_point) == CharClass::number;
+    case Digits::decimal:
+      return class_of(code_point) == CharClass::number && is_decimal(code_point);
+    case Digits::ascii: break;
+  }
+  return false;
+}
+
+DigitGroups::Number DigitGroups::find(const char* p, const char* end) const {
+  Number number{end, end, 0};
+  for (; p < end;) {
+    const Char c = decode_char(p, end);
+    if (is_digit(c.code_point)) {
+      if (number.digits++ == 0) number.begin = p;
+    } else if (number.digits > 0) {
+      number.end = p;
+      break;
+    }
+    p += c.bytes;
+  }
+  return number;
+}
+
+bool DigitGroups::splits_at(const char* p, const char* end) const {
+  return !word_border || p == end || !is_word_char(decode_char(p, end).code_point);
+}
+
+const char* DigitGroups::skip(const char* p, const char* end, std::size_t n) {
+  for (; n > 0 && p < end; --n) p += decode_char(p, end).bytes;
+  return p;
+}
+
+const char* DigitGroups::last_certain_end(const char* begin, const char* end) const {
+  const auto digit_before = [&](const char*& p) {
+    const char* const before = previous_char(begin, p);
+    if (!is_digit(decode_char(before, p).code_point)) return false;
+    p = before;
+    return true;
+  };
+  // Returns the number that `end` may cut.
+  const char* p = end;
+  while (p > begin && digit_before(p)) {}
+  if (!places && !word_border && p > begin && p < end) return p;
+  while (p > begin) {
+    while (p > begin && !is_digit(decode_char(previous_char(begin, p), p).code_point))
+      p = previous_char(begin, p);
+    if (p == begin) break;
+    const char* const stop = p;
+    std::size_t n = 0;
+    while (p > begin && digit_before(p)) ++n;
+    const bool splits = stop < end && splits_at(stop, end);
+    // A cut after a number would create a word boundary.
+    if (!places && (splits || (others && !word_border))) return stop < end ? stop : nullptr;
+    if (places && splits && n >= size) {
+      const char* const last = skip(p, stop, n - size);
+      if (last > begin) return last;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<DigitGroups> digit_groups_of(std::string_view pattern) {
+  for (const DigitNames& names : kDigitNames)
+    if (const auto groups = read_groups(pattern, names)) return groups;
+  return std::nullopt;
+}
 
 std::optional<Split::Kind> split_kind_of(std::string_view pattern) {
   const auto found = std::find_if(std::begin(kKnown), std::end(kKnown),

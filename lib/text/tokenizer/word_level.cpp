@@ -60,6 +60,47 @@ class WordEncoder : public Encoder {
   std::unique_ptr<WordCache> cache_;
 };
 
+const char* cap_of(const char* p, const char* end) {
+  return end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
+}
+
+class UnitsEncoder : public Encoder {
+ public:
+  explicit UnitsEncoder(const CharUnits& tokenizer) : tokenizer_(tokenizer) {}
+
+  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool /*continued*/) override {
+    words_.expect(text.size());
+    const char* const end = text.data() + text.size();
+    for (const char* p = text.data(); (p = skip_unicode_space(p, end)) < end;) {
+      const char* const stop = unicode_word_end(p, end);
+      words_.append(p, stop, end, symbols_, out, [&] {
+        cut_up(p, stop);
+        return true;
+      });
+      p = stop;
+    }
+  }
+
+ private:
+  void cut_up(const char* p, const char* stop) {
+    symbols_.clear();
+    while (p < stop) {
+      const std::uint32_t n = decode_char(p, stop).bytes;
+      name_.assign(p, n);
+      p += n;
+      if (p == stop) name_ += CharUnits::kEndOfWord;
+      symbols_.push_back(tokenizer_.id_of(name_).value_or(tokenizer_.unknown()));
+    }
+    tokenizer_.merges().apply(symbols_, scratch_);
+  }
+
+  const CharUnits& tokenizer_;
+  CachedWords words_;
+  std::vector<std::uint32_t> symbols_;
+  MergeTable::Scratch scratch_;
+  std::string name_;
+};
+
 }  // namespace
 
 WordLevel::WordLevel(Vocabulary vocabulary, Options options) : options_(std::move(options)) {
@@ -115,14 +156,6 @@ std::string WordLevel::json() const {
   return std::move(json).text();
 }
 
-namespace {
-
-const char* cap_of(const char* p, const char* end) {
-  return end - p > static_cast<std::ptrdiff_t>(kMaxPretokenBytes) ? p + kMaxPretokenBytes : end;
-}
-
-}  // namespace
-
 const char* plain_word_end(const char* p, const char* end) {
   const char* const cap = cap_of(p, end);
 #ifdef __SSE2__
@@ -175,47 +208,6 @@ const char* unicode_word_cut(const char* begin, const char* end) {
   const char* found = unicode_word_end(begin, end);
   return found < limit ? found : nullptr;
 }
-
-namespace {
-
-class UnitsEncoder : public Encoder {
- public:
-  explicit UnitsEncoder(const CharUnits& tokenizer) : tokenizer_(tokenizer) {}
-
-  void encode(std::string_view text, std::vector<std::uint32_t>& out, bool /*continued*/) override {
-    words_.expect(text.size());
-    const char* const end = text.data() + text.size();
-    for (const char* p = text.data(); (p = skip_unicode_space(p, end)) < end;) {
-      const char* const stop = unicode_word_end(p, end);
-      words_.append(p, stop, end, symbols_, out, [&] {
-        cut_up(p, stop);
-        return true;
-      });
-      p = stop;
-    }
-  }
-
- private:
-  void cut_up(const char* p, const char* stop) {
-    symbols_.clear();
-    while (p < stop) {
-      const std::uint32_t n = decode_char(p, stop).bytes;
-      name_.assign(p, n);
-      p += n;
-      if (p == stop) name_ += CharUnits::kEndOfWord;
-      symbols_.push_back(tokenizer_.id_of(name_).value_or(tokenizer_.unknown()));
-    }
-    tokenizer_.merges().apply(symbols_, scratch_);
-  }
-
-  const CharUnits& tokenizer_;
-  CachedWords words_;
-  std::vector<std::uint32_t> symbols_;
-  MergeTable::Scratch scratch_;
-  std::string name_;
-};
-
-}  // namespace
 
 CharUnits::CharUnits(Vocabulary vocabulary, std::vector<Merge> merges,
     std::vector<SpecialToken> special, std::string unknown)
