@@ -74,27 +74,6 @@ std::string mismatch(const std::string& text) {
                                     : text;
 }
 
-/// What to say of names that no option of a program with the option `of` has.
-struct Advice {
-  std::string_view of, elsewhere, text;
-};
-
-constexpr Advice kAdvice[] = {
-    {"checkpoint-every", "resume resume-from resume-from-checkpoint continue auto-resume",
-        "rerun the command of a run to resume it"},
-    {"checkpoint-every", "overwrite overwrite-output-dir", "-o takes a new folder"},
-    {"top-p", "greedy do-sample no-sample",
-        "--temperature 0 takes the most probable token, any other draws one"},
-    {"top-p", "min-p typical typical-p top-a mirostat", "--top-k and --top-p limit the tokens"},
-    {"top-p",
-        "repeat-penalty repetition-penalty no-repeat-ngram-size frequency-penalty presence-penalty",
-        "there is no penalty of repetitions"},
-};
-
-constexpr std::string_view kFiles =
-    "data dataset train-data train-file data-path data-dir input input-file infile file files "
-    "text-file prompt-file eval-dataset test-file";
-
 // Returns the text before the first `end`, and removes it and `end` from `text`.
 std::string_view taken(std::string_view& text, char end) {
   const auto piece = text.substr(0, text.find(end));
@@ -336,16 +315,16 @@ std::string hint_for_other_name(
   const auto begun = core::named_in_part(name, flags);
   const bool begins = begun.starts_with(fmt::format("--{}-", name));
   for (auto rows = kFlagNames; !rows.empty();) {
-    auto elsewhere = taken(rows, '\n'), here = taken(elsewhere, ':');
+    auto advice = taken(rows, '\n'), here = taken(advice, ':'), elsewhere = taken(advice, ':');
     if (!is_among(elsewhere.substr(1), name)) continue;
-    while (!here.empty())
+    if (!advice.empty() && (here.empty() ? takes_files : has(fmt::format("--{}", here))))
+      return fmt::format(";{}", advice);
+    while (!here.empty() && advice.empty())
       if (const auto own = fmt::format("--{}", taken(here, ' ')); has(own))
         return begins && begun != own ? fmt::format("; did you mean {} or {}?", begun, own)
                                       : fmt::format("; did you mean {}?", own);
   }
-  for (const auto& [of, elsewhere, text] : kAdvice)
-    if (is_among(elsewhere, name) && has(fmt::format("--{}", of))) return fmt::format("; {}", text);
-  return takes_files && is_among(kFiles, name) ? "; files are given without an option" : "";
+  return "";
 }
 
 std::string help_row(std::string left, const std::string& text, std::size_t width) {

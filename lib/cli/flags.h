@@ -17,7 +17,9 @@ class ParseError;
 namespace cli {
 
 /// Names of options in other programs, a line a meaning: "lr: learning-rate max-lr". Before the
-/// colon are the options here, of which the first that a program has is suggested.
+/// colon are the options here, of which the first that a program has is suggested. What follows a
+/// second colon is said instead: to programs with the option, or to those that take files if there
+/// is none.
 extern const std::string_view kFlagNames;
 
 /// Makes an app without flags.
