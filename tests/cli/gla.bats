@@ -24,7 +24,8 @@ trains() { # FOLDER FLAG...
 @test "stopped and continued they give the same bytes, where rows carry on too" {
   for kind in "--arch gla --gla-update delta" "--arch gla --gla-update delta --gla-decay none --gla-convolution 1" \
     "--arch gla --gla-decay fixed" "--arch mamba2 --state-size 5" "--arch rwkv7" "--arch mamba" "--arch kda" "--arch window --mixer-window 9" \
-    "--arch hybrid --mixer rwkv7,window --mixer-window 20"; do
+    "--arch hybrid --mixer rwkv7,window --mixer-window 20" "--arch rwkv4" "--arch s4d --channel-state 6" "--arch h3" \
+    "--arch hyena --filter-length 30"; do
     read -ra flags <<<"$kind --batches streams --batch-shards 3"
     rm -rf whole parts
     trains whole "${flags[@]}"
@@ -38,7 +39,8 @@ trains() { # FOLDER FLAG...
 @test "a State that is carried makes windows of any length one text" {
   for kind in "--arch gla --gla-update delta" "--arch gla --gla-decay fixed" "--arch gla --gla-decay none" \
     "--arch mamba2 --state-size 5" "--arch rwkv7" "--arch mamba" "--arch kda" "--arch window --mixer-window 9" \
-    "--arch hybrid --mixer rwkv7,window --mixer-window 20"; do
+    "--arch hybrid --mixer rwkv7,window --mixer-window 20" "--arch rwkv4" "--arch s4d --channel-state 6" "--arch h3" \
+    "--arch hyena --filter-length 30"; do
     read -ra flags <<<"$kind"
     rm -rf model
     trains model "${flags[@]}"

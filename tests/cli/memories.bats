@@ -4,8 +4,8 @@
 
 load helpers
 
-archs=(transformer lstm gla mosaic mamba2 rwkv7 hybrid transformer-xl srupp encoder-decoder)
-archs+=("gla --gla-update delta" "mosaic2 --short-term 8 --long-term-delay 5 --long-term-delay-most 9") # with their options
+archs=(transformer lstm gla mosaic mamba2 rwkv7 hybrid rwkv4 s4d h3 transformer-xl srupp encoder-decoder)
+archs+=("gla --gla-update delta" "hyena --filter-length 20" "mosaic2 --short-term 8 --long-term-delay 5 --long-term-delay-most 9") # with their options
 trained=(none local long "local,ext")
 
 setup_file() {

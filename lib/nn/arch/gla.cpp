@@ -84,9 +84,8 @@ GatedDelta::GatedDelta(const ShapeOptions& shape, const GlaOptions& options, dou
   const bool decays = options.decay == "gated";
   c_in_ = add_matrix("c_in", d_, 3 * d_, false);  // q, k: d / 2 each; v, r: d each
   gates_ = add_matrix("gates", d_, decays ? 2 * heads_ : heads_, false);
-  if (options.convolution > 1)
-    convolution_ = register_module(
-        "convolution", std::make_shared<ShortConvolution>(2 * d_, options.convolution));
+  convolution_ = register_module(
+      "convolution", std::make_shared<ShortConvolution>(2 * d_, options.convolution));
   if (decays) {
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
@@ -112,14 +111,7 @@ void GatedDelta::first_values() {
 
 Tensor GatedDelta::forward(const Tensor& x, const MixerCall& call, const std::string& name) {
   const auto parts = c_in_->forward(x).split_with_sizes({2 * d_, d_}, 2);
-  Tensor mixed;
-  if (convolution_ != nullptr) {
-    auto past = call.carried(name + ".past");
-    mixed = convolution_->forward(parts[0], past, call.count);
-    call.carry(name + ".past", past);
-  } else {
-    mixed = torch::silu(parts[0]);
-  }
+  const auto mixed = call.convolved(parts[0], *convolution_, name);
   const auto qkv = mixed.split_with_sizes({d_ / 2, d_ / 2, d_}, 2);
   const auto gates = gates_->forward(x).split(heads_, 2);
   auto beta = torch::sigmoid(gates[0]);

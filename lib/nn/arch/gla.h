@@ -50,8 +50,8 @@ class GatedDelta : public Mixer, public OwnFirstValues {
 
  private:
   std::shared_ptr<Linear> c_in_, gates_, c_proj_;
-  std::shared_ptr<ShortConvolution> convolution_;  // null: none
-  torch::Tensor a_log_, a_bias_;                   // (heads); undefined: no decay
+  std::shared_ptr<ShortConvolution> convolution_;
+  torch::Tensor a_log_, a_bias_;  // (heads); undefined: no decay
   std::shared_ptr<LayerNorm> norm_;
 };
 

@@ -25,9 +25,8 @@ class KdaMixer : public Mixer, public OwnFirstValues {
     if (d_ % heads_ != 0) core::bad_config("heads: {} does not divide d-model {}", heads_, d_);
     const auto wide = d_ / heads_;
     c_in_ = add_matrix("c_in", d_, 3 * d_, false);
-    if (taps_ > 1)
-      convolution_ =
-          register_module("convolution", std::make_shared<ShortConvolution>(3 * d_, taps_));
+    convolution_ =
+        register_module("convolution", std::make_shared<ShortConvolution>(3 * d_, taps_));
     decay_down_ = add_matrix("decay_down", d_, wide, false);
     decay_up_ = add_matrix("decay_up", wide, d_, false);
     gates_ = add_matrix("gates", d_, heads_, false);
@@ -43,14 +42,7 @@ class KdaMixer : public Mixer, public OwnFirstValues {
   void first_values() override { first_decays(a_log_, a_bias_); }
 
   Tensor forward(const Tensor& x, const MixerCall& call, const std::string& name) override {
-    auto mixed = c_in_->forward(x);
-    if (convolution_ != nullptr) {
-      auto past = call.carried(name + ".past");
-      mixed = convolution_->forward(mixed, past, call.count);
-      call.carry(name + ".past", past);
-    } else {
-      mixed = torch::silu(mixed);
-    }
+    const auto mixed = call.convolved(c_in_->forward(x), *convolution_, name);
     const auto qkv = mixed.split(d_, 2);
     const auto unit = [&](const Tensor& of) { return of_length_one(by_head(of)); };
     const auto k = unit(qkv[1]);
@@ -74,8 +66,8 @@ class KdaMixer : public Mixer, public OwnFirstValues {
  private:
   std::int64_t taps_;
   std::shared_ptr<Linear> c_in_, decay_down_, decay_up_, gates_, gate_down_, gate_up_, c_proj_;
-  std::shared_ptr<ShortConvolution> convolution_;  // null: none
-  Tensor a_log_, a_bias_;                          // (heads), (d)
+  std::shared_ptr<ShortConvolution> convolution_;
+  Tensor a_log_, a_bias_;  // (heads), (d)
   std::shared_ptr<LayerNorm> norm_;
 };
 

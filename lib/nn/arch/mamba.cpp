@@ -20,9 +20,8 @@ class MambaMixer : public Mixer, public OwnFirstValues {
       : Mixer(options.shape), n_(options.mixers.state), width_(options.mamba2.width(d_)),
         rank_((d_ + 15) / 16) {
     c_in_ = add_matrix("c_in", d_, 2 * width_, false);
-    if (options.gla.convolution > 1)
-      convolution_ = register_module("convolution",
-          std::make_shared<ShortConvolution>(width_, options.gla.convolution, 1, false, true));
+    convolution_ = register_module("convolution",
+        std::make_shared<ShortConvolution>(width_, options.gla.convolution, 1, false, true));
     c_select_ = add_matrix("c_select", width_, rank_ + 2 * n_, false);
     dt_up_ = add_matrix("dt_up", rank_, width_, true);
     a_log_ = register_parameter("a_log", blank({width_ * n_}));
@@ -41,14 +40,7 @@ class MambaMixer : public Mixer, public OwnFirstValues {
 
   Tensor forward(const Tensor& input, const MixerCall& call, const std::string& name) override {
     const auto parts = c_in_->forward(input).split(width_, 2);
-    auto x = parts[0];
-    if (convolution_ != nullptr) {
-      auto past = call.carried(name + ".past");
-      x = convolution_->forward(x, past, call.count);
-      call.carry(name + ".past", past);
-    } else {
-      x = torch::silu(x);
-    }
+    const auto x = call.convolved(parts[0], *convolution_, name);
     const auto chosen = c_select_->forward(x).split_with_sizes({rank_, n_, n_}, 2);
     auto dt = torch::softplus(dt_up_->forward(chosen[0])).unsqueeze(3);
     if (call.real.defined()) dt = dt * call.real.unsqueeze(3);
@@ -65,8 +57,8 @@ class MambaMixer : public Mixer, public OwnFirstValues {
  private:
   std::int64_t n_, width_, rank_;
   std::shared_ptr<Linear> c_in_, c_select_, dt_up_, c_proj_;
-  std::shared_ptr<ShortConvolution> convolution_;  // null: none
-  Tensor a_log_, skip_;                            // (width n), (width)
+  std::shared_ptr<ShortConvolution> convolution_;
+  Tensor a_log_, skip_;  // (width n), (width)
 };
 
 }  // namespace

@@ -22,10 +22,9 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
     if (width_ % heads_ != 0)
       core::bad_config("heads: {} does not divide {}, d-model times expand", heads_, width_);
     c_in_ = add_matrix("c_in", d_, 2 * width_ + 2 * state_ + heads_, false);
-    if (options.gla.convolution > 1)
-      convolution_ =
-          register_module("convolution", std::make_shared<ShortConvolution>(width_ + 2 * state_,
-                                             options.gla.convolution, 1, false, true));
+    convolution_ =
+        register_module("convolution", std::make_shared<ShortConvolution>(width_ + 2 * state_,
+                                           options.gla.convolution, 1, false, true));
     a_log_ = register_parameter("a_log", blank({heads_}));
     a_bias_ = register_parameter("a_bias", blank({heads_}));
     skip_ = register_parameter("skip", blank({heads_}));
@@ -39,14 +38,7 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
   Tensor forward(const Tensor& input, const MixerCall& call, const std::string& name) override {
     const auto parts =
         c_in_->forward(input).split_with_sizes({width_, width_ + 2 * state_, heads_}, 2);
-    auto mixed = parts[1];
-    if (convolution_ != nullptr) {
-      auto past = call.carried(name + ".past");
-      mixed = convolution_->forward(mixed, past, call.count);
-      call.carry(name + ".past", past);
-    } else {
-      mixed = torch::silu(mixed);
-    }
+    const auto mixed = call.convolved(parts[1], *convolution_, name);
     const auto xbc = mixed.split_with_sizes({width_, state_, state_}, 2);
     const auto x = by_head(xbc[0]);
     auto rate = torch::softplus(parts[2] + a_bias_);
@@ -62,8 +54,8 @@ class Mamba2Mixer : public Mixer, public OwnFirstValues {
  private:
   std::int64_t state_, width_;
   std::shared_ptr<Linear> c_in_, c_proj_;
-  std::shared_ptr<ShortConvolution> convolution_;  // null: none
-  Tensor a_log_, a_bias_, skip_;                   // (heads)
+  std::shared_ptr<ShortConvolution> convolution_;
+  Tensor a_log_, a_bias_, skip_;  // (heads)
   std::shared_ptr<LayerNorm> norm_;
 };
 

@@ -22,6 +22,9 @@ struct MixerCall {
   /// first token they are 0.
   torch::Tensor after_past(
       const torch::Tensor& x, std::int64_t steps, const std::string& name) const;
+  /// Returns the convolution of x (B, T, width). The State keeps the last inputs as NAME.past.
+  torch::Tensor convolved(
+      const torch::Tensor& x, const ShortConvolution& by, const std::string& name) const;
 };
 
 class Mixer : public torch::nn::Module {
@@ -70,8 +73,8 @@ struct MixerFacts {
 void first_decays(torch::Tensor& a_log, torch::Tensor& a_bias);
 
 /// The mixers, each in the file of its name; gla, delta, retnet and linear in gla.cpp.
-extern const MixerFacts delta_mixer, gla_mixer, kda_mixer, linear_mixer, mamba_mixer, mamba2_mixer,
-    retnet_mixer, rwkv7_mixer, window_mixer;
+extern const MixerFacts delta_mixer, gla_mixer, h3_mixer, hyena_mixer, kda_mixer, linear_mixer,
+    mamba_mixer, mamba2_mixer, retnet_mixer, rwkv4_mixer, rwkv7_mixer, s4d_mixer, window_mixer;
 
 /// Layers compute x += mixer(ln_1(x)); x += mlp(ln_2(x)), followed by a final norm. Feed-forward
 /// networks, memories in their place and norms are the transformer's, or as the mixer's facts say.

@@ -14,7 +14,8 @@ namespace {
 using torch::Tensor;
 
 constexpr const MixerFacts* kMixers[] = {&gla_mixer, &mamba2_mixer, &rwkv7_mixer, &mamba_mixer,
-    &kda_mixer, &window_mixer, &delta_mixer, &retnet_mixer, &linear_mixer};
+    &kda_mixer, &window_mixer, &delta_mixer, &retnet_mixer, &linear_mixer, &rwkv4_mixer, &s4d_mixer,
+    &h3_mixer, &hyena_mixer};
 
 const MixerFacts& mixer_named(const std::string& name) {
   std::vector<std::string> names;
@@ -77,6 +78,14 @@ Tensor MixerCall::after_past(const Tensor& x, std::int64_t steps, const std::str
     carry(name, all.gather(1, upload(last, x.device()).unsqueeze(2).expand({-1, -1, x.size(2)})));
   }
   return all;
+}
+
+Tensor MixerCall::convolved(
+    const Tensor& x, const ShortConvolution& by, const std::string& name) const {
+  auto past = carried(name + ".past");
+  const auto y = by.forward(x, past, count);
+  if (past.defined()) carry(name + ".past", past);
+  return y;
 }
 
 MixerStack::MixerStack(const ModelOptions& options, std::int64_t vocabulary)

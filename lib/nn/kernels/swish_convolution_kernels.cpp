@@ -42,6 +42,7 @@ void swish_convolution_forward(const SwishConvolution<Real>& in, std::int64_t ro
   for (std::int64_t t = 0; t < in.steps; ++t) {
     Real* const out = y + (row * in.steps + t) * in.width;
     convolve(in, row, t, out);
+    if (!in.swish) continue;
 #pragma omp simd
     for (std::int64_t i = 0; i < in.width; ++i) out[i] = out[i] / (1 + vec::exp(-out[i]));
   }
@@ -60,11 +61,15 @@ void swish_convolution_backward(const SwishConvolution<Real>& in, std::int64_t r
   for (std::int64_t t = 0; t < in.steps; ++t) {
     const Real* const d_y = g.d_y + (row * in.steps + t) * n;
     Real *const z = work, *const d_z = work + n;
-    convolve(in, row, t, z);
+    if (in.swish) {
+      convolve(in, row, t, z);
 #pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) {
-      const Real share = 1 / (1 + vec::exp(-z[i]));
-      d_z[i] = d_y[i] * share * (1 + z[i] * (1 - share));
+      for (std::int64_t i = 0; i < n; ++i) {
+        const Real share = 1 / (1 + vec::exp(-z[i]));
+        d_z[i] = d_y[i] * share * (1 + z[i] * (1 - share));
+      }
+    } else {
+      std::copy_n(d_y, n, d_z);
     }
     for (std::int64_t i = 0; i < n; ++i) d_bias[i] += d_z[i];
     for (std::int64_t j = 0; j < in.taps; ++j) {

@@ -1,6 +1,6 @@
 #pragma once
-// A causal depthwise convolution over a few steps, followed by swish. The loops process all
-// channels of one step at a time.
+// A causal depthwise convolution over a few steps, followed by swish or nothing. The loops process
+// all channels of one step at a time.
 
 #include <cstdint>
 
@@ -15,6 +15,7 @@ template <class Real> struct SwishConvolution {
   const Real* past;    // (B, taps - 1, width): the previous steps
   const Real* weight;  // (taps, width); the last row is for the step itself
   const Real* bias;    // (width)
+  bool swish;          // false: y = z
 };
 
 /// Writes row `row` of y (B, T, width).

@@ -30,14 +30,15 @@ torch::Tensor multipliers(const NgramShape& shape, std::int64_t n, std::int64_t 
 
 }  // namespace
 
-ShortConvolution::ShortConvolution(
-    std::int64_t width, std::int64_t taps, std::int64_t apart, bool first_zero, bool bias)
-    : weight_(register_parameter("weight", blank({width, taps}))), apart_(apart),
-      first_zero_(first_zero) {
-  if (bias) bias_ = register_parameter("bias", blank({width}));
+ShortConvolution::ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart,
+    bool first_zero, bool bias, bool swish)
+    : apart_(apart), first_zero_(first_zero), swish_(swish) {
+  if (taps > 1) weight_ = register_parameter("weight", blank({width, taps}));
+  if (taps > 1 && bias) bias_ = register_parameter("bias", blank({width}));
 }
 
 void ShortConvolution::first_values() {
+  if (!weight_.defined()) return;
   if (first_zero_) {
     weight_.zero_();
     return;
@@ -48,6 +49,7 @@ void ShortConvolution::first_values() {
 
 torch::Tensor ShortConvolution::forward(
     const torch::Tensor& x, torch::Tensor& past, const torch::Tensor& count) const {
+  if (!weight_.defined()) return swish_ ? torch::silu(x) : x;
   const auto rows = x.size(0), steps = x.size(1), width = x.size(2),
              kept = (weight_.size(1) - 1) * apart_;
   if (!past.defined()) past = torch::zeros({rows, kept, width}, x.options().requires_grad(false));
@@ -56,7 +58,7 @@ torch::Tensor ShortConvolution::forward(
                                   : torch::constant_pad_nd(weight_.unsqueeze(2), {0, apart_ - 1})
                                         .flatten(1)
                                         .narrow(1, 0, kept + 1);
-  const auto y = swish_convolution(x, past, weight, bias_);
+  const auto y = swish_convolution(x, past, weight, bias_, swish_);
   const auto all = [&] { return torch::cat({past.to(x.scalar_type()), x}, 1); };
   if (count.defined()) {
     const auto at = upload(count.unsqueeze(1) + torch::arange(kept, count.options()), x.device());

@@ -33,9 +33,10 @@ namespace nn {
 /// +-1 / sqrt(taps), or 0.
 class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
  public:
-  /// The taps are `apart` steps apart. The last tap is the current step.
+  /// The taps are `apart` steps apart. The last tap is the current step. Swish follows, if `swish`.
+  /// One tap: swish alone, without weights.
   ShortConvolution(std::int64_t width, std::int64_t taps, std::int64_t apart = 1,
-      bool first_zero = false, bool bias = false);
+      bool first_zero = false, bool bias = false, bool swish = true);
   /// Maps x (B, T, width) to the same shape. `past` (B, (taps - 1) apart, width) holds the previous
   /// steps and is replaced for the next call; undefined: 0. `count` (B) int64 is the number of real
   /// steps of each row, which come first; undefined: T.
@@ -44,9 +45,9 @@ class ShortConvolution : public torch::nn::Module, public OwnFirstValues {
   void first_values() override;
 
  private:
-  torch::Tensor weight_, bias_;  // (width, taps); (width), undefined without one
+  torch::Tensor weight_, bias_;  // (width, taps); (width); undefined without one
   std::int64_t apart_;
-  bool first_zero_;
+  bool first_zero_, swish_;
 };
 
 /// The tokens of a call and the two tokens before each row, shared by all layers of a model. It

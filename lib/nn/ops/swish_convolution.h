@@ -1,5 +1,5 @@
 #pragma once
-// Causal depthwise convolution over few steps, followed by swish:
+// Causal depthwise convolution over few steps, followed by swish (or, if asked, y = z):
 //
 //   y_t = z_t sigmoid(z_t),  z_t = bias + sum over j < taps of weight_j x_{t - taps + 1 + j}
 
@@ -11,6 +11,6 @@ namespace nn {
 /// weight (width, taps); bias (width), or undefined: 0. Differentiable in all inputs. On the CPU it
 /// is a loop over steps that stores only its inputs; other devices use torch operators.
 torch::Tensor swish_convolution(const torch::Tensor& x, const torch::Tensor& past,
-    const torch::Tensor& weight, const torch::Tensor& bias = {});
+    const torch::Tensor& weight, const torch::Tensor& bias = {}, bool swish = true);
 
 }  // namespace nn

@@ -106,6 +106,12 @@ const std::vector<std::pair<std::string, Change>> kVariants = {
     {"hybrid", [](auto& o) { o.mixers.list = "window,mamba2", o.mixers.window = 3; }},
     {"hybrid", [](auto& o) { o.mixers.list = "rwkv7,delta", o.shape.layers = 4; }},
     {"hybrid", [](auto& o) { o.mixers.list = "window,retnet", o.mixers.window = 1; }},
+    {"rwkv4", [](auto& o) { o.shape.memory_key = "output", o.shape.layers = 1; }},
+    {"s4d", [](auto& o) { o.mixers.state = 2, o.shape.heads = 3, o.transformer.bias = false; }},
+    {"h3", [](auto& o) { o.gla.convolution = 1, o.shape.memory_key = "output"; }},
+    {"hyena", [](auto& o) { o.gla.convolution = 1, o.mixers.filter = 7; }},
+    {"hyena", [](auto& o) { o.mixers.filter = 1, o.gla.convolution = 8; }},
+    {"hybrid", [](auto& o) { o.mixers.list = "rwkv4,hyena,s4d,h3", o.shape.layers = 4; }},
     {"mosaic", [](auto& o) { o.shape.memory_key = "output"; }},
     {"mosaic",
         [](auto& o) {

@@ -62,6 +62,12 @@ DOCTEST_TEST_CASE("a stream's State has as many numbers as the options say") {
       {"kda", [](auto& o) { o.gla.convolution = 1; }},
       {"window", [](auto& o) { o.mixers.window = 9; }},
       {"hybrid", [](auto& o) { o.mixers.list = "mamba2,window,linear"; }},
+      {"rwkv4", [](auto&) {}},
+      {"s4d", [](auto& o) { o.mixers.state = 6; }},
+      {"h3", [](auto&) {}},
+      {"h3", [](auto& o) { o.gla.convolution = 1, o.mixers.state = 2; }},
+      {"hyena", [](auto& o) { o.mixers.filter = 9; }},
+      {"hyena", [](auto& o) { o.mixers.filter = 1, o.gla.convolution = 1; }},
       {"mosaic", [](auto&) {}},
       {"mosaic2", [](auto&) {}},
   };

@@ -95,7 +95,7 @@ nn::ModelOptions small_options(const std::string& arch) {
   options.shape.d_ff = 12;
   options.shape.dropout = 0;
   options.transformer.context = 32;
-  options.mamba2.state = 5, options.mixers.state = 5, options.mixers.filter = 40;
+  options.mamba2.state = 5, options.mixers.state = 6, options.mixers.filter = 40;
   return options;
 }
 

@@ -14,7 +14,7 @@ using properties::gap;
 using torch::Tensor;
 
 Tensor swish_written_out(
-    const Tensor& x, const Tensor& past, const Tensor& weight, const Tensor& bias) {
+    const Tensor& x, const Tensor& past, const Tensor& weight, const Tensor& bias, bool swish) {
   const auto taps = weight.size(1);
   std::vector<Tensor> steps;
   for (std::int64_t t = 0; t < x.size(1); ++t) {
@@ -23,12 +23,13 @@ Tensor swish_written_out(
       z = z + weight.select(1, taps - 1 - back) *
                   (t >= back ? x.select(1, t - back) : past.select(1, taps - 1 + t - back));
     if (bias.defined()) z = z + bias;
-    steps.push_back(z * torch::sigmoid(z));
+    steps.push_back(swish ? z * torch::sigmoid(z) : z);
   }
   return torch::stack(steps, 1);
 }
 
-void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced, bool biased) {
+void check_convolution(
+    std::int64_t steps, std::int64_t taps, bool sliced, bool biased, bool swish = true) {
   torch::manual_seed(7);
   const auto leaf = [](torch::IntArrayRef sizes) {
     return torch::randn(sizes, torch::kFloat64).set_requires_grad(true);
@@ -37,7 +38,7 @@ void check_convolution(std::int64_t steps, std::int64_t taps, bool sliced, bool 
              weight = leaf({9, taps}), bias = biased ? leaf({9}) : Tensor(),
              direction = torch::randn({3, steps, 9}, torch::kFloat64);
   const auto results = [&](const auto& convolution) {
-    const auto y = convolution(x.narrow(2, 0, 9), past, weight, bias);
+    const auto y = convolution(x.narrow(2, 0, 9), past, weight, bias, swish);
     std::vector<Tensor> leaves = {x, past, weight};
     if (biased) leaves.push_back(bias);
     auto all = torch::autograd::grad({(y * direction).sum()}, leaves);
@@ -62,7 +63,9 @@ DOCTEST_TEST_CASE("a short convolution and its swish: values and gradients") {
           DOCTEST_CAPTURE(steps);
           DOCTEST_CAPTURE(taps);
           check_convolution(steps, taps, sliced, biased);
+          check_convolution(steps, taps, sliced, biased, /*swish=*/false);
           const nn::AsDevice device;
           check_convolution(steps, taps, sliced, biased);
+          check_convolution(steps, taps, sliced, biased, /*swish=*/false);
         }
 }
